@@ -25,7 +25,7 @@ const PERIOD_US: u64 = 1_037;
 const LOAD: &str = "--cpu 1 --fork 1 --pipe 1 --timer 1";
 const LOADS: [&str; 2] = ["idle", "loaded"];
 /// By this machine's clock, for a whole guest: a busy machine takes long.
-const PATIENCE: Duration = Duration::from_secs(7200);
+const GUEST_TIMEOUT: Duration = Duration::from_secs(7200);
 
 /// A way to measure: its name in the script, what it is, and which one it is compared with.
 struct Way {
@@ -97,7 +97,7 @@ fn run(guest: &Guest, loads: &[&str], seed: usize) -> Result<GuestResult, String
         return Err(testing::story(&result));
     }
     match result.results.get("load-died") {
-        Some(said) => Err(format!("the load died: {}", String::from_utf8_lossy(said))),
+        Some(described) => Err(format!("the load died: {}", String::from_utf8_lossy(described))),
         None => Ok(result),
     }
 }
@@ -136,7 +136,7 @@ fn guest(args: &Args, seconds: u64) -> Result<Option<Guest>, String> {
         _ => println!("SKIPPED: the loaded half lacks the program stress-ng (Debian package stress-ng)"),
     }
     guest.files.push(GuestFile::text("/bench.sh", words + JOB));
-    (guest.cpus, guest.memory_mb, guest.accel, guest.timeout) = (1, 1536, Accel::VirtualTime, PATIENCE);
+    (guest.cpus, guest.memory_mb, guest.accel, guest.timeout) = (1, 1536, Accel::VirtualTime, GUEST_TIMEOUT);
     Ok(Some(guest))
 }
 
@@ -187,11 +187,11 @@ fn figures(result: &GuestResult, name: &str) -> Option<Figures> {
         (_, Some(text)) => read::rtla(&String::from_utf8_lossy(text)),
         _ => Err("no figures".to_owned()),
     };
-    let tell = |why: &String| {
-        let said = file("said").map(String::from_utf8_lossy).unwrap_or_default();
-        println!("SKIPPED: {name}: {why}: {}{}", said.trim(), String::from_utf8_lossy(&result.stderr).trim());
+    let report_failure = |why: &String| {
+        let described = file("said").map(String::from_utf8_lossy).unwrap_or_default();
+        println!("SKIPPED: {name}: {why}: {}{}", described.trim(), String::from_utf8_lossy(&result.stderr).trim());
     };
-    figures.inspect_err(tell).ok()
+    figures.inspect_err(report_failure).ok()
 }
 
 /// One view under one load.

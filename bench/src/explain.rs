@@ -2,11 +2,11 @@
 
 use crate::Args;
 use crate::figures::median;
-use punctual_analyze::explain::{Kind, Late, explain};
+use punctual_analyze::explain::{Kind, LatencyInterval, explain};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_core::event::TaskState;
-use punctual_core::{Event, MonotonicNs, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_record::wire;
 use serde_json::{Value, json};
 use std::hint::black_box;
@@ -39,7 +39,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
 }
 
 fn measure_size(size: &Size, rounds: usize) -> Result<Value, String> {
-    let made: Vec<(Late, Vec<Event>, Vec<u8>)> =
+    let made: Vec<(LatencyInterval, Vec<Event>, Vec<u8>)> =
         (0..DIFFERENT.min(size.windows)).map(|seed| window(seed as u64, size.events)).collect();
     let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(0));
     let (mut explaining, mut decoding) = (Vec::new(), Vec::new());
@@ -56,8 +56,8 @@ fn measure_size(size: &Size, rounds: usize) -> Result<Value, String> {
         decoding.push(start.elapsed().as_secs_f64());
         let start = Instant::now();
         parts = 0;
-        for (late, events, _) in made.iter().cycle().take(size.windows) {
-            let explanation = explain(*late, events, &coverage, &Gaps::default());
+        for (interval, events, _) in made.iter().cycle().take(size.windows) {
+            let explanation = explain(*interval, events, &coverage, &Gaps::default());
             if !explanation.adds_up() {
                 return Err(format!("parts do not add up: {explanation:?}"));
             }
@@ -79,7 +79,7 @@ fn measure_size(size: &Size, rounds: usize) -> Result<Value, String> {
 
 /// A machine at work: system calls, wake-ups, switches, interrupts and softirqs on every CPU, a microsecond apart, and a real-time thread whose
 /// timer's interrupt was kept waiting, and which then was.
-fn window(seed: u64, count: usize) -> (Late, Vec<Event>, Vec<u8>) {
+fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move |below: u64| {
         random ^= random << 13;
@@ -96,20 +96,20 @@ fn window(seed: u64, count: usize) -> (Late, Vec<Event>, Vec<u8>) {
     while machine.events.len() < count * 5 / 6 {
         machine.goes_on(1 + next(u64::from(CPUS) - 1) as u16, next(16));
     }
-    machine.add(0, What::VectorEntry { vector: 0xec });
-    machine.add(0, What::Waking { task: THREAD, prio: 19, target: 0 });
-    machine.add(0, What::Wakeup { task: THREAD, prio: 19, target: 0, new: false });
-    machine.add(0, What::VectorExit { vector: 0xec });
+    machine.add(0, EventKind::VectorEntry { vector: 0xec });
+    machine.add(0, EventKind::Waking { task: THREAD, prio: 19, target: 0 });
+    machine.add(0, EventKind::Wakeup { task: THREAD, prio: 19, target: 0, new: false });
+    machine.add(0, EventKind::VectorExit { vector: 0xec });
     while machine.events.len() < count {
         // Interrupts and softirqs come, no switch.
         machine.goes_on(next(CPUS.into()) as u16, 4 + next(12));
     }
     machine.switch(0, THREAD);
     machine.now += 2_000;
-    let late = Late { tid: THREAD, cpu: 0, due, woke: MonotonicNs(machine.now), kind: Kind::Timer };
+    let interval = LatencyInterval { tid: THREAD, cpu: 0, due, woke: MonotonicNs(machine.now), kind: Kind::Timer };
     let mut bytes = Vec::new();
     machine.events.iter().for_each(|event| wire::encode(event, &mut bytes));
-    (late, machine.events, bytes)
+    (interval, machine.events, bytes)
 }
 
 struct Machine {
@@ -119,7 +119,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn add(&mut self, cpu: u16, what: What) {
+    fn add(&mut self, cpu: u16, what: EventKind) {
         self.now += 1_000;
         let tid = Tid(self.running[usize::from(cpu)]);
         self.events.push(Event { at: MonotonicNs(self.now), cpu, tid, what });
@@ -127,7 +127,7 @@ impl Machine {
 
     fn switch(&mut self, cpu: u16, to: Tid) {
         let next_prio = if to == THREAD { 19 } else { 120 };
-        self.add(cpu, What::Switch { prev_prio: 120, prev_state: TaskState::Sleeping, next: to, next_prio });
+        self.add(cpu, EventKind::Switch { prev_prio: 120, prev_state: TaskState::Sleeping, next: to, next_prio });
         self.running[usize::from(cpu)] = to.0;
     }
 
@@ -136,19 +136,19 @@ impl Machine {
             0..4 => {
                 let other = (self.running[usize::from(cpu)] / 100) * 100 + (self.now / 1_000 % 8) as u32;
                 let task = Tid(other);
-                self.add(cpu, What::Waking { task, prio: 120, target: cpu });
-                self.add(cpu, What::Wakeup { task, prio: 120, target: cpu, new: false });
+                self.add(cpu, EventKind::Waking { task, prio: 120, target: cpu });
+                self.add(cpu, EventKind::Wakeup { task, prio: 120, target: cpu, new: false });
                 self.switch(cpu, task);
             }
             4..8 => {
-                self.add(cpu, What::VectorEntry { vector: 0xec });
-                self.add(cpu, What::VectorExit { vector: 0xec });
-                self.add(cpu, What::SoftirqEntry { vector: 1 });
-                self.add(cpu, What::SoftirqExit { vector: 1 });
+                self.add(cpu, EventKind::VectorEntry { vector: 0xec });
+                self.add(cpu, EventKind::VectorExit { vector: 0xec });
+                self.add(cpu, EventKind::SoftirqEntry { vector: 1 });
+                self.add(cpu, EventKind::SoftirqExit { vector: 1 });
             }
             _ => {
-                self.add(cpu, What::SyscallEnter { number: what as u32, args: [0; 2] });
-                self.add(cpu, What::SyscallExit { number: what as u32, result: 0 });
+                self.add(cpu, EventKind::SyscallEnter { number: what as u32, args: [0; 2] });
+                self.add(cpu, EventKind::SyscallExit { number: what as u32, result: 0 });
             }
         }
     }

@@ -34,7 +34,7 @@ pub fn has_cyclictest() -> bool {
 pub fn cpu() -> Result<usize, String> {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|e| e.to_string())?;
     let last = online.trim().rsplit([',', '-']).next().and_then(|cpu| cpu.parse().ok());
-    last.ok_or("cannot tell which CPUs are online".to_owned())
+    last.ok_or("cannot determine which CPUs are online".to_owned())
 }
 
 /// An experiment of one timer on [`cpu`].

@@ -10,7 +10,7 @@ fn line_of(path: &str, key: &str) -> Option<String> {
     Some(line.trim_start_matches([' ', '\t', ':']).trim().to_owned())
 }
 
-fn said_by(program: &str, arguments: &[&str]) -> Option<String> {
+fn version_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -22,8 +22,8 @@ pub fn machine() -> Value {
         "cpu": line_of("/proc/cpuinfo", "model name"),
         "cpus": std::thread::available_parallelism().map(usize::from).ok(),
         "virtual_machine": guest,
-        "commit": said_by("git", &["rev-parse", "--short", "HEAD"]),
-        "cyclictest": said_by("dpkg-query", &["-W", "-f", "${Version}", "rt-tests"]),
+        "commit": version_of("git", &["rev-parse", "--short", "HEAD"]),
+        "cyclictest": version_of("dpkg-query", &["-W", "-f", "${Version}", "rt-tests"]),
     })
 }
 

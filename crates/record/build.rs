@@ -48,7 +48,8 @@ fn compile(architecture: &str, define: Option<&str>, source: PathBuf, object: &P
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{clang} could not compile {}: {status}; clang 12 or newer is needed", source.display()),
         Err(why) => panic!(
-            "{clang}: {why}: the kernel-side programs are compiled by clang, on Debian: apt-get install clang (or say CLANG=…)"
+            "{clang}: {why}: clang compiles the BPF programs; on Debian: apt-get install clang \
+             (or set CLANG=…)"
         ),
     }
 }

@@ -1,5 +1,5 @@
 //! Records as a kernel might write them, explained: parts that add up, each proven or unknown.
-use punctual_analyze::explain::{Cause, Kind, Late, Part, explain, rank};
+use punctual_analyze::explain::{Cause, Kind, LatencyInterval, Part, explain, rank};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
@@ -12,7 +12,7 @@ pub fn fuzz(bytes: &[u8]) {
         Some(event) => event.at,
         None => MonotonicNs(i64::from(place)),
     };
-    let late = Late {
+    let interval = LatencyInterval {
         tid: events.get(usize::from(head[2]) * events.len() / 256).map_or(Tid(1), |event| event.tid),
         cpu: if head[3] == 255 { Event::NO_CPU } else { u16::from(head[3]) },
         due: at(head[0]),
@@ -20,7 +20,7 @@ pub fn fuzz(bytes: &[u8]) {
         kind: if head[4] & 1 == 0 { Kind::Timer } else { Kind::Interval },
     };
     let gaps = if head[4] & 2 == 0 { Gaps::of(events.iter().copied()) } else { Gaps::default() };
-    let explanation = explain(late, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
+    let explanation = explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
     assert!(explanation.adds_up());
     check(&explanation.parts, &events);
     assert_eq!(rank([&explanation], &Default::default(), Nanos::ZERO).latency, explanation.latency());

@@ -1,6 +1,6 @@
 //! Random bytes as the file of a process's test points, under a control page that is sound where the first byte says so. Whatever it is, it is read to the
 //! end, gives no event that its counts do not know, and no instant outside of what the clock covers.
-use punctual_core::What;
+use punctual_core::EventKind;
 use punctual_record::points::{Clock, read_whole};
 use punctual_testpoint::counter::Pair;
 use punctual_testpoint::layout::{CLOCK_CNTVCT, CLOCK_TSC, MAGIC, RINGS_AT, VERSION};
@@ -49,7 +49,7 @@ pub fn fuzz(bytes: &[u8]) {
     let mut given = |_: usize, more: &[punctual_core::Event]| {
         events += more.len() as u64;
         for event in more {
-            let What::Point { count, .. } = event.what else { panic!("a file of points gives points") };
+            let EventKind::Point { count, .. } = event.what else { panic!("a file of points gives points") };
             assert!(count <= 2 && event.at.ns() >= 0);
         }
     };

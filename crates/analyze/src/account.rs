@@ -6,10 +6,10 @@ use punctual_core::account::MAIN_PARTS;
 use punctual_core::{Account, AccountBucket, Fact, MainPart};
 use std::collections::BTreeMap;
 
-/// The bands of percentiles that are told apart.
+/// The bands of percentiles.
 pub const BANDS: [(f64, f64); 5] = [(0.0, 50.0), (50.0, 90.0), (90.0, 99.0), (99.0, 99.9), (99.9, 100.0)];
 
-/// What the summary says of a series' account.
+/// The summary of the accounting of a series.
 pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
     let account = match account {
         Fact::Known(account) => account,
@@ -19,7 +19,7 @@ pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
     let bands = BANDS.map(|(from, to)| band(&account.account, from, to));
     Fact::Known(AccountSummary {
         samples: account.account.count(),
-        untold: account.untold,
+        unattributed: account.unattributed,
         lost: account.lost,
         cost: account.cost.clone(),
         whole: band(&account.account, 0.0, 100.0),
@@ -68,7 +68,7 @@ fn within(before: f64, bucket: &AccountBucket, first: f64, end: f64) -> f64 {
 }
 
 fn by_word(values: &[f64; MAIN_PARTS], each: impl Fn(f64) -> f64) -> BTreeMap<String, f64> {
-    let named = MainPart::ALL.iter().map(|part| (part.word().to_owned(), values[*part as usize]));
+    let named = MainPart::ALL.iter().map(|part| (part.id().to_owned(), values[*part as usize]));
     named.filter(|(_, value)| *value > 0.0).map(|(word, value)| (word, each(value))).collect()
 }
 
@@ -82,8 +82,8 @@ mod tests {
         let mut account = Account::default();
         for k in 0..1_000 {
             let mut split = Split::default();
-            split.add(MainPart::Hardirq, Nanos(3_000));
-            split.add(MainPart::NotSwitched, Nanos(if k % 100 == 0 { 97_000 } else { 1_000 }));
+            split.add(MainPart::Irq, Nanos(3_000));
+            split.add(MainPart::NonPreemptible, Nanos(if k % 100 == 0 { 97_000 } else { 1_000 }));
             account.record(&split);
         }
         account
@@ -93,14 +93,14 @@ mod tests {
     fn each_band_has_its_own_dominant_part() {
         let known = SeriesAccount { account: account(), ..SeriesAccount::default() };
         let Fact::Known(summary) = summarize(&Fact::Known(known)) else { panic!("it is known") };
-        let told: Vec<_> = summary
+        let rows: Vec<_> = summary
             .bands
             .iter()
             .map(|b| (b.to, b.count.round() as u64, b.dominant, (b.share * 100.0) as u32))
             .collect();
-        let (irq, switch) = (Some(MainPart::Hardirq), Some(MainPart::NotSwitched));
+        let (irq, switch) = (Some(MainPart::Irq), Some(MainPart::NonPreemptible));
         assert_eq!(
-            told,
+            rows,
             [
                 (50.0, 500, irq, 75),
                 (90.0, 400, irq, 75),
@@ -111,7 +111,7 @@ mod tests {
         );
         let mean: f64 = summary.whole.mean_ns.values().sum();
         assert!((mean - 4_960.0).abs() < 1e-6);
-        assert_eq!(summary.bands[3].longest["not-switched"].round(), 9.0);
+        assert_eq!(summary.bands[3].longest["non-preemptible"].round(), 9.0);
     }
 
     #[test]

@@ -2,9 +2,8 @@
 //!
 //! Reading order: what is kept of a run ([`run`], [`ladder`]), the interval of a percentile's difference ([`quantile`]) and of the maxima's
 //! ([`extreme`]), the tests of whole and tail ([`whole`]), all of it for one series ([`series`]), the rate of false alarms over all tests
-//! ([`multiple`]), requirements ([`gate`]), doubts ([`doubts`]). docs/compare.md says what it means and how well it was measured to work.
+//! ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]). docs/compare.md says what it means and how well it was measured to work.
 
-mod doubts;
 pub mod extreme;
 pub mod gate;
 pub mod ladder;
@@ -12,6 +11,7 @@ pub mod multiple;
 pub mod quantile;
 pub mod run;
 pub mod series;
+mod warnings;
 pub mod whole;
 
 use crate::Validity;
@@ -73,22 +73,22 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
     if others.is_empty() || sides.iter().any(|side| side.runs.is_empty()) {
         return Err(CompareError::TooFewSides);
     }
-    let mut findings: Vec<Finding> = sides.iter().flat_map(doubts::of_side).collect();
+    let mut findings: Vec<Finding> = sides.iter().flat_map(warnings::of_side).collect();
     let (mut series, mut gates) = (Vec::new(), Vec::new());
     let mut plan = Vec::new();
     for (number, other) in others.iter().enumerate() {
         let (matched, without) = partners(first, other, &options.matches)?;
         gates.extend(without.iter().flat_map(|name| unanswered(&options.gates, name, number + 1)));
-        findings.extend(without.iter().map(|name| doubts::no_partner(name, first, other)));
+        findings.extend(without.iter().map(|name| warnings::no_partner(name, first, other)));
         plan.extend(matched.into_iter().map(|(name, partner)| (number + 1, name, partner)));
     }
     let tested = options.gates.iter().filter(|gate| gate.kind == Kind::FailIfWorse).count() * plan.len();
     for (number, name, partner) in plan {
         let pair = Pair { a: side(first, &name)?, b: side(&sides[number], &partner)? };
         let compared = pair.compare(number, &name, &partner);
-        findings.extend(doubts::of_pair(&pair, &compared));
+        findings.extend(warnings::of_pair(&pair, &compared));
         let unequal = unequal(first, &name).or_else(|| unequal(&sides[number], &partner));
-        findings.extend(unequal.iter().map(|why| doubts::unequal(&name, why)));
+        findings.extend(unequal.iter().map(|why| warnings::unequal(&name, why)));
         gates.extend(options.gates.iter().map(|gate| match &unequal {
             None => judge(gate, &pair, &compared, tested),
             Some(why) => undecided(gate, &name, number, why),

@@ -81,7 +81,7 @@ impl Distribution {
         }
         let gaps = || self.buckets.windows(2).map(|pair| (pair[1].low - pair[0].low, pair[0].high - pair[0].low));
         let least = gaps().map(|(gap, _)| gap).min()?;
-        // Buckets blur what is between them: of all gaps about as small, the one between the narrowest tells best.
+        // Buckets blur what is between them: of all gaps about as small, the one between the narrowest is the best estimate.
         let near = gaps().filter(|(gap, _)| gap.ns() <= least.ns().saturating_add(least.ns() / 20));
         let (gap, width) = near.min_by_key(|(gap, width)| (*width, *gap))?;
         (gap.ns() >= 4 * (width.ns() + 1)).then_some(gap)

@@ -1,7 +1,7 @@
-//! Where the time of a late sample went: disjoint parts that add up to its latency, each with the events that prove it.
+//! The causes of a latency: disjoint parts that add up to it, each with the events that prove it.
 //!
-//! The instants between `due` and `woke` are cut wherever something that matters changes: what the thread did, who had its CPU, which
-//! interrupt was served there. Each piece has one [`Cause`]; what no event proves is [`Cause::Unknown`], never spread over the others.
+//! The instants between `due` and `woke` are cut at every relevant change: the state of the thread, the task on its CPU, the
+//! interrupt handled there. Each piece has one [`Cause`]; what no event proves is [`Cause::Unknown`], never spread over the others.
 //! The rules stand in `classify`; the events that a piece rests on in `evidence`.
 
 mod cause;
@@ -11,11 +11,11 @@ mod evidence;
 mod parts;
 #[cfg(test)]
 mod properties;
-mod scene;
 mod steal;
-mod subject;
 #[cfg(test)]
 mod tests;
+mod thread_timeline;
+mod trace_context;
 mod waits;
 
 pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
@@ -25,14 +25,14 @@ use crate::gaps::Gaps;
 use crate::threads::Coverage;
 use punctual_core::event::{Group, StackId};
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
-use scene::Scene;
+use trace_context::TraceContext;
 
-/// A sample that came late, or any interval that took long.
+/// The latency of a sample, or any interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Late {
+pub struct LatencyInterval {
     /// The thread that waited.
     pub tid: Tid,
-    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is not known.
+    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is unknown.
     pub cpu: u16,
     /// When it should have come, or began.
     pub due: MonotonicNs,
@@ -45,9 +45,9 @@ pub struct Late {
 /// What the beginning of an interval is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A timer was programmed to wake the thread at `due`: until somebody woke it, the timer's interrupt was late.
+    /// A timer was programmed to wake the thread at `due`: until its wake-up, the timer interrupt is delayed.
     Timer,
-    /// The thread passed a point at `due`: it may wait for whatever it likes.
+    /// The thread passed a test point at `due`, and may have waited since.
     Interval,
 }
 
@@ -62,7 +62,7 @@ pub struct Part {
     pub to: MonotonicNs,
     /// The CPU that it concerns, where it concerns one.
     pub cpu: Option<u16>,
-    /// The priority of the responsible task, as the kernel's `prio`, where a switch told.
+    /// The priority of the responsible task, as the kernel's `prio`, if a switch shows it.
     pub prio: Option<i16>,
     /// Where in the kernel the responsible task was, where the recorder took its stack.
     pub stack: Option<StackId>,
@@ -83,33 +83,33 @@ impl Part {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
     /// Of what.
-    pub late: Late,
-    /// One after the other, without holes, from `due` to `woke`; none where the sample was not late.
+    pub interval: LatencyInterval,
+    /// One after the other, without holes, from `due` to `woke`; none for a latency of 0 or less.
     pub parts: Vec<Part>,
-    /// For a wait for a lock: who was waited for, then who that one waited for, and so on.
+    /// For a wait for a lock: the holder, then the task that the holder waited for, and so on.
     pub chain: Vec<Tid>,
     /// Events that are missing within the interval.
     pub lost: u64,
     /// What of this rests on an incomplete record; empty where nothing does.
-    pub doubts: Vec<Doubt>,
+    pub warnings: Vec<Warning>,
     /// Groups of kernel events that were not recorded and may show what is not explained here.
     pub not_recorded: Vec<Group>,
 }
 
 /// Why an explanation may be wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Doubt {
+pub enum Warning {
     /// Events are missing within the interval.
     Lost,
     /// Events contradict each other.
     Contradiction,
     /// The record begins after the sample was due.
-    BeginsLate,
+    BeginsAfterDue,
     /// More than a twentieth of the latency is unknown.
     MuchUnknown,
     /// The end of page faults, which no kernel records, was taken from what the thread did next, or from how long such a fault takes at most.
     FaultEnds,
-    /// The steal clock, which counts in ticks, names what no event tells: how much, and not when.
+    /// Only the steal clock proves it, which counts in ticks: how much, not when.
     StealClock,
     /// An exit from idle took far longer than the idle state declares.
     LongIdleExit,
@@ -117,35 +117,37 @@ pub enum Doubt {
     Silent,
 }
 
-impl Doubt {
+impl Warning {
     /// The word for it in JSON.
     pub fn word(self) -> &'static str {
         match self {
-            Doubt::Lost => "lost-events",
-            Doubt::Contradiction => "contradiction",
-            Doubt::BeginsLate => "begins-late",
-            Doubt::MuchUnknown => "much-unknown",
-            Doubt::FaultEnds => "fault-ends",
-            Doubt::StealClock => "steal-clock",
-            Doubt::LongIdleExit => "long-idle-exit",
-            Doubt::Silent => "silent-cpu",
+            Warning::Lost => "lost-events",
+            Warning::Contradiction => "contradiction",
+            Warning::BeginsAfterDue => "begins-late",
+            Warning::MuchUnknown => "much-unknown",
+            Warning::FaultEnds => "fault-ends",
+            Warning::StealClock => "steal-clock",
+            Warning::LongIdleExit => "long-idle-exit",
+            Warning::Silent => "silent-cpu",
         }
     }
 
     /// What it means, in a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
-            Doubt::Lost => "Events are missing within it.",
-            Doubt::Contradiction => "Events contradict each other.",
-            Doubt::BeginsLate => "The record begins after the sample was due.",
-            Doubt::MuchUnknown => "More than a twentieth of it is unknown.",
-            Doubt::FaultEnds => "No kernel records the end of a page fault: it is taken from what the thread did next.",
-            Doubt::StealClock => "Steal is taken from the steal clock, which tells how much was taken and not when.",
-            Doubt::LongIdleExit => {
-                "An exit from idle took far longer than the idle state declares: steal is likely, and nothing proves it."
+            Warning::Lost => "Events were lost within the interval.",
+            Warning::Contradiction => "Events contradict each other.",
+            Warning::BeginsAfterDue => "The record begins after the sample was due.",
+            Warning::MuchUnknown => "More than 5 % of the latency is not attributed.",
+            Warning::FaultEnds => {
+                "The kernel records no end of a page fault: it is taken from what the thread did next."
             }
-            Doubt::Silent => {
-                "The CPU recorded nothing for long while a timer of its own was due: steal is likely, and nothing proves it."
+            Warning::StealClock => "Steal comes from the steal clock, which counts how much was taken, not when.",
+            Warning::LongIdleExit => {
+                "An exit from idle took far longer than the declared exit latency: steal is likely, but not proven."
+            }
+            Warning::Silent => {
+                "The CPU recorded no event for long while one of its timers was due: steal is likely, but not proven."
             }
         }
     }
@@ -174,9 +176,9 @@ impl Confidence {
 }
 
 impl Explanation {
-    /// How late it was; 0 where it was not.
+    /// The latency, not negative.
     pub fn latency(&self) -> Nanos {
-        Nanos((self.late.woke - self.late.due).ns().max(0))
+        Nanos((self.interval.woke - self.interval.due).ns().max(0))
     }
 
     /// The time by cause, the longest first.
@@ -201,39 +203,41 @@ impl Explanation {
 
     /// How far it can be trusted.
     pub fn confidence(&self) -> Confidence {
-        let weight = |doubt: &Doubt| match doubt {
-            Doubt::Lost | Doubt::MuchUnknown | Doubt::LongIdleExit | Doubt::Silent => Confidence::Low,
-            Doubt::Contradiction | Doubt::BeginsLate | Doubt::FaultEnds | Doubt::StealClock => Confidence::Fair,
+        let weight = |warning: &Warning| match warning {
+            Warning::Lost | Warning::MuchUnknown | Warning::LongIdleExit | Warning::Silent => Confidence::Low,
+            Warning::Contradiction | Warning::BeginsAfterDue | Warning::FaultEnds | Warning::StealClock => {
+                Confidence::Fair
+            }
         };
-        self.doubts.iter().map(weight).min().unwrap_or(Confidence::High)
+        self.warnings.iter().map(weight).min().unwrap_or(Confidence::High)
     }
 }
 
 /// Explains one sample from the events around it, in the order of time: those from a little before `due` (so that it is known who ran then)
-/// to `woke`. `coverage` says what was recorded; its instants are not looked at. Events after `woke` are evidence of what ended then, no more.
-pub fn explain(late: Late, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
-    let scene = Scene::of(late, events, coverage, gaps);
-    let (parts, of_steal) = steal::judge(&scene, parts::of(&scene));
-    let (chain, lost) = (waits::chain(&parts), scene.lost());
-    let mut explanation = Explanation { late, chain, parts, lost, doubts: Vec::new(), not_recorded: Vec::new() };
-    explanation.doubts = doubts(&scene, &explanation);
-    explanation.doubts.extend(of_steal);
-    explanation.not_recorded = not_recorded(&scene, &explanation);
+/// to `woke`. `coverage` is what was recorded; its instants are ignored. Events after `woke` only end parts.
+pub fn explain(interval: LatencyInterval, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
+    let context = TraceContext::of(interval, events, coverage, gaps);
+    let (parts, of_steal) = steal::judge(&context, parts::of(&context));
+    let (chain, lost) = (waits::chain(&parts), context.lost());
+    let mut explanation = Explanation { interval, chain, parts, lost, warnings: Vec::new(), not_recorded: Vec::new() };
+    explanation.warnings = warnings(&context, &explanation);
+    explanation.warnings.extend(of_steal);
+    explanation.not_recorded = not_recorded(&context, &explanation);
     explanation
 }
 
-/// What is not explained is worth a word from this share of the latency on, as its inverse.
+/// The inverse of the share of the latency from which on missing groups of events are reported.
 const WORTH: i64 = 20;
 
 /// The groups that show such waits, as far as they were not recorded: of what takes a twentieth at least.
-fn not_recorded(scene: &Scene, explanation: &Explanation) -> Vec<Group> {
-    let Some(recorded) = &scene.coverage.groups else { return Vec::new() };
+fn not_recorded(context: &TraceContext, explanation: &Explanation) -> Vec<Group> {
+    let Some(recorded) = &context.coverage.groups else { return Vec::new() };
     let takes = |is: fn(Cause) -> bool| {
         let parts = explanation.parts.iter().filter(|part| is(part.cause));
         parts.fold(0, |sum, part| sum + part.span().ns()) * WORTH > explanation.latency().ns()
     };
     let mut groups: Vec<Group> = Vec::new();
-    if takes(|cause| matches!(cause, Cause::Sleeping { .. })) {
+    if takes(|cause| matches!(cause, Cause::Waiting { .. })) {
         groups.extend([Group::Futex, Group::Lock, Group::Block, Group::Syscall]);
     }
     if takes(|cause| matches!(cause, Cause::IdleExit { state: None })) {
@@ -243,14 +247,14 @@ fn not_recorded(scene: &Scene, explanation: &Explanation) -> Vec<Group> {
     groups
 }
 
-fn doubts(scene: &Scene, explanation: &Explanation) -> Vec<Doubt> {
+fn warnings(context: &TraceContext, explanation: &Explanation) -> Vec<Warning> {
     let faults = explanation.parts.iter().any(|part| part.cause == Cause::PageFault);
     let all = [
-        (explanation.lost > 0, Doubt::Lost),
-        (scene.contradictions > 0, Doubt::Contradiction),
-        (scene.begins_late(), Doubt::BeginsLate),
-        (explanation.unknown() * 20 > explanation.latency(), Doubt::MuchUnknown),
-        (faults, Doubt::FaultEnds),
+        (explanation.lost > 0, Warning::Lost),
+        (context.contradictions > 0, Warning::Contradiction),
+        (context.begins_after_due(), Warning::BeginsAfterDue),
+        (explanation.unknown() * 20 > explanation.latency(), Warning::MuchUnknown),
+        (faults, Warning::FaultEnds),
     ];
-    all.into_iter().filter(|(holds, _)| *holds).map(|(_, doubt)| doubt).collect()
+    all.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning).collect()
 }

@@ -1,4 +1,4 @@
-//! The late samples of a bundle, explained: what terminal, report and JSON show.
+//! The explained samples of a bundle, as terminal, report and JSON show them.
 
 use crate::explain::{Explanation, Mode, Part};
 use punctual_bundle::explanation::{
@@ -8,7 +8,7 @@ use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
 use punctual_core::{CpuSet, Event, Finding, Names, Nanos, Severity};
 
-/// A late sample with the events around it.
+/// An explained sample with the events around it.
 #[derive(Clone, Debug)]
 pub struct Explained {
     /// Its phase; empty where it is none of a run.
@@ -23,7 +23,7 @@ pub struct Explained {
     pub left_out: CpuSet,
 }
 
-/// All of a bundle that were asked for.
+/// The requested explanations of a bundle.
 #[derive(Clone, Debug)]
 pub struct Explanations {
     /// Where the events come from.
@@ -34,41 +34,41 @@ pub struct Explanations {
     pub recorded: Recorded,
     /// What numbers in events are called.
     pub names: Names,
-    /// What became of the late samples of each series, where they are windows.
+    /// The windows of each series, if they come from windows.
     pub series: Vec<SeriesWindows>,
     /// The samples, by series in the bundle's order, of each the latest first.
     pub samples: Vec<Explained>,
-    /// What casts doubt on this.
+    /// The warnings about it.
     pub findings: Vec<Finding>,
 }
 
 impl Explained {
     /// Whether the parts do what they must: begin where the sample was due, follow one another, end where it came, and so add up to its
-    /// latency. What does not is an error of this program, and told as one.
+    /// latency. Otherwise it is a bug, and reported as one.
     pub fn adds_up(&self) -> bool {
-        let (late, parts) = (self.explanation.late, &self.explanation.parts);
-        if late.woke <= late.due {
+        let (interval, parts) = (self.explanation.interval, &self.explanation.parts);
+        if interval.woke <= interval.due {
             return parts.is_empty();
         }
         let sum = parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span());
         let follow = parts.windows(2).all(|pair| pair[0].to == pair[1].from);
-        let ends = parts.first().map(|first| first.from) == Some(late.due)
-            && parts.last().map(|last| last.to) == Some(late.woke);
+        let ends = parts.first().map(|first| first.from) == Some(interval.due)
+            && parts.last().map(|last| last.to) == Some(interval.woke);
         follow && ends && sum == self.explanation.latency()
     }
 }
 
 impl Explanations {
-    /// A finding about samples whose parts do not add up: there are none, or this program is wrong.
+    /// A finding about samples whose parts do not add up, which would be a bug.
     pub fn contradiction(&self) -> Option<Finding> {
         let wrong: Vec<&Explained> = self.samples.iter().filter(|sample| !sample.adds_up()).collect();
         let first = wrong.first()?;
         let message =
-            format!("the parts of {} samples do not add up to their latency: this is a bug of punctual", wrong.len());
+            format!("the parts of {} samples do not add up to their latency: this is a bug in punctual", wrong.len());
         let subject = format!("{}/{}", first.phase, first.series);
-        let evidence = format!("the sample due at {} ns", first.explanation.late.due.ns());
+        let evidence = format!("the sample due at {} ns", first.explanation.interval.due.ns());
         let finding = Finding::new("parts-do-not-add-up", Severity::Bad, subject, message).evidence(evidence);
-        Some(finding.remedy("do not rely on these explanations; please report it, with the bundle"))
+        Some(finding.remedy("do not rely on these explanations; please report it with the bundle"))
     }
 
     /// As `punctual explain --json` prints it.
@@ -85,20 +85,20 @@ impl Explanations {
 
     fn sample(&self, sample: &Explained) -> ExplainedSample {
         let Explained { phase, series, explanation, events, left_out } = sample;
-        let late = explanation.late;
+        let interval = explanation.interval;
         ExplainedSample {
             phase: phase.clone(),
             series: series.clone(),
-            at: late.due.ns(),
+            at: interval.due.ns(),
             latency_ns: explanation.latency().ns(),
-            cpu: known_cpu(late.cpu),
-            tid: late.tid.0,
-            task: self.names.task(late.tid),
+            cpu: known_cpu(interval.cpu),
+            tid: interval.tid.0,
+            task: self.names.task(interval.tid),
             parts: explanation.parts.iter().map(|part| self.part(part, events)).collect(),
             chain: explanation.chain.iter().map(|tid| self.names.task(*tid)).collect(),
             lost: explanation.lost,
             confidence: explanation.confidence().word().to_owned(),
-            doubts: explanation.doubts.iter().map(|doubt| doubt.word().to_owned()).collect(),
+            warnings: explanation.warnings.iter().map(|warning| warning.word().to_owned()).collect(),
             not_recorded: explanation.not_recorded.iter().map(|group| group.word().to_owned()).collect(),
             left_out: left_out.iter().map(|cpu| cpu as u16).collect(),
         }
@@ -113,7 +113,7 @@ impl Explanations {
             event: event.what.name().to_owned(),
         };
         ExplainedPart {
-            cause: part.cause.word().to_owned(),
+            cause: part.cause.id().to_owned(),
             who: part.cause.who(&self.names),
             tid: part.cause.task().map(|tid| tid.0),
             ns: part.span().ns(),

@@ -1,6 +1,6 @@
-//! The doubts that the figures themselves raise, each with its evidence and its remedy.
+//! Findings about the figures, each with its evidence and its remedy.
 //!
-//! What the machine's configuration makes doubtful is found by `punctual-host`; here speak only the figures.
+//! Findings about the machine's configuration are in `punctual-host`.
 
 mod run;
 mod series;
@@ -12,35 +12,35 @@ pub use validity::of_validity;
 
 /// Every finding that figures can raise, with one line on what it means; docs/json.md lists the same.
 pub const IDS: [(&str, &str); 31] = [
-    ("cut-off", "the run never said how it ended"),
+    ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
-    ("steal", "the hypervisor took CPU time away during a phase"),
-    ("validation-differs", "a workload claims something else than an independent count says"),
-    ("load-failed", "a program that should have loaded the system failed"),
+    ("steal", "the hypervisor took CPU time during a phase"),
+    ("validation-differs", "a workload reports other counts than an independent source"),
+    ("load-failed", "a load failed"),
     ("no-samples", "nothing was measured"),
     ("series-absent", "a series could not be measured on this system"),
-    ("not-real-time", "the measuring thread did not run with the real-time scheduling asked for"),
-    ("time-sharing", "the measuring thread was asked to run without real-time scheduling"),
-    ("scheduling-unknown", "the source does not say how the measuring thread was scheduled"),
-    ("samples-lost", "samples were measured and lost on the way"),
-    ("overruns", "periods passed while the thread was still late"),
+    ("not-real-time", "the measuring thread did not get the requested real-time scheduling"),
+    ("time-sharing", "real-time scheduling was not requested for the measuring thread"),
+    ("scheduling-unknown", "the source does not report the scheduling of the measuring thread"),
+    ("samples-lost", "samples were lost after the measurement"),
+    ("overruns", "missed periods (coordinated omission): the corrected figures include them"),
     ("negative-latency", "events came before they were due"),
-    ("clock-stepped", "latencies are too long to be true"),
-    ("bins-overflowed", "latencies lie beyond the range of the exact histogram"),
+    ("clock-stepped", "latencies are implausibly long"),
+    ("bins-overflowed", "latencies are beyond the range of the exact histogram"),
     ("too-few-samples", "a stated requirement needs more samples"),
     ("no-distribution", "only minimum, mean and maximum are known"),
     ("page-faults", "the measuring thread had page faults"),
     ("involuntary-switches", "the measuring thread was preempted"),
     ("coarse-resolution", "latencies come in coarse steps"),
-    ("samples-not-kept", "not every sample was kept one by one"),
-    ("scheduling-changed", "the policy or priority of a measuring thread changed while it measured"),
-    ("affinity-changed", "the affinity of a measuring thread changed while it measured"),
-    ("clock-unusable", "the clock source changed, or resolves no better than the kernel's tick"),
+    ("samples-not-kept", "not every sample is in the log"),
+    ("scheduling-changed", "the policy or priority of a measuring thread changed during the measurement"),
+    ("affinity-changed", "the affinity of a measuring thread changed during the measurement"),
+    ("clock-unusable", "the clock source changed, or its resolution is that of the kernel's tick"),
     ("partition-not-in-force", "the partition was not in force from begin to end"),
     ("load-not-working", "a load died or idled"),
     ("measured-by-others", "another punctual measured on the same CPU"),
     ("samples-missing", "there are fewer samples than were due"),
     ("throttled", "tasks or CPUs were throttled"),
-    ("kernel-not-as-asked", "another kernel ran than was asked for"),
+    ("kernel-not-as-asked", "the kernel is not the requested one"),
 ];

@@ -1,27 +1,27 @@
 //! Probed functions: how long their calls take with and without the functions that they call, and how often they are called.
 //!
-//! A call is told of when it ends, so inner calls come before outer ones. What of a thread's calls lies within an outer one is known by the
+//! A call is reported at its end, so inner calls come before outer ones. What of a thread's calls lies within an outer one is known by the
 //! outer one's entry; nothing is needed but the calls that no outer one has claimed yet.
 
 use crate::gaps::{Gaps, Scope};
 use crate::pairs::{Figures, Interval, Seen};
 use punctual_core::event::FunctionId;
-use punctual_core::{ClockNs, Event, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid, What};
+use punctual_core::{ClockNs, Event, EventKind, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// At most so many functions have figures; the calls of others are counted.
+/// At most this many functions have figures; the calls of others are counted.
 pub const FUNCTIONS: usize = 256;
 /// Of a thread's unclaimed calls the oldest are joined when there are more: where an outer call began among those, its exclusive time is
 /// unknown.
 const UNCLAIMED: usize = 1 << 10;
-/// Of a function's calls in a thread so many are remembered, in case that an outer call of the same function claims them.
+/// Of a function's calls in a thread this many are remembered, in case that an outer call of the same function claims them.
 const RECURSION: usize = 64;
-/// At most so many threads are followed.
+/// At most this many threads are followed.
 const THREADS: usize = 1 << 17;
 /// Exclusive times and periods have no exact histogram, only that of the whole.
 const SHAPE: SeriesShape = SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
 
-/// One call, as told by the recorder.
+/// One call, as recorded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call {
     /// Which function.
@@ -76,9 +76,9 @@ impl Functions {
         Functions { limits: limits.into_iter().collect(), ..Functions::default() }
     }
 
-    /// Takes the event if it tells of a call.
+    /// Takes the event if it is a call.
     pub fn push(&mut self, event: &Event, gaps: &Gaps) -> Option<Call> {
-        let What::Call { function, began, left, argument, .. } = event.what else { return None };
+        let EventKind::Call { function, began, left, argument, .. } = event.what else { return None };
         let seen = |at| Seen { at, tid: event.tid, cpu: event.cpu, value: argument.map(|argument| argument as i64) };
         let (from, to) = (seen(began), seen(event.at));
         let hidden = gaps.within(Scope::AnyCpu, began, event.at).is_some();
@@ -177,7 +177,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn call(function: u32, began: i64, ended: i64) -> Event {
-        let what = What::Call {
+        let what = EventKind::Call {
             function: FunctionId(function),
             began: MonotonicNs(began),
             depth: 0,
@@ -214,7 +214,7 @@ mod tests {
     fn a_call_left_otherwise_is_counted_and_measured_nowhere() {
         let mut functions = Functions::default();
         let mut event = call(0, 0, 1_000);
-        if let What::Call { left, .. } = &mut event.what {
+        if let EventKind::Call { left, .. } = &mut event.what {
             *left = true;
         }
         functions.push(&event, &Gaps::default());

@@ -1,12 +1,12 @@
-//! Where events are missing, known before the events are looked at: a pair or a state that reaches over such a place is doubtful.
+//! The gaps of a recording, collected before its events are read: a pair or state that spans a gap is uncertain.
 //!
-//! A recorder tells of a loss when it has room again, so after events of other CPUs that lie within it. Whoever wants to judge those
+//! A recorder reports a loss when it has space again, so after events of other CPUs within the gap. To judge those
 //! in one pass has to know the losses first; they are few, and found in a pass of their own.
 
-use punctual_core::{Event, MonotonicNs, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use std::collections::HashMap;
 
-/// At most so many gaps are told apart for one source; further ones are joined with the last, which doubts more, never less.
+/// At most this many gaps per source; further ones are joined with the last, which is conservative.
 const KEPT: usize = 1 << 16;
 
 /// The source whose losses matter for an interval.
@@ -32,14 +32,14 @@ impl Scope {
 /// The gaps of a recording, by source.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
-    cpus: HashMap<u16, Stretches>,
-    any_cpu: Stretches,
-    threads: HashMap<Tid, Stretches>,
-    any_thread: Stretches,
+    cpus: HashMap<u16, Intervals>,
+    any_cpu: Intervals,
+    threads: HashMap<Tid, Intervals>,
+    any_thread: Intervals,
 }
 
 impl Gaps {
-    /// Those that these events tell of. Where a recording lost nothing, `Gaps::default()` saves the pass.
+    /// The gaps of these events. Without losses, `Gaps::default()` saves the pass.
     pub fn of(events: impl IntoIterator<Item = Event>) -> Gaps {
         let mut gaps = Gaps::default();
         for event in events {
@@ -49,27 +49,27 @@ impl Gaps {
         gaps
     }
 
-    /// Takes the event if it tells of a loss. After the last one, [`Gaps::seal`].
+    /// Takes the event if it is a loss. After the last one, [`Gaps::seal`].
     pub fn add(&mut self, event: &Event) {
-        let What::Lost { since, .. } = event.what else { return };
-        let stretch = (since.min(event.at), event.at);
+        let EventKind::Lost { since, .. } = event.what else { return };
+        let segment = (since.min(event.at), event.at);
         if event.cpu == Event::NO_CPU {
-            self.threads.entry(event.tid).or_default().0.push(stretch);
-            self.any_thread.0.push(stretch);
+            self.threads.entry(event.tid).or_default().0.push(segment);
+            self.any_thread.0.push(segment);
         } else {
-            self.cpus.entry(event.cpu).or_default().0.push(stretch);
-            self.any_cpu.0.push(stretch);
+            self.cpus.entry(event.cpu).or_default().0.push(segment);
+            self.any_cpu.0.push(segment);
         }
     }
 
     /// Puts what was added in order; before this nothing is answered.
     pub fn seal(&mut self) {
-        // A loss of nobody in particular is everybody's.
+        // A loss without a thread concerns all threads.
         if let Some(nobodys) = self.threads.get(&Tid::IDLE).cloned() {
-            self.threads.values_mut().for_each(|stretches| stretches.0.extend(&nobodys.0));
+            self.threads.values_mut().for_each(|segments| segments.0.extend(&nobodys.0));
         }
         let all = self.cpus.values_mut().chain(self.threads.values_mut());
-        all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(Stretches::join);
+        all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(Intervals::join);
     }
 
     /// Whether nothing is missing anywhere.
@@ -89,22 +89,22 @@ impl Gaps {
 
     /// From the first to the last instant within `from..=to` at which events of this source may be missing.
     pub fn within(&self, scope: Scope, from: MonotonicNs, to: MonotonicNs) -> Option<(MonotonicNs, MonotonicNs)> {
-        let stretches = match scope {
+        let segments = match scope {
             Scope::Cpu(cpu) => self.cpus.get(&cpu)?,
             Scope::AnyCpu => &self.any_cpu,
-            // Of a thread without losses of its own, those of nobody in particular.
+            // A thread without losses of its own has those without a thread.
             Scope::Thread(tid) => self.threads.get(&tid).or_else(|| self.threads.get(&Tid::IDLE))?,
             Scope::AnyThread => &self.any_thread,
         };
-        stretches.within(from, to)
+        segments.within(from, to)
     }
 }
 
-/// Stretches of time; in order and apart from each other once joined.
+/// Buckets of time; in order and apart from each other once joined.
 #[derive(Clone, Debug, Default)]
-struct Stretches(Vec<(MonotonicNs, MonotonicNs)>);
+struct Intervals(Vec<(MonotonicNs, MonotonicNs)>);
 
-impl Stretches {
+impl Intervals {
     fn join(&mut self) {
         self.0.sort_unstable();
         let mut joined: Vec<(MonotonicNs, MonotonicNs)> = Vec::new();
@@ -132,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn lost(cpu: u16, tid: u32, since: i64, at: i64) -> Event {
-        let what = What::Lost { count: 1, since: MonotonicNs(since) };
+        let what = EventKind::Lost { count: 1, since: MonotonicNs(since) };
         Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
     }
 

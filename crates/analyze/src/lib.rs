@@ -1,11 +1,13 @@
 #![forbid(unsafe_code)]
-//! Statistics of what was measured, pure: figures, verdicts on requirements, the doubts that the figures themselves raise, and
+//! Statistics of what was measured, pure: figures, verdicts on requirements, findings about the figures, and
 //! what plots need. The same functions serve a run while it goes on and a bundle years later.
 
 pub mod account;
 pub mod compare;
 pub mod counts;
 pub mod distribution;
+pub mod divergence;
+pub mod event_counts;
 pub mod explain;
 pub mod explained;
 pub mod findings;
@@ -14,17 +16,15 @@ pub mod gaps;
 pub mod lab;
 pub mod occupancy;
 pub mod pairs;
-pub mod parting;
 pub mod percentiles;
 pub mod probes;
 pub mod published;
 pub mod requirements;
 pub mod scopes;
 pub mod stats;
-pub mod stolen;
+pub mod steal;
 pub mod summary;
 pub mod tail;
-pub mod tally;
 #[cfg(test)]
 mod testing;
 pub mod threads;
@@ -33,8 +33,8 @@ pub mod validity;
 pub mod values;
 
 pub use distribution::Distribution;
+pub use event_counts::EventCounts;
 pub use explained::{Explained, Explanations};
 pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
-pub use tally::Tally;
 pub use timeline::{Bucket, Timeline};
 pub use validity::Validity;

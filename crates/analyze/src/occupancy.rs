@@ -1,7 +1,7 @@
-//! Who had the CPUs and for how long, what the other threads waited for, and what interrupts took: a sink of the tracker that adds up.
+//! CPU usage of tasks and interrupts, and the waits of the other threads: a sink of the tracker that sums up.
 
 use crate::threads::{
-    CpuSpan, Doing, Doubts, Interrupt, InterruptSpan, MigrationMark, Sink, SwitchMark, ThreadSpan, WakeMark,
+    CpuSpan, Interrupt, InterruptSpan, MigrationMark, Sink, SwitchMark, ThreadSpan, ThreadState, WakeMark, Warnings,
 };
 use punctual_bundle::intervals::{
     Covered, CpuOccupancy, InterruptOccupancy, OCCUPANCY_SCHEMA, OccupancyDocument, ProcessOccupancy, Ran,
@@ -11,7 +11,7 @@ use punctual_core::event::{Recorded, TaskState};
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most so many threads, and shares of threads in CPUs, are added up one by one; the rest is counted as `untracked`.
+/// At most this many threads, and shares of threads in CPUs, are added up one by one; the rest is counted as `untracked`.
 const KEPT: usize = 1 << 20;
 
 /// Sums over a recording.
@@ -28,7 +28,7 @@ pub struct Occupancy {
 struct Thread {
     times: Times,
     longest_ready: Option<(Nanos, MonotonicNs)>,
-    /// The stretch of waiting for a CPU that goes on: a migration does not end it.
+    /// The current wait for a CPU: a migration does not end it.
     ready: Option<(MonotonicNs, MonotonicNs)>,
 }
 
@@ -73,16 +73,16 @@ impl Occupancy {
     }
 
     /// The sums with their names.
-    pub fn document(&self, doubts: Doubts, names: &Names, recorded: &Recorded) -> OccupancyDocument {
+    pub fn document(&self, warnings: Warnings, names: &Names, recorded: &Recorded) -> OccupancyDocument {
         OccupancyDocument {
             schema: OCCUPANCY_SCHEMA.to_owned(),
             covered: Covered {
                 began: recorded.began.ns(),
                 ended: recorded.ended.ns(),
                 lost: recorded.lost(),
-                untracked: self.untracked.saturating_add(doubts.untracked),
+                untracked: self.untracked.saturating_add(warnings.untracked),
             },
-            contradictions: doubts.contradictions,
+            contradictions: warnings.contradictions,
             cpus: self.cpus(names),
             processes: self.processes(names),
             interrupts: self.interrupts(names),
@@ -146,7 +146,7 @@ impl Occupancy {
 /// The kind and the name of an interrupt.
 pub fn interrupt_name(what: Interrupt, names: &Names) -> (&'static str, String) {
     match what {
-        Interrupt::Hard(irq) => ("hardirq", names.irq(irq)),
+        Interrupt::Hard(irq) => ("irq", names.irq(irq)),
         Interrupt::Vector(vector) => ("vector", names.vector(vector)),
         Interrupt::Soft(vector) => ("softirq", names.softirq(vector)),
     }
@@ -175,18 +175,18 @@ impl Sink for Occupancy {
         let ns = (span.to - span.from).ns();
         let times = &mut thread.times;
         match span.doing {
-            Doing::Running { .. } => times.running += ns,
-            Doing::Ready { .. } => times.ready += ns,
-            Doing::Waking => {
+            ThreadState::Running { .. } => times.running += ns,
+            ThreadState::Ready { .. } => times.ready += ns,
+            ThreadState::Waking => {
                 times.waking += ns;
                 times.ready += ns;
             }
-            Doing::Sleeping => times.sleeping += ns,
-            Doing::Blocked | Doing::LockWait => times.blocked += ns,
-            Doing::Stopped | Doing::Other => times.other += ns,
-            Doing::Unknown => times.unknown += ns,
+            ThreadState::Sleeping => times.sleeping += ns,
+            ThreadState::Blocked | ThreadState::LockWait => times.blocked += ns,
+            ThreadState::Stopped | ThreadState::Other => times.other += ns,
+            ThreadState::Unknown => times.unknown += ns,
         }
-        if matches!(span.doing, Doing::Ready { .. } | Doing::Waking) {
+        if matches!(span.doing, ThreadState::Ready { .. } | ThreadState::Waking) {
             let began = thread.ready.filter(|(_, to)| *to == span.from).map_or(span.from, |(from, _)| from);
             thread.ready = Some((began, span.to));
             let waited = span.to - began;
@@ -233,7 +233,7 @@ impl Sink for Occupancy {
         let Some(thread) = self.of(mark.prev) else { return };
         match mark.state {
             // As the kernel counts: whoever yields could have gone on (__schedule in kernel/sched/core.c).
-            TaskState::Preempted | TaskState::Yielded | TaskState::HeldBack => thread.times.involuntary += 1,
+            TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => thread.times.involuntary += 1,
             _ => thread.times.voluntary += 1,
         }
     }
@@ -257,25 +257,25 @@ mod tests {
     use crate::gaps::Gaps;
     use crate::threads::{Coverage, Tracker};
     use punctual_core::event::TaskName;
-    use punctual_core::{Event, What};
+    use punctual_core::{Event, EventKind};
 
-    fn event(at: i64, cpu: u16, tid: u32, what: What) -> Event {
+    fn event(at: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
         Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
     }
 
     fn switch(at: i64, prev: u32, prev_state: TaskState, next: u32) -> Event {
-        event(at, 0, prev, What::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 120 })
+        event(at, 0, prev, EventKind::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 120 })
     }
 
     #[test]
     fn what_is_added_up_is_what_happened() {
         let events = [
-            event(5, 0, 7, What::IrqEntry { irq: 5 }),
-            event(8, 0, 7, What::IrqExit { irq: 5, handled: true }),
+            event(5, 0, 7, EventKind::IrqEntry { irq: 5 }),
+            event(8, 0, 7, EventKind::IrqExit { irq: 5, handled: true }),
             switch(10, 7, TaskState::Sleeping, 0),
-            event(20, 0, 0, What::Waking { task: Tid(7), prio: 1, target: 0 }),
-            event(22, 0, 0, What::Wakeup { task: Tid(7), prio: 1, target: 0, new: false }),
-            event(23, 0, 0, What::Migrate { task: Tid(7), from: 1, to: 0 }),
+            event(20, 0, 0, EventKind::Waking { task: Tid(7), prio: 1, target: 0 }),
+            event(22, 0, 0, EventKind::Wakeup { task: Tid(7), prio: 1, target: 0, new: false }),
+            event(23, 0, 0, EventKind::Migrate { task: Tid(7), from: 1, to: 0 }),
             switch(30, 0, TaskState::Preempted, 7),
             switch(50, 7, TaskState::Preempted, 8),
             switch(60, 8, TaskState::Blocked, 7),
@@ -283,7 +283,7 @@ mod tests {
         let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(100));
         let mut tracker = Tracker::new(coverage, Gaps::default(), Occupancy::default());
         events.iter().for_each(|event| tracker.push(event));
-        let (occupancy, doubts) = tracker.finish();
+        let (occupancy, warnings) = tracker.finish();
         let times = occupancy.thread(Tid(7)).unwrap();
         assert_eq!(
             times,
@@ -303,8 +303,8 @@ mod tests {
         let name = |comm: &str| TaskName { process: 7, comm: comm.into(), scheduling: None };
         let tasks = [(Tid(7), name("main")), (Tid(8), name("other"))];
         let names = Names { tasks: tasks.into(), ..Names::default() };
-        let recorded = Recorded { ended: MonotonicNs(100), ..Recorded::nothing("none", MonotonicNs(0)) };
-        let document = occupancy.document(doubts, &names, &recorded);
+        let recorded = Recorded { ended: MonotonicNs(100), ..Recorded::without_events("none", MonotonicNs(0)) };
+        let document = occupancy.document(warnings, &names, &recorded);
         let cpu = &document.cpus[0];
         assert_eq!((cpu.busy, cpu.idle, cpu.unknown, cpu.interrupts, cpu.switches), (80, 20, 0, 3, 4));
         assert_eq!(document.processes[0].times.running, 80);

@@ -1,8 +1,8 @@
 //! Two-point reports: how long it takes from any point to any other.
 //!
-//! A pair is an ordered couple of ends ([`Endpoint`]): test points, kernel events, entries and exits of probed functions. [`By`] tells which
-//! A belongs to which B, [`Rule`] tells which of several open ones. Nothing is lost on the way: every A and every B is matched
-//! or counted as unmatched, and a match that reaches over missing events is counted apart, since the true partner may be among those.
+//! A pair is an ordered couple of ends ([`Endpoint`]): test points, kernel events, entries and exits of probed functions. [`By`] defines which
+//! A belongs to which B, [`Rule`] which of several open ones. Every A and every B is matched
+//! or counted as unmatched, and a match that spans lost events is counted separately: its true partner may be among them.
 
 mod automatic;
 mod document;
@@ -17,17 +17,17 @@ mod tests;
 
 pub use document::{Detail, document, gate, windows};
 pub use endpoint::{Endpoint, EndpointError, Seen};
-pub use figures::{Doubtful, Figures, Interval};
+pub use figures::{Figures, Interval, Uncertain};
 pub use matcher::Matcher;
 pub use pairing::{Found, Pair, PairResult, Pairing, PairingOptions, Prepared, Results};
-pub use request::{Request, RequestError, Subject};
+pub use request::{Request, RequestError, Target};
 
 use std::fmt;
 
 /// What an A and a B must have in common to be a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
-    /// The thread that they concern: who passes a point, who is woken, who is switched to.
+    /// The thread that they concern: that passes a point, is woken, is switched to.
     Thread,
     /// Their value: the first one of a point, the number of an interrupt or of a system call, a sector, a timer's address.
     Value,

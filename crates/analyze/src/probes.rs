@@ -5,10 +5,10 @@ use punctual_core::event::{CallCounts, FunctionId, ProbeCost};
 use punctual_core::{Finding, Names, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// An interval that is not so many times longer than what an empty function is measured as says more of the probe than of the function.
+/// An interval that is not this many times longer than an empty function is dominated by the overhead of the probe.
 const SEVERAL: i64 = 5;
 
-/// What is to be said beside the figures of probed functions.
+/// Findings about the figures of probed functions.
 pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for cost in &names.probe_costs {
@@ -41,7 +41,7 @@ pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) 
 fn price(cost: &ProbeCost) -> Finding {
     let site = match cost.site.as_str() {
         "" => "functions".to_owned(),
-        "single-stepped" => "functions whose first instruction the kernel must single-step".to_owned(),
+        "single-stepped" => "functions whose first instruction the kernel single-steps".to_owned(),
         site => format!("functions that begin with a {site}"),
     };
     let message = format!(
@@ -75,11 +75,10 @@ fn price_of_lines(cost: &ProbeCost) -> Finding {
 }
 
 fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
-    let message = format!(
-        "half of its calls are shorter than {SEVERAL} times the cost of the probe: they say more of the probe than of it"
-    );
+    let message =
+        format!("probe overhead dominates: half of its calls are shorter than {SEVERAL} times the cost of the probe");
     let evidence = format!("median {}; an empty function {}", median.readable(), cost.measured_median.readable());
-    let remedy = "probe what calls it, or put test points into it (docs/testpoints.md)";
+    let remedy = "probe its caller, or add test points (docs/testpoints.md)";
     Finding::new("probe-dominates", Severity::Warning, name, message).evidence(evidence).remedy(remedy)
 }
 
@@ -87,11 +86,11 @@ fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
 fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
     let accounted = calls.returned + calls.left + calls.too_deep + calls.no_room;
     let parts = [
-        (calls.left, "left by a jump, an exception or the end of the thread"),
-        (calls.unpaired, "returned that had begun before the probes"),
-        (calls.too_deep, "nested too deep to be timed"),
-        (calls.no_room, "in more threads than are followed"),
-        (calls.entered.saturating_sub(accounted), "still went on when the probes were taken out"),
+        (calls.left, "left by longjmp, an exception or the exit of the thread"),
+        (calls.unpaired, "returned but entered before the probes were attached"),
+        (calls.too_deep, "nested too deep"),
+        (calls.no_room, "beyond the limit of threads"),
+        (calls.entered.saturating_sub(accounted), "still running when the probes were detached"),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let parts = parts.collect::<Vec<_>>().join(", ");
@@ -99,7 +98,7 @@ fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
         (0, _) => Finding::new("function-not-called", Severity::Note, name, "it was not called"),
         (_, true) => return None,
         (_, false) => {
-            let message = "some of its calls are in no figure";
+            let message = "some of its calls are not in the figures";
             Finding::new("calls-not-timed", Severity::Note, name, message)
                 .evidence(format!("of {} calls: {parts}", calls.entered))
         }
@@ -111,14 +110,14 @@ fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
 mod tests {
     use super::*;
     use punctual_core::event::FunctionName;
-    use punctual_core::{Event, MonotonicNs, Tid, What};
+    use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 
     fn cost() -> ProbeCost {
         let (measured_min, measured_median, measured_p99) = (Nanos(400), Nanos(500), Nanos(600));
         ProbeCost { site: "push".into(), calls: 2000, measured_min, measured_median, measured_p99, added: Nanos(1200) }
     }
 
-    fn told(spans: &[i64], calls: CallCounts) -> Vec<String> {
+    fn messages(spans: &[i64], calls: CallCounts) -> Vec<String> {
         let function = FunctionName { name: "f".into(), object: "/p".into(), offset: 0, site: "push".into() };
         let names =
             Names { functions: vec![function], calls: vec![calls], probe_costs: vec![cost()], ..Names::default() };
@@ -126,7 +125,7 @@ mod tests {
         let gaps = crate::gaps::Gaps::default();
         for (index, span) in spans.iter().enumerate() {
             let began = MonotonicNs(index as i64 * 1_000_000);
-            let what = What::Call { function: FunctionId(0), began, depth: 0, left: false, argument: None };
+            let what = EventKind::Call { function: FunctionId(0), began, depth: 0, left: false, argument: None };
             functions.push(&Event { at: began + Nanos(*span), cpu: 0, tid: Tid(7), what }, &gaps);
         }
         let (figures, _) = functions.finish();
@@ -136,14 +135,16 @@ mod tests {
     #[test]
     fn the_cost_stands_beside_figures_and_warns_where_it_dominates() {
         let returned = |n| CallCounts { entered: n, returned: n, ..CallCounts::default() };
-        let told_of = told(&[2_000, 2_400, 9_000], returned(3));
-        assert_eq!(told_of.len(), 2, "{told_of:?}");
+        let all = messages(&[2_000, 2_400, 9_000], returned(3));
+        assert_eq!(all.len(), 2, "{all:?}");
         let price = "probe-cost: probes on functions that begin with a push: an empty one is measured as 500 ns (nothing is subtracted), and every call takes 1.2 us longer";
-        assert_eq!(told_of[0], price);
-        assert!(told_of[1].starts_with("probe-dominates: half of its calls are shorter than 5 times"));
-        assert_eq!(told(&[3_000, 4_000, 9_000], returned(3)).len(), 1);
+        assert_eq!(all[0], price);
+        assert!(
+            all[1].starts_with("probe-dominates: probe overhead dominates: half of its calls are shorter than 5 times")
+        );
+        assert_eq!(messages(&[3_000, 4_000, 9_000], returned(3)).len(), 1);
         let more = CallCounts { left: 2, entered: 6, ..returned(3) };
-        assert!(told(&[3_000, 4_000, 9_000], more)[1].starts_with("calls-not-timed"));
-        assert!(told(&[], returned(0))[1].starts_with("function-not-called"));
+        assert!(messages(&[3_000, 4_000, 9_000], more)[1].starts_with("calls-not-timed"));
+        assert!(messages(&[], returned(0))[1].starts_with("function-not-called"));
     }
 }

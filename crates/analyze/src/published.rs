@@ -5,7 +5,7 @@ use punctual_bundle::summary::{Compared, PhaseSummary, PublishedSummary, Reading
 use punctual_core::published::Right;
 use punctual_core::{Metric, Published, PublishedResult, Shape, Term};
 
-/// Sets what was published beside what the phases of a run say.
+/// Compares published figures with those of a run.
 pub fn compare(published: &Published, phases: &[PhaseSummary]) -> PublishedSummary {
     let results = published.results.iter().map(|result| of(result, phases)).collect();
     PublishedSummary { source: published.source.clone(), results }
@@ -14,7 +14,7 @@ pub fn compare(published: &Published, phases: &[PhaseSummary]) -> PublishedSumma
 fn of(result: &PublishedResult, phases: &[PhaseSummary]) -> ResultSummary {
     let here = result.here.as_ref().map(|text| read(text, phases));
     let shape = result.shape.as_ref().map(|text| decide(text, phases));
-    let untold = here.as_ref().and_then(|here| here.as_ref().err().cloned());
+    let unknown = here.as_ref().and_then(|here| here.as_ref().err().cloned());
     let (decided, unshaped) = match shape {
         Some(Ok(decided)) => (Some(decided), None),
         Some(Err(why)) => (None, Some(why)),
@@ -28,18 +28,18 @@ fn of(result: &PublishedResult, phases: &[PhaseSummary]) -> ResultSummary {
         shape: result.shape.clone(),
         reproduced,
         compared,
-        reason: unshaped.or(untold),
+        reason: unshaped.or(unknown),
     }
 }
 
 fn read(text: &str, phases: &[PhaseSummary]) -> Result<Reading, String> {
-    let term: Term = text.parse().map_err(|why| format!("it is not understood: {why}"))?;
+    let term: Term = text.parse().map_err(|why| format!("syntax error: {why}"))?;
     reading(&term, phases)
 }
 
-/// Whether a shape holds, and the figures that say so.
+/// Whether a trend is reproduced, and the figures that show it.
 fn decide(text: &str, phases: &[PhaseSummary]) -> Result<(bool, Compared), String> {
-    let shape: Shape = text.parse().map_err(|why| format!("it is not understood: {why}"))?;
+    let shape: Shape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
     let left = reading(&shape.left, phases)?;
     let (factor, right) = match &shape.right {
         Right::Number(number) => (1.0, *number),
@@ -65,11 +65,11 @@ fn found(of: &str, phase: Option<&str>, term: &Term, phases: &[PhaseSummary]) ->
     let holding = phases.iter().filter(|phase| phase.series.iter().any(|series| matches(of, &series.name)));
     let holding: Vec<&&PhaseSummary> = holding.collect();
     let phase = match holding.as_slice() {
-        [] => return Err(format!("nothing of {of} was measured")),
+        [] => return Err(format!("{of} was not measured")),
         [phase] => phase,
         several => {
             let names: Vec<&str> = several.iter().map(|phase| phase.name.as_str()).collect();
-            return Err(format!("{of} was measured in {}: say which, like `{of}@{}: …`", names.join(", "), names[0]));
+            return Err(format!("{of} was measured in {}: name one, like `{of}@{}: …`", names.join(", "), names[0]));
         }
     };
     let stated = phase.measures.iter().filter(|measure| measure.name == of);
@@ -83,7 +83,7 @@ fn found(of: &str, phase: Option<&str>, term: &Term, phases: &[PhaseSummary]) ->
 /// Whether the pattern names the series or what stands above it; `*` stands for any part.
 fn matches(pattern: &str, series: &str) -> bool {
     let mut parts = series.split('/');
-    pattern.split('/').all(|wanted| parts.next().is_some_and(|part| wanted == "*" || wanted == part))
+    pattern.split('/').all(|requested| parts.next().is_some_and(|part| requested == "*" || requested == part))
 }
 
 fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<Reading> {
@@ -98,10 +98,10 @@ fn of_series(series: &[&SeriesSummary], term: &Term) -> Result<Reading, String> 
     let metric: Metric = term
         .figure
         .parse()
-        .map_err(|_| format!("`{}` is neither a figure of a series nor one that the measure states", term.figure))?;
+        .map_err(|_| format!("`{}` is neither a figure of a series nor one of the workload", term.figure))?;
     let measured: Vec<&&SeriesSummary> = series.iter().filter(|series| series.count > 0).collect();
     if measured.is_empty() {
-        return Err(format!("nothing of {} was measured", term.of));
+        return Err(format!("{} was not measured", term.of));
     }
     let values: Option<Vec<f64>> = measured.iter().map(|series| figure(series, metric)).collect();
     let mut values = values.ok_or_else(|| format!("too few samples of {} for {metric}", term.of))?;

@@ -12,7 +12,7 @@ use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_bundle::{Completeness, SeriesMeta};
 use punctual_core::{Comparison, Fact, Metric, Nanos, Requirement};
 
-/// What is known of a series when a requirement is looked at.
+/// The evidence of a series for a requirement.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
     /// What the series is.
@@ -54,7 +54,7 @@ pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
     };
     let requirement: Requirement = match text.parse() {
         Ok(requirement) => requirement,
-        Err(error) => return undecided(format!("it is not understood: {error}")),
+        Err(error) => return undecided(format!("syntax error: {error}")),
     };
     match range(requirement.metric, evidence) {
         Ok(range) => decide(text, &requirement, range),
@@ -69,7 +69,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     let at_ends = (comparison.holds(range.low, bound), comparison.holds(range.high, bound));
     let verdict =
         match at_ends {
-            // Equality at one end of a wide range says nothing, but a bound outside of it does.
+            // Equality at one end of a wide range decides nothing, but a bound outside of it does.
             _ if comparison == Comparison::Equal && range.low < range.high => {
                 if bound < range.low || bound > range.high { VerdictWord::NotMet } else { VerdictWord::Undecided }
             }
@@ -83,10 +83,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     let (figure, reason) = match verdict {
         VerdictWord::Undecided if range.why.is_empty() => (
             None,
-            Some(format!(
-                "it lies between {} and {} ns, which is as near as the histogram tells",
-                range.low, range.high
-            )),
+            Some(format!("it lies between {} and {} ns, the resolution of the histogram", range.low, range.high)),
         ),
         VerdictWord::Undecided => (None, Some(range.why)),
         // Both ends in one bucket of the histogram: the percentile is its upper end, here as everywhere.
@@ -96,22 +93,22 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     RequirementSummary { requirement: text.to_owned(), verdict, figure: figure.filter(|f| f.is_finite()), reason }
 }
 
-/// Where the metric lies, or why nothing can be said of it.
+/// The range of the metric, or why it is unknown.
 fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     let losses = &evidence.state.data.losses;
     if metric == Metric::Count {
         return Ok(at_least(losses.recorded, evidence));
     }
-    if !evidence.meta.runs_as_asked() {
-        return Err(format!("it ran as {}, not with the real-time scheduling asked for", evidence.meta.scheduling));
+    if !evidence.meta.has_requested_scheduling() {
+        return Err(format!("it ran as {}, not with the requested real-time scheduling", evidence.meta.scheduling));
     }
     if losses.recorded == 0 {
         return Err("nothing was measured".into());
     }
     match metric {
         Metric::Count => Ok(at_least(losses.recorded, evidence)),
-        Metric::Overruns | Metric::Lost if !evidence.meta.losses_known() => {
-            Err(format!("what was recorded does not tell the {metric}"))
+        Metric::Overruns | Metric::Lost if !evidence.meta.are_losses_known() => {
+            Err(format!("the record has no {metric}"))
         }
         Metric::Overruns => Ok(at_least(losses.overruns, evidence)),
         Metric::Lost => Ok(at_least(losses.dropped, evidence)),
@@ -127,10 +124,8 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
 fn missing(evidence: &Evidence) -> Option<String> {
     let dropped = evidence.state.data.losses.dropped;
     match evidence.completeness {
-        Completeness::CutOff => Some("the run was cut off: what came later is not known".into()),
-        Completeness::Whole if dropped > 0 => {
-            Some(format!("{dropped} samples were lost: they could have been anything"))
-        }
+        Completeness::CutOff => Some("the run was cut off: what followed is unknown".into()),
+        Completeness::Whole if dropped > 0 => Some(format!("{dropped} samples were lost: any of them may violate it")),
         Completeness::Whole => None,
     }
 }
@@ -148,7 +143,7 @@ fn at_least(count: u64, evidence: &Evidence) -> Range {
 fn usage(evidence: &Evidence, count: impl Fn(&ThreadUsage) -> u64) -> Result<Range, String> {
     match &evidence.state.usage {
         Fact::Known(usage) => Ok(at_least(count(usage), evidence)),
-        Fact::Unavailable(why) => Err(format!("the kernel's count is not available: {why}")),
+        Fact::Unavailable(why) => Err(format!("the kernel's count is unavailable: {why}")),
         Fact::NotAsked => Err("the kernel's count for the measuring thread was not taken".into()),
     }
 }
@@ -162,7 +157,7 @@ fn moment(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
         Metric::Mean => data.mean(),
         _ => data.stddev(),
     };
-    let figure = figure.ok_or_else(|| format!("what was recorded does not tell the {metric}"))?;
+    let figure = figure.ok_or_else(|| format!("the record has no {metric}"))?;
     let Some(why) = missing(evidence) else { return Ok(Range::exactly(figure)) };
     let (low, high) = match metric {
         Metric::Max => (figure, f64::INFINITY),

@@ -6,7 +6,7 @@
 
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{PointId, PointKind};
-use punctual_core::{ClockNs, Event, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid, What};
+use punctual_core::{ClockNs, Event, EventKind, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// At most so many scopes have figures; passes of others are counted.
@@ -18,7 +18,7 @@ const DEPTH: usize = 256;
 /// These times have no exact histogram, only that of the whole.
 const SHAPE: SeriesShape = SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
 
-/// The figures of the scopes of one name. Those that reach over missing points are in none of them but `doubtful`.
+/// The figures of the scopes of one name. Those that reach over missing points are in none of them but `uncertain`.
 #[derive(Clone, Debug)]
 pub struct ScopeFigures {
     /// From begin to end.
@@ -36,7 +36,7 @@ pub struct ScopeFigures {
     /// Scopes that had no end.
     pub open: u64,
     /// Scopes that reach over missing points.
-    pub doubtful: u64,
+    pub uncertain: u64,
     /// The threads in which such scopes ended.
     pub threads: HashSet<Tid>,
 }
@@ -76,7 +76,7 @@ impl Scopes {
     /// Takes the event if it begins or ends a scope; `point` is the one that it counts as. Returns the exclusive time of the scope that it
     /// ends, where no point within is missing.
     pub fn push(&mut self, event: &Event, point: PointId, gaps: &Gaps) -> Option<Nanos> {
-        let What::Point { kind, .. } = event.what else { return None };
+        let EventKind::Point { kind, .. } = event.what else { return None };
         if kind == PointKind::Point {
             return None;
         }
@@ -130,7 +130,7 @@ impl Scopes {
         let figures = self.figures.get_mut(&point)?;
         figures.threads.insert(tid);
         if gaps.within(Scope::Thread(tid), ended.began, at).is_some() {
-            figures.doubtful += 1;
+            figures.uncertain += 1;
             return None;
         }
         figures.overlapping += u64::from(!is_last);
@@ -171,7 +171,7 @@ impl ScopeFigures {
             recursive: 0,
             overlapping: 0,
             open: 0,
-            doubtful: 0,
+            uncertain: 0,
             threads: HashSet::new(),
         }
     }

@@ -45,7 +45,7 @@ impl<'a> SeriesView<'a> {
     }
 }
 
-/// The summary of an opened bundle. What its figures themselves make doubtful is computed anew; what was found while it ran is kept.
+/// The summary of an opened bundle. Findings about its figures are computed again; those of the run are kept.
 pub fn summarize(bundle: &Bundle) -> Summary {
     let mut found = bundle.findings.clone();
     let recorded = bundle.recording.iter().flat_map(|recording| recording.recorded().findings);
@@ -85,7 +85,7 @@ pub fn summarize_run(
                 Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
                 None => {
                     let found = findings::of_series(name, view.meta, view.state, &summary);
-                    // What the kernel counted of a thread is said once, however many series it fills.
+                    // The kernel's counts of a thread are reported once, for any number of series.
                     let thread = view.meta.tid.map(|tid| (tid, &view.state.usage));
                     let again = thread.is_some_and(|thread| threads.contains(&thread));
                     threads.extend(thread);
@@ -126,7 +126,7 @@ fn gate(held: &mut RequirementSummary, validity: &Validity, phase: &str, series:
     held.reason = reason.or(held.reason.take());
 }
 
-/// Why a series could not be measured on that system, where its measure says so.
+/// Why a series could not be measured on that system, if its measure reports it.
 fn absent<'a>(phase: &'a PhaseMeta, series: &str) -> Option<&'a str> {
     let mut all = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
     all.find(|absent| absent.series == series).map(|absent| absent.why.as_str())
@@ -161,7 +161,7 @@ fn failed(manifest: &Manifest) -> bool {
     manifest.ending.as_ref().is_some_and(|ending| matches!(ending.outcome, Outcome::Failed { .. }))
 }
 
-/// What findings say of the limits on intervals of a recording; those that hold say nothing.
+/// Findings about violated or undecided limits on intervals.
 pub const LIMITS: [(&str, VerdictWord); 2] =
     [("limit-violated", VerdictWord::NotMet), ("limit-undecided", VerdictWord::Undecided)];
 
@@ -180,20 +180,20 @@ fn overall<'a>(
     Some(validity.gate_run(worst).verdict)
 }
 
-/// What the figures say and a run knows better, by what the run calls it: it has the kernel's answer.
-const SAID_BETTER: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
+/// Findings about figures that a finding of the run replaces: the run has the kernel's answer.
+const REPLACED_BY_RUN: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
 
 /// The findings of the run and those of the figures, the weightiest first. A finding computed anew replaces the saved one of the same
 /// kind and subject.
 fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
-    let better = |b: &Finding, f: &Finding| SAID_BETTER.contains(&(&b.id, &f.id)) && b.subject == f.subject;
+    let better = |b: &Finding, f: &Finding| REPLACED_BY_RUN.contains(&(&b.id, &f.id)) && b.subject == f.subject;
     born.retain(|b| !found.iter().any(|f| better(b, f)));
     let unwritten = |b: &Finding| {
         let of_its_phase = |f: &&Finding| b.subject.strip_prefix(&*f.subject).is_some_and(|rest| rest.starts_with('/'));
         found.iter().filter(of_its_phase).any(|f| f.id == "bundle-incomplete")
     };
     for finding in born.iter_mut().filter(|b| b.id == "samples-not-kept" && unwritten(b)) {
-        finding.remedy = Some("what could not be written is missing (bundle-incomplete): run again with --output on a file system with room".to_owned());
+        finding.remedy = Some("data that could not be written is missing (bundle-incomplete): run again with --output on a file system with free space".to_owned());
     }
     let is_born = |f: &Finding| born.iter().any(|b| b.id == f.id && b.subject == f.subject);
     let mut all: Vec<Finding> = found.iter().filter(|f| !is_born(f)).cloned().collect();
@@ -214,7 +214,7 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
     let corrected = Distribution::corrected(data);
     let evidence = Evidence { meta, state, plain: &plain, corrected: corrected.as_ref(), completeness };
     let (supported, unsupported) = supported(data.count());
-    let counted = |n: u64| meta.losses_known().then_some(n);
+    let counted = |n: u64| meta.are_losses_known().then_some(n);
     SeriesSummary {
         name: meta.name.clone(),
         measure: meta.measure.clone(),
@@ -260,7 +260,7 @@ pub(crate) fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
     (supported, not.into_iter().map(|p| (percentiles::key(p), percentiles::needed(p))).collect())
 }
 
-/// Those of these percentiles that the distribution tells.
+/// The percentiles that the distribution supports.
 pub(crate) fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTreeMap<String, i64> {
     let figure = |p: &f64| Some((percentiles::key(*p), distribution.percentile(*p)?.ns()));
     percentiles.iter().filter_map(figure).collect()

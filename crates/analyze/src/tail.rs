@@ -1,5 +1,5 @@
-//! `punctual tail`: what a run says of latencies longer than those it saw. First what needs no model ([`seen`]); then a model ([`model`]), only
-//! behind its gates ([`gates`]). Never a bound: docs/tail.md says what the figures mean, and how well they were measured to hold.
+//! `punctual tail`: estimates of latencies longer than the measured ones. First what needs no model ([`seen`]); then a model ([`model`]), only
+//! behind its gates ([`gates`]). Not a guaranteed bound (no WCET): docs/tail.md describes the figures, and how well they hold.
 
 pub mod causes;
 mod fit;
@@ -35,14 +35,14 @@ pub struct Level {
     pub high: Option<f64>,
 }
 
-/// Why there is nothing to say.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {
     /// The wanted series is not there.
-    #[error("there is no series `{wanted}`; the bundle has: {known}")]
+    #[error("there is no series `{required}`; the bundle has: {known}")]
     NoSuchSeries {
-        /// As asked.
-        wanted: String,
+        /// As requested.
+        required: String,
         /// What is there.
         known: String,
     },
@@ -56,11 +56,11 @@ pub enum TailError {
 pub fn of_bundle(
     bundle: &Bundle,
     name: &str,
-    wanted: Option<&str>,
+    required: Option<&str>,
     explained: Option<&Explanations>,
 ) -> Result<Tails, TailError> {
     let full = |phase: &str, series: &str| format!("{phase}/{series}");
-    let is_wanted = |phase: &str, series: &str| wanted.is_none_or(|w| w == series || w == full(phase, series));
+    let is_wanted = |phase: &str, series: &str| required.is_none_or(|w| w == series || w == full(phase, series));
     let validity = Validity::of_bundle(bundle);
     let mut series = Vec::new();
     for phase in &bundle.phases {
@@ -76,12 +76,12 @@ pub fn of_bundle(
             series.push(tail);
         }
     }
-    if let (Some(wanted), true) = (wanted, series.is_empty()) {
+    if let (Some(required), true) = (required, series.is_empty()) {
         let known: Vec<String> =
             bundle.series().take(8).map(|(phase, series)| full(phase, &series.meta.name)).collect();
-        return Err(TailError::NoSuchSeries { wanted: wanted.to_owned(), known: known.join(", ") });
+        return Err(TailError::NoSuchSeries { required: required.to_owned(), known: known.join(", ") });
     }
-    let findings = series.iter().flat_map(doubts).collect();
+    let findings = series.iter().flat_map(warnings).collect();
     Ok(Tails {
         schema: SCHEMA.to_owned(),
         bundle: name.to_owned(),
@@ -92,10 +92,11 @@ pub fn of_bundle(
     })
 }
 
-/// Of what was not measured as asked no model says what comes.
+/// Without a valid measurement there is no model.
 fn refuse(model: &mut Model, proof: &Proof) {
-    let refusal = format!("it was not measured as asked ({} of {}): {}", proof.proof.word(), proof.subject, proof.why);
-    let what = "it was measured as asked".to_owned();
+    let refusal =
+        format!("it was not measured as requested ({} of {}): {}", proof.proof.word(), proof.subject, proof.why);
+    let what = "it was measured as requested".to_owned();
     model.accepted = false;
     model.levels.clear();
     model.gates.insert(0, Gate { id: "valid".to_owned(), what, open: false, statistic: None, p: None });
@@ -110,22 +111,22 @@ pub fn of_run(series: String, run: &Run, known: &Known) -> SeriesTail {
     SeriesTail { series, seen: seen::of(run), model, causes }
 }
 
-fn doubts(tail: &SeriesTail) -> Vec<Finding> {
+fn warnings(tail: &SeriesTail) -> Vec<Finding> {
     let seen = &tail.seen;
     let order = (seen.count > 0 && seen.effective.is_none()).then(|| {
         let message =
-            "how late samples cluster is not known: what is said without a model takes samples as independent";
+            "the clustering of long latencies is unknown: the bounds without a model assume independent samples";
         Finding::new("autocorrelation-unknown", Severity::Warning, &tail.series, message)
             .evidence("the bundle holds too few samples in order of time (a short run, an import, keep_samples)")
             .remedy("measure longer, with keep_samples")
     });
     let lost = (seen.lost > 0).then(|| {
-        let message = "samples were lost: any of them may have been longer than the maximum";
+        let message = "samples were lost: any of them may have been larger than the maximum";
         Finding::new("samples-lost", Severity::Warning, &tail.series, message)
             .evidence(format!("{} lost, {} recorded", seen.lost, seen.count))
     });
     let overruns = (seen.overruns > 0).then(|| {
-        let message = "periods were missed while it was late: a burst has fewer samples than it had periods";
+        let message = "missed periods (coordinated omission): a burst has fewer samples than periods";
         Finding::new("overruns", Severity::Note, &tail.series, message)
             .evidence(format!("{} periods were missed", seen.overruns))
     });

@@ -3,9 +3,9 @@
 //! One [`Tracker`] reads the events and hands finished spans to a [`Sink`]: the occupancy adds them up, a window keeps those that lie in
 //! it, an export writes them out. Memory grows with the number of threads and CPUs, not with the recording.
 //!
-//! What is not known is [`Doing::Unknown`]: before the first event that tells of a thread, where events contradict each other, and
+//! The state is [`ThreadState::Unknown`] before the first event of a thread, where events contradict each other, and
 //! where events were lost. Three things are certain without an event of their own: a CPU runs one task from switch to switch, so
-//! the first event on a CPU tells who ran there since the recording began (or since a gap); a thread that is woken was
+//! the first event on a CPU shows the task that ran there since the recording began (or since a gap); a thread that is woken was
 //! asleep; one that is switched to was ready.
 
 mod cpus;
@@ -16,14 +16,14 @@ pub(crate) mod tests;
 mod tracker;
 
 pub use lanes::{CpuLane, IdleSpan, Lanes, ThreadLane, Windows, window};
-pub use tracker::{Coverage, Doubts, Tracker};
+pub use tracker::{Coverage, Tracker, Warnings};
 
 use punctual_core::event::{FunctionId, PointId, PointKind, TaskState};
 use punctual_core::{MonotonicNs, Nanos, Tid};
 
 /// What a thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Doing {
+pub enum ThreadState {
     /// Runs on this CPU; interrupts taken there meanwhile are included.
     Running {
         /// Where.
@@ -31,12 +31,12 @@ pub enum Doing {
     },
     /// Could run and waits for a CPU.
     Ready {
-        /// On whose runqueue; `None` where no event told.
+        /// On whose runqueue; `None` if unknown.
         cpu: Option<u16>,
         /// Whether it was taken off its CPU (or gave it up by sched_yield), rather than woken.
         preempted: bool,
     },
-    /// Somebody decided to wake it (sched_waking), and it is not yet on a runqueue (sched_wakeup).
+    /// Its wake-up began (sched_waking), and it is not yet on a runqueue (sched_wakeup).
     Waking,
     /// Waits, and a signal could end that: `S`.
     Sleeping,
@@ -48,22 +48,22 @@ pub enum Doing {
     Stopped,
     /// Any other state; also a new thread that was not woken yet.
     Other,
-    /// The recording does not tell.
+    /// Unknown.
     Unknown,
 }
 
-impl From<TaskState> for Doing {
-    /// What a thread does that left its CPU in this state. The dead are [`Doing::Other`] until nothing is asked of them any more.
-    fn from(state: TaskState) -> Doing {
+impl From<TaskState> for ThreadState {
+    /// What a thread does that left its CPU in this state. The dead are [`ThreadState::Other`] until nothing is asked of them any more.
+    fn from(state: TaskState) -> ThreadState {
         match state {
-            TaskState::Preempted | TaskState::Yielded | TaskState::HeldBack => {
-                Doing::Ready { cpu: None, preempted: true }
+            TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => {
+                ThreadState::Ready { cpu: None, preempted: true }
             }
-            TaskState::Sleeping => Doing::Sleeping,
-            TaskState::Blocked => Doing::Blocked,
-            TaskState::LockWait => Doing::LockWait,
-            TaskState::Stopped => Doing::Stopped,
-            TaskState::Dead | TaskState::Other => Doing::Other,
+            TaskState::Sleeping => ThreadState::Sleeping,
+            TaskState::Blocked => ThreadState::Blocked,
+            TaskState::LockWait => ThreadState::LockWait,
+            TaskState::Stopped => ThreadState::Stopped,
+            TaskState::Dead | TaskState::Other => ThreadState::Other,
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct ThreadSpan {
     /// Until when; never before `from`.
     pub to: MonotonicNs,
     /// What.
-    pub doing: Doing,
+    pub doing: ThreadState,
 }
 
 /// A CPU ran one task.
@@ -90,10 +90,10 @@ pub struct CpuSpan {
     pub from: MonotonicNs,
     /// Until when; never before `from`.
     pub to: MonotonicNs,
-    /// Which task: [`Tid::IDLE`] when it idled; `None` where the recording does not tell.
+    /// Which task: [`Tid::IDLE`] when it idled; `None` if unknown.
     pub tid: Option<Tid>,
-    /// The kernel's priority of that task (see [`punctual_core::What`]) when it was switched to, or from where only that was seen; `None`
-    /// where no switch told.
+    /// The kernel's priority of that task (see [`punctual_core::EventKind`]) when it was switched to, or from where only that was seen; `None`
+    /// if no switch shows it.
     pub prio: Option<i16>,
 }
 
@@ -121,7 +121,7 @@ pub struct InterruptSpan {
     pub what: Interrupt,
     /// How many others it interrupted.
     pub depth: u8,
-    /// `to - from` without those that interrupted it.
+    /// `to - from` without nested interrupts.
     pub own: Nanos,
     /// The task that it interrupted.
     pub tid: Tid,
@@ -170,7 +170,7 @@ pub struct ScopeSpan {
 pub struct PointMark {
     /// When.
     pub at: MonotonicNs,
-    /// By whom.
+    /// The thread that passed it.
     pub tid: Tid,
     /// Which.
     pub point: PointId,
@@ -197,18 +197,18 @@ pub struct CallSpan {
     pub depth: u16,
     /// Whether it was left otherwise than by returning.
     pub left: bool,
-    /// Its argument, where one was asked for.
+    /// Its argument, where one was requested.
     pub argument: Option<u64>,
 }
 
-/// Somebody woke a thread.
+/// A thread was woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WakeMark {
     /// When (sched_waking; sched_wakeup where that is missing).
     pub at: MonotonicNs,
     /// On which CPU the waker was.
     pub cpu: u16,
-    /// The waker, or who was interrupted by it.
+    /// The waker, or the interrupted task.
     pub waker: Tid,
     /// The interrupt that woke, where one was being served.
     pub interrupt: Option<Interrupt>,
@@ -223,11 +223,11 @@ pub struct SwitchMark {
     pub at: MonotonicNs,
     /// On which CPU.
     pub cpu: u16,
-    /// Who left.
+    /// The previous task.
     pub prev: Tid,
     /// Why.
     pub state: TaskState,
-    /// Who came.
+    /// The next task.
     pub next: Tid,
 }
 
@@ -236,7 +236,7 @@ pub struct SwitchMark {
 pub struct MigrationMark {
     /// When.
     pub at: MonotonicNs,
-    /// Who.
+    /// The thread.
     pub tid: Tid,
     /// From where.
     pub from: u16,

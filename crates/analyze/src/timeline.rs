@@ -1,12 +1,12 @@
-//! Latency over time in a bounded number of points, for plots: min, mean and max of each stretch of time.
+//! Latency over time in a bounded number of points, for plots: min, mean and max of each bucket of time.
 
 use punctual_bundle::log::LogContents;
 use punctual_core::{ClockNs, Nanos, Sample, Window};
 
-/// What fell into one stretch of time.
+/// What fell into one bucket of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bucket {
-    /// When the stretch begins, on the series' clock.
+    /// When the segment begins, on the series' clock.
     pub start: ClockNs,
     /// Samples in it; never 0.
     pub count: u64,
@@ -21,9 +21,9 @@ pub struct Bucket {
 /// A series over time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Timeline {
-    /// The stretches that hold samples, ascending; all of one width.
+    /// The segments that hold samples, ascending; all of one width.
     pub buckets: Vec<Bucket>,
-    /// The width of a stretch; zero where there is nothing.
+    /// The width of a segment; zero where there is nothing.
     pub width: Nanos,
 }
 
@@ -43,7 +43,7 @@ struct Point {
 }
 
 impl Timeline {
-    /// Of what a log holds, in at most `buckets` stretches. The windows are taken where there are any, as they cover the whole run and
+    /// Of what a log holds, in at most `buckets` segments. The windows are taken where there are any, as they cover the whole run and
     /// the samples may not; where the samples cover it too (`samples_complete`), those, as they are finer.
     pub fn of(log: &LogContents, samples_complete: bool, buckets: usize) -> Timeline {
         if samples_complete || log.windows.is_empty() {
@@ -73,21 +73,21 @@ impl Timeline {
     }
 }
 
-/// Two passes: the extent of time first, then every point into its stretch. A damaged log may hold any order of instants.
+/// Two passes: the extent of time first, then every point into its segment. A damaged log may hold any order of instants.
 fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> Timeline {
     let first = points().map(|p| p.at.ns()).min();
     let last = points().map(|p| p.at.ns()).max();
     let (Some(first), Some(last), true) = (first, last, buckets > 0) else { return Timeline::default() };
     let span = i128::from(last) - i128::from(first) + 1;
     let width = (span + buckets as i128 - 1) / buckets as i128;
-    let mut stretches: Vec<Option<Sums>> = vec![None; buckets];
+    let mut steps: Vec<Option<Sums>> = vec![None; buckets];
     for Point { at, sums } in points() {
         let place = ((i128::from(at.ns()) - i128::from(first)) / width) as usize;
-        let stretch = &mut stretches[place];
-        *stretch = Some(stretch.map_or(sums, |s| s.with(&sums)));
+        let step = &mut steps[place];
+        *step = Some(step.map_or(sums, |s| s.with(&sums)));
     }
     let start = |place: usize| ClockNs((i128::from(first) + place as i128 * width) as i64);
-    let filled = stretches.into_iter().enumerate().filter_map(|(place, sums)| Some(sums?.finish(start(place))));
+    let filled = steps.into_iter().enumerate().filter_map(|(place, sums)| Some(sums?.finish(start(place))));
     Timeline { buckets: filled.collect(), width: Nanos(i64::try_from(width).unwrap_or(i64::MAX)) }
 }
 

@@ -1,6 +1,6 @@
-//! Whether a run was measured as asked. Every verdict anywhere (a requirement, a limit, a comparison, a lab) passes through here.
+//! Whether a run was measured as requested. Every verdict anywhere (a requirement, a limit, a comparison, a lab) passes through here.
 //!
-//! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof ([`proofs`]); [`Validity::gate`] says what
+//! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof ([`proofs`]); [`Validity::gate`] decides what
 //! that makes of a verdict. docs/validity.md has the table.
 
 mod proofs;
@@ -42,6 +42,11 @@ impl Validity {
     pub fn of_bundle(bundle: &Bundle) -> Validity {
         let recorded = bundle.recording.as_ref().map(|recording| recording.recorded());
         Validity::of(&bundle.manifest, &crate::views(bundle), recorded.as_ref())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_proofs(proofs: Vec<Proof>) -> Validity {
+        Validity { proofs }
     }
 
     /// What became of each.
@@ -106,8 +111,8 @@ fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
     }
 }
 
-/// The rule. A sample that was measured as asked and is too long stays too long, however many others are missing; a sample that was not
-/// measured as asked shows nothing.
+/// The rule. A sample that was measured as requested and is too long stays too long, however many others are missing; a sample that was not
+/// measured as requested shows nothing.
 fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> Gated {
     let mut unknown = None;
     let mut invalid: Option<&Proof> = None;
@@ -119,10 +124,10 @@ fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> G
             _ => {}
         }
     }
-    let said = |proof: &Proof| Some(format!("{}: {}", proof.subject, proof.why));
+    let text = |proof: &Proof| Some(format!("{}: {}", proof.subject, proof.why));
     match (invalid, unknown) {
-        (Some(proof), _) => Gated { verdict: VerdictWord::Invalid, reason: said(proof) },
-        (None, Some(proof)) => Gated { verdict: VerdictWord::Undecided, reason: said(proof) },
+        (Some(proof), _) => Gated { verdict: VerdictWord::Invalid, reason: text(proof) },
+        (None, Some(proof)) => Gated { verdict: VerdictWord::Undecided, reason: text(proof) },
         (None, None) => Gated { verdict, reason: None },
     }
 }

@@ -1,12 +1,12 @@
-//! The values that test points carry, as curves over time in a bounded number of stretches.
+//! The values that test points carry, as curves over time in a bounded number of segments.
 
 use punctual_core::event::PointId;
-use punctual_core::{Event, MonotonicNs, Nanos, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
-/// At most so many curves are kept; the values of other points are counted.
+/// At most this many curves are kept; the values of other points are counted.
 const CURVES: usize = 512;
-/// Stretches of a curve, unless asked otherwise.
+/// Segments of a curve, unless asked otherwise.
 pub const BUCKETS: usize = 400;
 
 /// The values of one point over time.
@@ -16,13 +16,13 @@ pub struct Curve {
     pub point: PointId,
     /// Its first value (0) or its second (1).
     pub index: usize,
-    /// The stretches that hold values, ascending.
+    /// The segments that hold values, ascending.
     pub buckets: Vec<ValueBucket>,
-    /// The width of a stretch.
+    /// The width of a segment.
     pub width: Nanos,
 }
 
-/// The values of one stretch of time.
+/// The values of one bucket of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ValueBucket {
     /// When it begins.
@@ -55,7 +55,7 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// Over this time, in at most `buckets` stretches (at least one).
+    /// Over this time, in at most `buckets` segments (at least one).
     pub fn new(began: MonotonicNs, ended: MonotonicNs, buckets: usize) -> Curves {
         let buckets = buckets.max(1);
         let span = (ended - began).ns().max(0);
@@ -65,7 +65,7 @@ impl Curves {
 
     /// Takes the event if it is a point with values; `point` is the one that it counts as.
     pub fn push(&mut self, event: &Event, point: PointId) {
-        let What::Point { count, values, .. } = event.what else { return };
+        let EventKind::Point { count, values, .. } = event.what else { return };
         let place = ((event.at - self.began).ns().max(0) / self.width) as usize;
         for (index, value) in values.iter().enumerate().take(count.into()) {
             let key = (point, index);
@@ -119,7 +119,7 @@ mod tests {
         fn no_value_is_lost(values in proptest::collection::vec((any::<i64>(), any::<i64>()), 0..100), buckets in 0usize..20) {
             let mut curves = Curves::new(MonotonicNs(0), MonotonicNs(1_000), buckets);
             for (at, value) in &values {
-                let what = What::Point { point: PointId(3), kind: PointKind::Point, count: 1, values: [*value, 9] };
+                let what = EventKind::Point { point: PointId(3), kind: PointKind::Point, count: 1, values: [*value, 9] };
                 curves.push(&Event { at: MonotonicNs(*at), cpu: 0, tid: Tid(1), what }, PointId(3));
             }
             let (curves, untracked) = curves.finish();

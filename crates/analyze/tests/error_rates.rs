@@ -13,7 +13,7 @@ use punctual_bundle::comparison::{Difference, SeriesComparison};
 enum Source {
     /// Independent, a log-normal body and a Pareto tail.
     Independent,
-    /// The same with neighbours that resemble each other, bursts of late samples, and loads that come and go.
+    /// The same with neighbours that resemble each other, bursts of worst samples, and loads that come and go.
     Bursty,
     /// Bursty, cut down to whole microseconds.
     Coarse,
@@ -164,7 +164,7 @@ fn rates(source: Source, change: Change, n: usize, pairs: usize) -> Rates {
     rates
 }
 
-/// The most that a rate of 5 % shows in so many pairs, but for one time in a thousand and more.
+/// The most that a rate of 5 % shows in this many pairs, but for one time in a thousand and more.
 fn tolerated(pairs: usize) -> f64 {
     0.05 + 3.3 * (0.05 * 0.95 / pairs as f64).sqrt()
 }

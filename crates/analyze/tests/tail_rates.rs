@@ -20,9 +20,9 @@ enum Source {
     RareMode,
     /// Bursts that become twice as high over the run.
     Drift,
-    /// Bursts that come ten times as often while a load is on, a tenth of the time, in stretches of five seconds.
+    /// Bursts that come ten times as often while a load is on, a tenth of the time, in segments of five seconds.
     Loads,
-    /// A late sample at each full second: no chance at all in when it comes.
+    /// A sample at each full second: no chance at all in when it comes.
     Regular,
 }
 
@@ -36,7 +36,7 @@ fn height(source: Source, random: &mut Random) -> f64 {
     }
 }
 
-/// The level that bursts exceed once in so many samples, where the source has one that stays.
+/// The level that bursts exceed once in this many samples, where the source has one that stays.
 fn truth(source: Source, samples: f64) -> Option<f64> {
     let higher = |rate: f64| 1.0 / (samples * rate);
     let heavy = |higher: f64| 10_000.0 + 8_000.0 / 0.2 * (higher.powf(-0.2) - 1.0);

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::io;
 
 /// The name and version of the format.
-const SCHEMA: &str = "punctual-account/1";
+const SCHEMA: &str = "punctual-account/2";
+/// Version 1 had other ids of causes, and `untold` for `unattributed`: it is still read.
+const FIRST_SCHEMA: &str = "punctual-account/1";
 
 /// A series' samples, split.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -16,9 +18,11 @@ pub struct SeriesAccount {
     pub complete: bool,
     /// The samples.
     pub account: Account,
-    /// Samples of which the kernel told nothing: the timer woke nobody, because the thread was not asleep. All of their time is unknown.
-    pub untold: u64,
-    /// What the kernel told and could not be kept, on all CPUs of the run: the buffer was full. Its samples are among the untold.
+    /// Samples without kernel events: the timer woke no thread, because the thread was not asleep.
+    /// All of their time is unknown.
+    pub unattributed: u64,
+    /// Records of the kernel that found no room in the buffer, on all CPUs of the run.
+    /// Their samples are among the unattributed.
     pub lost: u64,
     /// What it cost.
     pub cost: Fact<AccountCost>,
@@ -29,7 +33,8 @@ pub struct SeriesAccount {
 struct Document {
     schema: String,
     complete: bool,
-    untold: u64,
+    #[serde(alias = "untold")]
+    unattributed: u64,
     lost: u64,
     cost: Fact<AccountCost>,
     parts: Vec<String>,
@@ -66,15 +71,15 @@ fn document(account: &SeriesAccount) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
         complete: account.complete,
-        untold: account.untold,
+        unattributed: account.unattributed,
         lost: account.lost,
         cost: account.cost.clone(),
-        parts: MainPart::ALL.iter().map(|part| part.word().to_owned()).collect(),
+        parts: MainPart::ALL.iter().map(|part| part.id().to_owned()).collect(),
         buckets: account.account.buckets().map(row).collect(),
     }
 }
 
-/// [`Fact::NotAsked`] where there is no file; what cannot be read is unavailable, and told.
+/// [`Fact::NotAsked`] where there is no file; what cannot be read is unavailable, and reported.
 pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAccount> {
     let read = member.read_json().and_then(|document| match document {
         Fact::Known(document) => {
@@ -94,10 +99,10 @@ pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAcco
 }
 
 fn restore(document: Document) -> Result<SeriesAccount, String> {
-    if document.schema != SCHEMA {
+    if document.schema != SCHEMA && document.schema != FIRST_SCHEMA {
         return Err(format!("`{}` is not {SCHEMA}", document.schema.escape_debug()));
     }
-    let known = |word: &String| MainPart::ALL.iter().find(|part| part.word() == word).copied();
+    let known = |word: &String| MainPart::from_id(word);
     // A part of a later version is not known to this one.
     let parts: Vec<MainPart> = document.parts.iter().map(|word| known(word).unwrap_or(MainPart::Unknown)).collect();
     let sorted = |values: Vec<u64>| -> Result<[u64; MAIN_PARTS], String> {
@@ -127,8 +132,8 @@ fn restore(document: Document) -> Result<SeriesAccount, String> {
         }
         account.restore(row.from, bucket);
     }
-    let (complete, untold, lost, cost) = (document.complete, document.untold, document.lost, document.cost);
-    Ok(SeriesAccount { complete, account, untold, lost, cost })
+    let (complete, unattributed, lost, cost) = (document.complete, document.unattributed, document.lost, document.cost);
+    Ok(SeriesAccount { complete, account, unattributed, lost, cost })
 }
 
 #[cfg(test)]
@@ -140,12 +145,12 @@ mod tests {
         let mut account = Account::default();
         for k in 0..500 {
             let mut split = Split::default();
-            split.add(MainPart::Hardirq, Nanos(k * 7));
-            split.add(MainPart::NotSwitched, Nanos(k * k));
+            split.add(MainPart::Irq, Nanos(k * 7));
+            split.add(MainPart::NonPreemptible, Nanos(k * k));
             account.record(&split);
         }
         let cost = AccountCost { per_sample: Nanos(900), runs_per_sample: 11, samples: 60 };
-        SeriesAccount { complete: true, account, untold: 3, lost: 1, cost: Fact::Known(cost) }
+        SeriesAccount { complete: true, account, unattributed: 3, lost: 1, cost: Fact::Known(cost) }
     }
 
     #[test]
@@ -167,9 +172,7 @@ mod tests {
         let path = Member::root(directory.path()).join("0000.account.json");
         write(&path, &Fact::Known(some())).unwrap();
         let text = path.read_text().unwrap();
-        for (from, to) in
-            [("\"width\":1,", "\"width\":3,"), ("\"hardirq\",", ""), ("account/1", "account/9"), ("{", "[")]
-        {
+        for (from, to) in [("\"width\":1,", "\"width\":3,"), ("\"irq\",", ""), ("account/2", "account/9"), ("{", "[")] {
             path.replace(text.replacen(from, to, 1).as_bytes()).unwrap();
             let mut damage = Vec::new();
             assert!(matches!(read(&path, &mut damage), Fact::Unavailable(_)), "{from}");

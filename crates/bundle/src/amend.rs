@@ -1,4 +1,4 @@
-//! What is added to a bundle by who brought it here from the system that wrote it.
+//! Additions to a bundle by the system that fetched it from its target.
 
 use crate::manifest::{Ending, Manifest};
 use crate::member::Member;
@@ -8,7 +8,7 @@ use crate::{Bundle, BundleError};
 use punctual_core::Finding;
 use std::path::Path;
 
-/// Says in the bundle where its run took place, adds findings, and, where the run never said how it ended, says that for it; an ending
+/// Records in the bundle where its run took place, adds findings, and, where the run recorded no ending, records one; an ending
 /// that is there stays. Figures are unchanged; [`renew_summary`] follows.
 pub fn amend(
     directory: &Path,

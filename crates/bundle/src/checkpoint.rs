@@ -2,7 +2,7 @@
 //!
 //! The file is a row of slots. Frames are written alternately into the two slots of one size, so that the writer can die at any moment:
 //! the frame before is whole. When a frame outgrows its slots, it and all later ones go into the next two, twice as large, which lie
-//! behind. A frame says its sequence number; the whole one with the highest counts.
+//! behind. A frame holds its sequence number; the whole one with the highest counts.
 //!
 //! Writing one is a few small functions without allocation, and one pwrite(2): what runs beside a measurement stays in memory and in the
 //! caches, and JSON would bring a great deal of code with it.
@@ -43,8 +43,8 @@ fn capacity(size: u32) -> u64 {
 }
 
 impl Slots {
-    /// Puts the next frame into `frame` and says where in the file it belongs. The slot of the newest whole frame is left alone until
-    /// [`Slots::written`] says that the new one is whole.
+    /// Puts the next frame into `frame` and returns where in the file it belongs. The slot of the newest whole frame is left alone until
+    /// [`Slots::written`] marks the new one as whole.
     pub(crate) fn next(&mut self, state: &State, frame: &mut Vec<u8>) -> u64 {
         frame.clear();
         encode(frame, self.written, state);
@@ -183,7 +183,7 @@ fn frame_at(file: &[u8], place: u64, size: u32) -> Option<Frame<'_>> {
     Some(Frame { sequence: u64::from_le_bytes(header[8..16].try_into().ok()?), length, bytes })
 }
 
-/// Reads the newest whole state of a file; an error says why there is none. Nothing in the file is believed unchecked.
+/// Reads the newest whole state of a file; an error is why there is none. Nothing in the file is trusted unchecked.
 pub fn decode(file: &[u8]) -> Result<State, String> {
     let slots = (0..SIZES).flat_map(|size| [0, 1].map(|second| (pair_place(size) + second * capacity(size), size)));
     let mut frames: Vec<Frame> = slots.filter_map(|(place, size)| frame_at(file, place, size)).collect();
@@ -198,7 +198,7 @@ pub fn decode(file: &[u8]) -> Result<State, String> {
     Ok(state)
 }
 
-/// Outside `None`: the payload ended; inside an error: what it says cannot be.
+/// Outside `None`: the payload ended; inside an error: its content is impossible.
 type Taken<T> = Option<Result<T, String>>;
 
 fn take_state(from: &mut Cursor) -> Taken<State> {

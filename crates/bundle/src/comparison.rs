@@ -7,7 +7,7 @@ use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of this shape; additions keep it, changes raise it.
-pub const SCHEMA: &str = "punctual-comparison/1";
+pub const SCHEMA: &str = "punctual-comparison/2";
 
 /// One side against one or several others.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Comparison {
     pub gates: Vec<GateResult>,
     /// All of it together; `null` where nothing was required.
     pub verdict: Option<VerdictWord>,
-    /// What makes the comparison doubtful: series without a partner, unknown autocorrelation, damaged bundles, ….
+    /// What weakens the comparison: series without a partner, unknown autocorrelation, damaged bundles, ….
     pub findings: Vec<Finding>,
 }
 
@@ -128,7 +128,7 @@ pub struct MetricComparison {
     pub p_adjusted: Option<f64>,
     /// What follows.
     pub verdict: Difference,
-    /// How many times as much data would tell, if the true difference is the one seen.
+    /// How many times as much data would make the observed difference significant, if it is the true one.
     pub more_data: Option<f64>,
     /// Why there is no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,8 +143,9 @@ pub enum Difference {
     Lower,
     /// The other side is higher.
     Higher,
-    /// They cannot be told apart with these data: no proof that they are equal.
-    NotToldApart,
+    /// No significant difference with these data: no proof that they are equal.
+    #[serde(alias = "not-told-apart")]
+    NoSignificantDifference,
     /// The data do not support the figure.
     Unsupported,
 }

@@ -1,5 +1,5 @@
-//! What shows that a phase was measured as asked: collected while it runs, kept in `phase.json`, judged by `punctual_analyze::validity`.
-//! docs/validity.md says how each part is had. A part that could not be read is `unavailable`, never a default.
+//! Evidence that a phase was measured as requested: collected while it runs, kept in `phase.json`, judged by `punctual_analyze::validity`.
+//! docs/validity.md describes how each part is obtained. A part that could not be read is `unavailable`, never a default.
 
 use punctual_core::{CpuSet, Fact, Nanos};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The evidence of a phase.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Whether the experiment says that figures without real-time scheduling are worthless (`require_real_time`).
+    /// Whether the experiment requires real-time scheduling for valid figures (`require_real_time`).
     #[serde(default)]
     pub real_time_required: bool,
     /// The measuring threads.
@@ -36,7 +36,7 @@ pub struct ThreadEvidence {
     pub series: Vec<String>,
     /// Policy and priority.
     pub scheduling: ReadBack,
-    /// Why the kernel did not give it the scheduling that was asked for.
+    /// Why the kernel refused the requested scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// The CPUs that it may run on; not asked under SCHED_DEADLINE, whose threads are bound to none.
@@ -56,7 +56,7 @@ pub struct ThreadEvidence {
 /// A property of a thread, read back from the kernel again and again.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ReadBack {
-    /// As it was asked for.
+    /// As requested.
     pub asked: String,
     /// How often it was read while the thread measured.
     pub times: u64,
@@ -67,7 +67,7 @@ pub struct ReadBack {
     pub after: Fact<String>,
 }
 
-/// A reading that is not what was asked for.
+/// A reading that differs from the request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Deviation {
     /// How long after the begin of the phase.
@@ -102,7 +102,7 @@ pub struct ClockEvidence {
     pub stepped: Option<Nanos>,
 }
 
-/// The partition that the experiment asked for.
+/// The partition that the experiment requested.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct IsolationEvidence {
     /// Its CPUs.
@@ -128,14 +128,14 @@ pub struct LoadEvidence {
     /// How it ended the last time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// How often its processes were looked at while it was alive.
+    /// How often its processes were polled while it was alive.
     pub looks: u64,
     /// How often nothing had happened in any of them since the look before.
     pub idle_looks: u64,
     /// Whether the experiment lets it rest (`may_rest`): then it is a load also while it idles.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_rest: bool,
-    /// What its processes did, as far as they lived when they were looked at the last time.
+    /// What its processes did, as far as they lived at the last poll.
     pub progress: Fact<LoadProgress>,
 }
 

@@ -5,7 +5,7 @@ use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of [`ExplainDocument`].
-pub const EXPLAIN_SCHEMA: &str = "punctual-explain/1";
+pub const EXPLAIN_SCHEMA: &str = "punctual-explain/2";
 
 /// Late samples and what their time went to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct ExplainDocument {
     pub source: EventSource,
     /// By what rule windows were kept; `null` where the events are those of a whole recording.
     pub rule: Option<KeptRule>,
-    /// What became of the late samples of each series; empty where the events are those of a whole recording.
+    /// What became of the selected samples of each series; empty where the events are those of a whole recording.
     pub series: Vec<SeriesWindows>,
     /// The samples, by series, of each the latest first.
     pub samples: Vec<ExplainedSample>,
@@ -34,7 +34,7 @@ pub enum EventSource {
     Recording,
 }
 
-/// A late sample.
+/// An explained sample.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainedSample {
     /// Its phase; empty where it is none of a run.
@@ -43,7 +43,7 @@ pub struct ExplainedSample {
     pub series: String,
     /// When it was due, or began.
     pub at: i64,
-    /// How late it was, or how long it took.
+    /// Its latency.
     pub latency_ns: i64,
     /// The CPU on which its end was seen.
     pub cpu: Option<u16>,
@@ -53,18 +53,19 @@ pub struct ExplainedSample {
     pub task: String,
     /// Where the time went: one after the other, without holes; they add up to `latency_ns`.
     pub parts: Vec<ExplainedPart>,
-    /// Who was waited for, then who that one waited for, and so on.
+    /// The task that was waited for, then the task that one waited for, and so on.
     pub chain: Vec<String>,
     /// Events that are known to be missing within it.
     pub lost: u64,
     /// How far this can be trusted: `high`, `fair`, `low`.
     pub confidence: String,
-    /// Why it may be wrong, a word each; empty where nothing casts doubt on it.
-    pub doubts: Vec<String>,
+    /// Its warnings, a word each; empty where there are none.
+    #[serde(alias = "doubts")]
+    pub warnings: Vec<String>,
     /// Groups of kernel events that were not recorded and may show what is not explained.
     #[serde(default)]
     pub not_recorded: Vec<String>,
-    /// CPUs whose events were recorded and found no room in the window.
+    /// CPUs whose events were recorded and did not fit in the window.
     pub left_out: Vec<u16>,
 }
 
@@ -73,7 +74,7 @@ pub struct ExplainedSample {
 pub struct ExplainedPart {
     /// What took the time: a word, see docs/explain.md.
     pub cause: String,
-    /// Who or what is responsible, by name; `null` where the cause says it all, or nobody knows.
+    /// The culprit, by name; `null` where the cause names it, or it is unknown.
     pub who: Option<String>,
     /// The task that is responsible, where one is.
     pub tid: Option<u32>,

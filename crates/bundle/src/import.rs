@@ -1,6 +1,6 @@
 //! Results of other tools made into bundles, so that old ones stand beside new ones in one report.
 //!
-//! What the other tool did not keep stays absent; what had to be assumed is said in a finding. Input is read and checked as a whole
+//! What the other tool did not keep stays absent; what had to be assumed is in a finding. Input is read and checked as a whole
 //! before anything is written.
 
 mod cmdline;
@@ -32,7 +32,7 @@ pub struct ImportOptions {
     pub name: String,
     /// What wrote it; recognised by content where it is not given. Most text of ptsematest, svsematest and sigwaittest looks the same.
     pub from: Option<Tool>,
-    /// Whether a text of cyclictest is in ns (its `-N`): the text itself does not say, JSON does.
+    /// Whether a text of cyclictest is in ns (its `-N`): the text itself does not show it, JSON does.
     pub nanoseconds: bool,
 }
 
@@ -55,7 +55,7 @@ pub enum ImportError {
         /// What is wrong.
         why: String,
     },
-    /// Nothing in it says what wrote it.
+    /// Nothing in it names the tool that wrote it.
     #[error("{0}")]
     Unrecognized(String),
     /// The bundle cannot be written.
@@ -98,7 +98,7 @@ pub fn check(bytes: &[u8], options: &ImportOptions) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// What a text is, which its content or the user says.
+/// The kind of a text, by its content or the user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Input {
     Json(Option<Tool>),
@@ -161,7 +161,7 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
         return Err(format!("this is not the output of a tool that can be imported ({known})"));
     };
     match (found, from) {
-        // Old versions leave out what tells these three apart.
+        // Old versions leave out what distinguishes these three.
         (Input::Threads(_, layout), Some(from))
             if layout != threads::Layout::Histogram
                 && matches!(from, Tool::Cyclictest | Tool::Cyclicdeadline | Tool::Signaltest) =>

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The name and version of [`PairsDocument`].
-pub const PAIRS_SCHEMA: &str = "punctual-pairs/1";
+pub const PAIRS_SCHEMA: &str = "punctual-pairs/2";
 /// The name and version of [`OccupancyDocument`].
-pub const OCCUPANCY_SCHEMA: &str = "punctual-occupancy/1";
+pub const OCCUPANCY_SCHEMA: &str = "punctual-occupancy/2";
 
 /// What of a recording these figures are of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct PairsDocument {
     pub covered: Covered,
     /// All limits together; `null` where none was given.
     pub verdict: Option<VerdictWord>,
-    /// Pairs: those asked for, scopes, points with those that follow.
+    /// Pairs: the requested ones, scopes, points with those that follow.
     pub pairs: Vec<PairSummary>,
     /// Scopes of test points with their exclusive times, those of most exclusive time first.
     #[serde(default)]
@@ -75,7 +75,7 @@ pub struct PairSummary {
     pub by: String,
     /// Which A a B belonged to: `next`, `nested`, `async`.
     pub rule: String,
-    /// Of the matched ones that are beyond doubt.
+    /// Of the matched ones that are certain.
     #[serde(flatten)]
     pub figures: IntervalFigures,
     /// A's without a B.
@@ -83,7 +83,8 @@ pub struct PairSummary {
     /// B's without an A.
     pub unmatched_to: u64,
     /// Matches that reach over missing events; in no other figure.
-    pub doubtful: DoubtfulSummary,
+    #[serde(alias = "doubtful")]
+    pub uncertain: UncertainSummary,
     /// The limit, where one was given.
     pub limit: Option<LimitSummary>,
     /// The worst ones, the longest first.
@@ -94,7 +95,7 @@ pub struct PairSummary {
 
 /// Matches that may not be true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct DoubtfulSummary {
+pub struct UncertainSummary {
     /// How many.
     pub count: u64,
     /// The longest.
@@ -132,7 +133,7 @@ pub struct WorstInterval {
     pub task: String,
     /// The value that its end carried.
     pub value: Option<i64>,
-    /// What that thread did meanwhile; empty where the recording does not tell.
+    /// What that thread did meanwhile; empty where the recording does not show it.
     pub states: Vec<Share>,
     /// What ran meanwhile on the CPUs concerned; interrupts are within the time of the tasks that they interrupted.
     pub ran: Vec<Ran>,
@@ -187,7 +188,8 @@ pub struct ScopeSummary {
     /// Those without an end.
     pub open: u64,
     /// Those that reach over missing points; in no other figure.
-    pub doubtful: u64,
+    #[serde(alias = "doubtful")]
+    pub uncertain: u64,
 }
 
 /// A probed function.
@@ -223,15 +225,15 @@ pub struct ValueCurve {
     pub point: String,
     /// Its first value (0) or its second (1).
     pub index: usize,
-    /// The width of a stretch.
+    /// The width of a bucket.
     pub width: i64,
-    /// The stretches that hold values.
-    pub buckets: Vec<ValueStretch>,
+    /// The buckets that hold values.
+    pub buckets: Vec<ValueSummary>,
 }
 
-/// The values of one stretch of time.
+/// The values of one bucket of time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ValueStretch {
+pub struct ValueSummary {
     /// When it begins.
     pub start: i64,
     /// How many.
@@ -244,7 +246,7 @@ pub struct ValueStretch {
     pub max: i64,
 }
 
-/// Who had the CPUs, and what the others did.
+/// CPU usage, and what other threads did.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OccupancyDocument {
     /// [`OCCUPANCY_SCHEMA`].
@@ -280,17 +282,17 @@ impl OccupancyDocument {
 pub struct CpuOccupancy {
     /// Its number.
     pub cpu: u16,
-    /// Tasks had it, interrupts included.
+    /// Busy with tasks, interrupts included.
     pub busy: i64,
     /// It idled.
     pub idle: i64,
-    /// The recording does not tell.
+    /// Not shown by the recording.
     pub unknown: i64,
     /// Interrupts, also those of the idle CPU.
     pub interrupts: i64,
     /// Switches from one task to another.
     pub switches: u64,
-    /// Who had it, the longest first.
+    /// Its tasks, the largest CPU usage first.
     pub tasks: Vec<Ran>,
 }
 
@@ -311,7 +313,7 @@ pub struct Times {
     pub blocked: i64,
     /// Stopped, or another state.
     pub other: i64,
-    /// The recording does not tell.
+    /// Not shown by the recording.
     pub unknown: i64,
     /// Switches away because it waited for something.
     pub voluntary: u64,
@@ -364,8 +366,8 @@ pub struct InterruptOccupancy {
     pub cpu: u16,
     /// How often it was served to its end.
     pub count: u64,
-    /// How long, without those that interrupted it.
+    /// How long, without nested interrupts.
     pub ns: i64,
-    /// The longest, with those that interrupted it.
+    /// The longest, with nested interrupts.
     pub max: i64,
 }

@@ -235,7 +235,7 @@ pub struct PublishedRow {
     pub mean: Option<i64>,
     /// The largest.
     pub max: Option<i64>,
-    /// What the figures do not say.
+    /// The limits of the figures.
     pub note: String,
 }
 

@@ -7,13 +7,13 @@
 //! experiment.toml|.cfg     the experiment as written, byte for byte
 //! plan.toml                the plan as run, every default explicit
 //! environment.json         the system before the run; environment-end.json: after it
-//! findings.json            what makes figures doubtful
+//! findings.json            warnings about the figures
 //! summary.json             the figures (see [`summary::Summary`])
 //! phases/000/phase.json     name, times, CPU load
 //! phases/000/0000.meta.json  what the series is
 //! phases/000/0000.checkpoint its statistics while the run goes on (see [`checkpoint`]); gone at the end, when there is
 //! phases/000/0000.state.json its statistics for every reader
-//! phases/000/0000.account.json where the time of its samples went (see [`account`]), where that was asked for
+//! phases/000/0000.account.json where the time of its samples went (see [`account`]), where that was requested
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
 //! windows/                   events around the worst samples (see [`windows`])
 //! recording/                 events of the kernel and of applications (see [`recording`])

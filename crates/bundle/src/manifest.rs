@@ -26,7 +26,7 @@ pub struct Manifest {
     pub published: Option<Published>,
     /// `run`, or `import: <format>`.
     pub origin: String,
-    /// Where it took place, where that is not the system that asked for it.
+    /// Where it took place, where that is not the requesting system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<RanOn>,
     /// When the run began, UTC (RFC 3339).
@@ -53,7 +53,7 @@ pub struct Ending {
 pub enum Outcome {
     /// Everything planned was done.
     Completed,
-    /// A signal asked for the end; what was measured until then is whole.
+    /// A signal requested the end; what was measured until then is whole.
     Interrupted,
     /// A sample exceeded its `stop_above`.
     StoppedAbove {
@@ -82,7 +82,7 @@ impl std::fmt::Display for Outcome {
             Outcome::Completed => f.write_str("completed"),
             Outcome::Interrupted => f.write_str("interrupted; what was measured until then is whole"),
             Outcome::StoppedAbove { series, latency } => {
-                write!(f, "stopped: {series} was {} µs late, above its stop_above", *latency as f64 / 1e3)
+                write!(f, "stopped: {series} had a latency of {} µs, above its stop_above", *latency as f64 / 1e3)
             }
             Outcome::StoppedByLoad { load, how } => write!(f, "stopped: the load {load} {how}"),
             Outcome::Failed { why } => write!(f, "failed: {why}"),

@@ -175,7 +175,7 @@ impl Member {
                 Err(Errno::NOENT) => {}
                 Err(why) => return Err(why.into()),
             }
-            // One that a killed writer left, or something that somebody put there for us to write through.
+            // One that a killed writer left, or a link that another user put there for us to write through.
             let _ = unlinkat(&parent, beside, AtFlags::empty());
             let written = create_new(&parent, beside).and_then(|file| {
                 let mut out = BufWriter::new(file);
@@ -289,7 +289,7 @@ fn walk_by_steps(root: &OwnedFd, path: &Path, flags: OFlags) -> io::Result<Owned
         let at = directory.as_ref().map_or(root.as_fd(), AsFd::as_fd);
         let opened = match openat(at, part.as_os_str(), if last { flags } else { step }, Mode::empty()) {
             Ok(opened) => opened,
-            // O_DIRECTORY is looked at before O_NOFOLLOW.
+            // The kernel checks O_DIRECTORY before O_NOFOLLOW.
             Err(Errno::LOOP) => return Err(link()),
             Err(Errno::NOTDIR) if is_link(at, part.as_os_str()) => return Err(link()),
             Err(why) => return Err(why.into()),

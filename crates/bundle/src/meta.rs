@@ -24,10 +24,10 @@ pub struct PhaseMeta {
     /// Mean load of each CPU over the phase.
     #[serde(default)]
     pub cpu_load: Fact<CpuLoad>,
-    /// Its measures, with what they say beside their samples; empty in bundles that were written before there were others than timers.
+    /// Its measures, with their notes; empty in bundles of versions that had only timers.
     #[serde(default)]
     pub measures: Vec<MeasureMeta>,
-    /// What shows that it was measured as asked; not asked in bundles of versions that did not collect it, and in imports.
+    /// Evidence that it was measured as requested; absent in bundles of versions that did not collect it, and in imports.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub evidence: Fact<Evidence>,
 }
@@ -44,7 +44,7 @@ pub struct MeasureMeta {
     pub parameters: BTreeMap<String, String>,
     /// The names of its series.
     pub series: Vec<String>,
-    /// What it says beside its samples; empty until it has ended.
+    /// Its notes beside its samples; empty until it has ended.
     #[serde(default)]
     pub notes: Notes,
 }
@@ -71,7 +71,7 @@ pub struct LoadMeta {
 pub struct SeriesMeta {
     /// The name, unique in its phase.
     pub name: String,
-    /// The measure that it belongs to; empty in bundles that do not tell.
+    /// The measure that it belongs to; empty in bundles that do not record it.
     #[serde(default)]
     pub measure: String,
     /// The kind of workload: `timer`, `syscall`, ….
@@ -82,7 +82,7 @@ pub struct SeriesMeta {
     pub cpus: CpuSet,
     /// The scheduling in force, read back from the kernel: `SCHED_FIFO 80`.
     pub scheduling: String,
-    /// Whether that is what was asked for and real-time; false makes the figures those of a time-sharing task.
+    /// Whether that is as requested and real-time; false makes the figures those of a time-sharing task.
     pub real_time: bool,
     /// The period, where samples come at equal distances.
     #[serde(default)]
@@ -98,27 +98,34 @@ pub struct SeriesMeta {
     pub details: BTreeMap<String, String>,
 }
 
-/// The key in [`SeriesMeta::details`] that holds the scheduling asked for, written as [`SeriesMeta::scheduling`].
-pub const ASKED_SCHEDULING: &str = "asked";
-/// The [`SeriesMeta::scheduling`] of an import whose source does not tell it.
+/// The key in [`SeriesMeta::details`] that holds the requested scheduling, written as [`SeriesMeta::scheduling`].
+pub const REQUESTED_SCHEDULING: &str = "requested";
+/// The same key in bundles of older versions.
+const REQUESTED_SCHEDULING_BEFORE: &str = "asked";
+/// The [`SeriesMeta::scheduling`] of an import whose source does not record it.
 pub const UNKNOWN_SCHEDULING: &str = "unknown";
-/// The key in [`SeriesMeta::details`] of an import whose source does not tell overruns and losses: the zeros of its state mean
+/// The key in [`SeriesMeta::details`] of an import whose source does not record overruns and losses: the zeros of its state mean
 /// nothing.
-pub const UNTOLD_LOSSES: &str = "overruns_and_losses";
-/// The key in [`SeriesMeta::details`] of an import that holds the step of its figures: no two latencies that differ by less are told apart.
+pub const UNKNOWN_LOSSES: &str = "overruns_and_losses";
+/// The key in [`SeriesMeta::details`] of an import that holds the step of its figures: latencies that differ by less are not distinguished.
 pub const SOURCE_RESOLUTION: &str = "resolution_of_the_source";
 
 impl SeriesMeta {
-    /// Whether the scheduling is what was asked for: real-time, or time-sharing when that was asked (see [`ASKED_SCHEDULING`]).
-    pub fn runs_as_asked(&self) -> bool {
-        self.real_time || self.details.get(ASKED_SCHEDULING) == Some(&self.scheduling)
+    /// Whether the scheduling is as requested: real-time, or time-sharing when that was requested (see [`REQUESTED_SCHEDULING`]).
+    pub fn has_requested_scheduling(&self) -> bool {
+        self.real_time || self.requested_scheduling() == Some(&self.scheduling)
     }
-    /// Whether nobody knows how it was scheduled.
-    pub fn scheduling_unknown(&self) -> bool {
+    /// The requested scheduling, where the bundle holds it (see [`REQUESTED_SCHEDULING`]).
+    pub fn requested_scheduling(&self) -> Option<&String> {
+        let before = || self.details.get(REQUESTED_SCHEDULING_BEFORE);
+        self.details.get(REQUESTED_SCHEDULING).or_else(before)
+    }
+    /// Whether its scheduling is unknown.
+    pub fn is_scheduling_unknown(&self) -> bool {
         self.scheduling == UNKNOWN_SCHEDULING
     }
-    /// Whether its overruns and lost samples were counted (see [`UNTOLD_LOSSES`]).
-    pub fn losses_known(&self) -> bool {
-        !self.details.contains_key(UNTOLD_LOSSES)
+    /// Whether its overruns and lost samples were counted (see [`UNKNOWN_LOSSES`]).
+    pub fn are_losses_known(&self) -> bool {
+        !self.details.contains_key(UNKNOWN_LOSSES)
     }
 }

@@ -24,7 +24,7 @@ const MAX_LOG: u64 = 8 << 30;
 pub struct Bundle {
     /// Where it was opened.
     pub directory: PathBuf,
-    /// What it says of itself.
+    /// Its header.
     pub manifest: Manifest,
     /// Whether the run ended.
     pub completeness: Completeness,
@@ -36,16 +36,16 @@ pub struct Bundle {
     pub windows: Option<Windows>,
     /// What was found while it ran.
     pub findings: Vec<Finding>,
-    /// Parts that could not be read, each with its reason: said by every command.
+    /// Parts that could not be read, each with its reason: every command reports them.
     pub damage: Vec<String>,
 }
 
 /// Whether the run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completeness {
-    /// It ended and said so.
+    /// It ended and recorded its ending.
     Whole,
-    /// It never said how it ended: it was killed, the machine failed, or it is still running.
+    /// It recorded no ending: it was killed, the machine failed, or it is still running.
     CutOff,
 }
 
@@ -146,7 +146,7 @@ fn read_manifest(directory: &Path) -> Result<Manifest, BundleError> {
     let not_a_bundle = |why: String| BundleError::NotABundle { path: directory.to_owned(), why };
     let text = Member::root(directory).join("bundle.json").read_text();
     let text = text.map_err(|error| not_a_bundle(error.to_string()))?;
-    // The version is looked at first: a newer manifest may have another shape.
+    // The version is checked first: a newer manifest may have another shape.
     let raw: serde_json::Value = serde_json::from_str(&text).map_err(|error| not_a_bundle(error.to_string()))?;
     if raw.get("format").and_then(|f| f.as_str()) != Some(manifest::FORMAT) {
         return Err(not_a_bundle(format!("its \"format\" is not {:?}", manifest::FORMAT)));
@@ -192,7 +192,7 @@ fn read_all_series(directory: &Member, damage: &mut Vec<String>) -> Vec<Series> 
             Err(error) => damage.push(error.to_string()),
         }
     }
-    // Series of which there are data, but no longer the file that says what they are: it is written first.
+    // Series of which there are data, but no longer the file that describes them: it is written first.
     let data = ending(".state.json").chain(ending(".checkpoint")).chain(ending(".log"));
     let metas: BTreeSet<Member> = data.map(|data| stem(data).with_extension("meta.json")).collect();
     let orphans = metas.into_iter().filter(|meta| !meta.exists());
@@ -309,7 +309,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("b");
         let (mut series, mut state) = write_one(&directory);
-        state.usage = Fact::Unavailable("not told".into());
+        state.usage = Fact::Unavailable("not reported".into());
         series.finish(&state).unwrap();
         assert!(!directory.join("phases/000/0000.checkpoint").exists());
         let bundle = Bundle::open(&directory).unwrap();

@@ -153,7 +153,7 @@ impl State {
 pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     let recorded = data.losses.recorded;
     let (whole, exact) = (data.whole.len(), total(&data.exact));
-    // A source that tells only minimum, mean and maximum (an import) has no distribution at all.
+    // A source that records only minimum, mean and maximum (an import) has no distribution at all.
     let undistributed = whole == 0 && exact == Some(0);
     if !undistributed && (whole != recorded || exact != Some(recorded)) {
         let exact = exact.map_or("too many".to_owned(), |n| n.to_string());
@@ -168,7 +168,7 @@ pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     }
 }
 
-/// [`LinearHistogram::total`] of what a hostile file may say.
+/// [`LinearHistogram::total`] of what a hostile file may hold.
 fn total(exact: &LinearHistogram) -> Option<u64> {
     exact.bins.iter().chain([&exact.above, &exact.below]).try_fold(0u64, |sum, n| sum.checked_add(*n))
 }

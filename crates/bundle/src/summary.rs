@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The name and version of this shape; additions keep it, changes raise it.
-pub const SCHEMA: &str = "punctual-summary/1";
+pub const SCHEMA: &str = "punctual-summary/2";
 
 /// `summary.json`, and what `--json` prints.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Summary {
     pub experiment: String,
     /// When the run began, UTC.
     pub created: jiff::Timestamp,
-    /// Where it took place, where that is not the system that asked for it.
+    /// Where it took place, where that is not the requesting system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<RanOn>,
     /// The digest of all samples of all series (SHA-256 in hexadecimal digits); absent where a series has none.
@@ -35,17 +35,17 @@ pub struct Summary {
     /// What test points cost, by the way they are written; not there unless that was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mechanisms: Vec<MechanismSummary>,
-    /// What makes figures doubtful.
+    /// Warnings about the figures.
     pub findings: Vec<Finding>,
     /// All requirements together: `met`, `not-met`, `undecided`, `invalid`, or `null` where none was stated.
     pub verdict: Option<VerdictWord>,
-    /// Whether it was measured as asked, proof by proof; absent in what was written before that was judged.
+    /// Whether it was measured as requested, proof by proof; absent in what was written before that was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<ValiditySummary>,
-    /// What was published of the experiment, with the same figures here; absent where the experiment says nothing.
+    /// What was published of the experiment, with the same figures here; absent where the experiment names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedSummary>,
-    /// What was recorded of kernel events and test points; absent where nothing was, or where nobody counted it.
+    /// What was recorded of kernel events and test points; absent where nothing was, or where it was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingSummary>,
 }
@@ -66,17 +66,17 @@ pub struct ResultSummary {
     pub what: String,
     /// As it was published.
     pub published: String,
-    /// The same figure here; `null` where none was asked for, or where it cannot be told (see `reason`).
+    /// The same figure here; `null` where none was requested, or where it cannot be determined (see `reason`).
     pub here: Option<Reading>,
     /// What must come out anywhere, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
-    /// Whether that came out; `null` where no shape was stated or where it cannot be told.
+    /// Whether that came out; `null` where no trend was stated or where it cannot be determined.
     pub reproduced: Option<bool>,
     /// The figures that decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
-    /// What keeps the figure or the shape from being told.
+    /// Why the figure or the trend cannot be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -166,7 +166,7 @@ pub struct PhaseSummary {
     pub cpu_load: Fact<CpuLoad>,
     /// The series in order.
     pub series: Vec<SeriesSummary>,
-    /// The measures, with what they say beside their samples: validations, clock cost, further figures.
+    /// The measures, with their validations, clock cost, further figures.
     #[serde(default)]
     pub measures: Vec<MeasureMeta>,
 }
@@ -176,7 +176,7 @@ pub struct PhaseSummary {
 pub struct SeriesSummary {
     /// Its name, unique in its phase.
     pub name: String,
-    /// The measure that it belongs to; empty in bundles that do not tell.
+    /// The measure that it belongs to; empty in bundles that do not record it.
     #[serde(default)]
     pub measure: String,
     /// The kind of workload: `timer`, `syscall`, ….
@@ -210,11 +210,11 @@ pub struct SeriesSummary {
     pub unsupported_percentiles: BTreeMap<String, u64>,
     /// The view corrected for coordinated omission; `null` where it does not differ.
     pub corrected: Option<CorrectedSummary>,
-    /// Intervals that there were to measure: `count + overruns + lost`; `null` where an import's source does not tell.
+    /// Intervals that there were to measure: `count + overruns + lost`; `null` where an import's source does not record it.
     pub expected: Option<u64>,
-    /// Missed periods; `null` where an import's source does not tell.
+    /// Missed periods; `null` where an import's source does not record it.
     pub overruns: Option<u64>,
-    /// Samples measured and lost on the way; `null` where an import's source does not tell.
+    /// Samples measured and lost on the way; `null` where an import's source does not record it.
     pub lost: Option<u64>,
     /// Samples beyond the exact histogram's range (they are in every other figure).
     pub above_range: u64,
@@ -256,9 +256,10 @@ pub struct CorrectedSummary {
 pub struct AccountSummary {
     /// Samples that were divided.
     pub samples: u64,
-    /// Those of them of which the kernel told nothing: all of their time is unknown.
-    pub untold: u64,
-    /// What the kernel told and could not be kept, on all CPUs of the run.
+    /// Those of them without kernel events: all of their time is unattributed.
+    #[serde(alias = "untold")]
+    pub unattributed: u64,
+    /// Kernel records that were lost, on all CPUs of the run.
     pub lost: u64,
     /// What it cost.
     pub cost: Fact<AccountCost>,
@@ -328,7 +329,7 @@ pub enum VerdictWord {
     NotMet,
     /// The evidence does not decide.
     Undecided,
-    /// What was measured is not what was asked for: a proof of validity fails.
+    /// What was measured is not what was requested: a proof of validity fails.
     Invalid,
 }
 
@@ -349,7 +350,7 @@ impl VerdictWord {
     }
 }
 
-/// Whether a run was measured as asked.
+/// Whether a run was measured as requested.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ValiditySummary {
     /// All proofs together.
@@ -385,15 +386,15 @@ pub struct Proof {
     pub why: String,
 }
 
-/// What is proved of a measurement. docs/validity.md says how each proof is had.
+/// What is proved of a measurement. docs/validity.md describes how each proof is obtained.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofWord {
-    /// The kernel is the one that was asked for.
+    /// The kernel is the requested one.
     Kernel,
     /// The recording lost nothing.
     Recorder,
-    /// Policy and priority are those asked for, before, during and after.
+    /// Policy and priority are the requested ones, before, during and after.
     Scheduling,
     /// So is the affinity.
     Affinity,
@@ -401,7 +402,7 @@ pub enum ProofWord {
     Memory,
     /// The clocks can be used.
     Clock,
-    /// The partition stood as asked.
+    /// The partition was in force as requested.
     Isolation,
     /// A load was there and worked.
     Load,

@@ -1,4 +1,4 @@
-//! What `punctual tail --json` prints: what a run says of latencies longer than those it saw. Times are in ns; what is not known is `null`.
+//! What `punctual tail --json` prints: what a run shows about latencies longer than those it observed. Times are in ns; what is not known is `null`.
 //! docs/tail.md describes it for readers in other languages.
 
 use crate::Timebase;
@@ -6,7 +6,7 @@ use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of this shape; additions keep it, changes raise it.
-pub const SCHEMA: &str = "punctual-tail/1";
+pub const SCHEMA: &str = "punctual-tail/2";
 
 /// The tails of a bundle's series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Tails {
     pub confidence: f64,
     /// The series.
     pub series: Vec<SeriesTail>,
-    /// What makes all that doubtful.
+    /// Warnings about all of it.
     pub findings: Vec<Finding>,
 }
 
@@ -105,7 +105,7 @@ pub struct Seen {
     pub max: Option<i64>,
     /// One over the mean number of long samples in a burst (the extremal index); `null` where the order of samples is not known.
     pub extremal_index: Option<f64>,
-    /// As many independent samples say as much about the maximum; `null` where not known.
+    /// The effective sample size for the maximum; `null` where not known.
     pub effective: Option<f64>,
     /// A sample is longer than the maximum with at most this probability; with `effective` samples, or `count` where that is not known.
     pub beyond: Option<f64>,
@@ -126,7 +126,7 @@ pub struct QuantileBound {
     pub bounded: bool,
 }
 
-/// What a model of the tail says.
+/// The result of a model of the tail.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Model {
     /// Whether it is offered: every gate is open.
@@ -148,7 +148,7 @@ pub struct Model {
 pub struct Gate {
     /// A stable word: `independent-peaks`.
     pub id: String,
-    /// What is asked, in words.
+    /// The question, in words.
     pub what: String,
     /// Whether it is open.
     pub open: bool,

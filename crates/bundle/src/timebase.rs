@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timebase {
-    /// That of the system whose figures they are: nothing to be said.
+    /// That of the system whose figures they are.
     #[default]
     Own,
     /// Counted in the instructions of a virtual machine.
@@ -30,7 +30,7 @@ impl Timebase {
         target.filter(|target| target.kind == "vm").map_or(Timebase::Own, |target| Timebase::of_machine(&target.name))
     }
 
-    /// That of a virtual machine of this name. Where the name does not tell, it is at least no hardware's.
+    /// That of a virtual machine of this name. Where the name does not show it, it is at least not real time.
     pub fn of_machine(name: &str) -> Timebase {
         Timebase::NAMED.iter().find(|(_, word)| name.ends_with(word)).map_or(Timebase::Guest, |(time, _)| *time)
     }
@@ -62,7 +62,7 @@ impl Timebase {
         self.word().map_or(unit.to_owned(), |word| format!("{word} {unit}"))
     }
 
-    /// One line for below every table and plot, so that what is cut out of its page still says it.
+    /// One line for below every table and plot, so that a copied part of a page still states it.
     pub fn mark(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_targets_tell_their_time() {
+    fn names_of_targets_give_their_timebase() {
         for (time, _) in Timebase::NAMED {
             assert_eq!(Timebase::of_machine(&format!("the kernel 6.1-rt, {}", time.name())), time);
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! windows/windows.json       by what rule windows were kept, what was missed, what numbers in events are called ([`WindowsDocument`])
-//! windows/000017.window      one window: a late sample and the kernel events around it (see [`WindowHead`])
+//! windows/000017.window      one window: a sample and the kernel events around it (see [`WindowHead`])
 //! ```
 //!
 //! A window's file appears under its name whole, and goes when a worse sample takes its place. Events are records of the kernel recorder

@@ -24,7 +24,7 @@ pub struct BundleWriter {
     manifest: Manifest,
 }
 
-/// Room for the last files of a bundle, given back when they are written: on a disk that filled up meanwhile they say so.
+/// Space reserved for the last files of a bundle, freed when they are written: on a disk that filled up meanwhile they record that.
 const RESERVE: &str = "reserve";
 const RESERVE_BYTES: usize = 128 << 10;
 
@@ -59,7 +59,7 @@ impl BundleWriter {
         };
         let writer = BundleWriter { directory: directory.to_owned(), manifest };
         let begun = writer.write_manifest().and_then(|()| writer.member(RESERVE).replace(&[b'-'; RESERVE_BYTES]));
-        // A directory without a manifest would be in the way of the next run, and tell nothing.
+        // A directory without a manifest would block the next run, and hold nothing.
         begun.inspect_err(|_| drop(fs::remove_dir_all(directory)))?;
         Ok(writer)
     }
@@ -69,7 +69,7 @@ impl BundleWriter {
         &self.directory
     }
 
-    /// What it says of itself so far.
+    /// Its manifest so far.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -121,7 +121,7 @@ impl BundleWriter {
         self.member("findings.json").replace_json(&findings)
     }
 
-    /// Begins phase number `index`, or renews what is said of it.
+    /// Begins phase number `index`, or renews its description.
     pub fn write_phase(&self, index: usize, phase: &PhaseMeta) -> Result<(), BundleError> {
         self.member("phases").create_directory()?;
         let directory = self.phase_directory(index);
@@ -163,7 +163,7 @@ impl BundleWriter {
 
     /// Ends the bundle: the last findings, the figures, and how it ended. Everything is on the disk afterwards.
     pub fn finish(mut self, summary: &Summary, ending: Ending) -> Result<(), BundleError> {
-        // Whatever becomes of it, room is needed now.
+        // Whatever becomes of it, space is needed now.
         let _ = self.member(RESERVE).remove();
         self.write_findings(&summary.findings)?;
         self.member("summary.json").replace_json(summary)?;
@@ -190,7 +190,7 @@ pub struct SeriesWriter {
 }
 
 impl SeriesWriter {
-    /// Appends samples to the log while there is room for them in the bound; the statistics are the caller's.
+    /// Appends samples to the log while the bound allows it; the statistics are the caller's.
     pub fn append(&mut self, samples: &[Sample]) -> Result<(), BundleError> {
         let room = self.keep.saturating_sub(self.kept).min(samples.len() as u64) as usize;
         log::encode_samples(&mut self.buffer, &samples[..room]);

@@ -19,7 +19,7 @@ fn program(function: &str, used: &str) -> String {
     format!("{code}\n{used}")
 }
 
-/// What a program of the document prints; `None`, said, where there is no Python.
+/// What a program of the document prints; `None`, with a message, where there is no Python.
 fn printed(function: &str, used: &str) -> Option<String> {
     let Ok(output) = Command::new("python3").args(["-c", &program(function, used)]).output() else {
         println!("SKIPPED: python3 is not installed");

@@ -1,14 +1,16 @@
-//! Where the time of every sample went, in main parts: what the accounting in the kernel says of a whole distribution.
+//! The time of every sample, divided by cause: what the accounting in the kernel counts over a
+//! whole distribution.
 
-use crate::Nanos;
+use crate::{CauseKind, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 macro_rules! main_parts {
-    ($($(#[$doc:meta])* $name:ident = $word:literal, $title:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
         /// A main part of a latency. Those of one sample are disjoint, and add up to its latency.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "&str")]
         pub enum MainPart {
             $($(#[$doc])* $name,)*
         }
@@ -16,43 +18,70 @@ macro_rules! main_parts {
         impl MainPart {
             /// All of them, in the order in which they are stacked and listed.
             pub const ALL: &[MainPart] = &[$(MainPart::$name,)*];
-            /// Its stable word, as in files.
-            pub fn word(self) -> &'static str {
-                match self { $(MainPart::$name => $word,)* }
-            }
-            /// For people.
-            pub fn title(self) -> &'static str {
-                match self { $(MainPart::$name => $title,)* }
+
+            /// The cause that took the time.
+            pub fn cause(self) -> CauseKind {
+                match self { $(MainPart::$name => CauseKind::$name,)* }
             }
         }
     };
 }
 
 main_parts! {
-    /// The timer's interrupt had not come although a task ran: interrupts were off, or the hardware was late.
-    TimerLate = "timer-late", "timer interrupt late";
-    /// Interrupts were served, the timer's own among them.
-    Hardirq = "hardirq", "hardirq";
-    /// Softirqs were served.
-    Softirq = "softirq", "softirq";
-    /// The CPU was idle and had to wake up and switch.
-    IdleExit = "idle-exit", "idle exit";
-    /// The thread was ready and went before who ran, and was not switched to: preemption was off or the kernel is not preemptible there.
-    NotSwitched = "not-switched", "woken, not yet switched to";
+    /// The timer interrupt was delayed although a task ran.
+    TimerIrqDelay,
+    /// Interrupt handlers, the timer's own among them.
+    Irq,
+    /// Softirqs.
+    Softirq,
+    /// The CPU was idle and had to leave its idle state and switch.
+    IdleExit,
+    /// The thread had the higher priority, and the running task was not preempted.
+    NonPreemptible,
     /// A task of higher real-time priority ran.
-    Preempted = "preempted", "preempted by a higher priority";
-    /// The scheduler chose somebody of lower priority: real-time throttling, or a cgroup's quota.
-    Throttled = "throttled", "throttled";
-    /// A task of the same rank ran, or one of time-sharing tasks.
-    Runqueue = "runqueue", "behind equals on the runqueue";
-    /// The thread waited for something else before it came back.
-    Blocked = "blocked", "blocked again";
-    /// The thread ran itself: the way back to user space, or its own work.
-    Itself = "itself", "return to the thread";
-    /// The whole machine stood still: a hypervisor had taken its CPUs.
-    Stolen = "stolen", "stolen by the hypervisor";
-    /// No event tells.
-    Unknown = "unknown", "unknown";
+    Preempted,
+    /// The scheduler chose a task of lower priority: RT throttling, or the quota of a cgroup.
+    Throttled,
+    /// A task of the same priority ran, or one of the time-sharing policies.
+    Runqueue,
+    /// The thread waited for something else before the sample ended.
+    Waiting,
+    /// The thread itself ran: the return to user space, or its own work.
+    OwnExecution,
+    /// The hypervisor had taken the CPUs.
+    Steal,
+    /// No event proves a cause.
+    Unknown,
+}
+
+impl MainPart {
+    /// The stable id, as in files: that of the cause.
+    pub fn id(self) -> &'static str {
+        self.cause().id()
+    }
+    /// The name in tables: that of the cause.
+    pub fn words(self) -> &'static str {
+        self.cause().words()
+    }
+    /// The part of this id, or of an id that an earlier version wrote.
+    pub fn from_id(id: &str) -> Option<MainPart> {
+        let cause = CauseKind::from_id(id)?;
+        MainPart::ALL.iter().find(|part| part.cause() == cause).copied()
+    }
+}
+
+impl From<MainPart> for &'static str {
+    fn from(part: MainPart) -> &'static str {
+        part.id()
+    }
+}
+
+impl TryFrom<String> for MainPart {
+    type Error = String;
+
+    fn try_from(id: String) -> Result<MainPart, String> {
+        MainPart::from_id(&id).ok_or_else(|| format!("`{}` is not a main part", id.escape_debug()))
+    }
 }
 
 /// How many there are.
@@ -170,15 +199,15 @@ mod tests {
     #[test]
     fn the_longest_part_is_counted() {
         let mut split = Split::default();
-        split.add(MainPart::Hardirq, Nanos(300));
+        split.add(MainPart::Irq, Nanos(300));
         split.add(MainPart::Softirq, Nanos(700));
         assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(MainPart::Softirq)));
-        split.rename(MainPart::Softirq, MainPart::Stolen);
-        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(MainPart::Stolen)));
+        split.rename(MainPart::Softirq, MainPart::Steal);
+        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(MainPart::Steal)));
         let mut account = Account::default();
         account.record(&split);
         let (edge, bucket) = account.buckets().next().expect("one sample");
-        assert_eq!((edge, bucket.count, bucket.longest[MainPart::Stolen as usize]), (1_000, 1, 1));
+        assert_eq!((edge, bucket.count, bucket.longest[MainPart::Steal as usize]), (1_000, 1, 1));
     }
 
     proptest! {

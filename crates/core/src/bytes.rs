@@ -51,7 +51,7 @@ pub enum BytesError {
     /// No whole number in front.
     #[error("`{0}` is not a size: write a whole number and a unit, like `4KiB`")]
     NotANumber(String),
-    /// A unit nobody knows.
+    /// An unknown unit.
     #[error("`{0}` is not a unit of size: B, KiB, MiB, GiB, kB, MB or GB")]
     UnknownUnit(String),
     /// Beyond 64 bits.

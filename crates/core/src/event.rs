@@ -4,18 +4,18 @@
 //! attribution see nothing else. What a number in an event is called stands in [`Names`].
 
 mod group;
+mod kind;
 mod named;
 mod names;
 mod recorded;
 mod tracepoint;
-mod what;
 
 pub use group::Group;
+pub use kind::{EventKind, Futex, PointKind, TaskState};
 pub use named::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
 pub use recorded::{Recorded, Source};
 pub use tracepoint::{FieldKind, RecordBytes, RecordField, TracepointFormat, TracepointId};
-pub use what::{Futex, PointKind, TaskState, What};
 
 use crate::MonotonicNs;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub struct Event {
     /// Which thread ran there: for an interrupt, the interrupted one.
     pub tid: Tid,
     /// What it was.
-    pub what: What,
+    pub what: EventKind,
 }
 
 impl Event {

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 pub enum Fact<T> {
     /// Read from the system.
     Known(T),
-    /// Asked for and not to be had, with the reason.
+    /// Unavailable, with the reason.
     Unavailable(String),
-    /// Nobody asked.
+    /// Not requested.
     #[default]
     NotAsked,
 }
 
 impl<T> Fact<T> {
-    /// Whether nobody asked.
+    /// Whether it was not requested.
     pub fn is_not_asked(&self) -> bool {
         matches!(self, Fact::NotAsked)
     }

@@ -1,4 +1,4 @@
-//! Findings: what makes a figure doubtful or a system unfit, each with its evidence and its remedy.
+//! Findings: what affects a figure or makes a system unsuitable, each with its evidence and its remedy.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Good to know; figures are as good as they look.
+    /// Information; the figures are unaffected.
     Note,
     /// Something could be better.
     Advice,
@@ -28,7 +28,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding, born where the fact is known; terminal, report and JSON show the same one.
+/// One finding, created where the fact is known; terminal, report and JSON show the same one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Finding {
     /// A stable word for the kind of finding, in kebab case: `bins-overflowed`.
@@ -48,7 +48,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The subject of what `punctual check` found: whoever shows figures may say it briefly, because that command says it whole.
+    /// The subject of what `punctual check` found: figures may show it briefly, because that command shows it in full.
     pub const READINESS: &'static str = "readiness";
 
     /// A finding about `subject`; add evidence and remedy with the methods below.

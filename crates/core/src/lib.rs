@@ -1,10 +1,12 @@
 #![forbid(unsafe_code)]
 //! The vocabulary of punctual, pure: units, CPU sets, scheduling words, samples, events, histograms, losses and findings.
 //!
-//! Every other room speaks in these types; this one knows nobody.
+//! All other crates use these types; this one depends on none of them.
 
 pub mod account;
+pub mod binned_counter;
 pub mod bytes;
+pub mod cause;
 pub mod cpuset;
 pub mod digest;
 pub mod event;
@@ -19,15 +21,16 @@ pub mod requirement;
 pub mod sample;
 pub mod sched;
 pub mod series;
-pub mod tally;
 pub mod units;
 pub mod words;
 
 pub use account::{Account, AccountBucket, AccountCost, MAIN_PARTS, MainPart, Split};
+pub use binned_counter::BinnedCounter;
 pub use bytes::Bytes;
+pub use cause::CauseKind;
 pub use cpuset::CpuSet;
 pub use digest::{Digest, DigestOf};
-pub use event::{Event, Names, Tid, What};
+pub use event::{Event, EventKind, Names, Tid};
 pub use fact::Fact;
 pub use finding::{Finding, Severity};
 pub use histogram::LinearHistogram;
@@ -39,5 +42,4 @@ pub use requirement::{Comparison, Metric, Requirement, Verdict};
 pub use sample::{Losses, Sample, Window};
 pub use sched::{Clock, Policy, Priority};
 pub use series::{SeriesData, SeriesShape};
-pub use tally::Tally;
 pub use units::{ClockNs, MonotonicNs, Nanos};

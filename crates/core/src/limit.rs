@@ -20,7 +20,7 @@ pub enum LimitError {
     #[error("`{0}` has no limit: write one like `{0} < 100us`")]
     NoBound(String),
     /// Nothing that is limited.
-    #[error("`{0}` says a limit, and of what is missing: write `A->B{0}`")]
+    #[error("`{0}` is a limit without an interval: write `A->B{0}`")]
     NoSubject(String),
     /// The bound is no duration.
     #[error("the limit in `{text}`: {why}")]
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(Limit::split(" Vec<u8>::push <= 1 ms"), Ok(("Vec<u8>::push", limit(1_000_000, true))));
         let wrong = |text: &str| Limit::split(text).unwrap_err().to_string();
         assert!(wrong("a->b").contains("a->b < 100us"));
-        assert!(wrong("< 5us").contains("of what is missing"));
+        assert!(wrong("< 5us").contains("a limit without an interval"));
         assert!(wrong("a < 5").contains("no unit"));
     }
 

@@ -1,9 +1,9 @@
-//! What a workload has to say beside its samples: how its claims compare with independent counts, what the clock costs, further figures.
+//! Results of a workload besides its samples: its counts against independent ones, the cost of the clock, further figures.
 
 use crate::{Fact, Finding, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Everything that a measure says of itself when it has ended.
+/// The notes of a measure at its end.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Notes {
     /// Its claims against independent counts.
@@ -35,19 +35,19 @@ pub struct Absent {
     pub why: String,
 }
 
-/// A claim and what somebody else counted.
+/// A count of the workload and an independent one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Validation {
     /// What is counted: "system calls", "context switches".
     pub what: String,
-    /// What the workload says.
+    /// What the workload counts.
     pub claimed: u64,
-    /// What the other says.
+    /// What is counted on both sides, or its unit.
     pub counted: Fact<u64>,
-    /// Who the other is: a file, an event, a kernel counter.
+    /// The independent source: a file, an event, a kernel counter.
     pub source: String,
     /// Whether the count is within the tolerance; `None` where nothing was counted, or where the
-    /// difference cannot be told apart from what may happen.
+    /// difference may happen by chance.
     pub agrees: Option<bool>,
     /// How far the count may be from the claim. `None` in bundles of versions that did not state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,19 +114,19 @@ impl Tolerance {
     /// The count must be the claim.
     pub const EXACT: Tolerance = Tolerance { fewer: 0, more: Some(0), because: Vec::new() };
 
-    /// Up to so many fewer; 0 changes nothing.
+    /// Up to this many fewer; 0 changes nothing.
     pub fn fewer(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
         self.fewer = self.fewer.saturating_add(by);
         self.note(by, why.as_ref());
         self
     }
-    /// Up to so many more; 0 changes nothing.
+    /// Up to this many more; 0 changes nothing.
     pub fn more(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
         self.more = self.more.map(|more| more.saturating_add(by));
         self.note(by, why.as_ref());
         self
     }
-    /// Up to so many fewer or more; 0 changes nothing.
+    /// Up to this many fewer or more; 0 changes nothing.
     pub fn either(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
         self.fewer = self.fewer.saturating_add(by);
         self.more = self.more.map(|more| more.saturating_add(by));
@@ -194,14 +194,14 @@ impl Figure {
     pub fn new(name: &str, title: impl Into<String>, value: f64, unit: &str) -> Figure {
         Figure { name: name.to_owned(), title: title.into(), value, unit: unit.to_owned(), count: None }
     }
-    /// Made of so many events.
+    /// With the number of events.
     pub fn of(mut self, count: u64) -> Figure {
         self.count = Some(count);
         self
     }
 }
 
-/// Rows of figures: who held a lock when; what each mechanism costs.
+/// Rows of figures: the holders of a lock; the cost of each mechanism.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Table {
     /// A stable word in kebab case.
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn at_least_is_any_more_and_never_fewer() {
-        let tolerance = Tolerance::EXACT.any_more("others write, too");
+        let tolerance = Tolerance::EXACT.any_more("other processes write too");
         assert!(tolerance.admits(5, 5) && tolerance.admits(5, u64::MAX) && !tolerance.admits(5, 4));
         assert!(!tolerance.is_exact());
     }

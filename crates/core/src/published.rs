@@ -1,4 +1,4 @@
-//! What somebody published of an experiment, and the shape of it that must come out elsewhere too.
+//! Published results of an experiment, and the trend that must be reproduced.
 //!
 //! Absolute figures depend on the machine. What does not is how figures stand to one another: forced writes are slower than buffered
 //! ones. So a result has, beside the words that were published, the figure to read here and a [`Shape`] that holds or does not.
@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// What was published of an experiment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Published {
-    /// By whom, of which system.
+    /// The publication, and its system.
     pub source: String,
     /// Its results.
     pub results: Vec<PublishedResult>,
@@ -64,7 +64,7 @@ pub enum Relation {
 /// What a figure is held against.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Right {
-    /// So many times another figure.
+    /// A multiple of another figure.
     Times(f64, Term),
     /// A number: nanoseconds where it was written as a time.
     Number(f64),

@@ -79,7 +79,7 @@ impl Comparison {
 /// A requirement: a metric, a comparison and a bound (ns for a time, else a count).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Requirement {
-    /// What is looked at.
+    /// What is examined.
     pub metric: Metric,
     /// How it is compared.
     pub comparison: Comparison,
@@ -104,7 +104,7 @@ pub enum RequirementError {
     /// No comparison in it.
     #[error("a requirement is a figure, a comparison (<, <=, ==, >=, >) and a bound, like `max < 100us`")]
     NoComparison,
-    /// The figure is not known.
+    /// The figure is unknown.
     #[error("`{word}` is not a figure of a series{}", near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
     UnknownMetric {
         /// As written.

@@ -23,7 +23,7 @@ impl Sample {
     }
 }
 
-/// What fell into one stretch of time: samples over time at a size that does not depend on their number.
+/// The samples of one window of time: samples over time at a bounded size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Window {
     /// When it began, on the series' clock.
@@ -43,7 +43,7 @@ pub struct Window {
 pub struct Losses {
     /// Samples that were measured and counted in every statistic.
     pub recorded: u64,
-    /// Periods that passed while the thread was still late: no sample of their own (see the corrected figures).
+    /// Missed periods (coordinated omission): the corrected figures include them.
     pub overruns: u64,
     /// Samples measured but lost on the way (the ring was full): in no statistic.
     pub dropped: u64,

@@ -15,7 +15,7 @@ pub enum Policy {
     Other,
     /// SCHED_BATCH: time sharing for work that does not hurry.
     Batch,
-    /// SCHED_IDLE: runs when nobody else wants to.
+    /// SCHED_IDLE: runs only on an otherwise idle CPU.
     Idle,
     /// SCHED_DEADLINE: earliest deadline first, with a budget.
     Deadline,

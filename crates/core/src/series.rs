@@ -19,7 +19,7 @@ pub struct SeriesShape {
     pub range: Nanos,
     /// The width of its bins.
     pub resolution: Nanos,
-    /// The period, where samples are expected at equal distances: what was missed while late can then be corrected for.
+    /// The period, where samples are expected at equal distances: missed periods can then be corrected for.
     pub period: Option<Nanos>,
 }
 
@@ -28,11 +28,11 @@ pub struct SeriesShape {
 pub struct SeriesData {
     /// The period, where there is one.
     pub period: Option<Nanos>,
-    /// The exact histogram in the wanted range.
+    /// The exact histogram in the requested range.
     pub exact: LinearHistogram,
     /// The HDR histogram of the whole, in ns; negative latencies are counted as 0.
     pub whole: Histogram<u64>,
-    /// The same with the samples that overruns hid (Tene's correction for coordinated omission: a sample late by `L > period`
+    /// The same with the samples of the missed periods (Tene's correction for coordinated omission: a sample late by `L > period`
     /// hid latencies `L - period`, `L - 2·period`, …). Absent while it would not differ.
     pub corrected: Option<Histogram<u64>>,
     /// The smallest latency; `None` without samples.
@@ -41,7 +41,7 @@ pub struct SeriesData {
     pub max: Option<Nanos>,
     /// Sum of all latencies in ns.
     pub sum: i128,
-    /// Sum of their squares in ns²; `None` where the source does not tell (imports).
+    /// Sum of their squares in ns²; `None` if the source does not report it (imports).
     pub sum_squares: Option<u128>,
     /// The worst samples, the latest first.
     pub worst: Vec<Sample>,
@@ -149,7 +149,7 @@ impl SeriesData {
         (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
     }
 
-    /// Standard deviation in ns of the samples as a population; `None` without samples or where the source does not tell.
+    /// Standard deviation in ns of the samples as a population; `None` without samples or if the source does not report it.
     pub fn stddev(&self) -> Option<f64> {
         let n = self.count();
         let squares = self.sum_squares.filter(|_| n > 0)?;

@@ -174,7 +174,7 @@ pub enum DurationError {
     /// A number alone.
     #[error("`{0}` has no unit: write `{0}ns`, `{0}us`, `{0}ms`, `{0}s`, `{0}min`, `{0}h` or `{0}d`")]
     NoUnit(String),
-    /// A unit nobody knows.
+    /// An unknown unit.
     #[error("`{unit}` is not a unit of time (ns, us, ms, s, min, h, d){}", near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
     UnknownUnit {
         /// As written.

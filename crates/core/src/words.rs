@@ -1,4 +1,4 @@
-//! Finding the word that somebody meant.
+//! Suggestions for misspelled words.
 
 /// The candidate nearest to `word`, when it is near enough to be a likely slip of the hand.
 ///

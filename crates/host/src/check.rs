@@ -14,7 +14,7 @@ mod tasks;
 pub(crate) mod testing;
 
 pub use context::{Chosen, Context};
-pub use outcome::{Mend, Outcome, Verdict, Write};
+pub use outcome::{Fix, Outcome, Verdict, Write};
 pub use rules::{Group, Rule, rules};
 
 use punctual_core::{Finding, Severity};
@@ -42,7 +42,7 @@ pub struct RuleResult {
     pub why: String,
     /// Where that can be read.
     pub source: String,
-    /// The command or the change of the boot parameters that mends it.
+    /// The command or the change of the boot parameters that fixes it.
     pub fix: Option<String>,
     /// The writes that do the same, where `check --fix` can do it.
     pub writes: Vec<Write>,
@@ -55,7 +55,7 @@ pub fn run(context: &Context) -> Vec<RuleResult> {
 
 fn judge(rule: &Rule, context: &Context) -> RuleResult {
     let outcome = (rule.evaluate)(context).unwrap_or_else(|early| early);
-    let Mend { command, writes } = outcome.mend.unwrap_or_default();
+    let Fix { command, writes } = outcome.fix.unwrap_or_default();
     RuleResult {
         id: rule.id.into(),
         group: rule.group.to_string(),
@@ -89,11 +89,11 @@ pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
     results.iter().filter_map(finding).collect()
 }
 
-/// What a rule wants and why, for `punctual check --explain RULE`; `None` where there is no such rule.
+/// What a rule expects and why, for `punctual check --explain RULE`; `None` where there is no such rule.
 pub fn explain(id: &str) -> Option<String> {
     let rule = rules().find(|rule| rule.id == id)?;
     let Rule { id, group, title, why, source, .. } = rule;
-    Some(format!("{id} ({group})\n\nWanted: {title}.\nWhy: {why}\nSource: {source}\n"))
+    Some(format!("{id} ({group})\n\nExpected: {title}.\nWhy: {why}\nSource: {source}\n"))
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub trait Files {
         let bytes = self.read_bytes(path)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let window = start.checked_add(length).and_then(|end| bytes.get(start..end)).map(<[u8]>::to_vec);
-        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before what was wanted");
+        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before the expected content");
         window.ok_or_else(|| FileError { action: "read", path: path.to_owned(), source: cut() })
     }
 

@@ -13,7 +13,7 @@ pub mod usage;
 
 use std::io;
 
-/// Turns the result of a libc call that says -1 for failure into an `io::Result`.
+/// Turns the result of a libc call that returns -1 on failure into an `io::Result`.
 pub(crate) fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

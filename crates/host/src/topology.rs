@@ -8,7 +8,7 @@ use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 use serde::{Deserialize, Serialize};
 
-/// Caches of one CPU beyond this are not looked at; today's have four or five.
+/// At most this many caches of one CPU are read; today's have four or five.
 const MAX_CACHES: usize = 16;
 /// The kernel has at most 1024 memory nodes (MAX_NUMNODES, CONFIG_NODES_SHIFT ≤ 10).
 const MAX_NODES: usize = 1024;
@@ -88,7 +88,7 @@ impl Topology {
         }
     }
 
-    /// The hardware threads of a CPU's core, itself included; `None` where the kernel does not tell.
+    /// The hardware threads of a CPU's core, itself included; `None` where the kernel does not show them.
     pub fn siblings(&self, cpu: usize) -> Option<&CpuSet> {
         self.cpus.known()?.iter().find(|place| place.cpu == cpu)?.siblings.known()
     }

@@ -1,4 +1,4 @@
-//! docs/isolate.md says what the table of tweaks says.
+//! docs/isolate.md has the table of tweaks.
 
 use punctual_host::isolate::tweaks;
 

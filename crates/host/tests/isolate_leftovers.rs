@@ -89,14 +89,14 @@ fn a_task_that_chose_its_cpus_or_its_cgroup_meanwhile_keeps_them() {
 }
 
 #[test]
-fn a_process_that_was_asked_to_be_left_stays() {
+fn a_process_that_was_excluded_is_not_moved() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let request = Request { leave: vec![100], ..cpu3() };
     let partition = isolate::create(&request, &kernel, &store).unwrap();
     let root = kernel.with(|state| state.mount.clone());
     assert_eq!([cgroup(&kernel, 100), cgroup(&kernel, 101)], [root.clone(), root]);
     let left: Vec<i32> =
-        partition.tasks.stayed.iter().filter(|task| task.why.contains("asked")).map(|task| task.tid).collect();
+        partition.tasks.not_moved.iter().filter(|task| task.why.contains("asked")).map(|task| task.tid).collect();
     assert_eq!(left, [100, 101]);
 }
 
@@ -124,7 +124,7 @@ impl Death for Unwinding {
 }
 
 #[test]
-fn the_next_command_is_told_what_a_killed_one_left() {
+fn the_next_command_reports_what_a_killed_one_left() {
     let standing = |kernel: &Kernel, store: &Memory| {
         let pending = isolate::pending(store, kernel).unwrap();
         pending.first().map(|one| (one.standing, one.is_leftover()))
@@ -170,7 +170,7 @@ fn a_full_disk_takes_everything_back() {
 }
 
 #[test]
-fn a_damaged_line_is_told_and_the_rest_is_undone() {
+fn a_damaged_line_is_reported_and_the_rest_is_undone() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
     isolate::create(&cpu3(), &kernel, &store).unwrap();
@@ -193,7 +193,7 @@ fn a_damaged_line_is_told_and_the_rest_is_undone() {
 }
 
 #[test]
-fn moved_tasks_come_home_with_their_affinity() {
+fn moved_tasks_are_restored_with_their_affinity() {
     for kernel in [v1("cpuset."), v2()] {
         let store = Memory::default();
         let before = kernel.snapshot();
@@ -252,7 +252,7 @@ fn what_cannot_be_moved_says_why() {
     let whole = Membership::Process;
     insta::assert_snapshot!(refused(32, into("rt", None), whole), @"task 32 is not let in: bound to its CPUs by the kernel (PF_NO_SETAFFINITY)");
     insta::assert_snapshot!(refused(4711, into("rt", None), whole), @"there is no task 4711");
-    insta::assert_snapshot!(refused(100, into("none", None), whole), @"there is no partition `none`: /sys/fs/cgroup/cpuset/none is not a cgroup; `punctual isolate list` shows those that there are");
+    insta::assert_snapshot!(refused(100, into("none", None), whole), @"there is no partition `none`: /sys/fs/cgroup/cpuset/none is not a cgroup; `punctual isolate list` shows those that exist");
     insta::assert_snapshot!(refused(100, into("rt", Some("1,3")), whole), @"CPU 1 is not in the partition, which has 3");
     insta::assert_snapshot!(refused(100, into("../rt", None), whole), @"`../rt` cannot be the name of a partition: it would leave its place in the cgroup tree");
     isolate::move_process(&kernel, &store, 101, Membership::Thread, &into("rt", None)).unwrap();

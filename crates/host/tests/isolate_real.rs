@@ -8,7 +8,7 @@ use isolate_support::killing::{Death, Fate, MortalFiles, MortalStore};
 use punctual_core::CpuSet;
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{self, Change, Cpusets, Request, Target};
-use punctual_host::journal::apply::WantedWrite;
+use punctual_host::journal::apply::RequestedWrite;
 use punctual_host::journal::{self, Directory, IfChanged, Journal, Lock, Store, tasks};
 use punctual_host::task::attributes;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// What the process that is to die does, and when: `create 17`.
 const ORDER: &str = "PUNCTUAL_TEST_ORDER";
 
-/// Set in a guest, where nobody else is disturbed.
+/// Set in a guest, where no other work is disturbed.
 const IN_GUEST: &str = "PUNCTUAL_TEST_IN_GUEST";
 
 /// The machine is one: its tests take turns, those of other processes too.
@@ -93,8 +93,8 @@ fn request(files: &dyn Files) -> Request {
     }
 }
 
-fn fixes() -> Vec<WantedWrite> {
-    let fix = |path: &str, value: &str| WantedWrite { step: "fix".into(), path: path.into(), value: value.into() };
+fn fixes() -> Vec<RequestedWrite> {
+    let fix = |path: &str, value: &str| RequestedWrite { step: "fix".into(), path: path.into(), value: value.into() };
     let all = [("/proc/sys/vm/stat_interval", "7"), ("/proc/sys/kernel/timer_migration", "0")];
     let all = all.into_iter().chain([("/proc/sys/vm/stat_interval", "9"), ("/sys/kernel/mm/ksm/run", "1")]);
     all.filter(|(path, _)| Root::system().exists(path)).map(|(path, value)| fix(path, value)).collect()
@@ -149,7 +149,7 @@ fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
     }
     let cgroups = tasks::cgroups(&files, &cpusets.hierarchy.mount).unwrap();
     all.insert("cgroups".into(), cgroups.join(" "));
-    for (tid, place) in tasks::whereabouts(&files, &cpusets.hierarchy).unwrap() {
+    for (tid, place) in tasks::cgroup_by_task(&files, &cpusets.hierarchy).unwrap() {
         if let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) {
             // Threads that the kernel has bound follow its own wishes: a workqueue's rescuer goes where it last helped.
             let cpus = if stat.is_bound() { "bound".to_owned() } else { cpus.to_string() };
@@ -208,7 +208,7 @@ fn narrow_newborn(before: &BTreeMap<String, String>) -> Vec<String> {
     narrow.map(|stat| stat.name).collect()
 }
 
-/// Two tasks that asked for CPUs of their own: one for the last CPU, one for the first.
+/// Two tasks that requested CPUs: one for the last CPU, one for the first.
 struct Bystanders(Vec<Child>);
 
 impl Bystanders {
@@ -290,7 +290,7 @@ fn undo_of_a_fix_killed() {
     at_every_step(Some("fix"), "undo");
 }
 
-/// With the CPU unplugged on the way. On this machine once, for it disturbs everybody; in a guest killed at every step.
+/// With the CPU unplugged on the way. On this machine once, for it disturbs all tasks; in a guest killed at every step.
 #[test]
 fn with_a_cpu_unplugged() {
     if std::env::var_os(IN_GUEST).is_some() {

@@ -1,4 +1,4 @@
-//! What isolation refuses before it changes anything, and how it says so.
+//! What isolation refuses before it changes anything, with its messages.
 
 mod isolate_support;
 
@@ -8,7 +8,7 @@ use isolate_support::{Cgroup, Kernel};
 use punctual_host::isolate::{self, Request, Target};
 use punctual_host::journal::Store;
 
-/// What a machine says to a request; nothing may have changed.
+/// A machine's answer to a request; nothing may have changed.
 fn refusal(kernel: &Kernel, request: &Request) -> String {
     let (before, store) = (kernel.snapshot(), Memory::default());
     let error = isolate::create(request, kernel, &store).expect_err("it is to be refused").to_string();
@@ -36,7 +36,7 @@ fn cpus_that_would_brick_the_machine() {
 }
 
 #[test]
-fn cpus_that_somebody_else_has_claimed() {
+fn cpus_that_another_cpuset_has_claimed() {
     let claimed = |kernel: Kernel, cgroup: Cgroup| {
         kernel.with(|state| {
             let path = format!("{}/theirs", state.mount);
@@ -121,5 +121,5 @@ fn a_second_partition() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     isolate::create(&cpus("3"), &kernel, &store).unwrap();
     let error = isolate::create(&cpus("2"), &kernel, &store).unwrap_err().to_string();
-    insta::assert_snapshot!(error, @"a partition stands already (memory/journal-0001.jsonl): undo it first, with `punctual isolate undo`");
+    insta::assert_snapshot!(error, @"a partition exists already (memory/journal-0001.jsonl): undo it first, with `punctual isolate undo`");
 }

@@ -7,7 +7,7 @@ use isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2}
 use isolate_support::{Kernel, Kind, Refusal as Scripted};
 use punctual_host::files::Files;
 use punctual_host::isolate::{self, Change, CreateError, Refusal, Request, Standing, Target};
-use punctual_host::journal::apply::WantedWrite;
+use punctual_host::journal::apply::RequestedWrite;
 use punctual_host::journal::{IfChanged, Journal, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
@@ -109,7 +109,7 @@ fn kernel_threads_born_meanwhile_get_all_cpus() {
         assert!(undo(&kernel, &store).is_complete(), "{name}");
         let allowed = |tid: i32| kernel.with(|state| state.tasks[&tid].allowed.clone());
         assert_eq!(allowed(300), set("0-3"), "{name}");
-        // Bound by the kernel: nobody may move it.
+        // Bound by the kernel: it cannot be moved.
         assert_eq!(allowed(301), set("1"), "{name}");
     }
 }
@@ -132,12 +132,17 @@ fn a_kernel_that_is_late_changes_nothing() {
 }
 
 #[test]
-fn nobody_but_bound_threads_may_visit_the_partition() {
+fn only_bound_threads_may_run_in_the_partition() {
     for (name, machine) in every_machine() {
         let (kernel, store) = (machine(), Memory::default());
         let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
-        let visitors: Vec<&str> =
-            partition.tasks.stayed.iter().filter(|task| task.may_visit).map(|task| task.name.as_str()).collect();
+        let visitors: Vec<&str> = partition
+            .tasks
+            .not_moved
+            .iter()
+            .filter(|task| task.may_run_in_partition)
+            .map(|task| task.name.as_str())
+            .collect();
         assert_eq!(visitors, ["ksoftirqd/3"], "{name}");
         kernel.with(|state| {
             let on_it = |tid: i32| state.tasks[&tid].allowed.contains(3);
@@ -210,16 +215,17 @@ fn killed_in_create_and_again_in_undo() {
 
 #[test]
 fn killed_at_every_step_of_a_fix() {
-    let wanted: Vec<WantedWrite> = [
+    let requested: Vec<RequestedWrite> = [
         ("/proc/sys/kernel/sched_rt_runtime_us", "-1"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "never"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"),
         ("/proc/sys/vm/stat_interval", "10"),
     ]
     .into_iter()
-    .map(|(path, value)| WantedWrite { step: "fix".into(), path: path.into(), value: value.into() })
+    .map(|(path, value)| RequestedWrite { step: "fix".into(), path: path.into(), value: value.into() })
     .collect();
-    let fix = |kernel: &dyn Files, store: &dyn Store| Journal::apply_writes(store, kernel, &wanted).map(drop).unwrap();
+    let fix =
+        |kernel: &dyn Files, store: &dyn Store| Journal::apply_writes(store, kernel, &requested).map(drop).unwrap();
     let take_back = |kernel: &dyn Files, store: &dyn Store| {
         punctual_host::journal::undo(store, kernel, IfChanged::Report, |_| true).unwrap()
     };
@@ -328,14 +334,14 @@ fn a_write_that_fails_and_happens_all_the_same_is_taken_back() {
     let path = "/proc/sys/vm/stat_interval".to_owned();
     kernel.with(|state| state.refusals.push(Scripted { path, errno: libc::EINTR, times: 1, after_all: true }));
     let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
-    assert_eq!(partition.refused().count(), 0, "the file holds what was wanted");
+    assert_eq!(partition.refused().count(), 0, "the file has the requested value");
     assert_eq!(kernel.holds("/proc/sys/vm/stat_interval"), "1000");
     assert!(undo(&kernel, &store).is_complete());
     assert_eq!(kernel.snapshot(), before);
 }
 
 #[test]
-fn undo_tries_again_what_is_busy_and_reports_what_stays_refused() {
+fn undo_retries_on_ebusy_and_reports_what_stays_refused() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
     isolate::create(&cpu3(), &kernel, &store).unwrap();

@@ -4,7 +4,8 @@
 
 use clap::Parser;
 use punctual_lab::{
-    Accel, Arch, Board, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome, Phase, Progress, Wish, testing,
+    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome, Phase, Progress,
+    testing,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -106,8 +107,8 @@ fn run(options: &Options) -> Result<GuestResult, LabError> {
             began = Some(seen.elapsed);
         }
         match (began, options.end_after) {
-            (Some(began), Some(after)) if seen.elapsed >= began + Duration::from_secs(after) => Wish::End,
-            _ => Wish::GoOn,
+            (Some(began), Some(after)) if seen.elapsed >= began + Duration::from_secs(after) => Control::End,
+            _ => Control::GoOn,
         }
     })
 }

@@ -100,9 +100,9 @@ impl<'a> Suite<'a> {
     /// Runs apt-get or apt-cache on the private configuration.
     fn apt(&self, program: &Path, args: &[&str], dir: &Path) -> Result<String, LabError> {
         let all = self.options().into_iter().chain(args.iter().map(OsString::from));
-        tools::run(program, all, dir).map_err(|said| {
+        tools::run(program, all, dir).map_err(|output| {
             let (asked, suite) = (args.join(" "), self.name);
-            let what = format!("an answer of apt about Debian's {suite} ({asked}): {said}");
+            let what = format!("an answer of apt about Debian's {suite} ({asked}): {output}");
             LabError::missing(what, "apt-get update; check the network and the mirror in the system's apt sources")
         })
     }
@@ -231,7 +231,7 @@ impl<'a> Suite<'a> {
         let debs = fs::read_dir(&debs).map_err(LabError::io("list", &debs))?.filter_map(Result::ok);
         for deb in debs.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|is| is == "deb")) {
             tools::run(&self.dpkg_deb, [Path::new("-x"), &deb, &tree], work.path())
-                .map_err(|said| LabError::malformed(&deb, said))?;
+                .map_err(|output| LabError::malformed(&deb, output))?;
         }
         // Only a complete tree ever gets the final name.
         fs::rename(&tree, &target).map_err(LabError::io("rename to", &target))?;
@@ -272,7 +272,7 @@ impl Mirrors {
                 "a `deb` line for Debian in /etc/apt/sources.list or sources.list.d",
             )
         };
-        let targets = tools::run(apt_get, args, Path::new("/")).map_err(|said| none(format!(": {said}")))?;
+        let targets = tools::run(apt_get, args, Path::new("/")).map_err(|output| none(format!(": {output}")))?;
         Mirrors::from_targets(&targets).ok_or_else(|| none(String::new()))
     }
 

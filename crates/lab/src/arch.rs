@@ -13,7 +13,7 @@ pub enum Arch {
 
 impl Arch {
     /// This machine's own.
-    pub fn here() -> Result<Arch, LabError> {
+    pub fn native() -> Result<Arch, LabError> {
         match std::env::consts::ARCH {
             "x86_64" => Ok(Arch::Amd64),
             "aarch64" => Ok(Arch::Arm64),

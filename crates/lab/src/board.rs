@@ -80,8 +80,8 @@ impl Board {
             Guest { memory_mb, .. } if *memory_mb != RASPI_MEMORY_MB => {
                 wrong(format!("has {RASPI_MEMORY_MB} MiB of memory, not {memory_mb}"))
             }
-            Guest { accel: Accel::Kvm, .. } => wrong("is imitated without kvm".to_owned()),
-            Guest { share_host: true, .. } => wrong("has no virtio to share this machine's files".to_owned()),
+            Guest { accel: Accel::Kvm, .. } => wrong("cannot be emulated with kvm".to_owned()),
+            Guest { share_host: true, .. } => wrong("has no virtio devices to share this machine's files".to_owned()),
             _ => Ok(()),
         }
     }

@@ -1,5 +1,5 @@
 //! The memory card by which results come back from a board without virtio: an image that the guest's init writes and this machine
-//! reads. Its layout is told in `way_card.sh`; everything on it is the guest's word.
+//! reads. `way_card.sh` describes its layout; its content is untrusted.
 
 use crate::LabError;
 use sha2::{Digest, Sha256};
@@ -23,7 +23,7 @@ pub fn insert(dir: &Path) -> Result<(), LabError> {
     file.set_len(CARD_BYTES).map_err(LabError::io("write", &path))
 }
 
-/// What has been told so far; nothing where there is no card yet.
+/// What has been reported so far; empty if there is no card yet.
 pub fn status(dir: &Path) -> String {
     fs::File::open(dir.join(CARD)).and_then(|card| text(card, 0)).unwrap_or_default()
 }
@@ -35,12 +35,12 @@ pub fn status(dir: &Path) -> String {
 pub fn unload(dir: &Path) -> Result<(), LabError> {
     let path = dir.join(CARD);
     let open = || fs::File::open(&path).map_err(LabError::io("open", &path));
-    let told = text(open()?, 0).map_err(LabError::io("read", &path))?;
+    let status = text(open()?, 0).map_err(LabError::io("read", &path))?;
     let at = dir.join("status");
-    fs::write(&at, &told).map_err(LabError::io("write", &at))?;
+    fs::write(&at, &status).map_err(LabError::io("write", &at))?;
     let table = text(open()?, 1).map_err(LabError::io("read", &path))?;
     for line in table.lines() {
-        let part = Part::parse(line).ok_or_else(|| malformed(format!("a line of its table cannot be: {line}")))?;
+        let part = Part::parse(line).ok_or_else(|| malformed(format!("invalid line in its table: {line}")))?;
         let at = dir.join(part.name);
         let mut file = fs::File::create(&at).map_err(LabError::io("create", &at))?;
         part.copy(open()?, &mut file).map_err(|why| malformed(format!("{}: {why}", part.name)))?;
@@ -101,9 +101,10 @@ impl Part {
         let sum: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         match copied == self.length && sum == self.sum {
             true => Ok(()),
-            false => {
-                Err(format!("{copied} bytes with the SHA-256 {sum}, where {} with {} were said", self.length, self.sum))
-            }
+            false => Err(format!(
+                "{copied} bytes with the SHA-256 {sum} instead of the announced {} with {}",
+                self.length, self.sum
+            )),
         }
     }
 }
@@ -133,11 +134,11 @@ mod tests {
         unload(dir.path()).unwrap();
         assert_eq!(fs::read(dir.path().join("results")).unwrap(), b"abc");
         assert_eq!(fs::read(dir.path().join("status")).unwrap(), b"job-started\n");
-        let said = unload(card(&format!("stdout 2 4 {ABC}\n")).path()).unwrap_err().to_string();
-        assert!(said.starts_with("the guest's memory card: stdout: 4 bytes with the SHA-256 "), "{said}");
+        let announced = unload(card(&format!("stdout 2 4 {ABC}\n")).path()).unwrap_err().to_string();
+        assert!(announced.starts_with("the guest's memory card: stdout: 4 bytes with the SHA-256 "), "{announced}");
         for wrong in ["../x 2 3 y", "results 2 3", "results 2 99999999999 x", "results 18446744073709551615 1 x"] {
-            let said = unload(card(wrong).path()).unwrap_err().to_string();
-            assert_eq!(said, format!("the guest's memory card: a line of its table cannot be: {wrong}"));
+            let announced = unload(card(wrong).path()).unwrap_err().to_string();
+            assert_eq!(announced, format!("the guest's memory card: invalid line in its table: {wrong}"));
         }
     }
 

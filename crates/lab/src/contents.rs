@@ -41,7 +41,7 @@ pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
         tree.file("", &format!("/{OWN}/share-host"), script(""), 0o644)?;
         tree.directory(PAYLOAD);
         if let Some(file) = guest.files.iter().find(|file| file.path.starts_with("/run/")) {
-            let why = "is not seen in a guest that shares the host's files: its /run is its own";
+            let why = "is not visible in a guest that shares the host's files: the guest has its own /run";
             return Err(LabError::Request(format!("the file {} {why}", file.path)));
         }
     }
@@ -67,7 +67,7 @@ pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
 fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
     let Some(dir) = &guest.kernel.modules else {
         return match guest.modules.first() {
-            Some(module) => Err(LabError::Request(format!("a kernel without modules cannot load `{module}`"))),
+            Some(module) => Err(LabError::Request(format!("the kernel has no modules and cannot load `{module}`"))),
             None => Ok(()),
         };
     };

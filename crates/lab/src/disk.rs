@@ -21,7 +21,7 @@ pub fn ext4_image(path: &Path, bytes: u64) -> Result<(), LabError> {
     let words =
         fixed.into_iter().chain([mke2fs]).chain(["-q", "-F", "-t", "ext4", "-U", UUID, "-E"].map(str::to_owned));
     let made = tools::run(&env, words.chain([seed, image]), Path::new("/"));
-    made.map(drop).map_err(|why| LabError::malformed(path, format!("no file system could be made in it: {why}")))
+    made.map(drop).map_err(|why| LabError::malformed(path, format!("no file system could be created in it: {why}")))
 }
 
 #[cfg(test)]

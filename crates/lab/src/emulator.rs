@@ -32,19 +32,20 @@ impl Emulator {
     /// The QEMU for an architecture: this machine's if it is new enough, else the fetched one.
     ///
     /// # Errors
-    /// [`LabError::Missing`] where there is neither, with what this machine has and why the other is not to be had.
+    /// [`LabError::Missing`] where there is neither, with what this machine has and why the other
+    /// is unavailable.
     pub fn find(arch: Arch) -> Result<Emulator, LabError> {
         static FOUND: LazyLock<Mutex<BTreeMap<&str, Emulator>>> = LazyLock::new(Mutex::default);
         let mut found = FOUND.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(emulator) = found.get(arch.debian_name()) {
             return Ok(emulator.clone());
         }
-        let emulator = Emulator::look_for(arch)?;
+        let emulator = Emulator::look_up(arch)?;
         found.insert(arch.debian_name(), emulator.clone());
         Ok(emulator)
     }
 
-    fn look_for(arch: Arch) -> Result<Emulator, LabError> {
+    fn look_up(arch: Arch) -> Result<Emulator, LabError> {
         let installed = Emulator::installed(arch);
         if let Ok(emulator) = &installed
             && major(&emulator.version).is_some_and(|major| major >= MAJOR_MIN)
@@ -62,7 +63,7 @@ impl Emulator {
     fn fetched(arch: Arch) -> Result<Emulator, LabError> {
         let (program, package) = arch.qemu();
         // It runs here, whatever it emulates.
-        let here = Arch::here()?;
+        let here = Arch::native()?;
         let cache = Cache::open()?;
         let suite = Suite::open(&cache, SUITE, here)?;
         let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
@@ -86,9 +87,9 @@ impl Emulator {
             word
         });
         let words = assignments.chain(command.iter().cloned()).chain(["--version".into()]);
-        let said = tools::run(&env, words, Path::new("/"))
+        let output = tools::run(&env, words, Path::new("/"))
             .map_err(|why| LabError::missing(format!("a QEMU that starts ({why})"), "apt-get install qemu-system"))?;
-        let version = said.lines().next().unwrap_or_default();
+        let version = output.lines().next().unwrap_or_default();
         let version = version.strip_prefix("QEMU emulator version ").unwrap_or(version).to_owned();
         Ok(Emulator { command, environment, version })
     }
@@ -99,7 +100,7 @@ fn neither(installed: Option<Emulator>, why: LabError) -> LabError {
     let LabError::Missing(missing) = why else { return why };
     let has = installed.map_or("none is installed".to_owned(), |old| format!("{} is installed", old.version));
     let what = format!(
-        "QEMU {MAJOR_MIN} or newer: {has}, and Debian's of {SUITE} cannot be fetched for want of {}",
+        "QEMU {MAJOR_MIN} or newer: {has}, and Debian's of {SUITE} cannot be fetched: it needs {}",
         missing.what
     );
     LabError::missing(what, missing.how_to_install)
@@ -124,8 +125,8 @@ mod tests {
     fn an_old_qemu_never_takes_the_place_of_a_new_one() {
         let old = Emulator { command: Vec::new(), environment: Vec::new(), version: "7.2.22 (Debian)".into() };
         let why = LabError::missing("an answer of apt about Debian's trixie (show x)", "apt-get update");
-        insta::assert_snapshot!(neither(Some(old), why), @"this machine lacks QEMU 10 or newer: 7.2.22 (Debian) is installed, and Debian's of trixie cannot be fetched for want of an answer of apt about Debian's trixie (show x) (to mend: apt-get update)");
-        insta::assert_snapshot!(neither(None, LabError::missing("a mirror", "a `deb` line")), @"this machine lacks QEMU 10 or newer: none is installed, and Debian's of trixie cannot be fetched for want of a mirror (to mend: a `deb` line)");
+        insta::assert_snapshot!(neither(Some(old), why), @"this machine lacks QEMU 10 or newer: 7.2.22 (Debian) is installed, and Debian's of trixie cannot be fetched: it needs an answer of apt about Debian's trixie (show x) (to fix: apt-get update)");
+        insta::assert_snapshot!(neither(None, LabError::missing("a mirror", "a `deb` line")), @"this machine lacks QEMU 10 or newer: none is installed, and Debian's of trixie cannot be fetched: it needs a mirror (to fix: a `deb` line)");
         let other = neither(None, LabError::malformed("/x.deb", "torn"));
         assert!(matches!(other, LabError::Malformed { .. }));
     }

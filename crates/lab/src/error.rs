@@ -15,7 +15,7 @@ pub struct Missing {
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (to mend: {})", self.what, self.how_to_install)
+        write!(f, "{} (to fix: {})", self.what, self.how_to_install)
     }
 }
 

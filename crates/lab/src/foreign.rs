@@ -15,7 +15,7 @@ const PLACES: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
 /// linker looks for them. `None` where this machine's dpkg knows no package that it is of.
 ///
 /// # Errors
-/// [`LabError::Missing`] where the package or the program in it is not to be had for `arch`.
+/// [`LabError::Missing`] where the package or the program in it is unavailable for `arch`.
 pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabError> {
     let real = path.canonicalize().map_err(LabError::io("find", path))?;
     let Some(package) = owner(path).or_else(|| owner(&real)) else { return Ok(None) };
@@ -31,7 +31,8 @@ pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabErr
     })?;
     let mut files = vec![GuestFile::copy(&program, path.to_string_lossy())?];
     for library in Libraries::of_tree(&tree, arch).closure(&program)? {
-        // The dynamic linker is told by its path in the guest, a library by where it was found.
+        // The dynamic linker is found by its path in the guest, a library by where it was found
+        // here.
         files.push(match library.strip_prefix(&tree) {
             Ok(inside) => GuestFile::copy(&library, Path::new("/").join(inside).to_string_lossy())?,
             Err(_) => GuestFile::copy(tree.join(arch.loader()), library.to_string_lossy())?,
@@ -48,12 +49,12 @@ fn owner(path: &Path) -> Option<String> {
         Err(_) => Path::new("/usr").join(path.strip_prefix("/").ok()?),
     };
     let asked = |path: &PathBuf| tools::run(&query, [Path::new("-S"), path], Path::new("/")).ok();
-    [path.to_owned(), other].iter().filter_map(asked).find_map(|said| of_answer(&said))
+    [path.to_owned(), other].iter().filter_map(asked).find_map(|output| of_answer(&output))
 }
 
 /// From the lines `package: path` and `package:arch, other: path`, between which may be some about diversions (dpkg-query(1)).
-fn of_answer(said: &str) -> Option<String> {
-    let line = said.lines().find(|line| !line.starts_with("diversion by "))?;
+fn of_answer(output: &str) -> Option<String> {
+    let line = output.lines().find(|line| !line.starts_with("diversion by "))?;
     let (packages, _) = line.split_once(": ")?;
     let first = packages.split(',').next()?;
     Some(first.split(':').next()?.trim().to_owned())

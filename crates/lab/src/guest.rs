@@ -95,13 +95,13 @@ impl GuestFile {
         let host = host.into();
         let meta = host.metadata().map_err(LabError::io("read", &host))?;
         if !meta.is_file() {
-            return Err(LabError::malformed(host, "only regular files can be put into a guest"));
+            return Err(LabError::malformed(host, "only regular files can be copied into a guest"));
         }
         Ok(GuestFile { path: path.into(), mode: meta.permissions().mode(), source: Source::Host(host) })
     }
 }
 
-/// What somebody who looks on sees of a guest.
+/// The progress of a guest, for those who watch it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// How far it has come.
@@ -110,9 +110,9 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// What somebody who looks on wishes of a guest.
+/// What a watcher requests of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wish {
+pub enum Control {
     /// That it goes on.
     GoOn,
     /// That the job ends as by Ctrl-C (SIGINT) and what it has comes back.
@@ -163,11 +163,11 @@ impl Guest {
     /// Only what kept the guest from being run at all or its results from being read; how the guest itself ended is in
     /// [`GuestResult::outcome`].
     pub fn run(&self) -> Result<GuestResult, LabError> {
-        self.run_watched(&mut |_| Wish::GoOn)
+        self.run_watched(&mut |_| Control::GoOn)
     }
 
-    /// The same, with somebody who looks on some times a second and may wish it to end.
-    pub fn run_watched(&self, watch: &mut dyn FnMut(Progress) -> Wish) -> Result<GuestResult, LabError> {
+    /// The same, with a watcher that is called some times a second and may end it.
+    pub fn run_watched(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<GuestResult, LabError> {
         if self.accel == Accel::VirtualTime {
             self.check_virtual_time()?;
         }
@@ -211,15 +211,16 @@ impl Guest {
     fn check_virtual_time(&self) -> Result<(), LabError> {
         if self.cpus != 1 {
             return Err(LabError::Request(format!(
-                "virtual time needs 1 CPU, not {}: several take turns in one thread of QEMU, and under load their \
-                 latencies are the length of those turns",
+                "virtual time needs 1 CPU, not {}: QEMU runs several CPUs in turn in one thread, \
+                 and under load the latencies are the lengths of those turns",
                 self.cpus
             )));
         }
         if self.share_host {
             return Err(LabError::Request(
-                "virtual time and the host's shared files exclude each other: QEMU answers a read when this machine has \
-                 done it, at another guest instruction each time, and no two runs agree; put the programs into the guest"
+                "virtual time and the host's shared files exclude each other: QEMU completes a \
+                 read when this machine has done it, at a different guest instruction each time, \
+                 so runs differ; copy the programs into the guest"
                     .to_owned(),
             ));
         }
@@ -234,7 +235,7 @@ impl Guest {
         let needed = files_mb + 2 * (files_mb + MEMORY_ROOM_MB) + MEMORY_BASE_MB;
         if u64::from(self.memory_mb) < needed {
             return Err(LabError::Request(format!(
-                "{files_mb} MiB of files for a guest with {} MiB of memory: give it {needed} MiB at least",
+                "{files_mb} MiB of files for a guest with {} MiB of memory: give it at least {needed} MiB",
                 self.memory_mb
             )));
         }
@@ -254,7 +255,7 @@ impl Job {
 
 /// Whether a guest of this architecture may use /dev/kvm; whether it then gets anywhere shows only when it boots.
 fn check_kvm(arch: Arch) -> Result<(), LabError> {
-    if Arch::here()? != arch {
+    if Arch::native()? != arch {
         let message = format!("kvm runs guests of this machine's own architecture only, not {}", arch.debian_name());
         return Err(LabError::Request(format!("{message}; use tcg or virtual time")));
     }
@@ -262,7 +263,8 @@ fn check_kvm(arch: Arch) -> Result<(), LabError> {
     opened.map(drop).map_err(|why| {
         LabError::missing(
             format!("/dev/kvm that can be used ({why})"),
-            "modprobe kvm_amd or kvm_intel (in a virtual machine: nested virtualisation), join the group kvm, or use \
+            "modprobe kvm_amd or kvm_intel (in a virtual machine: nested virtualisation), join \
+             the group kvm, or use \
              accel = \"virtual-time\" or \"tcg\"",
         )
     })

@@ -46,10 +46,10 @@ fn tree_path(path: &str) -> Result<String, LabError> {
     }
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.is_empty() || parts.contains(&"..") || path.contains('\0') {
-        return Err(wrong("names no file"));
+        return Err(wrong("is not a file name"));
     }
     if HIDDEN.contains(&parts[0]) {
-        return Err(wrong("would be hidden by what the kernel mounts there"));
+        return Err(wrong("would be hidden by a file system that the kernel mounts there"));
     }
     let merged = if MERGED.contains(&parts[0]) && parts.len() > 1 { "usr/" } else { "" };
     Ok(format!("{merged}{}", parts.join("/")))
@@ -211,7 +211,7 @@ mod tests {
         let mut tree = Tree::new();
         tree.file("", "/a", Source::Host("/no/such".into()), 0o644).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let said = tree.write(&dir.path().join("x")).unwrap_err().to_string();
-        assert!(said.starts_with("cannot open /no/such: No such file"), "{said}");
+        let error = tree.write(&dir.path().join("x")).unwrap_err().to_string();
+        assert!(error.starts_with("cannot open /no/such: No such file"), "{error}");
     }
 }

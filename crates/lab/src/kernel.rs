@@ -50,9 +50,9 @@ impl DebianName {
         };
         let is_number = |text: &str| matches!(text.len(), 1..=3) && text.bytes().all(|byte| byte.is_ascii_digit());
         if !series.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor)) {
-            let what =
-                "names are like 6.1 and 6.1-rt: Debian's standard kernel of a series, and the one with PREEMPT_RT";
-            return Err(LabError::Request(format!("`{name}` is not a kernel's name; {what}")));
+            let what = "names have the form 6.1 or 6.1-rt: Debian's standard kernel of a series, or the \
+                 one with PREEMPT_RT";
+            return Err(LabError::Request(format!("`{name}` is not a kernel name; {what}")));
         }
         Ok(DebianName { series: series.to_owned(), realtime })
     }
@@ -97,7 +97,8 @@ impl Kernel {
     /// by apt into the cache. The prefix may be left out.
     ///
     /// # Errors
-    /// [`LabError::Missing`] where apt, the mirror or the series is not to be had, [`LabError::Request`] for other names.
+    /// [`LabError::Missing`] where apt, the mirror or the series is unavailable,
+    /// [`LabError::Request`] for other names.
     pub fn by_name(name: &str, arch: Arch) -> Result<Kernel, LabError> {
         let debian = DebianName::parse(name)?;
         let cache = Cache::open()?;
@@ -182,8 +183,8 @@ mod tests {
         assert!(newer.suites().len() > 1 && newer.is_version("7.2.12-1") && !newer.is_version("7.20.1-1"));
         assert_eq!(DebianName::parse("6.1-rt").unwrap(), rt);
         for wrong in ["", "debian:", "debian:6", "debian:6.1-rt-rt", "debian:../etc", "6.1.5", "6.", ".1", "6.1 "] {
-            let Err(LabError::Request(said)) = DebianName::parse(wrong) else { panic!("{wrong}") };
-            assert!(said.contains("6.1-rt"), "{said}");
+            let Err(LabError::Request(output)) = DebianName::parse(wrong) else { panic!("{wrong}") };
+            assert!(output.contains("6.1-rt"), "{output}");
         }
     }
 

@@ -1,8 +1,8 @@
 #![forbid(unsafe_code)]
 //! Targets other than this process: virtual machines with a kernel of one's choice.
 //!
-//! A [`Guest`] is told what to boot and what to run; [`Guest::run`] boots it in QEMU and comes back with a
-//! [`GuestResult`]. The steps, in the order of the files below:
+//! A [`Guest`] describes what to boot and what to run; [`Guest::run`] boots it in QEMU and returns
+//! a [`GuestResult`]. The steps, in the order of the files below:
 //!
 //! 1. [`Kernel`]: by name, fetched and verified by apt into the cache, or by path.
 //! 2. The initramfs: init, the job, the files given with the shared libraries they need, the modules.
@@ -40,7 +40,7 @@ mod tools;
 pub use arch::Arch;
 pub use board::Board;
 pub use error::{LabError, Missing};
-pub use guest::{Accel, Guest, GuestFile, Job, Progress, Source, Wish};
+pub use guest::{Accel, Control, Guest, GuestFile, Job, Progress, Source};
 pub use kernel::Kernel;
 pub use libraries::Libraries;
 pub use outcome::{Outcome, Phase};

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What the init of the guest has told so far.
+/// What the init of the guest has reported so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// `uname -r`.
@@ -103,7 +103,7 @@ pub fn unpack_to(archive: impl Read, directory: &Path) -> Result<(), String> {
 fn inner_name(name: &str) -> Result<String, String> {
     let name = name.trim_start_matches("./").to_owned();
     match name.starts_with('/') || name.is_empty() || name.split('/').any(|part| part == "..") {
-        true => Err(format!("a name that leads out of the results: {name}")),
+        true => Err(format!("a path outside of the results: {name}")),
         false => Ok(name),
     }
 }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(unpack(&whole[..118]).unwrap_err(), "in a: 2 of 3 bytes");
         assert!(unpack(&[]).unwrap_err().starts_with("after 0 files: "));
         let escape = trailer(Builder::new("./../x").write(Vec::new(), 0).finish().unwrap()).unwrap();
-        assert_eq!(unpack(&escape).unwrap_err(), "a name that leads out of the results: ../x");
+        assert_eq!(unpack(&escape).unwrap_err(), "a path outside of the results: ../x");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::card;
 use crate::emulator::Emulator;
-use crate::guest::{Accel, Progress, Wish};
+use crate::guest::{Accel, Control, Progress};
 use crate::outcome::Phase;
 use crate::own_time::OwnTime;
 use crate::ports::Status;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// The virtio ports, all from the guest to this machine; each is a file of its name in the run's directory.
 pub const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
-/// The pipe through which the guest is told to end, also the port's name.
+/// The pipe that carries the request to end into the guest, also the port's name.
 const CONTROL: &str = "control";
 /// The file of the guest's console.
 pub const CONSOLE: &str = "console";
@@ -30,8 +30,8 @@ pub const INITRAMFS: &str = "initramfs";
 
 /// All output of a guest together; its memory bounds the results, but nothing else bounds the console.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
-/// How often the guest is looked after, and how often its limits are.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often the guest is polled, and how often its limits are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
 /// In virtual time QEMU records the run, into nothing, for the lock that comes with recording: it keeps
@@ -63,7 +63,7 @@ pub enum How {
     TimedOut { after: Duration },
     /// It was killed because nothing had come from a kernel that boots.
     Silent { after: Duration },
-    /// It was killed because whoever looked on wished it.
+    /// The watcher requested to kill it.
     Killed,
     /// It was killed for writing too much.
     TooMuchOutput { limit: u64 },
@@ -259,19 +259,20 @@ fn next_cpu() -> Option<usize> {
     allowed.get(TURN.fetch_add(1, Ordering::Relaxed) % allowed.len().max(1)).copied()
 }
 
-/// Runs QEMU in the run's directory until it ends, reaches a limit, has written too much, or whoever looks on wishes it.
+/// Runs QEMU in the run's directory until it ends, reaches a limit, has written too much, or the
+/// watcher ends it.
 pub fn run(
     machine: &Machine,
     dir: &Path,
     limits: Limits,
-    watch: &mut dyn FnMut(Progress) -> Wish,
+    watch: &mut dyn FnMut(Progress) -> Control,
 ) -> Result<Ended, LabError> {
     let qemu = Emulator::find(machine.arch)?;
-    let said = dir.join(QEMU_STDERR);
-    let stderr = fs::File::create(&said).map_err(LabError::io("create", &said))?;
+    let stderr_path = dir.join(QEMU_STDERR);
+    let stderr = fs::File::create(&stderr_path).map_err(LabError::io("create", &stderr_path))?;
     let mut words = wrappers(machine)?.into_iter().chain(qemu.command).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
-    let mut control = Control::open(dir)?;
+    let mut control = ControlPipe::open(dir)?;
     if machine.board == Board::Raspi3b {
         card::insert(dir)?;
     }
@@ -295,25 +296,25 @@ pub fn run(
             break How::Exited { success: true, description: "halted".to_owned() };
         }
         match watch(Progress { phase, elapsed }) {
-            Wish::GoOn => {}
-            Wish::End => control.end()?,
-            Wish::Kill => break How::Killed,
+            Control::GoOn => {}
+            Control::End => control.end()?,
+            Control::Kill => break How::Killed,
         }
         if written > OUTPUT_BYTES_MAX {
             break How::TooMuchOutput { limit: OUTPUT_BYTES_MAX };
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     };
     Ok(Ended { how, elapsed: began.elapsed(), emulator: qemu.version })
 }
 
-/// How far the guest has come, as it told so far.
+/// How far the guest has come, by its status so far.
 fn phase(board: Board, dir: &Path) -> Phase {
-    let told = match board {
+    let status = match board {
         Board::Usual => fs::read_to_string(dir.join("status")).unwrap_or_default(),
         Board::Raspi3b => card::status(dir),
     };
-    Status::parse(&told).phase()
+    Status::parse(&status).phase()
 }
 
 /// Whether a kernel stopped that panicked before it knew how to reset its board (machine_restart in arch/arm64/kernel/process.c): QEMU
@@ -323,16 +324,16 @@ fn is_halted(dir: &Path) -> bool {
     console.trim_ascii_end().ends_with(b"Reboot failed -- System halted")
 }
 
-/// The pipe through which the guest is told to end.
-struct Control {
+/// The pipe that carries the request to end into the guest.
+struct ControlPipe {
     path: PathBuf,
     pipe: fs::File,
-    told: bool,
+    status: bool,
 }
 
-impl Control {
+impl ControlPipe {
     /// Makes the pipe and opens it for both, so that QEMU, which opens it next, waits for nobody and never sees its end.
-    fn open(dir: &Path) -> Result<Control, LabError> {
+    fn open(dir: &Path) -> Result<ControlPipe, LabError> {
         let path = dir.join(CONTROL);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         match rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0) {
@@ -341,13 +342,13 @@ impl Control {
             Err(errno) => return Err(LabError::io("make the pipe", &path)(errno.into())),
         }
         let pipe = fs::OpenOptions::new().read(true).write(true).open(&path).map_err(LabError::io("open", &path))?;
-        Ok(Control { path, pipe, told: false })
+        Ok(ControlPipe { path, pipe, status: false })
     }
 
-    /// Tells it, once.
+    /// Sends the request, once.
     fn end(&mut self) -> Result<(), LabError> {
-        if !self.told {
-            self.told = true;
+        if !self.status {
+            self.status = true;
             self.pipe.write_all(b"end\n").map_err(LabError::io("write", &self.path))?;
         }
         Ok(())

@@ -30,7 +30,7 @@ pub struct GuestResult {
     pub cmdline: String,
     /// The kernel's release (`uname -r`), if the init came so far.
     pub release: Option<String>,
-    /// How many tasks the guest's kernel killed for want of memory, if that was told.
+    /// How many tasks the guest's kernel killed for want of memory, if that was reported.
     pub oom_kills: Option<u64>,
     /// What did not work in preparing the guest (a module that did not load).
     pub problems: Vec<String>,
@@ -91,7 +91,7 @@ impl GuestResult {
     /// an instruction of the kernel that another is just patching, and the kernel panics on its own breakpoint. Seen in 4
     /// of 145 boots of 6.12-rt on four CPUs with QEMU 7.2, in none of 144 of 6.1 and 6.1-rt.
     pub(crate) fn is_torn_patch(&self) -> bool {
-        // The release is told just before the job begins.
+        // The release is reported just before the job begins.
         matches!(self.outcome, Outcome::Panicked(_))
             && self.release.is_none()
             && self.console_log.contains("int3: 0000")

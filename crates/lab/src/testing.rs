@@ -7,18 +7,18 @@
 //! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
 //! ```
 
+mod hidden_samples;
 mod steal;
-mod untold;
 
 use crate::apt::Suite;
 use crate::cache::Cache;
 use crate::emulator::Emulator;
 use crate::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
+pub use hidden_samples::HiddenSamples;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 pub use steal::{Excuse, Steal};
-pub use untold::Untold;
 
 /// The value, or `None` after printing `SKIPPED: ` and what this machine lacks.
 ///

@@ -53,14 +53,14 @@ mod tests {
     #[test]
     fn a_missing_program_says_how_to_get_it() {
         let Err(LabError::Missing(missing)) = find("no-such-program", "some-package") else { panic!() };
-        assert_eq!(missing.to_string(), "the program no-such-program (to mend: apt-get install some-package)");
+        assert_eq!(missing.to_string(), "the program no-such-program (to fix: apt-get install some-package)");
     }
 
     #[test]
     fn a_failure_carries_its_last_words() {
         let sh = find("sh", "dash").unwrap();
-        let said = run(&sh, ["-c", "for i in 1 2 3 4; do echo $i >&2; done; exit 3"], Path::new("/")).unwrap_err();
-        assert_eq!(said, "sh: exit status: 3: 2; 3; 4");
+        let output = run(&sh, ["-c", "for i in 1 2 3 4; do echo $i >&2; done; exit 3"], Path::new("/")).unwrap_err();
+        assert_eq!(output, "sh: exit status: 3: 2; 3; 4");
         assert_eq!(run(&sh, ["-c", "echo $LC_ALL"], Path::new("/")).unwrap(), "C\n");
     }
 }

@@ -1,6 +1,8 @@
 //! Guests that boot: every test here runs Debian's real kernels in QEMU, and skips with the reason where that cannot be.
 
-use punctual_lab::{Accel, Arch, Board, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress, Wish, testing};
+use punctual_lab::{
+    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress, testing,
+};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -134,8 +136,8 @@ fn what_qemu_refuses_is_told_in_its_words() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };
     guest.qemu_args = vec!["-device".into(), "no-such-device".into()];
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let Outcome::QemuFailed(said) = &result.outcome else { panic!("{}", testing::story(&result)) };
-    assert!(said.contains("no-such-device"), "{said}");
+    let Outcome::QemuFailed(described) = &result.outcome else { panic!("{}", testing::story(&result)) };
+    assert!(described.contains("no-such-device"), "{described}");
 }
 
 #[test]
@@ -148,9 +150,9 @@ fn the_hosts_programs_run_in_an_rt_guest_without_a_trace_on_the_host() {
     guest.share_host = true;
     guest.files = vec![GuestFile::text("/given", "given\n")];
     let Some(result) = testing::run(&guest) else { return };
-    let said = String::from_utf8_lossy(&result.stdout);
-    assert!(said.contains("PREEMPT_RT"), "{said}");
-    assert!(said.ends_with(&format!("ran\ngiven\n{mark}\n")), "{}", testing::story(&result));
+    let described = String::from_utf8_lossy(&result.stdout);
+    assert!(described.contains("PREEMPT_RT"), "{described}");
+    assert!(described.ends_with(&format!("ran\ngiven\n{mark}\n")), "{}", testing::story(&result));
     assert_eq!(text(&result, "os"), std::fs::read_to_string("/etc/os-release").unwrap().trim());
     assert!(!std::path::Path::new(&mark).exists());
 }
@@ -259,19 +261,19 @@ fn ask(stream: &UnixStream, over: &AtomicBool) -> std::io::Result<usize> {
 fn virtual_time_is_refused_where_it_would_not_repeat() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };
     guest.accel = Accel::VirtualTime;
-    let said = guest.run().unwrap_err().to_string();
-    assert!(said.starts_with("virtual time needs 1 CPU, not 2"), "{said}");
+    let described = guest.run().unwrap_err().to_string();
+    assert!(described.starts_with("virtual time needs 1 CPU, not 2"), "{described}");
     (guest.cpus, guest.share_host) = (1, true);
-    let said = guest.run().unwrap_err().to_string();
-    assert!(said.starts_with("virtual time and the host's shared files exclude each other"), "{said}");
+    let described = guest.run().unwrap_err().to_string();
+    assert!(described.starts_with("virtual time and the host's shared files exclude each other"), "{described}");
 }
 
 #[test]
 fn files_that_do_not_fit_into_the_memory_are_refused() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };
     guest.memory_mb = 64;
-    let said = guest.run().unwrap_err().to_string();
-    assert!(said.contains("for a guest with 64 MiB of memory: give it "), "{said}");
+    let described = guest.run().unwrap_err().to_string();
+    assert!(described.contains("for a guest with 64 MiB of memory: give it at least "), "{described}");
 }
 
 #[test]
@@ -291,8 +293,8 @@ fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
 fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
     guest.board = Board::Raspi3b;
-    let said = guest.run().unwrap_err().to_string();
-    assert_eq!(said, "a Raspberry Pi 3 has 1024 MiB of memory, not 512");
+    let described = guest.run().unwrap_err().to_string();
+    assert_eq!(described, "a Raspberry Pi 3 has 1024 MiB of memory, not 512");
     guest.job = Job::Script("cat /proc/device-tree/model; usleep 1000; cat /proc/schedstat; dmesg".into());
     (guest.accel, guest.cpus, guest.memory_mb) = (Accel::VirtualTime, 1, 1024);
     let Some(stdout) = repeated(&guest) else { return };
@@ -303,14 +305,14 @@ fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
     guest.job =
         Job::Script("mkdir /results/dir; yes | head -c 200000 >/results/dir/many; echo said >&2; nproc; exit 5".into());
     let Some(result) = testing::run(&guest) else { return };
-    let told = (result.exit_status, result.stdout.as_slice(), result.problems.len());
-    assert_eq!(told, (Some(5), b"2\n".as_slice(), 0), "{}", result.console_log);
+    let report = (result.exit_status, result.stdout.as_slice(), result.problems.len());
+    assert_eq!(report, (Some(5), b"2\n".as_slice(), 0), "{}", result.console_log);
     assert_eq!((result.stderr.as_slice(), result.results["dir/many"].len()), (b"said\n".as_slice(), 200_000));
 
     // The word to end comes in by the console. What a signal ends has 128 more than its number.
     (guest.cpus, guest.job) = (1, Job::Script("exec sleep 100000".into()));
-    let mut wish = |seen: Progress| if seen.phase == Phase::Job { Wish::End } else { Wish::GoOn };
-    let Some(result) = testing::or_skip(guest.run_watched(&mut wish)) else { return };
+    let mut control = |seen: Progress| if seen.phase == Phase::Job { Control::End } else { Control::GoOn };
+    let Some(result) = testing::or_skip(guest.run_watched(&mut control)) else { return };
     assert_eq!((&result.outcome, result.exit_status), (&Outcome::Finished, Some(130)), "{}", testing::story(&result));
 }
 

@@ -1,14 +1,14 @@
-//! From the ring to statistics: what the conducting thread does with the samples of one series.
+//! From the ring to statistics: what the controller thread does with the samples of one series.
 
 use crate::ring::{Consumer, MISSED_MANY};
-use crate::sink::Feed;
+use crate::sink::SampleSource;
 use punctual_core::digest::{Digest, SampleDigest};
-use punctual_core::{ClockNs, Nanos, Sample, SeriesData, Tally, Window};
+use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Window};
 
 /// The length of the windows in which samples over time are kept.
 pub const WINDOW: Nanos = Nanos::SECOND;
 
-/// What happened between two looks: for the live view.
+/// What happened between two drains: for the live view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recent {
     /// Samples.
@@ -21,11 +21,11 @@ pub struct Recent {
 
 /// Drains a ring into the statistics of its series, which belong to the caller.
 pub struct Collector {
-    feed: Feed,
+    source: SampleSource,
     /// The samples since they were last taken away, at most [`Collector::PENDING`].
     pending: Vec<Sample>,
     keep_pending: bool,
-    /// The worst of those that were only counted, since they were last taken away; `None` where nobody wants them.
+    /// The worst of those that were only counted, since they were last taken away; `None` where they are not requested.
     worst: Option<Vec<Sample>>,
     digest: SampleDigest,
     window: Option<Window>,
@@ -37,12 +37,12 @@ impl Collector {
     /// Never more samples are held for the log than this; the reader takes them away far more often.
     pub const PENDING: usize = 1 << 20;
 
-    /// A collector for the series at the other end of the feed. Without `keep_samples` nothing but statistics is kept; of a tally there
-    /// is nothing else.
-    pub fn new(feed: Feed, keep_samples: bool) -> Collector {
+    /// A collector for the series of this source. Without `keep_samples` only statistics are kept; a binned counter has
+    /// nothing else.
+    pub fn new(source: SampleSource, keep_samples: bool) -> Collector {
         let digest = SampleDigest::default();
         Collector {
-            feed,
+            source,
             pending: Vec::new(),
             keep_pending: keep_samples,
             worst: None,
@@ -52,13 +52,13 @@ impl Collector {
         }
     }
 
-    /// Takes what has come; `None` when there was nothing.
+    /// Takes what has arrived; `None` when there was nothing.
     pub fn drain(&mut self, data: &mut SeriesData) -> Option<Recent> {
         let mut recent = None;
         let (pending, keep, digest) = (&mut self.pending, self.keep_pending, &mut self.digest);
         let (window, ended, worst) = (&mut self.window, &mut self.ended_windows, &mut self.worst);
-        match &mut self.feed {
-            Feed::Ring(consumer) => drain_ring(consumer, data, |sample| {
+        match &mut self.source {
+            SampleSource::Ring(consumer) => drain_ring(consumer, data, |sample| {
                 digest.add(sample);
                 if keep && pending.len() < Collector::PENDING {
                     pending.push(*sample);
@@ -66,13 +66,13 @@ impl Collector {
                 ended.extend(extend_window(window, one(sample)));
                 Recent::add(&mut recent, 1, sample.latency(), sample.latency());
             }),
-            Feed::Tally(reader) => reader.drain(|tally| {
-                data.absorb(tally);
+            SampleSource::Counter(reader) => reader.drain(|counter| {
+                data.absorb(counter);
                 worst
                     .iter_mut()
                     .filter(|worst| worst.len() < Collector::PENDING)
-                    .for_each(|worst| worst.extend(tally.worst()));
-                let Some(many) = many(tally) else { return };
+                    .for_each(|worst| worst.extend(counter.worst()));
+                let Some(many) = many(counter) else { return };
                 ended.extend(extend_window(window, many));
                 Recent::add(&mut recent, many.count, Nanos(many.sum.ns() / many.count.max(1) as i64), many.max);
             }),
@@ -83,17 +83,17 @@ impl Collector {
     /// Takes the rest when the thread has ended, and accounts for samples that were dropped at the very end.
     pub fn finish(&mut self, data: &mut SeriesData) {
         self.drain(data);
-        if let Feed::Ring(consumer) = &self.feed {
+        if let SampleSource::Ring(consumer) = &self.source {
             data.losses.dropped += consumer.dropped_when_ended();
         }
         self.ended_windows.extend(self.window.take());
     }
 
-    /// The digest of all that came; of a tally, of its counts in `data`.
+    /// The digest of all samples; of a binned counter, of its counts in `data`.
     pub fn digest(&self, data: &SeriesData) -> Digest {
-        match &self.feed {
-            Feed::Ring(_) => self.digest.value(),
-            Feed::Tally(_) => Digest::of_counts(data),
+        match &self.source {
+            SampleSource::Ring(_) => self.digest.value(),
+            SampleSource::Counter(_) => Digest::of_counts(data),
         }
     }
 
@@ -108,17 +108,17 @@ impl Collector {
         self.pending.clear();
     }
 
-    /// Of samples that are only counted the worst are wanted from now on.
+    /// From now on, keeps the worst of samples that are only counted.
     pub fn keep_worst(&mut self) {
         self.worst = Some(Vec::new());
     }
 
-    /// Hands out the worst of those that were only counted since the last call: some of each look.
+    /// Hands out the worst of those that were only counted since the last call: some of each drain.
     pub fn take_worst(&mut self) -> Vec<Sample> {
         self.worst.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// No more samples are wanted for the log.
+    /// Keeps no more samples for the log.
     pub fn keep_no_samples(&mut self) {
         self.keep_pending = false;
         self.pending = Vec::new();
@@ -149,9 +149,9 @@ fn one(sample: &Sample) -> Window {
     Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency }
 }
 
-/// The window of a tally: it is as long as the time between two looks, and is counted where it began.
-fn many(tally: &Tally) -> Option<Window> {
-    tally.extent().map(|(start, min, max, sum)| Window { start, count: tally.count(), min, max, sum })
+/// The window of a binned counter: as long as the time between two drains, and counted where it began.
+fn many(counter: &BinnedCounter) -> Option<Window> {
+    counter.extent().map(|(start, min, max, sum)| Window { start, count: counter.count(), min, max, sum })
 }
 
 /// Puts samples into the window that they belong to; gives back the one before when a new one begins. Windows lie on whole multiples of
@@ -180,7 +180,7 @@ mod tests {
     fn what_goes_into_the_ring_is_in_the_statistics() {
         let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos(1_000)) };
         let (mut producer, consumer) = ring(4);
-        let (mut collector, mut data) = (Collector::new(Feed::Ring(consumer), true), SeriesData::new(shape));
+        let (mut collector, mut data) = (Collector::new(SampleSource::Ring(consumer), true), SeriesData::new(shape));
         for (k, late) in [100, 2_500, 50, 60, 70].into_iter().enumerate() {
             let due = k as i64 * 1_000;
             producer.push(due, due + late, (late / 1_000) as u64, 1);

@@ -1,16 +1,16 @@
 //! Where time passes: the workloads that measure and the loads that disturb.
 //!
-//! The measured path is sacred: between two samples a measuring thread makes no allocation, takes no lock, meets no page fault,
+//! Rule for the measured path: between two samples a measuring thread makes no allocation, takes no lock, meets no page fault,
 //! formats nothing and calls nothing but what is measured, the sleep and the clock. It writes samples into a [`ring`], or counts them in
-//! a [`tally`] where they come too fast for that; the conducting thread takes them into statistics with a [`collect::Collector`].
+//! a [`binned_counter`] where they come too fast for that; the controller thread takes them into statistics with a [`collect::Collector`].
 
+pub mod binned_counter;
 pub mod collect;
 pub mod load;
 pub mod preparation;
 pub mod ring;
 pub mod sink;
 pub mod stop;
-pub mod tally;
 pub mod thread;
 pub mod timer;
 pub mod workload;

@@ -9,7 +9,7 @@ use punctual_host::task::power::DmaLatency;
 pub struct Preparation {
     /// In force while this lives.
     _dma_latency: Option<DmaLatency>,
-    /// What could not be had, and what the reader of the figures must know of what was.
+    /// What could not be set, and what the reader of the figures must know of what was.
     pub findings: Vec<Finding>,
 }
 
@@ -53,7 +53,7 @@ fn hold_dma_latency(latency: Nanos, findings: &mut Vec<Finding>) -> Option<DmaLa
             let message = "/dev/cpu_dma_latency could not be held: deep idle states add to the latency";
             let finding = Finding::new("dma-latency-not-held", Severity::Advice, "system", message);
             findings.push(finding.evidence(format!("/dev/cpu_dma_latency: {why}")).remedy(
-                "run as root or give the user write access to it; or say dma_latency = \"leave\" if that is wanted",
+                "run as root or give the user write access to it; or set dma_latency = \"leave\" if that is intended",
             ));
             None
         }

@@ -1,4 +1,4 @@
-//! The ring between one measuring thread and the conducting thread: single producer, single consumer, wait-free on both sides.
+//! The ring between one measuring thread and the controller thread: single producer, single consumer, wait-free on both sides.
 //!
 //! A sample takes three words: `due`, `woke`, and sequence number (32 bits), missed periods (16), CPU (16) packed into one. When the
 //! ring is full the new sample is dropped and the sequence number goes on, so that the reader counts exactly what was lost.
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const WORDS: usize = 3;
 /// Samples of one ring that wait outside of it for a reader that is away: 48 bytes each, 52 s of one every 100 µs.
 pub const BACKLOG: usize = 1 << 19;
-/// A ring that is full by so much (in hundredths) is relieved.
+/// A ring that is full by this many hundredths is drained to the backlog.
 const FULL_ENOUGH: u64 = 20;
 /// A missed count that did not fit its 16 bits: the reader recomputes it from latency and period.
 pub const MISSED_MANY: u64 = 0xffff;
@@ -25,7 +25,7 @@ struct Shared {
     head: Padded,
     /// Samples ever read; only the consumer stores.
     tail: Padded,
-    /// Samples ever offered (modulo 2^32), told when the producer is gone.
+    /// Samples ever offered (modulo 2^32), set when the producer ends.
     offered: Padded,
 }
 
@@ -42,7 +42,7 @@ impl Shared {
 pub struct Producer {
     shared: Arc<Shared>,
     head: u64,
-    /// The reader's position as last seen: looked up again only when the ring seems full.
+    /// The reader's position as last read: read again only when the ring seems full.
     tail_seen: u64,
     seq: u32,
 }
@@ -64,13 +64,13 @@ struct Reader {
 }
 
 /// Takes samples out of a ring that fills while the controller thread is away, and keeps them for it.
-pub struct Relief {
+pub struct BackupDrain {
     shared: Arc<Shared>,
     reader: Arc<Mutex<Reader>>,
 }
 
-/// Looks at samples beside the controller thread, and takes none out.
-pub struct Peeker {
+/// Reads samples beside the controller thread, and takes none out.
+pub struct SnapshotReader {
     shared: Arc<Shared>,
     at: u64,
     next_seq: u64,
@@ -81,7 +81,7 @@ pub struct Peeker {
 pub struct Drained {
     /// The sample.
     pub sample: Sample,
-    /// Periods that passed without a sample while it was late ([`MISSED_MANY`]: that many or more).
+    /// Missed periods: they passed before this sample's wake-up ([`MISSED_MANY`]: that many or more).
     pub missed: u64,
     /// Samples that were dropped since the one before.
     pub dropped_before: u64,
@@ -178,14 +178,14 @@ impl Reader {
 
 impl Consumer {
     /// A second reader, from what was not read yet.
-    pub fn peeker(&self) -> Peeker {
+    pub fn snapshot_reader(&self) -> SnapshotReader {
         let reader = lock(&self.reader);
-        Peeker { shared: Arc::clone(&self.shared), at: reader.tail, next_seq: reader.next_seq }
+        SnapshotReader { shared: Arc::clone(&self.shared), at: reader.tail, next_seq: reader.next_seq }
     }
 
     /// What takes samples out while nobody drains.
-    pub fn relief(&self) -> Relief {
-        Relief { shared: Arc::clone(&self.shared), reader: Arc::clone(&self.reader) }
+    pub fn backup_drain(&self) -> BackupDrain {
+        BackupDrain { shared: Arc::clone(&self.shared), reader: Arc::clone(&self.reader) }
     }
 
     /// Samples dropped after the last one that was read; known when the producer is gone.
@@ -197,7 +197,7 @@ impl Consumer {
     pub fn drain(&mut self, mut take: impl FnMut(Drained)) -> u64 {
         let mut count = 0;
         loop {
-            // Nothing is done with samples while the ring is held: whoever relieves it would wait.
+            // Samples are not processed under the lock: the backup drain would wait.
             let mut reader = lock(&self.reader);
             reader.pull(&self.shared);
             std::mem::swap(&mut reader.backlog, &mut self.taken);
@@ -205,7 +205,7 @@ impl Consumer {
             let many = self.taken.len();
             count += many as u64;
             self.taken.drain(..).for_each(&mut take);
-            // What an absence needed is given back.
+            // The memory of the backlog is freed.
             self.taken.shrink_to(self.shared.capacity() as usize);
             if many < BACKLOG {
                 return count;
@@ -219,10 +219,10 @@ impl Consumer {
     }
 }
 
-impl Relief {
-    /// Takes out what is there, if that is much; how many wait outside of the ring then. Never waits: where the controller thread is at
-    /// it, there is no need.
-    pub fn relieve(&self) -> usize {
+impl BackupDrain {
+    /// Moves what is there to the backlog, if that is much; returns the backlog's length. Never waits: where the controller thread is
+    /// reading, there is no need.
+    pub fn drain_to_backup(&self) -> usize {
         let (head, tail) = (self.shared.head.0.load(Ordering::Relaxed), self.shared.tail.0.load(Ordering::Relaxed));
         if head.saturating_sub(tail) * 100 < self.shared.capacity() * FULL_ENOUGH {
             return 0;
@@ -233,10 +233,10 @@ impl Relief {
     }
 }
 
-impl Peeker {
-    /// Shows every sample that came since; returns how many it came too late for: the conducting thread had taken them and others had
+impl SnapshotReader {
+    /// Shows every sample since the last call; returns how many it missed: the controller thread had taken them and others had
     /// taken their place. Never waits and holds nobody up.
-    pub fn peek(&mut self, mut see: impl FnMut(&Sample)) -> u64 {
+    pub fn read_snapshot(&mut self, mut see: impl FnMut(&Sample)) -> u64 {
         let capacity = self.shared.capacity();
         let head = self.shared.head.0.load(Ordering::Acquire);
         let mut unseen = 0;
@@ -295,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_away_for_long_loses_nothing_while_the_ring_is_relieved() {
+    fn a_reader_that_is_away_for_long_loses_nothing_while_the_backlog_is_filled() {
         let (mut producer, mut consumer) = ring(64);
-        let (relief, mut dropped, mut read) = (consumer.relief(), 0, 0);
+        let (backup_drain, mut dropped, mut read) = (consumer.backup_drain(), 0, 0);
         for k in 0..10_000i64 {
             producer.push(k, k * 2, 0, 1);
             if k % 20 == 0 {
-                relief.relieve();
+                backup_drain.drain_to_backup();
             }
         }
         consumer.drain(|d| {
@@ -310,18 +310,18 @@ mod tests {
             dropped += d.dropped_before;
         });
         assert_eq!((read, dropped, consumer.dropped_at_end(producer.offered())), (10_000, 0, 0));
-        assert!(consumer.taken.capacity() <= 64, "the memory of the absence is given back");
+        assert!(consumer.taken.capacity() <= 64, "the memory of the backlog is freed");
     }
 
     #[test]
     fn a_backlog_has_a_bound_and_what_is_beyond_is_counted() {
         let (mut producer, mut consumer) = ring(1 << 10);
-        let relief = consumer.relief();
+        let backup_drain = consumer.backup_drain();
         let all = BACKLOG as i64 + 5_000;
         for k in 0..all {
             producer.push(k, k, 0, 1);
             if k % 200 == 0 {
-                relief.relieve();
+                backup_drain.drain_to_backup();
             }
         }
         let mut dropped = 0;
@@ -337,11 +337,11 @@ mod tests {
             (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1));
             producer.offered()
         });
-        let relief = consumer.relief();
+        let backup_drain = consumer.backup_drain();
         let (ended, is_ended) = std::sync::mpsc::channel::<()>();
         let relieving = std::thread::spawn(move || {
             while is_ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-                relief.relieve();
+                backup_drain.drain_to_backup();
             }
         });
         let (mut read, mut dropped) = (0u64, 0u64);
@@ -362,9 +362,9 @@ mod tests {
     }
 
     #[test]
-    fn who_peeks_sees_what_is_read_or_says_how_much_not() {
+    fn a_snapshot_shows_every_sample_or_counts_the_overwritten() {
         let (mut producer, mut consumer) = ring(64);
-        let mut peeker = consumer.peeker();
+        let mut snapshot_reader = consumer.snapshot_reader();
         let writer = std::thread::spawn(move || (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1)));
         let (mut seen, mut unseen, mut last) = (0u64, 0u64, None);
         let mut see = |sample: &Sample| {
@@ -377,11 +377,11 @@ mod tests {
         let mut read = 0;
         while !writer.is_finished() {
             read += consumer.drain(|_| {});
-            unseen += peeker.peek(&mut see);
+            unseen += snapshot_reader.read_snapshot(&mut see);
         }
         writer.join().unwrap();
         read += consumer.drain(|_| {});
-        unseen += peeker.peek(&mut see);
+        unseen += snapshot_reader.read_snapshot(&mut see);
         assert_eq!(seen + unseen, read);
     }
 }

@@ -1,10 +1,10 @@
-//! Where the samples of a series go: a ring that keeps each, or a tally for loops too fast for that.
+//! Where the samples of a series go: a ring that keeps each, or a binned counter for loops too fast for that.
 
-use crate::ring::{self, Consumer, Peeker, Producer, Relief};
-use crate::tally::{self, TallyReader, TallyWriter};
+use crate::binned_counter::{self, CounterReader, CounterWriter};
+use crate::ring::{self, BackupDrain, Consumer, Producer, SnapshotReader};
 use punctual_core::{Nanos, SeriesShape};
 
-/// The ring holds what comes in this time: as long as whoever empties or relieves it may be kept off the CPUs.
+/// The ring holds what comes in this time: as long as its readers may be kept off the CPUs.
 const RING_SPAN: Nanos = Nanos::from_secs(2);
 /// Bounds of the ring in samples (24 bytes each).
 const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
@@ -22,48 +22,48 @@ impl Sink for Producer {
     }
 }
 
-impl Sink for TallyWriter {
+impl Sink for CounterWriter {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
-        TallyWriter::put(self, begin, end, cpu);
+        CounterWriter::put(self, begin, end, cpu);
     }
 }
 
 /// The controller thread's end.
-pub enum Feed {
-    /// Samples one by one.
+pub enum SampleSource {
+    /// Every sample.
     Ring(Consumer),
-    /// Samples counted.
-    Tally(TallyReader),
+    /// Counts of samples.
+    Counter(CounterReader),
 }
 
-impl Feed {
-    /// A second reader of samples one by one, beside the controller thread.
-    pub fn peeker(&self) -> Option<Peeker> {
+impl SampleSource {
+    /// A second reader of every sample, beside the controller thread.
+    pub fn snapshot_reader(&self) -> Option<SnapshotReader> {
         match self {
-            Feed::Ring(consumer) => Some(consumer.peeker()),
-            Feed::Tally(_) => None,
+            SampleSource::Ring(consumer) => Some(consumer.snapshot_reader()),
+            SampleSource::Counter(_) => None,
         }
     }
 
     /// What takes samples out of a ring while the controller thread is away.
-    pub fn relief(&self) -> Option<Relief> {
+    pub fn backup_drain(&self) -> Option<BackupDrain> {
         match self {
-            Feed::Ring(consumer) => Some(consumer.relief()),
-            Feed::Tally(_) => None,
+            SampleSource::Ring(consumer) => Some(consumer.backup_drain()),
+            SampleSource::Counter(_) => None,
         }
     }
 }
 
 /// A ring for samples that come this far apart or further.
-pub fn ring(period: Nanos) -> (Producer, Feed) {
+pub fn ring(period: Nanos) -> (Producer, SampleSource) {
     let per_span = RING_SPAN.ns() / period.ns().max(1);
     let (producer, consumer) = ring::ring(per_span.clamp(*RING_SAMPLES.start(), *RING_SAMPLES.end()) as usize);
-    (producer, Feed::Ring(consumer))
+    (producer, SampleSource::Ring(consumer))
 }
 
-/// A tally, for samples that follow one another faster than about 10 µs.
-pub fn tally(shape: SeriesShape) -> (TallyWriter, Feed) {
-    let (writer, reader) = tally::tally(shape);
-    (writer, Feed::Tally(reader))
+/// A binned counter, for samples that follow one another faster than about 10 µs.
+pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, SampleSource) {
+    let (writer, reader) = binned_counter::binned_counter(shape);
+    (writer, SampleSource::Counter(reader))
 }

@@ -1,20 +1,20 @@
-//! Ending a phase: asked for by the conductor, or tripped by a measuring thread whose sample was too late.
+//! Ends a phase: requested by the controller, or tripped by a measuring thread whose sample exceeded `stop_above`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// What all threads of a phase look at. A measuring thread reads one relaxed flag per sample.
+/// The stop flag of all threads of a phase. A measuring thread reads one relaxed flag per sample.
 #[derive(Debug)]
 pub struct Stop {
     asked: AtomicBool,
-    /// The number of the series that tripped first, or `NOBODY`.
+    /// The number of the series that tripped first, or `NONE`.
     tripped_by: AtomicU32,
 }
 
-const NOBODY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 impl Default for Stop {
     fn default() -> Stop {
-        Stop { asked: AtomicBool::new(false), tripped_by: AtomicU32::new(NOBODY) }
+        Stop { asked: AtomicBool::new(false), tripped_by: AtomicU32::new(NONE) }
     }
 }
 
@@ -28,13 +28,13 @@ impl Stop {
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
-    /// Series number `series` was later than its `stop_above`: everybody ends. The first to trip is remembered.
+    /// Series number `series` exceeded its `stop_above`: all threads end. Records the first that trips.
     pub fn trip(&self, series: u32) {
-        let _ = self.tripped_by.compare_exchange(NOBODY, series, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.tripped_by.compare_exchange(NONE, series, Ordering::Relaxed, Ordering::Relaxed);
         self.ask();
     }
     /// The series that tripped first.
     pub fn tripped_by(&self) -> Option<u32> {
-        Some(self.tripped_by.load(Ordering::Relaxed)).filter(|series| *series != NOBODY)
+        Some(self.tripped_by.load(Ordering::Relaxed)).filter(|series| *series != NONE)
     }
 }

@@ -15,7 +15,7 @@ const STACK: usize = 256 * 1024;
 const TOUCHED: usize = 32 * 1024;
 /// What a measuring thread does. All of it happens in the thread itself.
 pub trait Task: Send {
-    /// Opens, maps and touches what the loop needs, before the thread has its scheduling. The error says what is missing, why, and what
+    /// Opens, maps and touches what the loop needs, before the thread has its scheduling. The error names what is missing, why, and what
     /// to do: nothing has been started then.
     fn prepare(&mut self) -> Result<(), String> {
         Ok(())
@@ -24,43 +24,43 @@ pub trait Task: Send {
     fn lock_memory(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Runs the very loop a few times for nothing. Called twice: when prepared, and directly before the start.
+    /// Runs the measured loop a few times to warm up. Called twice: when prepared, and directly before the start.
     fn warm_up(&mut self) {}
     /// Measures, from `start` on the clock of the thread's plan, until something ends it.
     fn run(&mut self, start: i64) -> io::Result<()>;
-    /// What there is to say, after the end; may take its time. Its series are the caller's business.
+    /// Its validations, figures and findings, after the end; may take long. The caller owns its series.
     fn notes(&mut self) -> Notes {
         Notes::default()
     }
 }
 
-/// What a thread shall be.
+/// CPUs, scheduling and start of a thread, as requested.
 #[derive(Clone, Debug)]
 pub struct ThreadPlan {
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
-    /// How it shall be scheduled.
+    /// Its scheduling, as requested.
     pub scheduling: Scheduling,
     /// The clock of its start.
     pub clock: Clock,
     /// How long after the common start it begins.
     pub offset: Nanos,
-    /// Whether its memory shall be locked.
+    /// Whether its memory is locked.
     pub lock_memory: bool,
     /// What is counted of it while it measures.
     pub counters: Vec<PerfEvent>,
 }
 
-/// What the thread turned out to be, read back from the kernel.
+/// CPUs and scheduling of a prepared thread, read back from the kernel.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedThread {
     /// The kernel's id.
     pub tid: i32,
     /// The CPUs that it may run on: those planned, or fewer where its task chose among them.
     pub cpus: CpuSet,
     /// The scheduling in force.
     pub scheduling: Scheduling,
-    /// Why the scheduling that was asked for is not.
+    /// Why the requested scheduling was refused.
     pub refused: Option<io::Error>,
     /// Why its memory is not locked.
     pub unlocked: Option<io::Error>,
@@ -75,7 +75,7 @@ pub struct Ended {
     pub counted: Vec<Result<Total, String>>,
     /// Why it ended early.
     pub error: Option<io::Error>,
-    /// What it has to say.
+    /// Its notes.
     pub notes: Notes,
     /// Scheduling and affinity directly after the last sample, read by the thread itself.
     pub after: io::Result<(Scheduling, CpuSet)>,
@@ -83,8 +83,8 @@ pub struct Ended {
 
 /// A thread that is prepared and waits for the start.
 pub struct Waiting {
-    /// What it is.
-    pub prepared: Prepared,
+    /// As read back from the kernel.
+    pub prepared: PreparedThread,
     start: Sender<i64>,
     handle: JoinHandle<Ended>,
 }
@@ -98,18 +98,18 @@ pub struct Running {
 /// Why a thread could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
-    /// The kernel gave no thread.
+    /// The kernel created no thread.
     #[error("cannot start a measuring thread: {0}")]
     Spawn(io::Error),
-    /// The CPUs are not to be had.
+    /// The CPUs are unavailable.
     #[error("a measuring thread cannot run on CPU {cpus}: {source} (is the CPU online and in this process's cpuset?)")]
     Affinity {
-        /// Those asked for.
+        /// The requested ones.
         cpus: CpuSet,
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Something that its task needs is not to be had.
+    /// Something that its task needs is unavailable.
     #[error("{0}")]
     Task(String),
     /// It ended before it was ready.
@@ -121,16 +121,16 @@ pub enum ThreadError {
 pub fn prepare(plan: ThreadPlan, task: Box<dyn Task>) -> Result<Waiting, ThreadError> {
     let (ready_in, ready) = channel();
     let (start, start_out) = channel();
-    let body = move || life(plan, task, &ready_in, &start_out);
+    let body = move || run_thread(plan, task, &ready_in, &start_out);
     let handle = Builder::new().name("measure".into()).stack_size(STACK).spawn(body).map_err(ThreadError::Spawn)?;
     let prepared = ready.recv().map_err(|_| ThreadError::Gone)??;
     Ok(Waiting { prepared, start, handle })
 }
 
 impl Waiting {
-    /// Lets it go: it begins `offset` after `start` on its own clock.
+    /// Starts it: it begins `offset` after `start` on its own clock.
     pub fn start(self, start: i64) -> Running {
-        // A thread that is gone already says why when it is joined.
+        // A thread that has ended reports why when it is joined.
         let _ = self.start.send(start);
         Running { tid: self.prepared.tid, handle: self.handle }
     }
@@ -141,40 +141,40 @@ impl Running {
     pub fn is_finished(&self) -> bool {
         self.handle.is_finished()
     }
-    /// Wakes it from a long sleep, to look at its stop.
+    /// Wakes it from a long sleep, to read its stop flag.
     pub fn wake(&self) {
-        // ESRCH: it has ended meanwhile, which is what is wanted.
+        // ESRCH: it has ended meanwhile, which is the aim.
         let _ = signals::wake(self.tid);
     }
     /// Waits for its end.
     pub fn join(self) -> Ended {
-        let lost = |_| nothing(Some(io::Error::other("it panicked")));
+        let lost = |_| ended_early(Some(io::Error::other("it panicked")));
         self.handle.join().unwrap_or_else(lost)
     }
 }
 
-fn nothing(error: Option<io::Error>) -> Ended {
+fn ended_early(error: Option<io::Error>) -> Ended {
     let after = Err(io::Error::other("the thread did not come to its end"));
     Ended { usage: Usage::default(), counted: Vec::new(), error, notes: Notes::default(), after }
 }
 
-fn life(
+fn run_thread(
     plan: ThreadPlan,
     mut task: Box<dyn Task>,
-    ready: &mpsc::Sender<Result<Prepared, ThreadError>>,
+    ready: &mpsc::Sender<Result<PreparedThread, ThreadError>>,
     start: &Receiver<i64>,
 ) -> Ended {
     let counters: Vec<_> = plan.counters.iter().map(|event| Counter::of(event, Whom::ThisThread)).collect();
     let prepared = become_ready(&plan, &mut *task);
     let failed = prepared.is_err();
     if ready.send(prepared).is_err() || failed {
-        return nothing(None);
+        return ended_early(None);
     }
-    let Ok(start) = start.recv() else { return nothing(None) };
+    let Ok(start) = start.recv() else { return ended_early(None) };
     // Again, because memory may have been given back since: what the loop needs is there from now on.
     task.warm_up();
     let _ = Usage::of_this_thread();
-    // A thread that was not let on its CPU in time begins later; its first sample is not late for that.
+    // A thread that did not get its CPU in time begins later; that is not latency of its first sample.
     let earliest = clock::now(plan.clock).ns() + Nanos::MILLI.ns();
     let before = Usage::of_this_thread();
     counters.iter().flatten().for_each(Counter::enable);
@@ -187,8 +187,8 @@ fn life(
     Ended { usage, counted, error, notes, after }
 }
 
-/// Affinity, memory, scheduling, and the loop for nothing: the same code and the same calls as later.
-fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<Prepared, ThreadError> {
+/// Sets affinity, memory and scheduling, and warms up the loop: the same code and the same calls as later.
+fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<PreparedThread, ThreadError> {
     signals::leave_to_others();
     // SCHED_DEADLINE tasks must be free to run on all CPUs of their root domain (sched-deadline.rst, 5.): affinity is left alone.
     if plan.scheduling.deadline.is_none() {
@@ -208,5 +208,5 @@ fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<Prepared, Thre
         None => attributes::affinity(0).map_or_else(|_| plan.cpus.clone(), |now| now.intersection(&plan.cpus)),
         Some(_) => plan.cpus.clone(),
     };
-    Ok(Prepared { tid: attributes::tid(), cpus, scheduling, refused, unlocked })
+    Ok(PreparedThread { tid: attributes::tid(), cpus, scheduling, refused, unlocked })
 }

@@ -43,25 +43,25 @@ pub struct Plan {
     pub end_due: i64,
     /// At most this many samples.
     pub samples: u64,
-    /// A later sample trips the stop.
+    /// A longer latency trips the stop.
     pub stop_above: Option<Nanos>,
     /// The CPU, where the thread is bound to one: saves asking at every sample.
     pub only_cpu: Option<u32>,
-    /// The number of the series, told to [`Stop::trip`].
+    /// The number of the series, for [`Stop::trip`].
     pub series: u32,
 }
 
 /// A way to wake up at equal distances, or where the kernel begins a period.
 trait Wakeups {
-    /// Sleeps until an expiry and says when it was due. EINTR when a signal came instead.
+    /// Sleeps until an expiry and returns when it was due. EINTR when a signal came instead.
     fn sleep(&mut self) -> io::Result<i64>;
-    /// Arms the next expiry after a wake-up at `woke` for one due at `due`; says how many periods were missed.
+    /// Arms the next expiry after a wake-up at `woke` for one due at `due`; returns how many periods were missed.
     fn advance(&mut self, due: i64, woke: i64) -> u64;
     /// When the next expiry is due, as far as that is known before sleeping.
     fn next_due(&self) -> i64;
 }
 
-/// Runs the loop until its end is reached or asked for. Everything is set up before the first sleep and released after the last.
+/// Runs the loop until its end is reached or requested. Everything is set up before the first sleep and released after the last.
 /// [`Method::Deadline`] has preparations of its own: [`deadline::Deadline`].
 pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
     match plan.method {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_sample_trips_the_stop_and_says_who() {
+    fn a_sample_above_the_limit_trips_the_stop_and_names_its_series() {
         let plan = Plan {
             method: Method::NanosleepAbsolute,
             clock: libc::CLOCK_MONOTONIC,

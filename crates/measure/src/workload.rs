@@ -1,14 +1,14 @@
-//! What all workloads have in common: they are ordered, prepared, let go at one instant, ended, and asked what they have to say.
+//! What all workloads have in common: they are configured, prepared, started at one instant, ended, and asked for their notes.
 //!
-//! A kind turns its order into [`Parts`]: a [`Task`] for each thread, a [`Feed`] for each series, and an [`Outside`] that looks on from
-//! without. Everything else is done here, the same for all kinds. docs/workloads.md and CONTRIBUTING.md say how one is added.
+//! A kind turns its configuration into [`Prepared`]: a [`Task`] for each thread, a [`SampleSource`] for each series, and an [`Observer`] outside
+//! the measuring threads. Everything else is done here, the same for all kinds. CONTRIBUTING.md describes how to add one.
 
 mod clock_cost;
 pub mod counter;
-pub mod course;
 pub mod heap;
 mod io_uring;
 mod irq;
+pub mod measurement_loop;
 mod mutex;
 mod netio;
 pub mod raw;
@@ -21,9 +21,9 @@ mod timer;
 
 pub use clock_cost::clock_cost;
 
-use crate::sink::Feed;
+use crate::sink::SampleSource;
 use crate::stop::Stop;
-use crate::thread::{self, Prepared, Task, ThreadError, ThreadPlan};
+use crate::thread::{self, PreparedThread, Task, ThreadError, ThreadPlan};
 use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes, SeriesShape};
 use punctual_host::task::attributes::Scheduling;
 use punctual_host::task::clock;
@@ -33,9 +33,9 @@ use punctual_record::perf::Total;
 use std::io;
 use std::sync::Arc;
 
-/// What a measure shall do, whatever its kind.
+/// The configuration of a measure, whatever its kind.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct MeasureConfig {
     /// Its name in the experiment.
     pub name: String,
     /// The kind with its parameters.
@@ -43,7 +43,7 @@ pub struct Order {
     /// Its threads, at least one.
     pub threads: Vec<ThreadPlan>,
     /// Its series, at least one: those of the first thread, then those of the second, ….
-    pub series: Vec<SeriesOrder>,
+    pub series: Vec<SeriesConfig>,
     /// All CPUs that it may use.
     pub cpus: CpuSet,
     /// The clock of all samples.
@@ -52,42 +52,42 @@ pub struct Order {
     pub duration: Option<Nanos>,
     /// How many samples of each series; `None`: until something else ends it.
     pub samples: Option<u64>,
-    /// The latency above which everybody stops.
+    /// The latency above which all threads stop.
     pub stop_above: Option<Nanos>,
     /// Whether all memory of the process is locked.
     pub lock_memory: bool,
     /// The seed of everything random.
     pub seed: u64,
-    /// Tells when to end, and is told of what exceeds `stop_above`. Every loop looks at it once a sample.
+    /// Requests the end, and takes what exceeds `stop_above`. Every loop reads it once a sample.
     pub stop: Arc<Stop>,
 }
 
 /// A series of a measure.
 #[derive(Clone, Debug)]
-pub struct SeriesOrder {
+pub struct SeriesConfig {
     /// Its number in the phase, for [`Stop::trip`].
     pub number: u32,
     /// Its name, for messages.
     pub name: String,
-    /// Which of the order's threads it belongs to.
+    /// Index of its thread in [`MeasureConfig::threads`].
     pub thread: usize,
     /// Its histogram.
     pub shape: SeriesShape,
 }
 
-/// What a kind makes of an order.
-pub struct Parts {
-    /// One for each thread of the order.
+/// What a kind makes of a configuration.
+pub struct Prepared {
+    /// One for each thread of the configuration.
     pub tasks: Vec<Box<dyn Task>>,
-    /// One for each series of the order.
-    pub feeds: Vec<Feed>,
-    /// Who looks on.
-    pub outside: Box<dyn Outside>,
+    /// One for each series of the configuration.
+    pub sources: Vec<SampleSource>,
+    /// What counts from outside.
+    pub observer: Box<dyn Observer>,
 }
 
-/// Looks on from without, on the conducting thread: counts of the kernel before and after, and what is to be tidied up.
-pub trait Outside {
-    /// Directly before the threads are let go.
+/// Counts from outside, on the controller thread: the kernel's counters before and after; cleans up.
+pub trait Observer {
+    /// Directly before the threads are started.
     fn before(&mut self) {}
     /// When all threads have ended.
     fn after(&mut self) -> Notes {
@@ -95,14 +95,14 @@ pub trait Outside {
     }
 }
 
-/// Has nothing to look at: what there is to say the tasks say themselves.
-pub struct Nobody;
-impl Outside for Nobody {}
+/// Observes nothing: the tasks have all the notes.
+pub struct NoObserver;
+impl Observer for NoObserver {}
 
-/// Lets threads be born where their CPUs are: in a partition, or not.
-pub trait Rooms {
-    /// Does something from within the place that these CPUs belong to.
-    fn within(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String>;
+/// Creates threads where their CPUs are: in a partition, or not.
+pub trait CpuPlacement {
+    /// Runs `what` in the cgroup that these CPUs belong to.
+    fn run_in(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String>;
 }
 
 /// Why a measure could not be prepared. Nothing has been started then.
@@ -120,14 +120,14 @@ pub enum PrepareError {
 pub struct Waiting {
     clock: Clock,
     threads: Vec<thread::Waiting>,
-    feeds: Vec<Feed>,
-    outside: Box<dyn Outside>,
+    sources: Vec<SampleSource>,
+    observer: Box<dyn Observer>,
 }
 
 /// A measure that runs.
 pub struct Running {
     threads: Vec<thread::Running>,
-    outside: Box<dyn Outside>,
+    observer: Box<dyn Observer>,
 }
 
 /// How a measure ended.
@@ -140,52 +140,52 @@ pub struct Ended {
     pub errors: Vec<io::Error>,
     /// Scheduling and affinity of each thread directly after its last sample.
     pub after: Vec<io::Result<(Scheduling, CpuSet)>>,
-    /// What it has to say.
+    /// Its notes.
     pub notes: Notes,
 }
 
-/// Opens what the measure needs, and tells what is missing. No thread of it is started; dropped, it gives everything back.
-pub fn parts(order: &Order) -> Result<Parts, PrepareError> {
-    match &order.workload {
-        Workload::Timer(plan) => Ok(timer::parts(order, plan)),
-        Workload::Syscall(plan) => syscall::parts(order, plan),
-        Workload::Spin(plan) => Ok(spin::parts(order, plan)),
-        Workload::Irq(plan) => irq::parts(order, plan),
-        Workload::Mutex(plan) => mutex::parts(order, plan),
-        Workload::Switch(plan) => switch::parts(order, plan),
-        Workload::TestpointCost(plan) => Ok(testpoint_cost::parts(order, plan)),
-        Workload::Storage(plan) => storage::parts(order, plan),
-        Workload::Heap(plan) => heap::parts(order, plan),
-        Workload::Netio(plan) => netio::parts(order, plan),
+/// Opens what the measure needs; the error names what is missing. Starts no thread; dropping the result frees everything.
+pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError> {
+    match &config.workload {
+        Workload::Timer(plan) => Ok(timer::prepare(config, plan)),
+        Workload::Syscall(plan) => syscall::prepare(config, plan),
+        Workload::Spin(plan) => Ok(spin::prepare(config, plan)),
+        Workload::Irq(plan) => irq::prepare(config, plan),
+        Workload::Mutex(plan) => mutex::prepare(config, plan),
+        Workload::Switch(plan) => switch::prepare(config, plan),
+        Workload::TestpointCost(plan) => Ok(testpoint_cost::prepare(config, plan)),
+        Workload::Storage(plan) => storage::prepare(config, plan),
+        Workload::Heap(plan) => heap::prepare(config, plan),
+        Workload::Netio(plan) => netio::prepare(config, plan),
     }
 }
 
-/// Prepares everything: memory, files, devices, threads. What is missing is said here, before anything starts.
-pub fn prepare(order: &Order, rooms: &dyn Rooms) -> Result<Waiting, PrepareError> {
-    let Parts { tasks, feeds, outside } = parts(order)?;
+/// Prepares everything: memory, files, devices, threads. What is missing is an error here, before anything starts.
+pub fn prepare(config: &MeasureConfig, placement: &dyn CpuPlacement) -> Result<Waiting, PrepareError> {
+    let Prepared { tasks, sources, observer } = prepare_workload(config)?;
     let mut threads = Vec::new();
-    for (plan, task) in order.threads.iter().zip(tasks) {
+    for (plan, task) in config.threads.iter().zip(tasks) {
         let (mut task, mut prepared) = (Some(task), None);
-        rooms
-            .within(&plan.cpus, &mut || prepared = task.take().map(|task| thread::prepare(plan.clone(), task)))
+        placement
+            .run_in(&plan.cpus, &mut || prepared = task.take().map(|task| thread::prepare(plan.clone(), task)))
             .map_err(PrepareError::Needs)?;
         threads.push(prepared.ok_or(ThreadError::Gone)??);
     }
-    Ok(Waiting { clock: order.clock, threads, feeds, outside })
+    Ok(Waiting { clock: config.clock, threads, sources, observer })
 }
 
 impl Waiting {
-    /// Each thread as the kernel says it is.
-    pub fn prepared(&self) -> impl Iterator<Item = &Prepared> {
+    /// Each thread as read back from the kernel.
+    pub fn prepared(&self) -> impl Iterator<Item = &PreparedThread> {
         self.threads.iter().map(|thread| &thread.prepared)
     }
 
-    /// Lets all threads go, `ahead` from now.
-    pub fn start(mut self, ahead: Nanos) -> (Running, Vec<Feed>) {
-        self.outside.before();
+    /// Starts all threads, `ahead` from now.
+    pub fn start(mut self, ahead: Nanos) -> (Running, Vec<SampleSource>) {
+        self.observer.before();
         let start = (clock::now(self.clock) + ahead).ns();
         let threads = self.threads.into_iter().map(|thread| thread.start(start)).collect();
-        (Running { threads, outside: self.outside }, self.feeds)
+        (Running { threads, observer: self.observer }, self.sources)
     }
 }
 
@@ -200,7 +200,7 @@ impl Running {
         self.threads.get(thread).is_none_or(thread::Running::is_finished)
     }
 
-    /// Wakes all threads from a long sleep, to look at their stop.
+    /// Wakes all threads from a long sleep, to read their stop flag.
     pub fn wake(&self) {
         self.threads.iter().for_each(thread::Running::wake);
     }
@@ -222,12 +222,12 @@ impl Running {
             all.after.push(ended.after);
             merge(&mut all.notes, ended.notes);
         }
-        merge(&mut all.notes, self.outside.after());
+        merge(&mut all.notes, self.observer.after());
         all
     }
 }
 
-/// What each thread says, in order; the clock cost of the first that knows it.
+/// Joins the notes of the threads, in order; the clock cost of the first that knows it.
 fn merge(all: &mut Notes, more: Notes) {
     all.validations.extend(more.validations);
     all.figures.extend(more.figures);

@@ -18,7 +18,7 @@ impl Plan {
         page.line(0, format!("experiment {}", printable(&self.name)));
         page.fact(1, "output", self.output.display());
         page.fact(1, "estimated time", time(self.estimated_time(), self.phases.iter().all(PhasePlan::ends)));
-        page.fact(1, "conducting CPUs", &self.conductor_cpus);
+        page.fact(1, "controller CPUs", &self.controller_cpus);
         page.fact(1, "refresh", self.refresh);
         page.fact(1, "memory lock", yes(self.memory_lock));
         page.fact(
@@ -28,7 +28,7 @@ impl Plan {
         );
         page.fact(1, "CPU load", if self.cpu_load { "shown and recorded" } else { "not recorded" });
         page.fact(1, "raw samples", format!("up to {} kept of each series", self.keep_samples));
-        page.fact(1, "real time", if self.require_real_time { "required" } else { "wanted" });
+        page.fact(1, "real time", if self.require_real_time { "required" } else { "requested" });
         page.fact(
             1,
             "seed",

@@ -4,7 +4,7 @@ use crate::plan::{Length, MeasurePlan, PhasePlan, Plan};
 use punctual_core::Nanos;
 
 impl Plan {
-    /// The sum of all phases; `None` where one lasts until somebody interrupts it or nobody knows. Preparing and reporting come on top.
+    /// The sum of all phases; `None` where one lasts until it is interrupted, or where that is unknown. Preparing and reporting come on top.
     pub fn estimated_time(&self) -> Option<Nanos> {
         self.phases.iter().try_fold(Nanos::ZERO, |sum, phase| Some(sum + phase.estimated_time()?))
     }
@@ -15,7 +15,7 @@ impl PhasePlan {
     pub fn ends(&self) -> bool {
         self.duration.is_some() || self.measures.iter().all(|measure| measure.length != Length::UntilInterrupted)
     }
-    /// Its duration, or the time of its longest measure; `None` where it lasts until somebody interrupts it.
+    /// Its duration, or the time of its longest measure; `None` where it lasts until it is interrupted.
     pub fn estimated_time(&self) -> Option<Nanos> {
         let longest = || {
             let times = self.measures.iter().map(MeasurePlan::estimated_time);
@@ -26,7 +26,7 @@ impl PhasePlan {
 }
 
 impl MeasurePlan {
-    /// From its first thread's start to its last thread's end; `None` where it lasts until somebody interrupts it, or where nobody knows
+    /// From its first thread's start to its last thread's end; `None` where it lasts until it is interrupted, or where that is unknown
     /// how long its samples take.
     pub fn estimated_time(&self) -> Option<Nanos> {
         let last_start = self.threads.iter().map(|thread| thread.start_offset).max().unwrap_or(Nanos::ZERO);

@@ -1,4 +1,4 @@
-//! An experiment as its file says it: what is set, with its place; nothing defaulted, nothing looked up.
+//! An experiment as written in its file: what is set, with its place; no defaults, no names resolved.
 
 use crate::problem::Problem;
 pub use crate::target::TargetSpec;
@@ -34,7 +34,7 @@ pub struct Experiment {
     pub loads: Vec<LoadSpec>,
     /// Every `[[phase]]`, in order.
     pub phases: Vec<PhaseSpec>,
-    /// What was doubtful in the file, [`crate::resolve()`] hands it on.
+    /// The warnings about the file; [`crate::resolve()`] passes them on.
     pub warnings: Vec<Problem>,
 }
 
@@ -43,7 +43,7 @@ pub struct Experiment {
 pub struct Settings {
     /// `name`
     pub name: Setting<String>,
-    /// `cpus`: where the conducting thread runs.
+    /// `cpus`: where the controller thread runs.
     pub cpus: Setting<CpuChoice>,
     /// `refresh` of the live view.
     pub refresh: Setting<Nanos>,
@@ -106,7 +106,7 @@ pub enum RecordedEvents {
     Tracepoint(NamedTracepoint),
 }
 
-/// What is kept to explain late samples with.
+/// What is kept to explain the worst samples.
 #[derive(Clone, Debug)]
 pub struct ExplainSpec {
     /// The section's header.
@@ -251,7 +251,7 @@ pub struct LoadSpec {
     pub may_rest: Setting<bool>,
 }
 
-/// A stretch of the experiment with its own loads.
+/// A part of the experiment with its own loads.
 #[derive(Clone, Debug)]
 pub struct PhaseSpec {
     /// The section's header.

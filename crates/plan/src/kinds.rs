@@ -37,15 +37,15 @@ pub(crate) trait Kind {
     fn parts(&self) -> Vec<String> {
         Vec::new()
     }
-    /// How many threads there are unless the file says otherwise.
+    /// How many threads there are unless the file sets it.
     fn placement(&self) -> Placement {
         Placement::Shared(1)
     }
-    /// Where they run unless the file says otherwise.
+    /// Where they run unless the file sets it.
     fn cpus(&self) -> DefaultCpus {
         DefaultCpus::Last
     }
-    /// How they are scheduled unless the file says otherwise.
+    /// How they are scheduled unless the file sets it.
     fn policy(&self) -> Policy {
         Policy::Fifo
     }
@@ -57,7 +57,7 @@ pub(crate) trait Kind {
     fn priority_of(&self, _thread: usize) -> Option<Priority> {
         None
     }
-    /// The exact histogram of each series unless the file says otherwise.
+    /// The exact histogram of each series unless the file sets it.
     fn histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::MILLI, resolution: Nanos::MICRO }
     }
@@ -71,19 +71,19 @@ pub(crate) trait Kind {
     }
 }
 
-/// Where a measure runs that does not say.
+/// Where a measure runs that does not set `cpus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DefaultCpus {
     /// All that are measured on.
     All,
     /// The last of them.
     Last,
-    /// All but the first, which the conductor needs; all where there is only one.
+    /// All but the first, which the controller needs; all where there is only one.
     AllButFirst,
 }
 
-/// Where a kind puts what is wrong with its parameters together: each alone is right by then.
-pub(crate) struct Doubts<'a> {
+/// Collects parameters of a kind that contradict each other: each alone is valid by then.
+pub(crate) struct ParameterProblems<'a> {
     pub(crate) section: Span,
     /// The measure's scheduling policy.
     pub(crate) policy: Policy,
@@ -92,12 +92,12 @@ pub(crate) struct Doubts<'a> {
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
-impl Doubts<'_> {
+impl ParameterProblems<'_> {
     /// The setting, or the section where it is not set.
     fn place<T>(&self, setting: &Setting<T>) -> Span {
         setting.as_ref().map_or(self.section, |at| at.span)
     }
-    /// Values that do not go together.
+    /// Values that contradict each other.
     pub(crate) fn wrong<T>(&mut self, setting: &Setting<T>, message: impl Into<String>, help: &str) {
         let place = self.place(setting);
         self.problems.push(Problem::error(ProblemKind::Combination, Some(place), message).help(help));
@@ -107,10 +107,10 @@ impl Doubts<'_> {
         let place = self.place(setting);
         self.problems.push(Problem::error(ProblemKind::NeedsForce, Some(place), message).help(help));
     }
-    /// A key that means nothing beside the others; with its usual value it says nothing either, as in a plan that sets everything.
+    /// A key that has no effect beside the others; its default value is accepted, as in a plan that sets everything.
     pub(crate) fn unused<T: PartialEq>(&mut self, key: &str, setting: &Setting<T>, usual: &T, because: &str) {
         if setting.as_ref().is_some_and(|at| at.value != *usual) {
-            self.wrong(setting, format!("`{key}` means nothing here: {because}"), &format!("leave `{key}` out"));
+            self.wrong(setting, format!("`{key}` has no effect here: {because}"), &format!("leave `{key}` out"));
         }
     }
 }

@@ -68,7 +68,7 @@ pub struct LabRequirement {
     pub requirement: At<Requirement>,
 }
 
-/// How the file of an experiment that a lab names is read: its path as written beside the lab file. The error says why it cannot be.
+/// How the file of an experiment that a lab names is read: its path as written beside the lab file. The error is why it cannot be read.
 pub type ReadFile<'a> = dyn Fn(&Path) -> Result<Vec<u8>, String> + 'a;
 
 /// Reads a lab file. `read_file` reads the experiment that it names.

@@ -53,7 +53,7 @@ pub const MIN_RECORDING: u64 = 1 << 20;
 pub const DEFAULT_RECORDING: u64 = 4 << 30;
 /// Samples of a series of which is kept what happened around them.
 pub const MAX_EXPLAINED: u32 = 1_000;
-/// The longest stretch before a sample that is kept with it.
+/// The longest time before a sample that is kept with it.
 pub const MAX_BEFORE: Nanos = Nanos::SECOND;
 /// The buffer of a CPU's newest events: what the recorder takes.
 pub const MIN_BUFFER: u64 = 64 << 10;

@@ -27,7 +27,7 @@ pub fn load(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<Experime
 }
 
 /// Reads an experiment file and resolves it for a system: [`load`] and [`resolve()`] in one, so that a file that cannot be
-/// read in one place still has its CPUs, programs and names looked up in the others.
+/// read in one place still has its CPUs, programs and names resolved in the others.
 ///
 /// # Errors
 /// Everything that is wrong, at once.
@@ -42,7 +42,7 @@ pub fn load_and_resolve(
         experiment.warnings = problems.iter().cloned().collect();
         return resolve(&experiment, context).map(|resolved| (experiment, resolved));
     }
-    // What stands beside an error is still looked up. What depends on several values could be wrong only for the error's sake.
+    // Values beside an error are still resolved. What depends on several values could be wrong only for the error's sake.
     if let Err(more) = resolve(&experiment, context) {
         let whole = problems.iter().all(|problem| problem.kind != ProblemKind::Syntax);
         let sure = |p: &Problem| p.kind == ProblemKind::NotHere || (whole && p.kind == ProblemKind::Reference);
@@ -52,8 +52,8 @@ pub fn load_and_resolve(
     Err(problems)
 }
 
-/// Where an experiment file says that it runs, with `word` (`vm:6.1-rt`, see punctual-run(1)) over what it says; for who must
-/// know before it is resolved. What is wrong in the file does not stand in the way: [`load_and_resolve`] tells it.
+/// The target of an experiment file, with `word` (`vm:6.1-rt`, see punctual-run(1)) over what it sets; for callers that must
+/// know before it is resolved. Mistakes in the file are ignored here: [`load_and_resolve`] reports them.
 ///
 /// # Errors
 /// What is wrong with `word`.
@@ -124,7 +124,7 @@ fn language(path: &Path, text: &str) -> SourceFormat {
     }
 }
 
-/// Whether the first line that says something begins a stanza: `main`, `timer_thread[0] {`. TOML begins with `[`, or has a `=`.
+/// Whether the first line that is not empty begins a stanza: `main`, `timer_thread[0] {`. TOML begins with `[`, or has a `=`.
 fn looks_like_systress(text: &str) -> bool {
     let code = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
     let first = text.trim_start_matches('\u{feff}').lines().map(code).find(|line| !line.is_empty());

@@ -1,4 +1,4 @@
-//! A plan: an experiment with every default filled in and every name looked up. Nothing is left to decide.
+//! A plan: an experiment with every default filled in and every name resolved. Nothing is left to decide.
 
 pub use crate::target::TargetPlan;
 use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
@@ -12,8 +12,8 @@ use std::path::PathBuf;
 pub struct Plan {
     /// The experiment's name: at most 64 characters, fit for a file name.
     pub name: String,
-    /// The CPUs of the conducting thread.
-    pub conductor_cpus: CpuSet,
+    /// The CPUs of the controller thread.
+    pub controller_cpus: CpuSet,
     /// The distance between two refreshes of the live view.
     pub refresh: Nanos,
     /// Whether all memory is locked.
@@ -28,7 +28,7 @@ pub struct Plan {
     pub cpu_load: bool,
     /// How many raw samples are kept of each series; statistics are over all.
     pub keep_samples: u64,
-    /// Whether figures are worthless unless every policy asked for could be had.
+    /// Whether figures are invalid unless every requested policy is in force.
     pub require_real_time: bool,
     /// Whether what could make the system unusable was let through by the file itself.
     pub force: bool,
@@ -38,7 +38,7 @@ pub struct Plan {
     pub partition: Option<PartitionPlan>,
     /// Kernel events and test points to record while it runs.
     pub record: Option<RecordPlan>,
-    /// What is kept to explain late samples with.
+    /// What is kept to explain the worst samples.
     pub explain: Option<ExplainPlan>,
     /// What was published of this experiment.
     pub published: Option<Published>,
@@ -60,7 +60,7 @@ pub struct PartitionPlan {
 /// What to record beside the measures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordPlan {
-    /// Groups of kernel events; none where only test points are wanted.
+    /// Groups of kernel events; none where only test points are recorded.
     pub events: Vec<Group>,
     /// Tracepoints by name, of none of these groups.
     pub tracepoints: Vec<NamedTracepoint>,
@@ -72,7 +72,7 @@ pub struct RecordPlan {
     pub points: bool,
     /// How large the recording may get.
     pub max_size: ByteSize,
-    /// How long intervals in it may take, as written: `A->B < 100us` (see [`punctual_core::Limit`]). What A and B are, the recording tells.
+    /// How long intervals in it may take, as written: `A->B < 100us` (see [`punctual_core::Limit`]). The recording defines A and B.
     pub limits: Vec<String>,
 }
 
@@ -92,12 +92,12 @@ impl RecordPlan {
     }
 }
 
-/// What is kept to explain late samples with: kernel events overwrite one another until a sample is late.
+/// What is kept to explain the worst samples: kernel events overwrite one another until a sample is selected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExplainPlan {
-    /// Of so many of the worst samples of each series what happened around them is kept.
+    /// At most this many of the worst samples of each series are kept with the events around them.
     pub worst: u32,
-    /// Samples are looked at from this latency on; `None`: all are.
+    /// Samples are considered from this latency on; `None`: all are.
     pub above: Option<Nanos>,
     /// How much before the begin of a sample is kept.
     pub before: Nanos,
@@ -107,13 +107,13 @@ pub struct ExplainPlan {
     pub buffer: ByteSize,
     /// Groups of kernel events.
     pub events: Vec<Group>,
-    /// Only timers are measured, and nobody named events other than the usual: those are kept that tell why an interrupt or a switch was late, and no others.
+    /// Only timers are measured, with the default events: kept are those that show why an interrupt or a switch was delayed.
     pub timers_only: bool,
     /// Whether kernel stacks are kept of what interrupts interrupt.
     pub stacks: bool,
 }
 
-/// A stretch of the run with its own loads.
+/// A part of the run with its own loads.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PhasePlan {
     /// Unique in the plan.

@@ -24,7 +24,7 @@ pub enum Weight {
 pub enum ProblemKind {
     /// The file cannot be read as what it should be.
     Syntax,
-    /// A section or key that nobody knows (a warning under [`crate::LoadOptions::allow_unknown`]).
+    /// An unknown section or key (a warning under [`crate::LoadOptions::allow_unknown`]).
     UnknownKey,
     /// A value of the wrong type, unit or size.
     Value,
@@ -129,7 +129,7 @@ impl Problems {
         self.errors += lost_errors;
         self.warnings += unkept - lost_errors;
     }
-    /// Only those that `keep` wants.
+    /// Only those that `keep` accepts.
     pub(crate) fn filtered(self, keep: impl Fn(&Problem) -> bool) -> Problems {
         let mut some = Problems::none(self.source);
         self.kept.into_iter().filter(keep).for_each(|problem| some.push(problem));

@@ -67,7 +67,7 @@ fn group<'a>(source: &'a SourceText, problem: &'a Problem) -> Group<'a> {
     }
 }
 
-/// Adds the line of a place, marked. Of a stretch over several lines the first is shown.
+/// Adds the line of a place, marked. Of a span over several lines the first is shown.
 fn excerpt<'a>(
     group: Group<'a>,
     source: &'a SourceText,

@@ -72,7 +72,7 @@ impl Word for Board {
 pub enum Device {
     /// A virtio disk with an ext4 file system, mounted at /mnt/storage.
     Storage,
-    /// QEMU's teaching device, which raises an interrupt when told to; at /dev/uio0.
+    /// QEMU's edu device, which raises an interrupt on request; at /dev/uio0.
     Edu,
 }
 
@@ -225,7 +225,7 @@ impl TargetSpec {
         spans.into_iter().flatten().collect()
     }
 
-    /// What this says, and where it says nothing, what `base` says; all of this alone where that is of another kind.
+    /// This, completed by `base`; only this where `base` is of another kind.
     pub(crate) fn over(self, base: &TargetSpec) -> TargetSpec {
         if self.kind.map(|at| at.value) != base.kind.map(|at| at.value) {
             return self;
@@ -255,7 +255,7 @@ impl TargetSpec {
 }
 
 impl TargetPlan {
-    /// The section that says all of it; none for the host.
+    /// The section that sets all of it; none for the host.
     pub(crate) fn to_spec(&self) -> Option<TargetSpec> {
         let kind = set(self.kind());
         match self {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A stretch of a file's text, in bytes from its start; `end` is exclusive.
+/// A span of a file's text, in bytes from its start; `end` is exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Span {
     /// The first byte.
@@ -13,7 +13,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The stretch from `start` to before `end`.
+    /// The span from `start` to before `end`.
     pub fn new(start: usize, end: usize) -> Span {
         Span { start, end }
     }

@@ -1,4 +1,4 @@
-//! The way back: the experiment that says everything a plan holds. Read again, it resolves to the same plan.
+//! The inverse: the experiment that sets everything a plan holds. Read again, it resolves to the same plan.
 
 use crate::experiment::{
     Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec,
@@ -55,7 +55,7 @@ impl Plan {
     fn settings(&self) -> Settings {
         Settings {
             name: set(self.name.clone()),
-            cpus: listed(&self.conductor_cpus),
+            cpus: listed(&self.controller_cpus),
             refresh: set(self.refresh),
             memory_lock: set(self.memory_lock),
             dma_latency: set(self.dma_latency),
@@ -145,7 +145,7 @@ fn heads_all(measure: &MeasurePlan, rests: &[&[MeasurePlan]]) -> bool {
     rests.iter().all(|rest| rest.iter().position(|other| other.name == measure.name).unwrap_or(0) == 0)
 }
 
-/// How long a measure takes that says nothing itself.
+/// How long a measure takes that does not set it.
 fn whole(phase: &PhasePlan) -> Length {
     phase.duration.map_or(Length::UntilInterrupted, Length::Duration)
 }

@@ -139,7 +139,7 @@ pub(crate) fn remote_name(text: &str) -> Read<String> {
     }
 }
 
-/// How long an interval of a recording may take. What it is of, only the recording tells.
+/// How long an interval of a recording may take. Its endpoints are defined by the recording.
 pub(crate) fn design_limit(text: &str) -> Read<String> {
     Limit::split(text).map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
 }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_said() {
+    fn bounds_are_named() {
         let period = |text: &str| message(duration(text, Nanos::MICRO, Nanos::SECOND));
         assert_eq!(period("999ns"), "`999ns` is too short: at least 1us ()");
         assert_eq!(period("0"), "`0` is too short: at least 1us ()");

@@ -2,9 +2,9 @@
 
 use crate::experiment::TimerSpec;
 use crate::kinds::{
-    DefaultCpus, Doubts, HeapPlan, HeapSpec, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec, NetioPlan, NetioSpec,
-    SpinPlan, SpinSpec, StoragePlan, StorageSpec, SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec, TestpointCostPlan,
-    TestpointCostSpec,
+    DefaultCpus, HeapPlan, HeapSpec, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec, NetioPlan, NetioSpec,
+    ParameterProblems, SpinPlan, SpinSpec, StoragePlan, StorageSpec, SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec,
+    TestpointCostPlan, TestpointCostSpec,
 };
 use crate::notes::Notes;
 use crate::plan::{HistogramPlan, TimerPlan};
@@ -54,9 +54,9 @@ macro_rules! kinds {
                 }
             }
             /// Looks at what does not go together.
-            pub(crate) fn check(&self, plan: &Workload, doubts: &mut Doubts) {
+            pub(crate) fn check(&self, plan: &Workload, problems: &mut ParameterProblems) {
                 match (self, plan) {
-                    $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => spec.beside_defaults().check(plan, doubts), )*
+                    $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => spec.beside_defaults().check(plan, problems), )*
                     _ => {}
                 }
             }
@@ -176,7 +176,7 @@ impl WorkloadKind {
             WorkloadKind::Syscall => "one system call",
             WorkloadKind::Switch => "from the last instruction of one task to the first of the next",
             WorkloadKind::Irq => "from an interrupt to its handler, and on to the thread that waits",
-            WorkloadKind::Mutex => "each wait for a lock, with who held it",
+            WorkloadKind::Mutex => "each wait for a lock, with its holders",
             WorkloadKind::Heap => "malloc, first touch, free",
             WorkloadKind::Storage => "open, write, close, and forcing data to the disk",
             WorkloadKind::Netio => "a periodic task that receives, encrypts and writes, and each part of it",

@@ -121,11 +121,11 @@ fn methods_clocks_and_deadlines_go_together() {
     4:12: error: `deadline` belongs to SCHED_DEADLINE, and the policy is SCHED_FIFO; choose the policy `deadline`, or leave `deadline` out
     ");
     insta::assert_snapshot!(with_timer("policy = 'deadline'; runtime = '1ms'; deadline = '500us'; period = '400us'"), @r"
-    4:11: error: the runtime is longer than the deadline: runtime 1ms, deadline 500us, period 400us; SCHED_DEADLINE wants runtime <= deadline <= period
-    5:12: error: the deadline is later than the period: runtime 1ms, deadline 500us, period 400us; SCHED_DEADLINE wants runtime <= deadline <= period
+    4:11: error: the runtime is longer than the deadline: runtime 1ms, deadline 500us, period 400us; SCHED_DEADLINE requires runtime <= deadline <= period
+    5:12: error: the deadline is later than the period: runtime 1ms, deadline 500us, period 400us; SCHED_DEADLINE requires runtime <= deadline <= period
     ");
     insta::assert_snapshot!(with_timer("policy = 'deadline'; period = '50us'; cpus = '0'"), @r"
-    1:1: warning: the kernel takes a period of SCHED_DEADLINE from 100us to 4194304us unless told otherwise; see sched_deadline_period_min_us and sched_deadline_period_max_us in /proc/sys/kernel
+    1:1: warning: the kernel takes a period of SCHED_DEADLINE from 100us to 4194304us by default; see sched_deadline_period_min_us and sched_deadline_period_max_us in /proc/sys/kernel
     5:8: warning: the kernel refuses SCHED_DEADLINE to a thread that may not run on all CPUs of its root domain; measure with `threads = 1` on all CPUs, or on all those of a `[partition]`
     ");
     insta::assert_snapshot!(with_timer("offset = '1ms'"), @"3:10: error: the offset between threads (1ms) is not shorter than the period (1ms); an offset shifts the phase of each thread against the one before: less than a period");
@@ -208,7 +208,7 @@ fn a_file_that_measures_nothing_is_refused() {
     for start in ["2:8: error: `kind`", "3:12: error: `priority`", "5:12: error: `require`"] {
         assert!(all.contains(start), "{start} in {all}");
     }
-    assert!(!all.contains("mode"), "nobody knows its keys: {all}");
+    assert!(!all.contains("mode"), "its keys are unknown: {all}");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn what_was_published_is_of_a_measure_that_there_is() {
     ");
     let incomplete = "[published]; [[published.result]]; what = 'w'; value = 'v'; shape = 'timer: p50 2'";
     insta::assert_snapshot!(problems(&format!("{incomplete}; {timer}")), @r#"
-    1:1: error: who published this is not said; write `source = "who, which system"`
+    1:1: error: the source of this result is missing; write `source = "who, which system"`
     5:9: error: `shape`: a shape is a figure, one of < <= > >= ~, and a figure or a number, like `forces/whole: p50 > 2 * writes/whole: p50`
     "#);
 }

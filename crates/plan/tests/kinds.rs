@@ -1,4 +1,4 @@
-//! Kinds of workload: what is wrong with their parameters is told, every default is written out, and what is written is read back.
+//! Kinds of workload: mistakes in their parameters are reported, every default is written out, and what is written is read back.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn what_cannot_be_is_refused_in_its_place() {
     4:15: error: a working set stands in the list twice; name each size once
     "#);
     insta::assert_snapshot!(of("switch", "mechanism = 'yield'; distance = 'other-cpu'; threads = 2"), @r#"
-    1:1: error: a switch is measured by one ring; leave `threads` out; `ring` says how many tasks there are
+    1:1: error: a switch is measured by one ring; leave `threads` out; `ring` is the number of tasks
     4:12: error: sched_yield gives way only to tasks of the same CPU; choose `distance = "same-cpu"`, or another mechanism
     "#);
     insta::assert_snapshot!(of("heap", "sizes = 'list'; nodes = 1000000; size = '99999999999GiB'; size_max = 4"), @r#"
@@ -31,18 +31,18 @@ fn what_cannot_be_is_refused_in_its_place() {
     "#);
     insta::assert_snapshot!(of("heap", "sizes = 'random'; size = '2MiB'; size_max = '1MiB'; nodes = 3"), @r#"
     4:8: error: the least size (2MiB) is larger than the largest (1MiB); exchange them
-    6:9: error: `nodes` means nothing here: only `sizes = "list"` has a number of nodes; leave `nodes` out
+    6:9: error: `nodes` has no effect here: only `sizes = "list"` has a number of nodes; leave `nodes` out
     "#);
     insta::assert_snapshot!(of("storage", "mode = 'forced'; forcing = 'o-direct'; record = 100; batch = 3"), @r#"
     5:10: error: O_DIRECT writes whole blocks; choose a multiple of 512 B (of 4 KiB on most disks)
-    6:9: error: `batch` means nothing here: only `buffered` collects records; leave `batch` out
+    6:9: error: `batch` has no effect here: only `buffered` collects records; leave `batch` out
     "#);
     insta::assert_snapshot!(of("netio", "transport = 'udp'; message = '64KiB'; port = 70000; writing = 'none'; directory = '/x'"), @r#"
     5:8: error: `port`: 70000 is out of bounds: 0 to 65535
     "#);
     insta::assert_snapshot!(of("irq", "source = 'gpio'; device = '/dev/gpiochip0'; out_line = 3; in_line = 3; target_cpu = 1"), @r#"
     5:12: error: a GPIO loop needs two different lines; write `out_line = 17` and `in_line = 27`, two lines that are wired together
-    7:14: error: `target_cpu` means nothing here: only `membarrier` interrupts another CPU; leave `target_cpu` out
+    7:14: error: `target_cpu` has no effect here: only `membarrier` interrupts another CPU; leave `target_cpu` out
     "#);
     insta::assert_snapshot!(of("irq", "source = 'uio'"), @r#"
     3:10: error: this source needs a device; write `device = "/dev/uio0"` or `device = "/dev/gpiochip0"`

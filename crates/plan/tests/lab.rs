@@ -1,4 +1,4 @@
-//! Lab files: what they say, what is wrong with them, and the cells that come of them.
+//! Lab files: their content, their mistakes, and the cells that result.
 
 use punctual_plan::LoadOptions;
 use punctual_plan::lab::{Lab, load_lab};
@@ -87,7 +87,7 @@ fn isolation_needs_the_cpus_and_sets_them_apart_in_two_ways() {
     assert!(!texts[0].contains('3'), "{}", texts[0]);
     assert!(texts[1].contains("cmdline = \"isolcpus=3\""), "{}", texts[1]);
     assert!(texts[2].contains("[partition]\ncpus = \"3\""), "{}", texts[2]);
-    assert!(read(&text("")).unwrap_err().contains("nothing says which CPUs are isolated"));
+    assert!(read(&text("")).unwrap_err().contains("isolated CPUs are not specified"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn an_axis_is_a_path_or_a_table_of_settings() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn mistakes_are_reported_with_their_place() {
     for (text, said) in [
         ("[axes]\nkernel = '6.1'\n[[measure]]\nkind = 'timer'\n", "2:10: error: `kernel`: expected an array of values"),
         (
@@ -148,7 +148,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn what_does_not_go_with_the_experiment_is_said() {
+fn what_contradicts_the_experiment_is_reported() {
     let cells = |axes: &str| {
         lab(&format!("[lab]\nexperiment = 'base.toml'\n[axes]\n{axes}\n")).cells().unwrap_err().to_string()
     };

@@ -18,13 +18,13 @@ fn the_smallest_file_has_a_default_for_everything() {
     experiment test
       output           punctual-test-20261103-141500
       estimated time   until interrupted
-      conducting CPUs  0-2
+      controller CPUs  0-2
       refresh          500ms
       memory lock      yes
       DMA latency      held at 0s
       CPU load         shown and recorded
       raw samples      up to 1000000 kept of each series
-      real time        wanted
+      real time        requested
       seed             none: loads and timers start as written
 
     phase main (until interrupted)
@@ -40,7 +40,7 @@ fn the_smallest_file_has_a_default_for_everything() {
 }
 
 #[test]
-fn everything_that_can_be_said_is_described() {
+fn everything_that_can_be_set_is_described() {
     let toml = r#"
 [experiment]
 name = "all"
@@ -115,7 +115,7 @@ loads = ["sh-2", "sh"]
     experiment all
       output           results/tonight
       estimated time   150s
-      conducting CPUs  0
+      controller CPUs  0
       refresh          1s
       memory lock      no
       DMA latency      left alone
@@ -176,8 +176,8 @@ loads = ["sh-2", "sh"]
 }
 
 #[test]
-fn the_conducting_thread_keeps_away_from_what_is_measured() {
-    let conductor = |more: &str| with_timer(more).conductor_cpus.to_string();
+fn the_controller_thread_keeps_away_from_what_is_measured() {
+    let conductor = |more: &str| with_timer(more).controller_cpus.to_string();
     assert_eq!(conductor("cpus = '1-2'"), "0");
     assert_eq!(conductor("cpus = '0'\n[[measure]]\nkind = 'timer'\ncpus = '2'"), "1");
     assert_eq!(conductor(""), "0-2", "nothing is left but all of them");
@@ -274,7 +274,7 @@ fn what_is_kept_to_explain_depends_on_what_is_measured() {
     assert_eq!(
         events("[explain]\n[[measure]]\nkind = 'timer'\n"),
         "sched irq vectors softirq ipi hrtimer fault idle",
-        "beside timers, interrupts tell in which system call they found a task"
+        "beside timers, interrupts show which system call they interrupted"
     );
     assert_eq!(
         events("[explain]\n[[measure]]\nkind = 'timer'\n[[measure]]\nkind = 'mutex'\n"),
@@ -306,6 +306,6 @@ fn an_impossible_explain_section_is_refused() {
 #[test]
 fn nothing_explains_without_knowing_who_ran() {
     insta::assert_snapshot!(support::problems("[explain]\nevents = ['irq']\n[[measure]]\nkind = 'timer'\n"), @r"
-    2:10: error: without the events of `sched` nothing tells who ran; add `sched`, or leave `events` out
+    2:10: error: without the events of `sched` the recording does not show what ran; add `sched`, or leave `events` out
     ");
 }

@@ -44,7 +44,7 @@ program[7] {
 }
 ";
     let plan = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}")).plan;
-    assert_eq!((plan.conductor_cpus.to_string().as_str(), plan.refresh), ("0-1", Nanos::from_millis(1500)));
+    assert_eq!((plan.controller_cpus.to_string().as_str(), plan.refresh), ("0-1", Nanos::from_millis(1500)));
     assert!(plan.memory_lock && plan.cpu_load && plan.dma_latency.is_none());
     let [first, second] = plan.phases[0].measures.as_slice() else { panic!("{plan:?}") };
     assert_eq!(

@@ -13,7 +13,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Tells whether a Linux system is real-time enough, proves it, and names whoever makes it late
+/// Measure the real-time latency of a Linux system and find what causes it
 #[derive(Parser)]
 #[command(name = "punctual", version = env!("PUNCTUAL_VERSION"), styles = STYLES, after_help = HELP, disable_help_subcommand = true)]
 pub struct Cli {
@@ -52,7 +52,7 @@ pub enum Command {
     Man(commands::man::Args),
 }
 
-/// Reads the command line, or ends with what is wrong with it.
+/// Reads the command line; exits with a message if it is invalid.
 pub fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|mut error| {
         if error.kind() == ErrorKind::UnknownArgument {
@@ -64,10 +64,10 @@ pub fn parse() -> Cli {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs the subcommand.
     pub fn run(self) -> Ending {
         if self.may_report_leftovers() {
-            commands::isolate::tell_leftovers();
+            commands::isolate::report_leftovers();
         }
         match self {
             Command::Demo(args) => commands::demo::run(args),

@@ -1,12 +1,12 @@
-//! The late samples of a bundle with what happened around them, explained: out of the windows that the flight recorder kept, or out of
-//! a recording of the whole run.
+//! Explains the worst samples of a bundle with the events around them: from the windows that the
+//! flight recorder kept, or from a recording of the whole run.
 
 mod intervals;
 mod recording;
 mod windows;
 
 use crate::exit::Failure;
-use punctual_analyze::explain::{Late, explain};
+use punctual_analyze::explain::{LatencyInterval, explain};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_analyze::{Explained, Explanations};
@@ -54,8 +54,8 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     let mut explanations = match wanted.pairs.is_empty() {
         true if has_samples => windows::explain(bundle, wanted)
             .or_else(|| recording::explain(bundle, wanted))
-            .ok_or_else(|| nothing(bundle))?,
-        true if bundle.recording.is_none() => return Err(nothing(bundle)),
+            .ok_or_else(|| no_events(bundle))?,
+        true if bundle.recording.is_none() => return Err(no_events(bundle)),
         _ => intervals::explain(bundle, wanted)?,
     };
     if explanations.samples.is_empty() && !has_samples && wanted.pairs.is_empty() {
@@ -66,27 +66,30 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     Ok(explanations)
 }
 
-fn nothing(bundle: &Bundle) -> Failure {
+fn no_events(bundle: &Bundle) -> Failure {
     Failure::refused(format!(
-        "{} holds nothing to explain samples with: no windows and no recording.\nMeasure again with `punctual run --explain` or \
-         `punctual measure --explain` (or an [explain] section), which keep what happened around the worst samples; `--trace` records everything",
+        "{} holds no events to explain samples with: neither windows nor a recording.\nMeasure \
+         again with `punctual run --explain` or `punctual measure --explain` (or an [explain] \
+         section) to keep the events around the worst samples; `--trace` records everything",
         bundle.directory.display()
     ))
 }
 
 fn no_interval(bundle: &Bundle) -> String {
     format!(
-        "{} holds no interval to explain: no test point and no probed function was passed twice while it recorded.\nName any two events with \
-         --pair 'A->B' (`punctual pairs` explains how), or record test points or probed functions",
+        "{} holds no interval to explain: no test point and no probed function occurs twice in \
+         the recording.\nName any two events with --pair 'A->B' (see `punctual pairs --help`), or \
+         record test points or probed functions",
         bundle.directory.display()
     )
 }
 
-/// One sample, explained by the events around it, which come in the order of time. `gaps`: what of the record is missing where the events do not tell.
+/// One sample, explained by the events around it, which come in the order of time. `gaps`: what is
+/// missing of the recording.
 fn explained(
     phase: &str,
     series: &str,
-    late: Late,
+    late: LatencyInterval,
     events: Vec<Event>,
     left_out: CpuSet,
     coverage: &Coverage,

@@ -1,4 +1,5 @@
-//! Design limits held against a recording that was just made, by `punctual trace --limit` and by `[record]` of experiments.
+//! Checks limits on intervals against a recording, for `punctual trace --limit` and `[record]` of
+//! experiments.
 
 use crate::exit::Failure;
 use crate::recorded;
@@ -11,7 +12,7 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Finding, Names, Severity};
 use punctual_report::format::counted;
 
-/// What became of the limits, as findings; those that hold say nothing.
+/// The verdicts on the limits as findings; none for limits that hold.
 #[derive(Default)]
 pub struct Judged {
     /// A violation is `bad`, an undecided limit a `warning`.
@@ -42,7 +43,7 @@ pub fn judge(bundle: &Bundle, limits: &[String]) -> Judged {
     }
     let Some(opened) = recorded::open(bundle) else {
         return undecided(
-            limits.iter().map(|limit| (limit.clone(), "there is no recording to hold it against".into())),
+            limits.iter().map(|limit| (limit.clone(), "there is no recording to check it against".into())),
         );
     };
     let names = opened.names();
@@ -81,35 +82,36 @@ fn undecided(limits: impl Iterator<Item = (String, String)>) -> Judged {
 }
 
 fn not_decided(limit: &str, why: &str) -> Finding {
-    let message = format!("whether `{limit}` holds is not known: {why}");
+    let message = format!("cannot determine whether `{limit}` holds: {why}");
     Finding::new("limit-undecided", Severity::Warning, "recording", message)
-        .remedy("`punctual pairs` shows what the recording holds, and what it lost")
+        .remedy("`punctual pairs` shows what the recording contains and what it lost")
 }
 
 fn of(document: &PairsDocument) -> Vec<Finding> {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.limit, pair.figures.count, pair.figures.max));
     let functions = document.functions.iter().map(|f| (&f.name, &f.limit, f.figures.count, f.figures.max));
-    let finding =
-        |(name, limit, count, max): (&String, &Option<LimitSummary>, u64, Option<i64>)| {
-            let limit = limit.as_ref()?;
-            let written = format!("{name} {}", limit.limit);
-            match limit.verdict {
-                VerdictWord::Met => None,
-                VerdictWord::Undecided | VerdictWord::Invalid => {
-                    Some(not_decided(&written, limit.reason.as_deref().unwrap_or_default()))
-                }
-                VerdictWord::NotMet => {
-                    let message = format!(
-                        "`{written}` does not hold: {} of {} beyond it",
-                        limit.violations,
-                        counted(count, "interval")
-                    );
-                    let longest = max.map(|max| format!("the longest took {max} ns")).unwrap_or_default();
-                    Some(Finding::new("limit-violated", Severity::Bad, "recording", message).evidence(longest).remedy(
-                        format!("`punctual pairs BUNDLE --limit '{written}'` shows the worst and what ran then"),
-                    ))
-                }
+    let finding = |(name, limit, count, max): (&String, &Option<LimitSummary>, u64, Option<i64>)| {
+        let limit = limit.as_ref()?;
+        let written = format!("{name} {}", limit.limit);
+        match limit.verdict {
+            VerdictWord::Met => None,
+            VerdictWord::Undecided | VerdictWord::Invalid => {
+                Some(not_decided(&written, limit.reason.as_deref().unwrap_or_default()))
             }
-        };
+            VerdictWord::NotMet => {
+                let message = format!(
+                    "`{written}` is violated: {} of {} exceed it",
+                    limit.violations,
+                    counted(count, "interval")
+                );
+                let longest = max.map(|max| format!("the longest took {max} ns")).unwrap_or_default();
+                Some(Finding::new("limit-violated", Severity::Bad, "recording", message).evidence(longest).remedy(
+                    format!(
+                        "`punctual pairs BUNDLE --limit '{written}'` shows the worst intervals and what ran during them"
+                    ),
+                ))
+            }
+        }
+    };
     pairs.chain(functions).filter_map(finding).collect()
 }

@@ -3,12 +3,12 @@
 mod plain;
 mod terminal;
 
-use crate::conduct::{LoadTally, PhaseRun};
+use crate::session::{LoadCounts, PhaseRun};
 use punctual_bundle::load::CpuLoad;
 use punctual_core::{Finding, Nanos};
 use std::io::{self, IsTerminal};
 
-/// How things stand at a refresh.
+/// The state at a refresh.
 pub struct Snapshot<'a> {
     /// The experiment's name.
     pub experiment: &'a str,
@@ -25,26 +25,26 @@ pub struct Snapshot<'a> {
     /// Since the last refresh.
     pub cpu_load: Option<&'a CpuLoad>,
     /// The loads so far.
-    pub loads: &'a [LoadTally],
-    /// What was found so far.
+    pub loads: &'a [LoadCounts],
+    /// The findings so far.
     pub findings: &'a [Finding],
 }
 
-/// Somebody who watches.
+/// A watcher of a run.
 pub trait Watcher {
-    /// Whether there is anybody to show anything to.
+    /// Whether anything is shown.
     fn watches(&self) -> bool {
         true
     }
-    /// Something takes a moment before the first phase begins.
+    /// A step before the first phase begins.
     fn preparing(&mut self, _what: &str) {}
-    /// Shows how things stand.
+    /// Shows the current state.
     fn refresh(&mut self, snapshot: &Snapshot);
-    /// The run is over: leaves the terminal as it was.
+    /// The id of the run is over: leaves the terminal as it was.
     fn end(&mut self) {}
 }
 
-/// Nobody.
+/// Shows nothing.
 struct Nobody;
 
 impl Watcher for Nobody {
@@ -54,8 +54,8 @@ impl Watcher for Nobody {
     fn refresh(&mut self, _: &Snapshot) {}
 }
 
-/// The watcher that standard error deserves: a view on a terminal, lines on a pipe, nobody when asked to be quiet. Standard output
-/// stays free for the results.
+/// The watcher for standard error: a live view on a terminal, lines on a pipe, nothing with
+/// --quiet. Standard output is reserved for the results.
 pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     match (quiet, io::stderr().is_terminal() && !dumb) {

@@ -5,7 +5,6 @@
 
 mod cli;
 mod commands;
-mod conduct;
 mod counted;
 mod exit;
 mod explained;
@@ -14,12 +13,13 @@ mod limits;
 mod live;
 mod output;
 mod recorded;
+mod session;
 mod targets;
 
 use commands::demo::load;
 use exit::{Exit, Failure};
 use punctual_host::task::signals;
-use punctual_lab::ssh::there;
+use punctual_lab::ssh::agent;
 use punctual_measure::load::guard;
 use punctual_measure::workload::heap;
 use rustix::process::{Resource, getrlimit};
@@ -43,7 +43,7 @@ fn on_a_stack(work: fn() -> ExitCode) -> ExitCode {
         Ok(Ok(code)) => code,
         Ok(Err(_)) => ExitCode::from(Exit::Failed as u8),
         Err(why) => {
-            output::complain(&format!("no memory for a stack of {STACK} bytes: {why}"));
+            output::complain(&format!("cannot allocate a stack of {STACK} bytes: {why}"));
             ExitCode::from(Exit::Failed as u8)
         }
     }
@@ -67,8 +67,8 @@ fn serve() -> ExitCode {
     }
     // So is punctual on another system, with a run that was sent there.
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == there::ARGUMENT) {
-        return ExitCode::from(there::serve(arguments));
+    if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
+        return ExitCode::from(agent::serve(arguments));
     }
     let ended = cli::parse().command.run();
     let exit = ended.unwrap_or_else(|Failure { exit, message }| {

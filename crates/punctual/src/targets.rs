@@ -1,9 +1,11 @@
-//! Runs that are done elsewhere: the experiment goes to the target, `punctual run` does it there, its bundle comes back.
+//! Runs on other systems: the experiment goes to the target, `punctual run` runs it there, and its
+//! bundle comes back.
 //!
-//! A target is one file under `targets/` with a function `carry_out(&its plan, &Errand) -> Result<Exit, Failure>`. It sends the errand's
-//! file under its own name, runs punctual there with the errand's arguments and an `--output` of the target's choice, brings the bundle to
-//! `errand.output`, and ends with a function of [`returned`]: also when what came back is incomplete, or nothing did. What is shown and
-//! written beside the bundle is done here, the same for all.
+//! A target is one file under `targets/` with a function `carry_out(&its plan, &RemoteRun) ->
+//! Result<Exit, Failure>`. It sends the run's file under its own name, runs punctual there with the
+//! run's arguments and an `--output` of the target's choice, brings the bundle to `remote.output`,
+//! and ends with a function of [`returned`]: also when what came back is incomplete, or nothing
+//! did. What is shown and written beside the bundle is done here, the same for all.
 
 pub mod returned;
 pub mod ssh;
@@ -11,14 +13,14 @@ mod vm;
 
 use crate::commands;
 use crate::commands::run::Common;
-use crate::conduct::request::Asked;
 use crate::exit::{Ending, Failure};
+use crate::session::request::Asked;
 use punctual_bundle::Timebase;
 use punctual_plan::{Acceleration, Experiment, TargetPlan};
 use std::path::{Path, PathBuf};
 
-/// What is to be done elsewhere.
-pub struct Errand<'a> {
+/// A run on another system.
+pub struct RemoteRun<'a> {
     /// What was asked for: the experiment's file name and bytes, the override of its target.
     pub asked: &'a Asked,
     /// The experiment, read and free of errors, but not resolved: its CPUs and programs are the target's.
@@ -34,7 +36,7 @@ pub struct Errand<'a> {
     pub output: PathBuf,
 }
 
-impl Errand<'_> {
+impl RemoteRun<'_> {
     /// The experiment's file name without directories, fit to be one there too: a name by default is made of it.
     pub fn file_name(&self) -> String {
         let name = self.asked.path.file_name().unwrap_or_default().to_string_lossy();
@@ -51,7 +53,8 @@ impl Errand<'_> {
     }
 }
 
-/// Does an experiment on a target that is not this process, shows what came back, and ends as the run there ended.
+/// Runs an experiment on a target other than this process, shows its bundle, and returns the exit
+/// code of the run there.
 pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     let repeats = matches!(target, TargetPlan::Vm(vm) if vm.accel == Acceleration::VirtualTime);
     if args.repeat > 1 && !repeats {
@@ -59,32 +62,33 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     }
     let loaded = asked.load()?;
     let (kept_as, arguments) = (loaded.kept_as(), args.for_a_target(asked));
-    let mut errand = Errand { asked, experiment: &loaded.experiment, kept_as, args, arguments, output: PathBuf::new() };
-    errand.output = match (&args.output, &loaded.experiment.settings.output) {
+    let mut remote =
+        RemoteRun { asked, experiment: &loaded.experiment, kept_as, args, arguments, output: PathBuf::new() };
+    remote.output = match (&args.output, &loaded.experiment.settings.output) {
         (Some(directory), _) => directory.clone(),
         (None, Some(written)) => PathBuf::from(&written.value),
-        (None, None) => PathBuf::from(format!("punctual-{}-{}", errand.name(), asked.stamp)),
+        (None, None) => PathBuf::from(format!("punctual-{}-{}", remote.name(), asked.stamp)),
     };
     if !args.plan {
         commands::run::destinations::check_beside(args)?;
-        check_output(&errand.output)?;
+        check_output(&remote.output)?;
     }
     let exit = match target {
-        TargetPlan::Vm(plan) => vm::carry_out(plan, &errand)?,
-        TargetPlan::Ssh(plan) => ssh::carry_out(plan, &errand)?,
-        TargetPlan::Host => return Err(Failure::refused("the host is no other target")),
+        TargetPlan::Vm(plan) => vm::carry_out(plan, &remote)?,
+        TargetPlan::Ssh(plan) => ssh::carry_out(plan, &remote)?,
+        TargetPlan::Host => return Err(Failure::refused("the host is not a remote target")),
     };
     if !args.plan {
-        commands::run::show_returned(args, &errand.output)?;
+        commands::run::show_returned(args, &remote.output)?;
     }
     Ok(exit)
 }
 
-/// That the bundle can be made at the end is asked before anything is started.
+/// Checks that the bundle can be created, before anything is started.
 pub fn check_output(output: &Path) -> Result<(), Failure> {
-    let shown = crate::conduct::request::shown(output);
+    let shown = crate::session::request::shown(output);
     if output.symlink_metadata().is_ok() {
-        let message = format!("{shown} exists already: choose another directory with --output, or move it away");
+        let message = format!("{shown} exists already: choose another directory with --output, or move it");
         return Err(Failure::refused(message));
     }
     let parent = parent(output);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, eventually, has_program, is_root, kill, text};
-use punctual_lab::testing::Untold;
+use punctual_lab::testing::HiddenSamples;
 use serde_json::Value;
 
 fn experiment(explain: &str, more: &str) -> String {
@@ -30,7 +30,7 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
         return;
     }
     let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"2s\""));
-    let hidden = Untold::begin();
+    let hidden = HiddenSamples::begin();
     let ran = place.run();
     let hidden = hidden.samples(1_000_000);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
@@ -39,8 +39,8 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
     let series = &summary["phases"][0]["series"][0];
     assert_eq!(account["samples"], series["count"]);
     let number = |value: &Value| value.as_f64().unwrap();
-    let untold = number(&account["untold"]) - hidden as f64;
-    assert!(untold * 20.0 < number(&account["samples"]), "{hidden} may be untold: {account}");
+    let missing = number(&account["unattributed"]) - hidden as f64;
+    assert!(missing * 20.0 < number(&account["samples"]), "{hidden} may be without kernel events: {account}");
     // Means over all samples add up to the mean latency, which comes from elsewhere.
     let parts: f64 = account["whole"]["mean_ns"].as_object().unwrap().values().map(number).sum();
     let mean = number(&series["mean"]);
@@ -73,11 +73,11 @@ fn killed_it_is_there_up_to_the_last_second() {
     let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"60s\""));
     let mut child = place.start();
     let path = place.bundle().join("phases/000/0000.account.json");
-    let told = || std::fs::read_to_string(&path).unwrap_or_default();
-    eventually("an account of a second", || told().contains("unavailable") || told().contains("\"count\""));
+    let described = || std::fs::read_to_string(&path).unwrap_or_default();
+    eventually("an account of a second", || described().contains("unavailable") || described().contains("\"count\""));
     kill(child.id(), "KILL");
     child.wait().expect("it was killed");
     let Some(account) = account(&place) else { return };
     assert!(account["samples"].as_u64() > Some(100), "{account}");
-    assert!(told().contains("\"complete\":false"));
+    assert!(described().contains("\"complete\":false"));
 }

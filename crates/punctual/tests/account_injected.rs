@@ -9,7 +9,7 @@ use injected::{Arena, arena};
 use punctual_core::{CpuSet, Policy, Priority};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::clock;
-use punctual_lab::testing::Untold;
+use punctual_lab::testing::HiddenSamples;
 use serde_json::Value;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,13 +63,13 @@ fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> 
     if untyped {
         command.env(UNTYPED, "1");
     }
-    let hidden = Untold::begin();
+    let hidden = HiddenSamples::begin();
     let ran = command.current_dir(arena.place.path()).output().expect("punctual starts");
     let hidden = hidden.samples(PERIOD);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let summary = arena.place.summary();
     let series = summary["phases"][0]["series"].as_array().unwrap();
-    let told = series.iter().map(|series| {
+    let report = series.iter().map(|series| {
         let account = &series["account"];
         if let Some(why) = account["unavailable"].as_str() {
             println!("SKIPPED: {why}");
@@ -78,7 +78,7 @@ fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> 
         assert_eq!(account["known"]["samples"], series["count"]);
         Some((series["measure"].as_str().unwrap().to_owned(), account["known"].clone()))
     });
-    Some(Accounts { all: told.collect::<Option<_>>()?, hidden })
+    Some(Accounts { all: report.collect::<Option<_>>()?, hidden })
 }
 
 fn number(value: &Value) -> f64 {
@@ -89,22 +89,22 @@ fn number(value: &Value) -> f64 {
 /// their time: what else keeps a busy machine's CPU for long is in the time too.
 fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     let whole = &account["whole"];
-    let (samples, untold) = (number(&account["samples"]), number(&account["untold"]));
+    let (samples, missing) = (number(&account["samples"]), number(&account["unattributed"]));
     let longest = |part: &str| number(&whole["longest"][part]);
     let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
     let unknown = number(&whole["mean_ns"]["unknown"]) / sum;
-    let told = format!(
-        "{name}: {} of {samples} samples are the hog's, {} nobody's, {untold} untold; {unknown:.3} of the time is unknown; \
+    let report = format!(
+        "{name}: {} of {samples} samples are the hog's, {} nobody's, {missing} without kernel events; {unknown:.3} of the time is unknown; \
          {hidden} samples may have been kept from BPF programs",
         longest("preempted"),
         longest("unknown")
     );
-    println!("{told}");
+    println!("{report}");
     // The hog itself may come late, where the kernel does not switch.
-    assert!((30.0..=60.0).contains(&longest("preempted")), "{told} {whole}");
+    assert!((30.0..=60.0).contains(&longest("preempted")), "{report} {whole}");
     let hidden = hidden as f64;
-    assert!((untold - hidden) * 20.0 < samples && (longest("unknown") - hidden) * 20.0 < samples, "{told} {whole}");
-    assert!(unknown < 0.05 + hidden / samples, "{told} {whole}");
+    assert!((missing - hidden) * 20.0 < samples && (longest("unknown") - hidden) * 20.0 < samples, "{report} {whole}");
+    assert!(unknown < 0.05 + hidden / samples, "{report} {whole}");
 }
 
 /// A measure of this name with these keys, whose samples are divided.
@@ -129,10 +129,10 @@ fn on_any_clock_and_however_it_sleeps_the_hog_is_blamed() {
     let measures: String = ways.iter().map(|(name, how)| measure(name, &cpu, &format!("{FIFO}{how}"))).collect();
     let experiment = format!("{EXPLAIN}{measures}");
     for untyped in [false, true] {
-        let Some(told) = hogged(&[arena.cpu], || accounts(&arena, &experiment, untyped)) else { continue };
-        assert_eq!(told.all.len(), ways.len());
-        for (name, account) in &told.all {
-            assert_the_hog_is_blamed(&format!("{name}, untyped: {untyped}"), account, told.hidden);
+        let Some(report) = hogged(&[arena.cpu], || accounts(&arena, &experiment, untyped)) else { continue };
+        assert_eq!(report.all.len(), ways.len());
+        for (name, account) in &report.all {
+            assert_the_hog_is_blamed(&format!("{name}, untyped: {untyped}"), account, report.hidden);
         }
     }
 }
@@ -146,10 +146,10 @@ fn a_thread_that_wanders_is_followed() {
     let experiment =
         |more: &str| format!("{EXPLAIN}{}", measure("wandering", &both, &format!("threads = 1\n{FIFO}{more}")));
     for (untyped, more) in [(false, ""), (false, "method = 'nanosleep-relative'\nclock = 'realtime'"), (true, "")] {
-        let told = hogged(&cpus, || accounts(&arena, &experiment(more), untyped));
-        let Some(told) = told else { continue };
-        for (name, account) in &told.all {
-            assert_the_hog_is_blamed(&format!("{name} {more:?}, untyped: {untyped}"), account, told.hidden);
+        let report = hogged(&cpus, || accounts(&arena, &experiment(more), untyped));
+        let Some(report) = report else { continue };
+        for (name, account) in &report.all {
+            assert_the_hog_is_blamed(&format!("{name} {more:?}, untyped: {untyped}"), account, report.hidden);
         }
     }
 }
@@ -246,14 +246,14 @@ fn a_groups_quota_is_named_although_others_run() {
     let blamed = number(&whole["longest"]["throttled"]);
     let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
     let of = |part: &str| number(&whole["mean_ns"][part]) / sum;
-    let told = format!(
+    let report = format!(
         "held back {times} times; {blamed} samples are laid there, {:.3} of all time, {:.3} unknown",
         of("throttled"),
         of("unknown")
     );
-    println!("{told} {whole}");
-    assert!(times >= 10 && blamed >= 10.0 && blamed <= times as f64 * 2.0, "{told}");
-    assert!(of("unknown") < 0.05, "{told}");
+    println!("{report} {whole}");
+    assert!(times >= 10 && blamed >= 10.0 && blamed <= times as f64 * 2.0, "{report}");
+    assert!(of("unknown") < 0.05, "{report}");
     // The windows of the worst tell the same, and who ran meanwhile.
     let explained = arena.explained(&[]);
     let held = explained["samples"].as_array().unwrap().iter();

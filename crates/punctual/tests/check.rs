@@ -1,4 +1,4 @@
-//! `punctual check` on the running kernel: the same rules as a table, as JSON and explained; mended and taken back.
+//! `punctual check` on the running kernel: the same rules as a table, as JSON and explained; fixed_rules and taken back.
 
 mod common;
 mod system;
@@ -64,33 +64,34 @@ fn hostile_lists_of_cpus_are_refused() {
 }
 
 #[test]
-fn what_is_mended_is_taken_back() {
-    let Some(_turn) = turn("what_is_mended_is_taken_back") else { return };
+fn what_is_fixed_is_reverted() {
+    let Some(_turn) = turn("what_is_fixed_is_reverted") else { return };
     let (cpu, paths, bystanders) = (last_cpu(), paths(), Bystanders::new());
     let before = snapshot(&paths, &bystanders);
     let check = ["check", "--cpus", &cpu];
     let planned = text(&expect(0, &[&check[..], &["--fix", "--dry-run"]].concat()));
     assert_same(&before, &snapshot(&paths, &bystanders), "a dry run");
-    if planned.starts_with("nothing to mend") {
-        println!("SKIPPED: what_is_mended_is_taken_back lacks a setting that could be better");
+    if planned.starts_with("nothing to fix") {
+        println!("SKIPPED: what_is_fixed_is_reverted lacks a setting that could be better");
         return;
     }
 
     let fixed = punctual().args(check).arg("--fix").output().unwrap();
-    let told = text(&fixed);
-    let mended: Vec<&str> = planned.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    for rule in &mended {
-        assert!(told.contains(&format!("{rule} ")), "{rule} is missing in {told}");
+    let report = text(&fixed);
+    let fixed_rules: Vec<&str> = planned.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for rule in &fixed_rules {
+        assert!(report.contains(&format!("{rule} ")), "{rule} is missing in {report}");
     }
     // The kernel may refuse some, and then says so.
     assert_eq!(
         fixed.status.code(),
-        Some(i32::from(told.contains("refused: ") || told.contains("the kernel kept"))),
-        "{told}"
+        Some(i32::from(report.contains("refused: ") || report.contains("the kernel kept"))),
+        "{report}"
     );
     let now = verdicts(&check[1..]);
-    let worse = mended.iter().filter(|rule| !told.contains("refused") && now[**rule] != "ok").collect::<Vec<_>>();
-    assert!(worse.is_empty(), "mended and not content: {worse:?}\n{told}");
+    let worse =
+        fixed_rules.iter().filter(|rule| !report.contains("refused") && now[**rule] != "ok").collect::<Vec<_>>();
+    assert!(worse.is_empty(), "fixed but not ok: {worse:?}\n{report}");
     // The fixes stand: nobody is told to take them back, and a partition's undo leaves them.
     assert_eq!(expect(0, &["check"]).stderr, b"");
     assert!(text(&expect(0, &["isolate", "undo"])).contains("nothing to undo"));
@@ -108,8 +109,8 @@ fn journals() -> usize {
 
 /// The command itself, killed as it enters each of its writes and syncs; the library under it: crates/host/tests/isolate_real.rs.
 #[test]
-fn mending_killed_at_any_write_is_taken_back() {
-    let Some(_turn) = turn("mending_killed_at_any_write_is_taken_back") else { return };
+fn a_fix_killed_at_any_write_is_reverted() {
+    let Some(_turn) = turn("a_fix_killed_at_any_write_is_reverted") else { return };
     if !has_program("strace", "strace") {
         return;
     }

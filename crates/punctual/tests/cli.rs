@@ -84,13 +84,13 @@ fn contradictions_of_a_recording_are_in_every_output() {
     let said = said.unwrap_or_else(|| panic!("no finding: {findings:?}"));
     assert!(said["evidence"].as_str().unwrap().starts_with(&format!("{counted} of ")), "{said}");
     let shown = text(&punctual().arg("show").arg(&recorded).output().unwrap());
-    assert!(shown.contains(&format!("{counted} of ")) && shown.contains("contradict what was known before"), "{shown}");
+    assert!(shown.contains(&format!("{counted} of ")) && shown.contains("contradict earlier"), "{shown}");
     let place = Place::with("");
     let page = place.path().join("page.html");
     let report = punctual().arg("report").arg(&recorded).arg("--output").arg(&page).output().unwrap();
     assert!(report.status.success(), "{}", text(&report));
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("vents contradict what was known before"), "the page says nothing of it");
+    assert!(page.contains("vents contradict earlier"), "the page says nothing of it");
     assert!(page.contains(&format!("{counted} of ")), "nor how many");
 }
 
@@ -214,7 +214,7 @@ fn every_fixture_is_shown_without_a_control_character() {
         assert_eq!(json.status.code(), Some(0), "{name}: {}", text(&json));
         assert_eq!(harmful(&text(&json)), None, "{name}");
         let summary: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-        assert_eq!(summary["schema"], "punctual-summary/1");
+        assert_eq!(summary["schema"], "punctual-summary/2");
     }
     // Several at once.
     let all = punctual().arg("show").args(fixtures()).output().unwrap();
@@ -226,10 +226,10 @@ fn every_fixture_with_a_recording_tells_its_intervals_and_its_occupancy() {
     for bundle in fixtures() {
         let name = bundle.display().to_string();
         for line in ["pairs", "pairs --json", "pairs --calls", "occupancy", "occupancy --json"] {
-            let told = ask(line, &name);
-            let none = told.status.code() == Some(2) && text(&told).contains("no recording");
-            assert!(none || told.status.code() == Some(0), "{line} {name}: {}", text(&told));
-            assert_eq!(harmful(&text(&told)), None, "{line} {name}");
+            let described = ask(line, &name);
+            let none = described.status.code() == Some(2) && text(&described).contains("no recording");
+            assert!(none || described.status.code() == Some(0), "{line} {name}: {}", text(&described));
+            assert_eq!(harmful(&text(&described)), None, "{line} {name}");
         }
     }
 }
@@ -254,9 +254,9 @@ fn every_fixture_is_compared_with_every_other() {
 fn the_tail_of_every_fixture_is_told() {
     for bundle in fixtures() {
         for line in ["tail --gates", "tail --json"] {
-            let told = ask(line, &bundle.display().to_string());
-            assert_eq!(told.status.code(), Some(0), "{}: {}", bundle.display(), text(&told));
-            assert_eq!(harmful(&text(&told)), None, "{}", bundle.display());
+            let described = ask(line, &bundle.display().to_string());
+            assert_eq!(described.status.code(), Some(0), "{}: {}", bundle.display(), text(&described));
+            assert_eq!(harmful(&text(&described)), None, "{}", bundle.display());
         }
     }
 }
@@ -270,10 +270,10 @@ fn the_report_tells_what_became_of_limits() {
     let done = report(recorded, "sched_waking->sched_switch < 1ns");
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
     let html = std::fs::read_to_string(place.path().join("report.html")).unwrap();
-    assert!(html.contains("&lt; 1ns: violated "), "the violation is not told");
+    assert!(html.contains("&lt; 1ns: violated "), "the violation is not reported");
     for (bundle, limit, why) in [
-        (recorded, "nonsense < 1ms", "`nonsense` is no test point"),
-        (&recorded.replace("recorded", "good"), "a->b < 1ms", "no bundle given has one"),
+        (recorded, "nonsense < 1ms", "`nonsense` is not a test point"),
+        (&recorded.replace("recorded", "good"), "a->b < 1ms", "none of these bundles has one"),
     ] {
         let refused = report(bundle, limit);
         let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -383,7 +383,7 @@ fn new_overwrites_nothing_and_leaves_out_what_is_not_installed() {
     let place = Place::with("mine");
     let refused = place.punctual(&["new"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("experiment.toml is there already"), "{}", text(&refused));
+    assert!(text(&refused).contains("experiment.toml exists already"), "{}", text(&refused));
     assert_eq!(std::fs::read(place.path().join("experiment.toml")).unwrap(), b"mine");
 
     let wrong = place.punctual(&["new", "other.toml", "--duration", "long"]);

@@ -35,11 +35,14 @@ fn a_run_against_itself_has_no_difference() {
     let compared = place.punctual(&["compare", &good, &good, "--json", "--html", "c.html"]);
     assert_eq!(compared.status.code(), Some(0), "{}", text(&compared));
     let comparison = json(&compared);
-    assert_eq!(comparison["schema"], "punctual-comparison/1");
+    assert_eq!(comparison["schema"], "punctual-comparison/2");
     let series = comparison["series"].as_array().unwrap();
     assert_eq!(series.len(), 4);
     for metric in series.iter().flat_map(|s| s["metrics"].as_array().unwrap()) {
-        assert!(["not-told-apart", "unsupported"].contains(&metric["verdict"].as_str().unwrap()), "{metric}");
+        assert!(
+            ["no-significant-difference", "unsupported"].contains(&metric["verdict"].as_str().unwrap()),
+            "{metric}"
+        );
     }
     let page = std::fs::read_to_string(place.path().join("c.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("timer&#x2f;cpu1") && !page.contains("<script"));
@@ -129,7 +132,7 @@ fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
     let lost = of("lossy", "main/dropped");
     assert!(lost.starts_with("side A") && lost.contains("130 of 2130 samples were lost"), "{lost}");
     let shared = of("lossy", "main/time-sharing");
-    assert!(shared.contains("SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER"), "{shared}");
+    assert!(shared.contains("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER"), "{shared}");
     let bundle = fixture("cut-off");
     let compared = place.punctual(&["compare", &bundle, &bundle, "--require", "p50:1s", "--json"]);
     assert_eq!(compared.status.code(), Some(4), "{}", text(&compared));

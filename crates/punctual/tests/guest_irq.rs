@@ -63,8 +63,8 @@ fn a_device_interrupts(kernel: &str) {
     };
     // It raises the next as soon as it may, which can be before the thread has woken.
     let measured = series(&uio, "/handler-to-thread")["count"].as_f64().unwrap();
-    let told_apart = figure(&uio, "mixed") + figure(&uio, "unstamped");
-    assert_eq!((measured + told_apart, named("to-handler"), named("whole")), (200.0, 0, 0));
+    let distinguished = figure(&uio, "mixed") + figure(&uio, "unstamped");
+    assert_eq!((measured + distinguished, named("to-handler"), named("whole")), (200.0, 0, 0));
     assert!(measured >= 100.0, "{uio}");
     assert!(series(&uio, "/handler-to-thread")["min"].as_i64().unwrap() > 0);
     let validation = &notes(&uio)["validations"][0];

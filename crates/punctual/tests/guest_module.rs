@@ -16,7 +16,7 @@ fn points_are_stored_by_a_module_of_our_own() {
     guest.job = Job::Script(include_str!("guests/module.sh").into());
     guest.files = vec![GuestFile { path: "/punctual_point.ko".into(), source: Source::Bytes(module), mode: 0o644 }];
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let told = |name: &str| {
+    let report = |name: &str| {
         let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name}: {}", testing::story(&result)));
         std::str::from_utf8(bytes).expect("text").trim().to_owned()
     };
@@ -26,7 +26,7 @@ fn points_are_stored_by_a_module_of_our_own() {
         testing::story(&result)
     );
     let summary = |name: &str| -> Value {
-        serde_json::from_str(&told(name)).unwrap_or_else(|why| panic!("{why}: {}", told(&format!("said-{name}"))))
+        serde_json::from_str(&report(name)).unwrap_or_else(|why| panic!("{why}: {}", report(&format!("said-{name}"))))
     };
     let (with, without) = (summary("with"), summary("without"));
     let of = |summary: &Value, name: &str| -> Value {
@@ -50,8 +50,8 @@ fn points_are_stored_by_a_module_of_our_own() {
     let stored = validations.iter().filter(|one| one["what"].to_string().contains("that the module stored"));
     assert_eq!(stored.filter(|one| one["agrees"] == true).count(), OWN.len(), "{validations:#?}");
     // The buffer holds its newest records, and gives each out once.
-    assert_eq!((told("drained"), told("drained-again")), ((16_384 * 64).to_string(), "0".to_owned()));
+    assert_eq!((report("drained"), report("drained-again")), ((16_384 * 64).to_string(), "0".to_owned()));
     // Why there is no system call of our own: the table is there, no module may name it, and this kernel does not look into it.
-    println!("sys_call_table {}, exported {}, x64_sys_call {}", told("table"), told("exported"), told("switch"));
-    assert_eq!(told("exported"), "0");
+    println!("sys_call_table {}, exported {}, x64_sys_call {}", report("table"), report("exported"), report("switch"));
+    assert_eq!(report("exported"), "0");
 }

@@ -35,7 +35,7 @@ fn both_blame_the_task_of_higher_priority() {
     ));
     let Some(result) = testing::or_skip(guest.run()) else { return };
     assert_eq!(result.outcome, Outcome::Finished, "{}", testing::story(&result));
-    let told =
+    let report =
         |name: &str| String::from_utf8_lossy(result.results.get(name).map_or(&[][..], Vec::as_slice)).into_owned();
     let place = Place::with("");
     for (name, bytes) in result.results.iter().filter(|(name, _)| name.starts_with("bundle/")) {
@@ -45,7 +45,7 @@ fn both_blame_the_task_of_higher_priority() {
     let summary = place.summary();
     let account = &summary["phases"][0]["series"][0]["account"]["known"];
     let worst = account["bands"].as_array().and_then(|bands| bands.last()).unwrap_or_else(|| panic!("{summary}"));
-    let rtla = told("rtla");
+    let rtla = report("rtla");
     println!("punctual: {worst}\nrtla: {rtla}\n{}", String::from_utf8_lossy(&result.stderr));
     assert_eq!(worst["dominant"], "preempted", "{account}");
     if !rtla.contains("hit stop tracing") {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, kill, text};
-use punctual_lab::{GuestFile, GuestResult, Job, Outcome, Phase, Wish, testing};
+use punctual_lab::{Control, GuestFile, GuestResult, Job, Outcome, Phase, testing};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn stopped() -> Option<GuestResult> {
         });
         let result = guest.run_watched(&mut |progress| {
             began.store(matches!(progress.phase, Phase::Job), Ordering::Relaxed);
-            Wish::GoOn
+            Control::GoOn
         });
         ended.store(true, Ordering::Relaxed);
         result
@@ -104,7 +104,7 @@ fn a_guest_that_stands_still_is_stolen_time() {
             .filter(|row| row["from"].as_u64().is_some_and(|from| LATE.contains(&from)))
         {
             late += row["count"].as_u64().unwrap();
-            stolen += of(row, "longest", "stolen");
+            stolen += of(row, "longest", "steal");
             unknown_ns += of(row, "ns", "unknown");
             all_ns += row["ns"].as_array().unwrap().iter().filter_map(|ns| ns.as_u64()).sum::<u64>();
         }
@@ -132,7 +132,7 @@ fn a_guest_that_stands_still_is_stolen_time() {
         let sum = |word: &str| {
             parts.iter().filter(|part| part["cause"] == word).filter_map(|part| part["ns"].as_u64()).sum::<u64>()
         };
-        sum("stolen") * 2 > sample["latency_ns"].as_u64().unwrap()
+        sum("steal") * 2 > sample["latency_ns"].as_u64().unwrap()
     };
     let right = late.iter().filter(blamed).count();
     println!("{right} of {} windows of late samples are stolen time", late.len());

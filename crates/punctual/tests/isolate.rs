@@ -127,8 +127,8 @@ fn a_load_can_be_inside_and_a_second_phase_measures_like_the_first() {
 #[test]
 fn an_interrupted_experiment_undoes_its_partition() {
     let Some(_turn) = turn("an_interrupted_experiment_undoes_its_partition") else { return };
-    let text_of =
-        "[partition]\ncpus = \"LAST\"\ndisable = [\"replug\"]\n[[measure]]\nkind = \"timer\"\nduration = \"10min\"\n";
+    let text_of = "[partition]\ncpus = \"LAST\"\ndisable = [\"replug\"]\n[[measure]]\nkind = \
+         \"timer\"\nduration = \"10min\"\n";
     let place = Place::with(&text_of.replace("LAST", &last_cpu()));
     let (paths, bystanders) = (paths(), Bystanders::new());
     let before = snapshot(&paths, &bystanders);
@@ -178,9 +178,9 @@ fn a_killed_experiment_is_told_of_and_undone() {
     assert!(note.starts_with("note: ") && note.contains("an experiment that was killed"), "{note}");
     assert!(note.contains("`punctual isolate undo`"), "{note}");
     let status = text(&expect(0, &["isolate", "status", "--interval", "0"]));
-    assert!(status.contains("the experiment that it was made for was killed"), "{status}");
+    assert!(status.contains("the experiment that created it was killed"), "{status}");
     let again = text(&expect(2, &["isolate", "create", &last_cpu()]));
-    assert!(again.contains("a partition stands already"), "{again}");
+    assert!(again.contains("a partition exists already"), "{again}");
     let again = place.punctual(&["run", "--quiet", "experiment.toml", "--output", "again"]);
     assert_eq!(again.status.code(), Some(2), "{}", text(&again));
     assert!(!place.path().join("again").exists(), "a run that was refused leaves nothing");
@@ -276,7 +276,10 @@ fn what_changed_hands_is_reported_before_it_is_overwritten() {
     let status = text(&expect(0, &["isolate", "status", "--interval", "0"]));
     assert!(status.contains("/proc/sys/vm/stat_interval: `77`, not `1000`"), "{status}");
     let undone = text(&expect(1, &["isolate", "undo"]));
-    assert!(undone.contains("/proc/sys/vm/stat_interval: `77`, not `1000`; left; before it was `1`"), "{undone}");
+    assert!(
+        undone.contains("/proc/sys/vm/stat_interval: `77`, not `1000`; left as it is; before it was `1`"),
+        "{undone}"
+    );
     assert_eq!(std::fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "77\n");
     expect(0, &["isolate", "undo", "--force"]);
     assert_same(&before, &snapshot(&paths, &bystanders), "after undo --force");

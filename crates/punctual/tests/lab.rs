@@ -66,7 +66,7 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
 
     // Nothing is run again; seeds are new runs.
     let again = run(&[]);
-    assert!(text(&again).contains("there already: 2 of 2 runs"), "{}", text(&again));
+    assert!(text(&again).contains("already done: 2 of 2 runs"), "{}", text(&again));
     assert_eq!(document(&place, "small")["cells"][1]["digest"], cell["digest"]);
     let seeds = run(&["--seeds", "3..4"]);
     assert_eq!(seeds.status.code(), Some(0), "{}", text(&seeds));
@@ -77,13 +77,13 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     let strict = run(&["--junit", "lab.xml"]);
     assert_eq!(strict.status.code(), Some(3), "{}", text(&strict));
     assert!(
-        text(&strict).contains("there already: 2 of 2 runs") && text(&strict).contains("NOT MET"),
+        text(&strict).contains("already done: 2 of 2 runs") && text(&strict).contains("NOT MET"),
         "{}",
         text(&strict)
     );
     assert!(std::fs::read_to_string(place.path().join("lab.xml")).unwrap().contains("failures=\"2\""));
-    let told = place.punctual(&["lab", "report", "small", "-o", "page.html"]);
-    assert_eq!(told.status.code(), Some(3), "{}", text(&told));
+    let shown = place.punctual(&["lab", "report", "small", "-o", "page.html"]);
+    assert_eq!(shown.status.code(), Some(3), "{}", text(&shown));
     assert!(place.path().join("page.html").exists());
 
     // Once more, with a request that is wrong first.
@@ -92,7 +92,7 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     assert!(text(&wrong).contains("it has 1ms, 2ms"), "{}", text(&wrong));
     let replayed = place.punctual(&["lab", "replay", "small", "1ms", "--plain", "-o", "again"]);
     assert_eq!(replayed.status.code(), Some(0), "{}", text(&replayed));
-    assert!(text(&replayed).contains("another one each time"), "{}", text(&replayed));
+    assert!(text(&replayed).contains("runs in real time are not repeatable"), "{}", text(&replayed));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn ctrl_c_ends_what_runs_and_the_same_command_goes_on() {
     kill(child.id(), "INT");
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(1), "{}", text(&ended));
-    assert!(text(&ended).contains("the same command goes on"), "{}", text(&ended));
+    assert!(text(&ended).contains("run the same command again"), "{}", text(&ended));
     assert_eq!(processes_with(&mark), [0i32; 0], "nothing runs on");
     assert_eq!(document(&place, &mark)["finished"], false);
     let whole = place.alone(&["lab", "run", "lab.toml", "-o", &mark]);

@@ -57,14 +57,14 @@ fn trace(place: &Place) -> Option<Child> {
     let mut command = punctual();
     command.args(arguments).current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("punctual starts");
-    let patience = Instant::now();
+    let timeout = Instant::now();
     while !place.path().join("go").exists() {
         if child.try_wait().unwrap().is_some() {
             let output = child.wait_with_output().unwrap();
             println!("SKIPPED: events cannot be recorded here: {}", text(&output).trim());
             return None;
         }
-        assert!(patience.elapsed() < common::HANG, "the command is not started");
+        assert!(timeout.elapsed() < common::HANG, "the command is not started");
         std::thread::sleep(Duration::from_millis(5));
     }
     Some(child)
@@ -91,7 +91,7 @@ fn occupancy_and_switches_are_the_kernels_own() {
     // Twice as many as there are CPUs, so that some are ready and do not run.
     let workers =
         (0..2 * cpus).map(|k| std::thread::spawn(move || work(20, Duration::from_micros(500 + 500 * k as u64))));
-    let told: BTreeMap<u64, Kernel> =
+    let report: BTreeMap<u64, Kernel> =
         workers.collect::<Vec<_>>().into_iter().map(|worker| worker.join().unwrap()).collect();
     // Ticks of 10 ms: one at either end.
     let stolen = stolen() - stolen_before + 20_000_000;
@@ -110,8 +110,8 @@ fn occupancy_and_switches_are_the_kernels_own() {
         .flat_map(|process| process["threads"].as_array().unwrap())
         .map(|thread| (thread["tid"].as_u64().unwrap(), thread))
         .collect();
-    let (asked, mut compared) = (told.len(), 0);
-    for (tid, kernel) in told {
+    let (asked, mut compared) = (report.len(), 0);
+    for (tid, kernel) in report {
         let ours = threads[&tid];
         let ns = |key: &str| ours[key].as_i64().unwrap();
         if ns("unknown") > 0 {
@@ -152,7 +152,7 @@ fn wake_ups(place: &Place) {
     let pairs = document(place, &["pairs", "bundle", pair, "irq_entry->irq_exit", "--json"]);
     let found = &pairs["pairs"][0];
     assert!(found["count"].as_u64().unwrap() >= 40, "{found}");
-    assert_eq!(found["doubtful"]["count"], 0);
+    assert_eq!(found["uncertain"]["count"], 0);
     let worst = &found["worst"][0];
     assert_eq!(worst["latency"], found["max"]);
     assert!(!worst["ran"].as_array().unwrap().is_empty(), "{worst}");
@@ -263,8 +263,8 @@ fn getrusage_and_perf_stat_count_the_same_switches() {
         return;
     }
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told: Vec<i64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    let [tid, voluntary, involuntary] = told[..] else { panic!("{said}") };
+    let report: Vec<i64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [tid, voluntary, involuntary] = report[..] else { panic!("{said}") };
     let perf = fs::read_to_string(place.path().join("perf.txt")).unwrap();
     let counted = perf.lines().find_map(|line| line.split_once(",,context-switches")).map(|(count, _)| count);
     let Some(counted) = counted.and_then(|count| count.parse::<i64>().ok()) else {

@@ -169,7 +169,7 @@ fn what_cannot_be_probed_is_refused_with_the_reason_and_leaves_nothing() {
     };
     refused(&["libc:fopenn", "--", "ls"], "did you mean `fopen`?");
     refused(&["libm:sin", "--", "true"], "the program has no file `libm`");
-    refused(&["main"], "whose functions?");
+    refused(&["main"], "no target");
     refused(&["main", "-p", "4194305"], "there is no process 4194305");
     refused(&["main", "--", "/no/such/program"], "cannot run `/no/such/program`");
     refused(&["/no/such/file:main", "--everyone"], "cannot read /no/such/file");

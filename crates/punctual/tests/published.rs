@@ -84,9 +84,9 @@ fn published_shapes_come_out() {
             return;
         }
         // These runs are short, and what a hypervisor takes away meanwhile may turn a comparison round; not three times in a row.
-        let told: Vec<String> = open.iter().map(|what| of(what).to_string()).collect();
-        assert!(time < TIMES, "{TIMES} times not:\n{}\n{table}", told.join("\n"));
-        println!("once more, for {}", told.join(", "));
+        let report: Vec<String> = open.iter().map(|what| of(what).to_string()).collect();
+        assert!(time < TIMES, "{TIMES} times not:\n{}\n{table}", report.join("\n"));
+        println!("once more, for {}", report.join(", "));
     }
 }
 

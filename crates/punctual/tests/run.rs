@@ -23,7 +23,7 @@ fn every_sample_is_in_the_bundle_and_in_the_summary() {
     let ran = place.run();
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let summary = place.summary();
-    assert_eq!(summary["schema"], "punctual-summary/1");
+    assert_eq!(summary["schema"], "punctual-summary/2");
     let series = &summary["phases"][0]["series"][0];
     assert_eq!(series["count"], 500);
     assert_eq!(series["lost"], 0);
@@ -302,17 +302,17 @@ fn the_view_asks_nothing_of_the_terminal_and_leaves_it_as_it_was() {
 #[test]
 fn the_demo_needs_nothing_but_the_program() {
     let place = Place::with("");
-    let told = std::fs::File::create(place.path().join("told")).unwrap();
+    let report = std::fs::File::create(place.path().join("told")).unwrap();
     let mut command = punctual();
     command.arg("demo").current_dir(place.path()).env("PATH", "/nowhere").stdin(std::process::Stdio::null());
-    let mut demo = command.stdout(std::process::Stdio::piped()).stderr(told).spawn().expect("punctual starts");
-    let told = || std::fs::read_to_string(place.path().join("told")).unwrap_or_default();
-    eventually("the loaded phase", || told().contains("[loaded] "));
+    let mut demo = command.stdout(std::process::Stdio::piped()).stderr(report).spawn().expect("punctual starts");
+    let report = || std::fs::read_to_string(place.path().join("told")).unwrap_or_default();
+    eventually("the loaded phase", || report().contains("[loaded] "));
     kill(demo.id(), "INT");
     let mut shown = String::new();
     std::io::Read::read_to_string(&mut demo.stdout.take().unwrap(), &mut shown).unwrap();
-    assert!(demo.wait().unwrap().code().is_some_and(|code| code != 1 && code != 2), "{}{shown}", told());
-    assert!(told().contains("stress-ng is not installed"), "{}", told());
+    assert!(demo.wait().unwrap().code().is_some_and(|code| code != 1 && code != 2), "{}{shown}", report());
+    assert!(report().contains("stress-ng is not installed"), "{}", report());
     assert!(shown.contains("\npage    punctual-demo-"), "{shown}");
     let files = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
     let page = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "html")).expect("a page");

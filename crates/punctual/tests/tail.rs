@@ -20,10 +20,10 @@ fn a_short_run_bounds_little_and_has_no_model() {
     }
     assert!(!text(&said).contains("idle/timer"), "{}", text(&said));
     let page = std::fs::read_to_string(place.path().join("t.html")).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("No model is offered") && !page.contains("<script"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("No model is valid") && !page.contains("<script"));
     let json = place.punctual(&["tail", &good, "--json"]);
     let tails: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(tails["schema"], "punctual-tail/1");
+    assert_eq!(tails["schema"], "punctual-tail/2");
     assert_eq!(tails["series"].as_array().unwrap().len(), 4);
     assert_eq!(tails["series"][0]["model"]["accepted"], false);
     assert_eq!(tails["series"][0]["seen"]["quantiles"][3]["needed"], 299_572);
@@ -33,7 +33,7 @@ fn a_short_run_bounds_little_and_has_no_model() {
 fn a_histogram_alone_is_taken_for_what_it_is() {
     let said = Place::with("").punctual(&["tail", &fixture("imported")]);
     assert_eq!(said.status.code(), Some(0), "{}", text(&said));
-    assert!(text(&said).contains("taken as independent, which is not known"), "{}", text(&said));
+    assert!(text(&said).contains("assumed to be independent, which is unknown"), "{}", text(&said));
     assert!(text(&said).contains("keep_samples"), "{}", text(&said));
 }
 

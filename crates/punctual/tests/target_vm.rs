@@ -219,7 +219,7 @@ fn what_cannot_be_is_refused_before_anything_boots() {
     }
     let here = place.punctual(&["run", "experiment.toml", "--repeat", "2"]);
     assert_eq!(here.status.code(), Some(2), "{}", text(&here));
-    assert!(text(&here).contains("only virtual time repeats"), "{}", text(&here));
+    assert!(text(&here).contains("--repeat needs virtual time"), "{}", text(&here));
     // A plan for a machine has its CPU, not this one's.
     let plan = place.punctual(&["run", "experiment.toml", "--plan", "--target=vm:6.1,memory=512MiB", "--seed=7"]);
     assert!(text(&plan).contains("timer/cpu0  0 "), "{}", text(&plan));
@@ -269,9 +269,9 @@ fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
     let Some(target) = raspberry_pi() else { return };
     let place = Place::with("[[measure]]\nkind = \"timer\"\nperiod = \"10ms\"\nduration = \"100h\"\n");
     // On a busy machine the command there may not have started yet, and dies of the signal: then it is given longer.
-    for patience in [2, 8, 32, 128] {
+    for timeout in [2, 8, 32, 128] {
         let _ = std::fs::remove_dir_all(place.bundle());
-        let (status, summary) = interrupted(&place, &target, Duration::from_secs(patience));
+        let (status, summary) = interrupted(&place, &target, Duration::from_secs(timeout));
         if !summary["ending"].to_string().contains("killed by signal 2") {
             assert_eq!(status, Some(0), "{summary}");
             assert!(summary["ending"].to_string().contains("nterrupted"), "{summary}");
@@ -283,18 +283,18 @@ fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
 }
 
 /// A run that gets an interrupt so long after its machine has come to its job: the exit code and the summary.
-fn interrupted(place: &Place, target: &str, patience: Duration) -> (Option<i32>, Value) {
+fn interrupted(place: &Place, target: &str, timeout: Duration) -> (Option<i32>, Value) {
     let said = place.path().join("said");
     let mut command = common::punctual();
     command.args(["run", "experiment.toml", target, "--output=bundle"]).current_dir(place.path());
     let mut running = command.stderr(std::fs::File::create(&said).unwrap()).stdout(Stdio::null()).spawn().unwrap();
-    let told = || std::fs::read_to_string(&said).unwrap();
+    let described = || std::fs::read_to_string(&said).unwrap();
     let until = Instant::now() + common::HANG;
-    while !told().contains("virtual machine: running") {
-        assert!(Instant::now() < until && running.try_wait().unwrap().is_none(), "{}", told());
+    while !described().contains("virtual machine: running") {
+        assert!(Instant::now() < until && running.try_wait().unwrap().is_none(), "{}", described());
         std::thread::sleep(Duration::from_millis(50));
     }
-    std::thread::sleep(patience);
+    std::thread::sleep(timeout);
     common::kill(running.id(), "INT");
     let status = running.wait().unwrap().code();
     (status, place.summary())

@@ -191,7 +191,7 @@ fn two_that_measure_one_cpu_are_found_and_decide_nothing() {
     let first = one.start();
     measuring(&one);
     let ran = other.punctual(&["run", "-q", "experiment.toml", "-o", "bundle", "--junit", "j.xml", "--lava", "l"]);
-    assert_invalid(&other, &ran, "others", "measured on CPU 0 too");
+    assert_invalid(&other, &ran, "others", "also measured on CPU 0");
     let first = first.wait_with_output().unwrap();
     assert_eq!(first.status.code(), Some(4), "who was there before sees it too: {}", text(&first));
     assert!(text(&first).contains("another punctual measured on the same CPU"), "{}", text(&first));

@@ -5,7 +5,7 @@ mod irq;
 
 use common::{Place, has_program, is_root, text};
 use irq::{figure, notes, series, whole_and_counted_but};
-use punctual_lab::testing::Untold;
+use punctual_lab::testing::HiddenSamples;
 use serde_json::Value;
 use std::process::Output;
 
@@ -24,7 +24,7 @@ fn measured(place: &Place, arguments: &[&str]) -> Value {
 /// What `work` gives, and how many interrupts no BPF program may have seen meanwhile: one every 500 µs at most comes to a CPU here, the
 /// thread's own each millisecond among them.
 fn with_hidden<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let hidden = Untold::begin();
+    let hidden = HiddenSamples::begin();
     let done = work();
     (done, hidden.samples(500_000))
 }

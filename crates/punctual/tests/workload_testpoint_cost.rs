@@ -25,7 +25,7 @@ fn every_way_is_measured_or_says_why_not() {
                     (&Value::from(0), &Value::Null),
                     "{mechanism}"
                 );
-                println!("SKIPPED: {} is not to be had: {why}", mechanism["name"]);
+                println!("SKIPPED: {} is unavailable: {why}", mechanism["name"]);
             }
             None => {
                 assert_eq!(mechanism["count"], 3_000, "{mechanism}");

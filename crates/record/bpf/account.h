@@ -56,7 +56,7 @@ struct {
 	__type(value, struct wire_account_thread);
 } threads SEC(".maps");
 
-const volatile bool wander = false; /* some watched thread may run on several CPUs */
+const volatile bool several_cpus = false; /* some watched thread may run on several CPUs */
 
 /* What needs no argument of its tracepoint: the including file says how a program is attached. */
 #define PROGRAM(name) SEC(HOW #name) int name(__attribute__((unused)) u64 *ctx)
@@ -554,7 +554,7 @@ INLINE int switched(u32 from, bool blocked, u32 to, i32 prio)
 		cpu->watched = 0;
 	}
 	change(cpu, now, to ? TASK : IDLE);
-	if (wander || anybody_waits(cpu)) {
+	if (several_cpus || anybody_waits(cpu)) {
 		thread = thread_of(to);
 		if (thread) {
 			arrives(thread, cpu, here, to, now);

@@ -49,7 +49,8 @@ const NEEDED: [(&str, &str); 5] = [
 /// Where a thread may run on several CPUs.
 const MOVES: (&str, &str) = ("sched_migrate_task", "account_moved");
 const ENTRY_AND_EXIT: (&str, &str) = ("account_irq_entry", "account_irq_exit");
-/// Where one of these is missing, what it would tell counts as whatever the interrupt interrupted. The names lack `_entry` and `_exit`.
+/// If one of these is missing, its time counts for what the interrupt interrupted. The names lack
+/// `_entry` and `_exit`.
 const SERVED: [(&str, (&str, &str)); 8] = [
     ("softirq", ("account_soft_entry", "account_soft_exit")),
     ("irq_handler", ENTRY_AND_EXIT),
@@ -72,20 +73,21 @@ pub struct Accountant {
     cpus: CpuSet,
     buffer: usize,
     scratch: Vec<u8>,
-    /// What is not told apart here, and why.
+    /// What is not distinguished here, and why.
     pub findings: Vec<Finding>,
 }
 
 impl Accountant {
-    /// Starts on the CPUs where threads will measure; `wander` where a thread may run on several of them; `rate` is how many samples a second
-    /// come on the busiest of them, by which buffers are sized. Nothing is divided before [`Accountant::watch`]. With [`Backend::Auto`] by the kernel's types, or without them where it does not tell them.
-    pub fn start(cpus: &CpuSet, wander: bool, rate: u64, backend: Backend) -> Result<Accountant, StartError> {
+    /// Starts on the CPUs where threads will measure; `several_cpus` where a thread may run on several of them; `rate` is how many samples a second
+    /// come on the busiest of them, by which buffers are sized. Nothing is divided before [`Accountant::watch`]. With [`Backend::Auto`] by the
+    /// kernel's types, or without them if it does not export them.
+    pub fn start(cpus: &CpuSet, several_cpus: bool, rate: u64, backend: Backend) -> Result<Accountant, StartError> {
         let typed = || {
-            Accountant::load(cpus, wander, buffer_for(rate), Programs::typed)
+            Accountant::load(cpus, several_cpus, buffer_for(rate), Programs::typed)
                 .map_err(|why| StartError::of(programs::TYPED, &why))
         };
         let untyped = || {
-            Accountant::load(cpus, wander, buffer_for(rate), Programs::untyped)
+            Accountant::load(cpus, several_cpus, buffer_for(rate), Programs::untyped)
                 .map_err(|why| StartError::of(programs::UNTYPED, &why))
         };
         match backend {
@@ -108,12 +110,13 @@ impl Accountant {
 
     fn load(
         cpus: &CpuSet,
-        wander: bool,
+        several_cpus: bool,
         buffer: usize,
         prepare: impl FnOnce(&[(&str, &[u8])], u32, Shape) -> Result<(Object, Programs), LoadError>,
     ) -> Result<Accountant, LoadError> {
         let shape = Shape::of(buffer, false);
-        let mut constants = vec![("mask", shape.mask().to_ne_bytes().to_vec()), ("wander", vec![u8::from(wander)])];
+        let mut constants =
+            vec![("mask", shape.mask().to_ne_bytes().to_vec()), ("several_cpus", vec![u8::from(several_cpus)])];
         constants.extend(slots(cpus));
         let count = cpus.len() as u32;
         let (object, programs) = prepare(&borrowed(&constants), count, shape)?;
@@ -130,7 +133,7 @@ impl Accountant {
             scratch: Vec::new(),
             findings: Vec::new(),
         };
-        accountant.attach(wander)?;
+        accountant.attach(several_cpus)?;
         accountant.programs.set_clocks(&accountant.object)?;
         Ok(accountant)
     }
@@ -141,17 +144,17 @@ impl Accountant {
     }
 
     /// Interrupts first: a switch must not find one that began unseen.
-    fn attach(&mut self, wander: bool) -> Result<(), LoadError> {
+    fn attach(&mut self, several_cpus: bool) -> Result<(), LoadError> {
         for (name, (entry, exit)) in SERVED {
             let both = self.one(&format!("{name}_exit"), exit);
             let both = both.and_then(|exit| Ok([exit, self.one(&format!("{name}_entry"), entry)?]));
             match both {
                 Ok(both) => self.attached.extend(both),
                 Err(LoadError::NoTracepoint(_)) if !EVERYWHERE.contains(&name) => {}
-                Err(why) => self.findings.push(not_told(name, &why)),
+                Err(why) => self.findings.push(describe_missing(name, &why)),
             }
         }
-        let moves: &[(&str, &str)] = if wander { &[MOVES] } else { &[] };
+        let moves: &[(&str, &str)] = if several_cpus { &[MOVES] } else { &[] };
         for (tracepoint, programs) in NEEDED.iter().chain(self.programs.more()).chain(moves) {
             let attach = self.one(tracepoint, programs)?;
             self.attached.push(attach);
@@ -184,7 +187,8 @@ impl Accountant {
 
     /// Hands over what has come, of each CPU in the order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(AccountRecord)) {
-        // A clock may have been set meanwhile. Where it cannot be told, samples of that clock have no record.
+        // A clock may have been set meanwhile. If that is unknown, samples of that clock have no
+        // record.
         let _ = self.programs.set_clocks(&self.object);
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
@@ -215,15 +219,15 @@ impl Accountant {
 }
 
 fn without_types(why: &StartError) -> Finding {
-    let message = "where the time of all samples goes is counted without the kernel's types: docs/account.md says what that misses";
+    let message = "the accounting works without BTF: docs/account.md describes what it then misses";
     Finding::new("account-untyped", Severity::Note, "account", message).evidence(why.to_string())
 }
 
-fn not_told(name: &str, why: &LoadError) -> Finding {
-    let message = format!("the accounting does not tell {name} apart: its time counts as of what it interrupted");
+fn describe_missing(name: &str, why: &LoadError) -> Finding {
+    let message = format!("the accounting cannot separate {name}: its time counts for what it interrupted");
     Finding::new("account-incomplete", Severity::Warning, "account", message)
         .evidence(why.to_string())
-        .remedy("a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry) divides further")
+        .remedy("use a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry)")
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub struct Stamped {
 /// Stamps until it is dropped. Any thread may read; one at a time arms.
 pub struct Stamps {
     board: Page,
-    bell: Option<Bell>,
+    doorbell: Option<Doorbell>,
     attached: Vec<Attach>,
     object: Object,
     tracepoints: Vec<Tracepoint>,
@@ -126,8 +126,8 @@ impl Stamps {
         if matches!(awaited, Awaited::Timer { .. }) {
             attached.push(object.attach_btf_tracepoint(&kernel, "timer_expired", "hrtimer_expire_entry")?);
         }
-        let bell = if awaited == Awaited::IrqWork { Some(Bell::hang(&object)?) } else { None };
-        Ok(Stamps { board, bell, attached, object, tracepoints })
+        let doorbell = if awaited == Awaited::IrqWork { Some(Doorbell::ring(&object)?) } else { None };
+        Ok(Stamps { board, doorbell, attached, object, tracepoints })
     }
 
     /// Where the stamps are taken.
@@ -183,10 +183,10 @@ impl Stamps {
     /// Raises an interrupt of this CPU to itself; only of [`Awaited::IrqWork`]. ENOSYS for all others. The raise is stamped in the kernel.
     #[inline(always)]
     pub fn raise(&self) -> io::Result<()> {
-        let bell = self.bell.as_ref().ok_or(io::Error::from_raw_os_error(libc::ENOSYS))?;
-        match sys::run(&bell.program)? {
+        let doorbell = self.doorbell.as_ref().ok_or(io::Error::from_raw_os_error(libc::ENOSYS))?;
+        match sys::run(&doorbell.program)? {
             0 => Ok(()),
-            _ => Err(io::Error::other("the ring that wakes is full")),
+            _ => Err(io::Error::other("the doorbell's ring is full")),
         }
     }
 
@@ -197,32 +197,32 @@ impl Stamps {
     }
 
     /// What becomes readable, for poll(2), by the interrupt that [`Stamps::raise`] raises.
-    pub fn bell(&self) -> Option<BorrowedFd<'_>> {
-        self.bell.as_ref().map(|bell| bell.ring.as_fd())
+    pub fn doorbell(&self) -> Option<BorrowedFd<'_>> {
+        self.doorbell.as_ref().map(|doorbell| doorbell.ring.as_fd())
     }
 
     /// It is readable no more.
     #[inline(always)]
-    pub fn hush(&self) {
-        if let Some(bell) = &self.bell {
-            bell.pages.consume();
+    pub fn clear(&self) {
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.pages.consume();
         }
     }
 }
 
 /// What a thread waits on that is woken by an interrupt of the CPU to itself.
-struct Bell {
+struct Doorbell {
     program: OwnedFd,
     ring: OwnedFd,
     pages: Pages,
 }
 
-impl Bell {
-    fn hang(object: &Object) -> Result<Bell, LoadError> {
+impl Doorbell {
+    fn ring(object: &Object) -> Result<Doorbell, LoadError> {
         let refused = |why| LoadError::Map { bytes: page() as u64, why };
         let ring = object.map("bell")?;
         let pages = Pages::map(ring).map_err(refused)?;
-        Ok(Bell { program: object.load_to_be_run("raise")?, ring: ring.try_clone().map_err(refused)?, pages })
+        Ok(Doorbell { program: object.load_to_be_run("raise")?, ring: ring.try_clone().map_err(refused)?, pages })
     }
 }
 
@@ -294,11 +294,12 @@ mod tests {
             stamps.arm(0);
             let before = now();
             stamps.raise().unwrap();
-            let mut waits = libc::pollfd { fd: stamps.bell().unwrap().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let mut waits =
+                libc::pollfd { fd: stamps.doorbell().unwrap().as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one valid pollfd.
             assert_eq!(unsafe { libc::poll(&mut waits, 1, 10_000) }, 1);
             let (stamped, raised) = (stamps.take(), stamps.raised());
-            stamps.hush();
+            stamps.clear();
             let handler = stamped.handler.unwrap().0;
             assert!(before <= raised && raised <= handler && handler <= now(), "{before} {raised} {handler}");
             // SAFETY: as above.

@@ -20,6 +20,6 @@ mod tracepoints;
 pub mod wire;
 
 pub use names::{kernel_symbols, syscall_number};
-pub use recorder::{Backend, Mode, Pace, Recorder, Request, StartError, Stopped, Window};
+pub use recorder::{Backend, BufferProgress, Mode, Recorder, Request, StartError, Stopped, Window};
 pub use rights::missing_rights;
 pub use tracepoints::group_of;

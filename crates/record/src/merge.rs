@@ -80,7 +80,7 @@ impl<B: Batches> Merge<B> {
         merge
     }
 
-    /// The sources, for what they have to tell when all was read.
+    /// The sources, for their counts when all was read.
     pub fn into_sources(self) -> impl Iterator<Item = B> {
         self.sources.into_iter().map(|source| source.batches)
     }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use punctual_core::MonotonicNs;
-    use punctual_core::event::{Tid, What};
+    use punctual_core::event::{EventKind, Tid};
 
     /// Batches of so many events.
     struct Given(Vec<Event>, usize);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn event(at: i64, cpu: u16) -> Event {
-        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what: What::IdleExit }
+        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what: EventKind::IdleExit }
     }
 
     proptest! {

@@ -7,7 +7,7 @@
 //!     let poll = collector.poll(&mut |source, events| println!("{} events of source {source}", events.len()));
 //!     # let enough = true;
 //!     if enough { break }
-//!     // The rings hold what is recorded meanwhile; `poll.fullest` tells how close that was.
+//!     // The rings hold what is recorded meanwhile; `poll.fullest` shows how close that was.
 //!     std::thread::sleep(std::time::Duration::from_millis(5));
 //! }
 //! let collected = collector.finish(&mut |source, events| println!("{} events of source {source}", events.len()));

@@ -12,7 +12,7 @@ mod request;
 mod seen;
 mod tracefs;
 
-pub use flight::{Pace, Window};
+pub use flight::{BufferProgress, Window};
 pub use request::{Backend, Mode, Request, StartError};
 
 use crate::names::{Collector, kernel_symbols};
@@ -81,7 +81,8 @@ impl Recorder {
         }
     }
 
-    /// How full the fullest buffer is, in hundredths: drain more often when this grows. `None` where the backend cannot tell.
+    /// How full the fullest buffer is, in hundredths: drain more often when this grows. `None` if
+    /// the backend does not know.
     pub fn fill(&self) -> Option<u64> {
         self.running.fill()
     }

@@ -23,7 +23,8 @@ pub(crate) fn lacking() -> (String, Option<String>) {
         let remedy = "boot without `lockdown=`, and without Secure Boot".to_owned();
         return ("the kernel is locked down (/sys/kernel/security/lockdown: confidentiality)".to_owned(), Some(remedy));
     }
-    let why = "the kernel refuses although this process has the capabilities: a container's filter of system calls, or its user namespace, may be why";
+    let why = "the kernel refuses although this process has the capabilities: possibly because of \
+               a container's seccomp filter or user namespace";
     (why.to_owned(), Some("run outside of the container".to_owned()))
 }
 

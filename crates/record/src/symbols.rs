@@ -41,7 +41,7 @@ pub enum SymbolError {
         why: String,
     },
     /// The words on the command line are not a function's name.
-    #[error("`{spec}` names no function: {why}")]
+    #[error("`{spec}` is not a function name: {why}")]
     Spec {
         /// As given.
         spec: String,
@@ -119,7 +119,10 @@ pub enum SymbolError {
         found: usize,
     },
     /// The pattern fits more than is sensible.
-    #[error("`{spec}` fits {found} places, more than the {FUNCTIONS_MAX} that can be probed at once: narrow it down")]
+    #[error(
+        "`{spec}` matches {found} places, more than the {FUNCTIONS_MAX} that can be probed \
+             at once: narrow it down"
+    )]
     TooMany {
         /// As given.
         spec: String,
@@ -131,7 +134,7 @@ pub enum SymbolError {
 /// Finds every function that the specs name among these files: the program first, then its libraries.
 ///
 /// A spec without a file is looked for in all of them and found in the first that defines it. Functions at one place
-/// (aliases) are one function. All that cannot be found is told at once.
+/// (aliases) are one function. All that cannot be found is reported at once.
 pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<SymbolError>> {
     let mut objects: Vec<(PathBuf, Object)> = Vec::new();
     let mut errors = Vec::new();
@@ -195,8 +198,7 @@ fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Functio
 /// Why it may not be there: a slip, an import, a resolver, a stripped file.
 fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
     if searched.iter().any(|(_, object)| object.indirect.iter().any(|name| spec.fits_name(name))) {
-        return "; that symbol is a resolver (IFUNC): the program runs one of several variants of it, name the variant"
-            .to_owned();
+        return "; that symbol is a resolver (IFUNC) for several variants: name the variant".to_owned();
     }
     let names = searched.iter().flat_map(|(_, object)| object.functions.iter()).map(|f| f.bare.as_str());
     if let Some(near) = words::nearest(&spec.function, names) {
@@ -211,7 +213,7 @@ fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
     }
     match searched.iter().find(|(_, object)| !object.has_symbol_table) {
         Some((path, object)) => format!(
-            "; {} is stripped: only what it exports is known. Install its debug symbols (build id {})",
+            "; {} is stripped: only exported functions are known. Install its debug symbols (build id {})",
             short(path),
             object.build_id.as_deref().unwrap_or("none")
         ),

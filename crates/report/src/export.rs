@@ -1,4 +1,4 @@
-//! Bundles in the formats of other tools. docs/formats.md says of each what it holds and what it cannot.
+//! Bundles in the formats of other tools. docs/formats.md describes each.
 
 mod chrome;
 mod csv;

@@ -50,7 +50,7 @@ pub fn percent(share: f64) -> String {
     if percent.abs() < 1e6 { format!("{percent:.1} %") } else { format!("{percent:.1e} %") }
 }
 
-/// A length of time as people say it: `350 ms`, `12.4 s`, `5 min 03 s`, `2 h 05 min`.
+/// A duration for people: `350 ms`, `12.4 s`, `5 min 03 s`, `2 h 05 min`.
 pub fn duration(span: Nanos) -> String {
     let ms = span.ns() / 1_000_000;
     let s = ms / 1_000;
@@ -63,7 +63,7 @@ pub fn duration(span: Nanos) -> String {
     }
 }
 
-/// A span that is not known to the digit: in whole seconds below a minute.
+/// A span that is unknown to the digit: in whole seconds below a minute.
 pub fn roughly(span: Nanos) -> String {
     match span.ns() / 1_000_000_000 {
         s @ 0..60 => format!("{s} s"),
@@ -71,7 +71,7 @@ pub fn roughly(span: Nanos) -> String {
     }
 }
 
-/// Of a digest, enough digits to tell runs apart.
+/// Of a digest, enough digits to distinguish runs.
 pub fn short_digest(digest: &str) -> String {
     plain(digest).chars().take(12).collect()
 }
@@ -160,9 +160,9 @@ mod tests {
             (count(0), count(999), count(1_000), count(1_234_567)),
             ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
         );
-        let said: Vec<String> =
+        let sentence: Vec<String> =
             [350, 12_400, 303_000, 7_500_000, 180_000_000].map(|ms| duration(Nanos::from_millis(ms))).into();
-        assert_eq!(said, ["350 ms", "12.4 s", "5 min 03 s", "2 h 05 min", "2 d 02 h"]);
+        assert_eq!(sentence, ["350 ms", "12.4 s", "5 min 03 s", "2 h 05 min", "2 d 02 h"]);
     }
 
     #[test]

@@ -2,27 +2,26 @@
 //!
 //! The figures stand in tables that need no script, the histograms in a drawing that needs none either; a script makes plots
 //! of them where one runs. The file has a bound ([`SIZE_LIMIT`]): what does not fit is made coarser, never left out of the
-//! figures, and the page says so. Names, commands and files are hostile input: see docs/report.md for how they are kept from
+//! figures, and the page reports it. Names, commands and files are hostile input: see docs/report.md for how they are kept from
 //! becoming anything but text.
 //!
-//! Reading order: [`gather`] what there is, make the tables ([`figures`], [`doubts`], [`environment`], …) and the data for the
-//! script ([`island`]), put them together ([`page`]).
+//! Reading order: [`gather`] what there is, make the tables ([`figures`], [`warnings`], [`environment`], …) and the data for the
+//! script ([`embedded`]), put them together ([`page`]).
 
 mod account;
-pub mod anatomy;
+pub mod breakdown;
 mod checks;
 mod comparison;
 mod curve;
 mod documents;
-mod doubts;
 mod drawing;
+mod embedded;
 mod environment;
 mod facts;
 mod figures;
 mod gather;
 mod header;
 mod interrupts;
-mod island;
 mod lab;
 mod loads;
 mod notes;
@@ -37,6 +36,7 @@ mod style;
 mod table;
 mod tail;
 mod text;
+mod warnings;
 mod worst;
 
 pub use comparison::comparison;
@@ -63,12 +63,12 @@ pub struct ReportInput<'a> {
     pub label: String,
     /// The environment of the run (`environment.json`), where it was recorded.
     pub environment: Option<serde_json::Value>,
-    /// What `punctual check` said (`check.json`), where it was asked.
+    /// The result of `punctual check` (`check.json`), if requested.
     pub check: Option<serde_json::Value>,
     /// What its recording holds, where it has one.
     pub recording: Option<&'a recording::Digest>,
-    /// What its late samples went to, where they can be explained.
-    pub anatomy: Option<&'a anatomy::Anatomy>,
+    /// The breakdown of its worst samples, if they can be explained.
+    pub breakdown: Option<&'a breakdown::Breakdown>,
 }
 
 impl<'a> ReportInput<'a> {
@@ -86,7 +86,7 @@ impl<'a> ReportInput<'a> {
             environment: document("environment"),
             check: document("check"),
             recording: None,
-            anatomy: None,
+            breakdown: None,
         }
     }
 }
@@ -115,8 +115,8 @@ pub enum HtmlError {
 struct Size {
     /// Bins of each histogram.
     bins: usize,
-    /// Stretches of time of each series.
-    stretches: usize,
+    /// Buckets of time of each series.
+    buckets: usize,
     /// Worst samples marked in each plot over time.
     worst: usize,
     /// Worst samples in the table.
@@ -137,7 +137,7 @@ struct Size {
 const SIZES: [Size; 7] = [
     Size {
         bins: 20_000,
-        stretches: gather::STRETCHES,
+        buckets: gather::BUCKETS,
         worst: 64,
         worst_rows: 64,
         details: 1000,
@@ -148,7 +148,7 @@ const SIZES: [Size; 7] = [
     },
     Size {
         bins: 8_000,
-        stretches: 1_000,
+        buckets: 1_000,
         worst: 64,
         worst_rows: 64,
         details: 1000,
@@ -159,7 +159,7 @@ const SIZES: [Size; 7] = [
     },
     Size {
         bins: 3_000,
-        stretches: 600,
+        buckets: 600,
         worst: 32,
         worst_rows: 64,
         details: 1000,
@@ -170,7 +170,7 @@ const SIZES: [Size; 7] = [
     },
     Size {
         bins: 1_000,
-        stretches: 300,
+        buckets: 300,
         worst: 16,
         worst_rows: 64,
         details: 1000,
@@ -181,7 +181,7 @@ const SIZES: [Size; 7] = [
     },
     Size {
         bins: 400,
-        stretches: 120,
+        buckets: 120,
         worst: 10,
         worst_rows: 48,
         details: 600,
@@ -192,7 +192,7 @@ const SIZES: [Size; 7] = [
     },
     Size {
         bins: 120,
-        stretches: 40,
+        buckets: 40,
         worst: 5,
         worst_rows: 32,
         details: 300,
@@ -203,7 +203,7 @@ const SIZES: [Size; 7] = [
     },
     Size {
         bins: 24,
-        stretches: 8,
+        buckets: 8,
         worst: 1,
         worst_rows: 16,
         details: 100,

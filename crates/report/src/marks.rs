@@ -1,14 +1,14 @@
 //! What happened as pictures show it: spans, instants and values, each in its lane. Exports and the HTML report draw the same
-//! marks, so that a thing has one name and one place wherever it is looked at.
+//! marks, so that a thing has one name and one place in every format.
 //!
 //! Who ran on a CPU is no mark: scheduling is drawn from its own events. Everything else is here. A span is given out when it
 //! ends, so marks come in the order of their ends. Where its beginning or its end is missing (lost, or outside of the
-//! recording), the mark says so; it is never guessed.
+//! recording), the mark shows it; it is never guessed.
 
+mod describe;
 mod label;
 mod lane;
 mod open;
-mod tell;
 #[cfg(test)]
 mod tests;
 mod wake;
@@ -34,7 +34,7 @@ pub enum Shape {
     Value(MonotonicNs, i64),
 }
 
-/// Something to be said of a mark.
+/// A detail of a mark.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Detail<'a> {
     /// A number.
@@ -89,9 +89,9 @@ impl<'a> Marks<'a> {
     }
 
     /// The next event, in the order of time; its marks are appended to `out`.
-    pub fn tell(&mut self, event: &Event, out: &mut Vec<Mark<'a>>) {
+    pub fn describe(&mut self, event: &Event, out: &mut Vec<Mark<'a>>) {
         self.wakes.see(event);
-        tell::tell(self, event, out);
+        describe::describe(self, event, out);
     }
 
     /// What is still open when the recording ends.

@@ -48,7 +48,7 @@ pub(crate) fn allowed(tolerance: &Tolerance) -> String {
     format!("allowed: {fewer}, {more}{because}")
 }
 
-/// Why a count is not known.
+/// Why a count is unknown.
 pub(crate) fn unavailable<T>(fact: &Fact<T>) -> String {
     match fact {
         Fact::Known(_) => String::new(),

@@ -14,7 +14,7 @@ pub(crate) fn amount(value: f64, unit: &str) -> String {
     }
 }
 
-/// Why a shape came out or not, or why that cannot be told.
+/// Why a trend is reproduced or not, or why that is undecided.
 pub(crate) fn because(result: &ResultSummary) -> Option<String> {
     match (&result.compared, result.reproduced) {
         (Some(compared), Some(holds)) => Some(comparison(compared, holds)),

@@ -10,7 +10,7 @@ pub use comparison::of_series;
 
 use crate::format::micros_f64;
 
-/// A length of time as one says it, in two digits: `45 s`, `70 min`, `5 h`, `12 d`.
+/// A duration in two digits: `45 s`, `70 min`, `5 h`, `12 d`.
 pub fn spoken(ns: f64) -> String {
     let s = ns / 1e9;
     let round = |value: f64| {
@@ -63,9 +63,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_said_briefly() {
-        let said = [4.2e9, 45e9, 4.2e12, 8.9e12, 1e15].map(spoken);
-        assert_eq!(said, ["4.2 s", "45 s", "70 min", "2 h", "12 d"]);
+    fn figures_are_written_briefly() {
+        let text = [4.2e9, 45e9, 4.2e12, 8.9e12, 1e15].map(spoken);
+        assert_eq!(text, ["4.2 s", "45 s", "70 min", "2 h", "12 d"]);
         assert_eq!((range(-41_000.0, -34_000.0), range(5.0, 5.0)), ("34.0–41.0 µs".into(), "0.005 µs".into()));
         let words: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
         assert_eq!([listed(&words[..0]), listed(&words[..1]), listed(&words)], ["", "a", "a, b and c"]);

@@ -50,7 +50,7 @@ pub struct ShowOptions {
     pub ascii: bool,
     /// The unit of latencies.
     pub unit: Unit,
-    /// Whose time they are in: where it is not the system's own, the unit says so, and a line below each section.
+    /// Whose time they are in: where it is not the system's own, the unit names it, and a line below each section.
     pub timebase: Timebase,
 }
 

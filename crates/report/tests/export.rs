@@ -30,7 +30,7 @@ fn text(name: &str, format: Format) -> String {
     String::from_utf8(exported(name, format)).unwrap()
 }
 
-/// Runs a program on an input; `None`, said aloud, where it is not there.
+/// Runs a program on an input; `None`, with a message, if it is missing.
 fn run(program: &str, arguments: &[&str], input: &[u8]) -> Option<(bool, String)> {
     let child = Command::new(program)
         .args(arguments)
@@ -48,8 +48,8 @@ fn run(program: &str, arguments: &[&str], input: &[u8]) -> Option<(bool, String)
     let writer = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
     let _ = writer.join().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    Some((output.status.success(), said))
+    let sentence = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Some((output.status.success(), sentence))
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn the_stream_of_systress_is_one_data_set_a_series_for_gnuplot() {
         "set terminal dumb; plot for [i=0:3] '{0}' index i using 1:2 with steps; stats '{0}' using 1:2 nooutput; print STATS_blocks",
         data.display()
     );
-    if let Some((success, said)) = run("gnuplot", &["-e", &commands], b"") {
-        assert!(success, "{said}");
-        assert!(said.trim_end().ends_with('4'), "{said}");
+    if let Some((success, sentence)) = run("gnuplot", &["-e", &commands], b"") {
+        assert!(success, "{sentence}");
+        assert!(sentence.trim_end().ends_with('4'), "{sentence}");
     }
 }
 
@@ -173,20 +173,20 @@ fn what_is_exported_for_cyclictest_is_imported_as_the_same() {
 fn python_reads_every_json_and_xml() {
     for name in BUNDLES {
         for format in [Format::Json, Format::CyclictestJson] {
-            if let Some((success, said)) =
+            if let Some((success, sentence)) =
                 run("python3", &["-c", "import json,sys; json.load(sys.stdin)"], &exported(name, format))
             {
-                assert!(success, "{name} {}: {said}", format.name());
+                assert!(success, "{name} {}: {sentence}", format.name());
             }
         }
         let count = "import sys; import xml.etree.ElementTree as e; print(len(e.parse(sys.stdin.buffer).findall('.//testcase')))";
-        if let Some((success, said)) = run("python3", &["-c", count], &exported(name, Format::Junit)) {
+        if let Some((success, sentence)) = run("python3", &["-c", count], &exported(name, Format::Junit)) {
             let stated: usize = open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
             // And one for each proof of validity that fails.
             let validity = punctual_analyze::Validity::of_bundle(&open(name));
             let failed = validity.proofs().iter().filter(|proof| proof.outcome == ProofOutcome::Fails).count();
             let stated = stated + failed;
-            assert!(success && said.trim() == stated.to_string(), "{name}: {said}");
+            assert!(success && sentence.trim() == stated.to_string(), "{name}: {sentence}");
         }
     }
 }
@@ -203,11 +203,11 @@ fn json_is_the_summary() {
 fn gnuplot_draws_the_script_and_runs_nothing_of_its_names() {
     for name in BUNDLES {
         let draw = ["-e", "set terminal svg", "-"];
-        let Some((success, said)) = run("gnuplot", &draw, &exported(name, Format::Gnuplot)) else { return };
+        let Some((success, sentence)) = run("gnuplot", &draw, &exported(name, Format::Gnuplot)) else { return };
         let drawn = open(name).series().filter(|(_, series)| series.state.data.exact.inside() > 0).count();
-        assert!(success, "{name}: {said}");
-        assert_eq!(said.matches("<g id=\"gnuplot_plot_").count(), drawn, "{name}");
-        assert!(!said.contains("uid="), "`id` was run");
+        assert!(success, "{name}: {sentence}");
+        assert_eq!(sentence.matches("<g id=\"gnuplot_plot_").count(), drawn, "{name}");
+        assert!(!sentence.contains("uid="), "`id` was run");
     }
 }
 
@@ -218,9 +218,9 @@ fn csv_holds_every_kept_sample() {
                       assert all(len(r)==8 for r in rows); print(len(rows)-1, sum(int(r[5]) for r in rows[1:]))";
         let samples: Vec<Sample> = open(name).series().flat_map(|(_, series)| series.log().unwrap().samples).collect();
         let sum: i128 = samples.iter().map(|s| i128::from(s.latency().ns())).sum();
-        if let Some((success, said)) = run("python3", &["-c", python], &exported(name, Format::Csv)) {
-            assert!(success, "{name}: {said}");
-            assert_eq!(said.trim(), format!("{} {sum}", samples.len()), "{name}");
+        if let Some((success, sentence)) = run("python3", &["-c", python], &exported(name, Format::Csv)) {
+            assert!(success, "{name}: {sentence}");
+            assert_eq!(sentence.trim(), format!("{} {sum}", samples.len()), "{name}");
         }
     }
     let head: Vec<String> = text("good", Format::Csv).lines().take(3).map(String::from).collect();
@@ -292,7 +292,7 @@ fn verdicts_for_ci() {
     insta::assert_snapshot!(text("lossy", Format::Lava), @r#"
     # valid-main-dropped-samples: 130 of 2130 samples were lost (6.103 %)
     valid-main-dropped-samples fail
-    # valid-main-time-sharing-scheduling: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER
+    # valid-main-time-sharing-scheduling: SCHED_FIFO 80 was requested, it ran as SCHED_OTHER
     valid-main-time-sharing-scheduling fail
     main-overruns-max-lt-1ms fail 7300.000 us
     main-overruns-p99-lt-100us pass 28.543 us
@@ -302,7 +302,7 @@ fn verdicts_for_ci() {
     # main-dropped-max-lt-10ms: invalid: main/dropped: 130 of 2130 samples were lost (6.103 %)
     main-dropped-max-lt-10ms fail
     main-dropped-lost-eq-0 fail 130 count
-    # main-time-sharing-max-lt-10ms: invalid: main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER
+    # main-time-sharing-max-lt-10ms: invalid: main/time-sharing: SCHED_FIFO 80 was requested, it ran as SCHED_OTHER
     main-time-sharing-max-lt-10ms fail
     main-empty-max-lt-1ms unknown
     "#);
@@ -314,7 +314,7 @@ fn verdicts_for_ci() {
                 <error message="main/dropped: 130 of 2130 samples were lost (6.103 %)" type="invalid"/>
             </testcase>
             <testcase name="valid: scheduling" classname="main/time-sharing">
-                <error message="main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER" type="invalid"/>
+                <error message="main/time-sharing: SCHED_FIFO 80 was requested, it ran as SCHED_OTHER" type="invalid"/>
             </testcase>
             <testcase name="max &lt; 1ms" classname="main/overruns">
                 <failure message="measured 7300.000 us" type="not-met"/>
@@ -334,7 +334,7 @@ fn verdicts_for_ci() {
                 <failure message="measured 130" type="not-met"/>
             </testcase>
             <testcase name="max &lt; 10ms" classname="main/time-sharing">
-                <error message="main/time-sharing: SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER" type="invalid"/>
+                <error message="main/time-sharing: SCHED_FIFO 80 was requested, it ran as SCHED_OTHER" type="invalid"/>
             </testcase>
             <testcase name="max &lt; 1ms" classname="main/empty">
                 <error message="nothing was measured" type="undecided"/>

@@ -18,7 +18,7 @@ fn assert_sound(text: &str) -> Html {
     assert!(text.len() < SIZE_LIMIT, "{} bytes", text.len());
     let page = Html::parse_document(text);
     assert!(page.errors.is_empty(), "the parser says: {:?}", page.errors);
-    assert_eq!(select(&page, "script").len(), 2, "one script, one island of data");
+    assert_eq!(select(&page, "script").len(), 2, "one script, one block of embedded data");
     for element in page.select(&Selector::parse("*").unwrap()) {
         for (name, value) in element.value().attrs() {
             assert!(!name.starts_with("on"), "<{}> listens by {name}", element.value().name());
@@ -35,7 +35,7 @@ fn assert_sound(text: &str) -> Html {
     assert_eq!(select(&page, "table").len(), select(&page, "table caption").len(), "every table has a caption");
     let policy = page.select(&Selector::parse("meta[http-equiv=Content-Security-Policy]").unwrap()).next().unwrap();
     assert!(policy.value().attr("content").unwrap().starts_with("default-src 'none'; script-src 'sha256-"));
-    serde_json::from_str::<serde_json::Value>(&select(&page, "script#data")[0]).expect("the island is JSON");
+    serde_json::from_str::<serde_json::Value>(&select(&page, "script#data")[0]).expect("the embedded data is JSON");
     page
 }
 
@@ -65,8 +65,8 @@ fn hostile_texts_stay_texts() {
     assert!(shown.contains("{{ 7 * 7 }}"), "a name is no template");
     assert!(shown.contains("\\u{202e}gnp.exe \\u{0}\\u{1b}[31m"), "what hides is made visible");
     assert!(!text.contains(['\u{202e}', '\0', '\u{1b}', '\u{2028}', '\u{feff}']));
-    let island = &select(&page, "script#data")[0];
-    assert!(!island.contains(['<', '>', '&']));
+    let embedded = &select(&page, "script#data")[0];
+    assert!(!embedded.contains(['<', '>', '&']));
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn figures_say_what_they_are() {
     assert!(caption.contains("p99.99 needs 100 k samples"), "{caption}");
     assert!(select(&page, "#figures .sub").iter().any(|text| text.starts_with("corr. ")));
     assert!(select(&page, ".banner.bad .headline")[0].contains("requirements not met"));
-    let island: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
+    let embedded: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
     assert_eq!(
-        island["series"][0]["time"]["note"],
-        "From one-second windows over all 20,000 samples; not every sample was kept."
+        embedded["series"][0]["time"]["note"],
+        "From one-second windows over all 20,000 samples; the log does not hold every sample."
     );
     assert_eq!(select(&page, "#load table").len(), 2, "CPU load and commands");
     assert!(
@@ -113,7 +113,7 @@ fn a_page_that_is_too_large_is_made_coarser_and_says_so() {
     let inputs = [ReportInput::of(&bundle, &summary)];
     let full = report(&inputs).unwrap();
     assert_eq!(full, report(&inputs).unwrap(), "the same bundle makes the same page");
-    let island = |page: &str| -> serde_json::Value {
+    let embedded = |page: &str| -> serde_json::Value {
         serde_json::from_str(&select(&Html::parse_document(page), "script#data")[0]).unwrap()
     };
     let samples = |page: &serde_json::Value| -> u64 {
@@ -126,9 +126,9 @@ fn a_page_that_is_too_large_is_made_coarser_and_says_so() {
     for limit in [full.len() * 9 / 10, full.len() / 2, full.len() / 3] {
         let page = report_within(&inputs, limit).unwrap();
         assert!(page.len() < limit);
-        assert!(page.contains("in their body; their tails are as measured"), "at {limit}");
-        assert_eq!(samples(&island(&page)), samples(&island(&full)), "no sample is lost");
-        assert_eq!(island(&page)["series"][5]["max"], island(&full)["series"][5]["max"]);
+        assert!(page.contains("in the body; the tails are exact"), "at {limit}");
+        assert_eq!(samples(&embedded(&page)), samples(&embedded(&full)), "no sample is lost");
+        assert_eq!(embedded(&page)["series"][5]["max"], embedded(&full)["series"][5]["max"]);
     }
     let error = report_within(&inputs, 10_000).unwrap_err();
     assert!(matches!(error, HtmlError::TooLarge { limit: 10_000, .. }), "{error}");
@@ -145,12 +145,12 @@ fn a_bundle_without_samples_is_still_a_page() {
     ] {
         let bundle = write(&directory.path().join(name), &recipe);
         let page = assert_sound(&page_of(&[&bundle]));
-        assert!(!select(&page, "#doubts li").is_empty(), "{name}: that is doubtful");
+        assert!(!select(&page, "#warnings li").is_empty(), "{name}: a warning is missing");
     }
 }
 
 #[test]
-fn damaged_documents_are_said_to_be_unavailable() {
+fn damaged_documents_are_shown_as_unavailable() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("b");
     let bundle = write(&path, &Recipe { samples: 100, ..Recipe::default() });
@@ -167,8 +167,8 @@ fn damaged_documents_are_said_to_be_unavailable() {
         select(&page, "#experiment pre")[0].contains("\u{fffd}<"),
         "what is not UTF-8 is shown as far as it can be"
     );
-    let island: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
-    let note = island["series"][0]["time"]["note"].as_str().unwrap();
+    let embedded: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
+    let note = embedded["series"][0]["time"]["note"].as_str().unwrap();
     assert!(note.starts_with("Samples over time cannot be read"), "{note}");
 }
 

@@ -1,4 +1,4 @@
-//! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs, nothing is asked for.
+//! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs, nothing is requested.
 
 #[path = "browser/mod.rs"]
 mod browser;
@@ -63,12 +63,12 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
 fn the_histogram_by_cause_is_drawn() {
     let directory = tempfile::tempdir().unwrap();
     write(&directory.path().join("b"), &Recipe::default());
-    let parts = ["hardirq", "not-switched", "<script>later</script>"];
+    let parts = ["irq", "non-preemptible", "<script>later</script>"];
     let row = |from: u64, count: u64| {
         let ns = [count * from / 2, count * from / 4, count * from / 4];
         serde_json::json!({"from": from, "width": (1u64 << from.ilog2()) / 64, "count": count, "ns": ns, "longest": [count, 0, 0]})
     };
-    let account = serde_json::json!({"known": {"schema": "punctual-account/1", "complete": true, "untold": 0, "lost": 0, "cost": "not_asked",
+    let account = serde_json::json!({"known": {"schema": "punctual-account/2", "complete": true, "unattributed": 0, "lost": 0, "cost": "not_asked",
         "parts": parts, "buckets": [row(4_096, 900), row(8_192, 90), row(65_536, 9), row(1_048_576, 1)]}});
     std::fs::write(directory.path().join("b/phases/000/0000.account.json"), account.to_string()).unwrap();
     let bundle = punctual_bundle::Bundle::open(&directory.path().join("b")).unwrap();

@@ -163,14 +163,14 @@ fn the_legend_switches_a_curve_and_the_heat_map_leads_to_the_figures() {
     assert_drawn(&seen, 2);
     let root = seen.document.split("<body").next().unwrap();
     let root = &root[..root.find('>').map_or(root.len(), |_| root.len().min(1_200))];
-    let said = |what: &str| assert!(root.contains(what), "{what}: {root}");
-    said("data-pressed=\"3,2,3\"");
-    said("data-drawn=\"true,true\"");
+    let sentence = |what: &str| assert!(root.contains(what), "{what}: {root}");
+    sentence("data-pressed=\"3,2,3\"");
+    sentence("data-drawn=\"true,true\"");
     // Worst case, p99, median and minimum of three cells and two series.
-    said("data-heat=\"24\"");
-    said("data-astray=\"0\"");
-    said("data-led=\"#figures-0 true\"");
-    said("data-bundle=\"true\"");
+    sentence("data-heat=\"24\"");
+    sentence("data-astray=\"0\"");
+    sentence("data-led=\"#figures-0 true\"");
+    sentence("data-bundle=\"true\"");
 }
 
 #[test]
@@ -190,14 +190,14 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
 
 /// Whoever cuts one table or one plot out of the page still sees whose time it is in.
 #[test]
-fn virtual_time_is_said_beside_every_table_and_plot() {
+fn virtual_time_is_marked_at_every_table_and_plot() {
     let directory = tempfile::tempdir().unwrap();
     let mark = punctual_bundle::Timebase::Virtual.mark().unwrap();
     let count = |page: &str, selector: &str| {
-        let told = |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
+        let has_mark = |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
         let document = Html::parse_document(page);
         let selector = Selector::parse(selector).unwrap();
-        (document.select(&selector).filter(told).count(), document.select(&selector).count())
+        (document.select(&selector).filter(has_mark).count(), document.select(&selector).count())
     };
     let own = page(&directory.path().join("own"), "this machine");
     assert!(!own.contains("virtual time:"));

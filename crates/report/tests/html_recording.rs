@@ -91,20 +91,24 @@ fn the_timeline_is_drawn_and_zooms_by_wheel_keys_and_dragging() {
     assert_eq!(all, whole);
     assert!(length(dragged) < length(whole) / 3.0 && shifted.0 > dragged.0, "{views:?}");
     assert!(subject.0 < 0.0 && subject.1 > 312_000.0 && length(subject) < length(whole), "{views:?}");
-    let said = |name: &str| {
+    let sentence = |name: &str| {
         let after = seen.document.split(&format!("data-{name}=\"")).nth(1).unwrap_or_default();
         after.split('"').next().unwrap_or_default().to_owned()
     };
-    assert_ne!(said("wakes"), "0");
+    assert_ne!(sentence("wakes"), "0");
     for text in ["control (1000)", "kworker/1:2 (40)", "clock_nanosleep", "timer/cpu0"] {
-        assert!(said("words").contains(text), "{text}: {}", said("words"));
+        assert!(sentence("words").contains(text), "{text}: {}", sentence("words"));
     }
-    assert!(said("tip").contains("control") && said("tip").contains("scheduling: SCHED_FIFO 80"), "{}", said("tip"));
-    assert!(seen.document.contains("312 µs late: timer/cpu0"));
+    assert!(
+        sentence("tip").contains("control") && sentence("tip").contains("scheduling: SCHED_FIFO 80"),
+        "{}",
+        sentence("tip")
+    );
+    assert!(seen.document.contains("latency 312 µs: timer/cpu0"));
 }
 
 #[test]
-fn limits_that_are_violated_are_said_first() {
+fn violated_limits_come_first() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
     let all = recording::recording(10);
@@ -154,7 +158,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     bait.assert_untouched(&seen);
 }
 
-/// A second at a million events: pictures stay within their bound, and say what they leave out.
+/// A second at a million events: pictures stay within their bound, and report what they omit.
 #[test]
 fn much_is_shown_coarsely() {
     let directory = tempfile::tempdir().unwrap();
@@ -169,8 +173,8 @@ fn much_is_shown_coarsely() {
     all.recorded.ended = recording::us(70_000);
     all.events.sort_by_key(|event| event.at);
     all.names.points.clear();
-    all.events.retain(|event| matches!(event.what, punctual_core::What::Switch { .. }));
+    all.events.retain(|event| matches!(event.what, punctual_core::EventKind::Switch { .. }));
     let page = page(&bundle, &all, Vec::new());
     assert!(page.len() < punctual_report::html::SIZE_LIMIT, "{} bytes", page.len());
-    assert!(page.contains("of the shortest items are left out") || page.contains("too much happened before"));
+    assert!(page.contains("of the shortest items are not shown") || page.contains("there are too many events"));
 }

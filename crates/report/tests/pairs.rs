@@ -33,7 +33,7 @@ fn worst() -> WorstInterval {
         task: "wor\u{1b}ker".into(),
         value: Some(-3),
         states: vec![Share { state: "ready".into(), ns: 80_000 }, Share { state: "running".into(), ns: 24_200 }],
-        ran: vec![ran("task", "stress-ng", Some(99), 70_000), ran("hardirq", "irq 5 virtio0", None, 2_000)],
+        ran: vec![ran("task", "stress-ng", Some(99), 70_000), ran("irq", "irq 5 virtio0", None, 2_000)],
     }
 }
 
@@ -53,7 +53,7 @@ fn scope(name: &str, overlapping: u64) -> ScopeSummary {
         recursive: 0,
         overlapping,
         open: 0,
-        doubtful: 0,
+        uncertain: 0,
     }
 }
 
@@ -66,7 +66,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
         figures: figures(120, 9_000, 104_200),
         unmatched_from: 1,
         unmatched_to: 0,
-        doubtful: DoubtfulSummary { count: 2, max: Some(200_000) },
+        uncertain: UncertainSummary { count: 2, max: Some(200_000) },
         limit: limit(VerdictWord::NotMet, 1, None),
         worst: vec![worst()],
         histogram: vec![(9_000, 119), (104_200, 1)],
@@ -79,11 +79,11 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
         exclusive_unknown: 1,
         period: figures(29, 1_000_000, 2_000_000),
         left: 1,
-        limit: limit(VerdictWord::Undecided, 0, Some("events are missing: there may have been a violation among them")),
+        limit: limit(VerdictWord::Undecided, 0, Some("events were lost: a violation may be among them")),
         worst: Vec::new(),
         histogram: vec![(2_000, 30)],
     };
-    let bucket = |start, min, max| ValueStretch { start, count: 2, min, mean: (min + max) as f64 / 2.0, max };
+    let bucket = |start, min, max| ValueSummary { start, count: 2, min, mean: (min + max) as f64 / 2.0, max };
     let document = PairsDocument {
         schema: PAIRS_SCHEMA.into(),
         covered: covered(5),
@@ -102,9 +102,9 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
     let options = ShowOptions { width: 100, ..ShowOptions::default() };
     insta::assert_snapshot!(pairs(&document, 1, &options), @r#"
     pairs (µs)
-      from->to        matched by    count   min  mean   p50    max  no end  no begin  doubtful
-      request->reply  value, async    120  9.00  56.6  9.00  104.2       1         0         2
-      doubtful: reach over missing events, so the true partner may be among those; in no other figure
+      from->to        matched by    count   min  mean   p50    max  no end  no begin  uncertain
+      request->reply  value, async    120  9.00  56.6  9.00  104.2       1         0          2
+      uncertain: matches that span lost events, which may include the true partner; in no other figure
 
     scopes, with and without those within them (µs)
       scope       calls   share  exclusive   min  median   max  inclusive   min  median    max  threads
@@ -119,7 +119,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
       fopen        30  2.00  4.00  2.00  6.00      2.00     3.00        1,500     1
       own: without the probed functions that it called; period: from call to call in one thread; left:
       by longjmp, an exception or the end of the thread, in no other figure
-      the own time of 1 call is not known: inner calls may be missing
+      the own time of 1 call is unknown: inner calls may be missing
 
     distributions (number of samples by latency, both logarithmic)
       request->reply                             █                                           ▁
@@ -129,7 +129,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
     the worst (µs)
          104.2  request->reply wor\u{1b}ker (tid 7) at 0.250000 s, value -3
                 it was ready 80.0, running 24.2
-                ran: stress-ng (tid 99) on CPU 2 70.0; hardirq irq 5 virtio0 on CPU 2 2.00
+                ran: stress-ng (tid 99) on CPU 2 70.0; irq irq 5 virtio0 on CPU 2 2.00
 
     values of points
       point  count  min  mean  max
@@ -137,7 +137,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
 
     limits
       ✗ NOT MET  request->reply < 100us: 1 of 120 beyond it
-      ? undecided  fopen < 100us: events are missing: there may have been a violation among them
+      ? undecided  fopen < 100us: events were lost: a violation may be among them
 
     5 events missing from this recording
     "#);
@@ -164,7 +164,7 @@ fn occupancy_is_shown_in_shares() {
         }],
         processes: vec![ProcessOccupancy { process: Some(7), name: "worker".into(), times, threads: vec![thread] }],
         interrupts: vec![InterruptOccupancy {
-            kind: "hardirq".into(),
+            kind: "irq".into(),
             name: "irq 5 virtio0".into(),
             cpu: 0,
             count: 100,
@@ -184,8 +184,8 @@ fn occupancy_is_shown_in_shares() {
       worker    7   25.0 %  1.0 %    74.0 %    0.0 %  0.0 %    0.0 %         12            0           0
 
     interrupts (times in µs)
-      kind     name           count  of one CPU  mean   max
-      hardirq  irq 5 virtio0    100       0.3 %  30.0  90.0
+      kind  name           count  of one CPU  mean   max
+      irq   irq 5 virtio0    100       0.3 %  30.0  90.0
       of one CPU, mean: without the interrupts that interrupted it; max: with them
 
     1 event contradicting what was known before: the time between is unknown

@@ -10,7 +10,7 @@ mod recording;
 
 use punctual_bundle::Timebase;
 use punctual_core::event::TaskState;
-use punctual_core::{MonotonicNs, Names, Tid, What};
+use punctual_core::{EventKind, MonotonicNs, Names, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::marks::{Lane, Marks, Shape};
 use recording::{CONTROL, Recording};
@@ -55,7 +55,7 @@ fn states(all: &Recording) -> Vec<[String; 4]> {
     };
     for event in &all.events {
         match event.what {
-            What::Switch { prev_state, next, .. } => {
+            EventKind::Switch { prev_state, next, .. } => {
                 let state = match prev_state {
                     TaskState::Preempted => "R+",
                     TaskState::Sleeping => "S",
@@ -69,7 +69,7 @@ fn states(all: &Recording) -> Vec<[String; 4]> {
                     change(next, "Running", event.at);
                 }
             }
-            What::Waking { task, .. } => change(task, "R", event.at),
+            EventKind::Waking { task, .. } => change(task, "R", event.at),
             _ => {}
         }
     }
@@ -81,7 +81,7 @@ fn states(all: &Recording) -> Vec<[String; 4]> {
 fn slices(all: &Recording) -> Vec<[String; 3]> {
     let mut drawn = Vec::new();
     let mut marks = Marks::new(&all.names);
-    all.events.iter().for_each(|event| marks.tell(event, &mut drawn));
+    all.events.iter().for_each(|event| marks.describe(event, &mut drawn));
     marks.finish(&mut drawn);
     let mut rows: Vec<(i64, [String; 3])> = Vec::new();
     for mark in drawn {
@@ -145,8 +145,8 @@ fn hostile_recordings_are_only_text() {
         softirqs: [(3, evil.to_owned())].into(),
         ..Names::default()
     };
-    all.add(i64::MIN / 2_000, 9, Tid(u32::MAX), What::Lost { count: u64::MAX, since: MonotonicNs(i64::MAX) });
-    all.add(i64::MAX / 2_000, 9, Tid(7), What::HrtimerStart { timer: 1, expires: MonotonicNs(i64::MIN) });
+    all.add(i64::MIN / 2_000, 9, Tid(u32::MAX), EventKind::Lost { count: u64::MAX, since: MonotonicNs(i64::MAX) });
+    all.add(i64::MAX / 2_000, 9, Tid(7), EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(i64::MIN) });
     let queries =
         ["select count(*) from slice where name glob '*drop table*'", "select count(*) from sched where utid != 0"];
     let Some(answers) = processor::ask(&written(&all), &queries) else { return };
@@ -156,7 +156,7 @@ fn hostile_recordings_are_only_text() {
 
 /// Whoever looks at any part of the trace sees whose time it is in.
 #[test]
-fn virtual_time_is_said_over_the_whole_trace() {
+fn virtual_time_is_marked_over_the_whole_trace() {
     let all = recording::recording(1);
     let queries =
         ["select s.name, s.dur from slice s join track t on s.track_id = t.id where t.name = 'Whose time this is'"];

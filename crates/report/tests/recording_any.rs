@@ -1,4 +1,4 @@
-//! Whatever a recording says, exports and report are written: no event, order or instant is too strange.
+//! Exports and report of any recording are written: with any events, in any order, at any instants.
 
 #[path = "recording/mod.rs"]
 mod recording;
@@ -8,7 +8,7 @@ mod support;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use punctual_core::event::{FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, TracepointId};
-use punctual_core::{Event, MonotonicNs, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
@@ -27,80 +27,80 @@ fn small() -> impl Strategy<Value = u32> {
     prop_oneof![8 => 0u32..5, 1 => any::<u32>()]
 }
 
-fn what() -> impl Strategy<Value = What> {
+fn what() -> impl Strategy<Value = EventKind> {
     let n = small;
     let state = prop_oneof![Just(TaskState::Preempted), Just(TaskState::Sleeping), Just(TaskState::Dead)];
     let kind = prop_oneof![Just(PointKind::Begin), Just(PointKind::End), Just(PointKind::Point)];
     let sched = prop_oneof![
-        (any::<i16>(), state, n()).prop_map(|(prio, prev_state, next)| What::Switch {
+        (any::<i16>(), state, n()).prop_map(|(prio, prev_state, next)| EventKind::Switch {
             prev_prio: prio,
             prev_state,
             next: Tid(next),
             next_prio: prio
         }),
-        (n(), any::<u16>()).prop_map(|(task, target)| What::Waking { task: Tid(task), prio: 1, target }),
-        (n(), 0u16..4).prop_map(|(task, to)| What::Migrate { task: Tid(task), from: 0, to }),
-        Just(What::Exit),
-        Just(What::Exec),
+        (n(), any::<u16>()).prop_map(|(task, target)| EventKind::Waking { task: Tid(task), prio: 1, target }),
+        (n(), 0u16..4).prop_map(|(task, to)| EventKind::Migrate { task: Tid(task), from: 0, to }),
+        Just(EventKind::Exit),
+        Just(EventKind::Exec),
     ];
     let cpu = prop_oneof![
-        n().prop_map(|irq| What::IrqEntry { irq }),
-        n().prop_map(|irq| What::IrqExit { irq, handled: true }),
-        any::<u8>().prop_map(|vector| What::SoftirqEntry { vector }),
-        any::<u8>().prop_map(|vector| What::SoftirqExit { vector }),
-        any::<u8>().prop_map(|vector| What::VectorEntry { vector }),
-        n().prop_map(|state| What::IdleEnter { state }),
-        Just(What::IdleExit),
-        n().prop_map(|khz| What::Frequency { khz }),
-        (instant(), instant()).prop_map(|(now, at)| What::HrtimerExpireEntry {
+        n().prop_map(|irq| EventKind::IrqEntry { irq }),
+        n().prop_map(|irq| EventKind::IrqExit { irq, handled: true }),
+        any::<u8>().prop_map(|vector| EventKind::SoftirqEntry { vector }),
+        any::<u8>().prop_map(|vector| EventKind::SoftirqExit { vector }),
+        any::<u8>().prop_map(|vector| EventKind::VectorEntry { vector }),
+        n().prop_map(|state| EventKind::IdleEnter { state }),
+        Just(EventKind::IdleExit),
+        n().prop_map(|khz| EventKind::Frequency { khz }),
+        (instant(), instant()).prop_map(|(now, at)| EventKind::HrtimerExpireEntry {
             timer: 1,
             now: Some(now),
             expires: Some(at)
         }),
-        instant().prop_map(|expires| What::HrtimerStart { timer: 1, expires }),
-        (any::<u64>(), any::<u64>()).prop_map(|(timer, expires)| What::TimerStart { timer, expires }),
+        instant().prop_map(|expires| EventKind::HrtimerStart { timer: 1, expires }),
+        (any::<u64>(), any::<u64>()).prop_map(|(timer, expires)| EventKind::TimerStart { timer, expires }),
     ];
     let thread = prop_oneof![
-        (n(), any::<u64>()).prop_map(|(number, arg)| What::SyscallEnter { number, args: [arg, 0] }),
-        (n(), any::<i64>()).prop_map(|(number, result)| What::SyscallExit { number, result }),
-        any::<u64>().prop_map(|address| What::FutexEnter { op: Futex::Wait, address }),
-        any::<u64>().prop_map(|lock| What::ContentionBegin { lock, flags: 0 }),
-        (n(), n(), n()).prop_map(|(device, sector, bytes)| What::BlockIssue {
+        (n(), any::<u64>()).prop_map(|(number, arg)| EventKind::SyscallEnter { number, args: [arg, 0] }),
+        (n(), any::<i64>()).prop_map(|(number, result)| EventKind::SyscallExit { number, result }),
+        any::<u64>().prop_map(|address| EventKind::FutexEnter { op: Futex::Wait, address }),
+        any::<u64>().prop_map(|lock| EventKind::ContentionBegin { lock, flags: 0 }),
+        (n(), n(), n()).prop_map(|(device, sector, bytes)| EventKind::BlockIssue {
             device,
             sector: sector.into(),
             bytes,
             write: false
         }),
-        (n(), n(), n()).prop_map(|(device, sector, bytes)| What::BlockComplete {
+        (n(), n(), n()).prop_map(|(device, sector, bytes)| EventKind::BlockComplete {
             device,
             sector: sector.into(),
             bytes,
             error: -5
         }),
-        proptest::option::of(n()).prop_map(|call| What::Interrupted { call }),
-        n().prop_map(|task| What::Released { task: Tid(task) }),
-        (n(), proptest::collection::vec(any::<u8>(), 0..80)).prop_map(|(id, record)| What::Tracepoint {
+        proptest::option::of(n()).prop_map(|call| EventKind::Interrupted { call }),
+        n().prop_map(|task| EventKind::Unthrottled { task: Tid(task) }),
+        (n(), proptest::collection::vec(any::<u8>(), 0..80)).prop_map(|(id, record)| EventKind::Tracepoint {
             tracepoint: TracepointId(id),
             record: RecordBytes::new(&record)
         }),
-        n().prop_map(|stack| What::Stack { stack: StackId(stack) }),
+        n().prop_map(|stack| EventKind::Stack { stack: StackId(stack) }),
     ];
     let own = prop_oneof![
-        (n(), kind, any::<u8>(), any::<[i64; 2]>()).prop_map(|(point, kind, count, values)| What::Point {
+        (n(), kind, any::<u8>(), any::<[i64; 2]>()).prop_map(|(point, kind, count, values)| EventKind::Point {
             point: PointId(point),
             kind,
             count,
             values
         }),
-        (n(), instant(), any::<u16>()).prop_map(|(function, began, depth)| What::Call {
+        (n(), instant(), any::<u16>()).prop_map(|(function, began, depth)| EventKind::Call {
             function: FunctionId(function),
             began,
             depth,
             left: depth == 3,
             argument: None
         }),
-        (n(), instant()).prop_map(|(series, due)| What::Sample { series, due }),
-        (any::<u64>(), instant()).prop_map(|(count, since)| What::Lost { count, since }),
+        (n(), instant()).prop_map(|(series, due)| EventKind::Sample { series, due }),
+        (any::<u64>(), instant()).prop_map(|(count, since)| EventKind::Lost { count, since }),
     ];
     prop_oneof![sched, cpu, thread, own]
 }

@@ -17,7 +17,7 @@ fn bundle(name: &str) -> Bundle {
 fn shown(name: &str, options: &ShowOptions) -> String {
     let bundle = bundle(name);
     let text = show(&summarize(&bundle), &views(&bundle), options);
-    // Damage is told with the path, which differs with the checkout.
+    // Damage is reported with the path, which differs with the checkout.
     text.replace(&directory("").display().to_string(), "")
 }
 
@@ -37,14 +37,14 @@ fn a_good_run() {
       timer/cpu0    0  SCHED_FIFO 80    4,000  1.80  2.79  2.45  3.06  3.94  6.29  76.8    2.22         0     0
       timer/cpu1    1  SCHED_FIFO 80    4,000  1.80  2.74  2.44  3.08  3.96  5.98  36.3    1.16         0     0
       too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
-      left out for lack of width: p95
+      hidden: terminal too narrow: p95
 
     phase loaded · 4.0 s · CPU 87.0 % busy · latencies in µs
       series      CPU  scheduling     samples   min  mean   p50   p75   p90   p99    max  stddev  overruns  lost
       timer/cpu0    0  SCHED_FIFO 80    4,000  1.80  4.57  3.67  5.41  7.63  14.2  153.7    4.80         0     0
       timer/cpu1    1  SCHED_FIFO 80    4,000  1.80  4.40  3.59  5.38  7.84  14.0   27.7    2.63         0     0
       too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
-      left out for lack of width: p95
+      hidden: terminal too narrow: p95
 
     distributions (number of samples by latency, both logarithmic)
       idle/timer/cpu0    ██████▇▇▇▇▇▇▆▆▆▅▅▅▅▄▄▄▃▁▁▂                 ▁▁     ▁▁ ▁     ▁▁
@@ -66,7 +66,7 @@ fn a_good_run() {
       ✓ met  max < 500us  all 4 series  153.7 µs on loaded/timer/cpu0
       ✓ met  p99 < 100us  all 4 series  14.2 µs on loaded/timer/cpu0
 
-    nothing was found that makes these figures doubtful
+    no warnings about these figures
     "#);
 }
 
@@ -75,10 +75,10 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
     insta::assert_snapshot!(shown("lossy", &ShowOptions { ascii: true, ..wide(80) }), @r#"
     lossy  2026-11-21 08:00:00 UTC
     interrupted; what was measured until then is whole
-    NOT REAL-TIME: 1 of 5 series are not known to be those of a real-time thread
+    NOT REAL-TIME: 1 of 5 series are not proven to be those of a real-time thread
     INVALID: samples of main/dropped: 130 of 2130 samples were lost (6.103 %)
-    INVALID: scheduling of main/time-sharing: SCHED_FIFO 80 was asked for, and it
-    ran as SCHED_OTHER
+    INVALID: scheduling of main/time-sharing: SCHED_FIFO 80 was requested, it ran as
+    SCHED_OTHER
     A REQUIREMENT IS NOT MET
 
     phase main, 4.0 s, CPU 96.0 % busy, latencies in us
@@ -93,7 +93,7 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
       200, p99 1,000, p99.9 10,000, p99.99 100,000, p99.999 1,000,000
       corrected: with the latencies that a periodic task would have seen in the
       periods missed while late (coordinated omission)
-      left out for lack of width: p95, p75, stddev, scheduling, p90
+      hidden: terminal too narrow: p95, p75, stddev, scheduling, p90
 
     distributions (number of samples by latency, both logarithmic)
       main/overruns                        @@@@@@@##*+==:.-..-.::-:       .  .     .
@@ -128,39 +128,37 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
       max < 1ms on main/empty: nothing was measured
 
     findings
-      bad      samples were measured and lost on the way; no figure includes them
+      bad      samples were lost after the measurement; no figure includes them
                main/dropped: 130 of 2130 (6.103 %)
-               > give the conducting thread a CPU of its own, or measure with a
+               > give the controller thread a CPU of its own, or measure with a
                  longer period
-      bad      the measuring thread did not get the real-time scheduling asked for
+      bad      the measuring thread did not get the requested real-time scheduling
                main/time-sharing: scheduling in force: SCHED_OTHER
                > run as root, or with CAP_SYS_NICE or an RLIMIT_RTPRIO high enough
                  (limits.conf(5))
       bad      nothing was measured
                main/empty: 0 samples recorded, 0 lost, 0 overruns
-               > measure for longer than the first period and offset; see what else
-                 was found
+               > measure for longer than the first period and offset; see the other
+                 findings
       warning  the frequency of this CPU changes with its load
                cpu 0: /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor:
                schedutil
                > cpupower frequency-set -g performance
-      warning  the hypervisor took CPU time away from this machine
-               main: 3.10 % of the CPU time of the phase was stolen (/proc/stat)
+      warning  the hypervisor took CPU time from this machine
+               main: 3.10 % of the CPU time of the phase was steal time (/proc/stat)
                > measure on real hardware, or on a host whose CPUs are not shared;
                  latencies here include the host's
       warning  the load flaky failed: the system may have been less loaded than
                planned
                main/flaky: 11 of its 12 starts ended with failure
-               > run its command by itself and see what it says, or keep its output
-                 in a file
-      warning  periods passed while the thread was still late: the plain figures
-               count each such wait once, the corrected ones also what it hid
-               (coordinated omission)
+               > run its command alone to see its output, or write its output to a
+                 file
+      warning  missed periods (coordinated omission): plain figures count each such
+               wait once, corrected figures every missed period
                main/overruns: 10 of 3010 periods
-               > read the corrected figures for what a periodic task would see; find
-                 what held the CPU for so long
-      warning  a requirement is about a percentile that this few samples do not
-               support
+               > use the corrected figures for a periodic task; find what occupied
+                 the CPU for that long
+      warning  too few samples for the percentile of a requirement
                main/overruns: p99.999 needs 1000000 samples, 10 of them beyond it;
                there are 3000
                > measure until there are 1000000 samples (about 1001 s at this
@@ -168,37 +166,37 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
       warning  the measuring thread had page faults, which should not happen with
                its memory locked
                main/overruns: 3 minor, 1 major (getrusage(2))
-               > allow it to lock its memory (CAP_IPC_LOCK or RLIMIT_MEMLOCK) and
-                 leave memory locking switched on
-      warning  the measuring thread was preempted: something ran before it with the
-               same or a higher priority
+               > allow it to lock its memory (CAP_IPC_LOCK or RLIMIT_MEMLOCK), and
+                 keep memory locking enabled
+      warning  the measuring thread was preempted: a task of the same or a higher
+               priority ran
                main/overruns: 17 involuntary context switches (getrusage(2))
                > raise its priority, or move the other real-time threads of this CPU
                  away (ps -eLo cls,rtprio,psr,comm)
       warning  events came before they were due: the clock was stepped or is not
-               sound
+               reliable
                main/negative: 2 negative latencies on CLOCK_REALTIME, the smallest
                -1 ms
-               > measure on CLOCK_MONOTONIC, which is never stepped, or stop what
-                 sets the clock meanwhile
-      advice   latencies lie beyond the range of the exact histogram; every other
+               > measure on CLOCK_MONOTONIC, which is never stepped, or stop the
+                 program that sets the clock
+      advice   latencies are beyond the range of the exact histogram; every other
                figure includes them
                main/overruns: 3 of 3000 samples from 1.001 ms on, the largest 7.3
                  ms
                main/negative: 24 of 1000 samples from 21 us on, the largest 146.3
                  us
                > set histogram.range (cyclictest: -h) to at least 7300us to see them
-                 in it (for the first; the figures of the others differ)
-      advice   latencies come in coarse steps: the clock, or the tool that wrote the
-               figures, resolves no less
+                 in it (for the first; others differ in figures)
+      advice   latencies come in coarse steps: this is the resolution of the clock,
+               or of the tool that wrote the figures
                main/time-sharing: no two different latencies are closer than 4 us
-               > take no figure for more exact than one such step; see
-                 clock_getres(2) and the current_clocksource
+               > no figure is more exact than one such step; see clock_getres(2) and
+                 the current_clocksource
       note     the run ended before its planned end
                run: interrupted; what was measured until then is whole
                > let a run reach its end before comparing it with others
-      note     not every sample was kept one by one; every figure and histogram is
-               over all of them
+      note     not every sample is in the log; all figures and histograms include
+               every sample
                main/dropped: the first 500 of 2000 are in the log
                > raise keep_samples if exports need all of them
     "#);
@@ -215,7 +213,7 @@ fn an_import() {
       thread 0    0  SCHED_FIFO    1,000  13.0  32.1  20.0  23.0    56.0  10,873   unknown  unknown
       thread 1    1  SCHED_FIFO    1,000  12.0  32.9  15.0  21.0  11,535  11,535   unknown  unknown
       too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
-      left out for lack of width: p95, p75, stddev
+      hidden: terminal too narrow: p95, p75, stddev
 
     distributions (number of samples by latency, both logarithmic)
       imported/thread 0  ▄▆▇▆▇█▇▅▅▃▃▁▁  ▁▃                                                      ▃
@@ -228,15 +226,15 @@ fn an_import() {
                imported/thread 0: 7 of 1000 cycles; percentiles above p99.300
                imported/thread 1: 11 of 1000 cycles; percentiles above p98.900
                → let the tool keep a larger histogram (cyclictest: -h)
-      advice   latencies lie beyond the range of the exact histogram; every other figure includes them
+      advice   latencies are beyond the range of the exact histogram; every other figure includes them
                imported/thread 0: 7 of 1000 samples from 60 us on, the largest 10.87 ms
                imported/thread 1: 11 of 1000 samples from 60 us on, the largest 11.54 ms
                → set histogram.range (cyclictest: -h) to at least 10873us to see them in it (for the
-                 first; the figures of the others differ)
-      advice   the tool that wrote the figures resolves no less
+                 first; others differ in figures)
+      advice   the tool that wrote the figures has this resolution
                imported/thread 0: its latencies are whole multiples of 1 us
                imported/thread 1: its latencies are whole multiples of 1 us
-               → take no figure for more exact than one such step
+               → no figure is more exact than one such step
       note     these figures were imported: single samples, standard deviation, overruns and losses are
                not known
                run: cyclictest --json; latencies are cut down to whole 1us
@@ -249,7 +247,7 @@ fn what_was_cut_off_says_so_first() {
     let text = shown("cut-off", &wide(200));
     assert!(text.lines().nth(1).unwrap().starts_with("CUT OFF"), "{text}");
     assert!(text.contains("001/0001.meta.json: no checkpoint yet"), "{text}");
-    assert!(text.contains("the run was cut off: what came later is not known"), "{text}");
+    assert!(text.contains("the run was cut off: what followed is unknown"), "{text}");
 }
 
 #[test]
@@ -317,7 +315,7 @@ fn in_virtual_time(name: &str) -> Bundle {
 
 /// Whoever cuts one table out of it still sees whose time it is in.
 #[test]
-fn virtual_time_is_said_below_every_section_with_times() {
+fn virtual_time_is_marked_below_every_section_with_times() {
     let options = ShowOptions::default();
     let of = |bundle: &Bundle| show(&summarize(bundle), &views(bundle), &options);
     assert!(!of(&bundle("good")).contains("virtual"));

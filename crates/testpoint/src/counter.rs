@@ -41,7 +41,7 @@ pub fn read(clock: u32) -> u64 {
 
 /// Which clock can be trusted on this machine. `source` is the kernel's current clocksource.
 ///
-/// The counter of x86 counts evenly in all states of the CPU if CPUID says so ("invariant TSC", which Linux calls constant_tsc and nonstop_tsc), and the
+/// The counter of x86 counts evenly in all states of the CPU if CPUID has that bit ("invariant TSC", which Linux calls constant_tsc and nonstop_tsc), and the
 /// kernel found those of all CPUs in step if it uses it as clocksource (it gives it up otherwise: arch/x86/kernel/tsc.c, kernel/time/clocksource.c).
 pub fn trusted(source: &[u8]) -> u32 {
     if cfg!(target_arch = "aarch64") {

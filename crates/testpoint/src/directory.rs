@@ -1,4 +1,4 @@
-//! Where files of points live, and that nobody but their owner reaches them.
+//! The directory of point files, which only their owner can reach.
 
 use crate::layout::{Control, SUFFIX};
 use crate::sys::{Fd, Text, open_at, read_file, stat_of, variable};
@@ -57,7 +57,7 @@ pub fn collected(directory: &Fd) -> bool {
     file.is_some_and(|file| unsafe { libc::flock(file.0, libc::LOCK_SH | libc::LOCK_NB) } != 0 && crate::sys::errno() == libc::EWOULDBLOCK)
 }
 
-/// When this process began, as field 22 of /proc/PID/stat says; none if there is no such process, or no /proc.
+/// When this process began, by field 22 of /proc/PID/stat; none if there is no such process, or no /proc.
 pub fn start_time(pid: u32) -> Option<u64> {
     let mut path = Text::new();
     path.push(b"/proc/").push_number(u64::from(pid)).push(b"/stat");
@@ -78,7 +78,7 @@ fn owner(name: &[u8]) -> Option<(u32, u64)> {
     Some((number(parts.next()?)?.try_into().ok()?, number(parts.next()?)?))
 }
 
-/// Files of dead processes that are kept for whoever wants to read them.
+/// Files of ended processes that are kept for readers.
 const KEPT: usize = 16;
 /// Files that one sweep looks at.
 const LOOKED_AT: usize = 64;
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_its_successor() {
+    fn a_process_is_distinguished_from_its_successor() {
         assert!(start_time(std::process::id()).is_some_and(|start| start > 0));
         assert_eq!(start_time(u32::MAX), None);
         assert_eq!(owner(b"12.345.0.points"), Some((12, 345)));

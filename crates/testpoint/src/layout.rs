@@ -26,7 +26,7 @@ pub const RINGS_AT: u64 = NAMES_AT + 2 * ALIGN;
 pub const RINGS_MAX: u32 = 256;
 /// Where the slots of a ring begin, from the ring's beginning.
 pub const SLOTS_AT: u64 = 4_096;
-/// How many slots a ring has unless the environment says otherwise: 1 MiB.
+/// How many slots a ring has unless the environment sets it: 1 MiB.
 pub const SLOTS_DEFAULT: u32 = 32_768;
 /// The fewest slots of a ring.
 pub const SLOTS_MIN: u32 = 1_024;
@@ -59,7 +59,7 @@ pub const RING_CLAIMED: u32 = 4;
 
 /// The low half of [`Slot::word`]: id in bits 0–23.
 pub const ID_MASK: u32 = 0xff_ffff;
-/// The id of points for whose names the table had no room.
+/// The id of points whose names did not fit in the table.
 pub const ID_UNNAMED: u32 = ID_MASK;
 /// The low half of [`Slot::word`]: an instant.
 pub const KIND_POINT: u32 = 1 << 24;
@@ -84,7 +84,7 @@ pub struct Control {
     pub recording: AtomicU32,
     /// [`STREAM`] or [`FLIGHT`]. A collector writes it.
     pub mode: AtomicU32,
-    /// The mode that the process itself asked for; 0: none, points are recorded only while a collector wants them.
+    /// The mode that the process itself requested; 0: none, points are recorded only while a collector requests them.
     pub requested: AtomicU32,
     /// The process, as it sees itself.
     pub pid: AtomicU32,
@@ -100,7 +100,7 @@ pub struct Control {
     pub pair_error: AtomicU64,
     /// Names that the table holds, unless [`NAMES_MAX`] is less.
     pub names_used: AtomicU32,
-    /// Sites whose names found no room; their points carry [`ID_UNNAMED`].
+    /// Sites whose names did not fit; their points carry [`ID_UNNAMED`].
     pub names_refused: AtomicU32,
     /// Slots of every ring: a power of two.
     pub ring_slots: AtomicU32,
@@ -155,7 +155,7 @@ pub struct Ring {
     pub head: AtomicU64,
     /// Slots less one.
     pub mask: AtomicU64,
-    /// Points dropped because there was no room.
+    /// Points dropped because the ring was full.
     pub dropped: AtomicU64,
     /// 0.
     pub reserved_2: [AtomicU64; 5],
@@ -164,7 +164,7 @@ pub struct Ring {
     pub limit: AtomicU64,
     /// Points that a collector is done with: the next to be read. The collector writes it.
     pub read: AtomicU64,
-    /// How many of `dropped` a collector has told of. The collector writes it.
+    /// How many of `dropped` a collector has reported. The collector writes it.
     pub reported: AtomicU64,
     /// 0.
     pub reserved_3: [AtomicU64; 5],
@@ -178,7 +178,7 @@ pub struct Slot {
     pub at: AtomicU64,
     /// Written last: the low 32 bits of `p + 1` in the upper half; id, kind and number of values in the lower.
     pub word: AtomicU64,
-    /// The values, as many as `word` says.
+    /// The values; `word` holds their number.
     pub values: [AtomicI64; 2],
 }
 

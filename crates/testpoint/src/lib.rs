@@ -1,6 +1,6 @@
 //! Test points for real-time programs.
 //!
-//! A point says "here" with a time stamp and up to two integers. Passing one costs little more than reading the processor's counter while it is
+//! A point records a time stamp and up to two integers. Passing one costs little more than reading the processor's counter while it is
 //! recorded, and a predictable branch while it is not; built without the feature `enabled`, nothing. The record lies in shared memory: it outlives
 //! the process, whatever ends it. `punctual trace` collects it, beside what the kernel did at the same time.
 //!

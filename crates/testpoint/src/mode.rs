@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// What is recorded when no collector asks for anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Nothing: points are recorded while a collector wants them. So it is at first, unless the environment variable `PUNCTUAL_POINTS` says otherwise.
+    /// Nothing: points are recorded while a collector requests them. The default, unless the environment variable `PUNCTUAL_POINTS` sets another.
     OnDemand,
     /// Every point until the ring is full, from then on none until a collector has read some. What is dropped is counted.
     Stream,
@@ -52,7 +52,7 @@ mod enabled {
                     "no directory for points: /run/punctual/points (root), $XDG_RUNTIME_DIR/punctual/points; PUNCTUAL_POINTS_DIR names another"
                 }
                 NOT_PRIVATE => {
-                    "the directory for points belongs to somebody else or is open to others: it must be the user's own, mode 0700"
+                    "the directory for points belongs to another user or is open to others: it must be the user's own, mode 0700"
                 }
                 NO_SPACE => {
                     "no space for the file of points (the file system is full, cannot allocate, or ulimit -f is too low)"

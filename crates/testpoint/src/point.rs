@@ -23,7 +23,7 @@ pub const CONTROL_PAGE: usize = if cfg!(target_arch = "x86_64") { 4_096 } else {
 #[doc(hidden)]
 pub static CONTROL: ControlPage = unsafe { std::mem::zeroed() };
 
-/// A ring without room: whoever has no ring meets it, and takes the slow path.
+/// A full ring: a thread without a ring gets it, and takes the slow path.
 // SAFETY: every field is an atomic integer, for which zero is a value.
 pub(crate) static NO_RING: Ring = unsafe { std::mem::zeroed() };
 
@@ -51,7 +51,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// A point of this name. Points of the same name are the same point to whoever reads the record. At most 120 bytes of the name are kept.
+    /// A point of this name. Points of the same name are the same point to readers. At most 120 bytes of the name are kept.
     pub const fn new(name: &'static str) -> Point {
         Point { name, id: AtomicU32::new(0) }
     }
@@ -177,7 +177,7 @@ fn reserve(head: &AtomicU64) -> u64 {
 #[inline(always)]
 fn reserve(head: &AtomicU64) -> u64 {
     let position = head.fetch_add(1, Ordering::Relaxed);
-    // A reader that sees a slot overwritten must see the head that says so.
+    // A reader that sees a slot overwritten must see the head that shows it.
     std::sync::atomic::fence(Ordering::Release);
     position
 }

@@ -77,7 +77,7 @@ impl Process {
         Ok(())
     }
 
-    /// Makes a file, maps its control page over `page`, and says what the process wants.
+    /// Makes a file, maps its control page over `page`, and records the mode that the process requests.
     fn make_file(&self, page: *mut Control, wish: &Wish) -> Result<(), Refusal> {
         let mut path = Text::new();
         let directory = directory::open(&mut path)?;
@@ -91,7 +91,7 @@ impl Process {
             return Err(Refusal::NoSpace);
         }
         sys::map(&file, 0, CONTROL_PAGE, page.cast()).ok_or(Refusal::NoFile)?;
-        // SAFETY: nobody reads the path meanwhile: see `Sync` above.
+        // SAFETY: no thread reads the path meanwhile: see `Sync` above.
         unsafe { *self.path.get() = path };
         self.device.store(stat.st_dev as u64, Ordering::Relaxed);
         self.inode.store(stat.st_ino as u64, Ordering::Relaxed);
@@ -154,7 +154,7 @@ impl Process {
 
     /// Opens the file again. No descriptor is kept: programs close those that they do not know, and open others under the same number.
     pub fn reopen(&self) -> Option<Fd> {
-        // SAFETY: nobody writes the path meanwhile: see `Sync` above.
+        // SAFETY: no thread writes the path meanwhile: see `Sync` above.
         let path = unsafe { &*self.path.get() };
         let file = sys::open(path.as_str()?, libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK)?;
         let stat = sys::stat_of(&file)?;
@@ -166,13 +166,13 @@ impl Process {
     /// The file's path and whether the process records, or why it cannot.
     pub fn path(&self) -> Result<&'static std::ffi::CStr, u32> {
         match self.refusal.load(Ordering::Relaxed) {
-            // SAFETY: nobody writes the path meanwhile: see `Sync` above.
+            // SAFETY: no thread writes the path meanwhile: see `Sync` above.
             0 => unsafe { (*self.path.get()).as_str().ok_or(Refusal::NoFile as u32) },
             refusal => Err(refusal),
         }
     }
 
-    /// What the process itself wants recorded: [`STREAM`], [`FLIGHT`], or 0 for what a collector wants.
+    /// The mode that the process itself requests: [`STREAM`], [`FLIGHT`], or 0 for that of a collector.
     pub fn ask(&self, mode: u32) {
         let Some(control) = self.control() else { return };
         control.requested.store(mode, Ordering::Relaxed);

@@ -78,7 +78,7 @@ pub fn open_at(directory: c_int, path: &CStr, flags: c_int) -> Option<Fd> {
 /// Reads from the beginning; the part of `buffer` that was filled.
 pub fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let file = open(path, libc::O_RDONLY)?;
-    // SAFETY: `buffer` takes as many bytes as are asked for.
+    // SAFETY: `buffer` takes as many bytes as are requested.
     let count = unsafe { libc::read(file.0, buffer.as_mut_ptr().cast(), buffer.len()) };
     usize::try_from(count).ok().map(|count| &buffer[..count])
 }
@@ -131,7 +131,7 @@ pub fn unmap_to_zero(place: *mut c_void, length: usize) {
 }
 
 pub fn unmap(place: *mut c_void, length: usize) {
-    // SAFETY: the caller owns what is there and nobody uses it any more.
+    // SAFETY: the caller owns what is there and no thread uses it any more.
     unsafe { libc::munmap(place, length) };
 }
 

@@ -15,7 +15,7 @@ enum Mine {
     Nothing,
     /// A ring, and its number.
     Ring(&'static Ring, u32),
-    /// No ring was to be had, or the thread is ending.
+    /// No ring was available, or the thread is ending.
     Refused,
 }
 

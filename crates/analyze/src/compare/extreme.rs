@@ -58,8 +58,9 @@ impl Extremes<'_> {
             return None;
         }
         // Conditional test of two Poisson rates: of all that exceed the bound, too many come from one side.
-        let told = |times: &usize| tail_of_binomial(beyond * times, (beyond + 1) * times, share) <= error / 2.0;
-        (2..=200).find(told).map(|times| times as f64)
+        let is_significant =
+            |times: &usize| tail_of_binomial(beyond * times, (beyond + 1) * times, share) <= error / 2.0;
+        (2..=200).find(is_significant).map(|times| times as f64)
     }
 }
 

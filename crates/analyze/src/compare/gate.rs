@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub enum Margin {
     /// By so much time.
     Time(Nanos),
-    /// By so many percent of the first side's figure.
+    /// In percent of the first side's figure.
     Percent(f64),
 }
 
@@ -111,7 +111,7 @@ impl Gate {
         }
     }
 
-    /// What an interval of the difference says, the end that decides, and why. `among` requirements of the kind stand together.
+    /// The verdict from an interval of the difference, the end that decides, and why. `among` requirements of the kind stand together.
     ///
     /// One side of the interval decides. Failing on what is shown is tested `among` times, so each time with that part of the error; what must
     /// be shown everywhere needs no such allowance (an intersection–union test: Berger, Technometrics 24, 1982).
@@ -128,20 +128,28 @@ impl Gate {
                 let low = interval((2.0 * error / among.max(1) as f64).min(1.0)).low;
                 match finite(low) {
                     None => (VerdictWord::Undecided, None, "the data do not bound the difference".to_owned()),
-                    Some(low) if low > margin => (VerdictWord::NotMet, Some(low), "it is worse by at least".to_owned()),
-                    Some(low) => (VerdictWord::Met, Some(low), "it is not shown to be worse than allowed".to_owned()),
+                    Some(low) if low > margin => {
+                        (VerdictWord::NotMet, Some(low), "the regression is at least".to_owned())
+                    }
+                    Some(low) => {
+                        (VerdictWord::Met, Some(low), "a regression above the limit is not demonstrated".to_owned())
+                    }
                 }
             }
             Kind::Require => {
                 let both = interval(2.0 * error);
                 match (finite(both.low), finite(both.high)) {
                     (_, Some(high)) if high <= margin => {
-                        (VerdictWord::Met, Some(high), "it is worse by at most".to_owned())
+                        (VerdictWord::Met, Some(high), "the regression is at most".to_owned())
                     }
                     (Some(low), _) if low > margin => {
-                        (VerdictWord::NotMet, Some(low), "it is worse by at least".to_owned())
+                        (VerdictWord::NotMet, Some(low), "the regression is at least".to_owned())
                     }
-                    (_, high) => (VerdictWord::Undecided, high, "the data leave open more than is allowed".to_owned()),
+                    (_, high) => (
+                        VerdictWord::Undecided,
+                        high,
+                        "the data do not exclude a regression above the limit".to_owned(),
+                    ),
                 }
             }
         }

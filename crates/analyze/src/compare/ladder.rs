@@ -79,7 +79,7 @@ impl Ladder {
         self.at_rank(from_bottom).map(|(_, high)| high)
     }
 
-    /// How many samples are at or below a value, as far as their buckets tell.
+    /// How many samples are at or below a value, to the resolution of the buckets.
     pub fn at_or_below(&self, value: i64) -> u64 {
         let place = self.rungs.partition_point(|rung| rung.high <= value);
         place.checked_sub(1).map_or(0, |last| self.rungs[last].cumulative)

@@ -16,7 +16,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Adjusts all tests of a comparison and says what follows for each figure. Returns how many tests there were.
+/// Adjusts all tests of a comparison and decides each figure. Returns how many tests there were.
 pub fn settle(series: &mut [SeriesComparison]) -> u64 {
     let of_metrics = series.iter().flat_map(|s| s.metrics.iter().filter_map(|m| m.p));
     let of_tests = series.iter().flat_map(|s| s.distribution.iter().filter_map(|t| t.p));

@@ -97,8 +97,8 @@ fn within_run(side: &Side, percentile: f64) -> Spread {
 /// With ties at the percentile, the bound above or below them, whichever leaves a share nearer to the wanted one: the spread of a share
 /// of nothing, or of all, is none.
 fn just_below_ties(side: &Side, value: i64, percentile: f64) -> i64 {
-    let wanted = 1.0 - percentile / 100.0;
-    let off = |bound: i64| (side.ladder.share_above(bound).max(1e-12) / wanted).ln().abs();
+    let requested = 1.0 - percentile / 100.0;
+    let off = |bound: i64| (side.ladder.share_above(bound).max(1e-12) / requested).ln().abs();
     let below = value.saturating_sub(1);
     if off(below) < off(value) { below } else { value }
 }

@@ -7,7 +7,7 @@ use crate::stats::dispersion::block_length;
 use punctual_bundle::{BundleError, Series};
 use punctual_core::Nanos;
 
-/// Peaks are looked for among this many of the longest samples, and at most a hundredth of all.
+/// Peaks are searched among this many of the longest samples, and at most a hundredth of all.
 const PEAKS_AMONG: usize = 1_000;
 
 /// One run of a series.
@@ -83,8 +83,8 @@ impl Run {
 
 /// The peaks of the longest hundredth.
 fn peaks(samples: &[i64], ladder: &Ladder) -> Vec<i64> {
-    let wanted = (samples.len() / 100).clamp(samples.len().min(20), PEAKS_AMONG);
-    let (Some(bound), Some(max)) = (ladder.from_top(wanted as u64), ladder.from_top(1)) else { return Vec::new() };
+    let requested = (samples.len() / 100).clamp(samples.len().min(20), PEAKS_AMONG);
+    let (Some(bound), Some(max)) = (ladder.from_top(requested as u64), ladder.from_top(1)) else { return Vec::new() };
     // Many may equal the bound: they are left out unless there is nothing above.
     let least = if max > bound { bound.saturating_add(1) } else { bound };
     let above = samples.iter().enumerate().filter(|(_, s)| **s >= least).map(|(k, s)| (k as u64, *s));
@@ -124,7 +124,7 @@ impl Side {
     pub fn max(&self) -> Option<i64> {
         self.runs.iter().filter_map(|run| run.max).max()
     }
-    /// The time measured, in ns, where every run tells.
+    /// The measured time in ns, if known for every run.
     pub fn duration(&self) -> Option<i64> {
         self.runs.iter().map(|run| run.duration).try_fold(0i64, |sum, d| Some(sum.saturating_add(d?)))
     }

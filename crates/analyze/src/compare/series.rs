@@ -20,7 +20,7 @@ pub const METRICS: [Metric; 5] = [
     Metric::Percentile(99.99),
     Metric::Max,
 ];
-/// Beyond this many times the data nobody waits.
+/// A larger factor of data is not suggested.
 const MORE_DATA_MAX: f64 = 1_000.0;
 
 /// A series on both sides.
@@ -81,7 +81,7 @@ impl Pair {
         };
         let (needed, has) = (percentiles::needed(percentile), self.a.count().min(self.b.count()));
         if has < needed {
-            return Err(format!("it needs {needed} samples on each side and one has {has}"));
+            return Err(format!("it needs {needed} samples on each side and one side has {has}"));
         }
         let [of_a, of_b] = spreads(&self.a, &self.b, percentile);
         let quantiles = Quantile::of(&self.a, percentile, of_a).zip(Quantile::of(&self.b, percentile, of_b));
@@ -115,9 +115,9 @@ impl Pair {
         (row.low, row.high) = (finite(interval.low), finite(interval.high));
         row.relative = (a > 0.0).then(|| (b - a) / a);
         row.p = Some(p_value(|error| known.interval(error, step)));
-        row.verdict = Difference::NotToldApart;
-        let told = interval.low > 0.0 || interval.high < 0.0;
-        row.more_data = if told { None } else { more_data(&known, interval, step) };
+        row.verdict = Difference::NoSignificantDifference;
+        let excludes_zero = interval.low > 0.0 || interval.high < 0.0;
+        row.more_data = if excludes_zero { None } else { more_data(&known, interval, step) };
         row
     }
 
@@ -154,7 +154,7 @@ impl Pair {
         if sure {
             return (verdict, bound, Some(margin), why);
         }
-        let why = "how samples depend on each other is unknown: give several runs for each side".to_owned();
+        let why = "the dependence between samples is unknown: give several runs for each side".to_owned();
         (VerdictWord::Undecided, None, Some(margin), why)
     }
 }
@@ -191,7 +191,7 @@ fn p_value(interval: impl Fn(f64) -> Interval) -> f64 {
     high.exp()
 }
 
-/// How many times the data would tell: intervals shrink with the root of the data.
+/// The factor of data that would make it significant: intervals shrink with the root of the data.
 fn more_data(known: &Known, interval: Interval, step: f64) -> Option<f64> {
     let [a, b] = known.values();
     let seen = b - a;

@@ -2,7 +2,7 @@
 //!
 //! Blocks of time, or runs where there are several, are dealt out anew to the two sides: if the sides are alike, no deal is special
 //! (Lehmann and Romano, "Testing Statistical Hypotheses", chapter 15). Inside a block samples may depend on each other as they like. Where only
-//! histograms are there, Smirnov's test and a test of shares take samples as independent, which is said.
+//! histograms are there, Smirnov's test and a test of shares assume independent samples, which is reported.
 
 use super::ladder::Ladder;
 use super::run::Side;
@@ -16,7 +16,7 @@ use punctual_bundle::comparison::DistributionTest;
 const POINTS: u64 = 128;
 /// Percentiles of the tail, of both sides together.
 const TAIL: [f64; 3] = [99.0, 99.9, 99.99];
-/// A share of the tail is compared when so many samples of both sides are beyond.
+/// A share of the tail is compared when this many samples of both sides are beyond.
 const BEYOND: f64 = 20.0;
 /// Deals at most.
 const DEALS: usize = 9_999;
@@ -25,7 +25,7 @@ const ENOUGH: usize = 25;
 /// The same in every run: the same bundles give the same figures.
 const SEED: u64 = 0x70756e637475616c;
 
-/// Where the distribution functions are looked at: values, the first of them for the whole, the last `tail` for the tail.
+/// Where the distribution functions are compared: values, the first of them for the whole, the last `tail` for the tail.
 struct Grid {
     values: Vec<i64>,
     tail: usize,

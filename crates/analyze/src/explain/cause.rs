@@ -1,9 +1,9 @@
-//! What takes the time of a late sample, and what each of these is called.
+//! What takes the time of a sample: the causes, with the tasks and modes that they concern.
 
 use crate::occupancy::interrupt_name;
 use crate::threads::Interrupt;
 use punctual_core::event::Group;
-use punctual_core::{Names, Tid};
+use punctual_core::{CauseKind, Names, Tid};
 
 /// The events that attribution reads. Of what is not recorded nothing is claimed: its time goes to a wider cause, or is unknown.
 pub const GROUPS: &[Group] = &[
@@ -31,11 +31,11 @@ pub enum Mode {
     Fault,
     /// In user mode, as far as recorded: it was in no system call and in no page fault.
     User,
-    /// The events do not tell.
+    /// Unknown.
     Unknown,
 }
 
-/// Whose budget was used up.
+/// The budget that was used up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Budget {
     /// That of real-time tasks: throttling, the fair server that keeps time for others, or the real-time budget of a control group.
@@ -49,11 +49,11 @@ pub enum Budget {
 /// What took the time of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Cause {
-    /// The whole machine stood still: no CPU showed any event, and timers of several were overdue. The hypervisor, or the firmware.
-    Stolen,
-    /// The timer's interrupt had not come, although a task ran that could have been interrupted: interrupts were off, or, where that
-    /// task was in user mode, the timer's hardware or the hypervisor was late.
-    TimerLate {
+    /// The hypervisor or the firmware had taken the CPUs: no event on any CPU, and timers of several were overdue.
+    Steal,
+    /// The timer interrupt was delayed although a task ran: interrupts were disabled, or, where that
+    /// task was in user mode, the timer hardware or the hypervisor delayed it.
+    TimerIrqDelay {
         /// Who ran.
         running: Tid,
         /// Where it was.
@@ -67,13 +67,13 @@ pub enum Cause {
         state: Option<u32>,
     },
     /// It was decided to wake the thread, and it was not yet on a runqueue.
-    Waking {
-        /// Where another CPU had to be told of it: who ran there.
+    Wakeup {
+        /// If another CPU needed an IPI: the task that ran there.
         running: Option<Tid>,
     },
-    /// It was ready, of higher priority than who ran, and was not switched to: preemption was off, or the kernel is not preemptible there.
-    NotSwitched {
-        /// Who went on running.
+    /// It was ready with the higher priority, and the running task was not preempted: preemption was disabled, or the kernel has none there.
+    NonPreemptible {
+        /// The running task.
         running: Tid,
         /// Where that one was.
         mode: Mode,
@@ -87,7 +87,7 @@ pub enum Cause {
     },
     /// It was ready, and the scheduler chose a task of lower priority, or none.
     Throttled {
-        /// Who was chosen instead.
+        /// The task that was chosen instead.
         running: Tid,
         /// Which budget was used up.
         budget: Budget,
@@ -104,12 +104,12 @@ pub enum Cause {
     },
     /// It waited for a lock.
     Lock {
-        /// Who held it: who let the thread go on, or inherited its priority.
+        /// The holder: the task that released it, or inherited the priority.
         holder: Option<Tid>,
         /// Whether the lock is one inside the kernel.
         kernel: bool,
     },
-    /// It waited for a lock whose holder could not run, because a task ran that is less urgent than the thread: priority inversion.
+    /// It waited for a lock whose holder could not run, because a task of lower priority than the thread ran: priority inversion.
     Inversion {
         /// Who held the lock.
         holder: Tid,
@@ -126,56 +126,60 @@ pub enum Cause {
     /// It reclaimed memory itself.
     Reclaim,
     /// It waited for something that was not recorded.
-    Sleeping {
-        /// Which task let it go on; `None`: an interrupt, or nobody was seen.
+    Waiting {
+        /// The task that woke it; `None`: an interrupt, or unknown.
         woken_by: Option<Tid>,
     },
     /// It ran itself.
-    Itself {
+    OwnExecution {
         /// Where.
         mode: Mode,
     },
-    /// No event tells.
+    /// No event proves a cause.
     Unknown,
 }
 
 impl Cause {
-    /// The word for it in JSON, and as a key.
-    pub fn word(self) -> &'static str {
+    /// The kind of cause, which has its id, words and advice.
+    pub fn kind(self) -> CauseKind {
         match self {
-            Cause::Stolen => "stolen",
-            Cause::TimerLate { .. } => "timer-late",
-            Cause::Interrupt(Interrupt::Hard(_)) => "hardirq",
-            Cause::Interrupt(Interrupt::Vector(_)) => "vector",
-            Cause::Interrupt(Interrupt::Soft(_)) => "softirq",
-            Cause::IdleExit { .. } => "idle-exit",
-            Cause::Waking { .. } => "waking",
-            Cause::NotSwitched { .. } => "not-switched",
-            Cause::Preempted { .. } => "preempted",
-            Cause::Throttled { .. } => "throttled",
-            Cause::Runqueue { .. } => "runqueue",
-            Cause::Migration { .. } => "migration",
-            Cause::Lock { .. } => "lock",
-            Cause::Inversion { .. } => "priority-inversion",
-            Cause::Io { .. } => "io",
-            Cause::PageFault => "page-fault",
-            Cause::Reclaim => "reclaim",
-            Cause::Sleeping { .. } => "sleeping",
-            Cause::Itself { .. } => "itself",
-            Cause::Unknown => "unknown",
+            Cause::Steal => CauseKind::Steal,
+            Cause::TimerIrqDelay { .. } => CauseKind::TimerIrqDelay,
+            Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => CauseKind::Irq,
+            Cause::Interrupt(Interrupt::Soft(_)) => CauseKind::Softirq,
+            Cause::IdleExit { .. } => CauseKind::IdleExit,
+            Cause::Wakeup { .. } => CauseKind::Wakeup,
+            Cause::NonPreemptible { .. } => CauseKind::NonPreemptible,
+            Cause::Preempted { .. } => CauseKind::Preempted,
+            Cause::Throttled { .. } => CauseKind::Throttled,
+            Cause::Runqueue { .. } => CauseKind::Runqueue,
+            Cause::Migration { .. } => CauseKind::Migration,
+            Cause::Lock { .. } => CauseKind::Lock,
+            Cause::Inversion { .. } => CauseKind::PriorityInversion,
+            Cause::Io { .. } => CauseKind::Io,
+            Cause::PageFault => CauseKind::PageFault,
+            Cause::Reclaim => CauseKind::Reclaim,
+            Cause::Waiting { .. } => CauseKind::Waiting,
+            Cause::OwnExecution { .. } => CauseKind::OwnExecution,
+            Cause::Unknown => CauseKind::Unknown,
         }
+    }
+
+    /// The id in JSON, and as a key.
+    pub fn id(self) -> &'static str {
+        self.kind().id()
     }
 
     /// The task that is responsible for it, where one is: the one that ran, held or woke.
     pub fn task(self) -> Option<Tid> {
         match self {
-            Cause::TimerLate { running, .. } | Cause::NotSwitched { running, .. } => Some(running),
+            Cause::TimerIrqDelay { running, .. } | Cause::NonPreemptible { running, .. } => Some(running),
             Cause::Throttled { running, .. } => Some(running),
             Cause::Preempted { by, .. } | Cause::Migration { by } | Cause::Inversion { by, .. } => Some(by),
             Cause::Runqueue { behind } => Some(behind),
             Cause::Lock { holder, .. } => holder,
-            Cause::Sleeping { woken_by } => woken_by,
-            Cause::Waking { running } => running,
+            Cause::Waiting { woken_by } => woken_by,
+            Cause::Wakeup { running } => running,
             _ => None,
         }
     }
@@ -183,13 +187,15 @@ impl Cause {
     /// Where the responsible task was, or the thread itself.
     pub fn mode(self) -> Option<Mode> {
         match self {
-            Cause::TimerLate { mode, .. } | Cause::NotSwitched { mode, .. } | Cause::Itself { mode } => Some(mode),
+            Cause::TimerIrqDelay { mode, .. } | Cause::NonPreemptible { mode, .. } | Cause::OwnExecution { mode } => {
+                Some(mode)
+            }
             _ => None,
         }
     }
 
     /// Who or what is responsible, by name: a task, an interrupt, a device, an idle state, a system call of the thread itself.
-    /// `None` where the cause says it all. Names come from strangers: escape them where they are shown.
+    /// `None` if the cause needs no name. Names are untrusted: escape them for output.
     pub fn who(self, names: &Names) -> Option<String> {
         match self {
             Cause::Interrupt(what) => Some(interrupt_name(what, names).1),
@@ -197,8 +203,8 @@ impl Cause {
                 Some(names.idle_states.get(&state).cloned().unwrap_or_else(|| format!("state {state}")))
             }
             Cause::Io { device } => Some(device_name(device, names)),
-            Cause::Itself { mode: Mode::Syscall(number) } => Some(names.syscall(number)),
-            Cause::Itself { mode: Mode::User } => Some("user mode".to_owned()),
+            Cause::OwnExecution { mode: Mode::Syscall(number) } => Some(names.syscall(number)),
+            Cause::OwnExecution { mode: Mode::User } => Some("user mode".to_owned()),
             cause => cause.task().map(|tid| names.task(tid)),
         }
     }

@@ -1,18 +1,18 @@
 //! Which cause a piece of a thread's time has, from what is known of one of its instants.
 
-use super::parts::Stretch;
-use super::scene::{Scene, switched_to};
+use super::parts::Segment;
+use super::trace_context::{TraceContext, switched_to};
 use super::{Budget, Cause, Kind, Mode};
-use crate::threads::{CpuSpan, Doing};
+use crate::threads::{CpuSpan, ThreadState};
 use punctual_core::event::{TaskState, Tid};
-use punctual_core::{Event, MonotonicNs, What};
+use punctual_core::{Event, EventKind, MonotonicNs};
 
 /// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline tasks have −1.
 const REAL_TIME: i16 = 100;
-/// So many events before a wake-up are looked through for a completed request.
+/// This many events before a wake-up are searched for a completed request.
 const NEARBY: usize = 64;
-/// So many events of a CPU are looked through for how the task got it that runs.
-const LOOKED_THROUGH: usize = 512;
+/// This many events of a CPU are searched for how the task got it that runs.
+const SEARCHED_EVENTS: usize = 512;
 
 /// A cause, the CPU that it concerns, and the priority of the responsible task.
 pub struct Judged {
@@ -31,94 +31,96 @@ impl Judged {
 }
 
 /// The cause at an instant.
-pub fn cause(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> Judged {
-    let (doing, cpu) = match doing(scene, stretch, at) {
-        doing @ (Doing::Running { cpu } | Doing::Ready { cpu: Some(cpu), .. }) => (doing, cpu),
-        doing => (doing, waking_cpu(stretch, at)),
+pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judged {
+    let (doing, cpu) = match doing(context, segment, at) {
+        doing @ (ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. }) => (doing, cpu),
+        doing => (doing, waking_cpu(segment, at)),
     };
-    if let Some(hole) = scene.hole(Some(cpu), at) {
-        return Judged { cause: Cause::Stolen, cpu: hole.cpu, prio: None };
+    if let Some(hole) = context.hole(Some(cpu), at) {
+        return Judged { cause: Cause::Steal, cpu: hole.cpu, prio: None };
     }
-    if cpu == Event::NO_CPU && !is_waiting(doing) || scene.is_lost(cpu, at) {
+    if cpu == Event::NO_CPU && !is_waiting(doing) || context.is_lost(cpu, at) {
         return Judged::anywhere(Cause::Unknown);
     }
     match doing {
-        Doing::Running { .. } => running(scene, stretch, cpu, at),
-        Doing::Ready { preempted, .. } => ready(scene, stretch, cpu, preempted, at),
-        Doing::Waking => waking(scene, stretch, cpu, at),
-        Doing::Sleeping | Doing::Blocked | Doing::LockWait => waiting(scene, stretch, doing, cpu, at),
-        Doing::Stopped | Doing::Other | Doing::Unknown => Judged::anywhere(Cause::Unknown),
+        ThreadState::Running { .. } => running(context, segment, cpu, at),
+        ThreadState::Ready { preempted, .. } => ready(context, segment, cpu, preempted, at),
+        ThreadState::Waking => waking(context, segment, cpu, at),
+        ThreadState::Sleeping | ThreadState::Blocked | ThreadState::LockWait => {
+            waiting(context, segment, doing, cpu, at)
+        }
+        ThreadState::Stopped | ThreadState::Other | ThreadState::Unknown => Judged::anywhere(Cause::Unknown),
     }
 }
 
 /// What the thread did. One of which nothing is known until it is woken was asleep.
-pub fn doing(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> Doing {
-    match stretch.subject.span(at).map(|span| span.doing) {
-        Some(Doing::Unknown) | None if is_woken_later(scene, stretch, at) => Doing::Sleeping,
+pub fn doing(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> ThreadState {
+    match segment.timeline.span(at).map(|span| span.doing) {
+        Some(ThreadState::Unknown) | None if is_woken_later(context, segment, at) => ThreadState::Sleeping,
         Some(doing) => doing,
-        None => Doing::Unknown,
+        None => ThreadState::Unknown,
     }
 }
 
-/// The CPU whose timer, or whoever else, woke the thread; where nobody did, where it was seen.
-pub fn waking_cpu(stretch: &Stretch, at: MonotonicNs) -> u16 {
-    let waking = stretch.subject.wake_after(at).filter(|_| stretch.kind == Kind::Timer);
-    waking.map_or(stretch.cpu, |wake| wake.cpu)
+/// The CPU of the wake-up; without one, the CPU where the thread was seen.
+pub fn waking_cpu(segment: &Segment, at: MonotonicNs) -> u16 {
+    let waking = segment.timeline.wake_after(at).filter(|_| segment.kind == Kind::Timer);
+    waking.map_or(segment.cpu, |wake| wake.cpu)
 }
 
 /// Whether the next thing that is heard of the thread is that it is woken, and no event is missing until then.
-fn is_woken_later(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> bool {
-    let subject = stretch.subject;
-    let Some(next) = subject.wake_after(at).map(|wake| wake.at) else { return false };
-    let event = |place: &u32| &scene.events[*place as usize];
-    let first = subject.runs.partition_point(|place| event(place).at < at);
-    let seen = subject.runs.get(first).is_some_and(|place| event(place).at < next);
-    !seen && !scene.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
+fn is_woken_later(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> bool {
+    let timeline = segment.timeline;
+    let Some(next) = timeline.wake_after(at).map(|wake| wake.at) else { return false };
+    let event = |place: &u32| &context.events[*place as usize];
+    let first = timeline.runs.partition_point(|place| event(place).at < at);
+    let seen = timeline.runs.get(first).is_some_and(|place| event(place).at < next);
+    !seen && !context.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
 }
 
-fn is_waiting(doing: Doing) -> bool {
-    matches!(doing, Doing::Sleeping | Doing::Blocked | Doing::LockWait)
+fn is_waiting(doing: ThreadState) -> bool {
+    matches!(doing, ThreadState::Sleeping | ThreadState::Blocked | ThreadState::LockWait)
 }
 
 /// It had the CPU: interrupts took it, or it used the time itself.
-fn running(scene: &Scene, stretch: &Stretch, cpu: u16, at: MonotonicNs) -> Judged {
-    let subject = stretch.subject;
-    let cause = if let Some(interrupt) = scene.interrupt(cpu, at) {
+fn running(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> Judged {
+    let timeline = segment.timeline;
+    let cause = if let Some(interrupt) = context.interrupt(cpu, at) {
         Cause::Interrupt(interrupt)
-    } else if subject.reclaims_at(at) {
+    } else if timeline.reclaims_at(at) {
         Cause::Reclaim
-    } else if let Some(cause) = spinning(stretch, at) {
+    } else if let Some(cause) = spinning(segment, at) {
         cause
-    } else if subject.faults_at(at) {
+    } else if timeline.faults_at(at) {
         Cause::PageFault
     } else {
-        Cause::Itself { mode: scene.own_mode(subject.tid, cpu, at) }
+        Cause::OwnExecution { mode: context.own_mode(timeline.tid, cpu, at) }
     };
     Judged::on(cpu, cause)
 }
 
 /// Locks inside the kernel, and those with priority inheritance, are waited for by spinning, too.
-fn spinning(stretch: &Stretch, at: MonotonicNs) -> Option<Cause> {
-    let lock = stretch.subject.lock(at)?;
-    let holder = stretch.subject.lent_to(lock.from, at);
+fn spinning(segment: &Segment, at: MonotonicNs) -> Option<Cause> {
+    let lock = segment.timeline.lock(at)?;
+    let holder = segment.timeline.lent_to(lock.from, at);
     let spins = lock.kernel || lock.pi && holder.is_some();
     spins.then_some(Cause::Lock { holder, kernel: lock.kernel })
 }
 
 /// It was on the runqueue of a CPU that did something else.
-fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: MonotonicNs) -> Judged {
-    if let Some(interrupt) = scene.interrupt(cpu, at) {
+fn ready(context: &TraceContext, segment: &Segment, cpu: u16, preempted: bool, at: MonotonicNs) -> Judged {
+    if let Some(interrupt) = context.interrupt(cpu, at) {
         return Judged::on(cpu, Cause::Interrupt(interrupt));
     }
-    let subject = stretch.subject;
-    let held = subject.held_at(at);
-    let Some(CpuSpan { tid: Some(running), prio, from, .. }) = scene.on_cpu(cpu, at).copied() else {
+    let timeline = segment.timeline;
+    let held = timeline.held_at(at);
+    let Some(CpuSpan { tid: Some(running), prio, from, .. }) = context.on_cpu(cpu, at).copied() else {
         let cause = held.map(|running| Cause::Throttled { running, budget: Budget::Group });
         return cause.map_or(Judged::anywhere(Cause::Unknown), |cause| Judged::on(cpu, cause));
     };
-    let own = subject.prio(at);
+    let own = timeline.prio(at);
     // A switch that happened while the thread was ready, or took the CPU from it, is a decision of the scheduler against it.
-    let decided = ready_since(stretch, at).is_some_and(|since| from > since || preempted && from == since);
+    let decided = ready_since(segment, at).is_some_and(|since| from > since || preempted && from == since);
     let budget = match own {
         Some(own) if own < 0 => Budget::Deadline,
         Some(own) if own < REAL_TIME => Budget::RealTime,
@@ -129,18 +131,20 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
     } else if running == Tid::IDLE && decided {
         Cause::Throttled { running, budget }
     } else if running == Tid::IDLE {
-        Cause::IdleExit { state: scene.idle_state(cpu, at) }
-    } else if scene.is_moved_by(subject, running, at) {
+        Cause::IdleExit { state: context.idle_state(cpu, at) }
+    } else if context.is_moved_by(timeline, running, at) {
         Cause::Migration { by: running }
     } else {
         match (own, prio) {
             (Some(own), Some(prio)) if prio < own && prio < REAL_TIME => Cause::Preempted { by: running, prio },
             (Some(own), Some(prio)) if prio > own && own < REAL_TIME && decided => Cause::Throttled { running, budget },
-            (Some(own), Some(prio)) if prio > own && own < REAL_TIME && withheld(scene, stretch, cpu, running, at) => {
+            (Some(own), Some(prio))
+                if prio > own && own < REAL_TIME && withheld(context, segment, cpu, running, at) =>
+            {
                 Cause::Throttled { running, budget: Budget::RealTime }
             }
             (Some(own), Some(prio)) if prio > own && own < REAL_TIME => {
-                Cause::NotSwitched { running, mode: scene.mode(running, cpu, at) }
+                Cause::NonPreemptible { running, mode: context.mode(running, cpu, at) }
             }
             // Among time-sharing tasks numbers do not decide who runs.
             _ => Cause::Runqueue { behind: running },
@@ -152,107 +156,107 @@ fn ready(scene: &Scene, stretch: &Stretch, cpu: u16, preempted: bool, at: Monoto
 /// Whether the CPU is kept from real-time tasks on purpose: a task that is none got it from one that could have gone on, which only a budget
 /// that is used up does (kernel/sched/rt.c, and the fair server in kernel/sched/deadline.c), or is back in user mode from an interrupt, where
 /// preemption cannot be off.
-fn withheld(scene: &Scene, stretch: &Stretch, cpu: u16, running: Tid, at: MonotonicNs) -> bool {
-    let places = scene.on(cpu);
-    let end = places.partition_point(|place| scene.events[*place as usize].at <= at);
-    let before = places[..end].iter().rev().take(LOOKED_THROUGH).map(|place| &scene.events[*place as usize]);
+fn withheld(context: &TraceContext, segment: &Segment, cpu: u16, running: Tid, at: MonotonicNs) -> bool {
+    let places = context.on(cpu);
+    let end = places.partition_point(|place| context.events[*place as usize].at <= at);
+    let before = places[..end].iter().rev().take(SEARCHED_EVENTS).map(|place| &context.events[*place as usize]);
     let switches = before.filter_map(|event| match event.what {
-        What::Switch { prev_prio, prev_state, next_prio, .. } => Some((prev_prio, prev_state, next_prio)),
+        EventKind::Switch { prev_prio, prev_state, next_prio, .. } => Some((prev_prio, prev_state, next_prio)),
         _ => None,
     });
     let mut of_others = switches.take_while(|(_, _, next)| *next >= REAL_TIME);
     let taken =
         of_others.find(|(prev, ..)| *prev < REAL_TIME).is_some_and(|(_, state, _)| state == TaskState::Preempted);
     let returned = || {
-        let served = scene.served(cpu);
+        let served = context.served(cpu);
         let last = served[..served.partition_point(|(_, to, _)| *to <= at)].last();
-        last.zip(ready_since(stretch, at)).is_some_and(|((from, ..), since)| *from > since)
+        last.zip(ready_since(segment, at)).is_some_and(|((from, ..), since)| *from > since)
     };
-    taken || scene.mode(running, cpu, at) == Mode::User && returned()
+    taken || context.mode(running, cpu, at) == Mode::User && returned()
 }
 
 /// When the thread became ready, for an instant at which it is.
-fn ready_since(stretch: &Stretch, at: MonotonicNs) -> Option<MonotonicNs> {
-    let spans = &stretch.subject.spans;
+fn ready_since(segment: &Segment, at: MonotonicNs) -> Option<MonotonicNs> {
+    let spans = &segment.timeline.spans;
     let place = spans.partition_point(|span| span.to <= at);
     let before = spans.get(..=place)?;
-    let ready = before.iter().rev().take_while(|span| matches!(span.doing, Doing::Ready { .. }));
+    let ready = before.iter().rev().take_while(|span| matches!(span.doing, ThreadState::Ready { .. }));
     ready.last().map(|span| span.from)
 }
 
-/// Somebody decided to wake it. Where its CPU is another's, that one must take an interrupt first (kernel/sched/core.c: ttwu_queue_wakelist).
-fn waking(scene: &Scene, stretch: &Stretch, cpu: u16, at: MonotonicNs) -> Judged {
-    let here = stretch.subject.wakes.iter().rev().find(|wake| wake.at <= at).map_or(cpu, |wake| wake.cpu);
-    let target = stretch.subject.enqueued_after(at).filter(|target| *target != here && *target != Event::NO_CPU);
+/// The wake-up began. If it is on another CPU, that CPU must handle an IPI first (kernel/sched/core.c: ttwu_queue_wakelist).
+fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> Judged {
+    let here = segment.timeline.wakes.iter().rev().find(|wake| wake.at <= at).map_or(cpu, |wake| wake.cpu);
+    let target = segment.timeline.enqueued_after(at).filter(|target| *target != here && *target != Event::NO_CPU);
     let Some(target) = target else {
-        return Judged::on(here, scene.interrupt(here, at).map_or(Cause::Waking { running: None }, Cause::Interrupt));
+        return Judged::on(here, context.interrupt(here, at).map_or(Cause::Wakeup { running: None }, Cause::Interrupt));
     };
-    if let Some(interrupt) = scene.interrupt(target, at) {
+    if let Some(interrupt) = context.interrupt(target, at) {
         return Judged::on(target, Cause::Interrupt(interrupt));
     }
-    let span = scene.on_cpu(target, at);
+    let span = context.on_cpu(target, at);
     let cause = match span.and_then(|span| span.tid) {
-        Some(Tid::IDLE) => Cause::IdleExit { state: scene.idle_state(target, at) },
-        running => Cause::Waking { running },
+        Some(Tid::IDLE) => Cause::IdleExit { state: context.idle_state(target, at) },
+        running => Cause::Wakeup { running },
     };
     Judged { cause, cpu: Some(target), prio: span.and_then(|span| span.prio) }
 }
 
 /// It waited for something.
-fn waiting(scene: &Scene, stretch: &Stretch, doing: Doing, cpu: u16, at: MonotonicNs) -> Judged {
-    let subject = stretch.subject;
-    let wake = subject.wake_after(at);
+fn waiting(context: &TraceContext, segment: &Segment, doing: ThreadState, cpu: u16, at: MonotonicNs) -> Judged {
+    let timeline = segment.timeline;
+    let wake = timeline.wake_after(at);
     let woken_by = wake.filter(|wake| wake.interrupt.is_none()).map(|wake| wake.waker);
-    let woken_by = woken_by.filter(|tid| *tid != Tid::IDLE && *tid != subject.tid);
-    let lock = subject.lock(at);
-    if lock.is_some() || doing == Doing::LockWait {
+    let woken_by = woken_by.filter(|tid| *tid != Tid::IDLE && *tid != timeline.tid);
+    let lock = timeline.lock(at);
+    if lock.is_some() || doing == ThreadState::LockWait {
         let kernel = lock.is_none_or(|lock| lock.kernel);
-        let lent = lock.and_then(|lock| subject.lent_to(lock.from, at));
+        let lent = lock.and_then(|lock| timeline.lent_to(lock.from, at));
         return Judged::anywhere(Cause::Lock { holder: lent.or(woken_by), kernel });
     }
-    if subject.reclaims_at(at) {
+    if timeline.reclaims_at(at) {
         return Judged::anywhere(Cause::Reclaim);
     }
-    if doing == Doing::Blocked {
-        if subject.faults_at(at) {
+    if doing == ThreadState::Blocked {
+        if timeline.faults_at(at) {
             return Judged::anywhere(Cause::PageFault);
         }
-        if let Some((_, device)) = completed(scene, stretch, at) {
+        if let Some((_, device)) = completed(context, segment, at) {
             return Judged::anywhere(Cause::Io { device });
         }
     }
-    match stretch.kind {
-        Kind::Timer if doing == Doing::Sleeping && cpu != Event::NO_CPU => before_the_timer(scene, cpu, at),
-        Kind::Timer if doing == Doing::Sleeping => Judged::anywhere(Cause::Unknown),
-        _ => Judged::anywhere(Cause::Sleeping { woken_by }),
+    match segment.kind {
+        Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => before_the_timer(context, cpu, at),
+        Kind::Timer if doing == ThreadState::Sleeping => Judged::anywhere(Cause::Unknown),
+        _ => Judged::anywhere(Cause::Waiting { woken_by }),
     }
 }
 
-/// The timer should have fired, and nobody was woken yet.
-fn before_the_timer(scene: &Scene, cpu: u16, at: MonotonicNs) -> Judged {
-    if let Some(interrupt) = scene.interrupt(cpu, at) {
+/// The timer should have expired, and no thread was woken yet.
+fn before_the_timer(context: &TraceContext, cpu: u16, at: MonotonicNs) -> Judged {
+    if let Some(interrupt) = context.interrupt(cpu, at) {
         return Judged::on(cpu, Cause::Interrupt(interrupt));
     }
-    let span = scene.on_cpu(cpu, at);
+    let span = context.on_cpu(cpu, at);
     let cause = match span.and_then(|span| span.tid) {
-        Some(Tid::IDLE) => Cause::IdleExit { state: scene.idle_state(cpu, at) },
-        Some(running) => Cause::TimerLate { running, mode: scene.mode_until_interrupt(running, cpu, at) },
+        Some(Tid::IDLE) => Cause::IdleExit { state: context.idle_state(cpu, at) },
+        Some(running) => Cause::TimerIrqDelay { running, mode: context.mode_until_interrupt(running, cpu, at) },
         None => return Judged::anywhere(Cause::Unknown),
     };
     Judged { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }
 }
 
 /// The completed request that woke the thread: its place among the events, and its device.
-pub fn completed(scene: &Scene, stretch: &Stretch, at: MonotonicNs) -> Option<(usize, u32)> {
-    let wake = stretch.subject.wake_after(at)?;
-    let places = scene.on(wake.cpu);
-    let event = |place: &u32| (*place as usize, &scene.events[*place as usize]);
+pub fn completed(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Option<(usize, u32)> {
+    let wake = segment.timeline.wake_after(at)?;
+    let places = context.on(wake.cpu);
+    let event = |place: &u32| (*place as usize, &context.events[*place as usize]);
     let end = places.partition_point(|place| event(place).1.at <= wake.at);
     let before = places.get(..end)?.iter().rev().take(NEARBY).map(event);
     let before = before.take_while(|(_, event)| switched_to(event).is_none() && event.at > at);
     before
         .filter_map(|(place, event)| match event.what {
-            What::BlockComplete { device, .. } => Some((place, device)),
+            EventKind::BlockComplete { device, .. } => Some((place, device)),
             _ => None,
         })
         .next()

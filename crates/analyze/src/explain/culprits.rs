@@ -1,4 +1,4 @@
-//! Who is to blame over many late samples.
+//! The culprits over many samples.
 
 use super::{Cause, Explanation};
 use punctual_core::{Names, Nanos};
@@ -23,10 +23,10 @@ pub struct Culprit {
     pub longest: Nanos,
 }
 
-/// The culprits of some late samples.
+/// The culprits of some worst samples.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ranking {
-    /// How many samples were looked at.
+    /// The number of samples.
     pub samples: u64,
     /// Their latencies, added up: the culprits' times add up to the same.
     pub latency: Nanos,
@@ -34,7 +34,7 @@ pub struct Ranking {
     pub culprits: Vec<Culprit>,
 }
 
-/// Ranks who took the time of those samples that were at least so late. A sample counts in full or not at all, so that a limit takes samples
+/// Ranks the culprits of the samples with at least this latency. A sample counts in full or not at all, so that a limit takes samples
 /// away and changes nothing of the others.
 pub fn rank<'a>(explained: impl IntoIterator<Item = &'a Explanation>, names: &Names, at_least: Nanos) -> Ranking {
     let mut ranking = Ranking::default();
@@ -71,7 +71,7 @@ pub fn rank<'a>(explained: impl IntoIterator<Item = &'a Explanation>, names: &Na
 
 /// Parts of the same key are the same culprit's.
 fn key(cause: Cause, names: &Names) -> (&'static str, Option<String>) {
-    (cause.word(), cause.who(names))
+    (cause.id(), cause.who(names))
 }
 
 struct Sums {

@@ -1,51 +1,50 @@
 //! The events that prove a piece: those that began and ended what it is about.
 
 use super::Cause;
-use super::scene::{Scene, switched_to};
-use super::subject::Subject;
+use super::thread_timeline::ThreadTimeline;
+use super::trace_context::{TraceContext, switched_to};
 use crate::threads::Interrupt;
 use punctual_core::event::Tid;
-use punctual_core::{Event, MonotonicNs, What};
+use punctual_core::{Event, EventKind, MonotonicNs};
 
-/// So many events before and after a piece are looked through for its proof.
-const LOOKED_THROUGH: usize = 512;
+/// This many events before and after a piece are searched for its proof.
+const SEARCHED_EVENTS: usize = 512;
 
-/// Their places among the scene's events, ascending. None where no event tells: then the cause is not known.
+/// Their places among the events, ascending. Empty if no event proves the cause.
 pub fn of(
-    scene: &Scene,
-    subject: &Subject,
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
     cause: Cause,
     cpu: Option<u16>,
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> Vec<usize> {
-    let look = Look { scene, from, to };
-    let own = |places: &[u32]| look.around(places, |_| true);
-    let here = cpu.map_or(&[][..], |cpu| scene.on(cpu));
+    let search = Search { context, from, to };
+    let own = |places: &[u32]| search.around(places, |_| true);
+    let here = cpu.map_or(&[][..], |cpu| context.on(cpu));
     match cause {
-        Cause::Stolen => scene.hole(cpu, from).map(|hole| hole.evidence.clone()).unwrap_or_default(),
-        Cause::Interrupt(what) => look.around(here, |event| is_about(event, what)),
-        Cause::IdleExit { .. } => {
-            look.around(here, |event| is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE))
-        }
-        Cause::Itself { .. } => own(&subject.runs),
-        Cause::Lock { .. } => both(own(&subject.lock_events), own(&subject.about)),
+        Cause::Steal => context.hole(cpu, from).map(|hole| hole.evidence.clone()).unwrap_or_default(),
+        Cause::Interrupt(what) => search.around(here, |event| is_about(event, what)),
+        Cause::IdleExit { .. } => search
+            .around(here, |event| is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE)),
+        Cause::OwnExecution { .. } => own(&timeline.runs),
+        Cause::Lock { .. } => both(own(&timeline.lock_events), own(&timeline.about)),
         // Without the fault itself nothing proves one.
-        Cause::PageFault => look
-            .before(&subject.fault_events, |_| true)
-            .map_or_else(Vec::new, |fault| both(vec![fault], own(&subject.about))),
-        Cause::Reclaim => own(&subject.reclaim_events),
-        Cause::Io { device } => io(&look, subject, device),
-        Cause::Waking { .. } | Cause::Sleeping { .. } => own(&subject.about),
-        Cause::TimerLate { running, .. }
-        | Cause::NotSwitched { running, .. }
+        Cause::PageFault => search
+            .before(&timeline.fault_events, |_| true)
+            .map_or_else(Vec::new, |fault| both(vec![fault], own(&timeline.about))),
+        Cause::Reclaim => own(&timeline.reclaim_events),
+        Cause::Io { device } => io(&search, timeline, device),
+        Cause::Wakeup { .. } | Cause::Waiting { .. } => own(&timeline.about),
+        Cause::TimerIrqDelay { running, .. }
+        | Cause::NonPreemptible { running, .. }
         | Cause::Throttled { running, .. }
         | Cause::Runqueue { behind: running }
         | Cause::Migration { by: running }
         | Cause::Preempted { by: running, .. } => {
             // Both: that the thread waited, and who ran meanwhile.
-            let ran = look.around(here, |event| event.tid == running || switched_to(event) == Some(running));
-            let waited = own(&subject.about);
+            let ran = search.around(here, |event| event.tid == running || switched_to(event) == Some(running));
+            let waited = own(&timeline.about);
             if ran.is_empty() || waited.is_empty() { Vec::new() } else { both(ran, waited) }
         }
         // Its evidence is put together from those of the wait and of what the holder did.
@@ -58,64 +57,64 @@ fn both(mut one: Vec<usize>, other: Vec<usize>) -> Vec<usize> {
     one
 }
 
-/// A stretch of a scene.
-struct Look<'s, 'e> {
-    scene: &'s Scene<'e>,
+/// A segment within the trace context.
+struct Search<'s, 'e> {
+    context: &'s TraceContext<'e>,
     from: MonotonicNs,
     to: MonotonicNs,
 }
 
-impl Look<'_, '_> {
+impl Search<'_, '_> {
     /// The last such event at or before the beginning, and the first at or after the end: what began it and what ended it.
     fn around(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Vec<usize> {
         let begun = self.before(places, &is);
         let ended = places.partition_point(|place| self.event(place).at < self.to);
-        let after = places[ended..].iter().take(LOOKED_THROUGH).find(|place| is(self.event(place)));
+        let after = places[ended..].iter().take(SEARCHED_EVENTS).find(|place| is(self.event(place)));
         begun.into_iter().chain(after.map(|place| *place as usize)).collect()
     }
 
     /// The last such event at or before the beginning.
     fn before(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Option<usize> {
         let begun = places.partition_point(|place| self.event(place).at <= self.from);
-        let before = places[..begun].iter().rev().take(LOOKED_THROUGH).find(|place| is(self.event(place)));
+        let before = places[..begun].iter().rev().take(SEARCHED_EVENTS).find(|place| is(self.event(place)));
         before.map(|place| *place as usize)
     }
 
     fn event(&self, place: &u32) -> &Event {
-        &self.scene.events[*place as usize]
+        &self.context.events[*place as usize]
     }
 }
 
 /// The request: issued, completed, and the wake-up that followed.
-fn io(look: &Look, subject: &Subject, device: u32) -> Vec<usize> {
-    let Some(wake) = subject.wake_after(look.from) else { return Vec::new() };
-    let places = look.scene.on(wake.cpu);
-    let end = places.partition_point(|place| look.event(place).at <= wake.at);
+fn io(search: &Search, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
+    let Some(wake) = timeline.wake_after(search.from) else { return Vec::new() };
+    let places = search.context.on(wake.cpu);
+    let end = places.partition_point(|place| search.event(place).at <= wake.at);
     let is_end =
-        |place: &&u32| matches!(look.event(place).what, What::BlockComplete { device: of, .. } if of == device);
-    let Some(complete) = places[..end].iter().rev().take(LOOKED_THROUGH).find(is_end) else { return Vec::new() };
+        |place: &&u32| matches!(search.event(place).what, EventKind::BlockComplete { device: of, .. } if of == device);
+    let Some(complete) = places[..end].iter().rev().take(SEARCHED_EVENTS).find(is_end) else { return Vec::new() };
     let complete = *complete as usize;
-    let sector = match look.scene.events[complete].what {
-        What::BlockComplete { sector, .. } => sector,
+    let sector = match search.context.events[complete].what {
+        EventKind::BlockComplete { sector, .. } => sector,
         _ => 0,
     };
-    let first = complete.saturating_sub(LOOKED_THROUGH);
-    let issue = look.scene.events[first..complete].iter().rposition(
-        |event| matches!(event.what, What::BlockIssue { device: of, sector: at, .. } if of == device && at == sector),
+    let first = complete.saturating_sub(SEARCHED_EVENTS);
+    let issue = search.context.events[first..complete].iter().rposition(
+        |event| matches!(event.what, EventKind::BlockIssue { device: of, sector: at, .. } if of == device && at == sector),
     );
-    let about = look.around(&subject.about, |_| true);
+    let about = search.around(&timeline.about, |_| true);
     issue.map(|place| first + place).into_iter().chain([complete]).chain(about).collect()
 }
 
 fn is_about(event: &Event, what: Interrupt) -> bool {
     match (event.what, what) {
-        (What::IrqEntry { irq } | What::IrqExit { irq, .. }, Interrupt::Hard(of)) => irq == of,
-        (What::VectorEntry { vector } | What::VectorExit { vector }, Interrupt::Vector(of))
-        | (What::SoftirqEntry { vector } | What::SoftirqExit { vector }, Interrupt::Soft(of)) => vector == of,
+        (EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. }, Interrupt::Hard(of)) => irq == of,
+        (EventKind::VectorEntry { vector } | EventKind::VectorExit { vector }, Interrupt::Vector(of))
+        | (EventKind::SoftirqEntry { vector } | EventKind::SoftirqExit { vector }, Interrupt::Soft(of)) => vector == of,
         _ => false,
     }
 }
 
 fn is_idle(event: &Event) -> bool {
-    matches!(event.what, What::IdleEnter { .. } | What::IdleExit)
+    matches!(event.what, EventKind::IdleEnter { .. } | EventKind::IdleExit)
 }

@@ -4,19 +4,19 @@ use super::*;
 use crate::threads::Interrupt;
 use crate::threads::tests::any_event;
 use proptest::prelude::*;
-use punctual_core::What;
+use punctual_core::EventKind;
 use punctual_core::event::{Futex, StackId};
 
 /// What holds for every explanation.
 pub fn check(explanation: &Explanation, events: &[Event]) {
-    let Late { due, woke, .. } = explanation.late;
+    let LatencyInterval { due, woke, .. } = explanation.interval;
     assert!(explanation.adds_up(), "{explanation:?}");
     assert_eq!(explanation.totals().iter().map(|(_, span)| span.ns()).sum::<i64>(), explanation.latency().ns());
     check_parts(&explanation.parts, events);
     if let (Some(first), Some(last)) = (explanation.parts.first(), explanation.parts.last()) {
         assert_eq!((first.from, last.to), (due, woke));
     }
-    assert_eq!(explanation.confidence() == Confidence::High, explanation.doubts.is_empty());
+    assert_eq!(explanation.confidence() == Confidence::High, explanation.warnings.is_empty());
 }
 
 fn check_parts(parts: &[Part], events: &[Event]) {
@@ -37,29 +37,35 @@ fn check_parts(parts: &[Part], events: &[Event]) {
 /// Whether events of the kind that a cause claims are among its evidence.
 fn proven(cause: Cause, evidence: &[&Event]) -> bool {
     let has = |is: &dyn Fn(&Event) -> bool| evidence.iter().any(|event| is(event));
-    let ran = |tid: Tid| has(&|event| event.tid == tid || scene::switched_to(event) == Some(tid));
+    let ran = |tid: Tid| has(&|event| event.tid == tid || super::trace_context::switched_to(event) == Some(tid));
     match cause {
         Cause::Interrupt(what) => has(&|event| match (event.what, what) {
-            (What::IrqEntry { irq } | What::IrqExit { irq, .. }, Interrupt::Hard(of)) => irq == of,
-            (What::VectorEntry { vector } | What::VectorExit { vector }, Interrupt::Vector(of)) => vector == of,
-            (What::SoftirqEntry { vector } | What::SoftirqExit { vector }, Interrupt::Soft(of)) => vector == of,
+            (EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. }, Interrupt::Hard(of)) => irq == of,
+            (EventKind::VectorEntry { vector } | EventKind::VectorExit { vector }, Interrupt::Vector(of)) => {
+                vector == of
+            }
+            (EventKind::SoftirqEntry { vector } | EventKind::SoftirqExit { vector }, Interrupt::Soft(of)) => {
+                vector == of
+            }
             _ => false,
         }),
-        Cause::TimerLate { running, .. } | Cause::NotSwitched { running, .. } | Cause::Throttled { running, .. } => {
-            ran(running)
-        }
+        Cause::TimerIrqDelay { running, .. }
+        | Cause::NonPreemptible { running, .. }
+        | Cause::Throttled { running, .. } => ran(running),
         Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::Migration { by } => ran(by),
         Cause::Inversion { by, .. } => ran(by),
         Cause::Io { device } => {
-            has(&|event| matches!(event.what, What::BlockComplete { device: of, .. } if of == device))
+            has(&|event| matches!(event.what, EventKind::BlockComplete { device: of, .. } if of == device))
         }
-        Cause::PageFault => has(&|event| matches!(event.what, What::PageFault { .. })),
-        Cause::Reclaim => has(&|event| matches!(event.what, What::ReclaimBegin { .. } | What::ReclaimEnd { .. })),
-        Cause::Stolen => has(&|event| matches!(event.what, What::HrtimerExpireEntry { .. })),
-        Cause::Waking { .. } | Cause::Sleeping { .. } | Cause::Lock { .. } | Cause::IdleExit { .. } => {
+        Cause::PageFault => has(&|event| matches!(event.what, EventKind::PageFault { .. })),
+        Cause::Reclaim => {
+            has(&|event| matches!(event.what, EventKind::ReclaimBegin { .. } | EventKind::ReclaimEnd { .. }))
+        }
+        Cause::Steal => has(&|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. })),
+        Cause::Wakeup { .. } | Cause::Waiting { .. } | Cause::Lock { .. } | Cause::IdleExit { .. } => {
             !evidence.is_empty()
         }
-        Cause::Itself { .. } => !evidence.is_empty(),
+        Cause::OwnExecution { .. } => !evidence.is_empty(),
         Cause::Unknown => evidence.is_empty(),
     }
 }
@@ -68,28 +74,28 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
 fn any_wait() -> impl Strategy<Value = Event> {
     let task = || (0u32..6).prop_map(Tid);
     let what = prop_oneof![
-        3 => (0usize..4, 0u64..2).prop_map(|(op, address)| What::FutexEnter {
+        3 => (0usize..4, 0u64..2).prop_map(|(op, address)| EventKind::FutexEnter {
             op: [Futex::Wait, Futex::LockPi, Futex::Wake, Futex::UnlockPi][op], address,
         }),
-        3 => Just(What::FutexExit { op: Futex::Wait, result: 0 }),
-        1 => (0u64..3).prop_map(|lock| What::ContentionBegin { lock, flags: 0 }),
-        1 => (0u64..3).prop_map(|lock| What::ContentionEnd { lock, result: 0 }),
-        1 => (task(), 0i16..120).prop_map(|(task, new)| What::PiSetPrio { task, old: 120, new }),
-        2 => (0u64..9).prop_map(|address| What::PageFault { address, ip: 0, user: true }),
-        1 => (0u8..12).prop_map(|order| What::PageAlloc { order, page: 1 }),
-        1 => Just(What::ReclaimBegin { order: 0 }),
-        1 => Just(What::ReclaimEnd { reclaimed: 1 }),
-        1 => (0u32..2, 0u64..3).prop_map(|(device, sector)| What::BlockIssue { device, sector, bytes: 512, write: true }),
-        2 => (0u32..2, 0u64..3).prop_map(|(device, sector)| What::BlockComplete { device, sector, bytes: 512, error: 0 }),
-        2 => (0i64..3_000_000).prop_map(|expires| What::HrtimerExpireEntry {
+        3 => Just(EventKind::FutexExit { op: Futex::Wait, result: 0 }),
+        1 => (0u64..3).prop_map(|lock| EventKind::ContentionBegin { lock, flags: 0 }),
+        1 => (0u64..3).prop_map(|lock| EventKind::ContentionEnd { lock, result: 0 }),
+        1 => (task(), 0i16..120).prop_map(|(task, new)| EventKind::PiSetPrio { task, old: 120, new }),
+        2 => (0u64..9).prop_map(|address| EventKind::PageFault { address, ip: 0, user: true }),
+        1 => (0u8..12).prop_map(|order| EventKind::PageAlloc { order, page: 1 }),
+        1 => Just(EventKind::ReclaimBegin { order: 0 }),
+        1 => Just(EventKind::ReclaimEnd { reclaimed: 1 }),
+        1 => (0u32..2, 0u64..3).prop_map(|(device, sector)| EventKind::BlockIssue { device, sector, bytes: 512, write: true }),
+        2 => (0u32..2, 0u64..3).prop_map(|(device, sector)| EventKind::BlockComplete { device, sector, bytes: 512, error: 0 }),
+        2 => (0i64..3_000_000).prop_map(|expires| EventKind::HrtimerExpireEntry {
             timer: 1, now: None, expires: Some(MonotonicNs(expires)),
         }),
-        1 => (0u8..3).prop_map(|vector| What::VectorEntry { vector }),
-        1 => (0u8..3).prop_map(|vector| What::VectorExit { vector }),
-        2 => proptest::option::of(0u32..3).prop_map(|call| What::Interrupted { call }),
-        1 => task().prop_map(|task| What::Released { task }),
-        1 => (0u32..3).prop_map(|stack| What::Stack { stack: StackId(stack) }),
-        1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| What::Wakeup { task, prio, target, new: false }),
+        1 => (0u8..3).prop_map(|vector| EventKind::VectorEntry { vector }),
+        1 => (0u8..3).prop_map(|vector| EventKind::VectorExit { vector }),
+        2 => proptest::option::of(0u32..3).prop_map(|call| EventKind::Interrupted { call }),
+        1 => task().prop_map(|task| EventKind::Unthrottled { task }),
+        1 => (0u32..3).prop_map(|stack| EventKind::Stack { stack: StackId(stack) }),
+        1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| EventKind::Wakeup { task, prio, target, new: false }),
     ];
     (0i64..1_100, 0u16..3, 0u32..6, what).prop_map(|(at, cpu, tid, what)| Event {
         at: MonotonicNs(at),
@@ -104,7 +110,7 @@ proptest! {
     #[test]
     fn any_events_give_parts_that_add_up_and_are_proven(
         mut events in proptest::collection::vec(prop_oneof![any_event(), any_wait()], 0..200),
-        sorted: bool, told_gaps: bool, due in -100i64..1_200, span in -100i64..600, cpu in 0u16..5, timer: bool,
+        sorted: bool, recorded_gaps: bool, due in -100i64..1_200, span in -100i64..600, cpu in 0u16..5, timer: bool,
         (step, by) in (0usize..200, prop_oneof![3 => Just(0i64), 1 => -2_000i64..2_000, 1 => Just(2_500_000)]),
         tid in 1u32..6,
     ) {
@@ -116,11 +122,11 @@ proptest! {
         let woke = due + span + if by > 2_000 { by } else { 0 };
         let cpu = if cpu == 4 { Event::NO_CPU } else { cpu };
         let kind = if timer { Kind::Timer } else { Kind::Interval };
-        let late = Late { tid: Tid(tid), cpu, due: MonotonicNs(due), woke: MonotonicNs(woke), kind };
-        let gaps = if told_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
-        let explanation = explain(late, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
+        let interval = LatencyInterval { tid: Tid(tid), cpu, due: MonotonicNs(due), woke: MonotonicNs(woke), kind };
+        let gaps = if recorded_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
+        let explanation = explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
         check(&explanation, &events);
-        prop_assert_eq!(explanation.lost > 0, explanation.doubts.contains(&Doubt::Lost));
+        prop_assert_eq!(explanation.lost > 0, explanation.warnings.contains(&Warning::Lost));
         prop_assert_eq!(rank([&explanation], &Default::default(), Nanos::ZERO).latency, explanation.latency());
     }
 }

@@ -2,53 +2,53 @@
 //!
 //! A CPU that exits from idle takes the exit latency that its idle state declares, and a CPU that runs takes an interrupt that is due as soon
 //! as interrupts are on. What took far longer is held against the steal clock. With that evidence it is steal; without, it keeps its name,
-//! and the doubt says what is likely. Several CPUs at once are proof before this is asked (`stolen`).
+//! and a warning reports that it is likely. Several CPUs at once are proof before this (`steal`).
 
-use super::scene::Scene;
-use super::{Cause, Doubt, Mode, Part, parts};
-use crate::stolen::SHORTEST;
+use super::trace_context::TraceContext;
+use super::{Cause, Mode, Part, Warning, parts};
+use crate::steal::SHORTEST;
 use punctual_core::Nanos;
 
-/// An exit from idle is long from so many times the declared exit latency on.
+/// An exit from idle is long from this many times the declared exit latency on.
 const TIMES: i64 = 10;
 
-/// The parts, with those named steal that the steal clock covers, and what casts doubt on the rest.
-pub fn judge(scene: &Scene, all: Vec<Part>) -> (Vec<Part>, Vec<Doubt>) {
-    let mut left = scene.coverage.steal.unwrap_or(Nanos::ZERO);
-    let (mut judged, mut doubts): (Vec<Part>, Vec<Doubt>) = (Vec::new(), Vec::new());
+/// The parts, with steal where the steal clock covers them, and the warnings about the rest.
+pub fn judge(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>) {
+    let mut left = context.coverage.steal.unwrap_or(Nanos::ZERO);
+    let (mut judged, mut warnings): (Vec<Part>, Vec<Warning>) = (Vec::new(), Vec::new());
     for mut part in all {
-        if let Some(doubt) = suspicion(scene, &part) {
+        if let Some(warning) = suspicion(context, &part) {
             let is_steal = part.span() <= left;
             if is_steal {
                 left = Nanos(left.ns() - part.span().ns());
-                part = Part { cause: Cause::Stolen, prio: None, stack: None, meanwhile: Vec::new(), ..part };
+                part = Part { cause: Cause::Steal, prio: None, stack: None, meanwhile: Vec::new(), ..part };
             }
-            let doubt = if is_steal { Doubt::StealClock } else { doubt };
-            if !doubts.contains(&doubt) {
-                doubts.push(doubt);
+            let warning = if is_steal { Warning::StealClock } else { warning };
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
             }
         }
         parts::join(&mut judged, part);
     }
-    doubts.sort_unstable();
-    (judged.into_iter().map(parts::tidy).collect(), doubts)
+    warnings.sort_unstable();
+    (judged.into_iter().map(parts::tidy).collect(), warnings)
 }
 
 /// Why a part is not what it seems to be.
-fn suspicion(scene: &Scene, part: &Part) -> Option<Doubt> {
+fn suspicion(context: &TraceContext, part: &Part) -> Option<Warning> {
     match part.cause {
         Cause::IdleExit { state } => {
-            let declared = state.and_then(|state| scene.coverage.idle_latencies.get(&state));
+            let declared = state.and_then(|state| context.coverage.idle_latencies.get(&state));
             // The deepest states take some hundred microseconds; where nothing is declared none takes this long.
             let longest = SHORTEST.max(Nanos(declared.map_or(0, |declared| declared.ns()).saturating_mul(TIMES)));
-            (part.span() >= longest).then_some(Doubt::LongIdleExit)
+            (part.span() >= longest).then_some(Warning::LongIdleExit)
         }
         // Elsewhere in the kernel interrupts may have been off.
-        Cause::Itself { mode: Mode::User | Mode::Unknown } | Cause::NotSwitched { mode: Mode::User, .. } => {
-            let within = |wait: &&crate::stolen::Wait| {
+        Cause::OwnExecution { mode: Mode::User | Mode::Unknown } | Cause::NonPreemptible { mode: Mode::User, .. } => {
+            let within = |wait: &&crate::steal::Wait| {
                 Some(wait.cpu) == part.cpu && wait.to.min(part.to) - wait.from.max(part.from) >= SHORTEST
             };
-            scene.waits.iter().find(within).map(|_| Doubt::Silent)
+            context.waits.iter().find(within).map(|_| Warning::Silent)
         }
         _ => None,
     }

@@ -3,7 +3,7 @@
 use super::properties::check;
 use super::*;
 use crate::threads::Interrupt;
-use punctual_core::What;
+use punctual_core::EventKind;
 use punctual_core::event::{Futex, TaskState};
 
 const THREAD: u32 = 7;
@@ -13,7 +13,7 @@ const HIGHER: i16 = 0;
 const LOWER: i16 = 120;
 const TIMER: Interrupt = Interrupt::Vector(0xec);
 
-fn event(at: i64, cpu: u16, tid: u32, what: What) -> Event {
+fn event(at: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
     Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
 }
 
@@ -24,33 +24,33 @@ fn switch(
     prev_state: TaskState,
     (next, next_prio): (u32, i16),
 ) -> Event {
-    event(at, cpu, prev, What::Switch { prev_prio, prev_state, next: Tid(next), next_prio })
+    event(at, cpu, prev, EventKind::Switch { prev_prio, prev_state, next: Tid(next), next_prio })
 }
 
 /// A local timer's interrupt from `at` on that wakes the thread 5 ns later and lasts 10 ns.
 fn timer(at: i64, cpu: u16, running: u32) -> [Event; 4] {
     let task = Tid(THREAD);
     [
-        event(at, cpu, running, What::VectorEntry { vector: 0xec }),
-        event(at + 5, cpu, running, What::Waking { task, prio: OWN, target: cpu }),
-        event(at + 6, cpu, running, What::Wakeup { task, prio: OWN, target: cpu, new: false }),
-        event(at + 10, cpu, running, What::VectorExit { vector: 0xec }),
+        event(at, cpu, running, EventKind::VectorEntry { vector: 0xec }),
+        event(at + 5, cpu, running, EventKind::Waking { task, prio: OWN, target: cpu }),
+        event(at + 6, cpu, running, EventKind::Wakeup { task, prio: OWN, target: cpu, new: false }),
+        event(at + 10, cpu, running, EventKind::VectorExit { vector: 0xec }),
     ]
 }
 
-fn late(due: i64, woke: i64, kind: Kind) -> Late {
-    Late { tid: Tid(THREAD), cpu: 0, due: MonotonicNs(due), woke: MonotonicNs(woke), kind }
+fn interval(due: i64, woke: i64, kind: Kind) -> LatencyInterval {
+    LatencyInterval { tid: Tid(THREAD), cpu: 0, due: MonotonicNs(due), woke: MonotonicNs(woke), kind }
 }
 
-fn explained(late: Late, events: &[Event]) -> Explanation {
+fn explained(interval: LatencyInterval, events: &[Event]) -> Explanation {
     let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
     let gaps = Gaps::of(events.iter().copied());
-    let explanation = explain(late, events, &coverage, &gaps);
+    let explanation = explain(interval, events, &coverage, &gaps);
     check(&explanation, events);
     explanation
 }
 
-fn told(explanation: &Explanation) -> Vec<(Cause, i64)> {
+fn causes(explanation: &Explanation) -> Vec<(Cause, i64)> {
     explanation.parts.iter().map(|part| (part.cause, part.span().ns())).collect()
 }
 
@@ -58,23 +58,23 @@ fn told(explanation: &Explanation) -> Vec<(Cause, i64)> {
 fn interrupts_were_off_and_then_preemption() {
     let hog = (5, LOWER);
     let events = [
-        vec![event(90, 0, 5, What::SyscallEnter { number: 56, args: [0; 2] })],
+        vec![event(90, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] })],
         timer(150, 0, 5).into(),
-        vec![switch(170, 0, hog, TaskState::Preempted, (THREAD, OWN)), event(176, 0, THREAD, What::IdleExit)],
+        vec![switch(170, 0, hog, TaskState::Preempted, (THREAD, OWN)), event(176, 0, THREAD, EventKind::IdleExit)],
     ]
     .concat();
-    let explanation = explained(late(100, 175, Kind::Timer), &events);
+    let explanation = explained(interval(100, 175, Kind::Timer), &events);
     let (running, mode) = (Tid(5), Mode::Syscall(56));
     assert_eq!(
-        told(&explanation),
+        causes(&explanation),
         [
-            (Cause::TimerLate { running, mode }, 50),
+            (Cause::TimerIrqDelay { running, mode }, 50),
             (Cause::Interrupt(TIMER), 10),
-            (Cause::NotSwitched { running, mode }, 10),
-            (Cause::Itself { mode: Mode::Unknown }, 5),
+            (Cause::NonPreemptible { running, mode }, 10),
+            (Cause::OwnExecution { mode: Mode::Unknown }, 5),
         ]
     );
-    assert_eq!(explanation.doubts, []);
+    assert_eq!(explanation.warnings, []);
 }
 
 #[test]
@@ -82,25 +82,25 @@ fn an_idle_cpu_wakes_up_and_an_interrupt_comes_before() {
     let events = [
         vec![
             switch(50, 0, (5, LOWER), TaskState::Sleeping, (0, LOWER)),
-            event(60, 0, 0, What::IdleEnter { state: 2 }),
-            event(110, 0, 0, What::IdleExit),
-            event(112, 0, 0, What::IrqEntry { irq: 9 }),
-            event(118, 0, 0, What::IrqExit { irq: 9, handled: true }),
+            event(60, 0, 0, EventKind::IdleEnter { state: 2 }),
+            event(110, 0, 0, EventKind::IdleExit),
+            event(112, 0, 0, EventKind::IrqEntry { irq: 9 }),
+            event(118, 0, 0, EventKind::IrqExit { irq: 9, handled: true }),
         ],
         timer(118, 0, 0).into(),
         vec![switch(140, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(late(100, 141, Kind::Timer), &events);
+    let explanation = explained(interval(100, 141, Kind::Timer), &events);
     assert_eq!(
-        told(&explanation),
+        causes(&explanation),
         [
             (Cause::IdleExit { state: Some(2) }, 10),
             (Cause::IdleExit { state: None }, 2),
             (Cause::Interrupt(Interrupt::Hard(9)), 6),
             (Cause::Interrupt(TIMER), 10),
             (Cause::IdleExit { state: None }, 12),
-            (Cause::Itself { mode: Mode::Unknown }, 1),
+            (Cause::OwnExecution { mode: Mode::Unknown }, 1),
         ]
     );
 }
@@ -112,13 +112,13 @@ fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
         vec![switch(90, 0, (5, LOWER), TaskState::Preempted, hog)],
         timer(100, 0, 9).into(),
         vec![
-            event(120, 0, 9, What::SoftirqEntry { vector: 3 }),
-            event(150, 0, 9, What::SoftirqExit { vector: 3 }),
+            event(120, 0, 9, EventKind::SoftirqEntry { vector: 3 }),
+            event(150, 0, 9, EventKind::SoftirqExit { vector: 3 }),
             switch(200, 0, hog, TaskState::Sleeping, (THREAD, OWN)),
         ],
     ]
     .concat();
-    let explanation = explained(late(100, 210, Kind::Timer), &events);
+    let explanation = explained(interval(100, 210, Kind::Timer), &events);
     let preempted = Cause::Preempted { by: Tid(9), prio: HIGHER };
     assert_eq!(
         explanation.totals(),
@@ -126,7 +126,7 @@ fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
             (preempted, Nanos(60)),
             (Cause::Interrupt(Interrupt::Soft(3)), Nanos(30)),
             (Cause::Interrupt(TIMER), Nanos(10)),
-            (Cause::Itself { mode: Mode::Unknown }, Nanos(10)),
+            (Cause::OwnExecution { mode: Mode::Unknown }, Nanos(10)),
         ]
     );
 }
@@ -134,32 +134,32 @@ fn a_task_of_higher_priority_runs_first_and_a_softirq_interrupts_it() {
 #[test]
 fn a_throttled_thread_sees_others_chosen() {
     let events = [
-        vec![event(80, 0, THREAD, What::SyscallEnter { number: 1, args: [0; 2] })],
+        vec![event(80, 0, THREAD, EventKind::SyscallEnter { number: 1, args: [0; 2] })],
         vec![switch(110, 0, (THREAD, OWN), TaskState::Preempted, (5, LOWER))],
         vec![switch(150, 0, (5, LOWER), TaskState::Preempted, (6, LOWER))],
         vec![switch(160, 0, (6, LOWER), TaskState::Preempted, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(late(100, 170, Kind::Interval), &events);
-    let own = Cause::Itself { mode: Mode::Syscall(1) };
+    let explanation = explained(interval(100, 170, Kind::Interval), &events);
+    let own = Cause::OwnExecution { mode: Mode::Syscall(1) };
     let throttled = |tid| Cause::Throttled { running: Tid(tid), budget: Budget::RealTime };
-    assert_eq!(told(&explanation), [(own, 10), (throttled(5), 40), (throttled(6), 10), (own, 10)]);
+    assert_eq!(causes(&explanation), [(own, 10), (throttled(5), 40), (throttled(6), 10), (own, 10)]);
 }
 
 #[test]
 fn a_lock_names_who_let_go_and_whom_that_one_waited_for() {
-    let wakes = |at, cpu, tid, task| event(at, cpu, tid, What::Waking { task: Tid(task), prio: LOWER, target: 0 });
+    let wakes = |at, cpu, tid, task| event(at, cpu, tid, EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 });
     let events = [
-        event(100, 0, THREAD, What::FutexEnter { op: Futex::Wait, address: 64 }),
+        event(100, 0, THREAD, EventKind::FutexEnter { op: Futex::Wait, address: 64 }),
         switch(110, 0, (THREAD, LOWER), TaskState::Sleeping, (0, LOWER)),
         wakes(150, 1, 6, 5),
         wakes(190, 1, 5, THREAD),
-        event(191, 1, 5, What::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false }),
+        event(191, 1, 5, EventKind::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false }),
         switch(195, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
-        event(198, 0, THREAD, What::FutexExit { op: Futex::Wait, result: 0 }),
+        event(198, 0, THREAD, EventKind::FutexExit { op: Futex::Wait, result: 0 }),
     ];
-    let explanation = explained(late(100, 200, Kind::Interval), &events);
-    assert_eq!(told(&explanation)[1], (Cause::Lock { holder: Some(Tid(5)), kernel: false }, 80));
+    let explanation = explained(interval(100, 200, Kind::Interval), &events);
+    assert_eq!(causes(&explanation)[1], (Cause::Lock { holder: Some(Tid(5)), kernel: false }, 80));
     assert_eq!(explanation.chain, [Tid(5), Tid(6)]);
 }
 
@@ -167,21 +167,21 @@ fn a_lock_names_who_let_go_and_whom_that_one_waited_for() {
 fn storage_and_pages_are_waited_for() {
     let blocks = |at| switch(at, 0, (THREAD, LOWER), TaskState::Blocked, (0, LOWER));
     let disk = [
-        event(150, 1, 3, What::IrqEntry { irq: 4 }),
-        event(152, 1, 3, What::BlockComplete { device: 0xfe00, sector: 8, bytes: 4096, error: 0 }),
-        event(154, 1, 3, What::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
-        event(156, 1, 3, What::IrqExit { irq: 4, handled: true }),
-        event(157, 0, 0, What::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false }),
+        event(150, 1, 3, EventKind::IrqEntry { irq: 4 }),
+        event(152, 1, 3, EventKind::BlockComplete { device: 0xfe00, sector: 8, bytes: 4096, error: 0 }),
+        event(154, 1, 3, EventKind::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
+        event(156, 1, 3, EventKind::IrqExit { irq: 4, handled: true }),
+        event(157, 0, 0, EventKind::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false }),
         switch(160, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
     ];
     let events =
-        [vec![event(100, 0, THREAD, What::SyscallEnter { number: 74, args: [0; 2] }), blocks(110)], disk.into()];
-    let explanation = explained(late(100, 165, Kind::Interval), &events.concat());
-    assert_eq!(told(&explanation)[1], (Cause::Io { device: 0xfe00 }, 44));
-    let fault = event(105, 0, THREAD, What::PageFault { address: 1, ip: 2, user: true });
+        [vec![event(100, 0, THREAD, EventKind::SyscallEnter { number: 74, args: [0; 2] }), blocks(110)], disk.into()];
+    let explanation = explained(interval(100, 165, Kind::Interval), &events.concat());
+    assert_eq!(causes(&explanation)[1], (Cause::Io { device: 0xfe00 }, 44));
+    let fault = event(105, 0, THREAD, EventKind::PageFault { address: 1, ip: 2, user: true });
     let events = [vec![fault, blocks(110)], disk.into()].concat();
-    let explanation = explained(late(100, 165, Kind::Interval), &events);
-    assert!(told(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
+    let explanation = explained(interval(100, 165, Kind::Interval), &events);
+    assert!(causes(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
 }
 
 #[test]
@@ -189,17 +189,17 @@ fn what_is_missing_is_unknown_and_lowers_the_confidence() {
     let events = [
         vec![switch(90, 0, (5, LOWER), TaskState::Preempted, (9, HIGHER))],
         timer(100, 0, 9).into(),
-        vec![event(180, 0, 0, What::Lost { count: 40, since: MonotonicNs(130) })],
+        vec![event(180, 0, 0, EventKind::Lost { count: 40, since: MonotonicNs(130) })],
         vec![switch(200, 0, (9, HIGHER), TaskState::Sleeping, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(late(100, 210, Kind::Timer), &events);
-    assert_eq!((explanation.lost, explanation.doubts.clone()), (40, vec![Doubt::Lost, Doubt::MuchUnknown]));
-    assert!(told(&explanation).contains(&(Cause::Unknown, 50)), "{explanation:?}");
-    let nothing = explained(late(100, 200, Kind::Timer), &[]);
-    assert_eq!(told(&nothing), [(Cause::Unknown, 100)]);
-    assert_eq!(nothing.doubts, [Doubt::BeginsLate, Doubt::MuchUnknown]);
-    assert_eq!(explained(late(200, 100, Kind::Timer), &events).parts, [], "it came early");
+    let explanation = explained(interval(100, 210, Kind::Timer), &events);
+    assert_eq!((explanation.lost, explanation.warnings.clone()), (40, vec![Warning::Lost, Warning::MuchUnknown]));
+    assert!(causes(&explanation).contains(&(Cause::Unknown, 50)), "{explanation:?}");
+    let unknown = explained(interval(100, 200, Kind::Timer), &[]);
+    assert_eq!(causes(&unknown), [(Cause::Unknown, 100)]);
+    assert_eq!(unknown.warnings, [Warning::BeginsAfterDue, Warning::MuchUnknown]);
+    assert_eq!(explained(interval(200, 100, Kind::Timer), &events).parts, [], "it came early");
 }
 
 #[test]
@@ -210,27 +210,27 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
     events.extend(
         timer(200, 0, 9)
             .into_iter()
-            .filter(|event| matches!(event.what, What::VectorEntry { .. } | What::VectorExit { .. })),
+            .filter(|event| matches!(event.what, EventKind::VectorEntry { .. } | EventKind::VectorExit { .. })),
     );
     events.push(switch(300, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
     let throttled = Cause::Throttled { running: Tid(9), budget: Budget::RealTime };
-    let explanation = explained(late(90, 310, Kind::Timer), &events);
+    let explanation = explained(interval(90, 310, Kind::Timer), &events);
     let sum = explanation.totals().iter().find(|(cause, _)| *cause == throttled).map(|(_, span)| span.ns());
-    assert_eq!(sum, Some(90 + 90), "{:?}", told(&explanation));
+    assert_eq!(sum, Some(90 + 90), "{:?}", causes(&explanation));
     // Where the task was let go by one that waited, nothing tells why the thread was not switched to.
     events[0] = switch(50, 0, (8, 49), TaskState::Sleeping, (9, LOWER));
-    let explanation = explained(late(90, 310, Kind::Timer), &events);
+    let explanation = explained(interval(90, 310, Kind::Timer), &events);
     assert!(
-        explanation.parts.iter().any(|part| matches!(part.cause, Cause::NotSwitched { .. })),
+        explanation.parts.iter().any(|part| matches!(part.cause, Cause::NonPreemptible { .. })),
         "{:?}",
-        told(&explanation)
+        causes(&explanation)
     );
 }
 
 #[test]
 fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
     let hog = (5, LOWER);
-    let found = |at, call| event(at, 0, 5, What::Interrupted { call });
+    let found = |at, call| event(at, 0, 5, EventKind::Interrupted { call });
     // Neither sched_waking nor system calls are in the record.
     let lean = |call| {
         let [entry, _, wakeup, exit] = timer(150, 0, 5);
@@ -244,52 +244,52 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
         ]
     };
     for (call, mode) in [(Some(56), Mode::Syscall(56)), (None, Mode::User)] {
-        let explanation = explained(late(100, 175, Kind::Timer), &lean(call));
+        let explanation = explained(interval(100, 175, Kind::Timer), &lean(call));
         let running = Tid(5);
-        let after = Cause::NotSwitched { running, mode };
-        let itself = Cause::Itself { mode: Mode::Unknown };
+        let after = Cause::NonPreemptible { running, mode };
+        let own = Cause::OwnExecution { mode: Mode::Unknown };
         let expected =
-            [(Cause::TimerLate { running, mode }, 50), (Cause::Interrupt(TIMER), 10), (after, 10), (itself, 5)];
-        assert_eq!(told(&explanation), expected);
+            [(Cause::TimerIrqDelay { running, mode }, 50), (Cause::Interrupt(TIMER), 10), (after, 10), (own, 5)];
+        assert_eq!(causes(&explanation), expected);
     }
     // A page fault just before is what the interrupt met; one long ago is over.
     for (at, mode) in [(140, Mode::Fault), (140 - 30_000, Mode::Unknown), (140 - 2_000_000, Mode::User)] {
-        let fault = event(at, 0, 5, What::PageFault { address: 0, ip: 0, user: true });
+        let fault = event(at, 0, 5, EventKind::PageFault { address: 0, ip: 0, user: true });
         let mut events = lean(None);
         events[0].at = MonotonicNs(40.min(at - 1));
         events.insert(1, fault);
-        let explanation = explained(late(100, 175, Kind::Timer), &events);
-        assert_eq!(told(&explanation)[0], (Cause::TimerLate { running: Tid(5), mode }, 50), "{at}");
+        let explanation = explained(interval(100, 175, Kind::Timer), &events);
+        assert_eq!(causes(&explanation)[0], (Cause::TimerIrqDelay { running: Tid(5), mode }, 50), "{at}");
     }
 }
 
 #[test]
-fn a_quota_holds_back_until_it_is_seen_to_hold_no_longer() {
+fn a_quota_throttles_until_it_is_seen_to_be_unthrottled() {
     let (own, other) = ((THREAD, LOWER), (5, LOWER));
     let events = [
         switch(100, 0, (9, LOWER), TaskState::Preempted, own),
-        switch(120, 0, own, TaskState::HeldBack, other),
+        switch(120, 0, own, TaskState::Throttled, other),
         switch(150, 0, other, TaskState::Preempted, (6, LOWER)),
-        event(180, 0, 6, What::Released { task: Tid(8) }),
+        event(180, 0, 6, EventKind::Unthrottled { task: Tid(8) }),
         switch(180, 0, (6, LOWER), TaskState::Preempted, other),
         switch(200, 0, other, TaskState::Preempted, own),
     ];
-    let explanation = explained(late(110, 205, Kind::Interval), &events);
+    let explanation = explained(interval(110, 205, Kind::Interval), &events);
     let throttled = |running| Cause::Throttled { running: Tid(running), budget: Budget::Group };
-    let itself = Cause::Itself { mode: Mode::Unknown };
+    let own = Cause::OwnExecution { mode: Mode::Unknown };
     assert_eq!(
-        told(&explanation),
-        [(itself, 10), (throttled(5), 30), (throttled(6), 30), (Cause::Runqueue { behind: Tid(5) }, 20), (itself, 5)]
+        causes(&explanation),
+        [(own, 10), (throttled(5), 30), (throttled(6), 30), (Cause::Runqueue { behind: Tid(5) }, 20), (own, 5)]
     );
 }
 
 /// An idle CPU whose timer is due at 1 ms and served 9.55 ms later; the thread's sample ends 5 µs after that.
 fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
     let (due, served) = (1_000_000, 10_550_000);
-    let expiry = What::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(due)) };
+    let expiry = EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(due)) };
     let mut events = vec![
         switch(50, 0, (5, LOWER), TaskState::Sleeping, (0, LOWER)),
-        event(60, 0, 0, What::IdleEnter { state: 0 }),
+        event(60, 0, 0, EventKind::IdleEnter { state: 0 }),
         event(served, 0, 0, expiry),
     ];
     events.extend(timer(served, 0, 0));
@@ -299,56 +299,56 @@ fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
     let gaps = Gaps::of(events.iter().copied());
     let idle_latencies = [(0, Nanos::ZERO)].into();
     let coverage = Coverage { steal, idle_latencies, ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
-    let explanation = explain(late(due, served + 5_000, Kind::Timer), &events, &coverage, &gaps);
+    let explanation = explain(interval(due, served + 5_000, Kind::Timer), &events, &coverage, &gaps);
     assert!(explanation.adds_up());
     explanation
 }
 
 #[test]
-fn an_exit_from_idle_far_beyond_what_the_state_declares_is_doubted_or_steal() {
+fn an_exit_from_idle_far_beyond_the_declared_latency_is_steal_or_has_a_warning() {
     let (exit, span) = (Cause::IdleExit { state: Some(0) }, 9_550_000);
     for steal in [None, Some(Nanos::ZERO), Some(Nanos::from_millis(5))] {
         let unproven = long_exit(steal, &[]);
-        assert_eq!((told(&unproven)[0], unproven.confidence()), ((exit, span), Confidence::Low), "it keeps its name");
-        assert_eq!(unproven.doubts, [Doubt::LongIdleExit]);
+        assert_eq!((causes(&unproven)[0], unproven.confidence()), ((exit, span), Confidence::Low), "it keeps its name");
+        assert_eq!(unproven.warnings, [Warning::LongIdleExit]);
     }
-    let stolen = long_exit(Some(Nanos::from_millis(10)), &[]);
-    assert_eq!((told(&stolen)[0], stolen.confidence()), ((Cause::Stolen, span), Confidence::Fair));
-    assert_eq!((stolen.doubts, stolen.parts[0].cpu), (vec![Doubt::StealClock], Some(0)));
+    let stolen_time = long_exit(Some(Nanos::from_millis(10)), &[]);
+    assert_eq!((causes(&stolen_time)[0], stolen_time.confidence()), ((Cause::Steal, span), Confidence::Fair));
+    assert_eq!((stolen_time.warnings, stolen_time.parts[0].cpu), (vec![Warning::StealClock], Some(0)));
     // CPU 1 is taken and comes back with it, while CPU 2 goes on: no silence of the whole machine.
     let expires = Some(MonotonicNs(2_000_000));
-    let mut others: Vec<Event> = (0..30).map(|k| event(k * 400_000, 2, 0, What::IdleEnter { state: 0 })).collect();
+    let mut others: Vec<Event> = (0..30).map(|k| event(k * 400_000, 2, 0, EventKind::IdleEnter { state: 0 })).collect();
     others.extend([
-        event(70, 1, 0, What::IdleEnter { state: 0 }),
-        event(10_600_000, 1, 0, What::HrtimerExpireEntry { timer: 2, now: None, expires }),
+        event(70, 1, 0, EventKind::IdleEnter { state: 0 }),
+        event(10_600_000, 1, 0, EventKind::HrtimerExpireEntry { timer: 2, now: None, expires }),
     ]);
     let proven = long_exit(None, &others);
-    assert_eq!((told(&proven)[0], proven.doubts.clone()), ((Cause::Stolen, span), vec![]));
+    assert_eq!((causes(&proven)[0], proven.warnings.clone()), ((Cause::Steal, span), vec![]));
 }
 
 #[test]
 fn a_cpu_that_records_nothing_while_its_timer_is_due_did_not_run_the_thread() {
-    let expiry = What::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(1_000_000)) };
+    let expiry = EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(1_000_000)) };
     let events = [
         switch(100, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
         event(9_000_000, 0, THREAD, expiry),
-        event(9_000_100, 0, THREAD, What::VectorEntry { vector: 0xec }),
+        event(9_000_100, 0, THREAD, EventKind::VectorEntry { vector: 0xec }),
     ];
-    let explanation = explained(late(200, 9_000_050, Kind::Interval), &events);
-    assert_eq!(explanation.doubts, [Doubt::Silent]);
+    let explanation = explained(interval(200, 9_000_050, Kind::Interval), &events);
+    assert_eq!(explanation.warnings, [Warning::Silent]);
     assert_eq!(explanation.confidence(), Confidence::Low);
 }
 
 #[test]
-fn what_was_not_recorded_and_would_tell_is_named() {
+fn unrecorded_groups_that_may_show_it_are_named() {
     let events = [
         switch(110, 0, (THREAD, LOWER), TaskState::Sleeping, (0, LOWER)),
-        event(190, 1, 5, What::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
+        event(190, 1, 5, EventKind::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
         switch(195, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
     ];
     let not_recorded = |groups: &[Group]| {
         let coverage = Coverage { groups: Some(groups.to_vec()), ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
-        explain(late(100, 200, Kind::Interval), &events, &coverage, &Gaps::default()).not_recorded
+        explain(interval(100, 200, Kind::Interval), &events, &coverage, &Gaps::default()).not_recorded
     };
     assert_eq!(not_recorded(&[Group::Sched]), [Group::Futex, Group::Lock, Group::Block, Group::Syscall]);
     assert_eq!(not_recorded(&[Group::Sched, Group::Futex, Group::Block]), [Group::Lock, Group::Syscall]);

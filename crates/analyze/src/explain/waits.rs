@@ -1,17 +1,17 @@
-//! Waits for other tasks: what the one that was waited for did meanwhile, and whose fault that was.
+//! Waits for other tasks: the causes of the other task meanwhile.
 
-use super::parts::{self, DEPTH, Stretch};
-use super::scene::Scene;
+use super::parts::{self, DEPTH, Segment};
+use super::trace_context::TraceContext;
 use super::{Cause, Kind, Part};
 use punctual_core::{Event, Tid};
 
-/// Tells of each wait for a task what that one did meanwhile, and names the causes that lie there: a holder that could not run because of a task less
-/// urgent than who waits, a device that the other one waited for.
-pub fn follow(scene: &Scene, stretch: &Stretch, parts: Vec<Part>) -> Vec<Part> {
+/// Adds to each wait for a task the parts of that task meanwhile, and the causes among them: a holder that could not run because of a task of lower
+/// priority than the waiting thread, a device that the other task waited for.
+pub fn follow(context: &TraceContext, segment: &Segment, parts: Vec<Part>) -> Vec<Part> {
     let mut followed = Vec::with_capacity(parts.len());
     for part in parts {
-        match waited_for(&part).and_then(|tid| meanwhile(scene, stretch, &part, tid)) {
-            Some(meanwhile) => split(stretch, part, meanwhile, &mut followed),
+        match waited_for(&part).and_then(|tid| meanwhile(context, segment, &part, tid)) {
+            Some(meanwhile) => split(segment, part, meanwhile, &mut followed),
             None => parts::join(&mut followed, part),
         }
     }
@@ -21,28 +21,28 @@ pub fn follow(scene: &Scene, stretch: &Stretch, parts: Vec<Part>) -> Vec<Part> {
 fn waited_for(part: &Part) -> Option<Tid> {
     match part.cause {
         Cause::Lock { holder, .. } => holder,
-        Cause::Sleeping { woken_by } => woken_by,
+        Cause::Waiting { woken_by } => woken_by,
         _ => None,
     }
 }
 
 /// What the task did during the part; `None` where that leads in a circle, or too far.
-fn meanwhile(scene: &Scene, stretch: &Stretch, part: &Part, tid: Tid) -> Option<Vec<Part>> {
-    let own = stretch.subject.tid;
-    if tid == own || stretch.waiting.contains(&tid) || stretch.waiting.len() >= DEPTH {
+fn meanwhile(context: &TraceContext, segment: &Segment, part: &Part, tid: Tid) -> Option<Vec<Part>> {
+    let own = segment.timeline.tid;
+    if tid == own || segment.waiting.contains(&tid) || segment.waiting.len() >= DEPTH {
         return None;
     }
-    let subject = scene.subject(tid)?;
-    let waiting = stretch.waiting.iter().copied().chain([own]).collect();
-    let (kind, cpu, urgency) = (Kind::Interval, Event::NO_CPU, stretch.urgency);
+    let timeline = context.timeline(tid)?;
+    let waiting = segment.waiting.iter().copied().chain([own]).collect();
+    let (kind, cpu, urgency) = (Kind::Interval, Event::NO_CPU, segment.urgency);
     let (from, to) = (part.from, part.to);
-    Some(parts::between(scene, &Stretch { subject: &subject, kind, cpu, from, to, waiting, urgency }))
+    Some(parts::between(context, &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency }))
 }
 
 /// The wait in pieces, each with the cause that what the other did meanwhile gives it.
-fn split(stretch: &Stretch, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part>) {
+fn split(segment: &Segment, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part>) {
     for other in meanwhile {
-        let cause = cause(stretch, &wait, &other);
+        let cause = cause(segment, &wait, &other);
         let foreign = cause != wait.cause;
         let evidence = if foreign { [&wait.evidence[..], &other.evidence[..]].concat() } else { wait.evidence.clone() };
         let (from, to, prio) = (other.from, other.to, if foreign { other.prio } else { wait.prio });
@@ -51,25 +51,25 @@ fn split(stretch: &Stretch, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part
     }
 }
 
-fn cause(stretch: &Stretch, wait: &Part, other: &Part) -> Cause {
+fn cause(segment: &Segment, wait: &Part, other: &Part) -> Cause {
     match (wait.cause, other.cause) {
         (_, Cause::Io { device }) if !matches!(wait.cause, Cause::Lock { .. }) => Cause::Io { device },
-        (_, Cause::Stolen) => Cause::Stolen,
+        (_, Cause::Steal) => Cause::Steal,
         (Cause::Lock { .. }, inner @ Cause::Inversion { .. }) => inner,
         (
             Cause::Lock { holder: Some(holder), .. },
-            Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::NotSwitched { running: by, .. },
+            Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::NonPreemptible { running: by, .. },
         ) => {
-            // More urgent tasks would have gone before the thread anyway.
-            let less_urgent = other.prio.zip(stretch.urgency).is_some_and(|(prio, urgency)| prio > urgency);
-            let stranger = by != stretch.subject.tid && !stretch.waiting.contains(&by);
+            // Tasks of higher priority would have run before the thread anyway.
+            let less_urgent = other.prio.zip(segment.urgency).is_some_and(|(prio, urgency)| prio > urgency);
+            let stranger = by != segment.timeline.tid && !segment.waiting.contains(&by);
             if less_urgent && stranger { Cause::Inversion { holder, by } } else { wait.cause }
         }
         (cause, _) => cause,
     }
 }
 
-/// For the longest wait for a lock: who was waited for, then who that one waited for, and so on.
+/// For the longest wait for a lock: the holder, then the task that the holder waited for, and so on.
 pub fn chain(parts: &[Part]) -> Vec<Tid> {
     let mut chain = Vec::new();
     let mut level: Vec<&Part> = parts.iter().collect();

@@ -1,4 +1,4 @@
-//! Doubts about a run and its phases as a whole.
+//! Findings about a run and its phases.
 
 use punctual_bundle::meta::LoadMeta;
 use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta};
@@ -6,10 +6,10 @@ use punctual_core::{Finding, Severity, Validation};
 
 /// The subject of findings about the run itself.
 const RUN: &str = "run";
-/// A share of stolen time from which on figures may mislead: a thousandth is one tick in a second at HZ=1000.
+/// The share of steal time from which on figures may mislead: a thousandth is one tick in a second at HZ=1000.
 const STEAL: f64 = 0.001;
 
-/// What its end and the state of its bundle make doubtful.
+/// Findings about its end and the state of its bundle.
 pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &manifest.ending {
@@ -21,7 +21,7 @@ pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
             "bundle-damaged",
             Severity::Bad,
             RUN,
-            "a part of the bundle is missing or could not be read, and is left out",
+            "a part of the bundle is missing or could not be read, and is ignored",
         )
         .evidence(what.clone())
         .remedy("use another copy of the bundle, or measure again")
@@ -34,7 +34,7 @@ fn cut_off() -> Finding {
         "cut-off",
         Severity::Warning,
         RUN,
-        "the run never said how it ended: it was killed, the machine failed, or it still runs",
+        "the run has no recorded end: it was killed, the machine failed, or it is still running",
     )
     .evidence("bundle.json has no \"ending\"")
     .remedy("the figures are those of the last checkpoint; measure again for a verdict")
@@ -52,8 +52,11 @@ fn early(ending: &Ending) -> Option<Finding> {
 /// What happened around the measurement in a phase.
 pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
     let steal = phase.cpu_load.known().filter(|load| load.all.steal >= STEAL).map(|load| {
-        Finding::new("steal", Severity::Warning, &phase.name, "the hypervisor took CPU time away from this machine")
-            .evidence(format!("{:.2} % of the CPU time of the phase was stolen (/proc/stat)", load.all.steal * 100.0))
+        Finding::new("steal", Severity::Warning, &phase.name, "the hypervisor took CPU time from this machine")
+            .evidence(format!(
+                "{:.2} % of the CPU time of the phase was steal time (/proc/stat)",
+                load.all.steal * 100.0
+            ))
             .remedy(
                 "measure on real hardware, or on a host whose CPUs are not shared; latencies here include the host's",
             )
@@ -67,22 +70,18 @@ pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
 
 /// A series that the system has nothing for.
 pub fn of_absent(phase: &str, series: &str, why: &str) -> Finding {
-    let message = "this could not be measured here";
+    let message = "this cannot be measured on this system";
     Finding::new("series-absent", Severity::Note, format!("{phase}/{series}"), message).evidence(why)
 }
 
 fn differs(phase: &str, measure: &str, one: &Validation) -> Option<Finding> {
     let counted = one.counted.known().filter(|_| one.agrees == Some(false))?;
-    let message = format!("the workload claims other {} than were counted from outside", one.what);
-    let evidence = format!("claimed {}, counted {counted} by {}", one.claimed, one.source);
+    let message = format!("the workload reports other {} than an independent source counted", one.what);
+    let evidence = format!("reported {}, counted {counted} by {}", one.claimed, one.source);
     let finding = Finding::new("validation-differs", Severity::Warning, format!("{phase}/{measure}"), message);
-    Some(
-        finding.evidence(evidence).remedy(
-            one.explanation
-                .clone()
-                .unwrap_or("take its figures for what they claim to be only when that is explained".to_owned()),
-        ),
-    )
+    Some(finding.evidence(evidence).remedy(
+        one.explanation.clone().unwrap_or("do not use its figures until the difference is explained".to_owned()),
+    ))
 }
 
 fn failed_load(phase: &str, load: &LoadMeta) -> Option<Finding> {
@@ -90,6 +89,6 @@ fn failed_load(phase: &str, load: &LoadMeta) -> Option<Finding> {
         let message = format!("the load {} failed: the system may have been less loaded than planned", load.name);
         Finding::new("load-failed", Severity::Warning, format!("{phase}/{}", load.name), message)
             .evidence(format!("{} of its {} starts ended with failure", load.failures, load.starts))
-            .remedy("run its command by itself and see what it says, or keep its output in a file")
+            .remedy("run its command alone to see its output, or write its output to a file")
     })
 }

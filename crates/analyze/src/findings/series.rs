@@ -1,4 +1,4 @@
-//! Doubts about one series.
+//! Findings about one series.
 
 use crate::{Distribution, percentiles};
 use punctual_bundle::SeriesMeta;
@@ -8,14 +8,14 @@ use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, Fact, Finding, Metric, Nanos, Requirement, Severity};
 
-/// So many page faults can be code alone: a loop's is some functions long, and a fault maps what lies around it.
+/// This many page faults can be code alone: a loop's is some functions long, and a fault maps what lies around it.
 const CODE: u64 = 4;
 /// From here on steps of the clock show in figures in µs.
 const COARSE: Nanos = Nanos(100);
 /// A share of lost samples from which on no figure can be used.
 const TOO_MUCH_LOST: f64 = 0.01;
 
-/// Everything that the figures of a series say against themselves.
+/// All findings about the figures of a series.
 pub fn of_series(phase: &str, meta: &SeriesMeta, state: &State, summary: &SeriesSummary) -> Vec<Finding> {
     let about = About { subject: format!("{phase}/{}", meta.name), meta, state, summary };
     let scheduling = about.scheduling();
@@ -61,7 +61,7 @@ impl About<'_> {
         let (lost, overruns) = (count(self.summary.lost), count(self.summary.overruns));
         self.finding("no-samples", Severity::Bad, "nothing was measured")
             .evidence(format!("0 samples recorded, {lost} lost, {overruns} overruns"))
-            .remedy("measure for longer than the first period and offset; see what else was found")
+            .remedy("measure for longer than the first period and offset; see the other findings")
     }
 
     fn scheduling(&self) -> Option<Finding> {
@@ -69,26 +69,26 @@ impl About<'_> {
         if self.meta.real_time {
             return None;
         }
-        Some(if self.meta.scheduling_unknown() {
+        Some(if self.meta.is_scheduling_unknown() {
             self.finding(
                 "scheduling-unknown",
                 Severity::Note,
-                "the source does not say how the measuring thread was scheduled",
+                "the source does not report the scheduling of the measuring thread",
             )
-            .remedy("compare it only with what was measured under the same scheduling")
-        } else if self.meta.runs_as_asked() {
+            .remedy("compare it only with measurements under the same scheduling")
+        } else if self.meta.has_requested_scheduling() {
             self.finding(
                 "time-sharing",
                 Severity::Note,
-                "the measuring thread ran without real-time scheduling, as asked",
+                "the measuring thread ran without real-time scheduling, as requested",
             )
             .evidence(in_force)
-            .remedy("ask for policy fifo and a priority to see what a real-time thread gets")
+            .remedy("set policy = \"fifo\" and a priority to measure a real-time thread")
         } else {
             self.finding(
                 "not-real-time",
                 Severity::Bad,
-                "the measuring thread did not get the real-time scheduling asked for",
+                "the measuring thread did not get the requested real-time scheduling",
             )
             .evidence(in_force)
             .remedy("run as root, or with CAP_SYS_NICE or an RLIMIT_RTPRIO high enough (limits.conf(5))")
@@ -100,17 +100,17 @@ impl About<'_> {
         let share = lost as f64 / expected.max(1) as f64;
         let severity = if share >= TOO_MUCH_LOST { Severity::Bad } else { Severity::Warning };
         (lost > 0).then(|| {
-            self.finding("samples-lost", severity, "samples were measured and lost on the way; no figure includes them")
+            self.finding("samples-lost", severity, "samples were lost after the measurement; no figure includes them")
                 .evidence(format!("{lost} of {expected} ({:.3} %)", share * 100.0))
-                .remedy("give the conducting thread a CPU of its own, or measure with a longer period")
+                .remedy("give the controller thread a CPU of its own, or measure with a longer period")
         })
     }
 
     fn overruns(&self) -> Option<Finding> {
         let (overruns, expected) = (self.summary.overruns?, self.summary.expected?);
         (overruns > 0).then(|| {
-            let message = "periods passed while the thread was still late: the plain figures count each such wait once, \
-                           the corrected ones also what it hid (coordinated omission)";
+            let message =
+                "missed periods (coordinated omission): plain figures count each such wait once, corrected figures every missed period";
             let of = |percentiles: &std::collections::BTreeMap<String, i64>| percentiles.get("99.9").copied();
             let plain = of(&self.summary.percentiles);
             let corrected = self.summary.corrected.as_ref().and_then(|c| of(&c.percentiles));
@@ -122,7 +122,7 @@ impl About<'_> {
             };
             self.finding("overruns", Severity::Warning, message)
                 .evidence(format!("{overruns} of {expected} periods{figures}"))
-                .remedy("read the corrected figures for what a periodic task would see; find what held the CPU for so long")
+                .remedy("use the corrected figures for a periodic task; find what occupied the CPU for that long")
         })
     }
 
@@ -130,14 +130,14 @@ impl About<'_> {
         let negative = self.summary.negative;
         (negative > 0).then(|| {
             let remedy = match self.meta.clock {
-                Clock::Monotonic => "look for a failing clocksource in the kernel's log (dmesg)",
-                _ => "measure on CLOCK_MONOTONIC, which is never stepped, or stop what sets the clock meanwhile",
+                Clock::Monotonic => "look for a failing clocksource in the kernel log (dmesg)",
+                _ => "measure on CLOCK_MONOTONIC, which is never stepped, or stop the program that sets the clock",
             };
             let min = self.summary.min.map_or("?".into(), |min| Nanos(min).readable());
             self.finding(
                 "negative-latency",
                 Severity::Warning,
-                "events came before they were due: the clock was stepped or is not sound",
+                "events came before they were due: the clock was stepped or is not reliable",
             )
             .evidence(format!("{negative} negative latencies on {}, the smallest {min}", self.meta.clock))
             .remedy(remedy)
@@ -146,7 +146,7 @@ impl About<'_> {
 
     fn stepped(&self) -> Option<Finding> {
         let max = self.summary.max.filter(|max| *max as i128 > i128::from(HDR_MAX))?;
-        let message = "latencies are too long to be true: the clock was stepped, or the bundle was altered";
+        let message = "latencies are implausibly long: the clock was stepped, or the bundle was altered";
         let found = self.finding("clock-stepped", Severity::Bad, message);
         let limit = Nanos(HDR_MAX as i64).readable();
         Some(
@@ -162,32 +162,32 @@ impl About<'_> {
             let end = self.state.data.exact.end();
             let max = self.summary.max.unwrap_or_default();
             // Rounded up to whole µs, to be typed into a file.
-            let wanted = Nanos(max.saturating_add(999) / 1_000 * 1_000);
+            let required = Nanos(max.saturating_add(999) / 1_000 * 1_000);
             self.finding(
                 "bins-overflowed",
                 Severity::Advice,
-                "latencies lie beyond the range of the exact histogram; every other figure includes them",
+                "latencies are beyond the range of the exact histogram; every other figure includes them",
             )
             .evidence(format!(
                 "{above} of {count} samples from {} on, the largest {}",
                 end.readable(),
                 Nanos(max).readable()
             ))
-            .remedy(format!("set histogram.range (cyclictest: -h) to at least {wanted} to see them in it"))
+            .remedy(format!("set histogram.range (cyclictest: -h) to at least {required} to see them in it"))
         })
     }
 
     /// Requirements on percentiles that the count does not support.
     fn too_few(&self) -> Option<Finding> {
         let count = self.summary.count;
-        let wanted = |text: &String| match text.parse::<Requirement>().ok()?.metric {
+        let required = |text: &String| match text.parse::<Requirement>().ok()?.metric {
             Metric::Percentile(p) | Metric::CorrectedPercentile(p) => Some((p, percentiles::needed(p))),
             _ => None,
         };
-        let wanted: Vec<(f64, u64)> =
-            self.meta.requirements.iter().filter_map(wanted).filter(|(_, n)| *n > count).collect();
-        let (percentile, needed) = wanted.into_iter().max_by_key(|(_, needed)| *needed)?;
-        let message = "a requirement is about a percentile that this few samples do not support";
+        let required: Vec<(f64, u64)> =
+            self.meta.requirements.iter().filter_map(required).filter(|(_, n)| *n > count).collect();
+        let (percentile, needed) = required.into_iter().max_by_key(|(_, needed)| *needed)?;
+        let message = "too few samples for the percentile of a requirement";
         let found = self.finding("too-few-samples", Severity::Warning, message);
         let length = self.meta.period.map(|p| i128::from(p.ns()) * i128::from(needed) / 1_000_000_000 + 1);
         let length = length.map_or(String::new(), |s| format!(" (about {s} s at this period)"));
@@ -206,7 +206,7 @@ impl About<'_> {
             self.finding(
                 "no-distribution",
                 Severity::Warning,
-                "the source tells only minimum, mean and maximum: there are no percentiles and no histogram",
+                "the source has only minimum, mean and maximum: there are no percentiles and no histogram",
             )
             .remedy("run the tool with its histogram switched on, where it has one (cyclictest: -h)")
         })
@@ -218,12 +218,12 @@ impl About<'_> {
         let is_code = usage.major_faults == 0 && usage.minor_faults <= CODE && self.meta.workload != "timer";
         (usage.minor_faults > 0 || usage.major_faults > 0).then(|| {
             let message = match is_code {
-                true => "the measuring thread had a few page faults: as many as pages of its code may make that run for the first time",
+                true => "the measuring thread had a few page faults: no more than the first execution of its code can cause",
                 false => "the measuring thread had page faults, which should not happen with its memory locked",
             };
             let remedy = match is_code {
-                true => "each made one sample some microseconds later, at most; measure longer: if more of them come it is not that, and its memory should be locked",
-                false => "allow it to lock its memory (CAP_IPC_LOCK or RLIMIT_MEMLOCK) and leave memory locking switched on",
+                true => "each delayed at most one sample by some microseconds; measure longer: if their number grows, lock the memory",
+                false => "allow it to lock its memory (CAP_IPC_LOCK or RLIMIT_MEMLOCK), and keep memory locking enabled",
             };
             let severity = if is_code { Severity::Note } else { Severity::Warning };
             self.finding("page-faults", severity, message)
@@ -235,7 +235,7 @@ impl About<'_> {
     fn preempted(&self) -> Option<Finding> {
         let Fact::Known(usage) = &self.state.usage else { return None };
         (usage.involuntary_switches > 0).then(|| {
-            let message = "the measuring thread was preempted: something ran before it with the same or a higher priority";
+            let message = "the measuring thread was preempted: a task of the same or a higher priority ran";
             let switches = if usage.involuntary_switches == 1 { "switch" } else { "switches" };
             self.finding("involuntary-switches", Severity::Warning, message)
                 .evidence(format!("{} involuntary context {switches} (getrusage(2))", usage.involuntary_switches))
@@ -243,43 +243,44 @@ impl About<'_> {
         })
     }
 
-    /// Whoever wrote the figures of an import knows their step; of samples it shows in the gaps between them.
+    /// The step of an import comes from its tool; that of samples from their distances.
     fn coarse(&self) -> Option<Finding> {
         if let Some(step) = self.meta.details.get(SOURCE_RESOLUTION) {
             let step = step.parse().ok().filter(|step: &Nanos| *step >= COARSE && self.summary.count > 0)?;
-            let message = "the tool that wrote the figures resolves no less";
+            let message = "the tool that wrote the figures has this resolution";
             let found = self.finding("coarse-resolution", Severity::Advice, message);
-            let remedy = "take no figure for more exact than one such step";
+            let remedy = "no figure is more exact than one such step";
             return Some(
                 found.evidence(format!("its latencies are whole multiples of {}", step.readable())).remedy(remedy),
             );
         }
         let step = Distribution::of(&self.state.data).step().filter(|step| *step >= COARSE)?;
-        let message = "latencies come in coarse steps: the clock, or the tool that wrote the figures, resolves no less";
+        let message = "latencies come in coarse steps: this is the resolution of the clock, or of the tool that wrote the figures";
         let found = self.finding("coarse-resolution", Severity::Advice, message);
-        Some(found.evidence(format!("no two different latencies are closer than {}", step.readable())).remedy(
-            "take no figure for more exact than one such step; see clock_getres(2) and the current_clocksource",
-        ))
+        Some(
+            found
+                .evidence(format!("no two different latencies are closer than {}", step.readable()))
+                .remedy("no figure is more exact than one such step; see clock_getres(2) and the current_clocksource"),
+        )
     }
 
     fn not_kept(&self) -> Option<Finding> {
         let (kept, count) = (self.state.samples_kept, self.summary.count);
-        // Fast loops only count; of a timer without any the user has asked for none, and an import has none.
+        // Fast loops only count; of a timer without any the user has requested none, and an import has none.
         let counted = kept == 0 && !self.meta.measure.is_empty() && self.meta.workload != "timer";
         ((kept > 0 || counted) && kept < count).then(|| {
             let evidence = match counted {
-                true => "none is in the log: samples that follow one another so fast are counted where they are taken"
-                    .to_owned(),
+                true => "the log has none: samples at this rate are counted in the measuring thread".to_owned(),
                 false => format!("the first {kept} of {count} are in the log"),
             };
             self.finding(
                 "samples-not-kept",
                 Severity::Note,
-                "not every sample was kept one by one; every figure and histogram is over all of them",
+                "not every sample is in the log; all figures and histograms include every sample",
             )
             .evidence(evidence)
             .remedy(if counted {
-                "the worst samples are kept whole all the same"
+                "the worst samples are kept anyway"
             } else {
                 "raise keep_samples if exports need all of them"
             })

@@ -1,16 +1,17 @@
-//! Findings for proofs that fail, where nothing else says so already.
+//! Findings for failed proofs without another finding.
 
 use crate::Validity;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_core::{Finding, Severity};
 
-/// What says the same as a proof that fails, in other words: the run has the kernel's answer, the figures their own.
-const SAID_ALREADY: [(ProofWord, &[&str]); 6] = [
+/// The findings that report the same as a failed proof.
+const REPORTED_ALREADY: [(ProofWord, &[&str]); 6] = [
     (ProofWord::Scheduling, &["scheduling-refused", "not-real-time"]),
     (ProofWord::Clock, &["clock-set", "clock-stepped", "negative-latency"]),
     (ProofWord::Samples, &["samples-lost", "no-samples"]),
     (ProofWord::Memory, &["memory-not-locked"]),
-    (ProofWord::Kernel, &["preemption-not-as-asked"]),
+    // The second id is that of bundles written before its name was changed.
+    (ProofWord::Kernel, &["preemption-not-as-requested", "preemption-not-as-asked"]),
     (ProofWord::Recorder, &["recording-lossy"]),
 ];
 
@@ -23,11 +24,11 @@ pub fn of_validity<'a>(validity: &Validity, known: impl Iterator<Item = &'a Find
             || subject == "system"
             || subject.strip_prefix(&proof.subject).is_some_and(|rest| rest.starts_with('/'))
     };
-    let said = |proof: &Proof| {
-        let ids = SAID_ALREADY.iter().find(|(word, _)| *word == proof.proof).map_or(&[][..], |(_, ids)| ids);
+    let text = |proof: &Proof| {
+        let ids = REPORTED_ALREADY.iter().find(|(word, _)| *word == proof.proof).map_or(&[][..], |(_, ids)| ids);
         known.clone().any(|finding| ids.contains(&finding.id.as_str()) && is_about(finding, proof))
     };
-    validity.proofs().iter().filter(failed).filter(|proof| !said(proof)).filter_map(of_proof).collect()
+    validity.proofs().iter().filter(failed).filter(|proof| !text(proof)).filter_map(of_proof).collect()
 }
 
 fn of_proof(proof: &Proof) -> Option<Finding> {
@@ -35,58 +36,79 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
         ProofWord::Scheduling => (
             "scheduling-changed",
             Severity::Bad,
-            "its policy or priority changed while it measured",
-            "let nobody change it (chrt, a system service) while it measures, and run again",
+            "its policy or priority changed during the measurement",
+            "do not change it (chrt, a system service) during the measurement, and run again",
         ),
         ProofWord::Affinity => (
             "affinity-changed",
             Severity::Bad,
-            "its affinity changed while it measured",
-            "keep CPUs online, and affinities and cpusets as they are (taskset, a system service), and run again",
+            "its affinity changed during the measurement",
+            "keep CPUs online, do not change affinities or cpusets (taskset, a system service), and run again",
         ),
         ProofWord::Clock => (
             "clock-unusable",
             Severity::Bad,
-            "the clock cannot be used",
-            "see the kernel's log (dmesg) for what it says of its clock source; tsc is the usual one on x86",
+            "the clock is unusable",
+            "see the kernel log (dmesg) for messages about the clock source; tsc is the usual one on x86",
         ),
         ProofWord::Isolation => (
             "partition-not-in-force",
             Severity::Bad,
-            "the partition was not in force as asked",
-            "`punctual isolate status` shows what is in force; let nothing else change cpusets meanwhile",
+            "the partition was not in force as requested",
+            "`punctual isolate status` shows what is in force; stop what else changes cpusets",
         ),
         ProofWord::Load => (
             "load-not-working",
             Severity::Bad,
             "a load did not load the system: it died or idled",
-            "run its command by itself and see what it does; on_success = \"ignore\" says that it may end",
+            "run its command alone to see what it does; on_success = \"ignore\" allows it to end",
         ),
         ProofWord::Others => (
             "measured-by-others",
             Severity::Warning,
-            "another punctual measured on the same CPU: each is in the other's figures",
-            "measure one after the other, or each on CPUs of its own: cpus = …",
+            "another punctual measured on the same CPU: each disturbed the other",
+            "measure one after the other, or on different CPUs: cpus = …",
         ),
         ProofWord::Samples => (
             "samples-missing",
             Severity::Bad,
             "there are fewer samples than were due",
-            "see what else was found; run again",
+            "see the other findings; run again",
         ),
         ProofWord::Throttling => (
             "throttled",
             Severity::Warning,
-            "tasks or CPUs were throttled while it measured",
+            "tasks or CPUs were throttled during the measurement",
             "give the cgroup more CPU time or the processor more cooling, or lift sched_rt_runtime_us",
         ),
         ProofWord::Kernel => (
             "kernel-not-as-asked",
             Severity::Bad,
-            "another kernel ran than was asked for",
-            "name the kernel that is there, or install the one that was asked for",
+            "the kernel is not the requested one",
+            "name the installed kernel, or install the requested one",
         ),
         ProofWord::Memory | ProofWord::Recorder => return None,
     };
     Some(Finding::new(id, severity, &proof.subject, message).evidence(&*proof.why).remedy(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_that_a_finding_reports_is_not_reported_again_under_either_name_of_it() {
+        let proof = Proof {
+            proof: ProofWord::Kernel,
+            subject: "run".into(),
+            outcome: ProofOutcome::Fails,
+            why: "another model is in force".into(),
+        };
+        let validity = Validity::of_proofs(vec![proof]);
+        assert_eq!(of_validity(&validity, [].iter()).len(), 1);
+        for id in ["preemption-not-as-requested", "preemption-not-as-asked"] {
+            let known = [Finding::new(id, Severity::Warning, "system", "another model is in force")];
+            assert!(of_validity(&validity, known.iter()).is_empty(), "{id}");
+        }
+    }
 }

@@ -30,10 +30,10 @@ pub fn requiring(bundle: &mut Bundle, requirements: &[LabRequirement]) {
     for series in bundle.phases.iter_mut().flat_map(|phase| &mut phase.series) {
         let SeriesMeta { name, measure, requirements: own, .. } = &mut series.meta;
         for requirement in requirements {
-            let of_measure = |wanted: &String| {
-                wanted == measure
-                    || wanted == name
-                    || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('/'))
+            let of_measure = |requested: &String| {
+                requested == measure
+                    || requested == name
+                    || name.strip_prefix(requested).is_some_and(|rest| rest.starts_with('/'))
             };
             let applies = requirement.measure.as_ref().is_none_or(of_measure);
             if applies && !own.contains(&requirement.requirement) {

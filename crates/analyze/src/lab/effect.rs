@@ -14,7 +14,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub const METRICS: [&str; 4] = ["p50", "p99", "p99.9", "max"];
 /// The confidence of an interval.
 pub const CONFIDENCE: f64 = 0.95;
-/// From so many pairs on the interval is about cells like these, not only about these.
+/// From this many pairs on the interval is about cells like these, not only about these.
 const SAMPLE_OF_PAIRS: usize = 3;
 
 /// What a value of an axis does, against the axis' first value.
@@ -49,7 +49,7 @@ pub struct Contrast {
 
 impl Contrast {
     /// Whether the interval is clear of "no effect"; `None` without an interval.
-    pub fn told_apart(&self) -> Option<bool> {
+    pub fn is_significant(&self) -> Option<bool> {
         self.interval.map(|(low, high)| low > 1.0 || high < 1.0)
     }
 }
@@ -146,7 +146,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     if n > 0.0 { sum / n } else { 0.0 }
 }
 
-/// `None` where nothing tells how far the differences spread.
+/// `None` if the spread of the differences is unknown.
 fn interval(pairs: &[Vec<f64>], means: &[f64]) -> Option<(f64, f64)> {
     let n = means.len() as f64;
     let (error, freedom) = if means.len() >= SAMPLE_OF_PAIRS {
@@ -188,7 +188,7 @@ mod tests {
         let (low, high) = contrast.interval.unwrap();
         assert!((contrast.ratio - 2.0).abs() < 0.1, "{contrast:?}");
         assert!(low < 2.0 && 2.0 < high && low > 1.8 && high < 2.2, "{contrast:?}");
-        assert_eq!((contrast.told_apart(), contrast.pairs, contrast.seeds), (Some(true), 6, 30));
+        assert_eq!((contrast.is_significant(), contrast.pairs, contrast.seeds), (Some(true), 6, 30));
     }
 
     /// A lab whose axis does nothing on average. Logarithms of maxima follow Gumbel's distribution, as maxima of tails that fall by
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn one_pair_with_one_seed_has_no_interval() {
         let alone = contrast(&[vec![1.0]]).unwrap();
-        assert_eq!((alone.interval, alone.told_apart()), (None, None));
+        assert_eq!((alone.interval, alone.is_significant()), (None, None));
         let equal = contrast(&[vec![0.5, 0.5], vec![0.5, 0.5]]).unwrap();
         assert_eq!(equal.interval, None, "no spread at all tells nothing");
         assert!(contrast(&[]).is_none());

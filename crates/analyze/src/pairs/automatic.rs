@@ -1,15 +1,15 @@
-//! What is reported when nothing in particular is asked for: every scope, and every point with the one that follows it.
+//! What is reported without a request: every scope, and every point with the one that follows it.
 
 use super::pairing::{Pair, PairResult};
 use super::{By, Figures, Matcher, Rule, Seen};
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{Names, PointId, PointKind};
-use punctual_core::{Event, Tid, What};
+use punctual_core::{Event, EventKind, Tid};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most so many pairs have figures; the matches of others are counted.
+/// At most this many pairs have figures; the matches of others are counted.
 const PAIRS: usize = 256;
-/// At most so many threads are followed.
+/// At most this many threads are followed.
 const THREADS: usize = 1 << 17;
 
 /// Scopes and consecutive points, thread by thread.
@@ -27,7 +27,7 @@ pub struct Automatic {
 impl Automatic {
     /// Takes the event if it is a test point; `point` is the one that it counts as. Returns the match that it makes.
     pub fn push(&mut self, event: &Event, point: PointId, gaps: &Gaps) -> Option<(Pair, super::Interval)> {
-        let What::Point { kind, count, values, .. } = event.what else { return None };
+        let EventKind::Point { kind, count, values, .. } = event.what else { return None };
         let value = (count > 0).then_some(values[0]);
         let seen = Seen { at: event.at, tid: event.tid, cpu: event.cpu, value };
         match kind {
@@ -39,7 +39,7 @@ impl Automatic {
             PointKind::End => {
                 let (matcher, figures) = self.scope(point)?;
                 let from = matcher.to(seen)?;
-                let interval = figures.record(from, seen, doubtful(from, seen, gaps));
+                let interval = figures.record(from, seen, uncertain(from, seen, gaps));
                 Some((Pair::Scope(point), interval))
             }
         }
@@ -68,7 +68,7 @@ impl Automatic {
             return None;
         }
         let figures = self.follows.entry((before, point)).or_insert_with(|| Figures::new(None));
-        let interval = figures.record(from, seen, doubtful(from, seen, gaps));
+        let interval = figures.record(from, seen, uncertain(from, seen, gaps));
         Some((Pair::Follows(before, point), interval))
     }
 
@@ -107,6 +107,6 @@ impl Automatic {
     }
 }
 
-fn doubtful(from: Seen, to: Seen, gaps: &Gaps) -> bool {
+fn uncertain(from: Seen, to: Seen, gaps: &Gaps) -> bool {
     gaps.within(Scope::of_point(to.tid, to.cpu), from.at.min(to.at), from.at.max(to.at)).is_some()
 }

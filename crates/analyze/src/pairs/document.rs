@@ -9,23 +9,23 @@ use crate::threads::Lanes;
 use crate::validity::{Gated, Validity};
 use crate::{Distribution, values::Curve};
 use punctual_bundle::intervals::{
-    Covered, DoubtfulSummary, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument,
-    ScopeSummary, ValueCurve, ValueStretch, WorstInterval,
+    Covered, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument, ScopeSummary,
+    UncertainSummary, ValueCurve, ValueSummary, WorstInterval,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::event::{FunctionId, PointId, Recorded};
 use punctual_core::{MonotonicNs, Names, Nanos, SeriesData};
 
-/// How much is told of the worst.
+/// How many of the worst have details.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detail {
-    /// So many of each pair and function are named.
+    /// This many of each pair and function are named.
     pub worst: usize,
-    /// So many of those with what ran then: each wants a window.
+    /// This many of those with what ran then: each wants a window.
     pub explained: usize,
 }
 
-/// The stretches of time to look at for the worst, in the order in which [`document`] wants their lanes.
+/// The windows around the worst, in the order in which [`document`] takes their lanes.
 pub fn windows(results: &Results, detail: Detail) -> Vec<(MonotonicNs, MonotonicNs)> {
     let all = results.pairs.iter().map(|pair| &pair.figures);
     let all = all.chain(results.functions.values().map(|function| &function.calls));
@@ -34,7 +34,7 @@ pub fn windows(results: &Results, detail: Detail) -> Vec<(MonotonicNs, Monotonic
         .collect()
 }
 
-/// The document. `lanes` are those of [`windows`], or nothing: then nobody is named.
+/// The document. `lanes` are those of [`windows`], or empty: then no task is named.
 pub fn document(
     results: &Results,
     detail: Detail,
@@ -80,7 +80,7 @@ impl Writer<'_> {
             figures: interval_figures(&of.data),
             unmatched_from: pair.unmatched_from,
             unmatched_to: pair.unmatched_to,
-            doubtful: DoubtfulSummary { count: of.doubtful.count, max: of.doubtful.max.map(Nanos::ns) },
+            uncertain: UncertainSummary { count: of.uncertain.count, max: of.uncertain.max.map(Nanos::ns) },
             limit: limit(of, pair.overdue, pair.lossy),
             worst: self.worst(of),
             histogram: histogram(&of.data),
@@ -138,7 +138,7 @@ fn scopes(report: &ScopeReport, names: &Names) -> Vec<ScopeSummary> {
         recursive: of.recursive,
         overlapping: of.overlapping,
         open: of.open,
-        doubtful: of.doubtful,
+        uncertain: of.uncertain,
     };
     let mut scopes: Vec<ScopeSummary> = report.scopes.iter().map(summary).collect();
     scopes.sort_by_key(|scope| std::cmp::Reverse(scope.exclusive_total));
@@ -171,7 +171,7 @@ fn histogram(data: &SeriesData) -> Vec<(i64, u64)> {
     curve.curve().map(bucket).collect()
 }
 
-/// Has the run that was recorded judged too: what was not measured as asked decides no limit.
+/// Applies the validity of the run: what was not measured as requested decides no limit.
 pub fn gate(document: &mut PairsDocument, validity: &Validity) {
     let of_pairs = document.pairs.iter_mut().filter_map(|pair| pair.limit.as_mut());
     let of_functions = document.functions.iter_mut().filter_map(|function| function.limit.as_mut());
@@ -185,19 +185,19 @@ pub fn gate(document: &mut PairsDocument, validity: &Validity) {
     document.verdict = VerdictWord::gravest(verdicts);
 }
 
-/// What became of a limit. One violation beyond doubt decides; that there is none is known only where nothing is missing.
+/// The verdict of a limit. One certain violation decides; without one, it is met only if no event was lost.
 fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
     let limit = of.limit()?;
     let undecided = if of.violations > 0 {
         None
-    } else if of.doubtful.violations > 0 {
-        Some("only matches that reach over missing events exceed it".to_owned())
+    } else if of.uncertain.violations > 0 {
+        Some("only uncertain matches, which span lost events, exceed it".to_owned())
     } else if lossy {
-        Some("events are missing: there may have been a violation among them".to_owned())
+        Some("events were lost: a violation may be among them".to_owned())
     } else if overdue > 0 {
-        Some(format!("{overdue} had begun longer ago when the recording ended, and had no end"))
+        Some(format!("{overdue} were still open at the end of the recording, for longer than the limit"))
     } else if of.data.count() == 0 {
-        Some("there was none to measure".to_owned())
+        Some("no interval was measured".to_owned())
     } else {
         None
     };
@@ -210,7 +210,7 @@ fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
 }
 
 fn values(curve: &Curve, names: &Names) -> ValueCurve {
-    let stretch = |bucket: &crate::values::ValueBucket| ValueStretch {
+    let segment = |bucket: &crate::values::ValueBucket| ValueSummary {
         start: bucket.start.ns(),
         count: bucket.count,
         min: bucket.min,
@@ -222,6 +222,6 @@ fn values(curve: &Curve, names: &Names) -> ValueCurve {
         point: names.points.get(point as usize).cloned().unwrap_or_else(|| format!("point {point}")),
         index: curve.index,
         width: curve.width.ns(),
-        buckets: curve.buckets.iter().map(stretch).collect(),
+        buckets: curve.buckets.iter().map(segment).collect(),
     }
 }

@@ -4,7 +4,7 @@ use super::By;
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{FunctionId, Names, PointId, PointKind};
 use punctual_core::words::nearest;
-use punctual_core::{Event, MonotonicNs, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use std::collections::HashSet;
 
 /// One end of a pair, looked up in the names of a recording.
@@ -133,7 +133,7 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// Nothing of that name.
-    #[error("`{name}` is no test point, probed function or kernel event of this recording{}", near.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    #[error("`{name}` is not a test point, probed function or kernel event of this recording{}", near.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
         /// As written.
         name: String,
@@ -144,7 +144,7 @@ pub enum EndpointError {
     #[error("`{0}` is a function: write `{0}:entry` or `{0}:exit`, or the function alone to time its calls")]
     WhichEnd(String),
     /// Nothing that the kernel event could be about.
-    #[error("`{name}` is about nothing called `{detail}` in this recording")]
+    #[error("`{name}` has no `{detail}` in this recording")]
     UnknownDetail {
         /// The kernel event.
         name: String,
@@ -154,7 +154,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Looks up what a text means in this recording.
+    /// Finds the end that a text names in this recording.
     pub fn find(text: &str, names: &Names) -> Result<Endpoint, EndpointError> {
         let text = text.trim();
         let (kinds, bare) = match text.split_once(':') {
@@ -187,16 +187,18 @@ impl Endpoint {
         Endpoint { name, what: Selector::Point { points, kind: Some(kind) } }
     }
 
-    /// Whether this event is that end; of functions only the exit, as events tell of calls when they end.
+    /// Whether this event is that end; of functions only the exit, as calls are recorded at their end.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
         let seen = |tid, value| Some(Seen { at: event.at, tid, cpu: event.cpu, value });
         match (&self.what, event.what) {
-            (Selector::Point { points, kind }, What::Point { point, kind: found, count, values })
+            (Selector::Point { points, kind }, EventKind::Point { point, kind: found, count, values })
                 if points.contains(&point) && kind.is_none_or(|kind| kind == found) =>
             {
                 seen(event.tid, (count > 0).then_some(values[0]))
             }
-            (Selector::Exit(functions), What::Call { function, argument, .. }) if functions.contains(&function) => {
+            (Selector::Exit(functions), EventKind::Call { function, argument, .. })
+                if functions.contains(&function) =>
+            {
                 seen(event.tid, argument.map(|argument| argument as i64))
             }
             (Selector::Kernel { kind, about }, what) if is_kind(kind, &what) => {
@@ -209,10 +211,10 @@ impl Endpoint {
         }
     }
 
-    /// The entry that the event of a call tells of afterwards.
+    /// The entry of a call, which is recorded at its end.
     pub fn entered(&self, event: &Event) -> Option<Seen> {
         match (&self.what, event.what) {
-            (Selector::Entry(functions), What::Call { function, began, argument, .. })
+            (Selector::Entry(functions), EventKind::Call { function, began, argument, .. })
                 if functions.contains(&function) =>
             {
                 let value = argument.map(|argument| argument as i64);
@@ -222,12 +224,12 @@ impl Endpoint {
         }
     }
 
-    /// Whether it is told of afterwards.
+    /// Whether it is recorded at the end of a call.
     pub fn is_entry(&self) -> bool {
         matches!(self.what, Selector::Entry(_))
     }
 
-    /// How it is matched when nothing else is asked for.
+    /// How it is matched when nothing else is requested.
     pub(super) fn natural(&self) -> By {
         match &self.what {
             Selector::Kernel { kind, .. } => kind.by,
@@ -355,10 +357,10 @@ fn matching<N: Copy + Into<u64>>(
     table.iter().filter(move |(_, name)| name.eq_ignore_ascii_case(detail)).map(|(number, _)| (*number).into())
 }
 
-fn is_kind(kind: &Kind, what: &What) -> bool {
+fn is_kind(kind: &Kind, what: &EventKind) -> bool {
     match what {
-        What::Switch { .. } => kind.name == "sched_switch" || kind.name == "sched_switch_out",
-        What::Point { .. } | What::Call { .. } => false,
+        EventKind::Switch { .. } => kind.name == "sched_switch" || kind.name == "sched_switch_out",
+        EventKind::Point { .. } | EventKind::Call { .. } => false,
         what => what.name() == kind.name,
     }
 }
@@ -366,57 +368,57 @@ fn is_kind(kind: &Kind, what: &What) -> bool {
 /// The thread and the value of a kernel event.
 fn subject(kind: &Kind, event: &Event) -> (Tid, Option<i64>) {
     match event.what {
-        What::Switch { next, .. } if kind.name == "sched_switch" => (next, Some(next.0.into())),
-        What::Waking { task, .. }
-        | What::Wakeup { task, .. }
-        | What::Migrate { task, .. }
-        | What::PiSetPrio { task, .. }
-        | What::Fork { child: task } => (task, Some(task.0.into())),
+        EventKind::Switch { next, .. } if kind.name == "sched_switch" => (next, Some(next.0.into())),
+        EventKind::Waking { task, .. }
+        | EventKind::Wakeup { task, .. }
+        | EventKind::Migrate { task, .. }
+        | EventKind::PiSetPrio { task, .. }
+        | EventKind::Fork { child: task } => (task, Some(task.0.into())),
         what => (event.tid, value_of(&what).or((kind.about == About::Task).then_some(event.tid.0.into()))),
     }
 }
 
-/// What tells two events of one kind apart when they are matched by value.
-fn value_of(what: &What) -> Option<i64> {
+/// The value by which events of one kind are matched.
+fn value_of(what: &EventKind) -> Option<i64> {
     let value = match *what {
-        What::IrqEntry { irq } | What::IrqExit { irq, .. } => irq.into(),
-        What::VectorEntry { vector }
-        | What::VectorExit { vector }
-        | What::SoftirqRaise { vector }
-        | What::SoftirqEntry { vector }
-        | What::SoftirqExit { vector } => vector.into(),
-        What::IpiSend { target } => target.into(),
-        What::HrtimerStart { timer, .. }
-        | What::HrtimerCancel { timer }
-        | What::HrtimerExpireEntry { timer, .. }
-        | What::HrtimerExpireExit { timer }
-        | What::TimerStart { timer, .. }
-        | What::TimerExpireEntry { timer, .. }
-        | What::TimerExpireExit { timer } => timer,
-        What::SyscallEnter { number, .. } | What::SyscallExit { number, .. } => number.into(),
-        What::FutexEnter { address, .. } => address,
-        What::ContentionBegin { lock, .. } | What::ContentionEnd { lock, .. } => lock,
+        EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. } => irq.into(),
+        EventKind::VectorEntry { vector }
+        | EventKind::VectorExit { vector }
+        | EventKind::SoftirqRaise { vector }
+        | EventKind::SoftirqEntry { vector }
+        | EventKind::SoftirqExit { vector } => vector.into(),
+        EventKind::IpiSend { target } => target.into(),
+        EventKind::HrtimerStart { timer, .. }
+        | EventKind::HrtimerCancel { timer }
+        | EventKind::HrtimerExpireEntry { timer, .. }
+        | EventKind::HrtimerExpireExit { timer }
+        | EventKind::TimerStart { timer, .. }
+        | EventKind::TimerExpireEntry { timer, .. }
+        | EventKind::TimerExpireExit { timer } => timer,
+        EventKind::SyscallEnter { number, .. } | EventKind::SyscallExit { number, .. } => number.into(),
+        EventKind::FutexEnter { address, .. } => address,
+        EventKind::ContentionBegin { lock, .. } | EventKind::ContentionEnd { lock, .. } => lock,
         // A sector is one of its device: the device in the upper bits makes two disks unlikely to be mixed up.
-        What::BlockIssue { device, sector, .. } | What::BlockComplete { device, sector, .. } => {
+        EventKind::BlockIssue { device, sector, .. } | EventKind::BlockComplete { device, sector, .. } => {
             sector ^ u64::from(device) << 44
         }
-        What::JournalStart { device, transaction } | What::JournalEnd { device, transaction } => {
+        EventKind::JournalStart { device, transaction } | EventKind::JournalEnd { device, transaction } => {
             transaction ^ u64::from(device) << 44
         }
-        What::WorkStart { function } | What::WorkEnd { function } => function,
-        What::IdleEnter { state } => state.into(),
+        EventKind::WorkStart { function } | EventKind::WorkEnd { function } => function,
+        EventKind::IdleEnter { state } => state.into(),
         _ => return None,
     };
     Some(value as i64)
 }
 
 /// What a detail is compared with.
-fn detail_of(what: &What) -> Option<u64> {
+fn detail_of(what: &EventKind) -> Option<u64> {
     match *what {
-        What::BlockIssue { device, .. }
-        | What::BlockComplete { device, .. }
-        | What::JournalStart { device, .. }
-        | What::JournalEnd { device, .. } => Some(device.into()),
+        EventKind::BlockIssue { device, .. }
+        | EventKind::BlockComplete { device, .. }
+        | EventKind::JournalStart { device, .. }
+        | EventKind::JournalEnd { device, .. } => Some(device.into()),
         ref what => value_of(what).map(|value| value as u64),
     }
 }

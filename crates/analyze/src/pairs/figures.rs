@@ -35,7 +35,7 @@ impl Interval {
 
 /// Matches that reach over missing events: the true partner may be among those. They are in no other figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Doubtful {
+pub struct Uncertain {
     /// How many.
     pub count: u64,
     /// The longest.
@@ -51,8 +51,8 @@ pub struct Figures {
     pub data: SeriesData,
     /// The worst, the longest first; of equal ones the earliest.
     pub worst: Vec<Interval>,
-    /// Counted apart.
-    pub doubtful: Doubtful,
+    /// Counted separately.
+    pub uncertain: Uncertain,
     /// Intervals beyond the limit.
     pub violations: u64,
     limit: Option<Limit>,
@@ -62,7 +62,7 @@ impl Figures {
     /// Nothing measured yet.
     pub fn new(limit: Option<Limit>) -> Figures {
         let (data, worst) = (SeriesData::new(SHAPE), Vec::new());
-        Figures { data, worst, doubtful: Doubtful::default(), violations: 0, limit }
+        Figures { data, worst, uncertain: Uncertain::default(), violations: 0, limit }
     }
 
     /// The limit.
@@ -71,14 +71,14 @@ impl Figures {
     }
 
     /// Takes an interval and returns it as it is kept.
-    pub fn record(&mut self, from: Seen, to: Seen, doubtful: bool) -> Interval {
-        let interval = Interval { seq: self.data.count() + self.doubtful.count, from, to };
+    pub fn record(&mut self, from: Seen, to: Seen, uncertain: bool) -> Interval {
+        let interval = Interval { seq: self.data.count() + self.uncertain.count, from, to };
         let span = interval.span();
         let violates = self.limit.is_some_and(|limit| !limit.allows(span));
-        if doubtful {
-            self.doubtful.count += 1;
-            self.doubtful.max = self.doubtful.max.max(Some(span));
-            self.doubtful.violations += u64::from(violates);
+        if uncertain {
+            self.uncertain.count += 1;
+            self.uncertain.max = self.uncertain.max.max(Some(span));
+            self.uncertain.violations += u64::from(violates);
             return interval;
         }
         self.violations += u64::from(violates);
@@ -98,8 +98,8 @@ impl Figures {
         self.worst.truncate(WORST_KEPT);
     }
 
-    /// Matched pairs, doubtful ones included.
+    /// Matched pairs, uncertain ones included.
     pub fn matched(&self) -> u64 {
-        self.data.count() + self.doubtful.count
+        self.data.count() + self.uncertain.count
     }
 }

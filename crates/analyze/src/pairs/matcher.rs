@@ -4,10 +4,10 @@ use super::{By, Rule, Seen};
 use punctual_core::{Event, Limit, MonotonicNs};
 use std::collections::{HashMap, VecDeque};
 
-/// At most so many A's of a pair are open at once; those beyond are unmatched. A queue of this length is a pair without B's.
+/// At most this many A's of a pair are open at once; those beyond are unmatched. A queue of this length is a pair without B's.
 pub const OPEN: usize = 1 << 16;
 
-/// So many threads are remembered although they have no A open: to make room for each A anew takes time.
+/// This many threads are remembered although they have no A open: to make room for each A anew takes time.
 const KEYS: usize = 1 << 12;
 
 /// The open A's of one pair.
@@ -21,7 +21,7 @@ pub struct Matcher {
     pub unmatched_from: u64,
     /// B's that no A belongs to.
     pub unmatched_to: u64,
-    /// Those of `unmatched_from` that found no room.
+    /// Those of `unmatched_from` that found no space.
     pub crowded: u64,
 }
 

@@ -1,19 +1,19 @@
-//! One pass over the events: every pair that was asked for, or every one that there is.
+//! One pass over the events: every pair that was requested, or every one that there is.
 
 use super::automatic::Automatic;
-use super::{By, Endpoint, Figures, Interval, Matcher, Request, Rule, Seen, Subject};
+use super::{By, Endpoint, Figures, Interval, Matcher, Request, Rule, Seen, Target};
 use crate::functions::{Call, FunctionFigures, Functions};
 use crate::gaps::Gaps;
 use crate::scopes::{ScopeReport, Scopes};
 use crate::values::{BUCKETS, Curve, Curves};
 use punctual_core::event::{FunctionId, Names, PointId, Recorded};
-use punctual_core::{Event, MonotonicNs, Nanos, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most so many entries of functions are kept for pairs that begin (or end) with one; further ones are counted.
+/// At most this many entries of functions are kept for pairs that begin (or end) with one; further ones are counted.
 const ENTRIES: usize = 1 << 22;
 
-/// What must be known before the pass: where events are missing, and entries of functions that are told of only when the calls end.
+/// What must be known before the pass: where events are missing, and entries of functions, which are recorded only at the end of the calls.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     /// Where events are missing.
@@ -34,11 +34,11 @@ impl Prepared {
         let entries = requests.iter().enumerate().flat_map(|(place, request)| {
             ends(request).into_iter().filter(|(_, end)| end.is_entry()).map(move |(is_to, end)| (place, is_to, end))
         });
-        let wanted: Vec<(usize, bool, &Endpoint)> = entries.collect();
+        let required: Vec<(usize, bool, &Endpoint)> = entries.collect();
         let mut prepared = Prepared::default();
         for event in events {
             prepared.gaps.add(&event);
-            for (place, is_to, end) in &wanted {
+            for (place, is_to, end) in &required {
                 match end.entered(&event) {
                     Some(_) if prepared.entries.len() >= ENTRIES => prepared.left_out += 1,
                     Some(seen) => prepared.entries.push((*place, *is_to, seen)),
@@ -54,16 +54,16 @@ impl Prepared {
 }
 
 fn ends(request: &Request) -> Vec<(bool, &Endpoint)> {
-    match &request.subject {
-        Subject::Pair { from, to, .. } => vec![(false, from), (true, to)],
-        Subject::Function { .. } => Vec::new(),
+    match &request.target {
+        Target::Pair { from, to, .. } => vec![(false, from), (true, to)],
+        Target::Function { .. } => Vec::new(),
     }
 }
 
 /// What of a recording is reported.
 #[derive(Clone, Debug, Default)]
 pub struct PairingOptions {
-    /// The pairs and functions that were asked for, with their limits.
+    /// The pairs and functions that were requested, with their limits.
     pub requests: Vec<Request>,
     /// Besides those: all scopes, all points with those that follow them, all functions, and curves of values.
     pub everything: bool,
@@ -72,7 +72,7 @@ pub struct PairingOptions {
 /// Which pair an interval belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pair {
-    /// The one asked for at this place.
+    /// The one requested at this place.
     Asked(usize),
     /// A begin and its end.
     Scope(PointId),
@@ -121,7 +121,7 @@ pub struct PairResult {
 /// What became of everything.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Those asked for in their order, then scopes, then pairs of points.
+    /// Those requested in their order, then scopes, then pairs of points.
     pub pairs: Vec<PairResult>,
     /// Functions.
     pub functions: BTreeMap<FunctionId, FunctionFigures>,
@@ -155,18 +155,18 @@ impl Pairing {
     pub fn new(options: PairingOptions, prepared: Prepared, names: &Names, recorded: &Recorded) -> Pairing {
         let PairingOptions { requests, everything } = options;
         let same_function = first_of_name(names.functions.iter().map(|f| (&f.name, &f.object)), FunctionId);
-        let limits = requests.iter().filter_map(|request| match &request.subject {
-            Subject::Function { functions, .. } => Some(functions.iter().map(|f| (*f, request.limit))),
-            Subject::Pair { .. } => None,
+        let limits = requests.iter().filter_map(|request| match &request.target {
+            Target::Function { functions, .. } => Some(functions.iter().map(|f| (*f, request.limit))),
+            Target::Pair { .. } => None,
         });
         let limits: Vec<_> =
             limits.flatten().filter_map(|(f, limit)| Some((canonical(&same_function, f), limit?))).collect();
-        let wants_functions = everything || requests.iter().any(|r| matches!(r.subject, Subject::Function { .. }));
-        let wants_scopes = everything || requests.iter().any(|r| !r.subject.scope().is_empty());
+        let wants_functions = everything || requests.iter().any(|r| matches!(r.target, Target::Function { .. }));
+        let wants_scopes = everything || requests.iter().any(|r| !r.target.scope().is_empty());
         let asked = requests.into_iter().map(|request| {
-            let (by, rule) = match &request.subject {
-                Subject::Pair { by, rule, .. } => (*by, *rule),
-                Subject::Function { .. } => (By::Thread, Rule::Nested),
+            let (by, rule) = match &request.target {
+                Target::Pair { by, rule, .. } => (*by, *rule),
+                Target::Function { .. } => (By::Thread, Rule::Nested),
             };
             let figures = Figures::new(request.limit);
             (request, Matcher::new(by, rule), figures)
@@ -189,7 +189,7 @@ impl Pairing {
     }
 
     /// Reads one event; `found` takes the matches that it makes. What happened before the recording began matches nothing: recorders are attached one
-    /// by one, so that some kinds of events are there earlier than others, and nobody knows what ran.
+    /// by one, so that some kinds of events are there earlier than others, so the running tasks are unknown.
     pub fn push(&mut self, event: &Event, mut found: impl FnMut(Found)) {
         if event.at < self.began {
             return;
@@ -197,10 +197,10 @@ impl Pairing {
         self.entries_until(event, &mut found);
         let exclusive = self.scoped(event);
         for place in 0..self.asked.len() {
-            let Subject::Pair { from, to, .. } = &self.asked[place].0.subject else { continue };
+            let Target::Pair { from, to, .. } = &self.asked[place].0.target else { continue };
             let (from, to) = (from.seen(event), to.seen(event));
             if let Some(to) = to {
-                let exclusive = exclusive.filter(|_| !self.asked[place].0.subject.scope().is_empty());
+                let exclusive = exclusive.filter(|_| !self.asked[place].0.target.scope().is_empty());
                 self.ended(place, to, exclusive, &mut found);
             }
             if let Some(from) = from {
@@ -208,7 +208,7 @@ impl Pairing {
             }
         }
         match event.what {
-            What::Point { point, .. } => {
+            EventKind::Point { point, .. } => {
                 let Some((automatic, curves)) = &mut self.automatic else { return };
                 let point = canonical(&self.points, point);
                 curves.push(event, point);
@@ -216,7 +216,7 @@ impl Pairing {
                     found(Found { pair, interval, exclusive, left: false });
                 }
             }
-            What::Call { .. } => self.called(event, &mut found),
+            EventKind::Call { .. } => self.called(event, &mut found),
             _ => {}
         }
     }
@@ -239,25 +239,25 @@ impl Pairing {
     fn ended(&mut self, place: usize, to: Seen, exclusive: Option<Nanos>, found: &mut impl FnMut(Found)) {
         let Some((request, matcher, figures)) = self.asked.get_mut(place) else { return };
         let Some(from) = matcher.to(to) else { return };
-        let Subject::Pair { from: a, to: b, .. } = &request.subject else { return };
+        let Target::Pair { from: a, to: b, .. } = &request.target else { return };
         let (by, gaps) = (matcher.by(), &self.prepared.gaps);
         let (since, until) = (from.at.min(to.at), from.at.max(to.at));
-        let doubtful = !gaps.is_empty()
+        let uncertain = !gaps.is_empty()
             && [a.scope(by, from), b.scope(by, to)].iter().any(|scope| gaps.within(*scope, since, until).is_some());
-        let interval = figures.record(from, to, doubtful);
+        let interval = figures.record(from, to, uncertain);
         found(Found { pair: Pair::Asked(place), interval, exclusive, left: false });
     }
 
     /// The exclusive time of the scope that the event ends.
     fn scoped(&mut self, event: &Event) -> Option<Nanos> {
-        let What::Point { point, .. } = event.what else { return None };
+        let EventKind::Point { point, .. } = event.what else { return None };
         self.scopes.as_mut()?.push(event, canonical(&self.points, point), &self.prepared.gaps)
     }
 
     fn called(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
         let Some(functions) = &mut self.functions else { return };
         let mut event = *event;
-        if let What::Call { function, .. } = &mut event.what {
+        if let EventKind::Call { function, .. } = &mut event.what {
             *function = canonical(&self.same_function, *function);
         }
         if let Some(Call { function, interval, exclusive, left }) = functions.push(&event, &self.prepared.gaps) {
@@ -274,12 +274,12 @@ impl Pairing {
         let asked = self.asked.into_iter().enumerate().filter_map(|(place, (request, mut matcher, figures))| {
             let overdue = request.limit.map_or(0, |limit| matcher.overdue(limit, ended));
             matcher.finish();
-            let Subject::Pair { by, rule, ref from, ref to } = request.subject else { return None };
+            let Target::Pair { by, rule, ref from, ref to } = request.target else { return None };
             let lossy =
                 [from, to].iter().any(|end| end.may_be_missing(&gaps)) || self.has_lines && gaps.any_of_kernel();
             Some(PairResult {
                 pair: Pair::Asked(place),
-                name: request.subject.to_string(),
+                name: request.target.to_string(),
                 by,
                 rule,
                 figures,
@@ -297,7 +297,7 @@ impl Pairing {
         if let Some((automatic, values)) = self.automatic {
             untracked += automatic.untracked;
             let mut found = automatic.finish(names, gaps.any_of_points() || self.has_lines && gaps.any_of_kernel());
-            // What was asked for, with its limit, is not said twice.
+            // A requested pair, with its limit, is not reported twice.
             found.retain(|pair| !pairs.iter().any(|asked| asked.name == pair.name));
             pairs.extend(found);
             let (all, left_out) = values.finish();

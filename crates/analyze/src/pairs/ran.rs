@@ -1,15 +1,15 @@
 //! What ran during an interval: the jump from a maximum to its circumstances.
 
 use crate::occupancy::interrupt_name;
-use crate::threads::{Doing, Lanes};
+use crate::threads::{Lanes, ThreadState};
 use punctual_bundle::intervals::{Ran, Share};
 use punctual_core::{Event, Names, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many lines say enough.
+/// The maximum number of lines.
 const LINES: usize = 12;
 
-/// What a thread did in a window; empty where that is not known at all.
+/// What a thread did in a window; empty where that is unknown at all.
 pub fn states(lanes: &Lanes, tid: Tid) -> Vec<Share> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
@@ -21,14 +21,14 @@ pub fn states(lanes: &Lanes, tid: Tid) -> Vec<Share> {
 }
 
 /// The word for what a thread does.
-pub fn word(doing: Doing) -> &'static str {
+pub fn word(doing: ThreadState) -> &'static str {
     match doing {
-        Doing::Running { .. } => "running",
-        Doing::Ready { .. } | Doing::Waking => "ready",
-        Doing::Sleeping => "sleeping",
-        Doing::Blocked | Doing::LockWait => "blocked",
-        Doing::Stopped | Doing::Other => "other",
-        Doing::Unknown => "unknown",
+        ThreadState::Running { .. } => "running",
+        ThreadState::Ready { .. } | ThreadState::Waking => "ready",
+        ThreadState::Sleeping => "sleeping",
+        ThreadState::Blocked | ThreadState::LockWait => "blocked",
+        ThreadState::Stopped | ThreadState::Other => "other",
+        ThreadState::Unknown => "unknown",
     }
 }
 
@@ -67,7 +67,7 @@ fn concerned(lanes: &Lanes, tid: Tid, ends: [u16; 2]) -> BTreeSet<u16> {
     let mut cpus: BTreeSet<u16> = ends.into_iter().filter(|cpu| *cpu != Event::NO_CPU).collect();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
         match span.doing {
-            Doing::Running { cpu } | Doing::Ready { cpu: Some(cpu), .. } => drop(cpus.insert(cpu)),
+            ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. } => drop(cpus.insert(cpu)),
             _ => {}
         }
     }

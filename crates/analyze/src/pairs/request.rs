@@ -1,4 +1,4 @@
-//! What is asked for: a pair, a scope or a function, and how long it may take.
+//! What is requested: a pair, a scope or a function, and how long it may take.
 
 use super::endpoint::{Endpoint, EndpointError, clip, functions_named, points_named};
 use super::{By, Rule};
@@ -8,7 +8,7 @@ use std::fmt;
 
 /// What intervals are of.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Subject {
+pub enum Target {
     /// From one end to another.
     Pair {
         /// A.
@@ -33,7 +33,7 @@ pub enum Subject {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
     /// Of what.
-    pub subject: Subject,
+    pub target: Target,
     /// How long it may take.
     pub limit: Option<Limit>,
 }
@@ -53,7 +53,7 @@ impl Request {
     /// Looks up `A->B`, a scope `NAME` or a function `NAME`. `by` and `rule` are the natural ones where they are not given: brackets for scopes
     /// and functions; one after the other by value for timers, block requests and journal commits; else the next one.
     pub fn find(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Result<Request, RequestError> {
-        Ok(Request { subject: subject(text.trim(), names, by, rule)?, limit: None })
+        Ok(Request { target: target(text.trim(), names, by, rule)?, limit: None })
     }
 
     /// As [`Request::find`], with a limit behind: `A->B < 100us`, `fopen <= 1ms`.
@@ -63,13 +63,13 @@ impl Request {
         by: Option<By>,
         rule: Option<Rule>,
     ) -> Result<Request, RequestError> {
-        let (subject, limit) = Limit::split(text)?;
-        let request = Request::find(subject, names, by, rule)?;
+        let (target, limit) = Limit::split(text)?;
+        let request = Request::find(target, names, by, rule)?;
         Ok(Request { limit: Some(limit), ..request })
     }
 }
 
-fn subject(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Result<Subject, RequestError> {
+fn target(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Result<Target, RequestError> {
     let mut first_error = None;
     for (place, _) in text.match_indices("->") {
         let ends = Endpoint::find(&text[..place], names).and_then(|from| {
@@ -88,7 +88,7 @@ fn subject(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Res
     }
     let functions = functions_named(text, names);
     if !functions.is_empty() {
-        return Ok(Subject::Function { name: text.to_owned(), functions });
+        return Ok(Target::Function { name: text.to_owned(), functions });
     }
     Err(first_error.unwrap_or_else(|| Endpoint::find(text, names).err().unwrap_or(not_a_pair(text))).into())
 }
@@ -97,7 +97,7 @@ fn not_a_pair(text: &str) -> EndpointError {
     EndpointError::Unknown { name: clip(text), near: Some(format!("{}->…", clip(text))) }
 }
 
-fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Subject {
+fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Target {
     let natural = match (from.natural(), to.natural()) {
         (a, b) if a == b => a,
         // What concerns a CPU meets what concerns a thread: nothing in common.
@@ -109,23 +109,23 @@ fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Sub
         _ if from.opens(&to) => Rule::Nested,
         _ => Rule::Next,
     };
-    Subject::Pair { by, rule: rule.unwrap_or(natural_rule), from, to }
+    Target::Pair { by, rule: rule.unwrap_or(natural_rule), from, to }
 }
 
-impl Subject {
+impl Target {
     /// The numbers of the scope that it is: of test points, matched as brackets within a thread. Empty for anything else.
     pub fn scope(&self) -> &[PointId] {
         match self {
-            Subject::Pair { from, to, by: By::Thread, rule: Rule::Nested } if from.opens(to) => from.points(),
+            Target::Pair { from, to, by: By::Thread, rule: Rule::Nested } if from.opens(to) => from.points(),
             _ => &[],
         }
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Subject::Pair { from, to, .. } => {
+            Target::Pair { from, to, .. } => {
                 let scope =
                     from.name.strip_suffix(":begin").filter(|scope| to.name.strip_suffix(":end") == Some(scope));
                 match scope {
@@ -133,7 +133,7 @@ impl fmt::Display for Subject {
                     None => write!(f, "{}->{}", from.name, to.name),
                 }
             }
-            Subject::Function { name, .. } => f.write_str(name),
+            Target::Function { name, .. } => f.write_str(name),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::pairs::PairingOptions;
 use proptest::prelude::*;
 use punctual_core::event::{FunctionId, FunctionName, Group, PointId, PointKind, Recorded, TaskName, TaskState};
-use punctual_core::{Event, Limit, MonotonicNs, Names, Nanos, Tid, What};
+use punctual_core::{Event, EventKind, Limit, MonotonicNs, Names, Nanos, Tid};
 
 fn names() -> Names {
     let function =
@@ -35,13 +35,13 @@ fn recorded() -> Recorded {
     }
 }
 
-fn event(at: i64, cpu: u16, tid: u32, what: What) -> Event {
+fn event(at: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
     Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
 }
 
 fn point(at: i64, tid: u32, point: u32, kind: PointKind, value: Option<i64>) -> Event {
     let (count, values) = (u8::from(value.is_some()), [value.unwrap_or_default(), 0]);
-    event(at, Event::NO_CPU, tid, What::Point { point: PointId(point), kind, count, values })
+    event(at, Event::NO_CPU, tid, EventKind::Point { point: PointId(point), kind, count, values })
 }
 
 fn run(events: &[Event], requests: Vec<Request>, everything: bool) -> (Results, Vec<Found>) {
@@ -72,9 +72,9 @@ fn spans(found: &[Found]) -> Vec<i64> {
 
 #[test]
 fn words_are_looked_up_in_the_recording() {
-    let how = |text: &str| match asked(text, None, None).subject {
-        Subject::Pair { by, rule, .. } => (by, rule),
-        Subject::Function { .. } => panic!("{text} is a pair"),
+    let how = |text: &str| match asked(text, None, None).target {
+        Target::Pair { by, rule, .. } => (by, rule),
+        Target::Function { .. } => panic!("{text} is a pair"),
     };
     assert_eq!(how("a -> b"), (By::Thread, Rule::Next));
     assert_eq!(how("frame"), (By::Thread, Rule::Nested));
@@ -83,7 +83,7 @@ fn words_are_looked_up_in_the_recording() {
     assert_eq!(how("irq_entry:5->a"), (By::Global, Rule::Next));
     assert_eq!(how("hrtimer_start->hrtimer_expire"), (By::Value, Rule::Async));
     assert_eq!(how("Vec<u8>::push:entry->Vec<u8>::push:exit"), (By::Thread, Rule::Nested));
-    assert!(matches!(asked("fopen", None, None).subject, Subject::Function { .. }));
+    assert!(matches!(asked("fopen", None, None).target, Target::Function { .. }));
     let limited = Request::find_limited("Vec<u8>::push <= 5us", &names(), None, None).unwrap();
     assert_eq!(limited.limit, Some(Limit { bound: Nanos(5_000), inclusive: true }));
     // As it may be written where functions are probed: without parameters.
@@ -91,9 +91,9 @@ fn words_are_looked_up_in_the_recording() {
     names.functions[0].name = "ns::control_step(int, char const*)".to_owned();
     let short = Request::find_limited("ns::control_step < 500us", &names, None, None).unwrap();
     let long = Request::find_limited("ns::control_step(int, char const*) < 500us", &names, None, None).unwrap();
-    let numbers = |request: Request| match request.subject {
-        Subject::Function { functions, .. } => functions,
-        Subject::Pair { .. } => panic!("it is a function"),
+    let numbers = |request: Request| match request.target {
+        Target::Function { functions, .. } => functions,
+        Target::Pair { .. } => panic!("it is a function"),
     };
     assert_eq!(numbers(short), numbers(long));
     assert!(Request::find_limited("ns::control < 500us", &names, None, None).is_err());
@@ -101,13 +101,13 @@ fn words_are_looked_up_in_the_recording() {
     let wrong = |text: &str| Request::find_limited(text, &names, None, None).unwrap_err().to_string();
     assert_eq!(
         wrong("a->bb < 5us"),
-        "`bb` is no test point, probed function or kernel event of this recording: did you mean `b`?"
+        "`bb` is not a test point, probed function or kernel event of this recording: did you mean `b`?"
     );
     assert_eq!(
         wrong("fopen->a < 5us"),
         "`fopen` is a function: write `fopen:entry` or `fopen:exit`, or the function alone to time its calls"
     );
-    assert_eq!(wrong("irq_entry:eth0->a < 5us"), "`irq_entry` is about nothing called `eth0` in this recording");
+    assert_eq!(wrong("irq_entry:eth0->a < 5us"), "`irq_entry` has no `eth0` in this recording");
     assert!(wrong("a->b").contains("a->b < 100us"));
     assert!(wrong("a->b < 5").contains("no unit"));
 }
@@ -115,10 +115,10 @@ fn words_are_looked_up_in_the_recording() {
 #[test]
 fn a_wake_up_is_paired_with_the_switch_to_whom_it_woke() {
     let switch = |at, prev, next| {
-        let what = What::Switch { prev_prio: 1, prev_state: TaskState::Sleeping, next: Tid(next), next_prio: 1 };
+        let what = EventKind::Switch { prev_prio: 1, prev_state: TaskState::Sleeping, next: Tid(next), next_prio: 1 };
         event(at, 0, prev, what)
     };
-    let waking = |at, task| event(at, 1, 0, What::Waking { task: Tid(task), prio: 1, target: 0 });
+    let waking = |at, task| event(at, 1, 0, EventKind::Waking { task: Tid(task), prio: 1, target: 0 });
     let events = [waking(10, 7), waking(12, 8), switch(20, 0, 8), switch(25, 8, 7)];
     let (_, found) = run(&events, vec![asked("sched_waking->sched_switch", None, None)], false);
     assert_eq!(spans(&found), [8, 15]);
@@ -129,8 +129,13 @@ fn a_wake_up_is_paired_with_the_switch_to_whom_it_woke() {
 #[test]
 fn an_entry_that_is_told_of_at_the_exit_still_comes_first() {
     let call = |began, at| {
-        let what =
-            What::Call { function: FunctionId(0), began: MonotonicNs(began), depth: 0, left: false, argument: None };
+        let what = EventKind::Call {
+            function: FunctionId(0),
+            began: MonotonicNs(began),
+            depth: 0,
+            left: false,
+            argument: None,
+        };
         event(at, 0, 7, what)
     };
     let events = [point(5, 7, 0, PointKind::Point, None), point(15, 7, 1, PointKind::Point, None), call(10, 20)];
@@ -142,15 +147,15 @@ fn an_entry_that_is_told_of_at_the_exit_still_comes_first() {
 
 #[test]
 fn matches_over_missing_events_are_counted_apart() {
-    let lost = |at, tid, since| event(at, Event::NO_CPU, tid, What::Lost { count: 1, since: MonotonicNs(since) });
+    let lost = |at, tid, since| event(at, Event::NO_CPU, tid, EventKind::Lost { count: 1, since: MonotonicNs(since) });
     let plain = |at, tid, number| point(at, tid, number, PointKind::Point, None);
     let events = [plain(10, 7, 0), plain(20, 8, 0), plain(30, 7, 1), lost(32, 8, 25), plain(40, 8, 1)];
     let (results, _) = run(&events, vec![asked("a->b", None, None)], false);
     let figures = &results.pairs[0].figures;
     assert_eq!((figures.data.count(), figures.data.max), (1, Some(Nanos(20))));
-    assert_eq!((figures.doubtful.count, figures.doubtful.max), (1, Some(Nanos(20))));
+    assert_eq!((figures.uncertain.count, figures.uncertain.max), (1, Some(Nanos(20))));
     let (results, _) = run(&events, vec![asked("a->b", Some(By::Global), Some(Rule::Async))], false);
-    assert_eq!(results.pairs[0].figures.doubtful.count, 2, "any thread's lost point may have been the partner");
+    assert_eq!(results.pairs[0].figures.uncertain.count, 2, "any thread's lost point may have been the partner");
 }
 
 #[test]
@@ -165,12 +170,12 @@ fn without_a_request_everything_is_reported() {
         plain(45, 1),
     ];
     let (results, _) = run(&events, Vec::new(), true);
-    let told: Vec<_> = results
+    let found: Vec<_> = results
         .pairs
         .iter()
         .map(|pair| (pair.name.as_str(), pair.figures.data.count(), pair.unmatched_from, pair.unmatched_to))
         .collect();
-    assert_eq!(told, [("frame", 1, 0, 0), ("a->b", 2, 0, 0), ("b->a", 1, 1, 1)]);
+    assert_eq!(found, [("frame", 1, 0, 0), ("a->b", 2, 0, 0), ("b->a", 1, 1, 1)]);
 }
 
 #[test]
@@ -182,20 +187,20 @@ fn a_violated_limit_is_counted() {
     assert_eq!((results.pairs[0].figures.violations, results.pairs[0].figures.worst[0].span()), (1, Nanos(10)));
 }
 
-/// The rules once more, as plainly as can be: each B looks through all A's before it.
+/// The rules again, in the simplest form: each B searches all A's before it.
 fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
     let key = |event: &Event| match (by, event.what) {
         (By::Thread, _) => Some(i64::from(event.tid.0)),
-        (By::Value, What::Point { count: 1, values, .. }) => Some(values[0]),
+        (By::Value, EventKind::Point { count: 1, values, .. }) => Some(values[0]),
         (By::Value | By::Cpu, _) => None,
         (By::Global, _) => Some(0),
     };
-    let is = |event: &Event, number: u32| matches!(event.what, What::Point { point, .. } if point.0 == number);
+    let is = |event: &Event, number: u32| matches!(event.what, EventKind::Point { point, .. } if point.0 == number);
     let (mut taken, mut found) = (vec![false; events.len()], Vec::new());
     for (place, to) in events.iter().enumerate().filter(|(_, event)| is(event, 1)) {
-        let Some(wanted) = key(to) else { continue };
+        let Some(requested) = key(to) else { continue };
         let mut before: Vec<usize> =
-            (0..place).filter(|k| is(&events[*k], 0) && key(&events[*k]) == Some(wanted)).collect();
+            (0..place).filter(|k| is(&events[*k], 0) && key(&events[*k]) == Some(requested)).collect();
         if rule == Rule::Next {
             before = before.split_off(before.len().saturating_sub(1));
         }
@@ -232,8 +237,8 @@ proptest! {
     ) {
         let kinds = [PointKind::Point, PointKind::Begin, PointKind::End];
         let events: Vec<Event> = given.iter().map(|(at, tid, number, kind)| match kind {
-            3 => event(*at, Event::NO_CPU, *tid, What::Lost { count: 1, since: MonotonicNs(*at - 30) }),
-            4 => event(*at, 0, *tid, What::Call { function: FunctionId(*number), began: MonotonicNs(*at - 20), depth: 0, left: false, argument: None }),
+            3 => event(*at, Event::NO_CPU, *tid, EventKind::Lost { count: 1, since: MonotonicNs(*at - 30) }),
+            4 => event(*at, 0, *tid, EventKind::Call { function: FunctionId(*number), began: MonotonicNs(*at - 20), depth: 0, left: false, argument: None }),
             kind => point(*at, *tid, *number, kinds[usize::from(*kind)], Some(1)),
         }).collect();
         let requests = vec![
@@ -242,7 +247,7 @@ proptest! {
             asked("a->a", None, None),
         ];
         let (results, found) = run(&events, requests, true);
-        let passed = |wanted: &[u32], kinds: &[PointKind]| events.iter().filter(|event| matches!(event.what, What::Point { point, kind, .. } if wanted.contains(&point.0) && kinds.contains(&kind))).count() as u64;
+        let passed = |requested: &[u32], kinds: &[PointKind]| events.iter().filter(|event| matches!(event.what, EventKind::Point { point, kind, .. } if requested.contains(&point.0) && kinds.contains(&kind))).count() as u64;
         let ab = &results.pairs[0];
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_from, passed(&[0, 3], &kinds));
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_to, passed(&[1], &kinds));

@@ -37,7 +37,7 @@ fn phases() -> Vec<PhaseSummary> {
     ]
 }
 
-fn told(here: Option<&str>, shape: Option<&str>) -> ResultSummary {
+fn summary_of(here: Option<&str>, shape: Option<&str>) -> ResultSummary {
     let result = PublishedResult {
         what: "w".into(),
         value: "v".into(),
@@ -49,7 +49,7 @@ fn told(here: Option<&str>, shape: Option<&str>) -> ResultSummary {
 
 #[test]
 fn several_series_make_one_figure() {
-    let value = |text: &str| told(Some(text), None).here.map(|here| (here.value, here.series, here.count));
+    let value = |text: &str| summary_of(Some(text), None).here.map(|here| (here.value, here.series, here.count));
     assert_eq!(value("sum: min"), Some((1_000.0, 2, Some(40))));
     assert_eq!(value("sum/1: max"), Some((3_000.0, 1, Some(10))));
     assert_eq!(value("sum: mean"), Some((1_500.0, 2, Some(40))));
@@ -59,21 +59,21 @@ fn several_series_make_one_figure() {
 }
 
 #[test]
-fn what_cannot_be_told_says_why() {
-    let why = |text: &str| told(Some(text), None).reason.unwrap();
-    assert!(why("gone: max").contains("nothing of gone"));
-    assert!(why("none: max").contains("nothing of none"));
-    assert!(why("t/cpu0/open: max").contains("say which, like `t/cpu0/open@idle: …`"));
+fn what_is_undecided_has_a_reason() {
+    let why = |text: &str| summary_of(Some(text), None).reason.unwrap();
+    assert!(why("gone: max").contains("gone was not measured"));
+    assert!(why("none: max").contains("none was not measured"));
+    assert!(why("t/cpu0/open: max").contains("name one, like `t/cpu0/open@idle: …`"));
     assert!(why("sum: p99.9").contains("too few samples"));
     assert!(why("sum: weight").contains("`weight` is neither"));
-    let shape = told(None, Some("sum: min < gone: max"));
+    let shape = summary_of(None, Some("sum: min < gone: max"));
     assert_eq!(shape.reproduced, None);
-    assert!(shape.reason.unwrap().contains("nothing of gone"));
+    assert!(shape.reason.unwrap().contains("gone was not measured"));
 }
 
 #[test]
 fn a_shape_comes_out_or_not() {
-    let shape = |text: &str| told(None, Some(text));
+    let shape = |text: &str| summary_of(None, Some(text));
     let loaded = shape("t/*/open@loaded: p50 > 2 * t/*/open@idle: p50");
     assert_eq!(loaded.reproduced, Some(true));
     let compared = loaded.compared.unwrap();

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn event(at: i64, tid: u32, scope: u32, kind: PointKind) -> Event {
-    let what = What::Point { point: PointId(scope), kind, count: 0, values: [0, 0] };
+    let what = EventKind::Point { point: PointId(scope), kind, count: 0, values: [0, 0] };
     Event { at: MonotonicNs(at), cpu: Event::NO_CPU, tid: Tid(tid), what }
 }
 
@@ -20,7 +20,7 @@ fn end(at: i64, scope: u32) -> Event {
 fn run(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
     let (mut scopes, mut found) = (Scopes::default(), Vec::new());
     for event in events {
-        let What::Point { point, .. } = event.what else { continue };
+        let EventKind::Point { point, .. } = event.what else { continue };
         found.extend(scopes.push(event, point, gaps).map(Nanos::ns));
     }
     (scopes.finish(), found)
@@ -82,14 +82,14 @@ fn a_scope_over_missing_points_is_in_no_figure() {
         at: MonotonicNs(52),
         cpu: Event::NO_CPU,
         tid: Tid(7),
-        what: What::Lost { count: 3, since: MonotonicNs(50) },
+        what: EventKind::Lost { count: 3, since: MonotonicNs(50) },
     };
     let gaps = Gaps::of([lost]);
     let events = [begin(0, 0), begin(10, 1), end(20, 1), begin(60, 1), end(70, 1), end(100, 0)];
     let (report, found) = run(&events, &gaps);
     assert_eq!(found, [10, 10]);
     let outer = &report.scopes[&PointId(0)];
-    assert_eq!((outer.doubtful, outer.inclusive.count(), report.total), (1, 0, Nanos(20)));
+    assert_eq!((outer.uncertain, outer.inclusive.count(), report.total), (1, 0, Nanos(20)));
 }
 
 #[test]
@@ -133,7 +133,7 @@ type Matched = (u32, i64, i64);
 fn matched(events: &[Event], tid: u32) -> (Vec<Matched>, Vec<(u32, i64)>) {
     let (mut open, mut done) = (Vec::<(u32, i64, usize)>::new(), Vec::new());
     for (order, event) in events.iter().enumerate().filter(|(_, event)| event.tid == Tid(tid)) {
-        let What::Point { point, kind, .. } = event.what else { continue };
+        let EventKind::Point { point, kind, .. } = event.what else { continue };
         if kind == PointKind::Begin {
             open.push((point.0, event.at.ns(), order));
         } else if let Some(place) = open.iter().rposition(|one| one.0 == point.0) {
@@ -185,7 +185,7 @@ proptest! {
             let of_thread: Vec<&Event> = events.iter().filter(|event| event.tid == Tid(tid)).collect();
             for now in 0..=last {
                 while let Some(event) = of_thread.get(read).filter(|event| event.at.ns() == now) {
-                    let What::Point { point, kind, .. } = event.what else { unreachable!() };
+                    let EventKind::Point { point, kind, .. } = event.what else { unreachable!() };
                     if kind == PointKind::Begin {
                         open.push((point.0, now));
                         ids.push(read);

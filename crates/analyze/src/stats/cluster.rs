@@ -1,4 +1,4 @@
-//! Bursts: late samples that belong together count once.
+//! Bursts: long latencies that belong together count once.
 //!
 //! Ferro and Segers, "Inference for clusters of extreme values", J. R. Statist. Soc. B 65 (2003): the extremal index θ from the distances
 //! between exceedances, and from it the distance that separates clusters, with nothing to choose.
@@ -32,11 +32,11 @@ pub fn extremal_index(places: &[u64]) -> f64 {
 pub fn decluster(exceedances: &[(u64, i64)]) -> Clusters {
     let places: Vec<u64> = exceedances.iter().map(|(place, _)| *place).collect();
     let index = extremal_index(&places);
-    let wanted = (index * exceedances.len() as f64).floor() as usize + 1;
+    let requested = (index * exceedances.len() as f64).floor() as usize + 1;
     let mut distances: Vec<u64> = places.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     distances.sort_unstable_by(|a, b| b.cmp(a));
     // Equal distances are all split or all not: the least distance that splits is above the first that does not.
-    let together = distances.get(wanted.saturating_sub(1)).copied().unwrap_or(0);
+    let together = distances.get(requested.saturating_sub(1)).copied().unwrap_or(0);
     let mut peaks: Vec<usize> = Vec::new();
     for (k, (place, value)) in exceedances.iter().enumerate() {
         let apart = k == 0 || place.saturating_sub(places[k - 1]) > together;

@@ -1,6 +1,6 @@
 //! How much more a share moves than that of independent samples would: the design effect, from contiguous blocks.
 //!
-//! Late samples come in bursts, so the number of samples beyond a latency varies more than a binomial count. The run is cut into
+//! Long latencies come in bursts, so the number of samples beyond a latency varies more than a binomial count. The run is cut into
 //! few long blocks ("batch means": Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations Research 1982, shows
 //! that 10 to 30 batches serve best); the ratio φ of the counts' variance to the binomial one divides the number of samples (Kish,
 //! "Survey Sampling", 1965; quantiles: Woodruff, "Confidence Intervals for Medians and Other Position Measures", JASA 1952).
@@ -9,7 +9,7 @@
 pub const BLOCKS: usize = 24;
 /// A block has at least this many samples; shorter runs have fewer blocks.
 const SHORTEST: usize = 50;
-/// With fewer blocks a variance of theirs says nothing.
+/// With fewer blocks their variance is meaningless.
 const FEWEST: usize = 6;
 /// No stronger correlation of neighbouring blocks is believed.
 const STRONGEST: f64 = 0.8;

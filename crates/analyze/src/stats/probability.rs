@@ -61,7 +61,7 @@ fn below(n: f64, share: f64, rank: f64) -> f64 {
 /// The largest real rank, counted from the top, below which the count of samples beyond the quantile lies with at most `probability`.
 /// It grows with the probability; 0 where even the first rank has more.
 pub fn rank_at(n: f64, share: f64, probability: f64) -> f64 {
-    // Nothing that is asked for lies further out than this, and a thousandth of a rank is near enough.
+    // Nothing that is requested lies further out than this, and a thousandth of a rank is near enough.
     let (mean, deviation) = (n * share, (n * share * (1.0 - share)).sqrt());
     let (mut low, mut high) = ((mean - 40.0 - 9.0 * deviation).max(0.0), (mean + 40.0 + 9.0 * deviation).min(n + 1.0));
     while high - low > 1e-3 {

@@ -1,6 +1,6 @@
 //! What the tail is made of: its samples by cause, as far as `explain` and the account know it, and whether causes of different sizes mix.
 //!
-//! Sizes are compared by ranks (Kruskal and Wallis, J. Amer. Statist. Ass. 47, 1952). Few samples are shuffled; of many the χ² distribution tells, and as
+//! Sizes are compared by ranks (Kruskal and Wallis, J. Amer. Statist. Ass. 47, 1952). Few samples are shuffled; for many the χ² distribution is used, and as
 //! every trifle is then significant, the effect ε² = H/(n − 1) must be 0.06 at least besides, which is called a medium one.
 
 use crate::explained::Explained;
@@ -19,7 +19,7 @@ pub const LEVEL: f64 = 0.01;
 const EFFECT: f64 = 0.06;
 /// One cause makes the tail from this share on.
 const ONE: f64 = 0.9;
-/// Up to so many samples are shuffled,
+/// Up to this many samples are shuffled,
 const SHUFFLED: usize = 200;
 /// so often.
 const SHUFFLES: usize = 999;
@@ -30,12 +30,12 @@ const TAIL: f64 = 0.01;
 /// What is known of the causes of a series' samples.
 #[derive(Clone, Debug, Default)]
 pub struct Known<'a> {
-    /// Samples in windows: the latency of each in ns, and what took the most of it; `None` where that is not known.
+    /// Samples in windows: the latency of each in ns, and what took the most of it; `None` where that is unknown.
     pub(super) windows: Option<Vec<(i64, Cause)>>,
     pub(super) account: Option<&'a SeriesAccount>,
 }
 
-/// A word and who, as in `punctual explain`; `None` where no event tells.
+/// An id and culprit, as in `punctual explain`; `None` if not attributed.
 type Cause = Option<(String, Option<String>)>;
 
 impl<'a> Known<'a> {
@@ -44,7 +44,7 @@ impl<'a> Known<'a> {
         let cause = |sample: &Explained, names: &Names| {
             let most = sample.explanation.totals().first().map(|(cause, _)| *cause)?;
             let known = most != crate::explain::Cause::Unknown;
-            known.then(|| (most.word().to_owned(), most.who(names)))
+            known.then(|| (most.id().to_owned(), most.who(names)))
         };
         let windows = explained.map(|(samples, names)| {
             samples.iter().map(|sample| (sample.explanation.latency().ns(), cause(sample, names))).collect()
@@ -56,14 +56,19 @@ impl<'a> Known<'a> {
     pub fn beyond(&self, threshold: Option<(f64, u64)>) -> Vec<TailCauses> {
         let windows = self.windows.as_ref().map(|samples| {
             let samples = samples.iter().filter(|(ns, _)| threshold.is_none_or(|(least, _)| *ns as f64 > least));
-            told(CauseSource::Windows, threshold, samples.map(|(ns, cause)| (*ns as f64, cause.clone())).collect())
+            tail_causes(
+                CauseSource::Windows,
+                threshold,
+                samples.map(|(ns, cause)| (*ns as f64, cause.clone())).collect(),
+            )
         });
-        let account = self.account.map(|account| told(CauseSource::Account, threshold, divided(account, threshold)));
+        let account =
+            self.account.map(|account| tail_causes(CauseSource::Account, threshold, divided(account, threshold)));
         windows.into_iter().chain(account).filter(|causes| causes.samples > 0).collect()
     }
 }
 
-/// The samples of an account beyond the threshold; each is told by its longest part, and its latency by the middle of its bucket.
+/// The samples of an account beyond the threshold; each with its longest part as cause, and the middle of its bucket as latency.
 fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, Cause)> {
     let most = (account.account.count() as f64 * TAIL) as u64;
     let (mut samples, mut before) = (Vec::new(), 0);
@@ -76,14 +81,14 @@ fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, 
         }
         let middle = edge as f64 + Account::width(edge) as f64 / 2.0;
         for (part, count) in MainPart::ALL.iter().zip(bucket.longest) {
-            let cause = (*part != MainPart::Unknown).then(|| (part.word().to_owned(), None));
+            let cause = (*part != MainPart::Unknown).then(|| (part.id().to_owned(), None));
             samples.extend(std::iter::repeat_n((middle, cause), count as usize));
         }
     }
     samples
 }
 
-fn told(source: CauseSource, threshold: Option<(f64, u64)>, mut samples: Vec<(f64, Cause)>) -> TailCauses {
+fn tail_causes(source: CauseSource, threshold: Option<(f64, u64)>, mut samples: Vec<(f64, Cause)>) -> TailCauses {
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all = samples.len();
     let mut groups: BTreeMap<(String, Option<String>), Vec<f64>> = BTreeMap::new();
@@ -193,7 +198,7 @@ mod tests {
     fn what_is_not_known_is_no_cause_and_what_is_below_the_threshold_no_tail() {
         let mut all = samples("preempted", (0..19).map(|k| 100_000 + k));
         all.push((200_000, None));
-        all.extend(samples("hardirq", 5_000..5_050));
+        all.extend(samples("irq", 5_000..5_050));
         let tail = causes(all, Some((50_000.0, 20)));
         assert_eq!((tail.samples, tail.known, tail.causes.len(), tail.dominant), (20, 19, 1, true), "{tail:?}");
         assert_eq!((tail.p, tail.mixture), (None, None));
@@ -216,7 +221,7 @@ mod tests {
             let (part, ns) = match k % 100 {
                 0 => (MainPart::Preempted, 300_000),
                 1 => (MainPart::Runqueue, 100_000),
-                _ => (MainPart::Hardirq, 3_000),
+                _ => (MainPart::Irq, 3_000),
             };
             let mut split = Split::default();
             split.add(part, Nanos(ns + k / 100));

@@ -61,7 +61,7 @@ fn bootstrap(seen: f64, mut draw: impl FnMut() -> Option<f64>) -> f64 {
 /// ascending excesses and its probability.
 ///
 /// The normalised spacings of exponential variables are independent exponential ones (Rényi, "On the theory of order statistics", 1953). The fit
-/// takes the uppermost tenth for longer than its least, no more: what is looked for must not shape it. How sure it is, is in the draws.
+/// takes the uppermost tenth for longer than its least, no more: what is searched must not shape it. How sure it is, is in the draws.
 pub fn widest_gap(ascending: &[f64], random: &mut Random) -> Option<(usize, f64)> {
     let (fit, (place, seen)) = gap_beyond(ascending)?;
     let drawn = bootstrap(seen, || {

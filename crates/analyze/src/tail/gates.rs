@@ -80,17 +80,17 @@ impl Gates {
         let id = |what: &str| format!("{what}-{}", of.replace(' ', "-"));
         self.test(
             &id("uncorrelated"),
-            &format!("{of} do not depend on those before (Ljung–Box)"),
+            &format!("{of} are not autocorrelated (Ljung–Box)"),
             ljung_box(&scores, lags),
-            || format!("{of} depend on those before them: what comes next is not a new draw"),
+            || format!("{of} are autocorrelated: they are not independent draws"),
         );
         let bds = bds_shuffled(&scores, 2, NEAR, SHUFFLES, seed);
         self.test(&id("independent"), &format!("{of} have no pattern (BDS)"), bds, || {
             format!("{of} follow a pattern in time")
         });
         let outcome = kpss(&scores, kpss_lags(values.len()));
-        self.test(&id("level"), &format!("the level of {of} stays (KPSS)"), outcome, || {
-            format!("the level of {of} drifts: the run is not of one kind")
+        self.test(&id("level"), &format!("{of} are stationary (KPSS)"), outcome, || {
+            format!("{of} are not stationary: their level drifts")
         });
     }
 

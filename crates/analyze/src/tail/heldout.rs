@@ -1,4 +1,4 @@
-//! The second half of a run as its first half foretells it: a model that does not foretell what was measured foretells nothing.
+//! The second half of a run as its first half predicts it: a model that fails here is refused.
 
 use super::gates::Gates;
 use super::gpd::Gpd;
@@ -12,12 +12,12 @@ const DRAWS: usize = 199;
 const EXPECTED: [f64; 2] = [8.0, 2.0];
 
 /// Counts bursts of the second half beyond levels of the first half's fit. How sure the fit is, is drawn with it.
-pub fn foretold(gates: &mut Gates, over: &Over, samples: usize, random: &mut Random) {
+pub fn predict(gates: &mut Gates, over: &Over, samples: usize, random: &mut Random) {
     let half = over.places.partition_point(|place| *place < samples / 2);
     let (first, second) = over.excesses.split_at(half);
     let Some(fit) = Gpd::by_likelihood(first).filter(|_| first.len() >= 20) else {
-        gates.require("foretold", "the first half foretells the second", false, || {
-            "the first half of the run has too few bursts to foretell the second".to_owned()
+        gates.require("predicted", "the first half predicts the second", false, || {
+            "the first half of the run has too few bursts to predict the second".to_owned()
         });
         return;
     };
@@ -26,14 +26,14 @@ pub fn foretold(gates: &mut Gates, over: &Over, samples: usize, random: &mut Ran
         let seen = second.iter().filter(|y| **y > level).count();
         let outcome = Outcome { statistic: seen as f64, p: probability(seen, level, first.len(), &fit, random) };
         let what =
-            format!("the first half foretells how many bursts of the second go beyond a level that {expected} should");
+            format!("the first half predicts how many bursts of the second half exceed a level that {expected} should");
         gates.test(&format!("foretold-{expected}"), &what, Some(outcome), || {
-            format!("the first half of the run foretells {expected} bursts beyond a level in the second half; there were {seen}")
+            format!("the first half of the run predicts {expected} bursts above a level in the second half; there were {seen}")
         });
     }
 }
 
-/// The probability, on both sides, of so many beyond the level: fits drawn from the fit, a Poisson count drawn from each.
+/// The probability, on both sides, of this many beyond the level: fits drawn from the fit, a Poisson count drawn from each.
 fn probability(seen: usize, level: f64, peaks: usize, fit: &Gpd, random: &mut Random) -> f64 {
     let (mut fewer, mut more) = (1usize, 1usize);
     for _ in 0..DRAWS {

@@ -23,11 +23,11 @@ const BLOCKS: [usize; 3] = [200, 100, 60];
 const PEAKS: [usize; 4] = [400, 200, 100, 60];
 /// A fit is good from this probability on.
 const GOOD: f64 = 0.1;
-/// No level is told that comes less than once in this many times the data.
+/// No level is shown that is exceeded less than once in this many times the data.
 pub const REACH: i64 = 200;
 /// From this shape on a distribution has no variance.
 const HEAVIEST: f64 = 0.5;
-/// So many causes of a mixture are named.
+/// This many causes of a mixture are named.
 const CAUSES: usize = 4;
 const SEED: u64 = 0x7461696c;
 
@@ -57,13 +57,13 @@ struct Blocks {
     fit_p: f64,
 }
 
-/// What a model says of a run, or why there is none.
+/// The model of a run, or why there is none.
 pub fn of(run: &Run, known: &Known) -> Model {
     let mut gates = Gates::default();
     let (n, all) = (run.samples.len(), run.ladder.count());
     let kept = all == n as u64;
-    gates.require("order-known", "all samples are kept in their order", kept, || {
-        format!("of {all} samples {n} were kept in their order: how late ones cluster is not known (keep_samples)")
+    gates.require("order-known", "all samples are kept in order", kept, || {
+        format!("{n} of {all} samples were kept in order: the clustering of long latencies is unknown (keep_samples)")
     });
     gates.require(
         "enough",
@@ -72,30 +72,26 @@ pub fn of(run: &Run, known: &Known) -> Model {
         || format!("{n} samples are too few for a model: {SAMPLES} at least"),
     );
     gates.require("none-lost", "no sample was lost", run.lost == 0, || {
-        format!("{} samples were lost: any of them may have been longer", run.lost)
+        format!("{} samples were lost: any of them may have been the maximum", run.lost)
     });
     let (Some(duration), true) = (run.duration, gates.all_open()) else { return gates.into_model(Model::default()) };
     let mut random = Random::seeded(SEED);
     let samples = smoothed(run, &mut random);
     let model = Model::default();
     let Some(over) = over_threshold(&samples, &mut random) else {
-        gates.require("peaks", "there are bursts enough over some threshold", false, || {
-            "over no threshold are there bursts enough that differ in height".to_owned()
+        gates.require("peaks", "some threshold has enough bursts above it", false, || {
+            "no threshold has enough bursts of different height above it".to_owned()
         });
         return gates.into_model(model);
     };
     one_cause(&mut gates, &known.beyond(Some((over.threshold, beyond(run, over.threshold)))));
     let fine = (run.step as f64) < 0.5 * over.fit.scale;
-    gates.require("resolution", "the clock is finer than the tail", fine, || {
-        format!(
-            "the clock's step of {} is as coarse as the tail itself ({})",
-            micros(run.step as f64),
-            micros(over.fit.scale)
-        )
+    gates.require("resolution", "the clock resolves the tail", fine, || {
+        format!("the clock's step of {} is as coarse as the tail ({})", micros(run.step as f64), micros(over.fit.scale))
     });
     let Some(blocks) = block_maxima(&samples, &mut random) else {
         gates.require("blocks", "block maxima can be fitted", false, || "block maxima cannot be fitted".to_owned());
-        return gates.into_model(Model { peaks: Some(over.told()), ..model });
+        return gates.into_model(Model { peaks: Some(over.summary()), ..model });
     };
     gates.in_order("block maxima", &blocks.maxima, SEED);
     gates.in_order("peaks", &over.excesses, SEED + 1);
@@ -103,12 +99,12 @@ pub fn of(run: &Run, known: &Known) -> Model {
     rare_mode(&mut gates, &over, &mut random);
     good_fits(&mut gates, &over, &blocks);
     if gates.all_open() {
-        heldout::foretold(&mut gates, &over, samples.len(), &mut random);
+        heldout::predict(&mut gates, &over, samples.len(), &mut random);
     }
     let levels =
         if gates.all_open() { levels(&mut gates, &over, &blocks, samples.len(), duration) } else { Vec::new() };
     let levels = if gates.all_open() { levels } else { Vec::new() };
-    gates.into_model(Model { levels, block_maxima: Some(blocks.told()), peaks: Some(over.told()), ..model })
+    gates.into_model(Model { levels, block_maxima: Some(blocks.summary()), peaks: Some(over.summary()), ..model })
 }
 
 /// The samples, those of a coarse clock spread evenly over its step: ties are of the clock, not of the latencies.
@@ -122,8 +118,8 @@ fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
     let mut last = None;
-    for wanted in PEAKS {
-        let Some((threshold, places)) = peaks(samples, &sorted, wanted) else { continue };
+    for requested in PEAKS {
+        let Some((threshold, places)) = peaks(samples, &sorted, requested) else { continue };
         let excesses: Vec<f64> = places.iter().map(|k| samples[*k] - threshold).collect();
         let Some(fit) = Gpd::by_likelihood(&excesses) else { continue };
         let fit_p = fit::of_excesses(&excesses, &fit, random);
@@ -135,10 +131,10 @@ fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
     last
 }
 
-/// A threshold over which about so many bursts go, and the places of their peaks. `None` where bursts are so long that it would lie low in the
+/// A threshold over which about this many bursts go, and the places of their peaks. `None` where bursts are this long that it would lie low in the
 /// distribution.
-fn peaks(samples: &[f64], sorted: &[f64], wanted: usize) -> Option<(f64, Vec<usize>)> {
-    let mut exceedances = wanted;
+fn peaks(samples: &[f64], sorted: &[f64], requested: usize) -> Option<(f64, Vec<usize>)> {
+    let mut exceedances = requested;
     loop {
         let threshold = *sorted.get(exceedances)?;
         let above: Vec<(u64, i64)> = samples
@@ -148,7 +144,7 @@ fn peaks(samples: &[f64], sorted: &[f64], wanted: usize) -> Option<(f64, Vec<usi
             .map(|(k, sample)| (k as u64, sample.round() as i64))
             .collect();
         let places: Vec<usize> = decluster(&above).peaks.into_iter().map(|k| above[k].0 as usize).collect();
-        if places.len() * 10 >= wanted * 8 {
+        if places.len() * 10 >= requested * 8 {
             return (above.len() * 10 <= samples.len()).then_some((threshold, places));
         }
         exceedances = exceedances * 5 / 4 + 1;
@@ -179,8 +175,8 @@ pub fn beyond(run: &Run, threshold: f64) -> u64 {
 /// A gate where causes are known of samples enough; elsewhere nothing is asked.
 fn one_cause(gates: &mut Gates, causes: &[TailCauses]) {
     let by = |source| match source {
-        CauseSource::Windows => ("windows", "as far as explained"),
-        CauseSource::Account => ("account", "by the account"),
+        CauseSource::Windows => ("windows", "of the explained samples"),
+        CauseSource::Account => ("account", "of all samples by cause"),
     };
     for tail in causes.iter().filter(|tail| tail.dominant || tail.p.is_some()) {
         let (id, known) = by(tail.source);
@@ -207,7 +203,7 @@ fn rare_mode(gates: &mut Gates, over: &Over, random: &mut Random) {
         let (place, _) = gap.unwrap_or_default();
         let from = |k: usize| over.threshold + ascending.get(k).copied().unwrap_or(0.0);
         format!(
-            "{} of the bursts lie beyond a gap from {} to {}: a rare mode with a cause of its own, of which too little was seen",
+            "{} of the bursts lie beyond a gap from {} to {}: a rare mode with a cause of its own, with too few samples",
             ascending.len() - place,
             micros(from(place.saturating_sub(1))),
             micros(from(place))
@@ -219,17 +215,15 @@ fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
     let outcome = |p: f64| Some(Outcome { statistic: f64::NAN, p });
     let what = "peaks over a threshold are generalised Pareto (Anderson–Darling)";
     gates.test_at(GOOD, "peaks-fit", what, outcome(over.fit_p), || {
-        "over no threshold are the peaks of a generalised Pareto distribution".to_owned()
+        "no threshold has peaks that follow a generalised Pareto distribution".to_owned()
     });
     let shape = over.fit.shape.max(blocks.fit.shape);
     gates.require("not-too-heavy", "the tail has a variance (both shapes below 0.5)", shape < HEAVIEST, || {
-        format!(
-            "the tail is too heavy (shape {shape:.2}): a few samples decide, as where causes of different kinds mix"
-        )
+        format!("the tail is too heavy (shape {shape:.2}): few samples decide, as where different causes mix")
     });
-    let what = "block maxima are of the extreme value distribution (Anderson–Darling)";
+    let what = "block maxima follow the generalised extreme value distribution (Anderson–Darling)";
     gates.test_at(GOOD, "maxima-fit", what, outcome(blocks.fit_p), || {
-        "block maxima are not of a generalised extreme value distribution".to_owned()
+        "block maxima do not follow a generalised extreme value distribution".to_owned()
     });
 }
 
@@ -252,7 +246,7 @@ fn levels(gates: &mut Gates, over: &Over, blocks: &Blocks, samples: usize, durat
         let agree = holds && by_peaks.low.is_some() && by_peaks.high.is_some();
         gates.require(&format!("agreement-{seconds}s"), "both models agree on a level, and bound it", agree, || {
             format!(
-                "the two models do not agree on, or do not bound, what is exceeded once in {seconds} s: {} and {}",
+                "the two models do not agree on, or do not bound, the level exceeded once in {seconds} s: {} and {}",
                 micros(by_peaks.level),
                 micros(by_maxima.level)
             )
@@ -276,14 +270,14 @@ impl Over {
         let up = |y: f64| self.threshold + y;
         Level { level: up(excess.level), low: excess.low.map(up), high: excess.high.map(up) }
     }
-    fn told(&self) -> Peaks {
+    fn summary(&self) -> Peaks {
         let Gpd { scale, shape } = self.fit;
         Peaks { threshold: self.threshold, peaks: self.excesses.len() as u64, scale, shape, fit_p: self.fit_p }
     }
 }
 
 impl Blocks {
-    fn told(&self) -> BlockMaxima {
+    fn summary(&self) -> BlockMaxima {
         let Gev { location, scale, shape } = self.fit;
         let (blocks, block_length) = (self.maxima.len() as u64, self.length as u64);
         BlockMaxima { blocks, block_length, location, scale, shape, fit_p: self.fit_p }

@@ -1,4 +1,4 @@
-//! What needs no model: how much of a distribution the longest of so many samples bounds.
+//! What needs no model: how much of a distribution the longest of this many samples bounds.
 //!
 //! If a sample is longer than a bound with probability p, none of n independent ones is with (1 − p)^n. That is 5 % at p = 1 − 0.05^(1/n), about
 //! 3/n (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983). So the maximum lies above the q quantile with 95 % from n = ln 0.05 / ln q on.
@@ -20,7 +20,7 @@ pub fn needed(quantile: f64) -> u64 {
     (ERROR.ln() / quantile.ln()).ceil() as u64
 }
 
-/// What a run says by itself.
+/// The bounds of a run without a model.
 pub fn of(run: &Run) -> Seen {
     let count = run.ladder.count().max(run.samples.len() as u64);
     let index = index(run);

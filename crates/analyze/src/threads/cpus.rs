@@ -3,7 +3,7 @@
 use super::{CpuSpan, Interrupt, InterruptSpan, Sink};
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
 
-/// At most so many interrupts are nested on one CPU; entries beyond are counted as stray.
+/// At most this many interrupts are nested on one CPU; entries beyond are counted as stray.
 const NESTED: usize = 32;
 
 /// An interrupt that was entered.
@@ -15,7 +15,7 @@ pub struct OpenInterrupt {
     inner: Nanos,
 }
 
-/// One CPU. Its lane has no holes: from `since` on it ran `tid`, or nobody knows whom.
+/// One CPU. Its lane has no holes: from `since` on it ran `tid`, or an unknown task.
 pub struct Cpu {
     pub number: u16,
     pub since: MonotonicNs,
@@ -26,7 +26,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// From `at` on it runs another task, or an unknown one; `known` tells whether it is believed to have run `tid` until then.
+    /// From `at` on it runs another task, or an unknown one; `known`: whether it ran `tid` until then.
     pub fn turn_to(&mut self, at: MonotonicNs, known: bool, next: Option<(Tid, Option<i16>)>, sink: &mut impl Sink) {
         let (cpu, from, to) = (self.number, self.since, at.max(self.since));
         if to > from {

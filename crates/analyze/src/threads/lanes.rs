@@ -1,11 +1,11 @@
-//! What lies in a stretch of time, lane by lane: what a picture of it needs.
+//! The content of a window of time, lane by lane, for a picture.
 
 use super::*;
 use crate::gaps::Gaps;
 use punctual_core::Event;
 use std::collections::BTreeMap;
 
-/// A window holds at most so many spans and marks; further ones are counted.
+/// A window holds at most this many spans and marks; further ones are counted.
 pub const HELD: usize = 200_000;
 
 /// What happened in a window, each lane in the order of time. Spans are cut at the window's ends.
@@ -15,7 +15,7 @@ pub struct Lanes {
     pub from: MonotonicNs,
     /// Its end.
     pub to: MonotonicNs,
-    /// CPUs: who ran, and interrupts.
+    /// CPUs: their tasks and interrupts.
     pub cpus: BTreeMap<u16, CpuLane>,
     /// Threads that did something, or to which something was done; those that waited, or were unknown, throughout are left out.
     pub threads: BTreeMap<Tid, ThreadLane>,
@@ -25,9 +25,9 @@ pub struct Lanes {
     pub scopes: Vec<ScopeSpan>,
     /// Probed functions.
     pub calls: Vec<CallSpan>,
-    /// Who woke whom.
+    /// Wake-ups.
     pub wakes: Vec<WakeMark>,
-    /// Who was moved.
+    /// Migrations.
     pub migrations: Vec<MigrationMark>,
     /// Where events are missing.
     pub gaps: Vec<GapMark>,
@@ -39,7 +39,7 @@ pub struct Lanes {
 /// A CPU in a window.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CpuLane {
-    /// Who ran, without holes.
+    /// The running tasks, without gaps.
     pub ran: Vec<CpuSpan>,
     /// Interrupts; nested ones follow what they interrupt.
     pub interrupts: Vec<InterruptSpan>,
@@ -67,7 +67,7 @@ pub struct ThreadLane {
     pub syscalls: Vec<SyscallSpan>,
 }
 
-/// The lanes of one stretch of time. The whole recording is read: what reaches over the window may begin or end far outside.
+/// The lanes of one window. The whole recording is read: spans may begin or end far outside of it.
 pub fn window(
     events: impl IntoIterator<Item = Event>,
     coverage: Coverage,
@@ -83,7 +83,7 @@ pub fn window(
 
 /// Several windows in one pass: a sink.
 pub struct Windows {
-    /// By their beginnings, each with its place among those asked for.
+    /// By their beginnings, each with its place among those requested.
     all: Vec<(usize, Lanes)>,
     /// The length of the longest.
     longest: Nanos,
@@ -99,7 +99,7 @@ impl Windows {
         Windows { all, longest }
     }
 
-    /// The lanes, in the order in which the windows were asked for.
+    /// The lanes, in the order in which the windows were requested.
     pub fn finish(mut self) -> Vec<Lanes> {
         self.all.sort_by_key(|(place, _)| *place);
         let mut lanes: Vec<Lanes> = self.all.into_iter().map(|(_, lanes)| lanes).collect();
@@ -125,7 +125,7 @@ impl Windows {
 }
 
 impl Lanes {
-    /// Room for one more; where there is none it is counted.
+    /// Whether one more fits; otherwise it is counted.
     fn room(&mut self) -> bool {
         let room = self.held < HELD;
         self.held += usize::from(room);
@@ -149,7 +149,8 @@ impl Lanes {
 
 impl Sink for Windows {
     fn thread(&mut self, span: &ThreadSpan) {
-        let passive = !matches!(span.doing, Doing::Running { .. } | Doing::Ready { .. } | Doing::Waking);
+        let passive =
+            !matches!(span.doing, ThreadState::Running { .. } | ThreadState::Ready { .. } | ThreadState::Waking);
         for (lanes, from, to) in self.sharing(span.from, span.to) {
             let throughout = from == lanes.from && to == lanes.to;
             if to > from && !(passive && throughout) && lanes.room() {

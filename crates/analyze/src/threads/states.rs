@@ -1,19 +1,19 @@
 //! The state of each thread, from one transition to the next.
 
 use super::cpus::OpenInterrupt;
-use super::{Doing, ScopeSpan, Sink, SyscallSpan, ThreadSpan};
+use super::{ScopeSpan, Sink, SyscallSpan, ThreadSpan, ThreadState};
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::PointId;
 use punctual_core::{MonotonicNs, Tid};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// At most so many threads are followed; the transitions of others are counted as `untracked`.
+/// At most this many threads are followed; the transitions of others are counted as `untracked`.
 const THREADS: usize = 1 << 20;
-/// At most so many scopes of one thread are open at once; begins beyond are counted as `untracked`.
+/// At most this many scopes of one thread are open at once; begins beyond are counted as `untracked`.
 const SCOPES: usize = 1 << 10;
 
-/// What a transition says of the time before it.
+/// What a transition implies for the time before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Was {
     /// It ran.
@@ -27,11 +27,11 @@ pub enum Was {
 }
 
 impl Was {
-    fn agrees(self, doing: Doing) -> bool {
+    fn agrees(self, doing: ThreadState) -> bool {
         match doing {
-            Doing::Running { .. } => self == Was::Running,
-            Doing::Ready { .. } | Doing::Waking => self == Was::Ready,
-            Doing::Unknown => true,
+            ThreadState::Running { .. } => self == Was::Running,
+            ThreadState::Ready { .. } | ThreadState::Waking => self == Was::Ready,
+            ThreadState::Unknown => true,
             _ => self == Was::Asleep,
         }
     }
@@ -39,7 +39,7 @@ impl Was {
 
 /// One thread.
 pub struct Thread {
-    pub doing: Doing,
+    pub doing: ThreadState,
     pub since: MonotonicNs,
     /// It ended; what is heard of this number later is another thread, or a contradiction.
     pub dead: bool,
@@ -58,32 +58,32 @@ struct OpenScope {
 
 impl Thread {
     fn new(since: MonotonicNs) -> Thread {
-        let doing = Doing::Unknown;
+        let doing = ThreadState::Unknown;
         Thread { doing, since, dead: false, syscall: None, scopes: Vec::new(), suspended: Vec::new() }
     }
 
-    /// Ends what it was doing at `at`, given what the transition there says of the time before; what it does from then on is the caller's
+    /// Ends what it was doing at `at`, given what the transition implies for the time before; what it does from then on is the caller's
     /// to set. Returns whether the two contradict each other without a gap to explain it.
     pub fn settle(&mut self, tid: Tid, at: MonotonicNs, was: Was, gaps: &Gaps, sink: &mut impl Sink) -> bool {
         let (from, doing, agrees) = (self.since, self.doing, was.agrees(self.doing));
-        let mut put = |from: MonotonicNs, to: MonotonicNs, doing: Doing| {
+        let mut put = |from: MonotonicNs, to: MonotonicNs, doing: ThreadState| {
             if to > from {
                 sink.thread(&ThreadSpan { tid, from, to, doing });
             }
         };
         self.since = at.max(from);
         // A running thread is seen by its own CPU alone, whose gaps end its run: the others do not matter.
-        let concerned = !matches!(doing, Doing::Unknown | Doing::Running { .. });
+        let concerned = !matches!(doing, ThreadState::Unknown | ThreadState::Running { .. });
         let gap = if concerned { gaps.within(Scope::AnyCpu, from, at) } else { None };
         match gap {
             Some((lost, found)) => {
                 put(from, lost, doing);
-                put(lost, if agrees { found } else { at }, Doing::Unknown);
+                put(lost, if agrees { found } else { at }, ThreadState::Unknown);
                 put(if agrees { found } else { at }, at, doing);
                 false
             }
             None => {
-                put(from, at, if agrees { doing } else { Doing::Unknown });
+                put(from, at, if agrees { doing } else { ThreadState::Unknown });
                 !agrees && at > from
             }
         }
@@ -117,8 +117,8 @@ impl Thread {
     fn finish(&mut self, tid: Tid, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl Sink) {
         if states && !self.dead {
             let was = match self.doing {
-                Doing::Running { .. } => Was::Running,
-                Doing::Ready { .. } | Doing::Waking => Was::Ready,
+                ThreadState::Running { .. } => Was::Running,
+                ThreadState::Ready { .. } | ThreadState::Waking => Was::Ready,
                 _ => Was::Asleep,
             };
             self.settle(tid, at, was, gaps, sink);
@@ -145,15 +145,15 @@ impl Threads {
         Threads { table: HashMap::new(), began, untracked: 0 }
     }
 
-    /// The thread whose state an event tells, as unknown since the beginning where nothing was heard of it before. Of one that had ended,
-    /// what it did since its end is not known.
+    /// The thread whose state an event shows, unknown since the beginning without an earlier event. Of one that had ended,
+    /// the state since its end is unknown.
     pub fn get(&mut self, tid: Tid) -> Option<&mut Thread> {
         let thread = self.beside(tid)?;
         thread.dead = false;
         Some(thread)
     }
 
-    /// The thread that did something which says nothing of its state: a test point may come a little after the end of its thread.
+    /// The thread of an event that implies no state: a test point may come a little after the end of its thread.
     pub fn beside(&mut self, tid: Tid) -> Option<&mut Thread> {
         let full = self.table.len() >= THREADS;
         match self.table.entry(tid) {
@@ -166,14 +166,14 @@ impl Threads {
         }
     }
 
-    /// A thread is born. If its number was another's whose end was not seen, that one's end is not known.
+    /// A new thread. If its number was another's whose end was not recorded, that end is unknown.
     pub fn born(&mut self, tid: Tid, at: MonotonicNs, gaps: &Gaps, sink: &mut impl Sink) {
         let known = self.table.get(&tid).is_some_and(|thread| !thread.dead);
         let Some(thread) = self.get(tid) else { return };
         if known {
             thread.settle(tid, at, Was::Unseen, gaps, sink);
         }
-        *thread = Thread { doing: Doing::Other, ..Thread::new(at.max(thread.since)) };
+        *thread = Thread { doing: ThreadState::Other, ..Thread::new(at.max(thread.since)) };
     }
 
     /// Ends everything, in the order of the threads' numbers.

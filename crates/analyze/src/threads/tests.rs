@@ -4,7 +4,7 @@ use super::*;
 use crate::gaps::Gaps;
 use proptest::prelude::*;
 use punctual_core::event::{Recorded, TaskName};
-use punctual_core::{Event, Names, What};
+use punctual_core::{Event, EventKind, Names};
 use std::collections::BTreeMap;
 
 /// Keeps everything.
@@ -35,59 +35,63 @@ impl Sink for All {
     }
 }
 
-fn event(at: i64, cpu: u16, tid: u32, what: What) -> Event {
+fn event(at: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
     Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
 }
 
 fn switch(at: i64, cpu: u16, prev: u32, prev_state: TaskState, next: u32) -> Event {
-    event(at, cpu, prev, What::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 19 })
+    event(at, cpu, prev, EventKind::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 19 })
 }
 
 fn coverage(began: i64, ended: i64) -> Coverage {
     Coverage::between(MonotonicNs(began), MonotonicNs(ended))
 }
 
-fn track(events: &[Event], coverage: Coverage) -> (All, Doubts) {
+fn track(events: &[Event], coverage: Coverage) -> (All, Warnings) {
     let gaps = Gaps::of(events.iter().copied());
     let mut tracker = Tracker::new(coverage, gaps, All::default());
     events.iter().for_each(|event| tracker.push(event));
     tracker.finish()
 }
 
-fn told(spans: &[ThreadSpan]) -> Vec<(i64, i64, Doing)> {
+fn states(spans: &[ThreadSpan]) -> Vec<(i64, i64, ThreadState)> {
     spans.iter().map(|span| (span.from.ns(), span.to.ns(), span.doing)).collect()
 }
 
-const RUNNING: Doing = Doing::Running { cpu: 0 };
+const RUNNING: ThreadState = ThreadState::Running { cpu: 0 };
 
 #[test]
 fn a_thread_sleeps_is_woken_runs_and_is_preempted() {
     let events = [
         switch(10, 0, 7, TaskState::Sleeping, 0),
-        event(20, 1, 3, What::Waking { task: Tid(7), prio: 19, target: 0 }),
-        event(22, 0, 0, What::Wakeup { task: Tid(7), prio: 19, target: 0, new: false }),
+        event(20, 1, 3, EventKind::Waking { task: Tid(7), prio: 19, target: 0 }),
+        event(22, 0, 0, EventKind::Wakeup { task: Tid(7), prio: 19, target: 0, new: false }),
         switch(25, 0, 0, TaskState::Preempted, 7),
         switch(40, 0, 7, TaskState::Preempted, 9),
         switch(45, 0, 9, TaskState::Dead, 7),
     ];
-    let (all, doubts) = track(&events, coverage(0, 50));
-    assert_eq!(doubts, Doubts::default());
+    let (all, warnings) = track(&events, coverage(0, 50));
+    assert_eq!(warnings, Warnings::default());
     assert_eq!(
-        told(&all.threads[&Tid(7)]),
+        states(&all.threads[&Tid(7)]),
         [
             (0, 10, RUNNING),
-            (10, 20, Doing::Sleeping),
-            (20, 22, Doing::Waking),
-            (22, 25, Doing::Ready { cpu: Some(0), preempted: false }),
+            (10, 20, ThreadState::Sleeping),
+            (20, 22, ThreadState::Waking),
+            (22, 25, ThreadState::Ready { cpu: Some(0), preempted: false }),
             (25, 40, RUNNING),
-            (40, 45, Doing::Ready { cpu: Some(0), preempted: true }),
+            (40, 45, ThreadState::Ready { cpu: Some(0), preempted: true }),
             (45, 50, RUNNING),
         ]
     );
-    assert_eq!(told(&all.threads[&Tid(9)]), [(0, 40, Doing::Unknown), (40, 45, RUNNING)], "and then it is dead");
     assert_eq!(
-        told(&all.threads[&Tid(3)]),
-        [(0, 50, Doing::Running { cpu: 1 })],
+        states(&all.threads[&Tid(9)]),
+        [(0, 40, ThreadState::Unknown), (40, 45, RUNNING)],
+        "and then it is dead"
+    );
+    assert_eq!(
+        states(&all.threads[&Tid(3)]),
+        [(0, 50, ThreadState::Running { cpu: 1 })],
         "no switch on that CPU: it ran throughout"
     );
     assert!(!all.threads.contains_key(&Tid::IDLE));
@@ -97,30 +101,30 @@ fn a_thread_sleeps_is_woken_runs_and_is_preempted() {
 
 #[test]
 fn a_gap_makes_unknown_what_it_may_hide_and_no_more() {
-    let lost = |at, cpu, since| event(at, cpu, 0, What::Lost { count: 5, since: MonotonicNs(since) });
+    let lost = |at, cpu, since| event(at, cpu, 0, EventKind::Lost { count: 5, since: MonotonicNs(since) });
     let events = [
         switch(10, 0, 7, TaskState::Sleeping, 8),
         lost(30, 0, 20),
         switch(40, 0, 9, TaskState::Sleeping, 8),
-        event(50, 1, 3, What::Waking { task: Tid(7), prio: 19, target: 0 }),
+        event(50, 1, 3, EventKind::Waking { task: Tid(7), prio: 19, target: 0 }),
     ];
-    let (all, doubts) = track(&events, coverage(0, 60));
-    assert_eq!(doubts, Doubts::default(), "a gap explains contradictions");
+    let (all, warnings) = track(&events, coverage(0, 60));
+    assert_eq!(warnings, Warnings::default(), "a gap explains contradictions");
     assert_eq!(
-        told(&all.threads[&Tid(7)]),
+        states(&all.threads[&Tid(7)]),
         [
             (0, 10, RUNNING),
-            (10, 20, Doing::Sleeping),
-            (20, 30, Doing::Unknown),
-            (30, 50, Doing::Sleeping),
-            (50, 60, Doing::Waking)
+            (10, 20, ThreadState::Sleeping),
+            (20, 30, ThreadState::Unknown),
+            (30, 50, ThreadState::Sleeping),
+            (50, 60, ThreadState::Waking)
         ]
     );
     assert_eq!(
-        told(&all.threads[&Tid(8)]),
-        [(0, 10, Doing::Unknown), (10, 20, RUNNING), (20, 40, Doing::Unknown), (40, 60, RUNNING)]
+        states(&all.threads[&Tid(8)]),
+        [(0, 10, ThreadState::Unknown), (10, 20, RUNNING), (20, 40, ThreadState::Unknown), (40, 60, RUNNING)]
     );
-    assert_eq!(told(&all.threads[&Tid(9)])[..2], [(0, 30, Doing::Unknown), (30, 40, RUNNING)]);
+    assert_eq!(states(&all.threads[&Tid(9)])[..2], [(0, 30, ThreadState::Unknown), (30, 40, RUNNING)]);
     let lane: Vec<_> = all.cpus[&0].iter().map(|span| (span.to.ns(), span.tid.map(|tid| tid.0))).collect();
     assert_eq!(lane, [(10, Some(7)), (20, Some(8)), (30, None), (40, Some(9)), (60, Some(8))]);
 }
@@ -128,38 +132,38 @@ fn a_gap_makes_unknown_what_it_may_hide_and_no_more() {
 #[test]
 fn interrupts_nest_and_their_own_time_leaves_the_inner_ones_out() {
     let events = [
-        event(10, 0, 7, What::SoftirqEntry { vector: 3 }),
-        event(12, 0, 7, What::IrqEntry { irq: 5 }),
-        event(13, 0, 7, What::Waking { task: Tid(9), prio: 1, target: 1 }),
-        event(15, 0, 7, What::IrqExit { irq: 5, handled: true }),
-        event(20, 0, 7, What::SoftirqExit { vector: 3 }),
-        event(25, 0, 7, What::IrqExit { irq: 5, handled: true }),
+        event(10, 0, 7, EventKind::SoftirqEntry { vector: 3 }),
+        event(12, 0, 7, EventKind::IrqEntry { irq: 5 }),
+        event(13, 0, 7, EventKind::Waking { task: Tid(9), prio: 1, target: 1 }),
+        event(15, 0, 7, EventKind::IrqExit { irq: 5, handled: true }),
+        event(20, 0, 7, EventKind::SoftirqExit { vector: 3 }),
+        event(25, 0, 7, EventKind::IrqExit { irq: 5, handled: true }),
     ];
-    let (all, doubts) = track(&events, coverage(0, 50));
-    let told: Vec<_> = all.interrupts.iter().map(|span| (span.what, span.depth, span.own.ns(), span.whole)).collect();
-    assert_eq!(told, [(Interrupt::Hard(5), 1, 3, true), (Interrupt::Soft(3), 0, 7, true)]);
-    assert_eq!(doubts.stray, 1);
+    let (all, warnings) = track(&events, coverage(0, 50));
+    let states: Vec<_> = all.interrupts.iter().map(|span| (span.what, span.depth, span.own.ns(), span.whole)).collect();
+    assert_eq!(states, [(Interrupt::Hard(5), 1, 3, true), (Interrupt::Soft(3), 0, 7, true)]);
+    assert_eq!(warnings.stray, 1);
     assert_eq!(all.wakes[0].interrupt, Some(Interrupt::Hard(5)));
 }
 
 #[test]
 fn a_softirq_of_a_thread_waits_while_that_is_switched_away() {
     let events = [
-        event(10, 0, 7, What::SoftirqEntry { vector: 3 }),
+        event(10, 0, 7, EventKind::SoftirqEntry { vector: 3 }),
         switch(20, 0, 7, TaskState::Preempted, 8),
         switch(30, 0, 8, TaskState::Sleeping, 7),
-        event(35, 0, 7, What::SoftirqExit { vector: 3 }),
+        event(35, 0, 7, EventKind::SoftirqExit { vector: 3 }),
     ];
     let (all, _) = track(&events, coverage(0, 50));
-    let told: Vec<_> = all.interrupts.iter().map(|span| (span.from.ns(), span.to.ns(), span.whole)).collect();
-    assert_eq!(told, [(10, 20, false), (30, 35, true)]);
+    let states: Vec<_> = all.interrupts.iter().map(|span| (span.from.ns(), span.to.ns(), span.whole)).collect();
+    assert_eq!(states, [(10, 20, false), (30, 35, true)]);
 }
 
 #[test]
 fn a_recording_of_one_process_claims_nothing_of_others() {
     let events = [
         switch(10, 0, 7, TaskState::Sleeping, 8),
-        event(30, 1, 99, What::Waking { task: Tid(7), prio: 19, target: 0 }),
+        event(30, 1, 99, EventKind::Waking { task: Tid(7), prio: 19, target: 0 }),
         switch(40, 0, 8, TaskState::Sleeping, 7),
     ];
     let limited = Coverage { threads: Some([Tid(7)].into()), ..coverage(0, 50) };
@@ -221,27 +225,27 @@ pub fn any_event() -> impl Strategy<Value = Event> {
         Just(TaskState::LockWait)
     ];
     let what = prop_oneof![
-        5 => (state, task()).prop_map(|(prev_state, next)| What::Switch { prev_prio: 1, prev_state, next, next_prio: 2 }),
-        3 => task().prop_map(|task| What::Waking { task, prio: 1, target: 0 }),
-        3 => (task(), 0u16..3).prop_map(|(task, target)| What::Wakeup { task, prio: 1, target, new: false }),
-        1 => (task(), 0u16..3, 0u16..3).prop_map(|(task, from, to)| What::Migrate { task, from, to }),
-        1 => task().prop_map(|child| What::Fork { child }),
-        2 => (0u32..3).prop_map(|irq| What::IrqEntry { irq }),
-        2 => (0u32..3).prop_map(|irq| What::IrqExit { irq, handled: true }),
-        2 => (0u8..3).prop_map(|vector| What::SoftirqEntry { vector }),
-        2 => (0u8..3).prop_map(|vector| What::SoftirqExit { vector }),
-        1 => (0i64..1_100).prop_map(|since| What::Lost { count: 1, since: MonotonicNs(since) }),
-        1 => (0u32..3).prop_map(|state| What::IdleEnter { state }),
-        1 => Just(What::IdleExit),
-        1 => (0u32..3).prop_map(|number| What::SyscallEnter { number, args: [0; 2] }),
-        1 => (0u32..3).prop_map(|number| What::SyscallExit { number, result: 0 }),
-        2 => (0u32..3, 0u8..3).prop_map(|(point, kind)| What::Point {
+        5 => (state, task()).prop_map(|(prev_state, next)| EventKind::Switch { prev_prio: 1, prev_state, next, next_prio: 2 }),
+        3 => task().prop_map(|task| EventKind::Waking { task, prio: 1, target: 0 }),
+        3 => (task(), 0u16..3).prop_map(|(task, target)| EventKind::Wakeup { task, prio: 1, target, new: false }),
+        1 => (task(), 0u16..3, 0u16..3).prop_map(|(task, from, to)| EventKind::Migrate { task, from, to }),
+        1 => task().prop_map(|child| EventKind::Fork { child }),
+        2 => (0u32..3).prop_map(|irq| EventKind::IrqEntry { irq }),
+        2 => (0u32..3).prop_map(|irq| EventKind::IrqExit { irq, handled: true }),
+        2 => (0u8..3).prop_map(|vector| EventKind::SoftirqEntry { vector }),
+        2 => (0u8..3).prop_map(|vector| EventKind::SoftirqExit { vector }),
+        1 => (0i64..1_100).prop_map(|since| EventKind::Lost { count: 1, since: MonotonicNs(since) }),
+        1 => (0u32..3).prop_map(|state| EventKind::IdleEnter { state }),
+        1 => Just(EventKind::IdleExit),
+        1 => (0u32..3).prop_map(|number| EventKind::SyscallEnter { number, args: [0; 2] }),
+        1 => (0u32..3).prop_map(|number| EventKind::SyscallExit { number, result: 0 }),
+        2 => (0u32..3, 0u8..3).prop_map(|(point, kind)| EventKind::Point {
             point: PointId(point),
             kind: [PointKind::Point, PointKind::Begin, PointKind::End][usize::from(kind)],
             count: 1,
             values: [1, 0],
         }),
-        1 => (0i64..1_100).prop_map(|began| What::Call {
+        1 => (0i64..1_100).prop_map(|began| EventKind::Call {
             function: FunctionId(0), began: MonotonicNs(began), depth: 0, left: false, argument: None,
         }),
     ];
@@ -258,20 +262,20 @@ fn seamless<T>(spans: &[T], ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs)) -> 
 proptest! {
     #[test]
     fn any_events_give_lanes_without_overlap(
-        mut events in proptest::collection::vec(any_event(), 0..120), sorted: bool, limited: bool, told_gaps: bool,
+        mut events in proptest::collection::vec(any_event(), 0..120), sorted: bool, limited: bool, recorded_gaps: bool,
     ) {
         if sorted {
             events.sort_by_key(|event| event.at);
         }
         let threads = limited.then(|| [Tid(1), Tid(2)].into());
         let coverage = Coverage { threads, ..coverage(50, 1_000) };
-        let gaps = if told_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
+        let gaps = if recorded_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
         let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), (All::default(), Windows::new([(MonotonicNs(200), MonotonicNs(400))])));
         events.iter().for_each(|event| tracker.push(event));
         let ((all, windows), _) = tracker.finish();
         let born_or_dead = |tid: Tid| events.iter().any(|event| match event.what {
-            What::Fork { child } => child == tid,
-            What::Switch { prev_state: TaskState::Dead, .. } => event.tid == tid,
+            EventKind::Fork { child } => child == tid,
+            EventKind::Switch { prev_state: TaskState::Dead, .. } => event.tid == tid,
             _ => false,
         });
         for (tid, spans) in &all.threads {

@@ -5,7 +5,7 @@ use super::states::{Threads, Was};
 use super::*;
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{Group, Recorded, TaskName};
-use punctual_core::{Event, Names, What};
+use punctual_core::{Event, EventKind, Names};
 use std::collections::{BTreeMap, HashSet};
 
 /// What of time and threads a recording covers.
@@ -15,11 +15,11 @@ pub struct Coverage {
     pub began: MonotonicNs,
     /// The last instant.
     pub ended: MonotonicNs,
-    /// Whether switches and wake-ups were recorded: without them no state is told of anything.
+    /// Whether switches and wake-ups were recorded: without them all states are unknown.
     pub states: bool,
     /// The threads that switches were limited to; `None`: all.
     pub threads: Option<HashSet<Tid>>,
-    /// The groups of kernel events that were recorded; `None` where nobody says.
+    /// The groups of kernel events that were recorded; `None` if unknown.
     pub groups: Option<Vec<Group>>,
     /// The exit latency that each idle state declares.
     pub idle_latencies: BTreeMap<u32, Nanos>,
@@ -41,14 +41,14 @@ impl Coverage {
         }
     }
 
-    /// Of a recording. Where it was limited to processes or to names of tasks, the names of the recording tell their threads.
+    /// Of a recording. Where it was limited to processes or to names of tasks, the names of the recording list their threads.
     pub fn of(recorded: &Recorded, names: &Names) -> Coverage {
         let Recorded { pids, comms, .. } = recorded;
-        let wanted = |tid: Tid, task: &TaskName| {
+        let requested = |tid: Tid, task: &TaskName| {
             (pids.is_empty() || pids.contains(&task.process) || pids.contains(&tid.0))
                 && (comms.is_empty() || comms.contains(&task.comm))
         };
-        let tids = names.tasks.iter().filter(|(tid, task)| wanted(**tid, task)).map(|(tid, _)| *tid);
+        let tids = names.tasks.iter().filter(|(tid, task)| requested(**tid, task)).map(|(tid, _)| *tid);
         let limited = !pids.is_empty() || !comms.is_empty();
         Coverage {
             states: recorded.covers(Group::Sched),
@@ -66,8 +66,8 @@ impl Coverage {
 
 /// What did not fit together.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Doubts {
-    /// Transitions that contradict the state before them, with no known gap between: the state is told as unknown.
+pub struct Warnings {
+    /// Transitions that contradict the state before them, with no known gap between: the state is unknown then.
     pub contradictions: u64,
     /// Exits and ends whose entry or begin is missing: most often it lies before the recording.
     pub stray: u64,
@@ -82,15 +82,15 @@ pub struct Tracker<S> {
     cpus: Cpus,
     threads: Threads,
     sink: S,
-    doubts: Doubts,
+    warnings: Warnings,
 }
 
 impl<S: Sink> Tracker<S> {
-    /// Nothing read yet. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of one CPU cast no doubt on threads that
+    /// Nothing read yet. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of one CPU do not affect threads that
     /// were asleep or ready meanwhile.
     pub fn new(coverage: Coverage, gaps: Gaps, sink: S) -> Tracker<S> {
         let (cpus, threads) = (Cpus::new(coverage.began), Threads::new(coverage.began));
-        Tracker { coverage, gaps, cpus, threads, sink, doubts: Doubts::default() }
+        Tracker { coverage, gaps, cpus, threads, sink, warnings: Warnings::default() }
     }
 
     /// Reads one event. Instants outside of what is covered are moved to its ends.
@@ -98,35 +98,35 @@ impl<S: Sink> Tracker<S> {
         let at = event.at.clamp(self.coverage.began, self.coverage.ended);
         let Event { cpu, tid, what, .. } = *event;
         match what {
-            What::Switch { prev_prio, prev_state, next, next_prio } => {
+            EventKind::Switch { prev_prio, prev_state, next, next_prio } => {
                 let mark = SwitchMark { at, cpu, prev: tid, state: prev_state, next };
                 return self.switched(mark, prev_prio, next_prio);
             }
-            What::Lost { count, since } => return self.lost(at, cpu, tid, count, since),
-            What::Point { point, kind, count, values } => {
+            EventKind::Lost { count, since } => return self.lost(at, cpu, tid, count, since),
+            EventKind::Point { point, kind, count, values } => {
                 return self.point(PointMark { at, tid, point, kind, values, count });
             }
-            What::Sample { .. } => return,
+            EventKind::Sample { .. } => return,
             _ => self.runs(cpu, at, tid),
         }
         match what {
-            What::Waking { task, .. } => self.waking(at, cpu, tid, task),
-            What::Wakeup { task, target, new, .. } => self.woken(at, cpu, tid, task, target, new),
-            What::Migrate { task, from, to } => self.migrated(MigrationMark { at, tid: task, from, to }),
-            What::Fork { child } if self.coverage.states && child != Tid::IDLE => {
+            EventKind::Waking { task, .. } => self.waking(at, cpu, tid, task),
+            EventKind::Wakeup { task, target, new, .. } => self.woken(at, cpu, tid, task, target, new),
+            EventKind::Migrate { task, from, to } => self.migrated(MigrationMark { at, tid: task, from, to }),
+            EventKind::Fork { child } if self.coverage.states && child != Tid::IDLE => {
                 self.threads.born(child, at, &self.gaps, &mut self.sink);
             }
-            What::IrqEntry { irq } => self.enter(at, cpu, Interrupt::Hard(irq)),
-            What::IrqExit { irq, .. } => self.exit(at, cpu, tid, Interrupt::Hard(irq)),
-            What::VectorEntry { vector } => self.enter(at, cpu, Interrupt::Vector(vector)),
-            What::VectorExit { vector } => self.exit(at, cpu, tid, Interrupt::Vector(vector)),
-            What::SoftirqEntry { vector } => self.enter(at, cpu, Interrupt::Soft(vector)),
-            What::SoftirqExit { vector } => self.exit(at, cpu, tid, Interrupt::Soft(vector)),
-            What::IdleEnter { state } => self.idle(at, cpu, Some(state)),
-            What::IdleExit => self.idle(at, cpu, None),
-            What::SyscallEnter { number, .. } => self.syscall_enter(at, tid, number),
-            What::SyscallExit { number, result } => self.syscall_exit(at, tid, number, result),
-            What::Call { function, began, depth, left, argument } => {
+            EventKind::IrqEntry { irq } => self.enter(at, cpu, Interrupt::Hard(irq)),
+            EventKind::IrqExit { irq, .. } => self.exit(at, cpu, tid, Interrupt::Hard(irq)),
+            EventKind::VectorEntry { vector } => self.enter(at, cpu, Interrupt::Vector(vector)),
+            EventKind::VectorExit { vector } => self.exit(at, cpu, tid, Interrupt::Vector(vector)),
+            EventKind::SoftirqEntry { vector } => self.enter(at, cpu, Interrupt::Soft(vector)),
+            EventKind::SoftirqExit { vector } => self.exit(at, cpu, tid, Interrupt::Soft(vector)),
+            EventKind::IdleEnter { state } => self.idle(at, cpu, Some(state)),
+            EventKind::IdleExit => self.idle(at, cpu, None),
+            EventKind::SyscallEnter { number, .. } => self.syscall_enter(at, tid, number),
+            EventKind::SyscallExit { number, result } => self.syscall_exit(at, tid, number, result),
+            EventKind::Call { function, began, depth, left, argument } => {
                 let from = began.clamp(self.coverage.began, at);
                 self.sink.call(&CallSpan { tid, from, to: at, function, depth, left, argument });
             }
@@ -135,7 +135,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// The recording ends: what is open ends with it.
-    pub fn finish(mut self) -> (S, Doubts) {
+    pub fn finish(mut self) -> (S, Warnings) {
         let ended = self.coverage.ended;
         for cpu in self.cpus.all() {
             cpu.interrupts_end(ended, cpu.tid.unwrap_or_default(), &mut self.sink);
@@ -145,11 +145,11 @@ impl<S: Sink> Tracker<S> {
             }
         }
         self.threads.finish(ended, self.coverage.states, &self.gaps, &mut self.sink);
-        self.doubts.untracked += self.threads.untracked;
-        (self.sink, self.doubts)
+        self.warnings.untracked += self.threads.untracked;
+        (self.sink, self.warnings)
     }
 
-    /// This task runs here. Where it was not known who does: it has done so since that is not known, as no switch was seen since.
+    /// This task runs here; if the task was unknown, it has run since then, as there was no switch.
     fn runs(&mut self, cpu: u16, at: MonotonicNs, tid: Tid) {
         if !self.coverage.states || !self.coverage.follows(tid) {
             return;
@@ -162,29 +162,29 @@ impl<S: Sink> Tracker<S> {
         }
         let Some(thread) = self.threads.get(tid) else { return };
         match thread.doing {
-            Doing::Running { cpu: other } if other != cpu => {
+            ThreadState::Running { cpu: other } if other != cpu => {
                 // It cannot have run here all the time: from now on it does.
                 lane.turn_to(at, false, Some((tid, None)), &mut self.sink);
                 self.moves_without_a_switch(tid, at, other);
                 if let Some(thread) = self.threads.get(tid) {
-                    thread.doing = Doing::Running { cpu };
+                    thread.doing = ThreadState::Running { cpu };
                 }
             }
             _ => {
                 if thread.since < since {
                     thread.settle(tid, since, Was::Unseen, &self.gaps, &mut self.sink);
                 }
-                thread.doing = Doing::Running { cpu };
+                thread.doing = ThreadState::Running { cpu };
             }
         }
     }
 
-    /// A thread that should run on `cpu` is seen elsewhere: who runs there, and what it did since, is not known.
+    /// A thread that should run on `cpu` is seen elsewhere: the task there, and the state of the thread since, are unknown.
     fn moves_without_a_switch(&mut self, tid: Tid, at: MonotonicNs, cpu: u16) {
-        self.doubts.contradictions += 1;
+        self.warnings.contradictions += 1;
         if let Some(thread) = self.threads.get(tid) {
             thread.settle(tid, at, Was::Unseen, &self.gaps, &mut self.sink);
-            thread.doing = Doing::Unknown;
+            thread.doing = ThreadState::Unknown;
         }
         if let Some(lane) = self.cpus.get(cpu).filter(|lane| lane.tid == Some(tid)) {
             lane.turn_to(at, false, None, &mut self.sink);
@@ -216,7 +216,7 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// Ends the lane's span and the run of who leaves.
+    /// Ends the lane's span and the run of the previous task.
     fn leaves(&mut self, at: MonotonicNs, cpu: u16, prev: Tid, state: TaskState) {
         let Some(lane) = self.cpus.get(cpu) else { return };
         let (ran, agrees) = (lane.tid, lane.tid == Some(prev));
@@ -230,19 +230,19 @@ impl<S: Sink> Tracker<S> {
             return;
         }
         let Some(thread) = self.threads.get(prev) else { return };
-        if let Doing::Running { cpu: other } = thread.doing
+        if let ThreadState::Running { cpu: other } = thread.doing
             && other != cpu
         {
             self.moves_without_a_switch(prev, at, other);
         }
         let Some(thread) = self.threads.get(prev) else { return };
         let contradicts = thread.settle(prev, at, Was::Running, &self.gaps, &mut self.sink);
-        self.doubts.contradictions += u64::from(contradicts);
+        self.warnings.contradictions += u64::from(contradicts);
         thread.suspended = softirqs;
         thread.dead = state == TaskState::Dead;
         thread.doing = match state {
-            TaskState::Preempted | TaskState::Yielded | TaskState::HeldBack => {
-                Doing::Ready { cpu: Some(cpu), preempted: true }
+            TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => {
+                ThreadState::Ready { cpu: Some(cpu), preempted: true }
             }
             state => state.into(),
         };
@@ -251,44 +251,46 @@ impl<S: Sink> Tracker<S> {
     /// Ends what the thread did that comes.
     fn arrives(&mut self, at: MonotonicNs, cpu: u16, next: Tid) {
         let Some(thread) = self.threads.get(next) else { return };
-        if let Doing::Running { cpu: other } = thread.doing {
+        if let ThreadState::Running { cpu: other } = thread.doing {
             self.moves_without_a_switch(next, at, other);
         }
         let Some(thread) = self.threads.get(next) else { return };
         let contradicts = thread.settle(next, at, Was::Ready, &self.gaps, &mut self.sink);
-        self.doubts.contradictions += u64::from(contradicts);
-        thread.doing = Doing::Running { cpu };
+        self.warnings.contradictions += u64::from(contradicts);
+        thread.doing = ThreadState::Running { cpu };
     }
 
     fn waking(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid) {
         let interrupt = self.cpus.get(cpu).and_then(|lane| lane.interrupt());
         self.sink.wake(&WakeMark { at, cpu, waker, interrupt, task });
-        self.awakes(at, task, Doing::Waking);
+        self.awakes(at, task, ThreadState::Waking);
     }
 
-    /// Who was seen asleep until now, of whom sched_waking is not in the record: this tells it, too.
+    /// A thread that was asleep until now without a recorded sched_waking: this event implies it.
     fn woken(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid, target: u16, new: bool) {
-        let awake = |doing: Doing| matches!(doing, Doing::Waking | Doing::Ready { .. } | Doing::Running { .. });
+        let awake = |doing: ThreadState| {
+            matches!(doing, ThreadState::Waking | ThreadState::Ready { .. } | ThreadState::Running { .. })
+        };
         let followed = self.coverage.states && task != Tid::IDLE && self.coverage.follows(task);
         if followed && !new && self.threads.get(task).is_some_and(|thread| !awake(thread.doing)) {
             let interrupt = self.cpus.get(cpu).and_then(|lane| lane.interrupt());
             self.sink.wake(&WakeMark { at, cpu, waker, interrupt, task });
         }
-        self.awakes(at, task, Doing::Ready { cpu: Some(target), preempted: false });
+        self.awakes(at, task, ThreadState::Ready { cpu: Some(target), preempted: false });
     }
 
     /// A thread stops waiting. One that runs or is ready is woken too when it was about to sleep: that changes nothing.
-    fn awakes(&mut self, at: MonotonicNs, task: Tid, doing: Doing) {
+    fn awakes(&mut self, at: MonotonicNs, task: Tid, doing: ThreadState) {
         if !self.coverage.states || task == Tid::IDLE || !self.coverage.follows(task) {
             return;
         }
         let Some(thread) = self.threads.get(task) else { return };
         let was = match thread.doing {
-            Doing::Waking if doing == Doing::Waking => return,
-            Doing::Waking => Was::Ready,
-            Doing::Running { .. } => return,
+            ThreadState::Waking if doing == ThreadState::Waking => return,
+            ThreadState::Waking => Was::Ready,
+            ThreadState::Running { .. } => return,
             // It may have run and slept again where events are missing.
-            Doing::Ready { .. } if self.gaps.within(Scope::AnyCpu, thread.since, at).is_none() => return,
+            ThreadState::Ready { .. } if self.gaps.within(Scope::AnyCpu, thread.since, at).is_none() => return,
             _ => Was::Asleep,
         };
         thread.settle(task, at, was, &self.gaps, &mut self.sink);
@@ -301,20 +303,20 @@ impl<S: Sink> Tracker<S> {
             return;
         }
         let Some(thread) = self.threads.get(mark.tid) else { return };
-        if let Doing::Ready { preempted, .. } = thread.doing {
+        if let ThreadState::Ready { preempted, .. } = thread.doing {
             thread.settle(mark.tid, mark.at, Was::Ready, &self.gaps, &mut self.sink);
-            thread.doing = Doing::Ready { cpu: Some(mark.to), preempted };
+            thread.doing = ThreadState::Ready { cpu: Some(mark.to), preempted };
         }
     }
 
     fn enter(&mut self, at: MonotonicNs, cpu: u16, what: Interrupt) {
         let entered = self.cpus.get(cpu).is_some_and(|lane| lane.enter(what, at));
-        self.doubts.untracked += u64::from(!entered);
+        self.warnings.untracked += u64::from(!entered);
     }
 
     fn exit(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, what: Interrupt) {
         let left = self.cpus.get(cpu).is_some_and(|lane| lane.exit(what, at, tid, &mut self.sink));
-        self.doubts.stray += u64::from(!left);
+        self.warnings.stray += u64::from(!left);
     }
 
     fn idle(&mut self, at: MonotonicNs, cpu: u16, state: Option<u32>) {
@@ -336,7 +338,7 @@ impl<S: Sink> Tracker<S> {
                 let to = at.max(from);
                 self.sink.syscall(&SyscallSpan { tid, from, to, number, result: Some(result) });
             }
-            _ => self.doubts.stray += 1,
+            _ => self.warnings.stray += 1,
         }
     }
 
@@ -348,12 +350,12 @@ impl<S: Sink> Tracker<S> {
         }
         let Some(thread) = self.threads.beside(tid) else { return };
         match kind {
-            PointKind::Begin => self.doubts.untracked += u64::from(!thread.begin(point, at, values, count)),
-            _ => self.doubts.stray += u64::from(!thread.end(tid, point, at, &mut self.sink)),
+            PointKind::Begin => self.warnings.untracked += u64::from(!thread.begin(point, at, values, count)),
+            _ => self.warnings.stray += u64::from(!thread.end(tid, point, at, &mut self.sink)),
         }
     }
 
-    /// Events are missing: on that CPU nothing is known until somebody is seen there again.
+    /// Events are missing: that CPU is unknown until its next event with a task.
     fn lost(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, count: u64, since: MonotonicNs) {
         let from = since.clamp(self.coverage.began, at);
         let of_cpu = cpu != Event::NO_CPU;
@@ -369,10 +371,10 @@ impl<S: Sink> Tracker<S> {
         lane.turn_to(from, true, None, &mut self.sink);
         lane.turn_to(at, false, None, &mut self.sink);
         let Some(ran) = ran.filter(|ran| *ran != Tid::IDLE) else { return };
-        let Some(thread) = self.threads.get(ran).filter(|thread| thread.doing == Doing::Running { cpu }) else {
+        let Some(thread) = self.threads.get(ran).filter(|thread| thread.doing == ThreadState::Running { cpu }) else {
             return;
         };
         thread.settle(ran, from, Was::Running, &self.gaps, &mut self.sink);
-        thread.doing = Doing::Unknown;
+        thread.doing = ThreadState::Unknown;
     }
 }

@@ -5,7 +5,6 @@ use crate::{PhaseView, SeriesView};
 use punctual_bundle::evidence::{
     Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ReadBack, ThreadEvidence,
 };
-use punctual_bundle::meta::ASKED_SCHEDULING;
 use punctual_bundle::ran_on::KernelEvidence;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
 use punctual_bundle::{Manifest, Outcome};
@@ -15,63 +14,63 @@ use punctual_core::{Clock, Fact, Nanos};
 
 /// A load that failed counts as there when it was alive for this share of its time.
 const ALIVE: f64 = 0.9;
-/// A load works when something had happened in at least this share of the looks.
+/// A load works if at least this share of the polls found it running.
 const WORKING: f64 = 0.5;
 /// A clock of this resolution or finer can be used: coarser is the kernel's tick.
 const FINE: Nanos = Nanos(1_000);
-/// A timer may have so many samples less than were due: its first ones, before its thread was let on its CPU.
+/// A timer may have this many samples less than were due: its first ones, before its thread was let on its CPU.
 const FIRST: u64 = 2;
 
 /// The outcome of a proof without its subject.
-type Said = (ProofOutcome, String);
+type Judgement = (ProofOutcome, String);
 
-fn holds(why: impl Into<String>) -> Said {
+fn holds(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Holds, why.into())
 }
-fn fails(why: impl Into<String>) -> Said {
+fn fails(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Fails, why.into())
 }
-fn unknown(why: impl Into<String>) -> Said {
+fn unknown(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Unknown, why.into())
 }
-fn not_recorded(why: impl Into<String>) -> Said {
+fn not_recorded(why: impl Into<String>) -> Judgement {
     (ProofOutcome::NotRecorded, why.into())
 }
 /// What a plain user may lack: it fails where something is required of the figures.
-fn lacks(insists: bool, why: impl Into<String>) -> Said {
+fn lacks(insists: bool, why: impl Into<String>) -> Judgement {
     (if insists { ProofOutcome::Fails } else { ProofOutcome::Waived }, why.into())
 }
 
-fn proof(proof: ProofWord, subject: impl Into<String>, (outcome, why): Said) -> Proof {
+fn proof(proof: ProofWord, subject: impl Into<String>, (outcome, why): Judgement) -> Proof {
     Proof { proof, subject: subject.into(), outcome, why }
 }
 
 /// Those about the run as a whole.
 pub fn of_run(manifest: &Manifest, recorded: Option<&Recorded>) -> Vec<Proof> {
-    let asked = manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
-    let kernel = asked.map(|asked| proof(ProofWord::Kernel, RUN, kernel(asked)));
+    let request = manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
+    let kernel = request.map(|request| proof(ProofWord::Kernel, RUN, kernel(request)));
     let recorder = recorded.map(|recorded| proof(ProofWord::Recorder, RUN, recorder(recorded)));
     kernel.into_iter().chain(recorder).collect()
 }
 
-fn kernel(kernel: &KernelEvidence) -> Said {
-    let Some(booted) = &kernel.booted else { return unknown("which kernel ran there is not known") };
-    let other = |asked: &String| asked != booted;
-    if let Some(asked) = kernel.release.as_ref().filter(|asked| other(asked)) {
-        return fails(format!("the kernel {asked} was asked for, and {booted} ran"));
+fn kernel(kernel: &KernelEvidence) -> Judgement {
+    let Some(booted) = &kernel.booted else { return unknown("the running kernel is unknown") };
+    let other = |request: &String| request != booted;
+    if let Some(request) = kernel.release.as_ref().filter(|request| other(request)) {
+        return fails(format!("the kernel {request} was requested, {booted} ran"));
     }
     match (&kernel.preemption, &kernel.preemption_in_force) {
-        (Some(asked), Some(in_force)) if asked != in_force => {
-            fails(format!("the kernel was asked for preempt={asked}, and {in_force} was in force"))
+        (Some(request), Some(in_force)) if request != in_force => {
+            fails(format!("preempt={request} was requested, {in_force} was in force"))
         }
-        (Some(asked), None) => unknown(format!("whether preempt={asked} was in force is not known")),
-        _ => holds(format!("{booted} ran, as asked")),
+        (Some(request), None) => unknown(format!("whether preempt={request} was in force is unknown")),
+        _ => holds(format!("{booted} ran, as requested")),
     }
 }
 
-fn recorder(recorded: &Recorded) -> Said {
+fn recorder(recorded: &Recorded) -> Judgement {
     match recorded.lost() {
-        0 => holds("the recording lost no event"),
+        0 => holds("no recorded event was lost"),
         lost => unknown(format!("the recording lost {lost} events")),
     }
 }
@@ -85,7 +84,7 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
     let evidence = match &phase.meta.evidence {
         Fact::Known(evidence) => Some(evidence),
         Fact::Unavailable(why) => {
-            all.push(proof(ProofWord::Scheduling, name, unknown(format!("no evidence could be kept: {why}"))));
+            all.push(proof(ProofWord::Scheduling, name, unknown(format!("no evidence could be stored: {why}"))));
             None
         }
         Fact::NotAsked => None,
@@ -101,12 +100,12 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
     }
     if let Some(evidence) = evidence {
         let insists = evidence.real_time_required || phase.series.iter().any(required);
-        all.extend(memory(evidence, insists).map(|said| proof(ProofWord::Memory, name, said)));
+        all.extend(memory(evidence, insists).map(|text| proof(ProofWord::Memory, name, text)));
         all.push(proof(ProofWord::Clock, name, clock(evidence, phase)));
-        all.extend(isolation(&evidence.isolation).map(|said| proof(ProofWord::Isolation, name, said)));
+        all.extend(isolation(&evidence.isolation).map(|text| proof(ProofWord::Isolation, name, text)));
         all.extend(evidence.loads.iter().map(|one| proof(ProofWord::Load, full(&one.name), load(one))));
         all.push(proof(ProofWord::Others, name, others(&evidence.others, insists)));
-        all.extend(throttled(&evidence.throttled).map(|said| proof(ProofWord::Throttling, name, said)));
+        all.extend(throttled(&evidence.throttled).map(|text| proof(ProofWord::Throttling, name, text)));
     }
     all
 }
@@ -115,62 +114,62 @@ fn thread_of<'a>(evidence: &'a Evidence, series: &str) -> Option<&'a ThreadEvide
     evidence.threads.iter().find(|thread| thread.series.iter().any(|name| name == series))
 }
 
-/// Whether the system has nothing for this series, as its measure says: there is nothing to be valid.
+/// Whether the system cannot measure this series, so that there is nothing to prove.
 fn is_absent(phase: &PhaseView, view: &SeriesView) -> bool {
     let mut absent = phase.meta.measures.iter().flat_map(|measure| &measure.notes.absent);
     view.state.data.count() == 0 && absent.any(|absent| absent.series == view.meta.name)
 }
 
-fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool) -> Said {
+fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool) -> Judgement {
     let meta = view.meta;
-    let asked = meta.details.get(ASKED_SCHEDULING);
+    let requested = meta.requested_scheduling();
     let Some(thread) = thread else {
-        return match asked.filter(|_| !meta.runs_as_asked()) {
-            Some(asked) => lacks(insists, format!("{asked} was asked for, and it ran as {}", meta.scheduling)),
+        return match requested.filter(|_| !meta.has_requested_scheduling()) {
+            Some(asked) => lacks(insists, format!("{asked} was requested, it ran as {}", meta.scheduling)),
             None => not_recorded(format!("known from its start alone: {}", meta.scheduling)),
         };
     };
     if let Some(why) = &thread.refused {
-        let asked = &thread.scheduling.asked;
-        return lacks(insists, format!("{asked} was refused ({why}), and it ran as {}", meta.scheduling));
+        let request = &thread.scheduling.asked;
+        return lacks(insists, format!("{request} was refused ({why}), it ran as {}", meta.scheduling));
     }
     read_back(&thread.scheduling, "it ran as")
 }
 
-fn affinity(thread: Option<&ThreadEvidence>) -> Said {
+fn affinity(thread: Option<&ThreadEvidence>) -> Judgement {
     match thread.map(|thread| &thread.affinity) {
         Some(Fact::Known(read)) => read_back(read, "it was allowed on CPU"),
-        Some(Fact::NotAsked) => holds("it was to be bound to no CPU"),
+        Some(Fact::NotAsked) => holds("no affinity was requested"),
         Some(Fact::Unavailable(why)) => unknown(why.clone()),
-        None => not_recorded("not read back while it measured"),
+        None => not_recorded("not read back during the measurement"),
     }
 }
 
 /// What was read again and again while a thread measured, and by itself at its end.
-fn read_back(read: &ReadBack, ran: &str) -> Said {
-    let asked = &read.asked;
+fn read_back(read: &ReadBack, ran: &str) -> Judgement {
+    let request = &read.asked;
     if let Some(other) = &read.other {
-        return fails(format!("{asked} was asked for, and {ran} {} from {} on", other.value, other.at.readable()));
+        return fails(format!("{request} was requested, {ran} {} from {} on", other.value, other.at.readable()));
     }
     match &read.after {
-        Fact::Known(after) if after != asked => fails(format!("{asked} was asked for, and at its end {ran} {after}")),
-        Fact::Known(_) => holds(format!("{asked}, read back {} times and at its end", read.times)),
-        Fact::Unavailable(why) => unknown(format!("it could not be read back at its end: {why}")),
+        Fact::Known(after) if after != request => fails(format!("{request} was requested, at the end {ran} {after}")),
+        Fact::Known(_) => holds(format!("{request}, read back {} times and at the end", read.times)),
+        Fact::Unavailable(why) => unknown(format!("it could not be read back at the end: {why}")),
         Fact::NotAsked if read.times > 0 => {
-            unknown(format!("{asked} {} times, and it never came to its end", read.times))
+            unknown(format!("{request} {} times, but it did not reach its end", read.times))
         }
         Fact::NotAsked => unknown("it was not read back"),
     }
 }
 
-fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Option<&ThreadEvidence>) -> Said {
+fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Option<&ThreadEvidence>) -> Judgement {
     let losses = &view.state.data.losses;
     let all = losses.recorded.saturating_add(losses.overruns).saturating_add(losses.dropped);
-    if !view.meta.losses_known() {
-        return not_recorded("its source does not tell what was lost");
+    if !view.meta.are_losses_known() {
+        return not_recorded("the source does not report losses");
     }
     if manifest.ending.is_none() && phase.meta.duration.is_none() {
-        return unknown("the run was cut off: what came later is not known");
+        return unknown("the run was cut off: what followed is unknown");
     }
     if losses.recorded == 0 && thread.is_some_and(|thread| thread.reached_end) {
         return fails("nothing was measured");
@@ -180,7 +179,7 @@ fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Op
         let why = format!("{} of {all} samples were lost ({:.3} %)", losses.dropped, share * 100.0);
         return if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) };
     }
-    let Some(thread) = thread else { return not_recorded("whether it came to its end was not recorded") };
+    let Some(thread) = thread else { return not_recorded("whether it reached its end was not recorded") };
     let count = losses.recorded;
     if count == 0 {
         return unknown("the run ended before its first sample");
@@ -192,24 +191,24 @@ fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Op
             return holds(format!("{count} samples until the load ended"));
         }
         Some(due) if !thread.reached_end => {
-            return unknown(format!("the run ended before it did: {all} of {due} samples"));
+            return unknown(format!("the run ended early: {all} of {due} samples"));
         }
         None if thread.has_end && !thread.reached_end => {
-            return unknown(format!("the run ended before it did: {count} samples until then"));
+            return unknown(format!("the run ended early: {count} samples until then"));
         }
         Some(due) => {
             let allowed = ((due as f64 * TOO_MUCH_LOST) as u64).max(FIRST);
             if all.saturating_add(allowed) < due {
-                return fails(format!("{due} samples were due and there are {all}"));
+                return fails(format!("{all} of {due} samples that were due"));
             }
             return holds(format!("{all} of {due} that were due, none lost"));
         }
         None => {}
     }
-    holds(format!("{count} samples, none lost, to its end"))
+    holds(format!("{count} samples to its end, none lost"))
 }
 
-fn memory(evidence: &Evidence, insists: bool) -> Option<Said> {
+fn memory(evidence: &Evidence, insists: bool) -> Option<Judgement> {
     let memory = &evidence.memory;
     if !memory.asked {
         return None;
@@ -217,14 +216,14 @@ fn memory(evidence: &Evidence, insists: bool) -> Option<Said> {
     let unlocked = evidence.threads.iter().find_map(|thread| thread.unlocked.as_ref());
     Some(match (memory.refused.as_ref().or(unlocked), &memory.locked_kib) {
         (Some(why), _) => lacks(insists, format!("memory could not be locked: {why}")),
-        (None, Fact::Known(0)) => lacks(insists, "at its end nothing was locked (VmLck 0 kB)"),
-        (None, Fact::Known(kib)) => holds(format!("{kib} KiB were locked at its end")),
-        (None, Fact::Unavailable(why)) => unknown(format!("whether memory is locked is not known: {why}")),
+        (None, Fact::Known(0)) => lacks(insists, "no memory was locked at the end (VmLck 0 kB)"),
+        (None, Fact::Known(kib)) => holds(format!("{kib} KiB were locked at the end")),
+        (None, Fact::Unavailable(why)) => unknown(format!("whether memory is locked is unknown: {why}")),
         (None, Fact::NotAsked) => unknown("whether memory is locked was not read"),
     })
 }
 
-fn clock(evidence: &Evidence, phase: &PhaseView) -> Said {
+fn clock(evidence: &Evidence, phase: &PhaseView) -> Judgement {
     let clock = &evidence.clock;
     if let Some(step) = clock.stepped {
         return fails(format!("the wall clock was set by {} while latencies were measured on it", step.readable()));
@@ -232,9 +231,9 @@ fn clock(evidence: &Evidence, phase: &PhaseView) -> Said {
     let too_long =
         |view: &SeriesView| view.state.data.max.is_some_and(|max| i128::from(max.ns()) > i128::from(HDR_MAX));
     if let Some(view) = phase.series.iter().find(|view| too_long(view)) {
-        return fails(format!("latencies of {} are too long to be true", view.meta.name));
+        return fails(format!("latencies of {} are implausibly long", view.meta.name));
     }
-    // Of a clock that can be set this is seen above; a step back between two looks shows here.
+    // Of a clock that can be set this is seen above; a step back between two polls shows here.
     let early = |view: &SeriesView| view.state.data.exact.below > 0 && view.meta.clock != Clock::Monotonic;
     if let Some(view) = phase.series.iter().find(|view| early(view)) {
         return fails(format!("events of {} came before they were due", view.meta.name));
@@ -244,83 +243,83 @@ fn clock(evidence: &Evidence, phase: &PhaseView) -> Said {
             fails(format!("the kernel has no clock source better than its tick ({source})"))
         }
         (Fact::Known(source), Fact::Known(after)) if source != after => {
-            fails(format!("the kernel left the clock source {source} for {after} while it measured"))
+            fails(format!("the kernel replaced the clock source {source} by {after} during the measurement"))
         }
         (Fact::Unavailable(why), _) | (_, Fact::Unavailable(why)) => {
-            unknown(format!("the clock source is not known: {why}"))
+            unknown(format!("the clock source is unknown: {why}"))
         }
         (Fact::Known(source), Fact::Known(_)) => match clock.resolution {
             Fact::Known(resolution) if resolution > FINE => {
-                fails(format!("there are no high-resolution timers: clock_getres(2) says {}", resolution.readable()))
+                fails(format!("no high-resolution timers: clock_getres(2) returns {}", resolution.readable()))
             }
             Fact::Known(resolution) => holds(format!("{source}, {} ns", resolution.ns())),
-            _ => unknown("the resolution of the clock is not known"),
+            _ => unknown("the resolution of the clock is unknown"),
         },
-        _ => unknown("the clock source was not read to the end"),
+        _ => unknown("the clock source was not read at the end"),
     }
 }
 
-fn isolation(isolation: &Fact<IsolationEvidence>) -> Option<Said> {
+fn isolation(isolation: &Fact<IsolationEvidence>) -> Option<Judgement> {
     Some(match isolation {
         Fact::NotAsked => return None,
-        Fact::Unavailable(why) => unknown(format!("how the partition stands could not be read: {why}")),
+        Fact::Unavailable(why) => unknown(format!("the state of the partition could not be read: {why}")),
         Fact::Known(IsolationEvidence { cpus, missing_before, missing_after }) => {
             match (missing_before.first(), missing_after.first()) {
-                (Some(what), _) => fails(format!("the partition of CPU {cpus} was not as asked: {what}")),
+                (Some(what), _) => fails(format!("the partition of CPU {cpus} was not as requested: {what}")),
                 (None, Some(what)) => fails(format!("the partition of CPU {cpus} did not last: {what}")),
-                (None, None) => holds(format!("the partition of CPU {cpus} stood from begin to end")),
+                (None, None) => holds(format!("the partition of CPU {cpus} was in force from begin to end")),
             }
         }
     })
 }
 
-fn load(load: &LoadEvidence) -> Said {
+fn load(load: &LoadEvidence) -> Judgement {
     if load.due <= Nanos::ZERO {
-        return holds("it was not to start before the end");
+        return holds("it was not due to start before the end");
     }
     let alive = load.alive.ns().max(0) as f64 / load.due.ns() as f64;
     let share = (alive * 100.0).min(100.0);
     if alive < ALIVE && !load.done {
         let how = load.ended.as_ref().map_or("it never ran".to_owned(), |how| format!("it {how}"));
-        return fails(format!("it was there for {share:.0} % of its time: {how}"));
+        return fails(format!("it ran for {share:.0} % of its time: {how}"));
     }
     let works = load.looks == 0 || load.looks.saturating_sub(load.idle_looks) as f64 / (load.looks as f64) >= WORKING;
     if !works && !load.may_rest {
         return fails(format!(
-            "it idled: in {} of {} looks none of its processes had run (one that rests on purpose has `may_rest = true`)",
+            "it idled: in {} of {} polls none of its processes had run (one that rests on purpose has `may_rest = true`)",
             load.idle_looks, load.looks
         ));
     }
     let rested = match load.may_rest {
-        true => format!("; it rested in {} of {} looks, as it may", load.idle_looks, load.looks),
+        true => format!("; it rested in {} of {} polls, as it may", load.idle_looks, load.looks),
         false => String::new(),
     };
     match &load.progress {
         Fact::Known(progress) => holds(format!(
-            "there for {share:.0} % of its time; {} of CPU time, {} times on a CPU{rested}",
+            "running for {share:.0} % of its time; {} of CPU time, {} times on a CPU{rested}",
             progress.cpu_time.readable(),
             progress.switches
         )),
         // So short a program that none of its lives was seen.
-        _ if load.looks == 0 && load.ended.is_some() => holds(format!("there for {share:.0} % of its time")),
-        Fact::Unavailable(why) => unknown(format!("what its processes did could not be read: {why}")),
-        Fact::NotAsked => unknown("its processes were not looked at"),
+        _ if load.looks == 0 && load.ended.is_some() => holds(format!("running for {share:.0} % of its time")),
+        Fact::Unavailable(why) => unknown(format!("the state of its processes could not be read: {why}")),
+        Fact::NotAsked => unknown("its processes were not polled"),
     }
 }
 
-fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Said {
+fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Judgement {
     match others {
         Fact::Known(others) => match others.first() {
             None => holds("no other punctual measured on its CPUs"),
-            Some(one) => lacks(insists, format!("punctual (process {}) measured on CPU {} too", one.pid, one.cpus)),
+            Some(one) => lacks(insists, format!("punctual (process {}) also measured on CPU {}", one.pid, one.cpus)),
         },
-        Fact::Unavailable(why) => unknown(format!("whether somebody else measured there is not known: {why}")),
-        Fact::NotAsked => not_recorded("whether somebody else measured there was not looked at"),
+        Fact::Unavailable(why) => unknown(format!("whether another punctual measured there is unknown: {why}")),
+        Fact::NotAsked => not_recorded("whether another punctual measured there was not checked"),
     }
 }
 
 /// Nothing where it cannot be known or did not happen: a run is not judged by it, a comparison is.
-fn throttled(throttled: &Fact<Vec<String>>) -> Option<Said> {
+fn throttled(throttled: &Fact<Vec<String>>) -> Option<Judgement> {
     let what = throttled.known()?.first()?;
     Some((ProofOutcome::Waived, what.clone()))
 }

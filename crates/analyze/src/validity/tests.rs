@@ -5,7 +5,7 @@ use punctual_bundle::evidence::{
     ClockEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence, LoadProgress, MemoryEvidence,
     OtherMeasurement, ReadBack, ThreadEvidence,
 };
-use punctual_bundle::meta::ASKED_SCHEDULING;
+use punctual_bundle::meta::REQUESTED_SCHEDULING;
 use punctual_bundle::state::State;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{KernelEvidence, Outcome, RanOn, SeriesMeta};
@@ -20,8 +20,8 @@ struct Case {
     recorded: Option<Recorded>,
 }
 
-fn read_back(asked: &str) -> ReadBack {
-    ReadBack { asked: asked.into(), times: 3, other: None, after: Fact::Known(asked.into()) }
+fn read_back(requested: &str) -> ReadBack {
+    ReadBack { asked: requested.into(), times: 3, other: None, after: Fact::Known(requested.into()) }
 }
 
 fn proved() -> Case {
@@ -75,8 +75,8 @@ fn proved() -> Case {
         limits: Vec::new(),
     });
     let mut meta = meta(&["max < 1ms"]);
-    meta.details.insert(ASKED_SCHEDULING.into(), "SCHED_FIFO 80".into());
-    let recorded = Some(Recorded::nothing("BPF", MonotonicNs(0)));
+    meta.details.insert(REQUESTED_SCHEDULING.into(), "SCHED_FIFO 80".into());
+    let recorded = Some(Recorded::without_events("BPF", MonotonicNs(0)));
     Case { manifest, evidence: Fact::Known(evidence), meta, state: state(&[10_000; 1_000]), recorded }
 }
 
@@ -135,28 +135,28 @@ fn other(value: &str) -> Option<Deviation> {
 fn each_proof_taken_away_makes_the_run_invalid() {
     type Change = fn(&mut Evidence);
     let changes: [(&str, Change); 20] = [
-        ("SCHED_FIFO 80 was asked for, and it ran as SCHED_OTHER", |e| {
+        ("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER", |e| {
             e.threads[0].scheduling.other = other("SCHED_OTHER")
         }),
-        ("at its end it ran as SCHED_RR 5", |e| e.threads[0].scheduling.after = Fact::Known("SCHED_RR 5".into())),
+        ("at the end it ran as SCHED_RR 5", |e| e.threads[0].scheduling.after = Fact::Known("SCHED_RR 5".into())),
         ("was refused (EPERM)", |e| e.threads[0].refused = Some("EPERM".into())),
         ("it was allowed on CPU 0-1", |e| {
             e.threads[0].affinity = Fact::Known(ReadBack { other: other("0-1"), ..read_back("0") })
         }),
         ("memory could not be locked: ENOMEM", |e| e.memory.refused = Some("ENOMEM".into())),
         ("memory could not be locked: EAGAIN", |e| e.threads[0].unlocked = Some("EAGAIN".into())),
-        ("nothing was locked", |e| e.memory.locked_kib = Fact::Known(0)),
-        ("left the clock source tsc for hpet", |e| e.clock.source_after = Fact::Known("hpet".into())),
+        ("no memory was locked", |e| e.memory.locked_kib = Fact::Known(0)),
+        ("replaced the clock source tsc by hpet", |e| e.clock.source_after = Fact::Known("hpet".into())),
         ("no clock source better than its tick", |e| e.clock.source = Fact::Known("refined-jiffies".into())),
         ("no high-resolution timers", |e| e.clock.resolution = Fact::Known(Nanos(4_000_000))),
         ("the wall clock was set by", |e| e.clock.stepped = Some(Nanos::SECOND)),
-        ("it was there for 40 % of its time: it was killed by signal 9", |e| {
+        ("it ran for 40 % of its time: it was killed by signal 9", |e| {
             e.loads[0].alive = Nanos::from_millis(400);
             e.loads[0].ended = Some("was killed by signal 9".into());
         }),
-        ("it idled: in 4 of 4 looks", |e| e.loads[0].idle_looks = 4),
+        ("it idled: in 4 of 4 polls", |e| e.loads[0].idle_looks = 4),
         ("it never ran", |e| (e.loads[0].alive, e.loads[0].looks) = (Nanos::ZERO, 0)),
-        ("was not as asked: cpuset.cpus.partition is member", |e| {
+        ("was not as requested: cpuset.cpus.partition is member", |e| {
             if let Fact::Known(isolation) = &mut e.isolation {
                 isolation.missing_before.push("cpuset.cpus.partition is member".into());
             }
@@ -166,11 +166,11 @@ fn each_proof_taken_away_makes_the_run_invalid() {
                 isolation.missing_after.push("cpuset.cpus.partition is member".into());
             }
         }),
-        ("5000 samples were due and there are 1000", |e| e.threads[0].due = Some(5_000)),
-        ("punctual (process 9) measured on CPU 0 too", |e| {
+        ("1000 of 5000 samples that were due", |e| e.threads[0].due = Some(5_000)),
+        ("punctual (process 9) also measured on CPU 0", |e| {
             e.others = Fact::Known(vec![OtherMeasurement { pid: 9, cpus: CpuSet::single(0) }]);
         }),
-        ("at its end it was allowed on CPU 1", |e| {
+        ("at the end it was allowed on CPU 1", |e| {
             e.threads[0].affinity = Fact::Known(ReadBack { after: Fact::Known("1".into()), ..read_back("0") });
         }),
         ("no clock source better", |e| e.clock.source = Fact::Known("jiffies".into())),
@@ -179,8 +179,8 @@ fn each_proof_taken_away_makes_the_run_invalid() {
         let case = Case::but(change);
         assert_eq!(case.words(), (Invalid, Some(Invalid), ValidityWord::Invalid), "{why}");
         let summary = case.summary();
-        let said = summary.phases[0].series[0].requirements[0].reason.clone().unwrap();
-        assert!(said.contains(why), "{why} is not in {said}");
+        let text = summary.phases[0].series[0].requirements[0].reason.clone().unwrap();
+        assert!(text.contains(why), "{why} is not in {text}");
         let (not_met, _) = (case.meta.requirements.clone(), ());
         let mut worse = case;
         worse.meta.requirements = vec!["max < 1us".into()];
@@ -284,7 +284,7 @@ fn a_load_that_may_end_has_ended_well() {
     });
     assert_eq!(done.words().1, Some(Met));
     let later = Case::but(|e| e.loads[0] = LoadEvidence { name: "later".into(), ..Default::default() });
-    assert_eq!(later.words().1, Some(Met), "it was not to start before the end");
+    assert_eq!(later.words().1, Some(Met), "it was not due to start before the end");
 }
 
 #[test]

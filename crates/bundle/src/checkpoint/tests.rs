@@ -47,7 +47,7 @@ fn sealed(payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn slots_neither_overlap_nor_leave_room() {
+fn slots_neither_overlap_nor_leave_gaps() {
     for size in 0..SIZES {
         assert_eq!(pair_place(size) + 2 * capacity(size), pair_place(size + 1));
     }
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn no_change_panics(changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4)) {
         let mut payload = Vec::new();
-        put_state(&mut payload, &state_of(&[5, 2_000_000, -3], Fact::Unavailable("not told".into())));
+        put_state(&mut payload, &state_of(&[5, 2_000_000, -3], Fact::Unavailable("not reported".into())));
         for (at, byte) in changes {
             let at = at.index(payload.len());
             payload[at] = byte;

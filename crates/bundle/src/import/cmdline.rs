@@ -1,4 +1,4 @@
-//! What a tool's command line says of its threads. The line is the arguments joined by spaces, without any quoting.
+//! Reads a tool's command line for its threads. The line is the arguments joined by spaces, without any quoting.
 
 use super::tool::Tool;
 use punctual_core::Clock;

@@ -65,7 +65,7 @@ struct Sender {
     interval: Option<u64>,
 }
 
-/// The second: the one that is late.
+/// The second: the one whose latency it is.
 #[derive(Deserialize)]
 struct Receiver {
     #[serde(flatten)]
@@ -259,7 +259,7 @@ impl Document {
             Common { version: self.rt_test_version, width, priority }.put(gaps, &mut into)?;
         }
         if tool.breaks() {
-            // The file says nothing of it but in the command line; its exit code is 0 all the same.
+            // The file shows it only in the command line; its exit code is 0 all the same.
             into.stop_above(options.breaktrace);
         }
         Ok(into)
@@ -288,7 +288,7 @@ fn absent(what: &str) -> Malformed {
 }
 
 impl Figures {
-    /// Minimum, mean and maximum of so many cycles.
+    /// Minimum, mean and maximum of `cycles` cycles.
     fn of(self, cycles: u64) -> Result<(u64, f64, u64), Malformed> {
         if cycles == 0 {
             return Ok((0, 0.0, 0));

@@ -40,7 +40,7 @@ impl Pair {
         let (sender, receiver) = line.strip_prefix('#')?.split_once(';')?;
         let (number, sender) = sender.split_once(':')?;
         let (_, receiver) = receiver.trim().strip_prefix('#')?.split_once(':')?;
-        // The receiver is what is late; `any` is the CPU where there is no affinity.
+        // The latency is the receiver's; `any` is the CPU where there is no affinity.
         let field = |text: &str, name: &str| {
             text.split(',').find_map(|part| part.trim().strip_prefix(name).map(|rest| rest.trim().to_owned()))
         };

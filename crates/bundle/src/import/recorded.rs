@@ -28,11 +28,11 @@ pub struct Recorded {
     pub source: &'static str,
     /// The unit of all latencies.
     pub unit: Nanos,
-    /// The width of a bin in that unit: the tool tells no two latencies apart that differ by less.
+    /// The width of a bin in that unit: the tool does not distinguish latencies that differ by less.
     pub step: u64,
     /// The threads in order.
     pub threads: Vec<Thread>,
-    /// When it began and ended, where the file says.
+    /// When it began and ended, where the file records it.
     pub times: Option<(jiff::Timestamp, jiff::Timestamp)>,
     /// What stopped it: the name of the thread, and its latency.
     pub stopped: Option<(String, u64)>,
@@ -42,7 +42,7 @@ pub struct Recorded {
     pub clock: Clock,
     /// How long it ran, where the file states no times.
     pub duration: Option<Nanos>,
-    /// What is doubtful about all of it.
+    /// The findings about all of it.
     pub findings: Vec<Finding>,
     /// What else is known of all threads.
     pub details: BTreeMap<String, String>,
@@ -55,7 +55,7 @@ pub struct Thread {
     pub index: usize,
     /// What it is called, where that is not `thread 0`, …
     pub name: Option<String>,
-    /// Where it ran, where the file says.
+    /// Where it ran, where the file records it.
     pub cpu: Option<u32>,
     /// The kernel's id.
     pub tid: Option<i32>,
@@ -69,7 +69,7 @@ pub struct Thread {
     pub bins: Vec<(u64, u64)>,
     /// Latencies beyond the bins that are known one by one, with their counts.
     pub beyond: Vec<(u64, u64)>,
-    /// How many bins the tool kept, where the file says.
+    /// How many bins the tool kept, where the file records it.
     pub range: Option<u64>,
     /// Cycles beyond the bins whose latencies are not known.
     pub overflows: u64,
@@ -108,7 +108,7 @@ impl Recorded {
     }
 
     /// Where a run ends at the first latency above a limit: the thread with the largest, where that is above it. The file
-    /// does not say which thread it was that ended the run.
+    /// does not record which thread ended the run.
     pub fn stop_above(&mut self, limit: Option<u64>) {
         let worst = self.threads.iter().filter(|thread| thread.cycles() > 0).max_by_key(|thread| thread.max);
         self.stopped = limit.zip(worst).filter(|(limit, worst)| worst.max > *limit).map(|(_, w)| (w.name(), w.max));
@@ -126,7 +126,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// What is doubtful about these figures because of how they were kept.
+    /// The findings about these figures that follow from how they were kept.
     pub fn findings(&self, phase: &str) -> Vec<Finding> {
         let own = |finding: &Finding| Finding { subject: phase.to_owned(), ..finding.clone() };
         let of_all = self.findings.iter().map(own);

@@ -131,7 +131,7 @@ fn the_newer_layout_without_zeros_and_totals_is_read() {
 }
 
 #[test]
-fn what_lay_beyond_is_counted_at_the_maximum_and_said() {
+fn what_lay_beyond_is_counted_at_the_maximum_and_reported() {
     let bundle = imported(NEW_LAYOUT);
     let data = &series(&bundle)[1].state.data;
     assert_eq!((data.exact.above, data.whole.count_between(500_000, 530_000)), (6, 6));

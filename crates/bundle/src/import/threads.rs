@@ -8,7 +8,7 @@ use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// What the lines told so far.
+/// What the lines held so far.
 #[derive(Default)]
 struct Reading {
     /// The line of `# Histogram`.
@@ -162,7 +162,7 @@ impl Reading {
     fn value(&mut self, at: usize, (thread, cycle, value): (u64, u64, i64)) -> Result<(), Malformed> {
         let index = usize::try_from(thread).ok().filter(|index| *index < MAX_CPUS);
         let index = index.ok_or_else(|| Malformed::at(at, format!("no thread has the index {thread}")))?;
-        // A timer that came early is none that came late.
+        // A timer that expired early has no latency.
         let latency = recorded::bounded(value.max(0) as u64, MAX_LATENCY, "the value", at)?;
         recorded::bounded(cycle, MAX_COUNT, "the cycle", at)?;
         let values = self.values.entry(index).or_default();
@@ -274,7 +274,7 @@ impl Reading {
             let status = self.status.iter().find(|status| status.index == index);
             let of_status = status.map(|status| status.figures(index)).transpose()?;
             let cycles = of_status.as_ref().map(|(cycles, ..)| *cycles);
-            // Values are complete where nothing says otherwise: the newest are lost when the tool ends.
+            // Values are complete unless the file shows a gap: the newest are lost when the tool ends.
             let complete = values.missing == 0 && cycles.is_none_or(|cycles| cycles == values.latencies.len() as u64);
             let known = self.known(index);
             let thread = match of_status {

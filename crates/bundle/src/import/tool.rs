@@ -76,7 +76,7 @@ impl Tool {
         }
     }
 
-    /// What the tool is asked for where its histogram was too small, or missing.
+    /// The option for the tool where its histogram was too small, or missing.
     pub fn histogram_option(self) -> &'static str {
         match self {
             Tool::Cyclictest => "cyclictest: -h",

@@ -3,7 +3,7 @@
 use super::recorded::{Recorded, Thread};
 use super::{ImportOptions, Tool};
 use crate::manifest::{Ending, Outcome};
-use crate::meta::{ASKED_SCHEDULING, PhaseMeta, SOURCE_RESOLUTION, SeriesMeta, UNKNOWN_SCHEDULING, UNTOLD_LOSSES};
+use crate::meta::{PhaseMeta, REQUESTED_SCHEDULING, SOURCE_RESOLUTION, SeriesMeta, UNKNOWN_LOSSES, UNKNOWN_SCHEDULING};
 use crate::state::State;
 use crate::summary::Summary;
 use crate::{Bundle, BundleError, BundleWriter, Completeness};
@@ -60,12 +60,12 @@ fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
     let mut details = recorded.details.clone();
     details.insert("source".into(), recorded.source.into());
     details.extend(thread.details.clone());
-    details.insert(UNTOLD_LOSSES.into(), "unknown".into());
+    details.insert(UNKNOWN_LOSSES.into(), "unknown".into());
     details.insert(SOURCE_RESOLUTION.into(), recorded.resolution().to_string());
     let (scheduling, real_time) = scheduling(recorded.tool, thread);
     // A tool that is refused what it was asked for ends: what it states was asked for, real-time or not.
     if scheduling != UNKNOWN_SCHEDULING {
-        details.insert(ASKED_SCHEDULING.into(), scheduling.clone());
+        details.insert(REQUESTED_SCHEDULING.into(), scheduling.clone());
     }
     SeriesMeta {
         name: thread.name(),

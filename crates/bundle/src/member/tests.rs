@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
-/// A results directory and a file outside, whose text nobody may read or change.
+/// A results directory and a file outside, whose text must not be read or changed.
 fn scene() -> (TempDir, Member, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let outside = place.path().join("outside");

@@ -10,7 +10,7 @@
 //! 40  events that the source had lost when this block was taken (64 bits)
 //! 48  instant of the first event   56  of the last, ns on CLOCK_MONOTONIC (64 bits, signed)
 //! ```
-//! All integers are little-endian and of 32 bits where nothing else is said.
+//! All integers are little-endian and of 32 bits unless noted.
 
 use punctual_core::MonotonicNs;
 
@@ -36,7 +36,7 @@ impl Encoding {
     pub const TRACEFS: Encoding = Encoding(4);
 }
 
-/// What a block says of its payload.
+/// The header of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
     /// Whose events: the place in `Recorded::sources`.

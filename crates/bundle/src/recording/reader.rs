@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// An opened recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// What it says of itself; counts of a recording that was cut off are those of the last renewal: see [`Recording::recorded`].
+    /// Its document; counts of a recording that was cut off are those of the last renewal: see [`Recording::recorded`].
     pub document: RecordingDocument,
     /// The blocks by source.
     pub sources: BTreeMap<u32, SourceBlocks>,
@@ -30,7 +30,7 @@ pub struct Recording {
 pub struct SourceBlocks {
     /// Where they are.
     pub blocks: Vec<BlockPlace>,
-    /// Events in them, as they say.
+    /// Events in them, by their headers.
     pub count: u64,
     /// Events that stood before the first of them and are not there: with old segments that were removed.
     pub removed: u64,
@@ -38,10 +38,10 @@ pub struct SourceBlocks {
     pub missing: u64,
 }
 
-/// Where a block is, and what it says of itself.
+/// Where a block is, and its header.
 #[derive(Clone, Debug)]
 pub struct BlockPlace {
-    /// What it says.
+    /// Its header.
     pub block: Block,
     segment: Arc<Member>,
     offset: u64,
@@ -196,12 +196,12 @@ impl Recording {
                 source.lost = source.lost.saturating_add(if self.document.keeps == Keeps::Newest { 0 } else { gone });
             }
         }
-        self.mend_times(&mut recorded);
+        self.repair_times(&mut recorded);
         recorded.findings.extend(self.findings());
         recorded
     }
 
-    fn mend_times(&self, recorded: &mut Recorded) {
+    fn repair_times(&self, recorded: &mut Recorded) {
         let blocks = || self.sources.values().flat_map(|source| &source.blocks).map(|place| &place.block);
         let last = blocks().map(|block| block.last).max();
         if !self.document.complete {
@@ -236,7 +236,7 @@ impl Recording {
                     "recording-oldest-removed",
                     Severity::Note,
                     "recording",
-                    format!("{removed} events from before its begin were removed to keep to the size asked for"),
+                    format!("{removed} events from before its begin were removed to keep to the requested size"),
                 ),
                 Keeps::All => Finding::new(
                     "recording-events-missing",
@@ -261,7 +261,7 @@ impl Recording {
 
 /// The document of a recording that has lost it.
 fn unknown() -> RecordingDocument {
-    let recorded = Recorded::nothing("unknown", MonotonicNs(0));
+    let recorded = Recorded::without_events("unknown", MonotonicNs(0));
     RecordingDocument::new(Keeps::All, recorded, Names::default())
 }
 

@@ -105,7 +105,7 @@ fn what_could_not_be_written_or_was_damaged_is_counted() {
 }
 
 #[test]
-fn only_the_newest_are_kept_when_that_was_asked_for() {
+fn only_the_newest_are_kept_when_that_was_requested() {
     let bundle = tempfile::tempdir().unwrap();
     let lane = write(bundle.path(), Keeps::Newest, Some(4_000));
     assert!(lane.bytes() <= 4_000, "{}", lane.bytes());

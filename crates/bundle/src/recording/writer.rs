@@ -36,7 +36,7 @@ impl RecordingWriter {
         self.directory.join("recording.json").replace_json(document)
     }
 
-    /// A lane: the segments that one thread writes. With `keep_newest` at most so many bytes are kept, by removing the oldest segments.
+    /// A lane: the segments that one thread writes. With `keep_newest` at most this many bytes are kept, by removing the oldest segments.
     pub fn lane(&self, number: u8, keep_newest: Option<u64>) -> LaneWriter {
         LaneWriter {
             directory: self.directory.clone(),
@@ -102,7 +102,7 @@ pub struct Appended {
 }
 
 impl LaneWriter {
-    /// Appends a block. After an error nothing of it is in the file; its events are missing, and the `before` of later blocks says so.
+    /// Appends a block. After an error nothing of it is in the file; its events are missing, which the `before` of later blocks counts.
     pub fn append(&mut self, block: &Block, payload: &[u8]) -> Result<Appended, BundleError> {
         let full = self.keep_newest.map_or(SEGMENT_BYTES, |bytes| bytes / SEGMENTS_KEPT);
         if self.current.as_ref().is_some_and(|segment| segment.bytes > HEADER as u64 && segment.bytes >= full) {

@@ -4,8 +4,8 @@ use punctual_core::event::{Names, Recorded};
 use punctual_core::{Bytes, Finding, Nanos, Severity};
 use serde::{Deserialize, Serialize};
 
-/// The name and version of this shape; additions keep it, changes raise it.
-pub const SCHEMA: &str = "punctual-windows/1";
+/// The name and version of this shape; additions keep it, changes raise it. Version 1 named `selected` `late`.
+pub const SCHEMA: &str = "punctual-windows/2";
 
 /// `windows.json`. Written before the first sample, renewed with the windows, about once a second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -27,9 +27,9 @@ pub struct WindowsDocument {
 /// By what rule windows are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KeptRule {
-    /// So many of the worst of each series.
+    /// At most this many of the worst of each series.
     pub worst: u32,
-    /// Samples are looked at from this latency on; `None`: all.
+    /// Samples are considered from this latency on; `None`: all.
     pub above: Option<Nanos>,
     /// How much before a sample's begin is kept.
     pub before: Nanos,
@@ -48,23 +48,24 @@ pub struct SeriesWindows {
     /// Its name.
     pub series: String,
     /// Samples that were bad enough for a window when they came: worse than those kept, and above the threshold.
-    pub late: u64,
+    #[serde(alias = "late")]
+    pub selected: u64,
     /// Windows that the bundle holds.
     pub kept: u64,
     /// Windows that a worse one took the place of.
     pub replaced: u64,
-    /// Samples that came faster than they were looked at: there may be late ones among them.
+    /// Samples that were overwritten before the recorder read them: some may exceed the threshold.
     pub unseen: u64,
-    /// Late samples without a window, because its events were overwritten before they could be copied, or could not be copied.
+    /// Selected samples without a window, because its events were overwritten before they could be copied, or could not be copied.
     pub missed_overwritten: u64,
-    /// Late samples without a window, because all windows together had taken their room.
+    /// Selected samples without a window, because all windows together had reached their size limit.
     pub missed_room: u64,
     /// Kept windows in which events of the begin are missing.
     pub partial: u64,
 }
 
 impl SeriesWindows {
-    /// Late samples without a window that should have one.
+    /// Selected samples without a window.
     pub fn missed(&self) -> u64 {
         self.missed_overwritten.saturating_add(self.missed_room)
     }
@@ -77,15 +78,16 @@ impl WindowsDocument {
         let sum = |field: fn(&SeriesWindows) -> u64| self.series.iter().map(field).fold(0, u64::saturating_add);
         let missed = sum(SeriesWindows::missed);
         if missed > 0 {
-            let message = format!("{missed} late samples have no window: what happened around them was not kept");
+            let message = format!("{missed} of the worst samples have no window: the events around them were not kept");
             let (overwritten, room) = (sum(|series| series.missed_overwritten), sum(|series| series.missed_room));
-            let evidence = format!("{overwritten} overwritten before they could be copied, {room} without room");
+            let evidence =
+                format!("{overwritten} overwritten before they could be copied, {room} beyond the size limit");
             let finding = Finding::new("windows-missed", Severity::Warning, "explain", message).evidence(evidence);
             findings.push(finding.remedy("give [explain] a larger buffer, or fewer samples: worst, above"));
         }
         let unseen = sum(|series| series.unseen);
         if unseen > 0 {
-            let message = format!("{unseen} samples came and went before the flight recorder looked at them");
+            let message = format!("{unseen} samples were overwritten before the flight recorder read them");
             let finding = Finding::new("windows-unseen", Severity::Warning, "explain", message);
             findings.push(finding.remedy("leave the recorder a CPU of its own: [experiment] cpus"));
         }

@@ -39,7 +39,7 @@ pub struct WindowHead {
     pub waited: Waited,
     /// The records of each CPU, in this order.
     pub lanes: Vec<Lane>,
-    /// CPUs that were recorded and found no room in this window.
+    /// CPUs that were recorded and did not fit in this window.
     pub left_out: CpuSet,
     /// By how much the steal clock of the sample's CPU grew (/proc/stat, in ticks) from the look before the sample until its window was
     /// copied; `None` where that was not read.
@@ -75,18 +75,18 @@ pub enum WindowError {
     #[error("it does not begin as a window")]
     NotAWindow,
     /// They end too early, or go on.
-    #[error("its length is not what it says")]
+    #[error("its length differs from its header")]
     Length,
     /// Something in them was changed.
     #[error("the checksum of its {0} is wrong")]
     Checksum(&'static str),
-    /// The head says something impossible.
+    /// The head holds something impossible.
     #[error("its head: {0}")]
     Head(String),
 }
 
 impl WindowHead {
-    /// How late the sample was; 0 where it was not.
+    /// The latency of the sample, at least 0.
     pub fn latency(&self) -> Nanos {
         Nanos(self.woke.0.saturating_sub(self.due.0).max(0))
     }

@@ -108,5 +108,5 @@ fn head_of(member: &Member) -> Result<WindowHead, BundleError> {
 /// The document of windows that have lost it.
 fn unknown() -> WindowsDocument {
     let rule = super::KeptRule { worst: 0, above: None, before: Nanos::ZERO, buffer: Bytes(0), room: Bytes(0) };
-    WindowsDocument::new(rule, Recorded::nothing("unknown", MonotonicNs(0)), Names::default())
+    WindowsDocument::new(rule, Recorded::without_events("unknown", MonotonicNs(0)), Names::default())
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 fn document() -> WindowsDocument {
     let rule = KeptRule { worst: 2, above: None, before: Nanos::MILLI, buffer: Bytes(4096), room: Bytes(1 << 20) };
-    WindowsDocument::new(rule, Recorded::nothing("a test", MonotonicNs(0)), Names::default())
+    WindowsDocument::new(rule, Recorded::without_events("a test", MonotonicNs(0)), Names::default())
 }
 
 fn head(seq: u64, latency: i64, lanes: &[(u16, u32)]) -> WindowHead {
@@ -55,7 +55,7 @@ fn what_was_put_is_read_the_latest_first() {
 }
 
 #[test]
-fn records_must_be_those_that_the_head_tells_of() {
+fn records_must_be_those_of_the_head() {
     let bundle = tempfile::tempdir().unwrap();
     let writer = write(bundle.path());
     assert!(writer.put(5, &head(1, 1, &[(0, 4)]), &[b"abc"]).is_err());
@@ -71,7 +71,7 @@ fn a_damaged_window_is_left_out_and_named() {
     let mut bytes = whole.clone();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&path, &bytes).unwrap();
-    // The head is sound: it is the records that nobody can read.
+    // The head is valid: the records cannot be read.
     let windows = Windows::open(bundle.path()).unwrap();
     assert!(windows.windows[1].read().unwrap_err().to_string().contains("records"));
     fs::write(&path, &whole[..whole.len() - 1]).unwrap();

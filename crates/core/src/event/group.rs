@@ -67,7 +67,7 @@ groups! {
 }
 
 impl Group {
-    /// What is recorded unless something else is asked for: who ran where, and what interrupted it.
+    /// What is recorded unless something else is requested: who ran where, and what interrupted it.
     pub const USUAL: [Group; 5] = [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq, Group::Ipi];
 
     /// The group with this word.

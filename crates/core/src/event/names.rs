@@ -20,7 +20,7 @@ pub struct TaskName {
 /// A function that `punctual probe` timed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FunctionName {
-    /// As the user knows it, demangled.
+    /// The demangled name.
     pub name: String,
     /// The file that holds it.
     pub object: String,

@@ -13,13 +13,13 @@ pub struct Source {
     pub cpu: Option<u16>,
     /// Events that the recording holds.
     pub recorded: u64,
-    /// Events that found no room, or were overwritten before they were read.
+    /// Events that found no space, or were overwritten before they were read.
     pub lost: u64,
     /// Records begun and never ended, because their writer died in them.
     pub torn: u64,
 }
 
-/// What a recording covers. What is not in `groups` was not asked for, which is not the same as "did not happen".
+/// What a recording covers. What is not in `groups` was not requested, which is not the same as "did not happen".
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     /// How kernel events came: `BPF (BTF tracepoints)`, `BPF (tracepoint formats)`, `tracefs`, or `none`.
@@ -50,7 +50,7 @@ pub struct Recorded {
 
 impl Recorded {
     /// A recording without kernel events, which begins and ends at this instant.
-    pub fn nothing(recorder: &str, at: MonotonicNs) -> Recorded {
+    pub fn without_events(recorder: &str, at: MonotonicNs) -> Recorded {
         Recorded {
             recorder: recorder.to_owned(),
             began: at,

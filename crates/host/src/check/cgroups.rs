@@ -4,7 +4,7 @@ use crate::environment::{cpu_list, text};
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 
-/// Children of the root beyond this are not looked at.
+/// At most this many children of the root are examined.
 const MAX_GROUPS: usize = 1024;
 
 /// The hierarchies that are mounted.

@@ -1,7 +1,7 @@
-//! What the rules look at.
+//! The input of the rules.
 
 use super::cgroups::Cgroups;
-use super::outcome::{Mend, Outcome, not_applicable, unknown};
+use super::outcome::{Fix, Outcome, not_applicable, unknown};
 use super::process::Process;
 use super::tasks::{self, Task};
 use crate::environment::{CommandLine, CpuInfo, Environment, KernelConfig, capture};
@@ -20,18 +20,18 @@ pub enum Chosen {
     All,
 }
 
-/// A system under judgement. Facts that only some rules want are read when the first one asks.
+/// The system that is checked. Facts that only some rules need are read on first use.
 pub struct Context<'a> {
     files: &'a dyn Files,
     /// The facts.
     pub environment: Environment,
     /// The CPUs that are for real time.
     pub cpus: CpuSet,
-    /// Who says so.
+    /// How they were chosen.
     pub chosen: Chosen,
     /// A directory on the file system that results are written to.
     pub output: String,
-    /// Who owns cpusets, and which partitions there are.
+    /// The owner of cpusets, and the partitions.
     pub(super) cgroups: Cgroups,
     process: OnceCell<Process>,
     tasks: OnceCell<Fact<Vec<Task>>>,
@@ -87,14 +87,14 @@ impl<'a> Context<'a> {
         Ok(known(&self.environment.topology.online)?.difference(&self.cpus))
     }
 
-    /// Facts of the CPUs under judgement.
+    /// Facts of the CPUs that are checked.
     pub fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, Outcome> {
         let all = known(&self.environment.cpus)?;
-        let judged: Vec<&CpuInfo> = all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
-        if judged.is_empty() {
+        let conclude: Vec<&CpuInfo> = all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
+        if conclude.is_empty() {
             return Err(unknown(format!("none of the CPUs {} is online", self.cpus)));
         }
-        Ok(judged)
+        Ok(conclude)
     }
 
     /// One of [`crate::environment::SETTINGS`].
@@ -138,7 +138,7 @@ impl<'a> Context<'a> {
         known(&self.environment.kernel.command_line)
     }
 
-    /// The limits and rights of this process.
+    /// The limits and capabilities of this process.
     pub(super) fn process(&self) -> &Process {
         self.process.get_or_init(|| Process::read(self.files))
     }
@@ -171,11 +171,11 @@ impl<'a> Context<'a> {
         self.environment.machine.hypervisor.known().is_some_and(|h| h.present)
     }
 
-    /// In a guest, what the hardware does is the host's affair: a rule about a file that is not there does not apply.
+    /// In a guest, the hardware is controlled by the host: a rule about a missing file does not apply.
     pub fn unless_guest<T>(&self, value: Result<T, Outcome>, what: &str) -> Result<T, Outcome> {
         value.map_err(|unread| {
             if self.is_guest() {
-                not_applicable(format!("{what} is the host's affair"), unread.evidence)
+                not_applicable(format!("{what} is controlled by the host"), unread.evidence)
             } else {
                 unread
             }
@@ -187,7 +187,7 @@ impl<'a> Context<'a> {
             Some(config) if !config.has("FTRACE") => {
                 not_applicable("the kernel has no CONFIG_FTRACE", format!("{} has it not set", config.source.0))
             }
-            _ => unknown(evidence).mend(Mend::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
+            _ => unknown(evidence).fix(Fix::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
         }
     }
 
@@ -211,14 +211,14 @@ pub fn known<T>(fact: &Fact<T>) -> Result<&T, Outcome> {
 pub fn reason<T>(fact: &Fact<T>) -> String {
     match fact {
         Fact::Unavailable(why) => why.clone(),
-        Fact::NotAsked => "nobody asked".into(),
+        Fact::NotAsked => "not requested".into(),
         Fact::Known(_) => String::new(),
     }
 }
 
 /// A number, or the end of the rule.
 pub fn as_number(path: &str, text: &str) -> Result<i64, Outcome> {
-    text.trim().parse().map_err(|_| unknown(format!("{}, not a number", super::outcome::seen(path, text))))
+    text.trim().parse().map_err(|_| unknown(format!("{}, not a number", super::outcome::format_evidence(path, text))))
 }
 
 /// A CPU mask, or the end of the rule.

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum Verdict {
     /// As it should be, or nothing to judge.
     Ok,
-    /// A file that tells could not be read or understood.
+    /// Cannot be determined: a file could not be read or understood.
     Unknown,
     /// Could be better.
     Advice,
@@ -31,7 +31,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One write that mends something, to be done through the journal.
+/// One write that fixes something, to be made through the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Write {
     /// The file.
@@ -40,35 +40,33 @@ pub struct Write {
     pub value: String,
 }
 
-/// How something is mended.
+/// How to fix something.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Mend {
+pub struct Fix {
     /// For a person: a shell command, or what to change and where.
     pub command: String,
     /// For `check --fix`: the same as writes; none where only a person can do it (boot parameters, packages, hardware).
     pub writes: Vec<Write>,
 }
 
-impl Mend {
+impl Fix {
     /// Something that only a person can do.
-    pub fn by_hand(command: impl Into<String>) -> Mend {
-        Mend { command: command.into(), writes: Vec::new() }
+    pub fn by_hand(command: impl Into<String>) -> Fix {
+        Fix { command: command.into(), writes: Vec::new() }
     }
     /// Words for the kernel's command line.
-    pub fn boot_parameter(words: &str) -> Mend {
-        Mend::by_hand(format!(
-            "add `{words}` to the kernel's command line (GRUB_CMDLINE_LINUX, update-grub) and reboot"
-        ))
+    pub fn boot_parameter(words: &str) -> Fix {
+        Fix::by_hand(format!("add `{words}` to the kernel's command line (GRUB_CMDLINE_LINUX, update-grub) and reboot"))
     }
     /// One write.
-    pub fn write(path: impl Into<String>, value: impl Into<String>) -> Mend {
-        Mend::writes(vec![(path.into(), value.into())])
+    pub fn write(path: impl Into<String>, value: impl Into<String>) -> Fix {
+        Fix::writes(vec![(path.into(), value.into())])
     }
     /// Several writes, in this order.
-    pub fn writes(writes: Vec<(String, String)>) -> Mend {
+    pub fn writes(writes: Vec<(String, String)>) -> Fix {
         let writes: Vec<Write> = writes.into_iter().map(|(path, value)| Write { path, value }).collect();
         let command = writes.iter().map(|w| format!("echo {} > {}", w.value, quoted(&w.path))).collect::<Vec<_>>();
-        Mend { command: command.join("; "), writes }
+        Fix { command: command.join("; "), writes }
     }
 }
 
@@ -79,7 +77,7 @@ fn quoted(path: &str) -> String {
 }
 
 /// What a rule concludes. An `Err` is the same as an `Ok`: it only lets a rule end early with `?`.
-pub type Judged = Result<Outcome, Outcome>;
+pub type Conclusion = Result<Outcome, Outcome>;
 
 /// A verdict with its reasons.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,23 +91,23 @@ pub struct Outcome {
     /// File and value.
     pub evidence: String,
     /// What to do about it.
-    pub mend: Option<Mend>,
+    pub fix: Option<Fix>,
 }
 
 impl Outcome {
     /// With a remedy.
-    pub fn mend(mut self, mend: Mend) -> Outcome {
-        self.mend = Some(mend);
+    pub fn fix(mut self, fix: Fix) -> Outcome {
+        self.fix = Some(fix);
         self
     }
     /// As a result, for the end of a rule.
-    pub fn judged(self) -> Judged {
+    pub fn conclude(self) -> Conclusion {
         Ok(self)
     }
 }
 
 fn outcome(verdict: Verdict, message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    Outcome { verdict, applies: true, message: message.into(), evidence: evidence.into(), mend: None }
+    Outcome { verdict, applies: true, message: message.into(), evidence: evidence.into(), fix: None }
 }
 
 /// As it should be.
@@ -128,9 +126,9 @@ pub fn warning(message: impl Into<String>, evidence: impl Into<String>) -> Outco
 pub fn bad(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
     outcome(Verdict::Bad, message, evidence)
 }
-/// What would tell could not be read.
+/// The verdict cannot be determined.
 pub fn unknown(evidence: impl Into<String>) -> Outcome {
-    outcome(Verdict::Unknown, "what would tell could not be read", evidence)
+    outcome(Verdict::Unknown, "cannot be determined", evidence)
 }
 /// There is nothing to judge on this system.
 pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> Outcome {
@@ -138,7 +136,7 @@ pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) ->
 }
 
 /// Evidence: a file and what it holds, shortened.
-pub fn seen(path: &str, value: impl fmt::Display) -> String {
+pub fn format_evidence(path: &str, value: impl fmt::Display) -> String {
     let value = value.to_string();
     let mut short: String = value.chars().take(120).collect();
     if short.len() < value.len() {
@@ -148,7 +146,7 @@ pub fn seen(path: &str, value: impl fmt::Display) -> String {
 }
 
 /// Some of many names: the first eight and how many more.
-pub fn some(names: &[String]) -> String {
+pub fn join_some(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {

@@ -15,7 +15,7 @@ mod tools;
 mod workload;
 
 use super::context::Context;
-use super::outcome::Judged;
+use super::outcome::Conclusion;
 use std::fmt;
 
 /// What a rule is about.
@@ -79,7 +79,7 @@ pub struct Rule {
     /// Kernel documentation, source file or man page that says so.
     pub source: &'static str,
     /// The judgement.
-    pub evaluate: fn(&Context) -> Judged,
+    pub evaluate: fn(&Context) -> Conclusion,
 }
 
 /// All rules, in the order in which they are shown.

@@ -43,11 +43,11 @@ fn on_the_ideal_machine_every_rule_is_content() {
 #[test]
 fn in_an_empty_tree_nothing_is_known() {
     // These judge that something is there at all.
-    let judged = ["systemd-affinity", "cpuset-controller", "kernel-types", "tracefs", "debugfs", "cpus-online"];
+    let conclude = ["systemd-affinity", "cpuset-controller", "kernel-types", "tracefs", "debugfs", "cpus-online"];
     for cpus in [None, Some("2-3")] {
         for result in results(&FakeFiles::new(), cpus) {
             let known = result.verdict != Verdict::Unknown;
-            assert!(!known || judged.contains(&result.id.as_str()), "{result:?}");
+            assert!(!known || conclude.contains(&result.id.as_str()), "{result:?}");
             assert!(result.evidence.contains('/'), "the evidence names a file: {result:?}");
         }
     }
@@ -109,7 +109,7 @@ fn a_rule_explains_itself() {
     insta::assert_snapshot!(explain("nohz-full").expect("there is one"), @"
     nohz-full (isolation)
 
-    Wanted: the tick stops on real-time CPUs while one task runs.
+    Expected: the tick stops on real-time CPUs while one task runs.
     Why: Each tick interrupts the task for some µs, 100 to 1000 times a second.
     Source: Documentation/timers/no_hz.rst
     ");

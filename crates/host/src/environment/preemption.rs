@@ -81,7 +81,7 @@ impl Preemption {
             return stated(PreemptionModel::RealTime, "/proc/sys/kernel/version says PREEMPT_RT".into());
         }
         if let Some(model) = switch.known().and_then(|text| in_parentheses(text)).and_then(PreemptionModel::from_word) {
-            return stated(model, format!("/sys/kernel/debug/sched/preempt says {model}"));
+            return stated(model, format!("/sys/kernel/debug/sched/preempt is {model}"));
         }
         if !dynamic && let Some((model, evidence)) = fixed_model(built, config) {
             return stated(model, evidence);
@@ -98,7 +98,7 @@ impl Preemption {
             }
             _ => Fact::Unavailable(match switch {
                 Fact::Unavailable(why) => {
-                    format!("{why}; neither the kernel's version nor a configuration tells the model")
+                    format!("{why}; neither the kernel's version nor a configuration shows the model")
                 }
                 _ => "/sys/kernel/debug/sched/preempt does not mark a model that is known here".into(),
             }),
@@ -106,7 +106,7 @@ impl Preemption {
     }
 }
 
-/// What the kernel's version says of how it was built (init/Makefile, UTS_VERSION).
+/// How the kernel was built, by its version (init/Makefile, UTS_VERSION).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Built {
     RealTime,
@@ -132,8 +132,8 @@ fn built_as(version: &str) -> Option<Built> {
 /// The model of a kernel that cannot switch.
 fn fixed_model(built: Option<Built>, config: Option<&KernelConfig>) -> Option<(PreemptionModel, String)> {
     match built {
-        Some(Built::Full) => Some((PreemptionModel::Full, "/proc/sys/kernel/version says PREEMPT".into())),
-        Some(Built::Lazy) => Some((PreemptionModel::Lazy, "/proc/sys/kernel/version says PREEMPT_LAZY".into())),
+        Some(Built::Full) => Some((PreemptionModel::Full, "/proc/sys/kernel/version has PREEMPT".into())),
+        Some(Built::Lazy) => Some((PreemptionModel::Lazy, "/proc/sys/kernel/version has PREEMPT_LAZY".into())),
         _ => config.and_then(configured),
     }
 }
@@ -149,7 +149,7 @@ fn configured(config: &KernelConfig) -> Option<(PreemptionModel, String)> {
     ]
     .into_iter()
     .find(|(option, _)| config.has(option))
-    .map(|(option, model)| (model, format!("{} says CONFIG_{option}=y", config.source.0)))
+    .map(|(option, model)| (model, format!("{} has CONFIG_{option}=y", config.source.0)))
 }
 
 /// `none voluntary (full)` (kernel/sched/debug.c, sched_dynamic_show).

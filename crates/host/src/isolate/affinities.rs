@@ -8,11 +8,11 @@ use std::collections::HashSet;
 
 /// Which tasks' affinities have been noted in the journal.
 #[derive(Default)]
-pub struct Noted {
+pub struct NotedAffinities {
     known: HashSet<TaskId>,
 }
 
-impl Noted {
+impl NotedAffinities {
     /// Notes those of the given threads that are not noted yet and that user space may set at all.
     pub fn note(
         &mut self,

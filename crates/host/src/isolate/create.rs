@@ -1,6 +1,6 @@
 //! Making a partition: the plan carried out step by step; what fails and is essential takes everything back.
 
-use super::affinities::Noted;
+use super::affinities::NotedAffinities;
 use super::evict::{self, Eviction};
 use super::machine::check_rights;
 use super::plan::{Change, Plan, Skipped, Step, plan};
@@ -9,7 +9,7 @@ use super::{Refusal, advice};
 use crate::files::Files;
 use crate::journal::record::{PartitionNote, Purpose, Write};
 use crate::journal::undo::undo_locked;
-use crate::journal::{self, Applied, Effect, IfChanged, Journal, JournalError, Store, UndoReport};
+use crate::journal::{self, Effect, IfChanged, Journal, JournalError, StepResult, Store, UndoReport};
 use punctual_core::Finding;
 use serde::Serialize;
 use std::time::Duration;
@@ -26,8 +26,8 @@ pub struct Partition {
     pub note: PartitionNote,
     /// The file with which it is taken back.
     pub journal: String,
-    /// Every change that was wanted and what became of it, in order.
-    pub applied: Vec<Applied>,
+    /// Every requested change and its result, in order.
+    pub applied: Vec<StepResult>,
     /// What was left out, and why.
     pub skipped: Vec<Skipped>,
     /// What became of the tasks.
@@ -39,9 +39,9 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// The wanted changes that did not take effect.
-    pub fn refused(&self) -> impl Iterator<Item = &Applied> {
-        self.applied.iter().filter(|one| !one.effect.is_as_wanted())
+    /// The requested changes that did not take effect.
+    pub fn refused(&self) -> impl Iterator<Item = &StepResult> {
+        self.applied.iter().filter(|one| !one.effect.has_requested_value())
     }
 }
 
@@ -54,7 +54,7 @@ pub enum CreateError {
     /// Nothing has been changed: the journals cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Something essential failed half way; everything was taken back, as far as the report says.
+    /// Something essential failed half way; everything was undone, as the report shows.
     #[error("{what}; {}", if undone.is_complete() { "everything was taken back" } else { "not everything could be taken back" })]
     Failed {
         /// What failed.
@@ -86,8 +86,14 @@ pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result
     let advice = advice::on(files, &plan.machine);
     let mut journal = Journal::begin(store, files, Purpose::Partition(note.clone()), request.for_this_process)?;
     let name = journal.name().to_owned();
-    let mut maker =
-        Maker { files, request, plan: &plan, journal: &mut journal, noted: Noted::default(), done: Done::default() };
+    let mut maker = Maker {
+        files,
+        request,
+        plan: &plan,
+        journal: &mut journal,
+        noted: NotedAffinities::default(),
+        done: Done::default(),
+    };
     match maker.run() {
         Ok(()) => {
             let Done { applied, tasks } = maker.done;
@@ -103,7 +109,7 @@ pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result
 
 #[derive(Default)]
 struct Done {
-    applied: Vec<Applied>,
+    applied: Vec<StepResult>,
     tasks: Eviction,
 }
 
@@ -112,7 +118,7 @@ struct Maker<'a, 'j> {
     request: &'a Request,
     plan: &'a Plan,
     journal: &'a mut Journal<'j>,
-    noted: Noted,
+    noted: NotedAffinities,
     done: Done,
 }
 
@@ -128,7 +134,7 @@ impl Maker<'_, '_> {
     fn make(&mut self, step: &Step) -> Result<(), String> {
         let (files, name, journal) = (self.files, step.name.as_str(), &mut *self.journal);
         let hierarchy = &self.plan.machine.cpusets.hierarchy;
-        let (path, wanted, effect) = match &step.change {
+        let (path, requested, effect) = match &step.change {
             Change::NoteAffinities => {
                 let noted = self.noted.note_all(files, journal, name).map_err(|error| error.to_string())?;
                 return noted.map_err(|error| error.to_string());
@@ -160,13 +166,15 @@ impl Maker<'_, '_> {
         };
         let effect = effect.map_err(|error| error.to_string())?;
         let failure = match &effect {
-            Effect::Refused { why, .. } if step.essential => Some(format!("cannot write `{wanted}` to {path}: {why}")),
+            Effect::Refused { why, .. } if step.essential => {
+                Some(format!("cannot write `{requested}` to {path}: {why}"))
+            }
             // A CPU that is gone is a failure, however little it matters that its timers were to move.
             Effect::HalfMade { why } => Some(why.clone()),
             _ => None,
         };
         let path = step.about.as_ref().map_or(path.clone(), |about| format!("{path} ({about})"));
-        self.done.applied.push(Applied { step: step.name.clone(), path, wanted, effect });
+        self.done.applied.push(StepResult { step: step.name.clone(), path, requested, effect });
         failure.map_or(Ok(()), Err)
     }
 
@@ -176,8 +184,8 @@ impl Maker<'_, '_> {
         for kind in kinds {
             let write = Write::inside(path.to_owned(), (*kind).to_owned());
             let effect = self.journal.write(self.files, "partition", write).map_err(|error| error.to_string())?;
-            let (step, path, wanted) = ("partition".into(), path.to_owned(), (*kind).to_owned());
-            self.done.applied.push(Applied { step, path, wanted, effect: effect.clone() });
+            let (step, path, requested) = ("partition".into(), path.to_owned(), (*kind).to_owned());
+            self.done.applied.push(StepResult { step, path, requested, effect: effect.clone() });
             match effect {
                 Effect::Refused { why: refusal, .. } => why = refusal,
                 _ => return Ok(()),
@@ -186,7 +194,7 @@ impl Maker<'_, '_> {
         Err(format!("the kernel does not make it a partition: {path}: {why}"))
     }
 
-    /// Waits until the partition says that it is one.
+    /// Waits until the kernel reports the partition as valid.
     fn verify(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
         let mut holds = String::new();
         for _ in 0..VERIFY_TRIES {

@@ -1,7 +1,7 @@
 //! Into a partition: this process before it becomes a command, or a task that runs already.
 
 use super::Refusal;
-use super::affinities::Noted;
+use super::affinities::NotedAffinities;
 use super::cpusets::Cpusets;
 use super::request::check_name;
 use super::status::without_rt_budget;
@@ -14,7 +14,7 @@ use punctual_core::{CpuSet, Policy};
 use std::collections::HashSet;
 use std::io;
 
-/// How often threads that appear while a process moves are looked for.
+/// How often to look for threads that appear while a process moves.
 const MAX_ROUNDS: usize = 20;
 
 /// Where to, and how.
@@ -39,7 +39,7 @@ pub struct Entered {
     pub recorded: bool,
 }
 
-/// Why a task is not in the partition as it was wanted.
+/// Why a task is not in the partition as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
     /// The request was wrong; nothing has been changed.
@@ -54,10 +54,10 @@ pub enum EnterError {
         why: String,
     },
     /// CPUs that the partition does not have.
-    #[error("CPU {wanted} is not in the partition, which has {has}")]
+    #[error("CPU {requested} is not in the partition, which has {has}")]
     OtherCpus {
-        /// Those that were wanted and are not in it.
-        wanted: CpuSet,
+        /// The requested ones that are not in it.
+        requested: CpuSet,
         /// Those that it has.
         has: CpuSet,
     },
@@ -80,7 +80,7 @@ pub enum EnterError {
     /// The kernel does not schedule it so.
     #[error("cannot be scheduled as {scheduling}: {source}{hint}")]
     Scheduling {
-        /// As wanted.
+        /// As requested.
         scheduling: Scheduling,
         /// The kernel's answer.
         source: io::Error,
@@ -109,7 +109,7 @@ impl Place {
         let path = cpusets.child(&entry.partition);
         let name = || entry.partition.clone();
         if !files.exists(&format!("{path}/cgroup.procs")) {
-            let why = format!("{path} is not a cgroup; `punctual isolate list` shows those that there are");
+            let why = format!("{path} is not a cgroup; `punctual isolate list` shows those that exist");
             return Err(EnterError::NoPartition { name: name(), why });
         }
         let file = if cpusets.is_v1() { "cpus" } else { "cpus.effective" };
@@ -118,10 +118,10 @@ impl Place {
         if cpus.is_empty() {
             return Err(EnterError::NoPartition { name: name(), why: format!("{path} has no CPUs") });
         }
-        if let Some(wanted) = &entry.cpus {
-            let wanted = wanted.difference(&cpus);
-            if !wanted.is_empty() || entry.cpus.as_ref().is_some_and(CpuSet::is_empty) {
-                return Err(EnterError::OtherCpus { wanted, has: cpus });
+        if let Some(requested) = &entry.cpus {
+            let requested = requested.difference(&cpus);
+            if !requested.is_empty() || entry.cpus.as_ref().is_some_and(CpuSet::is_empty) {
+                return Err(EnterError::OtherCpus { requested, has: cpus });
             }
         }
         Ok(Place { cpusets, path, cpus })
@@ -144,7 +144,7 @@ impl Place {
     }
 }
 
-/// Moves this process, which has one thread and is about to become a command, and schedules it as wanted.
+/// Moves this process, which has one thread and is about to become a command, and schedules it as requested.
 pub fn enter_self(files: &dyn Files, store: &dyn Store, entry: &Entry) -> Result<Entered, EnterError> {
     let own = tasks::own_id(files)?.tid;
     let entered = move_process(files, store, own, Membership::Process, entry)?;
@@ -167,7 +167,7 @@ fn hint(files: &dyn Files, tid: i32, scheduling: &Scheduling, error: &io::Error)
         (Some(cgroup), Policy::Fifo | Policy::Rr) => {
             format!(" ({cgroup}/cpu.rt_runtime_us is 0: give that cgroup a real-time budget, or leave it)")
         }
-        (_, Policy::Deadline) => " (SCHED_DEADLINE wants an affinity that is a whole root domain: enter the partition \
+        (_, Policy::Deadline) => " (SCHED_DEADLINE needs an affinity that is a whole root domain: enter the partition \
                                    without --cpus, and with load-balance among its tweaks)"
             .into(),
         _ => " (CAP_SYS_NICE or a higher RLIMIT_RTPRIO is needed)".into(),
@@ -196,7 +196,7 @@ pub fn move_process(
     // Read again under the lock: another process may have added to it.
     let saved = if saved.is_some() { place.journal(store)? } else { None };
     let mut journal = saved.as_ref().map(|saved| Journal::resume(store, saved)).transpose()?;
-    let mut mover = Mover { files, place: &place, journal: journal.as_mut(), noted: Noted::default() };
+    let mut mover = Mover { files, place: &place, journal: journal.as_mut(), noted: NotedAffinities::default() };
     let threads = mover.move_all(pid, membership)?;
     for tid in &threads {
         if let Some(cpus) = &entry.cpus {
@@ -211,7 +211,7 @@ struct Mover<'a, 'j> {
     files: &'a dyn Files,
     place: &'a Place,
     journal: Option<&'a mut Journal<'j>>,
-    noted: Noted,
+    noted: NotedAffinities,
 }
 
 impl Mover<'_, '_> {
@@ -239,14 +239,14 @@ impl Mover<'_, '_> {
         let v2 = hierarchy.version == CgroupVersion::V2;
         // In version 2 the process takes its threads with it.
         let units = if v2 && membership == Membership::Process { &[pid][..] } else { threads };
-        let whereabouts = tasks::whereabouts(self.files, hierarchy)?;
+        let cgroup_by_task = tasks::cgroup_by_task(self.files, hierarchy)?;
         // Single threads are listed in threaded cgroups alone.
-        if v2 && membership == Membership::Thread && !whereabouts.contains_key(&pid) {
+        if v2 && membership == Membership::Thread && !cgroup_by_task.contains_key(&pid) {
             return Err(EnterError::ThreadAlone(pid));
         }
         let movers: Vec<(TaskStat, TaskPlace)> = units
             .iter()
-            .filter_map(|tid| Some((tasks::stat(self.files, *tid).ok()?, whereabouts.get(tid)?.clone())))
+            .filter_map(|tid| Some((tasks::stat(self.files, *tid).ok()?, cgroup_by_task.get(tid)?.clone())))
             .map(|(stat, from)| {
                 let place = TaskPlace { id: stat.id, name: stat.name.clone(), from };
                 (stat, place)
@@ -256,8 +256,8 @@ impl Mover<'_, '_> {
             return movers.iter().try_for_each(|(stat, _)| self.move_unrecorded(stat, membership));
         };
         self.noted.note(self.files, journal, "move", threads)?;
-        let stayed = journal.move_tasks(self.files, "move", hierarchy, &self.place.path, &movers, membership)?;
-        let refusal = stayed.into_iter().next();
+        let not_moved = journal.move_tasks(self.files, "move", hierarchy, &self.place.path, &movers, membership)?;
+        let refusal = not_moved.into_iter().next();
         refusal.map_or(Ok(()), |one| Err(EnterError::Stays { tid: one.id.tid, why: one.why }))
     }
 
@@ -265,7 +265,7 @@ impl Mover<'_, '_> {
         let tid = stat.id.tid;
         match tasks::enter(self.files, &self.place.cpusets.hierarchy, &self.place.path, tid, membership) {
             Err(error) if error.errno() != Some(libc::ESRCH) => {
-                Err(EnterError::Stays { tid, why: tasks::why_it_stays(stat, &error) })
+                Err(EnterError::Stays { tid, why: tasks::explain_refusal(stat, &error) })
             }
             _ => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! Tasks leave the CPUs of the partition; those that cannot are listed with the reason.
 
-use super::affinities::Noted;
+use super::affinities::NotedAffinities;
 use super::cpusets::Cpusets;
 use super::machine::Machine;
 use crate::files::{FileError, Files};
@@ -11,7 +11,7 @@ use punctual_core::CpuSet;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// How often newly forked tasks are looked for. A system that forks faster than this never comes to rest, and is told so.
+/// How often to look for newly forked tasks. A system that forks faster than this is reported.
 const MAX_ROUNDS: usize = 20;
 
 /// What became of the tasks.
@@ -22,14 +22,14 @@ pub struct Eviction {
     /// How many more were kept off the partition's CPUs by their affinity.
     pub confined: usize,
     /// Those that were not.
-    pub stayed: Vec<StayedTask>,
+    pub not_moved: Vec<NotMovedTask>,
     /// Whether new tasks were still appearing when the rounds were used up.
     pub restless: bool,
 }
 
 /// A task that was not moved.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct StayedTask {
+pub struct NotMovedTask {
     /// Its thread number.
     pub tid: i32,
     /// Its name: any bytes that the task chose.
@@ -39,7 +39,7 @@ pub struct StayedTask {
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
     /// Whether these include CPUs of the partition.
-    pub may_visit: bool,
+    pub may_run_in_partition: bool,
     /// The kernel's error number, where it was asked and refused.
     pub errno: Option<i32>,
     /// Why, in words.
@@ -56,7 +56,7 @@ fn candidates(files: &dyn Files, machine: &Machine, to: &str, leave: &[i32]) -> 
     let mut overlaps: HashMap<String, bool> = HashMap::new();
     let left = threads_to_leave(files, leave);
     let mut found: Vec<(i32, String)> = Vec::new();
-    for (tid, cgroup) in tasks::whereabouts(files, &machine.cpusets.hierarchy)? {
+    for (tid, cgroup) in tasks::cgroup_by_task(files, &machine.cpusets.hierarchy)? {
         let overlap = *overlaps
             .entry(cgroup.clone())
             .or_insert_with(|| shares_cpus(files, &machine.cpusets, &cgroup, &machine.rt));
@@ -85,41 +85,41 @@ pub fn evict(
     files: &dyn Files,
     journal: &mut Journal<'_>,
     machine: &Machine,
-    noted: &mut Noted,
+    noted: &mut NotedAffinities,
     to: &str,
     leave: &[i32],
 ) -> Result<Eviction, JournalError> {
     let hierarchy = &machine.cpusets.hierarchy;
     let mut eviction = Eviction::default();
-    let mut stayed: HashMap<TaskId, (Option<i32>, String)> = HashMap::new();
+    let mut not_moved: HashMap<TaskId, (Option<i32>, String)> = HashMap::new();
     for round in 0.. {
         let movers: Vec<(TaskStat, TaskPlace)> = candidates(files, machine, to, leave)?
             .into_iter()
             .filter_map(|(tid, from)| tasks::stat(files, tid).ok().map(|stat| (stat, from)))
-            .filter(|(stat, _)| !stayed.contains_key(&stat.id))
+            .filter(|(stat, _)| !not_moved.contains_key(&stat.id))
             .map(|(stat, from)| {
                 let place = TaskPlace { id: stat.id, name: stat.name.clone(), from };
                 (stat, place)
             })
             .collect();
         let (bound, movers): (Vec<_>, Vec<_>) = movers.into_iter().partition(|(stat, _)| stat.is_bound());
-        stayed.extend(bound.into_iter().map(|(stat, _)| (stat.id, (None, BOUND.to_owned()))));
+        not_moved.extend(bound.into_iter().map(|(stat, _)| (stat.id, (None, BOUND.to_owned()))));
         if movers.is_empty() {
             break;
         }
         if round == MAX_ROUNDS {
             eviction.restless = true;
             let why = || (None, format!("new tasks kept appearing for {MAX_ROUNDS} rounds"));
-            stayed.extend(movers.into_iter().map(|(stat, _)| (stat.id, why())));
+            not_moved.extend(movers.into_iter().map(|(stat, _)| (stat.id, why())));
             break;
         }
         let threads: Vec<i32> = movers.iter().map(|(stat, _)| stat.id.tid).collect();
         noted.note(files, journal, "tasks", &threads)?;
         let refused = journal.move_tasks(files, "tasks", hierarchy, to, &movers, Membership::Thread)?;
         eviction.moved += movers.len() - refused.len();
-        stayed.extend(refused.into_iter().map(|one| (one.id, (one.errno, one.why))));
+        not_moved.extend(refused.into_iter().map(|one| (one.id, (one.errno, one.why))));
     }
-    eviction.stayed = stayed.into_iter().filter_map(|(id, why)| describe(files, machine, id, why)).collect();
+    eviction.not_moved = not_moved.into_iter().filter_map(|(id, why)| describe(files, machine, id, why)).collect();
     Ok(eviction)
 }
 
@@ -130,13 +130,13 @@ fn describe(
     machine: &Machine,
     id: TaskId,
     (errno, why): (Option<i32>, String),
-) -> Option<StayedTask> {
+) -> Option<NotMovedTask> {
     // One that ended meanwhile is of no interest.
     let stat = tasks::stat(files, id.tid).ok().filter(|stat| stat.id == id)?;
     let cpus = tasks::affinity(files, id.tid).ok()?;
-    let may_visit = !cpus.intersection(&machine.rt).is_empty();
+    let may_run_in_partition = !cpus.intersection(&machine.rt).is_empty();
     let kernel = stat.is_kernel_thread();
-    Some(StayedTask { tid: id.tid, name: stat.name, kernel, cpus, may_visit, errno, why })
+    Some(NotMovedTask { tid: id.tid, name: stat.name, kernel, cpus, may_run_in_partition, errno, why })
 }
 
 /// Takes the partition's CPUs from the affinity of every thread that still has them and that is not of the partition. These
@@ -145,12 +145,12 @@ pub fn confine(
     files: &dyn Files,
     journal: &mut Journal<'_>,
     machine: &Machine,
-    noted: &mut Noted,
+    noted: &mut NotedAffinities,
     eviction: &mut Eviction,
     leave: &[i32],
 ) -> Result<(), JournalError> {
     let left = threads_to_leave(files, leave);
-    let listed: HashSet<i32> = eviction.stayed.iter().map(|task| task.tid).collect();
+    let listed: HashSet<i32> = eviction.not_moved.iter().map(|task| task.tid).collect();
     for tid in tasks::all_threads(files)? {
         // One that ended meanwhile is of no interest.
         let (Ok(stat), Ok(cpus)) = (tasks::stat(files, tid), tasks::affinity(files, tid)) else { continue };
@@ -172,15 +172,15 @@ pub fn confine(
             }
         };
         if !listed.contains(&tid) {
-            eviction.stayed.extend(describe(files, machine, stat.id, why));
+            eviction.not_moved.extend(describe(files, machine, stat.id, why));
         }
     }
-    let still = |task: &mut StayedTask| {
+    let still = |task: &mut NotMovedTask| {
         if let Ok(cpus) = tasks::affinity(files, task.tid) {
-            (task.may_visit, task.cpus) = (!cpus.intersection(&machine.rt).is_empty(), cpus);
+            (task.may_run_in_partition, task.cpus) = (!cpus.intersection(&machine.rt).is_empty(), cpus);
         }
     };
-    eviction.stayed.iter_mut().for_each(still);
-    eviction.stayed.sort_by_key(|task| task.tid);
+    eviction.not_moved.iter_mut().for_each(still);
+    eviction.not_moved.sort_by_key(|task| task.tid);
     Ok(())
 }

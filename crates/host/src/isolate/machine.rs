@@ -56,7 +56,7 @@ impl Machine {
     }
 }
 
-/// Refuses who lacks the rights, and says which.
+/// Refuses a caller without the capabilities, and names them.
 pub fn check_rights(files: &dyn Files) -> Result<(), Refusal> {
     let status = files.read("/proc/self/status")?;
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
@@ -105,7 +105,7 @@ fn memory_nodes(files: &dyn Files) -> Result<CpuSet, Refusal> {
     if files.exists(path) { read_set(files, path) } else { Ok(CpuSet::single(0)) }
 }
 
-/// The CPUs that remain for everybody else.
+/// The CPUs that remain for all other tasks.
 fn split(files: &dyn Files, rt: &CpuSet) -> Result<CpuSet, Refusal> {
     let online = read_set(files, "/sys/devices/system/cpu/online")?;
     let possible = read_set(files, "/sys/devices/system/cpu/possible")?;

@@ -28,13 +28,13 @@ pub mod tweaks;
 pub use cpusets::Cpusets;
 pub use create::{CreateError, Partition, create};
 pub use enter::{EnterError, Entered, Entry, enter_self, move_process};
-pub use evict::{Eviction, StayedTask};
+pub use evict::{Eviction, NotMovedTask};
 pub use list::{Member, PartitionView, list};
 pub use machine::{Machine, check_rights};
 pub use pending::{Pending, Standing, pending};
 pub use plan::{Change, Plan, Skipped, Step, plan};
 pub use request::{MAX_NAME, Request, Target, check_name, parse_cpus};
-pub use sampling::{CpuVisits, InterruptVisits, Sampling, TaskVisits, Visits, sample};
+pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
 pub use status::{InForce, Status, status};
 
 pub use crate::journal::tasks::Membership;
@@ -109,7 +109,7 @@ pub enum Refusal {
     /// Both halves under one name.
     #[error("both halves would be called `{0}`")]
     SameName(String),
-    /// A tweak nobody knows.
+    /// An unknown tweak.
     #[error("there is no tweak `{}`{}", name.escape_default(), near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
     UnknownTweak {
         /// As written.
@@ -118,9 +118,9 @@ pub enum Refusal {
         near: Option<&'static str>,
     },
     /// A partition stands already.
-    #[error("a partition stands already ({0}): undo it first, with `punctual isolate undo`")]
+    #[error("a partition exists already ({0}): undo it first, with `punctual isolate undo`")]
     AlreadyActive(String),
-    /// A file that says something unexpected.
+    /// A file with unexpected content.
     #[error("cannot understand {path}: {why}")]
     Unreadable {
         /// The file.

@@ -36,7 +36,7 @@ fn look_at(files: &dyn Files, cpusets: &Cpusets, path: String) -> Option<OtherCp
     Some(OtherCpuset { path, cpus, claim })
 }
 
-/// Refuses CPUs that somebody else has claimed.
+/// Refuses CPUs that another cpuset has claimed.
 pub fn check_overlap(files: &dyn Files, cpusets: &Cpusets, rt: &CpuSet) -> Result<(), Refusal> {
     for other in cpusets_of_others(files, cpusets)? {
         let shared = other.cpus.intersection(rt);

@@ -31,7 +31,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether somebody should run `punctual isolate undo`.
+    /// Whether `punctual isolate undo` should be run.
     pub fn is_leftover(&self) -> bool {
         self.standing != Standing::InForce
     }

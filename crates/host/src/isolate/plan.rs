@@ -1,4 +1,4 @@
-//! The difference between the system as it is and as it is wanted: an ordered list of changes. Nothing is changed here.
+//! The difference between the system as it is and as requested: an ordered list of changes. Nothing is changed here.
 
 use super::machine::Machine;
 use super::request::Request;
@@ -23,9 +23,9 @@ pub struct Plan {
 /// One change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The tweak, or the part of the partition, that wants it.
+    /// The tweak, or the part of the partition, that needs it.
     pub name: String,
-    /// Whom the file is about, where the path does not say so: an interrupt's name.
+    /// What the file is about, where the path does not show it: an interrupt's name.
     pub about: Option<String>,
     /// Whether there is no partition without it.
     pub essential: bool,
@@ -146,7 +146,7 @@ impl Maker<'_> {
         plan.steps.push(step("tasks", Change::MoveTasks { to: nrt.to_owned(), now }));
         self.replug(plan)?;
         cpuset(plan, "partition", rt, &machine.rt, &nodes(&machine.rt_nodes));
-        if self.request.wants(tweaks::LOAD_BALANCE) {
+        if self.request.includes(tweaks::LOAD_BALANCE) {
             let path = machine.cpusets.file(rt, "sched_load_balance");
             plan.steps.push(Step { essential: false, ..step(tweaks::LOAD_BALANCE, inside(path, 0)) });
         }
@@ -159,7 +159,8 @@ impl Maker<'_> {
         let control = |cgroup: &str| format!("{cgroup}/cgroup.subtree_control");
         let root = control(&machine.cpusets.hierarchy.mount);
         plan.steps.push(step("controller", Change::EnableController { path: root }));
-        let kinds: &[&str] = if self.request.wants(tweaks::LOAD_BALANCE) { &["isolated", "root"] } else { &["root"] };
+        let kinds: &[&str] =
+            if self.request.includes(tweaks::LOAD_BALANCE) { &["isolated", "root"] } else { &["root"] };
         let partition = machine.cpusets.file(rt, "cpus.partition");
         let parts = [
             ("housekeeping", nrt, &machine.housekeeping, &machine.nrt_nodes),
@@ -207,8 +208,8 @@ impl Maker<'_> {
     fn settings(&self, plan: &mut Plan, phase: Phase) {
         for tweak in tweaks::all().filter(|tweak| tweak.phase == phase) {
             let skip = |reason: &str| Skipped { tweak: tweak.name.into(), reason: reason.into() };
-            if !self.request.wants(tweak.name) {
-                plan.skipped.push(skip("not wanted"));
+            if !self.request.includes(tweak.name) {
+                plan.skipped.push(skip("not requested"));
                 continue;
             }
             let mut draft = Draft::default();
@@ -232,8 +233,8 @@ impl Maker<'_> {
 
     fn replug(&self, plan: &mut Plan) -> Result<(), Refusal> {
         let skip = |reason: String| Skipped { tweak: tweaks::REPLUG.into(), reason };
-        if !self.request.wants(tweaks::REPLUG) {
-            plan.skipped.push(skip("not wanted".into()));
+        if !self.request.includes(tweaks::REPLUG) {
+            plan.skipped.push(skip("not requested".into()));
             return Ok(());
         }
         for cpu in self.machine.rt.iter() {

@@ -1,4 +1,4 @@
-//! What is asked for: which CPUs, under which names, without which tweaks.
+//! The request: which CPUs, under which names, without which tweaks.
 
 use super::Refusal;
 use super::tweaks;
@@ -18,7 +18,7 @@ pub struct Request {
     pub rt_name: String,
     /// The name of the housekeeping cgroup.
     pub nrt_name: String,
-    /// Names of tweaks that are not wanted.
+    /// Names of excluded tweaks.
     pub without: Vec<String>,
     /// Processes that stay where they are, with all their threads.
     pub leave: Vec<i32>,
@@ -48,8 +48,8 @@ impl Request {
             for_this_process: false,
         }
     }
-    /// Whether a tweak is wanted.
-    pub fn wants(&self, tweak: &str) -> bool {
+    /// Whether a tweak is requested.
+    pub fn includes(&self, tweak: &str) -> bool {
         !self.without.iter().any(|name| name == tweak)
     }
 
@@ -106,11 +106,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lists_and_masks_are_told_apart() {
+    fn lists_and_masks_are_distinguished() {
         let list = |text: &str| parse_cpus(text).unwrap().to_string();
         assert_eq!([list("3"), list("2-3"), list("0,4"), list("10")], ["3", "2-3", "0,4", "10"]);
         assert_eq!([list("0x8"), list("1,00000000"), list("0xff,00000001")], ["3", "32", "0,32-39"]);
-        assert!(parse_cpus("c").is_err(), "hexadecimal wants its 0x");
+        assert!(parse_cpus("c").is_err(), "hexadecimal needs its 0x");
         assert!(parse_cpus("all").is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Who visits a set of CPUs: interrupts and context switches counted over an interval, tasks seen by sampling.
+//! What runs on a set of CPUs: interrupts and context switches counted over an interval, tasks seen by sampling.
 
 use crate::environment::Interrupts;
 use crate::files::Files;
@@ -9,16 +9,16 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// The most samples that are taken, and the most visitors that are kept.
+/// At most this many samples are taken, and this many tasks kept.
 const MAX_SAMPLES: usize = 10_000;
-const MAX_VISITORS: usize = 10_000;
+const MAX_TASKS: usize = 10_000;
 
-/// How long to look, and how often.
+/// How long to sample, and how often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sampling {
     /// The whole interval.
     pub interval: Nanos,
-    /// From one look at the tasks to the next.
+    /// From one sample of the tasks to the next.
     pub period: Nanos,
 }
 
@@ -28,24 +28,24 @@ impl Default for Sampling {
     }
 }
 
-/// Who visited.
+/// What ran on the CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Visits {
-    /// How long it was looked, in nanoseconds.
+pub struct Activity {
+    /// The length of the interval, in nanoseconds.
     pub interval: Nanos,
-    /// How often the tasks were looked at. A task that came and went between two looks is not seen.
+    /// How often the tasks were sampled. A task that came and went between two samples is not seen.
     pub samples: usize,
     /// Each CPU's counts.
-    pub cpus: Vec<CpuVisits>,
+    pub cpus: Vec<CpuActivity>,
     /// The tasks that were seen to have run there, the most seen first.
-    pub tasks: Fact<Vec<TaskVisits>>,
-    /// Visitors beyond those that are kept.
+    pub tasks: Fact<Vec<TaskActivity>>,
+    /// Tasks beyond those that are kept.
     pub tasks_left_out: usize,
 }
 
 /// The counts of one CPU over the interval.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct CpuVisits {
+pub struct CpuActivity {
     /// Its number.
     pub cpu: usize,
     /// Interrupts of its own timer: the scheduler's ticks, and timers of tasks.
@@ -53,17 +53,17 @@ pub struct CpuVisits {
     /// How often a task was switched in.
     pub context_switches: Fact<u64>,
     /// Interrupts that came, of all kinds.
-    pub interrupts: Fact<Vec<InterruptVisits>>,
+    pub interrupts: Fact<Vec<InterruptActivity>>,
     /// Softirqs that ran.
-    pub softirqs: Fact<Vec<InterruptVisits>>,
+    pub softirqs: Fact<Vec<InterruptActivity>>,
 }
 
 /// An interrupt and how often it came.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct InterruptVisits {
+pub struct InterruptActivity {
     /// Its number or short word.
     pub id: String,
-    /// Who asked for it.
+    /// Its handler.
     pub name: String,
     /// How often.
     pub count: u64,
@@ -71,7 +71,7 @@ pub struct InterruptVisits {
 
 /// A task that was seen to have run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct TaskVisits {
+pub struct TaskActivity {
     /// Its number.
     pub tid: i32,
     /// Its name: any bytes that the task chose.
@@ -84,14 +84,14 @@ pub struct TaskVisits {
     pub member: bool,
     /// At how many samples it had run since the one before and was on one of the CPUs.
     pub seen: usize,
-    /// How often it was switched in meanwhile, on whatever CPU; at most so often here.
+    /// How often it was switched in meanwhile, on any CPU: an upper bound for these CPUs.
     pub switches: u64,
-    /// How long it ran meanwhile, on whatever CPU; at most so long here.
+    /// How long it ran meanwhile, on any CPU: an upper bound for these CPUs.
     pub run_time: Nanos,
 }
 
-/// Looks at these CPUs for an interval. `members` are the threads that belong there.
-pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling: Sampling) -> Visits {
+/// Samples these CPUs for an interval. `members` are the threads that belong there.
+pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling: Sampling) -> Activity {
     let begin = Instant::now();
     let before = Counts::read(files);
     let mut watch = Watch::new(files, cpus);
@@ -110,10 +110,10 @@ pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling
     let interval = Nanos(i64::try_from(begin.elapsed().as_nanos()).unwrap_or(i64::MAX));
     let cpus = cpus.iter().map(|cpu| after.since(&before, cpu)).collect();
     let (tasks, tasks_left_out) = match usage(files, "self") {
-        Some(_) => watch.visitors(members),
+        Some(_) => watch.busy_tasks(members),
         None => (Fact::Unavailable("the kernel has no CONFIG_SCHED_INFO: /proc/PID/schedstat is missing".into()), 0),
     };
-    Visits { interval, samples, cpus, tasks, tasks_left_out }
+    Activity { interval, samples, cpus, tasks, tasks_left_out }
 }
 
 /// The counters of the kernel at one moment.
@@ -132,9 +132,9 @@ impl Counts {
         }
     }
 
-    fn since(&self, before: &Counts, cpu: usize) -> CpuVisits {
+    fn since(&self, before: &Counts, cpu: usize) -> CpuActivity {
         let interrupts = difference(&before.interrupts, &self.interrupts, cpu);
-        let timers = |all: Vec<InterruptVisits>| all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum();
+        let timers = |all: Vec<InterruptActivity>| all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum();
         let context_switches = match (&before.switches, &self.switches) {
             (Fact::Known(before), Fact::Known(after)) => match (before.get(&cpu), after.get(&cpu)) {
                 (Some(before), Some(after)) => Fact::Known(after.saturating_sub(*before)),
@@ -142,7 +142,7 @@ impl Counts {
             },
             (_, why) => why.clone().map(|_| 0),
         };
-        CpuVisits {
+        CpuActivity {
             cpu,
             timer_interrupts: interrupts.clone().map(timers),
             context_switches,
@@ -153,18 +153,18 @@ impl Counts {
 }
 
 /// x86 counts the local timer under LOC; others give it an interrupt (`arch_timer`, `riscv-timer`).
-fn is_timer(one: &InterruptVisits) -> bool {
+fn is_timer(one: &InterruptActivity) -> bool {
     one.id == "LOC" || one.name.ends_with("_timer") || one.name.ends_with("-timer")
 }
 
-fn difference(before: &Fact<Interrupts>, after: &Fact<Interrupts>, cpu: usize) -> Fact<Vec<InterruptVisits>> {
+fn difference(before: &Fact<Interrupts>, after: &Fact<Interrupts>, cpu: usize) -> Fact<Vec<InterruptActivity>> {
     let (Fact::Known(before), Fact::Known(after)) = (before, after) else {
         return after.clone().map(|_| Vec::new());
     };
     let came = |line: &crate::environment::InterruptLine| {
         let old = before.lines.iter().find(|old| old.id == line.id).and_then(|old| before.count(old, cpu));
         let count = after.count(line, cpu)?.saturating_sub(old.unwrap_or(0));
-        (count > 0).then(|| InterruptVisits { id: line.id.clone(), name: line.name(), count })
+        (count > 0).then(|| InterruptActivity { id: line.id.clone(), name: line.name(), count })
     };
     Fact::Known(after.lines.iter().filter_map(came).collect())
 }
@@ -191,7 +191,7 @@ struct Usage {
     slices: u64,
 }
 
-struct Visitor {
+struct BusyTask {
     stat: tasks::TaskStat,
     seen: usize,
     used: Usage,
@@ -201,18 +201,18 @@ struct Watch<'a> {
     files: &'a dyn Files,
     cpus: &'a CpuSet,
     last: HashMap<TaskId, Option<Usage>>,
-    visitors: HashMap<TaskId, Visitor>,
+    busy_tasks: HashMap<TaskId, BusyTask>,
     left_out: usize,
 }
 
 impl<'a> Watch<'a> {
     fn new(files: &'a dyn Files, cpus: &'a CpuSet) -> Watch<'a> {
-        Watch { files, cpus, last: HashMap::new(), visitors: HashMap::new(), left_out: 0 }
+        Watch { files, cpus, last: HashMap::new(), busy_tasks: HashMap::new(), left_out: 0 }
     }
 
-    /// Looks at every thread once; those that ran since the last look and are on one of the CPUs are visitors.
+    /// Reads every thread once; those that ran since the last sample and are on one of the CPUs are counted.
     fn look(&mut self, count: bool) {
-        // A look at which /proc cannot be listed sees nobody; the number of samples says how many there were.
+        // A sample for which /proc cannot be listed sees no task; the number of samples still counts it.
         let mut now = HashMap::new();
         for tid in tasks::all_threads(self.files).unwrap_or_default() {
             let Ok(stat) = tasks::stat(self.files, tid) else { continue };
@@ -232,28 +232,28 @@ impl<'a> Watch<'a> {
         if now == before {
             return;
         }
-        if self.visitors.len() >= MAX_VISITORS && !self.visitors.contains_key(&stat.id) {
+        if self.busy_tasks.len() >= MAX_TASKS && !self.busy_tasks.contains_key(&stat.id) {
             self.left_out += 1;
             return;
         }
-        let fresh = Visitor { stat: stat.clone(), seen: 0, used: Usage::default() };
-        let visitor = self.visitors.entry(stat.id).or_insert(fresh);
+        let fresh = BusyTask { stat: stat.clone(), seen: 0, used: Usage::default() };
+        let visitor = self.busy_tasks.entry(stat.id).or_insert(fresh);
         visitor.seen += 1;
         visitor.used.run += (now.run - before.run).max(0);
         visitor.used.slices += now.slices.saturating_sub(before.slices);
     }
 
-    fn visitors(self, members: &HashSet<i32>) -> (Fact<Vec<TaskVisits>>, usize) {
-        let mut tasks: Vec<TaskVisits> =
-            self.visitors.into_values().map(|visitor| describe(visitor, members)).collect();
+    fn busy_tasks(self, members: &HashSet<i32>) -> (Fact<Vec<TaskActivity>>, usize) {
+        let mut tasks: Vec<TaskActivity> =
+            self.busy_tasks.into_values().map(|visitor| describe(visitor, members)).collect();
         tasks.sort_by_key(|task| (std::cmp::Reverse(task.seen), task.tid));
         (Fact::Known(tasks), self.left_out)
     }
 }
 
-fn describe(visitor: Visitor, members: &HashSet<i32>) -> TaskVisits {
-    let Visitor { stat, seen, used } = visitor;
-    TaskVisits {
+fn describe(visitor: BusyTask, members: &HashSet<i32>) -> TaskActivity {
+    let BusyTask { stat, seen, used } = visitor;
+    TaskActivity {
         tid: stat.id.tid,
         kernel: stat.is_kernel_thread(),
         bound: stat.is_bound(),

@@ -1,4 +1,4 @@
-//! What is in force, and who visits the partition all the same.
+//! What is in force, and what still runs in the partition.
 
 use super::cpusets::Cpusets;
 use super::pending::{Pending, pending};
@@ -63,13 +63,13 @@ pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, Jo
 }
 
 fn settings(files: &dyn Files, saved: &Saved) -> Vec<InForce> {
-    let made = |entry: &&crate::journal::saved::Entry| matches!(entry.outcome, Outcome::Did(_)) && !entry.undone;
+    let made = |entry: &&crate::journal::saved::Entry| matches!(entry.outcome, Outcome::Applied(_)) && !entry.undone;
     let setting = |entry: &crate::journal::saved::Entry| {
-        let (Action::Write(write), Outcome::Did(did)) = (&entry.will.action, &entry.outcome) else { return None };
+        let (Action::Write(write), Outcome::Applied(did)) = (&entry.intent.action, &entry.outcome) else { return None };
         let set_to = did.now.clone().unwrap_or_else(|| write.new.clone());
         let holds: Fact<String> = files.read(&write.path).map(|text| meaning(&text)).into();
         let in_force = holds.known().is_some_and(|now| same(now, &set_to));
-        Some(InForce { step: entry.will.step.clone(), path: write.path.clone(), set_to, holds, in_force })
+        Some(InForce { step: entry.intent.step.clone(), path: write.path.clone(), set_to, holds, in_force })
     };
     saved.entries.iter().filter(made).filter_map(setting).collect()
 }

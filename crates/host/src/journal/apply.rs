@@ -1,7 +1,7 @@
 //! Making changes: each announced in the journal, then made, then recorded with what became of it.
 
 use super::record::{
-    Action, Did, Event, FileValue, Hierarchy, Purpose, Refusal, Stayed, TaskAffinity, TaskPlace, Will, Write,
+    Action, Applied, Event, FileValue, Hierarchy, Intent, NotMoved, Purpose, Refusal, TaskAffinity, TaskPlace, Write,
 };
 use super::tasks::{self, Membership, TaskStat};
 use super::value::{meaning, same};
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(super) const TRIES: u32 = 10;
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
-/// What became of one wanted change.
+/// The result of one requested change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "effect")]
 pub enum Effect {
@@ -46,15 +46,15 @@ pub enum Effect {
     },
 }
 
-/// A wanted change and what became of it.
+/// A requested change and its result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Applied {
-    /// The step that wanted it.
+pub struct StepResult {
+    /// The step that requested it.
     pub step: String,
     /// The file, the cgroup or the CPU.
     pub path: String,
     /// What was to be written there.
-    pub wanted: String,
+    pub requested: String,
     /// What became of it.
     #[serde(flatten)]
     pub effect: Effect,
@@ -64,8 +64,8 @@ impl Effect {
     fn refused(error: &FileError) -> Effect {
         Effect::Refused { errno: error.errno(), why: error.source.to_string() }
     }
-    /// Whether the system is now as it was wanted.
-    pub fn is_as_wanted(&self) -> bool {
+    /// Whether the file has the requested value now.
+    pub fn has_requested_value(&self) -> bool {
         matches!(self, Effect::Changed { .. } | Effect::Already)
     }
 }
@@ -73,15 +73,15 @@ impl Effect {
 impl Journal<'_> {
     /// One write to a file of the kernel. `wanted.old` and `wanted.undo` are what was planned; when the file has changed since,
     /// what it holds now is what is taken back to.
-    pub fn write(&mut self, files: &dyn Files, step: &str, wanted: Write) -> Result<Effect, JournalError> {
-        let current = match files.read(&wanted.path) {
+    pub fn write(&mut self, files: &dyn Files, step: &str, requested: Write) -> Result<Effect, JournalError> {
+        let current = match files.read(&requested.path) {
             Ok(text) => meaning(&text),
             Err(error) => return Ok(Effect::refused(&error)),
         };
-        if same(&current, &wanted.new) {
+        if same(&current, &requested.new) {
             return Ok(Effect::Already);
         }
-        let mut write = wanted;
+        let mut write = requested;
         if !same(&current, &write.old) {
             write.undo = if write.undo.is_empty() { Vec::new() } else { vec![current.clone()] };
             write.old = current.clone();
@@ -95,7 +95,7 @@ impl Journal<'_> {
             Err(error) if unchanged => self.refuse(of, &error),
             // A write that reports an error can have changed the file all the same.
             Err(_) | Ok(()) => {
-                self.append(Event::Did(Did { of, now: now.clone(), stayed: Vec::new() }))?;
+                self.append(Event::Applied(Applied { of, now: now.clone(), not_moved: Vec::new() }))?;
                 let now = now.unwrap_or(new);
                 Ok(if unchanged { Effect::Ignored { value: now } } else { Effect::Changed { old: current, now } })
             }
@@ -154,21 +154,25 @@ impl Journal<'_> {
         to: &str,
         movers: &[(TaskStat, TaskPlace)],
         membership: Membership,
-    ) -> Result<Vec<Stayed>, JournalError> {
+    ) -> Result<Vec<NotMoved>, JournalError> {
         let tasks = movers.iter().map(|(_, place)| place.clone()).collect();
         let of = self.announce(step, Action::MoveTasks { hierarchy: hierarchy.clone(), to: to.to_owned(), tasks })?;
-        let mut stayed = Vec::new();
+        let mut not_moved = Vec::new();
         for (stat, place) in movers {
             match tasks::enter(files, hierarchy, to, place.id.tid, membership) {
                 Ok(()) => {}
                 Err(error) if error.errno() == Some(libc::ESRCH) => {}
                 Err(error) => {
-                    stayed.push(Stayed { id: place.id, errno: error.errno(), why: tasks::why_it_stays(stat, &error) });
+                    not_moved.push(NotMoved {
+                        id: place.id,
+                        errno: error.errno(),
+                        why: tasks::explain_refusal(stat, &error),
+                    });
                 }
             }
         }
-        self.append(Event::Did(Did { of, now: None, stayed: stayed.clone() }))?;
-        Ok(stayed)
+        self.append(Event::Applied(Applied { of, now: None, not_moved: not_moved.clone() }))?;
+        Ok(not_moved)
     }
 
     /// Notes the affinities of tasks, because the kernel may forget them during the changes that follow.
@@ -176,7 +180,7 @@ impl Journal<'_> {
         self.announce(step, Action::NoteAffinities { tasks }).map(drop)
     }
 
-    /// Takes a CPU offline and online again, and mends what the kernel changed by itself meanwhile in these files.
+    /// Takes a CPU offline and online again, and restores what the kernel changed by itself meanwhile in these files.
     pub fn replug(
         &mut self,
         files: &dyn Files,
@@ -195,23 +199,23 @@ impl Journal<'_> {
             // Not recorded as done: undo looks at the CPU itself and tries again.
             return Ok(Effect::HalfMade { why: format!("CPU {cpu} went offline and does not come back: {error}") });
         }
-        let wrong: Vec<FileError> = side_effects.iter().filter_map(|file| mend(files, file).err()).collect();
+        let wrong: Vec<FileError> = side_effects.iter().filter_map(|file| fix(files, file).err()).collect();
         self.done(of)?;
         Ok(match wrong.first() {
             // Undo tries it once more.
             Some(error) => {
-                Effect::Refused { errno: error.errno(), why: format!("what it changed is not mended: {error}") }
+                Effect::Refused { errno: error.errno(), why: format!("what it changed is not restored: {error}") }
             }
             None => Effect::Changed { old: "online".into(), now: "offline and online again".into() },
         })
     }
 
     fn announce(&mut self, step: &str, action: Action) -> Result<u64, JournalError> {
-        self.append(Event::Will(Will { step: step.to_owned(), action }))
+        self.append(Event::Intent(Intent { step: step.to_owned(), action }))
     }
 
     fn done(&mut self, of: u64) -> Result<(), JournalError> {
-        self.append(Event::Did(Did { of, now: None, stayed: Vec::new() })).map(drop)
+        self.append(Event::Applied(Applied { of, now: None, not_moved: Vec::new() })).map(drop)
     }
 
     fn refuse(&mut self, of: u64, error: &FileError) -> Result<Effect, JournalError> {
@@ -226,16 +230,16 @@ impl Journal<'_> {
     pub fn apply_writes(
         store: &dyn Store,
         files: &dyn Files,
-        wanted: &[WantedWrite],
-    ) -> Result<Vec<Applied>, JournalError> {
+        requested: &[RequestedWrite],
+    ) -> Result<Vec<StepResult>, JournalError> {
         let _lock = super::lock(store)?;
         super::put_aside_stale(store, &super::boot_id(files)?)?;
         let mut journal = Journal::begin(store, files, Purpose::Fix, false)?;
         let mut applied = Vec::new();
-        for WantedWrite { step, path, value } in wanted {
+        for RequestedWrite { step, path, value } in requested {
             let old = files.read(path).map(|text| meaning(&text)).unwrap_or_default();
             let effect = journal.write(files, step, Write::new(path, old, value))?;
-            applied.push(Applied { step: step.clone(), path: path.clone(), wanted: value.clone(), effect });
+            applied.push(StepResult { step: step.clone(), path: path.clone(), requested: value.clone(), effect });
         }
         if applied.iter().any(|one| matches!(one.effect, Effect::Changed { .. })) {
             journal.ready()?;
@@ -246,10 +250,10 @@ impl Journal<'_> {
     }
 }
 
-/// A value that a file is to hold, and the rule or step that wants it.
+/// A value that a file is to hold, and the rule or step that requests it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WantedWrite {
-    /// Who wants it.
+pub struct RequestedWrite {
+    /// The rule or step that requests it.
     pub step: String,
     /// The file.
     pub path: String,
@@ -264,11 +268,11 @@ pub fn online_file(cpu: usize) -> String {
 
 /// Brings a CPU back.
 pub(super) fn bring_online(files: &dyn Files, cpu: usize) -> Result<(), FileError> {
-    write_patiently(files, &online_file(cpu), "1")
+    write_with_retries(files, &online_file(cpu), "1")
 }
 
-/// Writes again when the kernel says that it is busy, [`TRIES`] times in all.
-pub(super) fn write_patiently(files: &dyn Files, path: &str, text: &str) -> Result<(), FileError> {
+/// Writes again on EBUSY, [`TRIES`] times in all.
+pub(super) fn write_with_retries(files: &dyn Files, path: &str, text: &str) -> Result<(), FileError> {
     let mut tries = 1;
     loop {
         match files.write(path, text) {
@@ -282,7 +286,7 @@ pub(super) fn write_patiently(files: &dyn Files, path: &str, text: &str) -> Resu
 }
 
 /// Writes a file's former value again, if it holds another now. A file that is gone needs nothing.
-fn mend(files: &dyn Files, file: &FileValue) -> Result<(), FileError> {
+fn fix(files: &dyn Files, file: &FileValue) -> Result<(), FileError> {
     match files.read(&file.path) {
         Ok(now) if same(&now, &file.value) => Ok(()),
         Ok(_) => files.write(&file.path, &file.value),

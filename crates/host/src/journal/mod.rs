@@ -9,20 +9,20 @@
 //! - the file holds what was written: the old value is restored;
 //! - the file holds something else: it changed hands meanwhile; that is reported and not overwritten, unless asked to.
 //!
-//! The boot id in the first line tells a journal of an earlier boot, whose changes are gone; it is put aside. One lock
+//! The boot id in the first line identifies a journal of an earlier boot, whose changes are gone; it is put aside. One lock
 //! keeps two processes from changing the system at the same time.
 
 pub mod apply;
-pub mod homecoming;
 pub mod record;
 pub mod report;
+pub mod restore_tasks;
 pub mod saved;
 pub mod store;
 pub mod tasks;
 pub mod undo;
 pub mod value;
 
-pub use apply::{Applied, Effect, WantedWrite};
+pub use apply::{Effect, RequestedWrite, StepResult};
 pub use report::UndoReport;
 pub use saved::{Saved, put_aside_stale, read_all};
 pub use store::{Directory, Lock, Store};
@@ -57,8 +57,8 @@ pub enum JournalError {
         /// Its version.
         version: u64,
     },
-    /// The boot cannot be told, so that a journal could not be trusted after the next one.
-    #[error("cannot tell this boot from the next: {0}")]
+    /// The boot id cannot be read, so that a journal could not be trusted after the next boot.
+    #[error("cannot read the id of this boot: {0}")]
     NoBootId(FileError),
     /// Something about this process or its tasks could not be read.
     #[error(transparent)]
@@ -76,7 +76,7 @@ pub(crate) fn in_store(store: &dyn Store, action: &'static str, name: &str) -> i
 const LOCK_TRIES: u32 = 25;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Takes the lock, or says who keeps it.
+/// Takes the lock, or reports its holder.
 pub fn lock(store: &dyn Store) -> Result<Lock, JournalError> {
     wait_for_lock(store)?.ok_or_else(|| JournalError::Busy(store.place()))
 }

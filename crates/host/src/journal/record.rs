@@ -1,38 +1,41 @@
-//! What a journal says: one JSON object a line, each synced to disk before the change that it announces.
+//! The records of a journal: one JSON object a line, each synced to disk before the change that it announces.
 
 use punctual_core::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this program writes and reads.
-pub const VERSION: u32 = 1;
+/// The version of the format that this program writes. It also reads version 1, which named `intent`, `applied` and
+/// `not_moved` otherwise.
+pub const VERSION: u32 = 2;
 
 /// One line of a journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Its number, counting from 0; a `did`, `refused` or `undone` names the `will` that it belongs to by this number.
+    /// Its number, counting from 0; an `applied`, `refused` or `undone` names the `intent` that it belongs to by this number.
     pub seq: u64,
-    /// What it says.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What a line says.
+/// The event of a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// The first line.
     Begin(Begin),
     /// A change that is about to be made.
-    Will(Will),
+    #[serde(alias = "will")]
+    Intent(Intent),
     /// It was made.
-    Did(Did),
+    #[serde(alias = "did")]
+    Applied(Applied),
     /// The kernel refused it; nothing was changed.
     Refused(Refusal),
     /// Every change has been made: what stands now is meant to stand.
     Ready {},
-    /// A change has been taken back, or needs no taking back.
+    /// A change has been undone, or needs no undoing.
     Undone {
-        /// The `will` that it belongs to.
+        /// The `intent` that it belongs to.
         of: u64,
     },
 }
@@ -48,7 +51,7 @@ pub struct Begin {
     pub boot_id: String,
     /// The process that wrote it.
     pub writer: TaskId,
-    /// Whether the changes are to stand only as long as that process lives (an experiment), not until somebody undoes them.
+    /// Whether the changes are to stand only as long as that process lives (an experiment), not until they are undone.
     #[serde(default)]
     pub for_writer_only: bool,
 }
@@ -116,27 +119,27 @@ impl Hierarchy {
 
 /// A change that is about to be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Will {
-    /// The step that wants it: the name of a tweak, or of a part of the partition.
+pub struct Intent {
+    /// The step that requests it: the name of a tweak, or of a part of the partition.
     pub step: String,
     /// The change.
     pub action: Action,
 }
 
-/// A change to the system, with all that is needed to take it back.
+/// A change to the system, with all that is needed to undo it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// One write to a file of the kernel.
     Write(Write),
-    /// A new cgroup. Taken back by sending its tasks home and removing it.
+    /// A new cgroup. Undone by moving its tasks back and removing it.
     MakeCgroup {
         /// The hierarchy that it is in.
         hierarchy: Hierarchy,
         /// The directory.
         path: String,
     },
-    /// Tasks enter a cgroup. Taken back by sending each to the one that it came from.
+    /// Tasks enter a cgroup. Undone by moving each back to the cgroup it came from.
     MoveTasks {
         /// The hierarchy in which they move.
         hierarchy: Hierarchy,
@@ -238,19 +241,19 @@ pub struct TaskAffinity {
 
 /// A change was made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Did {
-    /// The `will` that it belongs to.
+pub struct Applied {
+    /// The `intent` that it belongs to.
     pub of: u64,
     /// What the file holds now, as the kernel writes it; `None` where the change is not a write or it cannot be read.
     pub now: Option<String>,
     /// Of several tasks: those that the kernel did not let in.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stayed: Vec<Stayed>,
+    #[serde(default, alias = "stayed", skip_serializing_if = "Vec::is_empty")]
+    pub not_moved: Vec<NotMoved>,
 }
 
 /// A task that the kernel did not let into a cgroup.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Stayed {
+pub struct NotMoved {
     /// Which task.
     #[serde(flatten)]
     pub id: TaskId,
@@ -263,7 +266,7 @@ pub struct Stayed {
 /// The kernel refused a change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The `will` that it belongs to.
+    /// The `intent` that it belongs to.
     pub of: u64,
     /// The kernel's error number, where there is one.
     pub errno: Option<i32>,
@@ -278,9 +281,9 @@ mod tests {
     #[test]
     fn a_record_is_one_flat_line_of_json() {
         let write = Write::new("/proc/sys/vm/stat_interval", "1".into(), "1000");
-        let will = Will { step: "vmstat".into(), action: Action::Write(write) };
-        let line = serde_json::to_string(&Record { seq: 4, event: Event::Will(will) }).unwrap();
-        insta::assert_snapshot!(line, @r#"{"seq":4,"will":{"step":"vmstat","action":{"write":{"path":"/proc/sys/vm/stat_interval","old":"1","new":"1000","undo":["1"]}}}}"#);
+        let intent = Intent { step: "vmstat".into(), action: Action::Write(write) };
+        let line = serde_json::to_string(&Record { seq: 4, event: Event::Intent(intent) }).unwrap();
+        insta::assert_snapshot!(line, @r#"{"seq":4,"intent":{"step":"vmstat","action":{"write":{"path":"/proc/sys/vm/stat_interval","old":"1","new":"1000","undo":["1"]}}}}"#);
         let ready = serde_json::to_string(&Record { seq: 5, event: Event::Ready {} }).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&ready).unwrap().event, Event::Ready {});
     }

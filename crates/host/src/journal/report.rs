@@ -1,4 +1,4 @@
-//! What became of the changes that were to be taken back.
+//! The result of undoing changes.
 
 use super::record::FileValue;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What [`undo`](super::undo()) did.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct UndoReport {
-    /// Each journal that was taken back, the newest first.
+    /// Each journal that was undone, the newest first.
     pub journals: Vec<JournalReport>,
     /// Journals of an earlier boot, whose changes are gone; under their new names.
     pub put_aside: Vec<String>,
@@ -28,15 +28,15 @@ pub struct JournalReport {
     pub purpose: &'static str,
     /// Files that hold their old value again because it was written, with that value.
     pub restored: Vec<FileValue>,
-    /// Changes of which nothing was left to take back.
+    /// Changes of which nothing was left to undo.
     pub already: usize,
-    /// Tasks that were sent back where they came from.
+    /// Tasks that were moved back where they came from.
     pub tasks_returned: usize,
     /// Tasks whose affinity the kernel had forgotten and that have it again.
     pub affinities_restored: usize,
-    /// Tasks whose affinity somebody else has chosen since; they keep it.
+    /// Tasks whose affinity another process has set since; they keep it.
     pub affinities_left: usize,
-    /// What somebody else has changed since.
+    /// What another process has changed since.
     pub changed_hands: Vec<ChangedHands>,
     /// What could not be restored.
     pub failed: Vec<Failed>,
@@ -57,7 +57,7 @@ pub struct ChangedHands {
     pub found: String,
     /// What was there before the journal's change.
     pub before: String,
-    /// Whether that has been written now, because it was asked for.
+    /// Whether that has been written now, because it was requested.
     pub overwritten: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Journals as they are found: complete, cut off in the middle of a line, left from an earlier boot, or damaged.
 
-use super::record::{Begin, Did, Event, PartitionNote, Purpose, Record, Refusal, VERSION, Will};
+use super::record::{Applied, Begin, Event, Intent, PartitionNote, Purpose, Record, Refusal, VERSION};
 use super::store::Store;
 use super::{JournalError, in_store};
 
@@ -33,7 +33,7 @@ pub struct Entry {
     /// Its record's number.
     pub seq: u64,
     /// The change.
-    pub will: Will,
+    pub intent: Intent,
     /// What became of it.
     pub outcome: Outcome,
     /// Whether it has been taken back.
@@ -46,7 +46,7 @@ pub enum Outcome {
     /// Not recorded: the writer was killed before, while or after it made it.
     Unknown,
     /// Made.
-    Did(Did),
+    Applied(Applied),
     /// Refused by the kernel.
     Refused(Refusal),
 }
@@ -77,7 +77,7 @@ impl Saved {
         Ok(saved)
     }
 
-    /// A later version's records would look like damage: its first line says so before anything else is tried.
+    /// A later version's records would look like damage: its version is checked first.
     fn reject_newer(&self, name: &str, line: &[u8]) -> Result<(), JournalError> {
         if self.begin.is_some() || !self.entries.is_empty() {
             return Ok(());
@@ -96,12 +96,12 @@ impl Saved {
         self.next_seq = self.next_seq.max(record.seq.saturating_add(1));
         match record.event {
             Event::Begin(begin) => self.begin = Some(begin),
-            Event::Will(will) => {
-                self.entries.push(Entry { seq: record.seq, will, outcome: Outcome::Unknown, undone: false });
+            Event::Intent(intent) => {
+                self.entries.push(Entry { seq: record.seq, intent, outcome: Outcome::Unknown, undone: false });
             }
-            Event::Did(did) => {
-                if let Some(entry) = self.entry(did.of) {
-                    entry.outcome = Outcome::Did(did);
+            Event::Applied(applied) => {
+                if let Some(entry) = self.entry(applied.of) {
+                    entry.outcome = Outcome::Applied(applied);
                 }
             }
             Event::Refused(refusal) => {
@@ -181,29 +181,44 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const WILL: &str =
-        r#"{"seq":1,"will":{"step":"s","action":{"write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#;
+    const INTENT: &str =
+        r#"{"seq":1,"intent":{"step":"s","action":{"write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#;
 
     #[test]
     fn a_last_line_that_was_cut_off_is_recognised() {
-        let text = format!("{WILL}\n{}", &WILL[..40]);
+        let text = format!("{INTENT}\n{}", &INTENT[..40]);
         let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
-        assert_eq!((saved.entries.len(), saved.torn, saved.whole_bytes), (1, true, WILL.len() as u64 + 1));
+        assert_eq!((saved.entries.len(), saved.torn, saved.whole_bytes), (1, true, INTENT.len() as u64 + 1));
         assert_eq!((saved.damaged, saved.next_seq), (vec![], 2));
     }
 
     #[test]
-    fn a_line_damaged_in_the_middle_is_told_and_the_rest_is_read() {
-        let text = format!("garbage\n{WILL}\n{{\"seq\":2,\"did\":{{\"of\":1,\"now\":\"2\"}}}}\n");
+    fn a_line_damaged_in_the_middle_is_reported_and_the_rest_is_read() {
+        let text = format!("garbage\n{INTENT}\n{{\"seq\":2,\"applied\":{{\"of\":1,\"now\":\"2\"}}}}\n");
         let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
         assert_eq!((saved.damaged, saved.torn), (vec![1], false));
-        assert!(matches!(saved.entries[0].outcome, Outcome::Did(_)));
+        assert!(matches!(saved.entries[0].outcome, Outcome::Applied(_)));
+    }
+
+    #[test]
+    fn a_journal_of_version_1_is_read_like_the_same_one_of_today() {
+        let old = concat!(
+            r#"{"seq":1,"will":{"step":"s","action":{"note_affinities":{"tasks":[]}}}}"#,
+            "\n",
+            r#"{"seq":2,"did":{"of":1,"now":null,"stayed":[{"tid":7,"start":9,"errno":16,"why":"busy"}]}}"#,
+            "\n",
+        );
+        let new = old.replace("will", "intent").replace("did", "applied").replace("stayed", "not_moved");
+        let saved = Saved::parse("journal-0001.jsonl", old.as_bytes()).unwrap();
+        let today = Saved::parse("journal-0001.jsonl", new.as_bytes()).unwrap();
+        assert_eq!((&saved.entries, &saved.damaged), (&today.entries, &vec![]));
+        assert!(matches!(&saved.entries[0].outcome, Outcome::Applied(applied) if applied.not_moved.len() == 1));
     }
 
     #[test]
     fn a_journal_of_a_later_version_is_not_guessed_at() {
-        let error = Saved::parse("journal-0001.jsonl", b"{\"seq\":0,\"begin\":{\"version\":2}}\n").unwrap_err();
-        assert!(matches!(error, JournalError::Newer { version: 2, .. }));
+        let error = Saved::parse("journal-0001.jsonl", b"{\"seq\":0,\"begin\":{\"version\":3}}\n").unwrap_err();
+        assert!(matches!(error, JournalError::Newer { version: 3, .. }));
     }
 
     #[test]
@@ -220,7 +235,7 @@ mod tests {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), cut in 0usize..200) {
             let _ = Saved::parse("journal-0001.jsonl", &bytes);
-            let _ = Saved::parse("journal-0001.jsonl", &WILL.as_bytes()[..cut.min(WILL.len())]);
+            let _ = Saved::parse("journal-0001.jsonl", &INTENT.as_bytes()[..cut.min(INTENT.len())]);
         }
     }
 }

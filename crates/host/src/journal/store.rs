@@ -21,7 +21,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The lock of a store that nobody else can reach.
+    /// The lock of a store that no other process can reach.
     pub fn none() -> Lock {
         Lock { _file: None }
     }
@@ -67,7 +67,7 @@ impl Directory {
         self.path.join(name)
     }
 
-    /// Makes the directory, readable by its owner alone, or makes sure that nobody else can write in the one there.
+    /// Makes the directory, readable by its owner alone, or checks that no other user can write in the existing one.
     fn prepare(&self) -> io::Result<()> {
         match fs::DirBuilder::new().mode(0o700).create(&self.path) {
             Ok(()) => sync_directory(self.path.parent().unwrap_or(Path::new("/"))),

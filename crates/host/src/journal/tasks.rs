@@ -13,7 +13,7 @@ pub const PF_KTHREAD: u64 = 0x0020_0000;
 /// PF_NO_SETAFFINITY (include/linux/sched.h): bound to its CPUs by the kernel; user space may not move it.
 pub const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
-/// The most cgroups of a hierarchy that are looked at, and how deep.
+/// At most this many cgroups of a hierarchy are read, this deep.
 const MAX_CGROUPS: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
@@ -26,7 +26,7 @@ pub enum Membership {
     Thread,
 }
 
-/// What /proc/TID/stat says of a task (proc_pid_stat(5)).
+/// The fields of /proc/TID/stat (proc_pid_stat(5)).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskStat {
     /// Which task.
@@ -75,7 +75,7 @@ pub fn stat(files: &dyn Files, tid: i32) -> Result<TaskStat, FileError> {
 
 fn stat_at(files: &dyn Files, path: &str) -> Result<TaskStat, FileError> {
     let text = files.read(path)?;
-    TaskStat::parse(&text).ok_or_else(|| malformed(path, "it is not laid out as proc_pid_stat(5) says"))
+    TaskStat::parse(&text).ok_or_else(|| malformed(path, "it does not have the format of proc_pid_stat(5)"))
 }
 
 /// This process.
@@ -162,7 +162,7 @@ fn numbers(files: &dyn Files, path: &str) -> Result<Vec<i32>, FileError> {
 }
 
 /// Which cgroup each of the [`members`] of all cgroups is in.
-pub fn whereabouts(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i32, String>, FileError> {
+pub fn cgroup_by_task(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i32, String>, FileError> {
     let mut places = HashMap::new();
     for cgroup in cgroups(files, &hierarchy.mount)? {
         // Cgroups come and go. The domain of threaded cgroups lists their processes too, but comes before them.
@@ -173,7 +173,7 @@ pub fn whereabouts(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i
     Ok(places)
 }
 
-/// Moves a task. In version 1 that is a thread, whatever is asked for: who wants a process moves each of its threads.
+/// Moves a task. In version 1 that is a thread, whatever is requested: to move a process, move each of its threads.
 pub fn enter(
     files: &dyn Files,
     hierarchy: &Hierarchy,
@@ -189,7 +189,7 @@ pub fn enter(
 }
 
 /// Why the kernel does not let a task into another cgroup, in words.
-pub fn why_it_stays(stat: &TaskStat, error: &FileError) -> String {
+pub fn explain_refusal(stat: &TaskStat, error: &FileError) -> String {
     // kernel/cgroup/cgroup.c, cgroup_procs_write_start: EINVAL for kthreadd and for threads that are bound.
     match error.errno() {
         Some(libc::EINVAL) if stat.is_bound() => "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)".to_owned(),

@@ -1,9 +1,9 @@
-//! Taking back what a journal says, the last change first.
+//! Undoes the changes of a journal, the last one first.
 
-use super::apply::{TRIES, bring_online, online_file, write_patiently};
-use super::homecoming::{Homes, Return, restore_affinity};
+use super::apply::{TRIES, bring_online, online_file, write_with_retries};
 use super::record::{Action, Event, FileValue, Hierarchy, Purpose, TaskAffinity, TaskPlace, Write};
 use super::report::{ChangedHands, Failed, JournalReport, UndoReport};
+use super::restore_tasks::{Return, TaskOrigins, restore_affinity};
 use super::saved::{Entry, Outcome, Saved, put_aside_stale, read_all};
 use super::tasks;
 use super::value::{meaning, same};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long is waited, [`TRIES`] times at most, for a step on the way to take effect.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// What to do with a file that somebody else has changed since.
+/// What to do with a file that another process has changed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IfChanged {
     /// Leave it, report it, and keep the journal.
@@ -28,7 +28,7 @@ pub enum IfChanged {
     Keep,
 }
 
-/// Takes back every journal that `wanted` picks, the newest first.
+/// Undoes every journal that `selected` picks, the newest first.
 ///
 /// Can be killed at any moment and repeated. Takes the lock for as long as it lasts. An error means that the journals
 /// themselves could not be read; what could not be restored is in the report.
@@ -36,13 +36,13 @@ pub fn undo(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
-    wanted: impl Fn(&Saved) -> bool,
+    selected: impl Fn(&Saved) -> bool,
 ) -> Result<UndoReport, JournalError> {
     if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
         return Ok(UndoReport::default());
     }
     let _lock = lock(store)?;
-    undo_locked(store, files, if_changed, wanted)
+    undo_locked(store, files, if_changed, selected)
 }
 
 /// [`undo`] for who holds the lock already.
@@ -50,10 +50,10 @@ pub(crate) fn undo_locked(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
-    wanted: impl Fn(&Saved) -> bool,
+    selected: impl Fn(&Saved) -> bool,
 ) -> Result<UndoReport, JournalError> {
     let mut report = UndoReport { put_aside: put_aside_stale(store, &boot_id(files)?)?, ..UndoReport::default() };
-    for saved in read_all(store)?.iter().rev().filter(|saved| wanted(saved)) {
+    for saved in read_all(store)?.iter().rev().filter(|saved| selected(saved)) {
         report.journals.push(Undoing::new(files, saved, if_changed).run(store)?);
     }
     Ok(report)
@@ -63,7 +63,7 @@ pub(crate) fn undo_locked(
 struct Undoing<'a> {
     files: &'a dyn Files,
     saved: &'a Saved,
-    homes: Homes,
+    origins: TaskOrigins,
     if_changed: IfChanged,
     report: JournalReport,
 }
@@ -82,14 +82,14 @@ impl<'a> Undoing<'a> {
         };
         let damaged = saved.damaged.clone();
         let report = JournalReport { name: saved.name.clone(), purpose, damaged, ..JournalReport::default() };
-        Undoing { files, saved, homes: Homes::of(saved), if_changed, report }
+        Undoing { files, saved, origins: TaskOrigins::of(saved), if_changed, report }
     }
 
     fn run(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
         let mut journal = Journal::resume(store, self.saved)?;
         let mut all_settled = true;
         // Affinities last: the kernel overwrites them when a cgroup goes, and refuses CPUs that still are a partition's.
-        let affinity = |entry: &&Entry| matches!(entry.will.action, Action::NoteAffinities { .. });
+        let affinity = |entry: &&Entry| matches!(entry.intent.action, Action::NoteAffinities { .. });
         let (affinities, others): (Vec<_>, Vec<_>) = self.saved.entries.iter().rev().partition(affinity);
         for entry in others.into_iter().chain(affinities) {
             if entry.undone || matches!(entry.outcome, Outcome::Refused(_)) {
@@ -112,7 +112,7 @@ impl<'a> Undoing<'a> {
     }
 
     fn take_back(&mut self, entry: &Entry) -> Settled {
-        match &entry.will.action {
+        match &entry.intent.action {
             Action::Write(write) => self.restore_file(write, &entry.outcome),
             Action::MakeCgroup { hierarchy, path } => self.remove_cgroup(hierarchy, path),
             Action::MoveTasks { hierarchy, to, tasks } => self.return_tasks(hierarchy, to, tasks),
@@ -134,7 +134,7 @@ impl<'a> Undoing<'a> {
             return self.nothing_left();
         }
         let recorded = match outcome {
-            Outcome::Did(did) => did.now.as_ref(),
+            Outcome::Applied(did) => did.now.as_ref(),
             _ => None,
         };
         let expected = recorded.unwrap_or(&write.new);
@@ -162,7 +162,7 @@ impl<'a> Undoing<'a> {
 
     /// Writes a file's old value and makes sure that it is there.
     fn put(&mut self, path: &str, text: &str, old: &str) -> Settled {
-        if let Err(error) = write_patiently(self.files, path, text) {
+        if let Err(error) = write_with_retries(self.files, path, text) {
             return self.fail(path, error.to_string());
         }
         match self.files.read(path) {
@@ -179,32 +179,31 @@ impl<'a> Undoing<'a> {
         if !self.files.exists(path) {
             return self.nothing_left();
         }
-        match self.homes.remove_cgroup(self.files, hierarchy, path) {
+        match self.origins.remove_cgroup(self.files, hierarchy, path) {
             Ok(sent) => {
                 self.report.tasks_returned += sent;
                 true
             }
             Err(error) => {
                 let inside = tasks::cgroups(self.files, path).unwrap_or_default();
-                let others =
-                    inside.get(1).map(|first| format!(" (somebody has made {first} in it)")).unwrap_or_default();
+                let others = inside.get(1).map(|first| format!(" (it has a new child, {first})")).unwrap_or_default();
                 self.fail(path, format!("{error}{others}"))
             }
         }
     }
 
     fn return_tasks(&mut self, hierarchy: &Hierarchy, to: &str, places: &[TaskPlace]) -> Settled {
-        let whereabouts = match tasks::whereabouts(self.files, hierarchy) {
-            Ok(whereabouts) => whereabouts,
+        let cgroup_by_task = match tasks::cgroup_by_task(self.files, hierarchy) {
+            Ok(cgroup_by_task) => cgroup_by_task,
             Err(error) => return self.fail(to, error.to_string()),
         };
         let mut settled = true;
         for task in places.iter().rev() {
-            match self.homes.send(self.files, hierarchy, task, &whereabouts) {
+            match self.origins.send(self.files, hierarchy, task, &cgroup_by_task) {
                 Return::Home { moved } => self.report.tasks_returned += usize::from(moved),
                 Return::Gone => {}
-                Return::Strayed => {
-                    let found = whereabouts.get(&task.id.tid).cloned().unwrap_or_default();
+                Return::ChangedSince => {
+                    let found = cgroup_by_task.get(&task.id.tid).cloned().unwrap_or_default();
                     let (path, before) = (format!("task {} ({})", task.id.tid, task.name), task.from.clone());
                     let expected = to.to_owned();
                     self.report.changed_hands.push(ChangedHands { path, expected, found, before, overwritten: false });
@@ -222,7 +221,7 @@ impl<'a> Undoing<'a> {
             match restore_affinity(self.files, self.saved.partition(), task) {
                 Return::Home { moved } => self.report.affinities_restored += usize::from(moved),
                 Return::Gone => {}
-                Return::Strayed => self.report.affinities_left += 1,
+                Return::ChangedSince => self.report.affinities_left += 1,
                 Return::Failed(error) => {
                     settled = self.fail(&format!("the affinity of task {}", task.id.tid), error.to_string());
                 }
@@ -235,7 +234,7 @@ impl<'a> Undoing<'a> {
     /// khugepaged, when transparent huge pages are switched on again. They get what kthreadd had, as at any other time
     /// (kernel/kthread.c, kthread and kthreadd: both take the same mask).
     fn widen_newborn(&mut self) -> Settled {
-        let noted = self.saved.entries.iter().filter_map(|entry| match &entry.will.action {
+        let noted = self.saved.entries.iter().filter_map(|entry| match &entry.intent.action {
             Action::NoteAffinities { tasks } => Some(tasks),
             _ => None,
         });
@@ -271,7 +270,7 @@ impl<'a> Undoing<'a> {
         {
             return self.if_changed == IfChanged::Keep;
         }
-        match write_patiently(self.files, path, &format!("-{controller}")) {
+        match write_with_retries(self.files, path, &format!("-{controller}")) {
             Ok(()) => {
                 self.report.restored.push(FileValue { path: path.to_owned(), value: without });
                 true
@@ -303,11 +302,11 @@ impl<'a> Undoing<'a> {
             Err(error) => return self.fail(&switch, error.to_string()),
         }
         // All of them, also after one that failed.
-        let settled: Vec<Settled> = side_effects.iter().map(|file| self.mend_side_effect(cpu, file)).collect();
+        let settled: Vec<Settled> = side_effects.iter().map(|file| self.restore_side_effect(cpu, file)).collect();
         settled.into_iter().all(|settled| settled)
     }
 
-    fn mend_side_effect(&mut self, cpu: usize, file: &FileValue) -> Settled {
+    fn restore_side_effect(&mut self, cpu: usize, file: &FileValue) -> Settled {
         let found = match self.files.read(&file.path) {
             Ok(text) => meaning(&text),
             Err(error) if error.is_missing() => return true,
@@ -316,7 +315,7 @@ impl<'a> Undoing<'a> {
         if same(&found, &file.value) {
             return true;
         }
-        // What unplugging leaves behind lacks the CPU; anything else is somebody's choice.
+        // What unplugging leaves behind lacks the CPU; anything else was set by another process.
         let ours = found.parse::<CpuSet>().is_ok_and(|set| !set.contains(cpu));
         let expected = format!("a set without CPU {cpu}");
         if !ours && !self.may_overwrite(&file.path, &expected, &found, &file.value) {

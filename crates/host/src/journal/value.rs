@@ -2,7 +2,7 @@
 
 use punctual_core::CpuSet;
 
-/// What a file's text says: without the white space around it, and of a choice (`always [madvise] never`) the word in
+/// The meaning of a file's text: without the white space around it, and of a choice (`always [madvise] never`) the word in
 /// brackets, which is what has to be written to choose it again.
 pub fn meaning(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();

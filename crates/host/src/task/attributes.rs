@@ -5,7 +5,7 @@ use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use std::fmt;
 use std::io;
 
-/// The numbers that SCHED_DEADLINE wants.
+/// The parameters of SCHED_DEADLINE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
     /// CPU time per period.
@@ -184,7 +184,7 @@ mod tests {
             let fifo = Scheduling::new(Policy::Fifo, Priority::new(7));
             match set_scheduling(0, &fifo) {
                 Ok(()) => assert_eq!(scheduling(0).unwrap(), fifo),
-                Err(why) => println!("SKIPPED: SCHED_FIFO is not to be had: {why} (CAP_SYS_NICE)"),
+                Err(why) => println!("SKIPPED: SCHED_FIFO is unavailable: {why} (CAP_SYS_NICE)"),
             }
         })
         .join()

@@ -128,7 +128,7 @@ impl AsFd for ChildEvents {
     }
 }
 
-/// Sleeps until one of the descriptors is readable (or closed at the other end) or the time is over; says which are.
+/// Sleeps until one of the descriptors is readable (or closed at the other end) or the time is over; returns which are.
 pub fn wait_readable<const N: usize>(fds: [BorrowedFd<'_>; N], time: Option<Duration>) -> io::Result<[bool; N]> {
     let mut polls = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     // Rounded up: a sleep that ends too early would only spin.
@@ -143,7 +143,7 @@ pub fn wait_readable<const N: usize>(fds: [BorrowedFd<'_>; N], time: Option<Dura
 
 /// Sends a signal to a process, or, with a negative number, to a process group. ESRCH: there is none.
 pub fn send(pid: i32, signal: i32) -> io::Result<()> {
-    // 0 and -1 name ourselves and everybody.
+    // 0 and -1 mean this process and all processes.
     if matches!(pid, -1..=1) {
         return Err(io::ErrorKind::InvalidInput.into());
     }

@@ -44,7 +44,7 @@ pub fn resolution(clock: Clock) -> Nanos {
     Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
 }
 
-/// The time as the kernel wants it.
+/// The time as a timespec.
 #[inline]
 pub fn timespec(ns: i64) -> libc::timespec {
     libc::timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }

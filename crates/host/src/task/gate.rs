@@ -1,4 +1,4 @@
-//! A program that is there, with its process id, and has not begun: whoever wants to see its very first instruction gets ready meanwhile.
+//! A process that exists, with its id, and has not executed its program yet: a tracer of its first instruction gets ready meanwhile.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -48,8 +48,8 @@ impl Gated {
         let mut pid = [0; 4];
         match File::from(said_read).read_exact(&mut pid) {
             Ok(()) => Ok(Gated { pid: u32::from_ne_bytes(pid), open: File::from(gate_write), spawn }),
-            // It could not even be forked: what `spawn` says is why.
-            Err(_) => Err(joined(spawn).err().unwrap_or_else(|| io::Error::other("the new process said nothing"))),
+            // It could not even be forked: the error of `spawn` is why.
+            Err(_) => Err(joined(spawn).err().unwrap_or_else(|| io::Error::other("the new process reported nothing"))),
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_executed_is_told_at_the_release() {
+    fn what_cannot_be_executed_is_reported_at_the_release() {
         let gated = Gated::start(Command::new("/no/such/program")).unwrap();
         assert_eq!(gated.release().unwrap_err().kind(), io::ErrorKind::NotFound);
     }

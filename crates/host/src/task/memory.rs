@@ -41,7 +41,7 @@ pub fn lock<T>(memory: &[T]) -> io::Result<()> {
 #[inline(never)]
 pub fn touch_stack<const BYTES: usize>() {
     let mut memory = [0u8; BYTES];
-    // Volatile through black_box: the compiler must not see that nobody reads it.
+    // Volatile through black_box: the compiler must not see that it is never read.
     for at in (0..BYTES).step_by(1024) {
         memory[at] = 1;
     }
@@ -62,7 +62,7 @@ pub fn resident_bytes() -> io::Result<u64> {
 /// [`lock_all`], because locked pages are not given back.
 ///
 /// Only pages whose content is the file's are dropped: of mappings that had no page of our own at first (`Anonymous: 0 kB` in
-/// /proc/self/smaps), those that have become none since. What cannot be given back costs memory and nothing else, so nothing is said of it.
+/// /proc/self/smaps), those that have become none since. What cannot be given back costs only memory, so it is not reported.
 pub fn release_setup() {
     // SAFETY: malloc_trim may be called at any time.
     #[cfg(target_env = "gnu")]
@@ -147,7 +147,7 @@ const CUT_AT_MOST: usize = 32 << 20;
 
 /// Cuts mappings of files into small ones. A fault on a page of a file maps its neighbours along, 64 KiB at once, but only within the
 /// mapping (mm/memory.c, do_fault_around): a large program whose running functions lie apart is so mapped nearly whole. Every second
-/// piece is said to be read in order, which matters to nobody once it is in the kernel's cache, and makes it a mapping of its own.
+/// piece is advised to be read in order, which has no effect once it is in the page cache, and makes it a separate mapping.
 fn cut(files: &[(usize, usize)]) {
     for (start, end) in files.iter().filter(|(start, end)| end - start <= CUT_AT_MOST) {
         for piece in (start.next_multiple_of(CUT)..*end).step_by(2 * CUT) {

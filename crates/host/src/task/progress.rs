@@ -3,7 +3,7 @@
 use crate::files::Files;
 use punctual_core::Nanos;
 
-/// Processes of a tree beyond this are not looked at.
+/// At most this many processes of a tree are read.
 const MAX_PROCESSES: usize = 4_096;
 /// A tick of USER_HZ.
 const TICK: Nanos = Nanos(10_000_000);
@@ -19,7 +19,7 @@ pub struct Done {
     pub io_bytes: u64,
 }
 
-/// A process and all its descendants that live now, the process first. `Err` where /proc does not tell.
+/// A process and all its descendants that live now, the process first. `Err` where /proc does not show them.
 pub fn tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
     let (mut found, mut next) = (vec![root], 0);
     while let Some(pid) = found.get(next).copied().filter(|_| found.len() < MAX_PROCESSES) {
@@ -86,7 +86,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_tree_that_works_is_told_from_one_that_sleeps() {
+    fn a_tree_that_works_is_distinguished_from_one_that_sleeps() {
         let files = Root::system();
         let mut child = Command::new("sh").args(["-c", "sleep 60 & while :; do :; done"]).spawn().unwrap();
         let root = child.id() as i32;

@@ -48,7 +48,7 @@ pub fn wake(tid: i32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, waking_signal()) }).map(drop)
 }
 
-/// Blocks every signal but the waking one in the calling thread: they go to the conducting thread.
+/// Blocks every signal but the waking one in the calling thread: they go to the controller thread.
 pub fn leave_to_others() {
     // SAFETY: the set is made valid by sigfillset before use; it concerns this thread alone.
     unsafe {

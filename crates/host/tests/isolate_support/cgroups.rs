@@ -51,7 +51,7 @@ impl State {
         if narrowed.is_empty() || path == self.mount { base } else { narrowed }
     }
 
-    /// Version 2: why a cgroup that wants to be a partition is none.
+    /// Version 2: why a cgroup that requests a partition is none.
     fn invalid(&self, path: &str) -> Option<&'static str> {
         let own = &self.cgroups[path];
         let claimed = |other: &Cgroup| other.partition != "member" && !other.cpus.intersection(&own.cpus).is_empty();
@@ -137,7 +137,7 @@ impl State {
     }
 
     fn own(&mut self, cgroup: &str) -> &mut Cgroup {
-        self.cgroups.get_mut(cgroup).expect("the cgroup was looked at before")
+        self.cgroups.get_mut(cgroup).expect("the cgroup was read before")
     }
 
     fn change(&mut self, cgroup: &str, change: impl FnOnce(&mut Cgroup)) -> Answer<()> {
@@ -212,7 +212,7 @@ impl State {
         self.confine(tid);
     }
 
-    /// Gives a task the CPUs that its cgroup allows, and as much as may be of what it asked for.
+    /// Gives a task the CPUs that its cgroup allows, and as much as possible of what it requested.
     fn confine(&mut self, tid: i32) {
         let allowed = self.effective(&self.tasks[&tid].cgroup.clone());
         let remembers = self.remembers;

@@ -54,7 +54,7 @@ pub struct Task {
     pub flags: u64,
     /// Where it may run.
     pub allowed: CpuSet,
-    /// What it asked for itself, where the kernel remembers that (6.2 and later).
+    /// The affinity that it requested itself, where the kernel remembers that (6.2 and later).
     pub asked: Option<CpuSet>,
     pub cgroup: String,
 }
@@ -91,7 +91,7 @@ pub struct State {
     pub late: usize,
     /// Such CPUs, and how many changes are left.
     pub dying: Option<(CpuSet, usize)>,
-    /// Whether tasks keep what they asked for across cpusets.
+    /// Whether tasks keep their requested affinity across cpusets.
     pub remembers: bool,
     pub refusals: Vec<Refusal>,
     /// How many tasks are forked, one at each move of task 100.

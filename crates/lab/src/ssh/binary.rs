@@ -34,20 +34,21 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
     if let Some(path) = named {
         let binary = read(path)?;
         return match (known, kind(&binary.bytes)) {
-            (_, None) => Err(wrong(format!("{} is no program", path.display()))),
-            (Some((_, number, _)), Some(kind)) if kind.machine != *number => {
-                Err(wrong(format!("{} is a program for another machine than the {machine} over there", path.display())))
-            }
+            (_, None) => Err(wrong(format!("{} is not a program", path.display()))),
+            (Some((_, number, _)), Some(kind)) if kind.machine != *number => Err(wrong(format!(
+                "{} is a program for another architecture than that of the remote system ({machine})",
+                path.display()
+            ))),
             // Whether it needs libraries, and finds them, shows over there.
             _ => Ok(binary),
         };
     }
     let Some((_, number, triple)) = known else {
         return Err(wrong(format!(
-            "the other system is a {machine}: build punctual for it and name the program with `binary`"
+            "the remote system is a {machine}: build punctual for it and name the program with `binary`"
         )));
     };
-    let own = std::env::current_exe().map_err(SshError::here("find", Path::new("/proc/self/exe")))?;
+    let own = std::env::current_exe().map_err(SshError::local("find", Path::new("/proc/self/exe")))?;
     let fits = |path: &Path| {
         let binary = read(path).ok()?;
         kind(&binary.bytes).filter(|kind| kind.machine == *number && kind.is_static).map(|_| binary)
@@ -57,8 +58,10 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
     let places = std::iter::once(own.clone()).chain(beside);
     places.into_iter().find_map(|path| fits(&path)).ok_or_else(|| {
         wrong(format!(
-            "no punctual here runs on the {machine} over there: it must be static, and {} is not, or is for another machine. \
-             Build one with `rustup target add {triple} && cargo build --release --package punctual --target {triple}`{} and \
+            "no local punctual runs on the remote {machine}: it must be static, and {} is not, or \
+             it is for another architecture. \
+             Build one with `rustup target add {triple} && cargo build --release --package \
+             punctual --target {triple}`{} and \
              name it: `binary = \"target/{triple}/release/punctual\"`",
             own.display(),
             if machine == std::env::consts::ARCH { " (or `./x build`)" } else { "" },
@@ -67,11 +70,11 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
 }
 
 fn read(path: &Path) -> Result<Binary, SshError> {
-    let size = fs::metadata(path).map_err(SshError::here("read", path))?.len();
+    let size = fs::metadata(path).map_err(SshError::local("read", path))?.len();
     if size > MAX {
-        return Err(SshError::new(Trouble::Request, format!("{} is too large for a program", path.display())));
+        return Err(SshError::new(Trouble::Request, format!("{} is too large to be a program", path.display())));
     }
-    Ok(Binary { path: path.to_owned(), bytes: fs::read(path).map_err(SshError::here("read", path))? })
+    Ok(Binary { path: path.to_owned(), bytes: fs::read(path).map_err(SshError::local("read", path))? })
 }
 
 struct Kind {
@@ -93,18 +96,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_told_from_other_files_and_machines() {
+    fn programs_are_distinguished_from_other_files_and_machines() {
         let own = std::env::current_exe().unwrap();
         let machine = std::env::consts::ARCH;
         assert_eq!(choose(Some(&own), machine).unwrap().path, own);
         let other = if machine == "x86_64" { "aarch64" } else { "x86_64" };
-        assert!(choose(Some(&own), other).unwrap_err().message.contains("another machine"));
-        assert!(choose(Some(Path::new("/etc/passwd")), machine).unwrap_err().message.contains("is no program"));
+        assert!(choose(Some(&own), other).unwrap_err().message.contains("another architecture"));
+        assert!(choose(Some(Path::new("/etc/passwd")), machine).unwrap_err().message.contains("is not a program"));
         assert!(choose(Some(Path::new("/nowhere")), machine).unwrap_err().message.contains("/nowhere"));
     }
 
     #[test]
-    fn what_is_missing_is_told_with_the_command_that_builds_it() {
+    fn what_is_missing_is_reported_with_the_command_that_builds_it() {
         let error = choose(None, "riscv64").unwrap_err();
         assert!(error.message.contains("--target riscv64gc-unknown-linux-musl"), "{error}");
         assert!(choose(None, "sparc64").unwrap_err().message.contains("sparc64"));

@@ -5,7 +5,7 @@
 
 use super::destination::Destination;
 use super::error::{SshError, Trouble};
-use super::said;
+use super::stderr;
 use crate::tools;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
@@ -20,14 +20,15 @@ use tempfile::TempDir;
 /// How long connecting may take in all.
 const CONNECT: Duration = Duration::from_secs(40);
 /// What is kept of what ssh says.
-const SAID_MAX: usize = 64 << 10;
+const STDERR_MAX: usize = 64 << 10;
 const BEGIN: &str = "punctual-here";
 const END: &str = "punctual-end";
 /// Asks who is there, then stays until this end goes away. In single quotes for any login shell, csh and fish too.
-const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname -r; uname -n; id -un || id -u; id -u; \
+const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname -r; uname -n; id \
+                     -un || id -u; id -u; \
                      echo \"${TMPDIR:-}\"; echo punctual-end; exec cat >/dev/null'";
 
-/// What the other system says of itself.
+/// The remote system, by its own answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
     /// `x86_64`, `aarch64`, … (uname(2)).
@@ -44,14 +45,14 @@ pub struct System {
     pub(crate) temporary: Option<String>,
 }
 
-/// A connection that stands.
+/// An open connection.
 #[derive(Debug)]
 pub struct Connection {
     to: Destination,
     master: Child,
-    said: Arc<Mutex<Vec<u8>>>,
-    place: TempDir,
-    /// Who is there.
+    log: Arc<Mutex<Vec<u8>>>,
+    directory: TempDir,
+    /// The remote system.
     pub system: System,
 }
 
@@ -60,34 +61,34 @@ impl Connection {
     pub fn open(to: &Destination) -> Result<Connection, SshError> {
         to.check()?;
         tools::find("ssh", "openssh-client").map_err(|why| SshError::new(Trouble::NoClient, why))?;
-        let place = tempfile::Builder::new().prefix("punctual-connection-").tempdir();
-        let place = place.map_err(SshError::here("create a directory in", &std::env::temp_dir()))?;
-        lay_out(to, place.path())?;
-        let mut command = ssh(to, place.path());
+        let directory = tempfile::Builder::new().prefix("punctual-connection-").tempdir();
+        let directory = directory.map_err(SshError::local("create a directory in", &std::env::temp_dir()))?;
+        lay_out(to, directory.path())?;
+        let mut command = ssh(to, directory.path());
         command.args(["-v", "-M", "-o", "ControlPersist=no", "--", &to.host, PROBE]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut master =
             command.spawn().map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
-        let said = Arc::<Mutex<Vec<u8>>>::default();
+        let log = Arc::<Mutex<Vec<u8>>>::default();
         if let Some(stderr) = master.stderr.take() {
-            let said = Arc::clone(&said);
-            std::thread::spawn(move || keep_the_end(stderr, &said));
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || keep_the_end(stderr, &log));
         }
         match ask(&mut master) {
-            Ok(system) => Ok(Connection { to: to.clone(), master, said, place, system: system? }),
+            Ok(system) => Ok(Connection { to: to.clone(), master, log, directory, system: system? }),
             Err(ended) => {
                 end(&mut master);
-                let said = text(&said);
+                let log = text(&log);
                 Err(match ended {
                     Ended::Silent
-                        if !said.contains("debug1: Authentication succeeded") && !said.contains("Authenticated to") =>
+                        if !log.contains("debug1: Authentication succeeded") && !log.contains("Authenticated to") =>
                     {
-                        said::judge(to, &said)
+                        stderr::judge(to, &log)
                     }
                     Ended::Silent => SshError::new(
-                        Trouble::There,
+                        Trouble::Remote,
                         format!(
-                            "{to} lets in, but its shell does not answer; `{} uname` must print a word",
+                            "{to} accepts the login, but its shell does not answer; `{} uname` must print a word",
                             to.by_hand()
                         ),
                     ),
@@ -103,7 +104,7 @@ impl Connection {
     /// A command of the other system's shell through this connection. It must be of a kind that every login shell takes alike: words, or
     /// `sh -c` with what stands in single quotes on one line.
     pub(crate) fn command(&self, remote: &str) -> Command {
-        let mut command = ssh(&self.to, self.place.path());
+        let mut command = ssh(&self.to, self.directory.path());
         command.args(["-o", "ControlMaster=no", "--", &self.to.host, remote]);
         command
     }
@@ -115,7 +116,7 @@ impl Connection {
 
     /// The error for a command that ended with the connection.
     pub(crate) fn lost(&self) -> SshError {
-        let words = said::own_words(&text(&self.said));
+        let words = stderr::last_messages(&text(&self.log));
         SshError::new(Trouble::Lost, format!("the connection to {} is lost ({words})", self.to))
     }
 }
@@ -141,10 +142,10 @@ fn end(master: &mut Child) {
 }
 
 /// Short names for the files.
-fn lay_out(to: &Destination, place: &Path) -> Result<(), SshError> {
+fn lay_out(to: &Destination, directory: &Path) -> Result<(), SshError> {
     let link = |path: &Path, name: &str| {
-        let path = std::path::absolute(path).map_err(SshError::here("find", path))?;
-        symlink(&path, place.join(name)).map_err(SshError::here("link to", &path))
+        let path = std::path::absolute(path).map_err(SshError::local("find", path))?;
+        symlink(&path, directory.join(name)).map_err(SshError::local("link to", &path))
     };
     if let Some(path) = &to.known_hosts {
         link(path, "known_hosts")?;
@@ -163,10 +164,11 @@ fn lay_out(to: &Destination, place: &Path) -> Result<(), SshError> {
     Ok(())
 }
 
-/// What every ssh of this connection is told; what comes first counts, so no configuration weakens it.
-fn ssh(to: &Destination, place: &Path) -> Command {
+/// The options of every ssh of this connection; the first value counts, so no configuration weakens
+/// them.
+fn ssh(to: &Destination, directory: &Path) -> Command {
     let mut command = Command::new("ssh");
-    command.current_dir(place).env("LC_ALL", "C");
+    command.current_dir(directory).env("LC_ALL", "C");
     // Ctrl-C is for punctual, not for its connection.
     command.process_group(0);
     command.args(["-S", "control", "-T", "-x", "-a"]);
@@ -236,12 +238,12 @@ fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
 }
 
 fn system(answer: &[String]) -> Result<System, SshError> {
-    let odd = |why: String| Err(SshError::new(Trouble::There, why));
+    let odd = |why: String| Err(SshError::new(Trouble::Remote, why));
     let [kernel, machine, release, node, user, uid, temporary] = answer else {
-        return odd(format!("the other system gives no clear answer to uname and id: {answer:?}"));
+        return odd(format!("unexpected answer of the remote system to uname and id: {answer:?}"));
     };
     if kernel != "Linux" {
-        return odd(format!("the other system is {kernel:?}; punctual measures Linux"));
+        return odd(format!("the remote system runs {kernel:?}; punctual measures Linux"));
     }
     let system = System {
         machine: machine.clone(),
@@ -259,13 +261,13 @@ fn keep_the_end(mut from: impl Read, into: &Mutex<Vec<u8>>) {
     while let Ok(n @ 1..) = from.read(&mut chunk) {
         let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(&chunk[..n]);
-        let too_many = kept.len().saturating_sub(SAID_MAX);
+        let too_many = kept.len().saturating_sub(STDERR_MAX);
         kept.drain(..too_many);
     }
 }
 
-fn text(said: &Mutex<Vec<u8>>) -> String {
+fn text(log: &Mutex<Vec<u8>>) -> String {
     // The thread may still be at the last lines.
     std::thread::sleep(Duration::from_millis(50));
-    String::from_utf8_lossy(&said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    String::from_utf8_lossy(&log.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
 }

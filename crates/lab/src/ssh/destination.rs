@@ -1,4 +1,5 @@
-//! Where to: an address that ssh(1), its configuration and any shell take for nothing but an address.
+//! The destination: an address that ssh(1), its configuration and any shell interpret as nothing
+//! but an address.
 
 use super::error::{SshError, Trouble};
 use std::fmt;
@@ -33,18 +34,19 @@ impl Destination {
         let refuse = |message: String| Err(SshError::new(Trouble::Request, message));
         if !is_tame(&self.host, "._:-%") {
             return refuse(format!(
-                "{:?} is no host: letters, digits and . _ : - make one, and no - at its beginning",
+                "{:?} is not a valid host: it may contain letters, digits and . _ : - and must not begin with -",
                 self.host
             ));
         }
         if let Some(user) = self.user.as_ref().filter(|user| !is_tame(user, "._@+-")) {
             return refuse(format!(
-                "{user:?} is no user: letters, digits and . _ @ + - make one, and no - at its beginning"
+                "{user:?} is not a valid user: it may contain letters, digits and . _ @ + - and \
+                 must not begin with -"
             ));
         }
         for (what, path) in [("the private key", &self.identity), ("the file of host keys", &self.known_hosts)] {
             if let Some(path) = path.as_ref().filter(|path| !path.exists() || path.is_dir()) {
-                return refuse(format!("{what}, {}, is not there", path.display()));
+                return refuse(format!("{what}, {}, does not exist", path.display()));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What can go wrong between here and another system.
+//! Errors between this system and a remote one.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ pub enum Trouble {
     NoClient,
     /// The host's key is unknown, or another than the known one.
     HostKey,
-    /// The host lets nobody in who has not more to show.
+    /// The host refuses the authentication.
     Denied,
     /// The host does not answer.
     Unreachable,
@@ -22,9 +22,9 @@ pub enum Trouble {
     /// The run is not on the other system any more.
     Gone,
     /// The other system refuses: no space, no place for programs, not Linux.
-    There,
+    Remote,
     /// This system refuses: no space for the bundle.
-    Here,
+    Local,
 }
 
 /// An error with all that a person needs, in words.
@@ -42,8 +42,8 @@ impl SshError {
         SshError { trouble, message: message.to_string() }
     }
     /// For `map_err`: a file operation on this system.
-    pub(crate) fn here(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SshError {
-        move |why| SshError::new(Trouble::Here, format!("cannot {action} {}: {why}", path.display()))
+    pub(crate) fn local(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SshError {
+        move |why| SshError::new(Trouble::Local, format!("cannot {action} {}: {why}", path.display()))
     }
     /// Whether it may go away by itself.
     pub(crate) fn is_passing(&self) -> bool {

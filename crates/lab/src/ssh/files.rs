@@ -99,7 +99,7 @@ impl Receiver {
             (Kind::Data, true) => self.more(&frame.payload)?,
             (Kind::FileEnd, true) => self.file_ends(&frame.payload)?,
             (Kind::BundleEnd, false) => return self.ends(&frame.payload).map(|()| true),
-            (kind, _) => return Err(format!("{kind:?} out of turn")),
+            (kind, _) => return Err(format!("unexpected frame {kind:?}")),
         }
         Ok(false)
     }
@@ -128,7 +128,7 @@ impl Receiver {
 
     fn more(&mut self, data: &[u8]) -> Result<(), String> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        let longer = || format!("{} is longer than was said", open.path.display());
+        let longer = || format!("{} is longer than announced", open.path.display());
         open.left = open.left.checked_sub(data.len() as u64).ok_or_else(longer)?;
         open.digest.update(data);
         self.bytes += data.len() as u64;
@@ -140,21 +140,21 @@ impl Receiver {
         let Some(open) = self.open.take() else { return Ok(()) };
         match open.left == 0 && open.digest.finalize()[..] == *digest {
             true => Ok(()),
-            false => Err(format!("{} is not what was sent", open.path.display())),
+            false => Err(format!("{} has a wrong checksum", open.path.display())),
         }
     }
 
     fn ends(&self, payload: &[u8]) -> Result<(), String> {
         match *payload == [self.files.to_le_bytes(), self.bytes.to_le_bytes()].concat() {
             true => Ok(()),
-            false => Err("another number of files than was sent".to_owned()),
+            false => Err("the number of files is wrong".to_owned()),
         }
     }
 }
 
 /// A path of plain names, none of which leads up or to the root.
 fn tame_path(name: &[u8]) -> Result<PathBuf, String> {
-    let refuse = || format!("a file of the name {:?}", String::from_utf8_lossy(&name[..name.len().min(PATH_MAX)]));
+    let refuse = || format!("an invalid file name {:?}", String::from_utf8_lossy(&name[..name.len().min(PATH_MAX)]));
     let text = std::str::from_utf8(name).map_err(|_| refuse())?;
     let path = Path::new(text);
     let depth = path.components().count();
@@ -235,7 +235,7 @@ mod tests {
         let mut other = begin("a", 1);
         wire::write(&mut other, Kind::Data, b"a").unwrap();
         wire::write(&mut other, Kind::FileEnd, &Sha256::digest(b"b")).unwrap();
-        assert!(receive(&other, &place.path().join("other"), 100).unwrap_err().contains("not what was sent"));
+        assert!(receive(&other, &place.path().join("other"), 100).unwrap_err().contains("wrong checksum"));
         assert!(receive(&begin("a", u64::MAX), &place.path().join("huge"), 100).is_err());
     }
 }

@@ -1,14 +1,14 @@
-//! Following a run over there to its end, through however many connections it takes.
+//! Follows a remote run to its end, through any number of connections.
 
 mod incoming;
 mod session;
 
+use super::agent::RunRequest;
 use super::binary;
 use super::client::{Connection, System};
 use super::destination::Destination;
 use super::error::{SshError, Trouble};
-use super::place::{self, There};
-use super::there::Order;
+use super::staging::{self, RemoteDirectory};
 use session::{Sent, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -32,26 +32,26 @@ pub struct Job {
     /// Where the bundle goes; nothing may be there.
     pub output: PathBuf,
     /// For how long.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
 /// What is waited for, and how long.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     /// For a lost connection to come back.
     pub reconnect: Duration,
     /// Over there, for somebody to connect, before the run is ended and all of it removed.
     pub keep_for: Duration,
 }
 
-/// Who looks on.
+/// Watches the run.
 pub trait Watch {
     /// What the run over there wrote to standard error: bytes of another system.
     fn message(&mut self, bytes: &[u8]);
     /// What happens between the two systems.
     fn note(&mut self, text: &str);
     /// Whether the user wants it to end.
-    fn asked(&self) -> bool;
+    fn end_requested(&self) -> bool;
 }
 
 /// How the run over there ended.
@@ -67,7 +67,7 @@ pub enum Ended {
 
 /// What came back.
 #[derive(Clone, Debug)]
-pub struct Brought {
+pub struct RemoteResult {
     /// How the run ended.
     pub ended: Ended,
     /// Where it ran.
@@ -85,7 +85,7 @@ pub struct Brought {
 }
 
 /// Sends punctual and the experiment over, follows the run, brings the bundle.
-pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<Brought, SshError> {
+pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
     let connection = Connection::open(&job.to)?;
     let binary = binary::choose(job.binary.as_deref(), &connection.system.machine)?;
     let system = &connection.system;
@@ -100,21 +100,22 @@ pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<Brought, SshError> {
         binary.path.display(),
         binary.bytes.len() as f64 / f64::from(1 << 20),
     ));
-    let there = place::make(&connection, &binary)?;
+    let directory = staging::make(&connection, &binary)?;
     watch.note(&format!(
-        "the run is {0}; should this end be lost: punctual ssh fetch {1} {0}",
-        there.id(),
+        "the run is {0}; if this process ends: punctual ssh fetch {1} {0}",
+        directory.id(),
         job.to.spelled()
     ));
-    let order = Order { keep_for: job.patience.keep_for, file: job.file.clone(), arguments: job.arguments.clone() };
-    let errand = Errand {
+    let request =
+        RunRequest { keep_for: job.timeouts.keep_for, file: job.file.clone(), arguments: job.arguments.clone() };
+    let remote_run = RemoteRun {
         to: &job.to,
-        there,
-        sent: Some(Sent { order: order.encode(), file: &job.experiment }),
+        directory,
+        sent: Some(Sent { request: request.encode(), file: &job.experiment }),
         output: &job.output,
-        patience: job.patience.reconnect,
+        reconnect_timeout: job.timeouts.reconnect,
     };
-    errand.follow(connection, watch)
+    remote_run.follow(connection, watch)
 }
 
 /// Follows a run that was left over there.
@@ -122,47 +123,50 @@ pub fn resume(
     to: &Destination,
     id: &str,
     output: &Path,
-    patience: Duration,
+    reconnect_timeout: Duration,
     watch: &mut dyn Watch,
-) -> Result<Brought, SshError> {
+) -> Result<RemoteResult, SshError> {
     let connection = Connection::open(to)?;
-    let there = place::find(&connection, id)?;
-    Errand { to, there, sent: None, output, patience }.follow(connection, watch)
+    let directory = staging::find(&connection, id)?;
+    RemoteRun { to, directory, sent: None, output, reconnect_timeout }.follow(connection, watch)
 }
 
 /// One run, from here.
-struct Errand<'a> {
+struct RemoteRun<'a> {
     to: &'a Destination,
-    there: There,
+    directory: RemoteDirectory,
     sent: Option<Sent<'a>>,
     output: &'a Path,
-    patience: Duration,
+    reconnect_timeout: Duration,
 }
 
-impl Errand<'_> {
-    fn follow(&self, first: Connection, watch: &mut dyn Watch) -> Result<Brought, SshError> {
+impl RemoteRun<'_> {
+    fn follow(&self, first: Connection, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
         let mut connection = first;
-        let version = place::version(&connection, &self.there).map_err(|why| self.with_what_is_left(why))?;
-        let mut session = Session::new(&self.there, self.sent.as_ref(), self.output);
+        let version = staging::version(&connection, &self.directory).map_err(|why| self.with_what_is_left(why))?;
+        let mut session = Session::new(&self.directory, self.sent.as_ref(), self.output);
         let mut lost = 0;
         loop {
             let why = match session.serve(&connection, watch) {
-                Ok(brought) => return Ok(Brought { version, lost, ..brought }),
+                Ok(result) => return Ok(RemoteResult { version, lost, ..result }),
                 Err(why) => why,
             };
             if !why.is_passing() {
                 return Err(self.with_what_is_left(why));
             }
-            watch.note(&format!("{why}; the run goes on there, connecting again for {} s", self.patience.as_secs()));
+            watch.note(&format!(
+                "{why}; the run continues there, reconnecting for up to {} s",
+                self.reconnect_timeout.as_secs()
+            ));
             drop(connection);
             connection = self.connect_again(watch).map_err(|why| self.with_what_is_left(why))?;
             lost += 1;
-            watch.note(&format!("connected to {} again", self.to));
+            watch.note(&format!("reconnected to {}", self.to));
         }
     }
 
     fn connect_again(&self, watch: &mut dyn Watch) -> Result<Connection, SshError> {
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.reconnect_timeout;
         let [mut pause, longest] = PAUSES;
         loop {
             let why = match Connection::open(self.to) {
@@ -174,7 +178,7 @@ impl Errand<'_> {
             }
             let next = Instant::now() + pause;
             while Instant::now() < next {
-                if watch.asked() {
+                if watch.end_requested() {
                     return Err(SshError::new(
                         Trouble::Lost,
                         format!("interrupted while there was no connection to {}", self.to),
@@ -190,10 +194,10 @@ impl Errand<'_> {
         if why.trouble == Trouble::Gone {
             return why;
         }
-        let (to, id) = (self.to.spelled(), self.there.id());
+        let (to, id) = (self.to.spelled(), self.directory.id());
         let message = format!(
-            "{why}\nthe run {id} is left there, to its end and then until it is fetched: punctual ssh fetch {to} {id}; to end and \
-             remove it: punctual ssh clean {to} {id}"
+            "{why}\nthe run {id} continues there; to fetch it: punctual ssh fetch {to} {id}; to \
+             end and remove it: punctual ssh clean {to} {id}"
         );
         SshError { message, ..why }
     }

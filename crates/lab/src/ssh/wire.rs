@@ -28,7 +28,7 @@ macro_rules! kinds {
 
 kinds! {
     /// To there: the arguments of the run, each ended by NUL; the experiment follows.
-    Order = b'o',
+    RunRequest = b'o',
     /// To there: the name of the experiment's file, NUL, its bytes. The run begins.
     Experiment = b'e',
     /// To there: end the run as Ctrl-C does.
@@ -89,7 +89,8 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
     from.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
     let kind = Kind::of(kind[0]).filter(|_| length <= PAYLOAD_MAX);
-    let kind = kind.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "what came is no frame of punctual's"))?;
+    let kind =
+        kind.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the data received is not a frame of punctual"))?;
     let mut payload = vec![0; length];
     from.read_exact(&mut payload)?;
     Ok(Some(Frame { kind, payload }))

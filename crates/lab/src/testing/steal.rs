@@ -1,4 +1,4 @@
-//! What the hypervisor took away while a test measured: late samples that it made are not what the test made.
+//! Steal time during a test: samples that it delayed do not count against the test.
 
 use std::fs;
 
@@ -28,12 +28,12 @@ impl Steal {
 }
 
 impl Excuse {
-    /// So much of it is left, ns.
+    /// The part that is left, in ns.
     pub fn left(&self) -> i64 {
         self.0
     }
 
-    /// Whether steal accounts for so many ns, which it then does no more for others.
+    /// Whether steal accounts for this many ns; they are then used up.
     pub fn covers(&mut self, ns: i64) -> bool {
         let covers = ns <= self.0;
         self.0 -= if covers { ns } else { 0 };

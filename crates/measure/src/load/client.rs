@@ -1,4 +1,4 @@
-//! punctual's side: starting the guard, asking it, hearing from it.
+//! punctual's side: starts the guard, sends it requests, reads its events.
 
 use super::guard::ARGUMENT;
 use super::protocol::{Event, LoadSpec, Request};
@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than the guard's own patience.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// Longer than the guard's own timeout.
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What went wrong with the loads.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ impl Guarded {
     fn ask(&mut self, request: &Request) -> Result<(), LoadError> {
         let mut line = serde_json::to_vec(request).map_err(|_| LoadError::GuardDied)?;
         line.push(b'\n');
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut rest = line.as_slice();
         while !rest.is_empty() {
             match self.socket.write(rest) {
@@ -92,7 +92,7 @@ impl Guarded {
     /// Ends all loads and returns the last events when they are gone.
     pub fn end_loads(&mut self) -> Result<Vec<Event>, LoadError> {
         self.ask(&Request::EndAll)?;
-        let (until, mut all) = (Instant::now() + PATIENCE, Vec::new());
+        let (until, mut all) = (Instant::now() + TIMEOUT, Vec::new());
         loop {
             for event in self.events()? {
                 match event {
@@ -108,9 +108,9 @@ impl Guarded {
         }
     }
 
-    /// The guard is gone: its children have become ours.
+    /// The guard has ended: punctual adopted its children.
     fn guard_died(&mut self) -> LoadError {
-        match children::end_descendants(PATIENCE) {
+        match children::end_descendants(TIMEOUT) {
             Ok(()) => LoadError::GuardDied,
             Err(why) => LoadError::NotEnded(why.to_string()),
         }

@@ -13,10 +13,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The first argument by which the program knows that it shall be the guard.
+/// The first argument that makes this program the guard.
 pub const ARGUMENT: &str = "__guard-loads";
 /// Loads are killed; what is not gone by then sits in the kernel and goes when it comes out.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A load under supervision.
 struct Watched {
@@ -30,7 +30,7 @@ struct Watched {
     started_before: bool,
 }
 
-/// The whole life of the guard; the socket to punctual is its standard input. Returns when punctual is gone and so are all loads.
+/// Runs the guard; the socket to punctual is its standard input. Returns when punctual and all loads have ended.
 pub fn serve() -> io::Result<()> {
     children::leave_terminal()?;
     children::adopt_orphans()?;
@@ -39,7 +39,7 @@ pub fn serve() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     socket.set_nonblocking(true)?;
     let served = Guard { socket, events: children::ChildEvents::new()?, loads: Vec::new(), unread: Vec::new() }.watch();
-    let ended = children::end_descendants(PATIENCE);
+    let ended = children::end_descendants(TIMEOUT);
     served.and(ended)
 }
 
@@ -98,8 +98,8 @@ impl Guard {
                 }
                 Request::EndAll => {
                     self.loads.clear();
-                    let problem = children::end_descendants(PATIENCE).err().map(|why| why.to_string());
-                    self.tell(Event::AllEnded { problem });
+                    let problem = children::end_descendants(TIMEOUT).err().map(|why| why.to_string());
+                    self.send_event(Event::AllEnded { problem });
                 }
             }
         }
@@ -107,7 +107,7 @@ impl Guard {
     }
 
     /// A broken socket is noticed by reading from it.
-    fn tell(&mut self, event: Event) {
+    fn send_event(&mut self, event: Event) {
         let Ok(mut line) = serde_json::to_vec(&event) else { return };
         line.push(b'\n');
         // Events are small and rare; a socket that is full of them belongs to a punctual that does not read, and waiting for it
@@ -115,7 +115,7 @@ impl Guard {
         let _ = self.socket.write_all(&line);
     }
 
-    /// Collects the dead: loads, and orphans that were adopted.
+    /// Reaps children: loads, and orphans that were adopted.
     fn collect(&mut self) {
         while let Ok(Some((pid, exit))) = children::reap() {
             let index = self.loads.iter().position(|load| load.running.is_some_and(|(running, _)| running == pid));
@@ -128,7 +128,7 @@ impl Guard {
             let pause = load.back_off.after(since.elapsed(), success);
             load.start_at = (then == OnExit::Respawn).then(|| Instant::now() + pause);
             let event = Event::Ended { load: load.number, how: exit.to_string(), success, then };
-            self.tell(event);
+            self.send_event(event);
         }
     }
 
@@ -149,7 +149,7 @@ impl Guard {
                 }
                 Err(why) => Event::NotStarted { load: number, why: why.to_string() },
             };
-            self.tell(event);
+            self.send_event(event);
         }
     }
 }

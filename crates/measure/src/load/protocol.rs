@@ -1,4 +1,4 @@
-//! What punctual and the guard say to each other: one JSON object a line.
+//! The messages between punctual and the guard: one JSON object a line.
 
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use serde::{Deserialize, Serialize};

@@ -35,7 +35,7 @@ pub fn empty_samples(method: Method, samples: usize) -> io::Result<Vec<i64>> {
         Method::Timerfd => measure(&plan, timerfd::Timerfd::new(&plan)?),
         Method::PosixTimer => measure(&plan, posix::PosixTimer::new(&plan)?),
         Method::Deadline => {
-            let mut book = deadline::Book::default();
+            let mut book = deadline::ReleaseCounts::default();
             measure(&plan, &mut deadline::Yield::new(&plan, deadline::NoRelease, &mut book))
         }
     }

@@ -4,7 +4,7 @@
 //! A period does not begin on a grid that is laid once: whoever is a period late, or slept, is given a new one from that instant on
 //! (kernel/sched/deadline.c, replenish_dl_entity and update_dl_entity). So the kernel is asked when it releases the thread, each time, before
 //! the thread waits: by its absolute deadline, or by its timer. Where neither can be had, the release is
-//! estimated (see [`Estimate`]), and the notes say how well.
+//! estimated (see [`Estimate`]), and the notes state how well.
 
 mod estimate;
 mod server;
@@ -23,12 +23,12 @@ pub(super) use server::Blind as NoRelease;
 
 /// What becomes of one wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Waited {
+pub(super) enum WaitResult {
     /// Until this release, on CLOCK_MONOTONIC in ns.
     Until(i64),
     /// For nothing: the release had passed before, and the thread kept its CPU.
     NotAtAll,
-    /// Nobody knows until when.
+    /// The release is unknown.
     Unknown,
 }
 
@@ -37,26 +37,26 @@ pub(super) trait Server {
     /// Whether [`Server::end_period`] knows the release.
     const KNOWS: bool;
     /// Ends the period and returns in another one.
-    fn end_period(&mut self) -> Waited;
+    fn end_period(&mut self) -> WaitResult;
     /// Now, on CLOCK_MONOTONIC in ns.
     fn now(&self) -> i64;
 }
 
-/// Who says when the thread is released.
+/// The source of release times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Source {
     /// sched_getattr(2) with its dynamic parameters, from Linux 7.1 on.
     Attributes,
     /// The timer that the kernel starts for the release.
     Timer,
-    /// Nobody.
+    /// None.
     #[default]
     Estimated,
 }
 
-/// What there is to say of the releases of one run.
+/// Counts of the releases of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Book {
+pub struct ReleaseCounts {
     source: Source,
     /// Waits that ended in a release, and those that were none.
     waits: u64,
@@ -66,7 +66,7 @@ pub struct Book {
     estimate: estimate::Quality,
 }
 
-impl Book {
+impl ReleaseCounts {
     /// Whose instants latencies are counted from.
     fn table(&self) -> Table {
         let source = match self.source {
@@ -89,13 +89,13 @@ impl Book {
 /// What the loop needs of the kernel, got hold of before the thread has its policy.
 pub struct Deadline {
     stamps: Result<Releases, String>,
-    book: Book,
+    book: ReleaseCounts,
 }
 
 impl Deadline {
     /// For the calling thread.
     pub fn prepare() -> Deadline {
-        Deadline { stamps: Releases::start().map_err(|why| why.to_string()), book: Book::default() }
+        Deadline { stamps: Releases::start().map_err(|why| why.to_string()), book: ReleaseCounts::default() }
     }
 
     /// Measures.
@@ -109,7 +109,7 @@ impl Deadline {
                 "SCHED_DEADLINE was refused, and without it sched_yield(2) waits for nothing",
             ));
         };
-        self.book = Book::default();
+        self.book = ReleaseCounts::default();
         match &self.stamps {
             _ if attributes::absolute_deadline().is_ok() => {
                 let server = Attributes::new(given);
@@ -124,7 +124,7 @@ impl Deadline {
         }
     }
 
-    /// What it has to say, for a measure of this name.
+    /// Its notes, for a measure of this name.
     pub fn notes(&self, measure: &str) -> Notes {
         let mut notes = Notes::default();
         let book = &self.book;
@@ -135,7 +135,7 @@ impl Deadline {
             let why = self.stamps.as_ref().err().map_or("", String::as_str);
             notes.findings.push(book.estimate.finding(measure).evidence(why));
         } else if book.phases > 0 {
-            let Book { phases, waits, passed, .. } = *book;
+            let ReleaseCounts { phases, waits, passed, .. } = *book;
             let message = format!(
                 "the kernel began {phases} of {waits} periods at another phase than the one before, and {passed} times the \
                  release had passed before the thread waited; latencies are relative to each release as the kernel programmed it"
@@ -153,11 +153,11 @@ pub(super) struct Yield<'b, S> {
     first_due: i64,
     next: i64,
     estimate: Estimate,
-    book: &'b mut Book,
+    book: &'b mut ReleaseCounts,
 }
 
 impl<'b, S: Server> Yield<'b, S> {
-    pub(super) fn new(plan: &Plan, server: S, book: &'b mut Book) -> Yield<'b, S> {
+    pub(super) fn new(plan: &Plan, server: S, book: &'b mut ReleaseCounts) -> Yield<'b, S> {
         let period = plan.period.ns();
         Yield { server, period, first_due: plan.first_due, next: plan.first_due, estimate: Estimate::new(period), book }
     }
@@ -178,7 +178,7 @@ impl<'b, S: Server> Yield<'b, S> {
 /// How far apart the kernel may put the same grid: conversions between its clocks, and one clock's steering against the other.
 const ROUNDING: i64 = Nanos::from_micros(5).ns();
 
-/// What makes the loop look at its end and come again.
+/// Makes the loop check its end and retry.
 fn again() -> io::Error {
     io::ErrorKind::Interrupted.into()
 }
@@ -187,13 +187,13 @@ impl<S: Server> Wakeups for &mut Yield<'_, S> {
     #[inline(always)]
     fn sleep(&mut self) -> io::Result<i64> {
         match self.server.end_period() {
-            Waited::Until(due) => self.released(due),
-            Waited::NotAtAll => {
+            WaitResult::Until(due) => self.released(due),
+            WaitResult::NotAtAll => {
                 self.book.passed += 1;
                 self.next = self.next.max(self.server.now());
                 Err(again())
             }
-            Waited::Unknown => {
+            WaitResult::Unknown => {
                 self.book.waits += 1;
                 if let Some(due) = self.estimate.due().filter(|due| *due >= self.first_due) {
                     return Ok(due);

@@ -1,4 +1,4 @@
-//! A periodic timerfd (timerfd_create(2)): each read says how many expiries passed since the last.
+//! A periodic timerfd (timerfd_create(2)): each read returns how many expiries passed since the last.
 
 use super::{Plan, Wakeups};
 use punctual_host::task::clock;

@@ -1,6 +1,6 @@
 //! What reading the clock costs: a part of every sample, shown and never subtracted.
 
-use crate::workload::course::Ticks;
+use crate::workload::measurement_loop::Ticks;
 use punctual_core::{ClockCost, Nanos};
 
 /// Pairs of readings: enough for a 99th percentile, a millisecond in all.

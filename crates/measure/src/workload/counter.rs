@@ -1,6 +1,6 @@
 //! The finest clock there is, that of test points: the processor's counter where the kernel trusts it, converted to ns after the reading.
 
-use crate::workload::course::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_testpoint::counter::{self, Pair};
 use punctual_testpoint::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC};
 use std::time::Duration;

@@ -4,22 +4,21 @@
 //! the requests (`heap.c`), a batch at a time. It and the measuring thread take turns: while one works the other waits, so that
 //! counting samples is outside of all of them, and on the same CPU.
 
-mod board;
 mod helper;
 mod kernel;
 mod lists;
 mod requests;
+mod shared_memory;
 
-use super::course::{Monotonic, Pace, Ticks};
-use super::{Nobody, Order, Parts, PrepareError, clock_cost};
+use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
+use crate::binned_counter::CounterWriter;
 use crate::ring::{Producer, ring};
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 pub use helper::{ARGUMENT, serve};
 
-use board::{Block, FRESH, LOCK, ONE_CPU, TOUCH};
 use helper::{Allocator, Helper};
 use kernel::Counted;
 use lists::{Lists, Own};
@@ -28,73 +27,74 @@ use punctual_core::{CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table
 use punctual_host::task::memory;
 use punctual_plan::kinds::HeapPlan;
 use requests::Requests;
+use shared_memory::{Block, FRESH, LOCK, ONE_CPU, TOUCH};
 use std::io;
 use std::sync::Arc;
 
 /// Blocks of a batch at most, but for a list, which is one batch however long it is.
 const BATCH: usize = 4_096;
-/// Rounds for nothing before the first sample.
+/// Rounds of warm-up before the first sample.
 const WARM_UP: usize = 64;
 /// The shortest rest, and which part of the time since the last one it is at least: a long list is not interrupted.
 const REST: Nanos = Nanos::MILLI;
 const REST_PART: i64 = 10;
 
-pub(super) fn parts(order: &Order, plan: &HeapPlan) -> Result<Parts, PrepareError> {
+pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepared, PrepareError> {
     let allocator = Allocator::asked(plan.allocator.as_deref()).map_err(PrepareError::Needs)?;
-    let (mut writers, mut feeds) = (Vec::new(), Vec::new());
-    for series in &order.series {
-        let (writer, feed) = match plan.period {
+    let (mut writers, mut sources) = (Vec::new(), Vec::new());
+    for series in &config.series {
+        let (writer, source) = match plan.period {
             Some(period) => {
-                let (producer, feed) = sink::ring(period);
-                (Writer::Ring(producer), feed)
+                let (producer, source) = sink::ring(period);
+                (Writer::Ring(producer), source)
             }
             None => {
-                let (writer, feed) = sink::tally(series.shape);
-                (Writer::Tally(writer), feed)
+                let (writer, source) = sink::binned_counter(series.shape);
+                (Writer::Counter(writer), source)
             }
         };
         writers.push((series.number, writer));
-        feeds.push(feed);
+        sources.push(source);
     }
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
-    let only_cpu = order.threads.first().map(|thread| &thread.cpus).filter(|cpus| cpus.len() == 1);
+    let only_cpu = config.threads.first().map(|thread| &thread.cpus).filter(|cpus| cpus.len() == 1);
     let only_cpu = only_cpu.and_then(CpuSet::first).map(|cpu| cpu as u32);
     let heap = Heap {
-        subject: order.name.clone(),
+        subject: config.name.clone(),
         allocator,
         flags: flag(plan.touch, TOUCH)
             | flag(plan.fresh, FRESH)
             | flag(plan.mlockall, LOCK)
             | flag(only_cpu.is_some(), ONE_CPU),
         only_cpu,
-        requests: Requests::new(plan, order.seed),
+        requests: Requests::new(plan, config.seed),
         lists: (plan.sizes.is_list() && plan.touch).then(Lists::new),
         bounds: Bounds {
             period: plan.period,
-            duration: order.duration,
-            left: order.samples.unwrap_or(u64::MAX),
+            duration: config.duration,
+            left: config.samples.unwrap_or(u64::MAX),
             lists: if plan.lists > 0 { plan.lists } else { u64::MAX },
-            limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+            limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
         },
         writers,
         helper: None,
-        stop: Arc::clone(&order.stop),
+        stop: Arc::clone(&config.stop),
         done: Done::default(),
     };
-    Ok(Parts { tasks: vec![Box::new(heap)], feeds, outside: Box::new(Nobody) })
+    Ok(Prepared { tasks: vec![Box::new(heap)], sources, observer: Box::new(NoObserver) })
 }
 
 /// Where the samples of a series go.
 enum Writer {
     Ring(Producer),
-    Tally(TallyWriter),
+    Counter(CounterWriter),
 }
 
 impl Writer {
     fn put(&mut self, [begin, end]: [i64; 2], cpu: u32) {
         match self {
             Writer::Ring(producer) => producer.put(begin, end, cpu),
-            Writer::Tally(writer) => writer.put(begin, end, cpu),
+            Writer::Counter(writer) => writer.put(begin, end, cpu),
         }
     }
 }
@@ -118,7 +118,7 @@ struct Bounds {
     left: u64,
     /// Random lists still to be made.
     lists: u64,
-    /// A longer sample ends everything.
+    /// A longer sample trips the stop.
     limit: i64,
 }
 
@@ -141,10 +141,10 @@ struct Heap {
 impl Heap {
     /// The blocks of the next batch.
     fn order(&mut self, helper: &mut Helper, blocks: usize, round: usize) {
-        let head = helper.board.head();
+        let head = helper.shared_memory.head();
         head.flags = self.flags;
         (head.blocks, head.round) = (blocks as u64, round as u64);
-        self.requests.fill(&mut helper.board.blocks()[..blocks], round);
+        self.requests.fill(&mut helper.shared_memory.blocks()[..blocks], round);
     }
 
     /// Batch after batch, until something ends it.
@@ -157,11 +157,11 @@ impl Heap {
         stop: &Stop,
     ) -> io::Result<()> {
         let end_at = bounds.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
-        let head = helper.board.head();
+        let head = helper.shared_memory.head();
         (head.due, head.until, head.limit) = (start, end_at, bounds.limit);
         head.period = bounds.period.map_or(0, Nanos::ns);
-        // Long periods one at a time, so that nobody waits for their samples; and no list is cut.
-        let (single, round) = (bounds.period.is_some_and(|period| period >= Pace::BURST), self.requests.round);
+        // Long periods one at a time, so that their samples arrive soon; and no list is cut.
+        let (single, round) = (bounds.period.is_some_and(|period| period >= Pacing::BURST), self.requests.round);
         let batch = if single { round } else { round * (BATCH / round).max(1) };
         let mut now = Monotonic.now();
         while now < start && !stop.is_asked() {
@@ -178,14 +178,14 @@ impl Heap {
             self.order(helper, blocks, round);
             helper.batch(stop)?;
             bounds.left = bounds.left.saturating_sub(self.take(bounds.limit, round, helper, writers, stop));
-            if helper.board.head().failed > 0 {
+            if helper.shared_memory.head().failed > 0 {
                 return Err(io::Error::other(
                     "malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup; with `mlockall`, ulimit -l)?",
                 ));
             }
             now = Monotonic.now();
             // A real-time task that never sleeps is throttled (sched_rt_runtime_us): both sides worked without a break since the last rest.
-            if bounds.period.is_none() && now - rested >= Pace::BURST.ns() {
+            if bounds.period.is_none() && now - rested >= Pacing::BURST.ns() {
                 Monotonic.sleep_until(now + REST.ns().max((now - rested) / REST_PART));
                 now = Monotonic.now();
                 rested = now;
@@ -203,14 +203,14 @@ impl Heap {
         writers: &mut [(u32, Writer)],
         stop: &Stop,
     ) -> u64 {
-        let head = helper.board.head();
+        let head = helper.shared_memory.head();
         let (count, page) = (head.done, head.page);
         let own = Own { faults: head.faults, cpu_time: head.cpu_time };
         self.done.spent += head.spent;
         self.done.faults += head.faults;
         self.done.skipped += head.skipped;
         self.done.blocks += count;
-        let blocks = &helper.board.blocks()[..count as usize];
+        let blocks = &helper.shared_memory.blocks()[..count as usize];
         for block in blocks {
             self.done.bytes += block.size;
             let parts = [block.malloc, block.touch, block.free];
@@ -229,13 +229,13 @@ impl Heap {
         count
     }
 
-    /// The very loop for nothing, so that its code and memory are there.
+    /// Warms up the measured loop, so that its code and memory are there.
     fn rehearse(&mut self) -> Result<(), String> {
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
         let (mut writers, lists) = (std::mem::take(&mut self.writers), self.lists.take());
         let blocks = if self.requests.round > 1 { self.requests.round } else { WARM_UP };
         let bounds = Bounds { period: None, duration: None, left: blocks as u64, lists: 1, limit: i64::MAX };
-        // Tallies forget; a ring would not.
+        // Counters are reset; a ring would keep these samples.
         let scratch = writers.iter().filter(|(_, writer)| matches!(writer, Writer::Ring(_)));
         let mut scratch: Vec<_> = scratch.map(|(number, _)| (*number, Writer::Ring(ring(WARM_UP).0))).collect();
         let into = if scratch.is_empty() { &mut writers } else { &mut scratch };
@@ -255,8 +255,8 @@ impl Heap {
             "a request with everything around it (malloc, free and four readings of the clock), mean"
         };
         let mut figures = vec![
-            Figure::new("blocks", "blocks that were asked for and given back", blocks as f64, "count"),
-            Figure::new("bytes", "bytes that were asked for", bytes as f64, "bytes"),
+            Figure::new("blocks", "blocks allocated and freed", blocks as f64, "count"),
+            Figure::new("bytes", "bytes requested", bytes as f64, "bytes"),
             Figure::new("turn", title, each(spent as f64), "ns").of(blocks),
             Figure::new("faults-each", "page faults for each block (getrusage(2))", each(faults as f64), "ratio")
                 .of(blocks),
@@ -291,23 +291,23 @@ impl Task for Heap {
     fn lock_memory(&self) -> io::Result<()> {
         self.writers.iter().try_for_each(|(_, writer)| match writer {
             Writer::Ring(producer) => memory::lock(producer.memory()),
-            Writer::Tally(writer) => writer.lock(),
+            Writer::Counter(writer) => writer.lock(),
         })
     }
 
     fn warm_up(&mut self) {
         if let Some(helper) = &self.helper {
-            // What the thread itself could not be is told already.
+            // What the thread itself was refused is reported already.
             let _ = helper.scheduled_like_us();
         }
-        // What fails here fails in the run, which tells.
+        // What fails here fails in the run, which reports it.
         let _ = self.rehearse();
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut writers = std::mem::take(&mut self.writers);
         for (_, writer) in &mut writers {
-            if let Writer::Tally(writer) = writer {
+            if let Writer::Counter(writer) = writer {
                 writer.begin();
             }
         }
@@ -342,7 +342,8 @@ impl Task for Heap {
         notes.figures = self.figures();
         notes.figures.extend(unused.iter().flat_map(kernel::figures));
         if let Some(why) = &helper.instead {
-            let message = format!("what was measured is {}, not the allocator that programs meet here", helper.name);
+            let message =
+                format!("the measured allocator is {}, not the one that programs of this machine use", helper.name);
             let finding = Finding::new("heap-built-in", Severity::Advice, &*self.subject, message);
             let remedy = "measure on a machine with glibc, or read the figures as those of a static program";
             notes.findings.push(finding.evidence(why.clone()).remedy(remedy));

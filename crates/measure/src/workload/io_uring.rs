@@ -216,10 +216,10 @@ mod tests {
     use std::io::{Read, Seek};
 
     #[test]
-    fn a_write_goes_where_it_shall_and_is_forced() {
+    fn a_write_goes_to_its_offset_and_is_forced() {
         let mut uring = match Uring::new() {
             Ok(uring) => uring,
-            Err(why) => return println!("SKIPPED: io_uring is not to be had: {why}"),
+            Err(why) => return println!("SKIPPED: io_uring is unavailable: {why}"),
         };
         let mut file = tempfile::tempfile().unwrap();
         for place in 0..20 {
@@ -239,7 +239,7 @@ mod tests {
     fn what_is_written_arrives() {
         let mut uring = match Uring::new() {
             Ok(uring) => uring,
-            Err(why) => return println!("SKIPPED: io_uring is not to be had: {why}"),
+            Err(why) => return println!("SKIPPED: io_uring is unavailable: {why}"),
         };
         let mut file = tempfile::tempfile().unwrap();
         for _ in 0..20 {

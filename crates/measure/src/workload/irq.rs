@@ -1,9 +1,9 @@
 //! `irq`: from the raising of an interrupt to the entry of its handler, and on to the thread that waits for it.
 //!
-//! The measuring thread waits. A timer and membarrier(2) it sets off itself; what another thread must raise while this one sleeps is raised by a
+//! The measuring thread waits. A timer and membarrier(2) it triggers itself; what another thread must raise while this one sleeps is raised by a
 //! [`raiser`]. Stamps inside of the kernel are BPF programs' (`punctual_record::interrupt`); where there are none the hops that need them are absent.
 
-mod bell;
+mod doorbell;
 mod gpio;
 mod lanes;
 mod membarrier;
@@ -15,8 +15,8 @@ mod timer;
 mod uio;
 mod watch;
 
-use super::course::{Monotonic, Ticks};
-use super::{Order, Parts, PrepareError};
+use super::measurement_loop::{Monotonic, Ticks};
+use super::{MeasureConfig, PrepareError, Prepared};
 use crate::stop::Stop;
 use crate::thread::Task;
 use lanes::{Hops, Lanes, Passed};
@@ -33,52 +33,52 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use threads::HandlerThread;
 use watch::{Source, Watch};
 
-/// Interrupts for nothing before the first sample.
+/// Interrupts of warm-up before the first sample.
 const WARM_UP: u64 = 8;
 /// The longest distance of those of a device.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
-pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError> {
+pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared, PrepareError> {
     let needs = PrepareError::Needs;
-    let thread = order.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
+    let thread = config.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let bound = thread.scheduling.deadline.is_none();
     let cpu = thread.cpus.first().filter(|_| bound).map(|cpu| cpu as u32);
     if cpu.is_none() && !matches!(plan.source, IrqSource::Timer | IrqSource::Uio) {
         return Err(needs(
-            "this source wants a thread on one CPU, which SCHED_DEADLINE does not allow: use policy fifo".into(),
+            "this source needs a thread on one CPU, which SCHED_DEADLINE does not allow: use policy fifo".into(),
         ));
     }
-    let Found { awaited, at, row, hops, line, target, source } = find(plan, order, cpu).map_err(needs)?;
+    let Found { awaited, at, row, hops, line, target, source } = find(plan, config, cpu).map_err(needs)?;
     let stamps = match awaited {
         Some(awaited) => Stamps::start(awaited, at).map(Arc::new).map_err(|why| why.to_string()),
         None => Err(source.untold.to_owned()),
     };
     let way = match (plan.source, line, &stamps) {
-        (IrqSource::Timer, ..) => Way::Timer,
-        (IrqSource::Membarrier, ..) => Way::Membarrier { cpu: target.unwrap_or_default(), target: None },
+        (IrqSource::Timer, ..) => Trigger::Timer,
+        (IrqSource::Membarrier, ..) => Trigger::Membarrier { cpu: target.unwrap_or_default(), target: None },
         (IrqSource::SelfIpi, _, Ok(stamps)) => {
-            Way::Raised { line: Arc::new(bell::Bell(Arc::clone(stamps))), raiser: None }
+            Trigger::Raised { line: Arc::new(doorbell::Doorbell(Arc::clone(stamps))), raiser: None }
         }
         (IrqSource::SelfIpi, _, Err(why)) => return Err(needs(format!("only BPF can raise this interrupt: {why}"))),
         (IrqSource::Uio, _, Err(why)) => {
-            return Err(needs(format!("nobody can tell when this device's interrupt came: {why}")));
+            return Err(needs(format!("the arrival of this device's interrupt cannot be timed: {why}")));
         }
-        (_, Some(line), _) => Way::Raised { line, raiser: None },
+        (_, Some(line), _) => Trigger::Raised { line, raiser: None },
         (_, None, _) => return Err(needs("this source has no line".to_owned())),
     };
     let handlers = threads::of_row(&row);
-    let (lanes, feeds) = Lanes::of(order, hops, plan.period, cpu.unwrap_or_default());
+    let (lanes, sources) = Lanes::of(config, hops, plan.period, cpu.unwrap_or_default());
     let raised = Arc::new(AtomicU64::new(0));
-    let line = if let Way::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
+    let line = if let Trigger::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
     let watch = Watch::new(&source, stamps.clone(), Rows { row, cpu: at }, Arc::clone(&raised), line);
     let waiter = Waiter {
-        name: order.name.clone(),
-        series: order.series.iter().map(|series| series.name.clone()).collect(),
+        name: config.name.clone(),
+        series: config.series.iter().map(|series| series.name.clone()).collect(),
         cpu,
         scheduling: thread.scheduling,
         period: plan.period,
-        duration: order.duration,
-        stop: Arc::clone(&order.stop),
+        duration: config.duration,
+        stop: Arc::clone(&config.stop),
         source,
         handlers,
         stamps,
@@ -86,7 +86,7 @@ pub(super) fn parts(order: &Order, plan: &IrqPlan) -> Result<Parts, PrepareError
         lanes: Some(lanes),
         raised,
     };
-    Ok(Parts { tasks: vec![Box::new(waiter)], feeds, outside: Box::new(watch) })
+    Ok(Prepared { tasks: vec![Box::new(waiter)], sources, observer: Box::new(watch) })
 }
 
 /// What a source is made of.
@@ -103,7 +103,7 @@ struct Found {
     source: Source,
 }
 
-fn find(plan: &IrqPlan, order: &Order, cpu: Option<u32>) -> Result<Found, String> {
+fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Found, String> {
     let source = Source::of(plan.source);
     let found = |awaited, at, row, hops, source| Found {
         awaited: Some(awaited),
@@ -129,7 +129,7 @@ fn find(plan: &IrqPlan, order: &Order, cpu: Option<u32>) -> Result<Found, String
         }
         IrqSource::SelfIpi => found(Awaited::IrqWork, cpu, described("IRQ work interrupts"), Hops::Raised, source),
         IrqSource::Membarrier => {
-            let target = target(plan, order, cpu)?;
+            let target = target(plan, config, cpu)?;
             let row = described("Function call interrupts");
             Found { target: Some(target), ..found(Awaited::FunctionCall, Some(target), row, Hops::Raised, source) }
         }
@@ -154,18 +154,18 @@ fn find(plan: &IrqPlan, order: &Order, cpu: Option<u32>) -> Result<Found, String
 }
 
 /// The CPU to be interrupted: the one that was named, else the first other one of the measure, else of those that are allowed.
-fn target(plan: &IrqPlan, order: &Order, own: Option<u32>) -> Result<u32, String> {
+fn target(plan: &IrqPlan, config: &MeasureConfig, own: Option<u32>) -> Result<u32, String> {
     if let Some(named) = plan.target_cpu {
         let own_too = || format!("CPU {named} is where the measure runs: `target_cpu` must be another one");
         return if Some(named) == own { Err(own_too()) } else { Ok(named) };
     }
     let allowed = attributes::affinity(0).unwrap_or_default();
-    let mut others = order.cpus.iter().chain(allowed.iter()).map(|cpu| cpu as u32).filter(|cpu| Some(*cpu) != own);
+    let mut others = config.cpus.iter().chain(allowed.iter()).map(|cpu| cpu as u32).filter(|cpu| Some(*cpu) != own);
     others.next().ok_or_else(|| "there is no other CPU to be interrupted".to_owned())
 }
 
-/// How an interrupt is set off and waited for.
-enum Way {
+/// How an interrupt is raised and waited for.
+enum Trigger {
     Timer,
     Membarrier { cpu: u32, target: Option<Target> },
     Raised { line: Arc<dyn Line>, raiser: Option<Raiser> },
@@ -184,10 +184,10 @@ struct Waiter {
     /// The threads in which the handler runs, where it does.
     handlers: Vec<HandlerThread>,
     stamps: Result<Arc<Stamps>, String>,
-    way: Way,
+    way: Trigger,
     /// Until it runs, and afterwards.
     lanes: Option<Lanes>,
-    /// Interrupts set off so far, for whoever looks on.
+    /// Interrupts raised so far, for the observer.
     raised: Arc<AtomicU64>,
 }
 
@@ -197,12 +197,14 @@ impl Waiter {
         let Waiter { way, stamps, raised, source, .. } = self;
         let stamps = stamps.as_deref().ok();
         match way {
-            Way::Timer => {
+            Trigger::Timer => {
                 timer::run(lanes, go, stop, stamps, raised);
                 Ok(())
             }
-            Way::Membarrier { target: Some(target), .. } => membarrier::run(lanes, go, stop, stamps, raised, target),
-            Way::Raised { raiser: Some(raiser), .. } => {
+            Trigger::Membarrier { target: Some(target), .. } => {
+                membarrier::run(lanes, go, stop, stamps, raised, target)
+            }
+            Trigger::Raised { raiser: Some(raiser), .. } => {
                 let alone = source.sharers <= 1;
                 let skipped = raiser.run(go, stop, |came| {
                     let book = &mut lanes.book;
@@ -210,7 +212,7 @@ impl Waiter {
                     let handler = came.handler.filter(|_| !mixed && came.entries != Some(0));
                     book.mixed += u64::from(mixed);
                     book.unstamped += u64::from(stamps.is_some() && !mixed && handler.is_none());
-                    let raiser::Came { raised, woke, handled_on, .. } = came;
+                    let raiser::Arrival { raised, woke, handled_on, .. } = came;
                     lanes.take(Passed { raised, handler, expiry: None, woke, handled_on }, stop);
                     lanes.left() > 0
                 });
@@ -218,7 +220,7 @@ impl Waiter {
                 lanes.book.skipped += skipped?;
                 Ok(())
             }
-            Way::Membarrier { .. } | Way::Raised { .. } => Err(io::Error::other("it was not prepared")),
+            Trigger::Membarrier { .. } | Trigger::Raised { .. } => Err(io::Error::other("it was not prepared")),
         }
     }
 
@@ -226,13 +228,13 @@ impl Waiter {
     fn spare(&mut self, count: u64, period: Nanos) -> io::Result<Lanes> {
         let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
         let mut scratch = lanes.scratch(count);
-        // What is slow to come back, as a line through an opto-coupler, is given the time that it will have. Else the first instant is over
-        // already: what is done about that is gone through, too.
+        // What is slow to return, as a line through an opto-coupler, gets the time that it will have. Else the first instant has passed
+        // already: that path is warmed up, too.
         let own = self.source.own;
         let period = if own { self.period.min(PATIENT) } else { self.period.min(period) };
         let start = Monotonic.now() + if own { period.ns() } else { 0 };
-        // A device that raises its own when it pleases is not waited for; the code is gone through all the same.
-        let comes = !matches!(&self.way, Way::Raised { line, .. } if !line.is_raised());
+        // A device that raises interrupts by itself is not waited for; its code is warmed up all the same.
+        let comes = !matches!(&self.way, Trigger::Raised { line, .. } if !line.is_raised());
         let end = if comes { i64::MAX } else { start };
         self.measure(&mut scratch, Go { start, period, count, end }, &Arc::default())?;
         if !comes {
@@ -257,13 +259,13 @@ impl Task for Waiter {
         let stamps = self.stamps.as_ref().ok().cloned();
         let (scheduling, below) = (self.scheduling, threads::below(self.scheduling, &self.handlers));
         match &mut self.way {
-            Way::Timer => return Ok(()),
-            Way::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling)?),
-            Way::Raised { line, raiser } => {
+            Trigger::Timer => return Ok(()),
+            Trigger::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling)?),
+            Trigger::Raised { line, raiser } => {
                 *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, below)?);
             }
         }
-        // What can never come is told before anything starts.
+        // What can never come is an error before anything starts.
         let why = self.spare(1, Nanos::MILLI).err();
         why.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.doubt)))
     }
@@ -273,7 +275,7 @@ impl Task for Waiter {
     }
 
     fn warm_up(&mut self) {
-        // What fails here fails again, and is told, in the real loop.
+        // What fails here fails again, and is reported, in the measured loop.
         let _ = self.spare(WARM_UP, Nanos::MILLI);
     }
 
@@ -292,9 +294,9 @@ impl Task for Waiter {
         let notes = report::notes(self);
         // Nothing that was started goes on.
         match &mut self.way {
-            Way::Timer => {}
-            Way::Membarrier { target, .. } => *target = None,
-            Way::Raised { raiser, .. } => *raiser = None,
+            Trigger::Timer => {}
+            Trigger::Membarrier { target, .. } => *target = None,
+            Trigger::Raised { raiser, .. } => *raiser = None,
         }
         notes
     }

@@ -1,86 +1,86 @@
 //! `mutex`: each wait for a lock that threads contend for, with who held it meanwhile.
 //!
 //! The threads compute the integral of 4/(1+x²) from 0 to 1 by midpoints, which is π. With a shared sum every term is added behind the lock, with own
-//! sums each thread adds once a round. A sample is from directly before the lock is asked for to directly after it is granted.
+//! sums each thread adds once a round. A sample is from directly before the lock is requested to directly after it is granted.
 
 mod arena;
 mod lock;
 mod notes;
-mod stretch;
+mod segment;
 
-use super::course::{Monotonic, Pace, Ticks};
-use super::{Order, Outside, Parts, PrepareError};
+use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::{MeasureConfig, Observer, PrepareError, Prepared};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 use arena::{Arena, LOG, Size, now};
 use punctual_core::{Fact, Nanos, Notes};
 use punctual_host::task::attributes::current_cpu;
 use punctual_host::task::usage::Usage;
 use punctual_plan::kinds::{MutexPlan, Sums};
+use segment::Segment;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use stretch::Stretch;
 
-/// Terms of the loop that runs for nothing before the first sample.
+/// Terms of the warm-up loop before the first sample.
 const WARM_UP: u64 = 64;
-/// Of the longest wait so many acquisitions by others are kept: half of them the first, half the last ones.
+/// Of the longest wait at most this many acquisitions by others are kept: half of them the first, half the last ones.
 const KEPT: usize = 4_096;
 /// How long a real-time thread rests.
 const REST: Nanos = Nanos::MILLI;
 
-pub(super) fn parts(order: &Order, plan: &MutexPlan) -> Result<Parts, PrepareError> {
-    let needs = |why| PrepareError::Needs(format!("this lock is not to be had: {why}"));
-    let threads = order.threads.len();
-    let rests = order.threads.iter().any(|thread| thread.scheduling.policy.is_real_time());
+pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepared, PrepareError> {
+    let needs = |why| PrepareError::Needs(format!("this lock is unavailable: {why}"));
+    let threads = config.threads.len();
+    let rests = config.threads.iter().any(|thread| thread.scheduling.policy.is_real_time());
     let shared = Size { threads, log: LOG, rounds: plan.rounds, rests };
-    let arena = Arc::new(Arena::new(plan, shared, Arc::clone(&order.stop)).map_err(needs)?);
-    let stretch = Arc::new(Stretch::new(plan, threads).map_err(needs)?);
-    let told: Told = Arc::default();
-    let (mut tasks, mut feeds): (Vec<Box<dyn Task>>, _) = (Vec::new(), Vec::new());
-    for (me, series) in order.series.iter().enumerate() {
-        let (writer, feed) = sink::tally(series.shape);
+    let arena = Arc::new(Arena::new(plan, shared, Arc::clone(&config.stop)).map_err(needs)?);
+    let segment = Arc::new(Segment::new(plan, threads).map_err(needs)?);
+    let outcomes: Outcomes = Arc::default();
+    let (mut tasks, mut sources): (Vec<Box<dyn Task>>, _) = (Vec::new(), Vec::new());
+    for (me, series) in config.series.iter().enumerate() {
+        let (writer, source) = sink::binned_counter(series.shape);
         let alone = MutexPlan { terms: WARM_UP, rounds: 2, hold: Nanos::ZERO, ..plan.clone() };
         let size = Size { threads: 1, log: WARM_UP as usize, rounds: 2, rests: false };
-        let cpus = order.threads.get(series.thread).map(|thread| &thread.cpus);
+        let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
         let only_cpu = cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32);
         tasks.push(Box::new(Competitor {
             me: me as u32,
             plan: plan.clone(),
             arena: Arc::clone(&arena),
             warm: Arena::new(&alone, size, Arc::default()).map_err(needs)?,
-            stretch: Arc::clone(&stretch),
+            segment: Arc::clone(&segment),
             writer: Some(writer),
             series: series.number,
-            samples: order.samples.unwrap_or(u64::MAX),
-            duration: order.duration,
-            limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
+            samples: config.samples.unwrap_or(u64::MAX),
+            duration: config.duration,
+            limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
             only_cpu,
             rests,
-            stop: Arc::clone(&order.stop),
+            stop: Arc::clone(&config.stop),
             waits: Waits::new(),
             outcome: Outcome::default(),
-            told: Arc::clone(&told),
+            outcomes: Arc::clone(&outcomes),
         }));
-        feeds.push(feed);
+        sources.push(source);
     }
-    let names = order.series.iter().map(|series| series.name.clone()).collect();
-    let outside = Box::new(notes::Account { plan: plan.clone(), arena, stretch, names, told });
-    Ok(Parts { tasks, feeds, outside })
+    let names = config.series.iter().map(|series| series.name.clone()).collect();
+    let observer = Box::new(notes::Account { plan: plan.clone(), arena, segment, names, outcomes });
+    Ok(Prepared { tasks, sources, observer })
 }
 
-/// What all threads said, by their places.
-type Told = Arc<Mutex<Vec<(usize, Waits, Outcome)>>>;
+/// The outcomes of all threads, by their places.
+type Outcomes = Arc<Mutex<Vec<(usize, Waits, Outcome)>>>;
 
 /// The waits of a thread.
 struct Waits {
     acquisitions: u64,
-    /// When it had all the samples that were asked for.
+    /// When it had all the requested samples.
     unmeasured: u64,
     sum: i64,
     longest: i64,
-    /// Of the longest: when it was asked for, how often others got it between request and grant.
+    /// Of the longest: when it was requested, how often others got it between request and grant.
     asked_at: i64,
     overtaken: u64,
     /// Who held it when: the last one before the request, where the log has it, and those.
@@ -93,14 +93,14 @@ struct Waits {
     most_overtaken: u64,
 }
 
-/// What else a thread knows of itself.
+/// The outcome of a thread.
 #[derive(Default)]
 struct Outcome {
     /// Of the measured time.
     usage: Usage,
     /// It gave up spinning.
     gave_up: bool,
-    counted: Option<stretch::Counted>,
+    counted: Option<segment::Counted>,
 }
 
 impl Waits {
@@ -111,7 +111,7 @@ impl Waits {
         Waits { holders, ..Waits::nowhere() }
     }
 
-    /// Without.
+    /// Without room for holders.
     fn nowhere() -> Waits {
         let holders = Vec::new();
         Waits {
@@ -170,8 +170,8 @@ struct Competitor {
     plan: MutexPlan,
     arena: Arc<Arena>,
     warm: Arena,
-    stretch: Arc<Stretch>,
-    writer: Option<TallyWriter>,
+    segment: Arc<Segment>,
+    writer: Option<CounterWriter>,
     series: u32,
     samples: u64,
     duration: Option<Nanos>,
@@ -181,7 +181,7 @@ struct Competitor {
     stop: Arc<Stop>,
     waits: Waits,
     outcome: Outcome,
-    told: Told,
+    outcomes: Outcomes,
 }
 
 /// Round after round in an arena.
@@ -209,7 +209,7 @@ impl<S: Sink> Rounds<'_, S> {
             if self.rests && now() < rest {
                 Monotonic.sleep_until(rest);
             }
-            self.rest_at = now() + Pace::BURST.ns();
+            self.rest_at = now() + Pacing::BURST.ns();
             let mut own = 0.0;
             for k in (u64::from(self.me)..terms).step_by(arena.threads) {
                 let x = (k as f64 + 0.5) * width;
@@ -230,7 +230,7 @@ impl<S: Sink> Rounds<'_, S> {
         arena.leave();
     }
 
-    /// Takes the lock, adds, gives it back. False: everybody ends.
+    /// Takes the lock, adds, releases it. False: all threads end.
     #[inline(always)]
     fn acquire(&mut self, value: f64) -> bool {
         let arena = self.arena;
@@ -254,7 +254,7 @@ impl<S: Sink> Rounds<'_, S> {
                 self.stop.trip(self.series);
             }
             self.left -= 1;
-            // Who has all its samples goes on contending until all have.
+            // A thread that has all its samples goes on contending until all have.
             if self.left == 0 {
                 let done = arena.done.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1;
                 if done as usize == arena.threads {
@@ -266,7 +266,7 @@ impl<S: Sink> Rounds<'_, S> {
         }
         if self.rests && end >= self.rest_at {
             Monotonic.sleep_until(end + REST.ns());
-            self.rest_at = now() + Pace::BURST.ns();
+            self.rest_at = now() + Pacing::BURST.ns();
         }
         !arena.ends(end)
     }
@@ -294,7 +294,7 @@ impl Competitor {
 
 impl Task for Competitor {
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
@@ -333,11 +333,11 @@ impl Task for Competitor {
 
     fn notes(&mut self) -> Notes {
         if !self.outcome.gave_up {
-            self.outcome.counted = Some(self.stretch.count(self));
+            self.outcome.counted = Some(self.segment.count(self));
         }
         let waits = std::mem::replace(&mut self.waits, Waits::nowhere());
         let outcome = std::mem::take(&mut self.outcome);
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).push((self.me as usize, waits, outcome));
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((self.me as usize, waits, outcome));
         match self.me {
             0 => Notes { clock_cost: Fact::Known(super::clock_cost(&Monotonic)), ..Notes::default() },
             _ => Notes::default(),
@@ -345,7 +345,7 @@ impl Task for Competitor {
     }
 }
 
-impl Outside for notes::Account {
+impl Observer for notes::Account {
     fn after(&mut self) -> Notes {
         self.notes()
     }

@@ -1,16 +1,16 @@
-//! `netio`: a periodic task that asks a server for a message, receives it, encrypts it, and writes it to a file or leaves that to another thread.
+//! `netio`: a periodic task that requests a message of a server, receives it, encrypts it, and writes it to a file or leaves that to another thread.
 //!
 //! The file, the collecting of batches, and the thread that writes them are those of `storage`.
 
 mod line;
 
-use super::course::{Course, Monotonic, Pace, Taken, Ticks};
-use super::storage::basket::{self, Filler};
-use super::storage::file::{self, Record, Sheet};
+use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken, Ticks};
+use super::storage::batch_queue::{self, BatchProducer};
+use super::storage::file::{self, Record, RecordFile};
 use super::storage::place::Place;
 use super::storage::writer::{Running, Writer};
 use super::storage::{Watch, report};
-use super::{Nobody, Order, Outside, Parts, PrepareError, clock_cost};
+use super::{MeasureConfig, NoObserver, Observer, PrepareError, Prepared, clock_cost};
 use crate::ring::{Producer, ring};
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
@@ -29,7 +29,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Messages for nothing before the first sample.
+/// Messages of warm-up before the first sample.
 const WARM_UP: u64 = 8;
 /// Messages of which the task's own time is kept, the first ones.
 const KEPT: usize = 1 << 16;
@@ -38,52 +38,52 @@ const COUNTED: u64 = 64;
 /// The file begins again at this size.
 const FILE_MAX: Bytes = Bytes::mib(256);
 
-pub(super) fn parts(order: &Order, plan: &NetioPlan) -> Result<Parts, PrepareError> {
-    let Some(first) = order.series.first() else {
+pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepared, PrepareError> {
+    let Some(first) = config.series.first() else {
         return Err(PrepareError::Needs("netio has no series".to_owned()));
     };
-    let (mut producers, mut feeds) = (Vec::new(), Vec::new());
-    for _ in &order.series {
-        let (producer, feed) = sink::ring(plan.period);
+    let (mut producers, mut sources) = (Vec::new(), Vec::new());
+    for _ in &config.series {
+        let (producer, source) = sink::ring(plan.period);
         producers.push(producer);
-        feeds.push(feed);
+        sources.push(source);
     }
-    let course = Course::of(order, first, Pace::Periodic(plan.period));
-    let (work, outside) = work(order, plan, &course, &mut producers).map_err(PrepareError::Needs)?;
+    let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
+    let (work, observer) = work(config, plan, &measurement_loop, &mut producers).map_err(PrepareError::Needs)?;
     let line = Line::open(plan).map_err(PrepareError::Needs)?;
     let netio = Netio {
-        subject: order.name.clone(),
+        subject: config.name.clone(),
         plan: plan.clone(),
-        course,
-        hands: Hands {
+        measurement_loop,
+        hands: TaskState {
             line,
-            cipher: encryption(plan, order.seed),
+            cipher: encryption(plan, config.seed),
             message: Record::new(plan.message.get() as usize),
             work,
             came: 0,
         },
         producers,
-        stop: Arc::clone(&order.stop),
+        stop: Arc::clone(&config.stop),
         before: Err("it did not start".to_owned()),
         done: Done::default(),
         own: {
-            let mut own = vec![1; KEPT.min(order.samples.unwrap_or(u64::MAX) as usize)];
+            let mut own = vec![1; KEPT.min(config.samples.unwrap_or(u64::MAX) as usize)];
             own.clear();
             own
         },
     };
-    Ok(Parts { tasks: vec![Box::new(netio)], feeds, outside })
+    Ok(Prepared { tasks: vec![Box::new(netio)], sources, observer })
 }
 
-/// Where messages go, and who looks on from without.
+/// Where messages go, and the observer.
 fn work(
-    order: &Order,
+    config: &MeasureConfig,
     plan: &NetioPlan,
-    course: &Course,
+    measurement_loop: &MeasurementLoop,
     producers: &mut Vec<Producer>,
-) -> Result<(Work, Box<dyn Outside>), String> {
+) -> Result<(Work, Box<dyn Observer>), String> {
     if plan.writing == Writing::None {
-        return Ok((Work::Nothing, Box::new(Nobody)));
+        return Ok((Work::Nothing, Box::new(NoObserver)));
     }
     let (direct, forced) = (plan.writing == Writing::Direct, plan.writing == Writing::Forced);
     let file = file::opened(&plan.directory)?;
@@ -97,23 +97,32 @@ fn work(
         file_max: FILE_MAX,
         ..StoragePlan::default()
     };
-    let mut sheet = Sheet::new(file, &as_storage).map_err(on)?;
+    let mut record_file = RecordFile::new(file, &as_storage).map_err(on)?;
     let at_once = plan.message.get() as usize * if direct { 1 } else { plan.batch as usize };
-    sheet.try_once(&Monotonic, Record::new(at_once).bytes()).map_err(on)?;
+    record_file.try_once(&Monotonic, Record::new(at_once).bytes()).map_err(on)?;
     let records = Arc::new(AtomicU64::new(0));
-    // What sync(2) finds written already needs no write of its own.
-    let tells = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
-    let watch = Watch::new(place, tells.then(|| Arc::clone(&records)), forced, order.name.clone());
+    // What sync(2) finds written already needs no write.
+    let forced_records = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
+    let watch = Watch::new(place, forced_records.then(|| Arc::clone(&records)), forced, config.name.clone());
     if direct {
-        return Ok((Work::Writes(sheet), Box::new(watch)));
+        return Ok((Work::Writes(record_file), Box::new(watch)));
     }
-    let (filler, batches) = basket::basket(plan.message.get() as usize, plan.batch as usize);
-    let last = order.series.last().map_or(course.series, |series| series.number);
-    let (subject, stop) = (order.name.clone(), Arc::clone(&order.stop));
-    let writer = Writer { sheet, batches, bytes: at_once, series: last, subject, limit: course.limit, stop, records };
+    let (queue, batches) = batch_queue::batch_queue(plan.message.get() as usize, plan.batch as usize);
+    let last = config.series.last().map_or(measurement_loop.series, |series| series.number);
+    let (subject, stop) = (config.name.clone(), Arc::clone(&config.stop));
+    let writer = Writer {
+        record_file,
+        batches,
+        bytes: at_once,
+        series: last,
+        subject,
+        limit: measurement_loop.limit,
+        stop,
+        records,
+    };
     let start = |producer| Running::start(writer, producer).map_err(|why| format!("no writer thread: {why}"));
     let writer = producers.pop().map(start).transpose()?;
-    Ok((Work::Collects { filler, writer, held: 0 }, Box::new(watch)))
+    Ok((Work::Collects { queue, writer, held: 0 }, Box::new(watch)))
 }
 
 type Encryption = Ctr128BE<Aes128>;
@@ -126,9 +135,9 @@ fn encryption(plan: &NetioPlan, seed: u64) -> Option<Encryption> {
 
 /// What is done with a message.
 enum Work {
-    Writes(Sheet),
+    Writes(RecordFile),
     Collects {
-        filler: Filler,
+        queue: BatchProducer,
         /// Until the task has ended.
         writer: Option<Running>,
         /// Messages that were collected and not written, because the last batch was not full.
@@ -166,7 +175,7 @@ impl Spans {
 }
 
 /// What the task works with.
-struct Hands {
+struct TaskState {
     line: Line,
     cipher: Option<Encryption>,
     message: Record,
@@ -175,11 +184,11 @@ struct Hands {
     came: u64,
 }
 
-impl Hands {
+impl TaskState {
     /// One message, a reading of the clock between its parts.
     #[inline(always)]
     fn one(&mut self, stop: &Stop) -> Result<Spans, Missing> {
-        let Hands { line, cipher, message, work, came } = self;
+        let TaskState { line, cipher, message, work, came } = self;
         let mut spans = Spans::default();
         let begin = Monotonic.now();
         line.send()?;
@@ -194,15 +203,15 @@ impl Hands {
             spans.add([received, Monotonic.now()]);
         }
         match work {
-            Work::Writes(sheet) => {
-                if let Some([begin, opened, written, _, closed]) = sheet.write(&Monotonic, message.bytes()) {
+            Work::Writes(record_file) => {
+                if let Some([begin, opened, written, _, closed]) = record_file.write(&Monotonic, message.bytes()) {
                     spans.add([begin, opened]);
                     spans.add([opened, written]);
                     spans.add([written, closed]);
                 }
             }
-            Work::Collects { filler, writer, .. } => {
-                if filler.put(message.bytes())
+            Work::Collects { queue, writer, .. } => {
+                if queue.put(message.bytes())
                     && let Some(writer) = writer
                 {
                     writer.thread().unpark();
@@ -216,20 +225,20 @@ impl Hands {
     /// System calls of the calling thread so far.
     fn calls(&self) -> u64 {
         // Open, write, close.
-        let written = if let Work::Writes(sheet) = &self.work { 3 * sheet.count.records } else { 0 };
+        let written = if let Work::Writes(record_file) = &self.work { 3 * record_file.count.records } else { 0 };
         self.line.calls + written
     }
 
     /// Lets batches go nowhere: the writer is left alone.
-    fn swap_filler(&mut self, other: &mut Filler) {
-        if let Work::Collects { filler, .. } = &mut self.work {
-            std::mem::swap(filler, other);
+    fn swap_queue(&mut self, other: &mut BatchProducer) {
+        if let Work::Collects { queue, .. } = &mut self.work {
+            std::mem::swap(queue, other);
         }
     }
 
-    /// A basket that nobody empties.
-    fn spare_filler(&self) -> Filler {
-        basket::basket(self.message.bytes().len(), 2).0
+    /// A queue without a consumer.
+    fn spare_queue(&self) -> BatchProducer {
+        batch_queue::batch_queue(self.message.bytes().len(), 2).0
     }
 }
 
@@ -249,7 +258,7 @@ struct Done {
 }
 
 /// What a message that came is a sample of.
-struct Came<'a, S> {
+struct Received<'a, S> {
     sink: &'a mut S,
     came: &'a Cell<bool>,
     /// How long it was waited for.
@@ -258,7 +267,7 @@ struct Came<'a, S> {
     own: &'a mut Vec<i64>,
 }
 
-impl<S: Sink> Sink for Came<'_, S> {
+impl<S: Sink> Sink for Received<'_, S> {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         if self.came.get() {
@@ -273,12 +282,12 @@ impl<S: Sink> Sink for Came<'_, S> {
 struct Netio {
     subject: String,
     plan: NetioPlan,
-    course: Course,
-    hands: Hands,
+    measurement_loop: MeasurementLoop,
+    hands: TaskState,
     /// Of `whole`, then of the task's parts. Dropped at the end, which ends the series.
     producers: Vec<Producer>,
     stop: Arc<Stop>,
-    /// What the kernel says this thread had read and written before the first message.
+    /// What this thread had read, by the kernel's count, and written before the first message.
     before: Result<Moved, String>,
     done: Done,
     /// Of each message, without waiting for it.
@@ -286,7 +295,13 @@ struct Netio {
 }
 
 impl Netio {
-    fn work(&mut self, course: &Course, start: i64, producers: &mut [Producer], stop: &Stop) -> Done {
+    fn work(
+        &mut self,
+        measurement_loop: &MeasurementLoop,
+        start: i64,
+        producers: &mut [Producer],
+        stop: &Stop,
+    ) -> Done {
         let mut done = Done::default();
         let Some((whole, parts)) = producers.split_first_mut() else { return done };
         let (last, came) = (Cell::new(None::<Spans>), Cell::new(false));
@@ -316,8 +331,8 @@ impl Netio {
             }
         };
         let own = &mut self.own;
-        let mut sink = Came { sink: whole, came: &came, waited: &waited, own };
-        done.taken = course.run(start, &Monotonic, &mut sink, stop, before, act);
+        let mut sink = Received { sink: whole, came: &came, waited: &waited, own };
+        done.taken = measurement_loop.run(start, &Monotonic, &mut sink, stop, before, act);
         if let Some(spans) = last.take() {
             spans.hand_on(parts);
         }
@@ -327,12 +342,12 @@ impl Netio {
 
     /// The last record of the file, decrypted, against what the server sent.
     fn read_back(&mut self) -> Option<Validation> {
-        let Work::Writes(sheet) = &mut self.hands.work else { return None };
-        if sheet.count.records == 0 || sheet.count.failed > 0 {
+        let Work::Writes(record_file) = &mut self.hands.work else { return None };
+        if record_file.count.records == 0 || record_file.count.failed > 0 {
             return None;
         }
         let length = self.hands.message.bytes().len();
-        let read = sheet.read_last(length).map_err(|why| why.to_string()).and_then(|mut bytes| {
+        let read = record_file.read_last(length).map_err(|why| why.to_string()).and_then(|mut bytes| {
             if let Some(cipher) = &mut self.hands.cipher {
                 let end: u64 = cipher.try_current_pos().map_err(|why| why.to_string())?;
                 cipher.try_seek(end - length as u64).map_err(|why| why.to_string())?;
@@ -354,23 +369,23 @@ impl Netio {
 
     /// More messages, while the kernel counts this thread's calls.
     fn count_calls(&mut self) -> Validation {
-        let (course, mut claimed) = (self.course.short(COUNTED), 0);
+        let (measurement_loop, mut claimed) = (self.measurement_loop.short(COUNTED), 0);
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(COUNTED as usize).0).collect();
         // The producers of the run are gone: as many as there were do not matter, one must be.
         scratch.push(ring(COUNTED as usize).0);
-        let mut other = self.hands.spare_filler();
-        self.hands.swap_filler(&mut other);
+        let mut other = self.hands.spare_queue();
+        self.hands.swap_queue(&mut other);
         let mut more = || {
             let before = self.hands.calls();
-            self.work(&course, 0, &mut scratch, &Stop::default());
+            self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
             claimed = self.hands.calls() - before;
         };
         let counted = Counter::system_calls(&mut more);
         if counted.is_err() {
-            // The claim stands, whoever counts it.
+            // The claim does not depend on the count.
             more();
         }
-        self.hands.swap_filler(&mut other);
+        self.hands.swap_queue(&mut other);
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         let tolerance = Tolerance::EXACT;
         Validation::compare("system calls of the task", claimed, Fact::from(counted), source, tolerance).explain(
@@ -421,34 +436,34 @@ impl Task for Netio {
 
     fn warm_up(&mut self) {
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
-        let course = self.course.short(WARM_UP);
-        // Collected in a basket of its own: the writer finds nothing.
-        let mut other = self.hands.spare_filler();
-        self.hands.swap_filler(&mut other);
-        self.work(&course, 0, &mut scratch, &Stop::default());
-        self.hands.swap_filler(&mut other);
-        if let Work::Writes(sheet) = &mut self.hands.work {
-            sheet.forget();
+        let measurement_loop = self.measurement_loop.short(WARM_UP);
+        // Collected in a separate queue: the writer finds nothing.
+        let mut other = self.hands.spare_queue();
+        self.hands.swap_queue(&mut other);
+        self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
+        self.hands.swap_queue(&mut other);
+        if let Work::Writes(record_file) = &mut self.hands.work {
+            record_file.forget();
         }
         // Giving memory back may read: glibc looks at /proc/sys/vm/overcommit_memory then.
         drop((scratch, other));
         self.own.clear();
         self.done.tcp_before = self.hands.line.tcp_counts().map(|counts| counts.received);
-        // Here and not in the run, because page faults in the run would be told of.
+        // Here and not in the run, because page faults in the run would be reported.
         self.before = Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut producers = std::mem::take(&mut self.producers);
-        let (course, stop) = (self.course.clone(), Arc::clone(&self.stop));
+        let (measurement_loop, stop) = (self.measurement_loop.clone(), Arc::clone(&self.stop));
         let (sent_before, received_before) = (self.hands.line.sent, self.hands.line.received);
         let tcp_before = self.done.tcp_before;
-        let done = self.work(&course, start, &mut producers, &stop);
+        let done = self.work(&measurement_loop, start, &mut producers, &stop);
         let (sent, received) = (self.hands.line.sent, self.hands.line.received);
         self.done = Done { sent_before, received_before, tcp_before, sent, received, ..done };
         drop(producers);
-        if let Work::Collects { filler, writer, held } = &mut self.hands.work {
-            *held = filler.close();
+        if let Work::Collects { queue, writer, held } = &mut self.hands.work {
+            *held = queue.close();
             // It writes what is there and ends its series; waiting for it is no part of the run.
             if let Some(writer) = writer {
                 writer.thread().unpark();
@@ -476,10 +491,10 @@ impl Task for Netio {
         notes.validations.extend(self.read_back());
         let written = moved.map(|moved| moved.written.saturating_sub(sent));
         match &mut self.hands.work {
-            Work::Writes(sheet) => merge(&mut notes, report::of(sheet, &self.subject, Ok(0), written)),
-            Work::Collects { filler, writer, held } => {
+            Work::Writes(record_file) => merge(&mut notes, report::of(record_file, &self.subject, Ok(0), written)),
+            Work::Collects { queue, writer, held } => {
                 merge(&mut notes, writer.take().map(Running::join).unwrap_or_default());
-                report::collected(&mut notes, &self.subject, *held, filler.dropped);
+                report::collected(&mut notes, &self.subject, *held, queue.dropped);
             }
             Work::Nothing => {}
         }
@@ -492,7 +507,7 @@ impl Task for Netio {
             let figure =
                 Figure::new("lost-datagrams", "answers that did not come within a second", *lost as f64, "count");
             notes.figures.push(figure.of(taken.samples));
-            let message = "datagrams were lost, or their sender did not get a CPU for a second";
+            let message = "datagrams were lost, or their sender got no CPU for a second";
             let finding = Finding::new("netio-lost", Severity::Warning, &*self.subject, message);
             let finding = finding.evidence(format!("{lost} of {}; no sample has been taken of them", taken.samples));
             notes.findings.push(finding.remedy("leave the server a CPU on which nothing real-time runs"));
@@ -525,8 +540,8 @@ fn merge(all: &mut Notes, more: Notes) {
 impl Drop for Netio {
     fn drop(&mut self) {
         // Where it never ran, the writer still waits.
-        if let Work::Collects { filler, writer, .. } = &mut self.hands.work {
-            filler.close();
+        if let Work::Collects { queue, writer, .. } = &mut self.hands.work {
+            queue.close();
             writer.take().map(Running::join);
         }
     }

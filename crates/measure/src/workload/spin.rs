@@ -1,4 +1,4 @@
-//! `spin`: gaps in a loop that only reads the clock, and who made them.
+//! `spin`: gaps in a loop that only reads the clock, and their causes.
 //!
 //! The loop reads the finest clock there is; two readings further apart than the threshold are a gap, and a sample. At the end of every
 //! interruption longer than [`NOTICED`], gap or not, the kernel's counts are read, so that those of the next one begin there.
@@ -6,11 +6,11 @@
 mod causes;
 
 use super::counter::Counter;
-use super::course::Ticks;
-use super::{Order, Outside, Parts, clock_cost};
+use super::measurement_loop::Ticks;
+use super::{MeasureConfig, Observer, Prepared, clock_cost};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 use causes::{Cause, Causes, Counts, Handled, Seen, largest, stolen};
 use punctual_core::{
@@ -22,36 +22,37 @@ use punctual_plan::kinds::SpinPlan;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An interruption longer than this is looked into. Shorter than any interrupt takes, longer than the loop.
+/// An interruption longer than this is attributed. Shorter than any interrupt takes, longer than the loop.
 const NOTICED: Nanos = Nanos(300);
 /// The longest gaps that are kept with their causes, for each thread.
 const LONGEST: usize = 16;
-/// Turns of the loop for nothing before the first sample.
+/// Turns of the warm-up loop before the first sample.
 const WARM_UP: u64 = 1_000;
 
-pub(super) fn parts(order: &Order, plan: &SpinPlan) -> Parts {
+pub(super) fn prepare(config: &MeasureConfig, plan: &SpinPlan) -> Prepared {
     let results: Arc<Mutex<Vec<Found>>> = Arc::default();
-    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Watch(Arc::clone(&results))) };
-    for series in &order.series {
-        let (writer, feed) = sink::tally(series.shape);
-        let cpus = order.threads.get(series.thread).map(|thread| thread.cpus.clone()).unwrap_or_default();
+    let mut parts =
+        Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(Watch(Arc::clone(&results))) };
+    for series in &config.series {
+        let (writer, source) = sink::binned_counter(series.shape);
+        let cpus = config.threads.get(series.thread).map(|thread| thread.cpus.clone()).unwrap_or_default();
         parts.tasks.push(Box::new(Spinner {
             series: series.name.clone(),
             number: series.number,
             attribute: plan.attribute,
             threshold: plan.threshold,
             cpus,
-            duration: order.duration,
-            samples: order.samples.unwrap_or(u64::MAX),
-            limit: order.stop_above.unwrap_or(Nanos(i64::MAX)),
-            stop: Arc::clone(&order.stop),
+            duration: config.duration,
+            samples: config.samples.unwrap_or(u64::MAX),
+            limit: config.stop_above.unwrap_or(Nanos(i64::MAX)),
+            stop: Arc::clone(&config.stop),
             writer: Some(writer),
             ticks: None,
-            causes: Err("nobody asked for it (attribute = false)".to_owned()),
+            causes: Err("not requested (attribute = false)".to_owned()),
             found: Found::default(),
             results: Arc::clone(&results),
         }));
-        parts.feeds.push(feed);
+        parts.sources.push(source);
     }
     parts
 }
@@ -66,9 +67,9 @@ struct Spinner {
     samples: u64,
     limit: Nanos,
     stop: Arc<Stop>,
-    writer: Option<TallyWriter>,
+    writer: Option<CounterWriter>,
     ticks: Option<Counter>,
-    /// Who looks into gaps, or why nobody does.
+    /// The counters that attribute gaps, or why there are none.
     causes: Result<Causes, String>,
     found: Found,
     results: Arc<Mutex<Vec<Found>>>,
@@ -101,7 +102,7 @@ struct Found {
     longest: Vec<Gap>,
     /// Interruptions that were noticed, gaps or not, in which another task ran.
     switched: u64,
-    /// How often this thread was switched away from at most, by the scheduler's switches on the CPU.
+    /// An upper bound of the switches away from this thread, by the scheduler's switches on the CPU.
     departures: u64,
     /// Interrupts around the loop, while the kernel's file was read.
     around: u64,
@@ -109,11 +110,11 @@ struct Found {
     counted: Counts,
     /// Times that something was counted while the counts were read: in no gap.
     meanwhile: u64,
-    /// Time that went into reading the counts: nobody watched then.
+    /// Time that went into reading the counts: the clock was not read then.
     unwatched: Nanos,
     interrupts: Option<Handled>,
     switches: u64,
-    /// By the hypervisor, as the steal clock says.
+    /// By the hypervisor, by the steal clock.
     stolen: Option<Nanos>,
 }
 
@@ -135,7 +136,7 @@ impl Found {
     }
 }
 
-/// What bounds a stretch of the loop, as the counter counts.
+/// What bounds a segment of the loop, in ticks of the counter.
 struct Bounds {
     end: i64,
     gaps: u64,
@@ -143,7 +144,7 @@ struct Bounds {
 }
 
 impl Spinner {
-    /// The loop. Between two readings of the clock there is a comparison and a look at the stop.
+    /// The loop. Between two readings of the clock there is a comparison and a check of the stop flag.
     fn spin(&mut self, ticks: &Counter, bounds: &Bounds, sink: &mut impl Sink, stop: &Stop) {
         let noticed = ticks.span(NOTICED.min(self.threshold));
         let mut left = bounds.gaps;
@@ -158,7 +159,7 @@ impl Spinner {
             }
             let (begin, end) = (ticks.ns(last), ticks.ns(now));
             let length = Nanos(end - begin);
-            let seen = self.look();
+            let seen = self.read_counts();
             self.found.switched += u64::from(seen.is_some_and(|seen| seen.counts.switches > 0));
             if length >= self.threshold {
                 sink.put(begin, end, current_cpu());
@@ -181,7 +182,7 @@ impl Spinner {
     }
 
     /// What the kernel counted up to the end of this gap.
-    fn look(&mut self) -> Option<Seen> {
+    fn read_counts(&mut self) -> Option<Seen> {
         let causes = self.causes.as_mut().ok()?;
         let seen = causes.since();
         self.found.counted.add(seen.counts);
@@ -196,10 +197,10 @@ impl Spinner {
         Some(seen)
     }
 
-    /// The interrupts since the last look, which count for nothing else.
-    fn look_around(&mut self) -> u64 {
+    /// The interrupts since the last reading, which belong to no gap.
+    fn discard_counts(&mut self) -> u64 {
         let counted = self.found.counted;
-        self.look();
+        self.read_counts();
         std::mem::replace(&mut self.found.counted, counted).interrupts - counted.interrupts
     }
 
@@ -219,15 +220,15 @@ impl Task for Spinner {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
         let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else { return };
         let bounds = Bounds { end: i64::MAX, gaps: u64::MAX, turns: WARM_UP };
         self.spin(&ticks, &bounds, &mut writer, &Stop::default());
-        self.look();
-        // The way of a gap, too.
+        self.read_counts();
+        // The path of a gap, too.
         writer.put(0, 0, 0);
         writer.reset();
         let longest = std::mem::take(&mut self.found.longest);
@@ -244,24 +245,24 @@ impl Task for Spinner {
             ticks.sleep_until(start);
         }
         let stop = Arc::clone(&self.stop);
-        self.look();
+        self.read_counts();
         let before = self.only_cpu().and_then(|cpu| Handled::of(cpu).ok());
         let stolen_before = self.only_cpu().and_then(stolen);
         let usage = Usage::of_this_thread();
         self.found.departures = 0;
-        self.found.around = self.look_around();
+        self.found.around = self.discard_counts();
         self.found.counted = Counts::default();
         let began = ticks.now();
         let end = self.duration.map_or(i64::MAX, |span| began.saturating_add(ticks.span(span)));
         self.spin(&ticks, &Bounds { end, gaps: self.samples, turns: u64::MAX }, &mut writer, &stop);
         self.found.watched = Nanos(ticks.ns(ticks.now()) - ticks.ns(began)) - self.found.unwatched;
-        self.look();
+        self.read_counts();
         let used = Usage::of_this_thread().since(usage);
         self.found.switches = used.voluntary_switches + used.involuntary_switches;
         let after = self.only_cpu().and_then(|cpu| Handled::of(cpu).ok());
         let stolen_after = self.only_cpu().and_then(stolen);
         self.found.stolen = stolen_before.zip(stolen_after).map(|(before, after)| after - before);
-        self.found.around += self.look_around();
+        self.found.around += self.discard_counts();
         self.found.interrupts = before.zip(after).map(|(before, after)| after.since(before));
         Ok(())
     }
@@ -282,16 +283,13 @@ impl Task for Spinner {
             Ok(causes) => {
                 if let Err(why) = &causes.gaps {
                     let message =
-                        "gaps are not divided: each counts whole as of the deepest cause that was counted in it";
+                        "gaps are not divided: each counts whole for the deepest cause that was counted in it";
                     let finding = Finding::new("gaps-not-divided", Severity::Advice, &*self.series, message);
-                    let remedy = "run as root on a kernel with BPF and BTF; without, read long gaps with interrupts as possibly lost outside";
+                    let remedy = "run as root on a kernel with BPF and BTF; without it, long gaps with interrupts may be steal or hardware latency";
                     notes.findings.push(finding.evidence(why.clone()).remedy(remedy));
                 }
                 if let Some(stolen) = found.stolen {
-                    let title = format!(
-                        "taken by the hypervisor meanwhile, as the steal clock of /proc/stat says, in ticks ({})",
-                        self.series
-                    );
+                    let title = format!("steal time meanwhile, by /proc/stat, in ticks ({})", self.series);
                     notes.figures.push(Figure::new("steal", title, stolen.ns() as f64, "ns"));
                 }
                 let counted = found.interrupts.map(|handled| handled.sure).ok_or("/proc/interrupts could not be read");
@@ -325,10 +323,10 @@ impl Task for Spinner {
     }
 }
 
-/// Puts what all threads found into tables.
+/// Builds tables of what all threads found.
 struct Watch(Arc<Mutex<Vec<Found>>>);
 
-impl Outside for Watch {
+impl Observer for Watch {
     fn after(&mut self) -> Notes {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         all.sort_by(|a, b| a.series.cmp(&b.series));
@@ -360,7 +358,7 @@ fn by_cause(all: &[Found]) -> Table {
             ]);
         }
         if found.unwatched > Nanos::ZERO {
-            let (series, what) = (found.series.as_str().into(), "looking into gaps, unwatched".into());
+            let (series, what) = (found.series.as_str().into(), "attributing gaps, not watched".into());
             let (share, total) = (share(found.unwatched), found.unwatched.into());
             rows.push(vec![series, what, found.meanwhile.into(), Cell::Nothing, share, total]);
         }
@@ -389,7 +387,7 @@ fn longest(all: &[Found]) -> Table {
             part(Cause::Task),
             part(Cause::Softirq),
             part(Cause::Interrupt),
-            part(Cause::Outside),
+            part(Cause::Observer),
             gap.counts.switches.into(),
             gap.counts.softirqs.into(),
             gap.counts.interrupts.into(),
@@ -411,8 +409,7 @@ fn longest(all: &[Found]) -> Table {
     ];
     Table {
         name: "longest-gaps".to_owned(),
-        title: "The longest gaps: by whom most of it was taken, each part, and what the kernel counted in it"
-            .to_owned(),
+        title: "The longest gaps: largest cause, each part, and what the kernel counted in it".to_owned(),
         columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
         rows: gaps.into_iter().take(LONGEST).map(row).collect(),
     }
@@ -424,7 +421,7 @@ fn throttling(all: &[Found]) -> Option<Finding> {
     let runtime: i64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
     let long = |found: &Found| found.by_cause[Cause::Task as usize].longest >= Nanos::from_millis(20);
     let found = all.iter().find(|found| runtime >= 0 && long(found))?;
-    let message = "long gaps by other tasks may be real-time throttling, which strikes who never sleeps";
+    let message = "long gaps by other tasks may be real-time throttling, which stops threads that never sleep";
     let finding = Finding::new("rt-throttling", Severity::Note, &*found.series, message);
     let evidence = format!("{path}: {runtime}; the longest was {}", found.by_cause[Cause::Task as usize].longest);
     Some(finding.evidence(evidence).remedy(
@@ -449,7 +446,7 @@ mod tests {
         assert_eq!(kept, (1_084..1_100).collect::<Vec<_>>());
         let share = found.by_cause[Cause::Interrupt as usize];
         assert_eq!((share.gaps, share.longest, share.total), (100, Nanos(699), Nanos(64_950)));
-        let outside = found.by_cause[Cause::Outside as usize];
-        assert_eq!((outside.gaps, outside.longest, outside.total), (0, Nanos(400), Nanos(40_000)));
+        let observer = found.by_cause[Cause::Observer as usize];
+        assert_eq!((observer.gaps, observer.longest, observer.total), (0, Nanos(400), Nanos(40_000)));
     }
 }

@@ -3,20 +3,20 @@
 //! The file has no name, so nothing is left of it, however this ends. Every period it is opened anew, through the process's own name for it
 //! under /proc, written to and closed; or records are collected, and a thread with time-sharing scheduling writes them, a batch at a time.
 
-pub(super) mod basket;
+pub(super) mod batch_queue;
 pub(super) mod file;
 pub(super) mod place;
 pub(super) mod report;
 pub(super) mod writer;
 
-use super::course::{Course, Monotonic, Pace, Taken};
-use super::{Order, Outside, Parts, PrepareError, clock_cost};
+use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
+use super::{MeasureConfig, Observer, PrepareError, Prepared, clock_cost};
 use crate::ring::{Producer, ring};
 use crate::sink;
 use crate::stop::Stop;
 use crate::thread::Task;
-use basket::Filler;
-use file::{Record, Sheet, Stamps};
+use batch_queue::BatchProducer;
+use file::{Record, RecordFile, Stamps};
 use place::{DeviceCounts, Place};
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_host::task::attributes::current_cpu;
@@ -28,68 +28,68 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use writer::{Running, Writer};
 
-/// Records for nothing before the first sample: few, because forcing may take long.
+/// Records of warm-up before the first sample: few, because forcing may take long.
 const WARM_UP: u64 = 4;
 
-pub(super) fn parts(order: &Order, plan: &StoragePlan) -> Result<Parts, PrepareError> {
-    let Some(first) = order.series.first() else {
+pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prepared, PrepareError> {
+    let Some(first) = config.series.first() else {
         return Err(PrepareError::Needs("storage has no series".to_owned()));
     };
     let needs = PrepareError::Needs;
     let file = file::opened(&plan.directory).map_err(needs)?;
     let place = Place::of(&file, &plan.directory);
     let on = |why: String| needs(format!("on {} in {}: {why}", place.kind(), plan.directory.display()));
-    let mut sheet = Sheet::new(file, plan).map_err(on)?;
+    let mut record_file = RecordFile::new(file, plan).map_err(on)?;
     let record = Record::new(plan.record.get() as usize);
-    sheet.try_once(&Monotonic, record.bytes()).map_err(on)?;
-    let (mut producers, mut feeds) = (Vec::new(), Vec::new());
-    for _ in &order.series {
-        let (producer, feed) = sink::ring(plan.period);
+    record_file.try_once(&Monotonic, record.bytes()).map_err(on)?;
+    let (mut producers, mut sources) = (Vec::new(), Vec::new());
+    for _ in &config.series {
+        let (producer, source) = sink::ring(plan.period);
         producers.push(producer);
-        feeds.push(feed);
+        sources.push(source);
     }
     let forced = Arc::new(AtomicU64::new(0));
-    let course = Course::of(order, first, Pace::Periodic(plan.period));
-    let subject = order.name.clone();
+    let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
+    let subject = config.name.clone();
     let work = if plan.mode == StorageMode::Buffered {
-        let (filler, batches) = basket::basket(plan.record.get() as usize, plan.batch as usize);
+        let (queue, batches) = batch_queue::batch_queue(plan.record.get() as usize, plan.batch as usize);
         let bytes = plan.record.get() as usize * plan.batch as usize;
-        let last = order.series.last().map_or(first.number, |series| series.number);
-        let (limit, stop) = (course.limit, Arc::clone(&order.stop));
+        let last = config.series.last().map_or(first.number, |series| series.number);
+        let (limit, stop) = (measurement_loop.limit, Arc::clone(&config.stop));
         let (subject, records) = (subject.clone(), Arc::default());
-        let writer = Writer { sheet, batches, bytes, series: last, subject, limit, stop, records };
+        let writer = Writer { record_file, batches, bytes, series: last, subject, limit, stop, records };
         let producer = producers.pop();
         let start =
             |producer| Running::start(writer, producer).map_err(|why| needs(format!("no writer thread: {why}")));
-        Work::Collects { filler, writer: producer.map(start).transpose()?, held: 0 }
+        Work::Collects { queue, writer: producer.map(start).transpose()?, held: 0 }
     } else {
-        Work::Writes(sheet)
+        Work::Writes(record_file)
     };
-    let tells = if plan.mode == StorageMode::Forced && plan.forcing != Forcing::Sync {
+    let forced_records = if plan.mode == StorageMode::Forced && plan.forcing != Forcing::Sync {
         Some(Arc::clone(&forced))
     } else {
         None
     };
-    let watch = Watch::new(place, tells, plan.mode == StorageMode::Forced, subject.clone());
+    let watch = Watch::new(place, forced_records, plan.mode == StorageMode::Forced, subject.clone());
     let storage = Storage {
         subject,
-        course,
+        measurement_loop,
         record,
         work,
         producers,
         forced,
-        stop: Arc::clone(&order.stop),
+        stop: Arc::clone(&config.stop),
         before: Err("it did not start".to_owned()),
         skipped: 0,
     };
-    Ok(Parts { tasks: vec![Box::new(storage)], feeds, outside: Box::new(watch) })
+    Ok(Prepared { tasks: vec![Box::new(storage)], sources, observer: Box::new(watch) })
 }
 
 /// What is done with a record.
 enum Work {
-    Writes(Sheet),
+    Writes(RecordFile),
     Collects {
-        filler: Filler,
+        queue: BatchProducer,
         /// Until the task has ended.
         writer: Option<Running>,
         /// Records that were collected and not written, because the last batch was not full.
@@ -99,20 +99,20 @@ enum Work {
 
 struct Storage {
     subject: String,
-    course: Course,
+    measurement_loop: MeasurementLoop,
     record: Record,
     work: Work,
     /// Of `whole`, then, where the task writes, of its steps. Dropped at the end, which ends the series.
     producers: Vec<Producer>,
-    /// Records that were forced, for whoever looks on.
+    /// Records that were forced, for the observer.
     forced: Arc<AtomicU64>,
     stop: Arc<Stop>,
-    /// What the kernel says this thread had written before the first record.
+    /// What this thread had written, by the kernel's count, before the first record.
     before: Result<u64, String>,
     skipped: u64,
 }
 
-/// Hands the steps of a record on: `open`, `write`, where there is such a series `force`, and `close`.
+/// Passes on the steps of a record: `open`, `write`, where there is such a series `force`, and `close`.
 #[inline(always)]
 fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
     let Some([begin, opened, written, safe, closed]) = stamps else { return };
@@ -134,34 +134,40 @@ fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
 }
 
 impl Storage {
-    fn swap_filler(&mut self, other: &mut Filler) {
-        if let Work::Collects { filler, .. } = &mut self.work {
-            std::mem::swap(filler, other);
+    fn swap_queue(&mut self, other: &mut BatchProducer) {
+        if let Work::Collects { queue, .. } = &mut self.work {
+            std::mem::swap(queue, other);
         }
     }
 
-    fn write(&mut self, course: &Course, start: i64, producers: &mut [Producer], stop: &Stop) -> Taken {
+    fn write(
+        &mut self,
+        measurement_loop: &MeasurementLoop,
+        start: i64,
+        producers: &mut [Producer],
+        stop: &Stop,
+    ) -> Taken {
         let Some((whole, steps)) = producers.split_first_mut() else { return Taken::default() };
         let record = self.record.bytes();
         match &mut self.work {
-            Work::Writes(sheet) => {
+            Work::Writes(record_file) => {
                 let last = Cell::new(None);
                 let before = || hand_on(last.take(), steps);
-                let act = || last.set(sheet.write(&Monotonic, record));
-                let taken = course.run(start, &Monotonic, whole, stop, before, act);
+                let act = || last.set(record_file.write(&Monotonic, record));
+                let taken = measurement_loop.run(start, &Monotonic, whole, stop, before, act);
                 hand_on(last.take(), steps);
                 taken
             }
-            Work::Collects { filler, writer, .. } => {
+            Work::Collects { queue, writer, .. } => {
                 let writer = writer.as_ref().map(|writer| writer.thread().clone());
                 let act = || {
-                    if filler.put(record)
+                    if queue.put(record)
                         && let Some(writer) = &writer
                     {
                         writer.unpark();
                     }
                 };
-                course.run(start, &Monotonic, whole, stop, || (), act)
+                measurement_loop.run(start, &Monotonic, whole, stop, || (), act)
             }
         }
     }
@@ -175,30 +181,30 @@ impl Task for Storage {
 
     fn warm_up(&mut self) {
         let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
-        let course = self.course.short(WARM_UP);
-        // Collected in a basket of its own: the writer is woken and finds nothing.
-        let mut other = basket::basket(self.record.bytes().len(), 2).0;
-        self.swap_filler(&mut other);
-        self.write(&course, 0, &mut scratch, &Stop::default());
-        self.swap_filler(&mut other);
-        if let Work::Writes(sheet) = &mut self.work {
-            sheet.forget();
+        let measurement_loop = self.measurement_loop.short(WARM_UP);
+        // Collected in a separate queue: the writer is woken and finds nothing.
+        let mut other = batch_queue::batch_queue(self.record.bytes().len(), 2).0;
+        self.swap_queue(&mut other);
+        self.write(&measurement_loop, 0, &mut scratch, &Stop::default());
+        self.swap_queue(&mut other);
+        if let Work::Writes(record_file) = &mut self.work {
+            record_file.forget();
         }
-        // Here and not in the run, because page faults in the run would be told of.
+        // Here and not in the run, because page faults in the run would be reported.
         self.before = file::written_by_this_thread();
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut producers = std::mem::take(&mut self.producers);
-        let (course, stop) = (self.course.clone(), Arc::clone(&self.stop));
-        self.skipped = self.write(&course, start, &mut producers, &stop).skipped;
+        let (measurement_loop, stop) = (self.measurement_loop.clone(), Arc::clone(&self.stop));
+        self.skipped = self.write(&measurement_loop, start, &mut producers, &stop).skipped;
         drop(producers);
         match &mut self.work {
-            Work::Writes(sheet) => {
-                self.forced.store(sheet.count.records - sheet.count.failed, Ordering::Release);
+            Work::Writes(record_file) => {
+                self.forced.store(record_file.count.records - record_file.count.failed, Ordering::Release);
             }
-            Work::Collects { filler, writer, held } => {
-                *held = filler.close();
+            Work::Collects { queue, writer, held } => {
+                *held = queue.close();
                 // It writes what is there and ends its series; waiting for it is no part of the run.
                 if let Some(writer) = writer {
                     writer.thread().unpark();
@@ -212,13 +218,13 @@ impl Task for Storage {
         let mut notes;
         let (before, after) = (self.before.clone(), file::written_by_this_thread());
         match &mut self.work {
-            Work::Writes(sheet) => {
-                notes = report::of(sheet, &self.subject, before, after);
-                notes.validations.extend(report::calls(sheet, &self.record));
+            Work::Writes(record_file) => {
+                notes = report::of(record_file, &self.subject, before, after);
+                notes.validations.extend(report::calls(record_file, &self.record));
             }
-            Work::Collects { filler, writer, held } => {
+            Work::Collects { queue, writer, held } => {
                 notes = writer.take().map(Running::join).unwrap_or_default();
-                report::collected(&mut notes, &self.subject, *held, filler.dropped);
+                report::collected(&mut notes, &self.subject, *held, queue.dropped);
             }
         }
         notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
@@ -233,14 +239,14 @@ impl Task for Storage {
 impl Drop for Storage {
     fn drop(&mut self) {
         // Where it never ran, the writer still waits.
-        if let Work::Collects { filler, writer, .. } = &mut self.work {
-            filler.close();
+        if let Work::Collects { queue, writer, .. } = &mut self.work {
+            queue.close();
             writer.take().map(Running::join);
         }
     }
 }
 
-/// Looks at the device.
+/// Counts the writes of the device.
 pub(super) struct Watch {
     place: Place,
     before: Result<DeviceCounts, String>,
@@ -258,7 +264,7 @@ impl Watch {
     }
 }
 
-impl Outside for Watch {
+impl Observer for Watch {
     fn before(&mut self) {
         self.before = self.place.counts();
     }
@@ -273,17 +279,17 @@ impl Outside for Watch {
             let mut figure = |name: &str, title: &str, value: u64, unit: &str| {
                 notes.figures.push(Figure::new(name, title, value as f64, unit));
             };
-            figure("device-writes", "writes that the device completed, for everybody", writes, "count");
-            figure("device-bytes", "bytes written to the device, for everybody", bytes, "bytes");
+            figure("device-writes", "writes that the device completed, of all tasks", writes, "count");
+            figure("device-bytes", "bytes written to the device, by all tasks", bytes, "bytes");
             if let (Some(before), Some(after)) = (before.flushes, after.flushes) {
-                let title = "flushes that the device completed, for everybody";
+                let title = "flushes that the device completed, of all tasks";
                 figure("device-flushes", title, after.saturating_sub(before), "count");
             }
         }
         if let Some(forced) = &self.forced {
             let claimed = forced.load(Ordering::Acquire);
             let counted = both.map(|(before, after)| after.writes.saturating_sub(before.writes));
-            let tolerance = Tolerance::EXACT.any_more("what others wrote to the device meanwhile");
+            let tolerance = Tolerance::EXACT.any_more("what other tasks wrote to the device meanwhile");
             let what = "records forced to the device, at least";
             let source = self.place.counts_file();
             let validation = Validation::compare(what, claimed, Fact::from(counted), source, tolerance);
@@ -293,7 +299,7 @@ impl Outside for Watch {
         if self.in_memory {
             let message = format!("nothing is forced to a disk: {} is memory", self.place.kind());
             let finding = Finding::new("storage-in-memory", Severity::Advice, &*self.subject, message);
-            notes.findings.push(finding.remedy("choose a `directory` on the disk that you want to know about"));
+            notes.findings.push(finding.remedy("choose a `directory` on the disk to be measured"));
         }
         notes
     }

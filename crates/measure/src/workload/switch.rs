@@ -3,72 +3,72 @@
 //! The measuring thread is the first task, the leader. Each task stamps when it comes and before it hands over, in shared memory; the leader
 //! takes the samples of a round when the turn is back with it, outside of every sample. Working sets take turns of a burst each.
 
-mod board;
 mod counts;
-mod handing;
+mod handoff;
 mod members;
 mod places;
+mod shared_memory;
 mod walks;
 mod watch;
 
-use super::course::{Monotonic, Pace, Ticks};
-use super::{Nobody, Order, Outside, Parts, PrepareError};
+use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::{MeasureConfig, NoObserver, Observer, PrepareError, Prepared};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
-use board::{Board, Mode};
-use handing::Handing;
+use handoff::HandoffMechanism;
 use members::{Members, Ring, now};
 use punctual_core::{CpuSet, Nanos, Notes};
 use punctual_host::files::Root;
 use punctual_host::task::attributes;
 use punctual_host::topology::Topology;
 use punctual_plan::kinds::{Distance, SwitchPlan, Tasks};
+use shared_memory::{Mode, SharedMemory};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use walks::Walks;
 
-/// Rounds for nothing before the first sample.
+/// Rounds of warm-up before the first sample.
 const WARM_UP: u64 = 8;
 /// How many pairs of walks through a working set are kept, the first ones.
 const KEPT: usize = 4_096;
-/// Every so many rounds a member walks through its set a second time: in between the measured
+/// After this many rounds a member walks through its set a second time: in between the measured
 /// switches, so that both walks meet the same frequency, caches and neighbours.
 const PAIR_EVERY: u64 = 4;
 
-pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareError> {
+pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepared, PrepareError> {
     let needs = PrepareError::Needs;
-    let thread = order.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
+    let thread = config.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let tasks = plan.ring as usize;
     let processes = plan.tasks == Tasks::Processes;
     let topology =
         if plan.distance == Distance::SameCpu { Topology::default() } else { Topology::read(&Root::system()) };
     let places = places::places(&topology, &thread.cpus, plan.distance, tasks).map_err(needs)?;
-    let handing = Handing::open(plan.mechanism, tasks, processes).map_err(|why| {
-        let many = Handing::descriptors(plan.mechanism, tasks);
+    let handoff = HandoffMechanism::open(plan.mechanism, tasks, processes).map_err(|why| {
+        let many = HandoffMechanism::descriptors(plan.mechanism, tasks);
         needs(format!("a ring of {tasks} tasks needs {many} file descriptors: {why} (raise `ulimit -n`)"))
     })?;
     let largest = plan.working_set.iter().map(|size| size.get() as usize).max().unwrap_or_default();
-    let board = Board::new(tasks, largest)
-        .map_err(|why| needs(format!("{tasks} working sets of {largest} B are not to be had: {why}")))?;
+    let shared_memory = SharedMemory::new(tasks, largest)
+        .map_err(|why| needs(format!("memory for {tasks} working sets of {largest} B: {why}")))?;
     let scheduling = thread.scheduling;
     let places = places.into_iter().map(CpuSet::single).collect();
-    let ring = Arc::new(Ring { board, handing, places, scheduling });
-    let (mut lanes, mut writers, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
-    for (series, size) in order.series.iter().zip(&plan.working_set) {
-        let (writer, feed) = sink::tally(series.shape);
-        let (number, left) = (series.number, order.samples.unwrap_or(u64::MAX));
+    let ring = Arc::new(Ring { shared_memory, handoff, places, scheduling });
+    let (mut lanes, mut writers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    for (series, size) in config.series.iter().zip(&plan.working_set) {
+        let (writer, source) = sink::binned_counter(series.shape);
+        let (number, left) = (series.number, config.samples.unwrap_or(u64::MAX));
         // Touched, and empty again.
         let mut walks = vec![Walks { after: 1, alone: 1 }; KEPT];
         walks.clear();
         let size = size.get() as usize;
         lanes.push(Lane { series: number, size, left, walks, sum: 0, taken: 0 });
         writers.push(writer);
-        feeds.push(feed);
+        sources.push(source);
     }
-    let outside: Box<dyn Outside> = if processes { Box::new(watch::Watch::new(&ring)) } else { Box::new(Nobody) };
+    let observer: Box<dyn Observer> = if processes { Box::new(watch::Watch::new(&ring)) } else { Box::new(NoObserver) };
     let leader = Leader {
         ring,
         members: None,
@@ -76,12 +76,12 @@ pub(super) fn parts(order: &Order, plan: &SwitchPlan) -> Result<Parts, PrepareEr
         lanes,
         writers,
         rest: plan.rest,
-        duration: order.duration,
-        limit: order.stop_above.map_or(i64::MAX, Nanos::ns),
-        stop: Arc::clone(&order.stop),
-        book: counts::Book::new(tasks),
+        duration: config.duration,
+        limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
+        stop: Arc::clone(&config.stop),
+        book: counts::SwitchCounts::new(tasks),
     };
-    Ok(Parts { tasks: vec![Box::new(leader)], feeds, outside })
+    Ok(Prepared { tasks: vec![Box::new(leader)], sources, observer })
 }
 
 /// A size of the working set, with the series of its switches.
@@ -90,7 +90,7 @@ struct Lane {
     size: usize,
     /// Samples still to be taken.
     left: u64,
-    /// How long a member took to go through its working set, after a switch and with nobody between.
+    /// How long a member took to go through its working set, after a switch and with no task between.
     walks: Vec<Walks>,
     /// Of all samples.
     sum: i64,
@@ -105,12 +105,12 @@ struct Leader {
     processes: bool,
     lanes: Vec<Lane>,
     /// One for each lane.
-    writers: Vec<TallyWriter>,
+    writers: Vec<CounterWriter>,
     rest: Nanos,
     duration: Option<Nanos>,
     limit: i64,
     stop: Arc<Stop>,
-    book: counts::Book,
+    book: counts::SwitchCounts,
 }
 
 /// The turn will not come back.
@@ -120,43 +120,43 @@ impl Ring {
     /// Hands over to the first member and waits until the turn has gone round.
     #[inline(always)]
     fn round(&self) -> Result<(), Broken> {
-        let Ring { board, handing, .. } = self;
-        let slot = board.slot(0);
-        board.work(0);
-        handing.before(board, 1);
+        let Ring { shared_memory, handoff, .. } = self;
+        let slot = shared_memory.slot(0);
+        shared_memory.work(0);
+        handoff.before(shared_memory, 1);
         slot.left.store(now(), Ordering::Release);
-        handing.hand_over(board, 1);
-        let whole = handing.wait(board, 0);
+        handoff.hand_over(shared_memory, 1);
+        let whole = handoff.wait(shared_memory, 0);
         slot.arrived.store(now(), Ordering::Release);
         if whole { Ok(()) } else { Err(Broken) }
     }
 
     /// A round for which members do something else.
     fn round_of(&self, mode: Mode) -> Result<(), Broken> {
-        self.board.set_mode(mode);
+        self.shared_memory.set_mode(mode);
         let outcome = self.round();
-        self.board.set_mode(Mode::Run);
+        self.shared_memory.set_mode(Mode::Run);
         outcome
     }
 
-    /// Lets those out of their park who wait there, in the order of the ring: so they stand in the
+    /// Unparks the waiting members, in the order of the ring: so they stand in the
     /// run queue. How often the leader slept meanwhile.
     fn unpark(&self, stop: &Stop) -> Result<u64, Broken> {
-        let Ring { board, handing, .. } = self;
+        let Ring { shared_memory, handoff, .. } = self;
         let mut slept = 0;
-        if !handing.parks() || !board.is_parking() {
+        if !handoff.parks() || !shared_memory.is_parking() {
             return Ok(slept);
         }
-        while !board.slots().skip(1).all(|slot| slot.parked.load(Ordering::Acquire) == 1) {
-            if stop.is_asked() || board.is_broken() {
+        while !shared_memory.slots().skip(1).all(|slot| slot.parked.load(Ordering::Acquire) == 1) {
+            if stop.is_asked() || shared_memory.is_broken() {
                 return Err(Broken);
             }
             Monotonic.sleep_until(now() + 50_000);
             slept += 1;
         }
-        board.set_turn(0);
-        board.set_parking(false);
-        board.slots().skip(1).for_each(|slot| handing.wake(slot));
+        shared_memory.set_turn(0);
+        shared_memory.set_parking(false);
+        shared_memory.slots().skip(1).for_each(|slot| handoff.wake(slot));
         Ok(slept)
     }
 }
@@ -164,7 +164,7 @@ impl Ring {
 impl Leader {
     /// Sleeps with the turn in its hand, so that everybody else gets the CPU.
     fn rest(&mut self, until: i64) -> Result<(), Broken> {
-        self.ring.board.set_parking(true);
+        self.ring.shared_memory.set_parking(true);
         self.book.rests += 1;
         Monotonic.sleep_until(until);
         self.wake_all()
@@ -172,19 +172,19 @@ impl Leader {
 
     fn wake_all(&mut self) -> Result<(), Broken> {
         self.book.rests += self.ring.unpark(&self.stop)?;
-        if self.ring.handing.parks() { self.spare_round(Mode::Run) } else { Ok(()) }
+        if self.ring.handoff.parks() { self.spare_round(Mode::Run) } else { Ok(()) }
     }
 
     /// A round that is not measured.
     fn spare_round(&mut self, mode: Mode) -> Result<(), Broken> {
-        self.book.spare += self.ring.board.tasks() as u64;
+        self.book.spare += self.ring.shared_memory.tasks() as u64;
         self.ring.round_of(mode)
     }
 
-    /// A round in which each says how often it was switched out.
+    /// A round in which each reports how often it was switched out.
     fn count(&mut self) -> Result<(), Broken> {
         self.spare_round(Mode::Count)?;
-        self.ring.board.slot(0).count();
+        self.ring.shared_memory.slot(0).count();
         Ok(())
     }
 
@@ -193,11 +193,11 @@ impl Leader {
     fn take(&mut self, lane: usize, sink: &mut impl Sink) -> i64 {
         let Leader { ring, lanes, limit, stop, book, .. } = self;
         let lane = &mut lanes[lane];
-        let tasks = ring.board.tasks();
+        let tasks = ring.shared_memory.tasks();
         book.rounds += 1;
         let mut end = 0;
         for task in 0..tasks {
-            let (from, to) = (ring.board.slot(task), ring.board.slot(task + 1));
+            let (from, to) = (ring.shared_memory.slot(task), ring.shared_memory.slot(task + 1));
             let begin = from.left.load(Ordering::Acquire);
             end = to.arrived.load(Ordering::Acquire);
             if lane.left == 0 {
@@ -216,7 +216,7 @@ impl Leader {
     }
 
     /// Bursts of each working set in turn, until something ends it.
-    fn measure(&mut self, start: i64, writers: &mut [TallyWriter]) -> Result<(), Broken> {
+    fn measure(&mut self, start: i64, writers: &mut [CounterWriter]) -> Result<(), Broken> {
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let mut size = usize::MAX;
         while self.lanes.iter().any(|lane| lane.left > 0) {
@@ -229,7 +229,7 @@ impl Leader {
                     self.begin_size(lane)?;
                 }
                 let mut now = now();
-                let burst_end = now + Pace::BURST.ns();
+                let burst_end = now + Pacing::BURST.ns();
                 while self.lanes[lane].left > 0 && now < burst_end && now < end_at && !self.stop.is_asked() {
                     self.ring.round()?;
                     now = self.take(lane, writer);
@@ -250,7 +250,7 @@ impl Leader {
 
     /// Another working set: a round that brings the sets in.
     fn begin_size(&mut self, lane: usize) -> Result<(), Broken> {
-        self.ring.board.set_size(self.lanes[lane].size);
+        self.ring.shared_memory.set_size(self.lanes[lane].size);
         self.spare_round(Mode::Run)
     }
 
@@ -261,7 +261,7 @@ impl Leader {
             return Ok(());
         }
         self.spare_round(Mode::Twice)?;
-        let member = self.ring.board.slot(1);
+        let member = self.ring.shared_memory.slot(1);
         let after = member.after.load(Ordering::Acquire);
         let alone = member.alone.load(Ordering::Relaxed);
         self.lanes[lane].walks.push(Walks { after, alone });
@@ -269,7 +269,7 @@ impl Leader {
     }
 
     fn broken(&self) -> io::Result<()> {
-        if self.stop.is_asked() && !self.ring.board.is_broken() {
+        if self.stop.is_asked() && !self.ring.shared_memory.is_broken() {
             return Ok(());
         }
         Err(io::Error::other("a process of the ring has ended: was it killed?"))
@@ -279,18 +279,18 @@ impl Leader {
 impl Task for Leader {
     fn prepare(&mut self) -> Result<(), String> {
         let ring = &self.ring;
-        ring.introduce(0);
+        ring.publish_ids(0);
         if ring.scheduling.deadline.is_none() {
             let why = |why| format!("the ring cannot run on CPU {}: {why}", ring.places[0]);
             attributes::set_affinity(0, &ring.places[0]).map_err(why)?;
         }
-        ring.board.touch(0);
+        ring.shared_memory.touch(0);
         self.members = Some(Members::start(ring, self.processes)?);
         Ok(())
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writers.iter().try_for_each(TallyWriter::lock)
+        self.writers.iter().try_for_each(CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
@@ -299,8 +299,8 @@ impl Task for Leader {
         let whole = self.ring.unpark(&scratch).is_ok();
         for (lane, writer) in writers.iter_mut().enumerate().filter(|_| whole) {
             let Lane { size, left, .. } = self.lanes[lane];
-            self.ring.board.set_size(size);
-            let rounds = if size > 1 << 16 || self.ring.board.tasks() > 64 { 1 } else { WARM_UP };
+            self.ring.shared_memory.set_size(size);
+            let rounds = if size > 1 << 16 || self.ring.shared_memory.tasks() > 64 { 1 } else { WARM_UP };
             let stop = std::mem::take(&mut self.stop);
             for _ in 0..rounds {
                 if self.ring.round().is_err() {
@@ -314,38 +314,38 @@ impl Task for Leader {
             lane.walks.clear();
             (lane.left, lane.sum, lane.taken) = (left, 0, 0);
         }
-        // What else the measured time runs through, so that its code is there. What fails here fails again, and is told, in the real loop.
+        // What else the measured time runs through, so that its code is there. What fails here fails again, and is reported, in the measured loop.
         if whole {
             let _ = self.count();
             let _ = self.rest(now() + 20_000);
         }
-        self.ring.board.set_parking(true);
+        self.ring.shared_memory.set_parking(true);
         self.writers = writers;
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writers ends the series.
         let mut writers = std::mem::take(&mut self.writers);
-        writers.iter_mut().for_each(TallyWriter::begin);
+        writers.iter_mut().for_each(CounterWriter::begin);
         while now() < start && !self.stop.is_asked() {
             Monotonic.sleep_until(start);
         }
-        self.ring.board.set_size(0);
+        self.ring.shared_memory.set_size(0);
         if self.wake_all().is_err() {
             return self.broken();
         }
         if self.count().is_err() {
             return self.broken();
         }
-        self.book.begin(&self.ring.board);
+        self.book.begin(&self.ring.shared_memory);
         if self.measure(start, &mut writers).is_err() {
             return self.broken();
         }
-        self.ring.board.set_size(0);
+        self.ring.shared_memory.set_size(0);
         if self.count().is_err() {
             return self.broken();
         }
-        self.book.end(&self.ring.board);
+        self.book.end(&self.ring.shared_memory);
         Ok(())
     }
 

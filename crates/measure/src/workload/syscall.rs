@@ -3,12 +3,12 @@
 //! Every variant is a number with six constant arguments, and, where the call needs something to work on, another call before it that
 //! is not timed. The loop is the same for all.
 
-use super::course::{Course, Monotonic, Pace, Taken};
+use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
 use super::raw::{Raw, checked, pipe};
-use super::{Nobody, Order, Parts, PrepareError, clock_cost};
+use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Call, SyscallPlan, Target};
@@ -18,33 +18,33 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Calls for nothing before the first sample.
+/// Calls of warm-up before the first sample.
 const WARM_UP: u64 = 256;
-/// Calls that are counted from outside, after the measured ones: while the tracepoint is on, every call takes the slow way
+/// Calls that perf counts, after the measured ones: while the tracepoint is on, every call takes the slow path
 /// (SYSCALL_WORK_SYSCALL_TRACEPOINT in kernel/entry/common.c), so it must be off while anything is measured.
 const COUNTED: u64 = 10_000;
 
-pub(super) fn parts(order: &Order, plan: &SyscallPlan) -> Result<Parts, PrepareError> {
-    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Nobody) };
-    let pace = plan.period.map_or(Pace::BackToBack { rest: plan.rest }, Pace::Periodic);
-    for series in &order.series {
-        let (writer, feed) = sink::tally(series.shape);
+pub(super) fn prepare(config: &MeasureConfig, plan: &SyscallPlan) -> Result<Prepared, PrepareError> {
+    let mut parts = Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
+    let pace = plan.period.map_or(Pacing::BackToBack { rest: plan.rest }, Pacing::Periodic);
+    for series in &config.series {
+        let (writer, source) = sink::binned_counter(series.shape);
         let subject = series.name.clone();
-        let told =
+        let describe =
             |why: io::Error| format!("what it works on cannot be made: {why}: are too many files open (`ulimit -n`)?");
-        let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(told(why)))?;
-        let course = Course::of(order, series, pace);
-        let stop = Arc::clone(&order.stop);
+        let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(describe(why)))?;
+        let measurement_loop = MeasurementLoop::of(config, series, pace);
+        let stop = Arc::clone(&config.stop);
         parts.tasks.push(Box::new(Syscalls {
             subject,
             number: plan.number.filter(|_| plan.call == Call::Number),
             calls,
-            course,
+            measurement_loop,
             writer: Some(writer),
             stop,
             done: Done::default(),
         }));
-        parts.feeds.push(feed);
+        parts.sources.push(source);
     }
     Ok(parts)
 }
@@ -123,7 +123,7 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
     Ok((Raw::new(libc::SYS_read, &[fd(from), at, length]), Raw::new(libc::SYS_write, &[fd(to), at, length])))
 }
 
-/// What a course left.
+/// What a loop left.
 #[derive(Default)]
 struct Done {
     taken: Taken,
@@ -137,13 +137,13 @@ struct Syscalls {
     /// Where the call was given by its number.
     number: Option<u32>,
     calls: Calls,
-    course: Course,
-    writer: Option<TallyWriter>,
+    measurement_loop: MeasurementLoop,
+    writer: Option<CounterWriter>,
     stop: Arc<Stop>,
     done: Done,
 }
 
-/// Takes samples and forgets them.
+/// Discards samples.
 struct Discard;
 
 impl Sink for Discard {
@@ -154,18 +154,18 @@ impl Sink for Discard {
 }
 
 impl Calls {
-    fn run(&self, course: &Course, start: i64, sink: &mut impl Sink, stop: &Stop) -> Done {
+    fn run(&self, measurement_loop: &MeasurementLoop, start: i64, sink: &mut impl Sink, stop: &Stop) -> Done {
         let (mut failed, result) = (0, std::cell::Cell::new(0));
         let timed = self.timed;
         let act = || result.set(timed.call());
         let taken = match self.before {
-            None => course.run(start, &Monotonic, sink, stop, || failed += u64::from(result.get() < 0), act),
+            None => measurement_loop.run(start, &Monotonic, sink, stop, || failed += u64::from(result.get() < 0), act),
             Some(other) => {
                 let before = || {
                     failed += u64::from(result.get() < 0);
                     other.call();
                 };
-                course.run(start, &Monotonic, sink, stop, before, act)
+                measurement_loop.run(start, &Monotonic, sink, stop, before, act)
             }
         };
         let last = io::Error::last_os_error();
@@ -174,10 +174,10 @@ impl Calls {
     }
 
     /// The same calls again, few, while the kernel counts them.
-    fn validate(&self, course: &Course) -> Validation {
+    fn validate(&self, measurement_loop: &MeasurementLoop) -> Validation {
         let claimed = COUNTED * self.each();
         let counted = Counter::system_calls(|| {
-            self.run(&course.short(COUNTED), 0, &mut Discard, &Stop::default());
+            self.run(&measurement_loop.short(COUNTED), 0, &mut Discard, &Stop::default());
         });
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         Validation::compare("system calls", claimed, Fact::from(counted), source, Tolerance::EXACT).explain(format!(
@@ -189,22 +189,22 @@ impl Calls {
 }
 
 impl Task for Syscalls {
-    /// A number that the kernel does not have is told before anything starts: there would be nothing to measure.
+    /// A number that the kernel does not have is an error before anything starts: there would be nothing to measure.
     fn prepare(&mut self) -> Result<(), String> {
         let Some(number) = self.number else { return Ok(()) };
         let is_missing = self.calls.timed.call() < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
-        let told = || format!("this kernel has no system call {number} (ENOSYS): choose another `number`");
-        if is_missing { Err(told()) } else { Ok(()) }
+        let describe = || format!("this kernel has no system call {number} (ENOSYS): choose another `number`");
+        if is_missing { Err(describe()) } else { Ok(()) }
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), TallyWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
         let Some(writer) = &mut self.writer else { return };
-        // The stop may have been asked for already: this is to be run all the same.
-        self.calls.run(&self.course.short(WARM_UP), 0, writer, &Stop::default());
+        // The stop may have been requested already: the warm-up runs all the same.
+        self.calls.run(&self.measurement_loop.short(WARM_UP), 0, writer, &Stop::default());
         writer.reset();
     }
 
@@ -212,13 +212,13 @@ impl Task for Syscalls {
         // Dropping the writer ends the series.
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         writer.begin();
-        self.done = self.calls.run(&self.course, start, &mut writer, &self.stop);
+        self.done = self.calls.run(&self.measurement_loop, start, &mut writer, &self.stop);
         Ok(())
     }
 
     fn notes(&mut self) -> Notes {
         let mut notes = Notes {
-            validations: vec![self.calls.validate(&self.course)],
+            validations: vec![self.calls.validate(&self.measurement_loop)],
             clock_cost: Fact::Known(clock_cost(&Monotonic)),
             ..Notes::default()
         };
@@ -230,13 +230,13 @@ impl Task for Syscalls {
         if *failed > 0 {
             let figure = Figure::new("failed-calls", "calls that failed", *failed as f64, "count");
             notes.figures.push(figure.of(taken.samples));
-            let message = "the system call failed: what was measured is the way to its error";
+            let message = "the system call failed: the samples measure a failing call";
             let finding = Finding::new("syscall-failed", Severity::Warning, &*self.subject, message);
             let why = errno.as_ref().map_or(String::new(), |why| format!(", the last one with: {why}"));
             let finding = finding.evidence(format!("{failed} of {} calls{why}", taken.samples));
             notes
                 .findings
-                .push(finding.remedy("give arguments with which it succeeds, if that is what you want to know"));
+                .push(finding.remedy("give arguments with which it succeeds, unless its failure is what you measure"));
         }
         notes
     }

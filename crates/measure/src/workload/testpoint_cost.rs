@@ -4,17 +4,18 @@
 //! or a change of frequency meets each of them. The stamps of `ring` are those that the ring itself holds.
 
 mod lttng;
+mod mechanisms;
 mod module;
 mod ring;
-mod ways;
 
 use super::counter::Counter;
-use super::course::{Course, Pace, Ticks};
-use super::{Nobody, Order, Parts, clock_cost};
+use super::measurement_loop::{MeasurementLoop, Pacing, Ticks};
+use super::{MeasureConfig, NoObserver, Prepared, clock_cost};
+use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
 use crate::stop::Stop;
-use crate::tally::TallyWriter;
 use crate::thread::Task;
+use mechanisms::{MEMFD_SIZE, OpenMechanism};
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Tolerance, Validation};
 use punctual_host::task::attributes::current_cpu;
@@ -25,39 +26,39 @@ use std::cell::Cell as Shared;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use ways::{MEMFD_SIZE, Way};
 
-/// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a [`Pace::BURST`].
+/// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a [`Pacing::BURST`].
 const ROUND: u64 = 1_000;
-/// Points for nothing before the first sample.
+/// Points of warm-up before the first sample.
 const WARM_UP: u64 = 64;
 /// Batches in which points are written without a clock between them.
 const BATCHES: usize = 25;
 
-pub(super) fn parts(order: &Order, plan: &TestpointCostPlan) -> Parts {
-    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Nobody) };
+pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepared {
+    let mut parts = Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     let mut lanes = Vec::new();
-    for (series, mechanism) in order.series.iter().zip(&plan.mechanisms) {
-        let (writer, feed) = sink::tally(series.shape);
-        let course = Course::of(order, series, Pace::BackToBack { rest: punctual_core::Nanos::ZERO });
-        let (name, left) = (series.name.clone(), order.samples.unwrap_or(u64::MAX));
+    for (series, mechanism) in config.series.iter().zip(&plan.mechanisms) {
+        let (writer, source) = sink::binned_counter(series.shape);
+        let measurement_loop =
+            MeasurementLoop::of(config, series, Pacing::BackToBack { rest: punctual_core::Nanos::ZERO });
+        let (name, left) = (series.name.clone(), config.samples.unwrap_or(u64::MAX));
         let way = Err("it was not opened".to_owned());
         lanes.push(Lane {
             mechanism: *mechanism,
             series: name,
             way,
-            course,
+            measurement_loop,
             writer: Some(writer),
             left,
             failed: 0,
             passed: 0,
         });
-        parts.feeds.push(feed);
+        parts.sources.push(source);
     }
     // A text without control characters, which trace_marker takes as it is.
     let payload = b"punctual-point.".iter().copied().cycle().take(plan.payload.get() as usize).collect();
-    let cpus = order.threads.first().map(|thread| thread.cpus.clone()).unwrap_or_default();
-    let (stop, duration) = (Arc::clone(&order.stop), order.duration);
+    let cpus = config.threads.first().map(|thread| thread.cpus.clone()).unwrap_or_default();
+    let (stop, duration) = (Arc::clone(&config.stop), config.duration);
     parts.tasks.push(Box::new(Points { lanes, payload, cpus, ticks: None, stop, duration }));
     parts
 }
@@ -66,9 +67,9 @@ pub(super) fn parts(order: &Order, plan: &TestpointCostPlan) -> Parts {
 struct Lane {
     mechanism: PointMechanism,
     series: String,
-    way: Result<Way, String>,
-    course: Course,
-    writer: Option<TallyWriter>,
+    way: Result<OpenMechanism, String>,
+    measurement_loop: MeasurementLoop,
+    writer: Option<CounterWriter>,
     left: u64,
     failed: u64,
     /// Points written through it since it was opened.
@@ -88,22 +89,22 @@ impl Lane {
     /// Writes points and takes the distance of each from the next.
     fn round(&mut self, ticks: &Counter, points: u64, payload: &[u8], sink: &mut impl Sink, stop: &Stop) {
         let Ok(way) = &mut self.way else { return };
-        let course = Course { samples: points, duration: None, ..self.course.clone() };
+        let measurement_loop = MeasurementLoop { samples: points, duration: None, ..self.measurement_loop.clone() };
         let (mut failed, result) = (0u64, Shared::new(0 as libc::c_long));
         let mut count = || failed += u64::from(result.get() < 0);
         let taken = match way {
-            Way::Clock => course.run(0, ticks, sink, stop, || (), || ()).samples,
-            Way::Raw { timed, before: None, .. } => {
-                course.run(0, ticks, sink, stop, &mut count, || result.set(timed.call())).samples
+            OpenMechanism::Clock => measurement_loop.run(0, ticks, sink, stop, || (), || ()).samples,
+            OpenMechanism::Raw { timed, before: None, .. } => {
+                measurement_loop.run(0, ticks, sink, stop, &mut count, || result.set(timed.call())).samples
             }
-            Way::Raw { timed, before: Some(before), .. } => {
+            OpenMechanism::Raw { timed, before: Some(before), .. } => {
                 let other = || {
                     count();
                     before.call();
                 };
-                course.run(0, ticks, sink, stop, other, || result.set(timed.call())).samples
+                measurement_loop.run(0, ticks, sink, stop, other, || result.set(timed.call())).samples
             }
-            Way::Memfd(file) => {
+            OpenMechanism::Memfd(file) => {
                 let (fd, at) = (file.as_raw_fd(), payload.as_ptr().cast());
                 let mut offset = 0;
                 let write = || {
@@ -111,21 +112,21 @@ impl Lane {
                     result.set(unsafe { libc::pwrite(fd, at, payload.len(), offset) } as libc::c_long);
                     offset = (offset + payload.len() as i64) % MEMFD_SIZE;
                 };
-                course.run(0, ticks, sink, stop, &mut count, write).samples
+                measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }
-            Way::Uring(uring, file) => {
+            OpenMechanism::Uring(uring, file) => {
                 let (fd, length) = (file.as_raw_fd(), payload.len() as u32);
                 // SAFETY: the payload is readable memory of its length and outlives the call.
                 let write = || result.set(unsafe { uring.write(fd, payload.as_ptr(), length) }.into());
-                course.run(0, ticks, sink, stop, &mut count, write).samples
+                measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }
-            Way::Uprobe(probe) => {
+            OpenMechanism::Uprobe(probe) => {
                 probe.drain();
-                course.run(0, ticks, sink, stop, || (), || probe.hit()).samples
+                measurement_loop.run(0, ticks, sink, stop, || (), || probe.hit()).samples
             }
-            Way::Lttng(lttng) => match lttng.batch() {
+            OpenMechanism::Lttng(lttng) => match lttng.batch() {
                 Ok(()) => {
-                    let cpu = self.course.only_cpu.unwrap_or_else(current_cpu);
+                    let cpu = self.measurement_loop.only_cpu.unwrap_or_else(current_cpu);
                     for pair in lttng.stamps.windows(2).take(points as usize) {
                         sink.put(ticks.on_monotonic(pair[0]), ticks.on_monotonic(pair[1]), cpu);
                     }
@@ -136,7 +137,7 @@ impl Lane {
                     return;
                 }
             },
-            Way::Ring(ring) => match ring.batch() {
+            OpenMechanism::Ring(ring) => match ring.batch() {
                 Ok(recorded) => {
                     let cpu = current_cpu();
                     for pair in ring.stamps.windows(2).take(points as usize) {
@@ -165,27 +166,29 @@ impl Lane {
             let begin = ticks.now();
             match way {
                 // Where another call must come between, or there is nothing to write.
-                Way::Clock | Way::Lttng(_) | Way::Raw { before: Some(_), .. } => return None,
-                Way::Ring(ring) => ring.pass(POINTS),
-                Way::Raw { timed, .. } => (0..POINTS).for_each(|_| {
+                OpenMechanism::Clock | OpenMechanism::Lttng(_) | OpenMechanism::Raw { before: Some(_), .. } => {
+                    return None;
+                }
+                OpenMechanism::Ring(ring) => ring.pass(POINTS),
+                OpenMechanism::Raw { timed, .. } => (0..POINTS).for_each(|_| {
                     timed.call();
                 }),
-                Way::Memfd(file) => (0..POINTS).for_each(|_| {
+                OpenMechanism::Memfd(file) => (0..POINTS).for_each(|_| {
                     // SAFETY: the payload is readable memory of its length.
                     unsafe { libc::pwrite(file.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
                 }),
-                Way::Uring(uring, file) => (0..POINTS).for_each(|_| {
+                OpenMechanism::Uring(uring, file) => (0..POINTS).for_each(|_| {
                     // SAFETY: the payload is readable memory of its length and outlives the call.
                     unsafe { uring.write(file.as_raw_fd(), payload.as_ptr(), payload.len() as u32) };
                 }),
-                Way::Uprobe(probe) => (0..POINTS).for_each(|_| probe.hit()),
+                OpenMechanism::Uprobe(probe) => (0..POINTS).for_each(|_| probe.hit()),
             }
             let end = ticks.now();
-            if let Way::Uprobe(probe) = way {
+            if let OpenMechanism::Uprobe(probe) = way {
                 self.passed += POINTS as u64;
                 probe.drain();
             }
-            if let Way::Raw { stored: Some(_), .. } = way {
+            if let OpenMechanism::Raw { stored: Some(_), .. } = way {
                 self.passed += POINTS as u64;
             }
             means.push((ticks.ns(end) - ticks.ns(begin)) as f64 / POINTS as f64);
@@ -200,13 +203,13 @@ impl Task for Points {
         let ticks = Counter::calibrate();
         self.ticks = Some(ticks);
         for lane in &mut self.lanes {
-            lane.way = Way::open(lane.mechanism, &mut self.payload, &self.cpus, &ticks);
+            lane.way = OpenMechanism::open(lane.mechanism, &mut self.payload, &self.cpus, &ticks);
         }
         Ok(())
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.lanes.iter().filter_map(|lane| lane.writer.as_ref()).try_for_each(TallyWriter::lock)
+        self.lanes.iter().filter_map(|lane| lane.writer.as_ref()).try_for_each(CounterWriter::lock)
     }
 
     fn warm_up(&mut self) {
@@ -225,8 +228,8 @@ impl Task for Points {
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         // Dropping the writers ends the series.
         let mut writers: Vec<_> = self.lanes.iter_mut().map(|lane| lane.writer.take()).collect();
-        writers.iter_mut().flatten().for_each(TallyWriter::begin);
-        let mut rest_at = start + Pace::BURST.ns();
+        writers.iter_mut().flatten().for_each(CounterWriter::begin);
+        let mut rest_at = start + Pacing::BURST.ns();
         loop {
             let mut wrote = false;
             for (lane, writer) in self.lanes.iter_mut().zip(&mut writers) {
@@ -240,9 +243,9 @@ impl Task for Points {
                     return Ok(());
                 }
                 if now >= rest_at {
-                    // Real-time throttling strikes who never sleeps.
+                    // Real-time throttling stops threads that never sleep.
                     ticks.sleep_until(now + 1_000_000);
-                    rest_at = now + 1_000_000 + Pace::BURST.ns();
+                    rest_at = now + 1_000_000 + Pacing::BURST.ns();
                 }
             }
             if !wrote {
@@ -259,7 +262,7 @@ impl Task for Points {
         for lane in &self.lanes {
             match &lane.way {
                 Err(why) => notes.absent.push(Absent { series: lane.series.clone(), why: why.clone() }),
-                Ok(Way::Uprobe(probe)) => {
+                Ok(OpenMechanism::Uprobe(probe)) => {
                     let source = "the BPF program of the probe, at the entry of the function";
                     let counted = Fact::Known(probe.counted());
                     let site =
@@ -275,7 +278,7 @@ impl Task for Points {
                         .explain(site),
                     );
                 }
-                Ok(Way::Ring(_)) => {
+                Ok(OpenMechanism::Ring(_)) => {
                     let read = lane.passed.saturating_sub(lane.failed);
                     let source = "the head of the ring in the record, before and after each batch";
                     notes.validations.push(Validation::compare(
@@ -286,7 +289,7 @@ impl Task for Points {
                         Tolerance::EXACT,
                     ));
                 }
-                Ok(Way::Raw { stored: Some(stored), .. }) => {
+                Ok(OpenMechanism::Raw { stored: Some(stored), .. }) => {
                     let written = lane.passed.saturating_sub(lane.failed);
                     let what = format!("points that the module stored ({})", lane.mechanism.word());
                     let counted = Fact::from(stored.counted());
@@ -311,7 +314,7 @@ impl Task for Points {
 }
 
 impl Points {
-    /// A stretch of every mechanism that is one system call a point, while the kernel counts them.
+    /// A segment of every mechanism that is one system call a point, while the kernel counts them.
     fn system_calls(&mut self) -> Option<Validation> {
         let ticks = self.ticks?;
         let (mut claimed, mut others) = (0, 0);
@@ -319,8 +322,8 @@ impl Points {
             (claimed, others) = (0, 0);
             for lane in &mut self.lanes {
                 match &lane.way {
-                    Ok(Way::Raw { before, .. }) => others += if before.is_some() { ROUND } else { 0 },
-                    Ok(Way::Memfd(_) | Way::Uring(..)) => {}
+                    Ok(OpenMechanism::Raw { before, .. }) => others += if before.is_some() { ROUND } else { 0 },
+                    Ok(OpenMechanism::Memfd(_) | OpenMechanism::Uring(..)) => {}
                     _ => continue,
                 }
                 lane.round(&ticks, ROUND, &self.payload, &mut Discard, &Stop::default());
@@ -366,7 +369,7 @@ impl Points {
     }
 }
 
-/// Takes samples and forgets them.
+/// Discards samples.
 struct Discard;
 
 impl Sink for Discard {

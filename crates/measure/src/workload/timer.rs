@@ -1,6 +1,6 @@
 //! `timer` as a workload: a periodic loop in each thread (see [`crate::timer`]).
 
-use super::{Nobody, Order, Parts};
+use super::{MeasureConfig, NoObserver, Prepared};
 use crate::ring::{Producer, ring};
 use crate::sink;
 use crate::stop::Stop;
@@ -16,26 +16,26 @@ use std::sync::Arc;
 /// Sleeps before the first sample, through the same code: they bring in the pages and lines that a sample needs.
 const WARM_UP: u64 = 8;
 
-pub(super) fn parts(order: &Order, plan: &TimerPlan) -> Parts {
-    let mut parts = Parts { tasks: Vec::new(), feeds: Vec::new(), outside: Box::new(Nobody) };
-    for series in &order.series {
-        let (producer, feed) = sink::ring(plan.period);
-        let cpus = order.threads.get(series.thread).map(|thread| &thread.cpus);
+pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
+    let mut parts = Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
+    for series in &config.series {
+        let (producer, source) = sink::ring(plan.period);
+        let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
         let plan = timer::Plan {
             method: method(plan.method),
-            clock: clock::id(order.clock),
+            clock: clock::id(config.clock),
             period: plan.period,
             first_due: 0,
             end_due: i64::MAX,
-            samples: order.samples.unwrap_or(u64::MAX),
-            stop_above: order.stop_above,
+            samples: config.samples.unwrap_or(u64::MAX),
+            stop_above: config.stop_above,
             only_cpu: cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32),
             series: series.number,
         };
-        let (clock, duration) = (order.clock, order.duration);
-        let (name, stop, deadline) = (order.name.clone(), Arc::clone(&order.stop), None);
+        let (clock, duration) = (config.clock, config.duration);
+        let (name, stop, deadline) = (config.name.clone(), Arc::clone(&config.stop), None);
         parts.tasks.push(Box::new(Timer { name, plan, clock, duration, producer, stop, deadline }));
-        parts.feeds.push(feed);
+        parts.sources.push(source);
     }
     parts
 }
@@ -81,7 +81,7 @@ impl Task for Timer {
             ..self.plan
         };
         if warm.method != Method::Deadline {
-            // What fails here fails again, and is told, in the real loop.
+            // What fails here fails again, and is reported, in the measured loop.
             let _ = timer::run(&warm, &mut scratch, &Stop::default());
         }
     }

@@ -1,14 +1,14 @@
 //! `heap`: malloc, first touch, free.
 
 use super::read::{bytes, count, flag, path, some, span, word};
-use super::{Doubts, Kind, parameters, words};
+use super::{Kind, ParameterProblems, parameters, words};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use crate::plan::HistogramPlan;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 
 words! {
-    /// Which sizes are asked for.
+    /// The requested sizes.
     Sizes {
         /// `size`, always.
         Fixed = "fixed",
@@ -49,7 +49,7 @@ parameters! {
 }
 
 impl Sizes {
-    /// Whether blocks are asked for together, and visited in random order.
+    /// Whether blocks are requested together, and visited in random order.
     pub fn is_list(self) -> bool {
         matches!(self, Sizes::List | Sizes::RandomList)
     }
@@ -88,28 +88,28 @@ impl Kind for HeapPlan {
 }
 
 impl HeapSpec {
-    pub(crate) fn check(&self, plan: &HeapPlan, doubts: &mut Doubts) {
+    pub(crate) fn check(&self, plan: &HeapPlan, problems: &mut ParameterProblems) {
         let usual = HeapPlan::default();
-        if doubts.threads != 1 {
-            doubts.wrong(&self.size, "one thread allocates", "leave `threads` out, or write several measures");
+        if problems.threads != 1 {
+            problems.wrong(&self.size, "one thread allocates", "leave `threads` out, or write several measures");
         }
         if plan.sizes == Sizes::Fixed {
-            doubts.unused("size_max", &self.size_max, &usual.size_max, "the size is fixed");
+            problems.unused("size_max", &self.size_max, &usual.size_max, "the size is fixed");
         } else if plan.size > plan.size_max {
             let message = format!("the least size ({}) is larger than the largest ({})", plan.size, plan.size_max);
-            doubts.wrong(&self.size, message, "exchange them");
+            problems.wrong(&self.size, message, "exchange them");
         }
         if plan.sizes != Sizes::List {
-            doubts.unused("nodes", &self.nodes, &usual.nodes, "only `sizes = \"list\"` has a number of nodes");
+            problems.unused("nodes", &self.nodes, &usual.nodes, "only `sizes = \"list\"` has a number of nodes");
         } else if plan.size_max.get().saturating_mul(plan.nodes.into()) > MOST_MEMORY {
             let message = format!("{} blocks of up to {} may need more than 4 GiB", plan.nodes, plan.size_max);
-            doubts.wrong(&self.nodes, message, "choose fewer nodes or smaller blocks");
+            problems.wrong(&self.nodes, message, "choose fewer nodes or smaller blocks");
         }
         if plan.sizes != Sizes::RandomList {
-            doubts.unused("lists", &self.lists, &usual.lists, "only random lists are counted");
+            problems.unused("lists", &self.lists, &usual.lists, "only random lists are counted");
         } else if plan.most_nodes() > MOST_NODES {
             let message = format!("a list of {} has more than {MOST_NODES} nodes of {}", plan.size_max, plan.size);
-            doubts.wrong(&self.size, message, "choose larger nodes or a smaller `size_max`");
+            problems.wrong(&self.size, message, "choose larger nodes or a smaller `size_max`");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `irq`: from the raising of an interrupt to the first instruction of its handler, and on to the thread that waits for it.
 
 use super::read::{count, path, some, span, word};
-use super::{Doubts, Kind, parameters, words};
+use super::{Kind, ParameterProblems, parameters, words};
 use crate::limits::MAX_PERIOD;
 use crate::plan::HistogramPlan;
 use punctual_core::Nanos;
@@ -62,21 +62,21 @@ impl Kind for IrqPlan {
 }
 
 impl IrqSpec {
-    pub(crate) fn check(&self, plan: &IrqPlan, doubts: &mut Doubts) {
+    pub(crate) fn check(&self, plan: &IrqPlan, problems: &mut ParameterProblems) {
         let usual = IrqPlan::default();
-        if doubts.threads != 1 {
-            doubts.wrong(&self.source, "one thread raises the interrupts", "leave `threads` out");
+        if problems.threads != 1 {
+            problems.wrong(&self.source, "one thread raises the interrupts", "leave `threads` out");
         }
         let has_device = matches!(plan.source, IrqSource::Uio | IrqSource::Edu | IrqSource::Gpio);
         if !has_device {
-            doubts.unused("device", &self.device, &usual.device, "this source has none");
+            problems.unused("device", &self.device, &usual.device, "this source has none");
         }
         if matches!(plan.source, IrqSource::Uio | IrqSource::Gpio) && plan.device.is_none() {
             let help = "write `device = \"/dev/uio0\"` or `device = \"/dev/gpiochip0\"`";
-            doubts.wrong(&self.source, "this source needs a device", help);
+            problems.wrong(&self.source, "this source needs a device", help);
         }
         if plan.source != IrqSource::Membarrier {
-            doubts.unused(
+            problems.unused(
                 "target_cpu",
                 &self.target_cpu,
                 &usual.target_cpu,
@@ -84,11 +84,11 @@ impl IrqSpec {
             );
         }
         if plan.source != IrqSource::Gpio {
-            doubts.unused("out_line", &self.out_line, &usual.out_line, "only a GPIO chip has lines");
-            doubts.unused("in_line", &self.in_line, &usual.in_line, "only a GPIO chip has lines");
+            problems.unused("out_line", &self.out_line, &usual.out_line, "only a GPIO chip has lines");
+            problems.unused("in_line", &self.in_line, &usual.in_line, "only a GPIO chip has lines");
         } else if plan.out_line.is_none() || plan.in_line.is_none() || plan.out_line == plan.in_line {
             let help = "write `out_line = 17` and `in_line = 27`, two lines that are wired together";
-            doubts.wrong(&self.out_line, "a GPIO loop needs two different lines", help);
+            problems.wrong(&self.out_line, "a GPIO loop needs two different lines", help);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `mutex`: each wait for a lock that threads contend for, with who held it meanwhile.
+//! `mutex`: each wait for a lock that threads contend for, with its holders meanwhile.
 
 use super::read::{count, flag, list, span, word};
-use super::{DefaultCpus, Doubts, Kind, parameters, words};
+use super::{DefaultCpus, Kind, ParameterProblems, parameters, words};
 use crate::words::Placement;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
@@ -36,7 +36,7 @@ words! {
 }
 
 parameters! {
-    /// Threads that contend for a lock; `threads` says how many, a series each.
+    /// Threads that contend for a lock; `threads` is their number, with a series each.
     MutexPlan, MutexSpec {
         /// Which lock.
         lock: LockKind = LockKind::Normal, word("a lock");
@@ -79,17 +79,17 @@ impl Kind for MutexPlan {
 }
 
 impl MutexSpec {
-    pub(crate) fn check(&self, plan: &MutexPlan, doubts: &mut Doubts) {
-        if plan.terms < doubts.threads as u64 {
-            let message = format!("{} terms do not go round {} threads", plan.terms, doubts.threads);
-            doubts.wrong(&self.terms, message, "choose at least as many terms as threads");
+    pub(crate) fn check(&self, plan: &MutexPlan, problems: &mut ParameterProblems) {
+        if plan.terms < problems.threads as u64 {
+            let message = format!("{} terms do not go round {} threads", plan.terms, problems.threads);
+            problems.wrong(&self.terms, message, "choose at least as many terms as threads");
         }
-        if plan.priorities.len() > doubts.threads {
-            let message = format!("{} priorities for {} threads", plan.priorities.len(), doubts.threads);
-            doubts.wrong(&self.priorities, message, "name at most one for each thread");
+        if plan.priorities.len() > problems.threads {
+            let message = format!("{} priorities for {} threads", plan.priorities.len(), problems.threads);
+            problems.wrong(&self.priorities, message, "name at most one for each thread");
         }
-        if !matches!(doubts.policy, Policy::Fifo | Policy::Rr) && !plan.priorities.is_empty() {
-            doubts.wrong(&self.priorities, "only policies fifo and rr have priorities", "set `policy = \"fifo\"`");
+        if !matches!(problems.policy, Policy::Fifo | Policy::Rr) && !plan.priorities.is_empty() {
+            problems.wrong(&self.priorities, "only policies fifo and rr have priorities", "set `policy = \"fifo\"`");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `netio`: a periodic task that receives, encrypts and writes, whole and in its parts.
 
 use super::read::{bytes, count, path, span, word};
-use super::{Doubts, Kind, parameters, words};
+use super::{Kind, ParameterProblems, parameters, words};
 use crate::kinds::Forcing;
 use crate::limits::MAX_PERIOD;
 use crate::plan::HistogramPlan;
@@ -91,32 +91,32 @@ impl Kind for NetioPlan {
 }
 
 impl NetioSpec {
-    pub(crate) fn check(&self, plan: &NetioPlan, doubts: &mut Doubts) {
+    pub(crate) fn check(&self, plan: &NetioPlan, problems: &mut ParameterProblems) {
         let usual = NetioPlan::default();
-        if doubts.threads != 1 {
-            doubts.wrong(&self.transport, "one thread receives", "leave `threads` out, or write several measures");
+        if problems.threads != 1 {
+            problems.wrong(&self.transport, "one thread receives", "leave `threads` out, or write several measures");
         }
         if plan.transport == Transport::Unix {
-            doubts.unused("port", &self.port, &usual.port, "a Unix socket has none");
+            problems.unused("port", &self.port, &usual.port, "a Unix socket has none");
         }
         if plan.transport == Transport::Udp && plan.message.get() > 65_507 {
-            doubts.wrong(&self.message, "a UDP datagram holds at most 65507 B", "choose a smaller message, or TCP");
+            problems.wrong(&self.message, "a UDP datagram holds at most 65507 B", "choose a smaller message, or TCP");
         }
         if plan.writing != Writing::Forced {
-            doubts.unused("forcing", &self.forcing, &usual.forcing, "only `writing = \"forced\"` forces anything");
+            problems.unused("forcing", &self.forcing, &usual.forcing, "only `writing = \"forced\"` forces anything");
         }
         if !matches!(plan.writing, Writing::Buffered | Writing::Forced) {
-            doubts.unused("batch", &self.batch, &usual.batch, "nothing is collected");
+            problems.unused("batch", &self.batch, &usual.batch, "nothing is collected");
         } else if plan.message.get().saturating_mul(plan.batch.into()) > LARGEST_BATCH.get() {
             let message = format!("a batch would be larger than {LARGEST_BATCH}");
-            doubts.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `message`");
+            problems.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `message`");
         }
         if plan.writing == Writing::None {
-            doubts.unused("directory", &self.directory, &usual.directory, "nothing is written");
+            problems.unused("directory", &self.directory, &usual.directory, "nothing is written");
         }
         if plan.writing == Writing::Forced && plan.forcing == Forcing::Direct && !plan.message.get().is_multiple_of(512)
         {
-            doubts.wrong(
+            problems.wrong(
                 &self.message,
                 "O_DIRECT writes whole blocks",
                 "choose a multiple of 512 B (of 4 KiB on most disks)",

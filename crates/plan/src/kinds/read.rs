@@ -59,7 +59,7 @@ pub(super) fn some<T>(read: impl Fn(&DeValue<'_>) -> Read<T>) -> impl Fn(&DeValu
     move |v| read(v).map(Some)
 }
 
-/// An array of so many values.
+/// An array of this many values.
 pub(super) fn list<T>(
     least: usize,
     most: usize,

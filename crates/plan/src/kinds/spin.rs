@@ -1,7 +1,7 @@
 //! `spin`: gaps in a loop that only reads the clock.
 
 use super::read::{flag, span};
-use super::{DefaultCpus, Doubts, Kind, parameters};
+use super::{DefaultCpus, Kind, ParameterProblems, parameters};
 use crate::plan::HistogramPlan;
 use crate::words::Placement;
 use punctual_core::Nanos;
@@ -32,5 +32,5 @@ impl Kind for SpinPlan {
 }
 
 impl SpinSpec {
-    pub(crate) fn check(&self, _: &SpinPlan, _: &mut Doubts) {}
+    pub(crate) fn check(&self, _: &SpinPlan, _: &mut ParameterProblems) {}
 }

@@ -1,7 +1,7 @@
 //! `storage`: open, write, close, and what forces data to the disk.
 
 use super::read::{bytes, count, path, span, word};
-use super::{Doubts, Kind, parameters, words};
+use super::{Kind, ParameterProblems, parameters, words};
 use crate::limits::MAX_PERIOD;
 use crate::plan::HistogramPlan;
 use punctual_core::{Bytes, Nanos};
@@ -82,27 +82,27 @@ impl Kind for StoragePlan {
 }
 
 impl StorageSpec {
-    pub(crate) fn check(&self, plan: &StoragePlan, doubts: &mut Doubts) {
+    pub(crate) fn check(&self, plan: &StoragePlan, problems: &mut ParameterProblems) {
         let usual = StoragePlan::default();
-        if doubts.threads != 1 {
-            doubts.wrong(&self.mode, "one thread writes", "leave `threads` out, or write several measures");
+        if problems.threads != 1 {
+            problems.wrong(&self.mode, "one thread writes", "leave `threads` out, or write several measures");
         }
         if plan.mode != StorageMode::Forced {
-            doubts.unused("forcing", &self.forcing, &usual.forcing, "only `mode = \"forced\"` forces anything");
+            problems.unused("forcing", &self.forcing, &usual.forcing, "only `mode = \"forced\"` forces anything");
         } else if plan.forcing == Forcing::Direct && !plan.record.get().is_multiple_of(512) {
             let help = "choose a multiple of 512 B (of 4 KiB on most disks)";
-            doubts.wrong(&self.record, "O_DIRECT writes whole blocks", help);
+            problems.wrong(&self.record, "O_DIRECT writes whole blocks", help);
         }
         if plan.mode != StorageMode::Buffered {
-            doubts.unused("batch", &self.batch, &usual.batch, "only `buffered` collects records");
+            problems.unused("batch", &self.batch, &usual.batch, "only `buffered` collects records");
         } else if plan.record.get().saturating_mul(plan.batch.into()) > LARGEST_BATCH.get() {
             let message = format!("a batch would be larger than {LARGEST_BATCH}");
-            doubts.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `record`");
+            problems.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `record`");
         } else if plan.record.get().saturating_mul(plan.batch.into()) > plan.file_max.get() {
-            doubts.wrong(&self.batch, "a batch is larger than the file may be", "choose a larger `file_max`");
+            problems.wrong(&self.batch, "a batch is larger than the file may be", "choose a larger `file_max`");
         }
         if plan.record > plan.file_max {
-            doubts.wrong(&self.record, "a record is larger than the file may be", "choose a larger `file_max`");
+            problems.wrong(&self.record, "a record is larger than the file may be", "choose a larger `file_max`");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `switch`: from the last instruction of one task to the first of the next.
 
 use super::read::{bytes, count, list, span, word};
-use super::{DefaultCpus, Doubts, Kind, parameters, words};
+use super::{DefaultCpus, Kind, ParameterProblems, parameters, words};
 use crate::plan::HistogramPlan;
 use punctual_core::{Bytes, Nanos, Policy};
 
@@ -90,21 +90,21 @@ impl Kind for SwitchPlan {
 }
 
 impl SwitchSpec {
-    pub(crate) fn check(&self, plan: &SwitchPlan, doubts: &mut Doubts) {
-        if doubts.threads != 1 {
-            let help = "leave `threads` out; `ring` says how many tasks there are";
-            doubts.wrong(&self.ring, "a switch is measured by one ring", help);
+    pub(crate) fn check(&self, plan: &SwitchPlan, problems: &mut ParameterProblems) {
+        if problems.threads != 1 {
+            let help = "leave `threads` out; `ring` is the number of tasks";
+            problems.wrong(&self.ring, "a switch is measured by one ring", help);
         }
         if plan.mechanism == Mechanism::Yield && plan.distance != Distance::SameCpu {
             let help = "choose `distance = \"same-cpu\"`, or another mechanism";
-            doubts.wrong(&self.distance, "sched_yield gives way only to tasks of the same CPU", help);
+            problems.wrong(&self.distance, "sched_yield gives way only to tasks of the same CPU", help);
         }
         if plan.mechanism == Mechanism::Sleep && plan.distance != Distance::SameCpu {
             let help = "choose `distance = \"same-cpu\"`, or another mechanism";
-            doubts.wrong(&self.distance, "tasks that sleep and wake in turn switch on one CPU", help);
+            problems.wrong(&self.distance, "tasks that sleep and wake in turn switch on one CPU", help);
         }
         if plan.mechanism == Mechanism::Sleep && plan.ring != 2 {
-            doubts.wrong(
+            problems.wrong(
                 &self.ring,
                 "the sleep and wake pair is a pair",
                 "leave `ring` out, or choose another mechanism",
@@ -113,12 +113,12 @@ impl SwitchSpec {
         let largest = plan.working_set.iter().max().map_or(0, |size| size.get());
         if largest.saturating_mul(plan.ring.into()) > MOST_MEMORY {
             let message = format!("{} tasks with {} each need more than 1 GiB", plan.ring, Bytes(largest));
-            doubts.wrong(&self.working_set, message, "choose fewer tasks or smaller working sets");
+            problems.wrong(&self.working_set, message, "choose fewer tasks or smaller working sets");
         }
         let mut sorted = plan.working_set.clone();
         sorted.sort();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            doubts.wrong(&self.working_set, "a working set stands in the list twice", "name each size once");
+            problems.wrong(&self.working_set, "a working set stands in the list twice", "name each size once");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `syscall`: one system call, timed from the instruction before it to the one after.
 
 use super::read::{count, list, number, some, span, word};
-use super::{Doubts, Kind, parameters, words};
+use super::{Kind, ParameterProblems, parameters, words};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use crate::plan::HistogramPlan;
 use punctual_core::Nanos;
@@ -19,11 +19,11 @@ words! {
         Read = "read",
         /// write(2) of one byte (to an eventfd: eight).
         Write = "write",
-        /// futex(2) FUTEX_WAKE with nobody waiting.
+        /// futex(2) FUTEX_WAKE without a waiter.
         FutexWake = "futex-wake",
         /// sched_yield(2).
         SchedYield = "sched-yield",
-        /// Whatever `number` says.
+        /// The call with this `number`.
         Number = "number",
     }
 }
@@ -74,19 +74,19 @@ impl Kind for SyscallPlan {
 }
 
 impl SyscallSpec {
-    pub(crate) fn check(&self, plan: &SyscallPlan, doubts: &mut Doubts) {
+    pub(crate) fn check(&self, plan: &SyscallPlan, problems: &mut ParameterProblems) {
         let usual = SyscallPlan::default();
         if !matches!(plan.call, Call::Read | Call::Write) {
-            doubts.unused("target", &self.target, &usual.target, "only `read` and `write` have one");
+            problems.unused("target", &self.target, &usual.target, "only `read` and `write` have one");
         }
         if plan.call != Call::Number {
-            doubts.unused(
+            problems.unused(
                 "number",
                 &self.number,
                 &usual.number,
                 "the call is named; set `call = \"number\"` to give its number",
             );
-            doubts.unused(
+            problems.unused(
                 "arguments",
                 &self.arguments,
                 &usual.arguments,
@@ -94,35 +94,35 @@ impl SyscallSpec {
             );
         }
         if plan.period.is_some() {
-            doubts.unused("rest", &self.rest, &usual.rest, "with a period it sleeps anyway");
+            problems.unused("rest", &self.rest, &usual.rest, "with a period it sleeps anyway");
         }
         match (plan.call, plan.number) {
             (Call::Number, None) => {
-                doubts.wrong(&self.call, "the number of the system call is missing", "write `number = 39`");
+                problems.wrong(&self.call, "the number of the system call is missing", "write `number = 39`");
             }
             (Call::Number, Some(number)) if NEVER_TIMED.contains(&number) => {
                 let message = format!("system call {number} does not come back as itself: there is nothing to time");
-                doubts.wrong(&self.number, message, "choose another call");
+                problems.wrong(&self.number, message, "choose another call");
             }
             (Call::Number, Some(number)) if !harmless(number) => {
                 let message = format!("system call {number} is not one of those that are known to do no harm");
                 let help = "with --force (in a file: `force = true` in [experiment]) it is called all the same";
-                doubts.dangerous(&self.number, message, help);
+                problems.dangerous(&self.number, message, help);
             }
             _ => {}
         }
     }
 }
 
-/// exit, exit_group, rt_sigreturn, execve, execveat, fork, vfork, clone, clone3: they end, replace or double whoever calls them.
+/// exit, exit_group, rt_sigreturn, execve, execveat, fork, vfork, clone, clone3: they end, replace or duplicate the caller.
 #[cfg(target_arch = "x86_64")]
 const NEVER_TIMED: &[u32] = &[60, 231, 15, 59, 322, 57, 58, 56, 435];
 /// The same in the table that newer architectures share.
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_TIMED: &[u32] = &[93, 94, 139, 221, 281, 220, 435];
 
-/// Calls that only tell something about the caller: they take numbers alone, and change nothing. All others
-/// can end, stop or change something (reboot, kill, mount, exit, …), and are not told apart.
+/// Calls that only return something about the caller: they take numbers alone, and change nothing. All others
+/// can end, stop or change something (reboot, kill, mount, exit, …), and are not distinguished.
 #[cfg(target_arch = "x86_64")]
 const HARMLESS: &[u32] = &[
     24,  // sched_yield

@@ -1,7 +1,7 @@
 //! `testpoint-cost`: two test points directly after one another; their distance is the cost of writing one.
 
 use super::read::{bytes, list, word};
-use super::{Doubts, Kind, parameters, words};
+use super::{Kind, ParameterProblems, parameters, words};
 use crate::plan::HistogramPlan;
 use crate::words::Word;
 use punctual_core::{Bytes, Nanos};
@@ -70,13 +70,13 @@ impl Kind for TestpointCostPlan {
 }
 
 impl TestpointCostSpec {
-    pub(crate) fn check(&self, plan: &TestpointCostPlan, doubts: &mut Doubts) {
-        if doubts.threads != 1 {
-            doubts.wrong(&self.mechanisms, "one thread writes the points", "leave `threads` out");
+    pub(crate) fn check(&self, plan: &TestpointCostPlan, problems: &mut ParameterProblems) {
+        if problems.threads != 1 {
+            problems.wrong(&self.mechanisms, "one thread writes the points", "leave `threads` out");
         }
         let repeated = |(k, one): (usize, &PointMechanism)| plan.mechanisms[..k].contains(one);
         if plan.mechanisms.iter().enumerate().any(repeated) {
-            doubts.wrong(&self.mechanisms, "a mechanism stands in the list twice", "name each once");
+            problems.wrong(&self.mechanisms, "a mechanism stands in the list twice", "name each once");
         }
     }
 }

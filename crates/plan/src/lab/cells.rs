@@ -55,7 +55,7 @@ impl Cell {
         experiment.to_string()
     }
 
-    /// What the cell's experiment says.
+    /// The text of the cell's experiment.
     ///
     /// # Errors
     /// Everything that is wrong in it, at once.
@@ -140,7 +140,7 @@ fn name(axes: &[(String, String)]) -> String {
     let words: Vec<String> = axes.iter().map(|(_, label)| slug(label)).collect();
     let whole: String = axes.iter().map(|(_, label)| format!("{label}\0")).collect();
     let mut name = words.join("_");
-    // What a name does not say whole is told apart by a sum of what it stands for.
+    // A shortened name is made unique by a checksum of what it stands for.
     if name.len() > NAME_BYTES || axes.iter().zip(&words).any(|((_, label), word)| label != word) {
         name.truncate(NAME_BYTES);
         name = format!("{name}+{:08x}", fnv(&whole));
@@ -178,7 +178,7 @@ mod tests {
             assert!(name.len() < 140 && !name.starts_with(['.', '-']), "{name}");
             assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+".contains(&b)), "{name}");
         }
-        assert_ne!(named(&["a b"]), named(&["a/b"]), "what looks alike is told apart");
+        assert_ne!(named(&["a b"]), named(&["a/b"]), "similar names are distinguished");
         assert_ne!(named(&["a_b", "c"]), named(&["a", "b_c"]));
     }
 }

@@ -66,10 +66,9 @@ fn append(target: &mut Table, words: &str) -> Result<(), String> {
 
 fn real_time_kernel(target: &mut Table) -> Result<(), String> {
     match target.get_mut("kernel") {
-        Some(Value::String(kernel)) if kernel.contains('/') => Err(format!(
-            "which kernel is the real-time one of `{}` cannot be told: give the axis a table",
-            clipped(kernel)
-        )),
+        Some(Value::String(kernel)) if kernel.contains('/') => {
+            Err(format!("the real-time kernel of `{}` cannot be determined: give the axis a table", clipped(kernel)))
+        }
         Some(Value::String(kernel)) if kernel.ends_with("-rt") => Ok(()),
         Some(Value::String(kernel)) => {
             kernel.push_str("-rt");

@@ -37,7 +37,7 @@ pub struct PublishedRow {
     pub mean: Option<Nanos>,
     /// The largest.
     pub max: Option<Nanos>,
-    /// What the figures do not say.
+    /// The limits of the figures.
     pub note: String,
 }
 

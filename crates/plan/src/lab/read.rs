@@ -246,9 +246,7 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
         "isolation" => {
             let cpus = || {
                 let help = "write `isolated = \"3\"` into `[lab]`";
-                isolated
-                    .map(CpuSet::to_string)
-                    .ok_or_else(|| Wrong::new("nothing says which CPUs are isolated").help(help))
+                isolated.map(CpuSet::to_string).ok_or_else(|| Wrong::new("isolated CPUs are not specified").help(help))
             };
             match word()? {
                 "none" => Ok(Vec::new()),
@@ -339,7 +337,7 @@ fn scalar(value: &DeValue<'_>) -> Read<String> {
     }
 }
 
-/// An exclusion that names what is not there leaves nothing out, which nobody would notice.
+/// An exclusion that names what is not there excludes nothing, which would go unnoticed.
 fn check_selection(notes: &mut Notes, span: Span, selection: &Selection, axes: &[Axis]) {
     for (name, labels) in &selection.0 {
         match axes.iter().find(|axis| axis.name == *name) {

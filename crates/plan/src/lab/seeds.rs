@@ -71,9 +71,7 @@ impl FromStr for Seeds {
         sorted.sort_unstable();
         sorted.dedup();
         if sorted.len() < all {
-            return Err(SeedsError(
-                "a seed stands twice in this list: the same run is asked for with `repeat`".to_owned(),
-            ));
+            return Err(SeedsError("a seed is twice in this list: to repeat a run, set `repeat`".to_owned()));
         }
         Ok(Seeds(seeds))
     }

@@ -1,4 +1,4 @@
-//! CPUs: those asked for are there, and on one side of a partition.
+//! CPUs: the requested ones exist, and are on one side of a partition.
 
 use super::{Resolver, place, value};
 use crate::context::ResolveContext;
@@ -22,7 +22,7 @@ impl Zones {
         let partition = partition.map(|partition| partition.cpus.clone()).unwrap_or_default();
         Zones { online: context.online.clone(), housekeeping: context.online.difference(&partition), partition }
     }
-    /// Where is measured unless the file says otherwise.
+    /// Where to measure unless the file sets it.
     pub(super) fn measured(&self) -> &CpuSet {
         if self.partition.is_empty() { &self.online } else { &self.partition }
     }
@@ -60,8 +60,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The CPUs of the conducting thread: as written, else those that nobody measures on, else all outside a partition.
-    pub(super) fn conductor_cpus(&mut self, choice: &Setting<CpuChoice>, zones: &Zones, measured: &CpuSet) -> CpuSet {
+    /// The CPUs of the controller thread: as written, else those without a measure, else all outside a partition.
+    pub(super) fn controller_cpus(&mut self, choice: &Setting<CpuChoice>, zones: &Zones, measured: &CpuSet) -> CpuSet {
         let quiet = zones.housekeeping.difference(measured);
         let default = if quiet.is_empty() { &zones.housekeeping } else { &quiet };
         let cpus = self.cpus(choice, default);

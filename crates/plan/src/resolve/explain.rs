@@ -1,4 +1,4 @@
-//! `[explain]`: which kernel events tell why samples were late.
+//! `[explain]`: which kernel events explain the worst samples.
 
 use super::{Resolver, place, value};
 use crate::limits::DEFAULT_BUFFER;
@@ -21,7 +21,7 @@ impl ExplainPlan {
             before: Nanos::MILLI,
             account: true,
             buffer: ByteSize(DEFAULT_BUFFER),
-            events: telling(&kinds, timers_only),
+            events: explaining_groups(&kinds, timers_only),
             // Some microseconds for each interrupt of a busy CPU, in the middle of what is measured.
             stacks: false,
         }
@@ -34,10 +34,10 @@ impl ExplainPlan {
     }
 }
 
-/// The groups of events that tell where the time of samples of these kinds goes. Who ran where and what interrupted it always does; what
+/// The groups of events that show where the time of samples of these kinds goes. What ran where and what interrupted it always does; what
 /// a measure waits for of its own choice depends on its kind. Of the system calls beside timers it is enough to know those that interrupts meet, which the flight
-/// recorder tells with them: an event in the wake-up that is measured less.
-fn telling(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<Group> {
+/// recorder shows with them: an event in the wake-up that is measured less.
+fn explaining_groups(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<Group> {
     let mut groups: BTreeSet<Group> =
         Group::USUAL.into_iter().chain([Group::Hrtimer, Group::Fault, Group::Idle]).collect();
     for kind in kinds {
@@ -76,7 +76,7 @@ impl Resolver<'_> {
         plan.buffer = value(&spec.buffer, plan.buffer);
         plan.stacks = value(&spec.stacks, plan.stacks);
         if !plan.events.contains(&Group::Sched) {
-            let message = "without the events of `sched` nothing tells who ran";
+            let message = "without the events of `sched` the recording does not show what ran";
             let span = place(&spec.events, spec.span);
             self.error(ProblemKind::Combination, span, message, "add `sched`, or leave `events` out");
         }

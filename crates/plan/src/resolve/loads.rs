@@ -11,7 +11,7 @@ use punctual_core::{Nanos, Policy, Priority};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The lowest: a real-time load that does not say disturbs least.
+/// The lowest: a real-time load without a priority disturbs least.
 const LOWEST: Priority = Priority::new(1).expect("1 is a priority");
 
 impl Resolver<'_> {

@@ -4,7 +4,7 @@ use super::cpus::Zones;
 use super::phases::Frame;
 use super::{Resolver, place, value};
 use crate::experiment::MeasureSpec;
-use crate::kinds::{DefaultCpus, Doubts};
+use crate::kinds::{DefaultCpus, ParameterProblems};
 use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
 use crate::plan::{HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload};
 use crate::problem::{Problem, ProblemKind};
@@ -99,7 +99,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether there is room for so many more threads in these phases.
+    /// Whether these phases have space for `more` threads.
     fn make_room(&mut self, spec: &MeasureSpec, count: usize, parts: usize, phases: &[usize], room: &mut Room) -> bool {
         phases.iter().for_each(|phase| room.threads[*phase] += count);
         room.series += count * parts * phases.len();
@@ -137,8 +137,8 @@ impl<'a> Resolver<'a> {
     /// What does not go together in the kind's own parameters, or could do harm.
     fn check_workload(&mut self, spec: &MeasureSpec, workload: &Workload, policy: Policy, threads: usize) {
         let mut problems = Vec::new();
-        let mut doubts = Doubts { section: spec.span, policy, threads, problems: &mut problems };
-        spec.workload.check(workload, &mut doubts);
+        let mut combined = ParameterProblems { section: spec.span, policy, threads, problems: &mut problems };
+        spec.workload.check(workload, &mut combined);
         for problem in problems {
             match problem.kind {
                 ProblemKind::NeedsForce => self.note_dangerous(problem),
@@ -248,7 +248,7 @@ struct Room {
     series: usize,
 }
 
-/// Where a measure runs that does not say; with threads that share their CPUs it must be one side of a partition.
+/// Where a measure runs that does not set `cpus`; with threads that share their CPUs it must be one side of a partition.
 fn default_cpus(workload: &Workload, written: &Setting<CpuChoice>, zones: &Zones) -> CpuSet {
     let all = zones.measured();
     let few = match workload.default_cpus() {

@@ -1,4 +1,4 @@
-//! From an experiment to a plan: every default filled in, every name looked up, everything checked that can be before it runs.
+//! From an experiment to a plan: every default filled in, every name resolved, everything checked that can be before it runs.
 
 mod cpus;
 mod explain;
@@ -23,7 +23,7 @@ use punctual_core::event::NamedTracepoint;
 use punctual_core::{CpuSet, Nanos};
 pub(crate) use target::target;
 
-/// A plan, and what was doubtful on the way to it.
+/// A plan, and its warnings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
     /// What to run.
@@ -73,7 +73,7 @@ impl Resolver<'_> {
         let name = value(&settings.name, self.file_stem());
         let measured = measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
         Plan {
-            conductor_cpus: self.conductor_cpus(&settings.cpus, &zones, &measured),
+            controller_cpus: self.controller_cpus(&settings.cpus, &zones, &measured),
             refresh: value(&settings.refresh, Nanos::from_millis(500)),
             memory_lock: value(&settings.memory_lock, true),
             dma_latency: value(&settings.dma_latency, Some(Nanos::ZERO)),

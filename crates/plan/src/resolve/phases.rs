@@ -87,7 +87,7 @@ impl<'a> Resolver<'a> {
         phases
     }
 
-    /// The measure with its length in a phase: its own, else the phase's, else until somebody ends it.
+    /// The measure with its length in a phase: its own, else the phase's, else until it is ended.
     fn measure_in(&mut self, measure: &Measure, frame: &Frame) -> MeasurePlan {
         let spec = measure.spec;
         let whole = frame.duration.as_ref().map(|at| at.value);

@@ -1,4 +1,4 @@
-//! What could make the system unusable is done only when asked for twice.
+//! What could make the system unusable needs `force`.
 
 use super::{Resolver, place, value};
 use crate::experiment::{LoadSpec, MeasureSpec};

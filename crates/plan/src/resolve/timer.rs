@@ -8,13 +8,13 @@ use crate::problem::{Problem, ProblemKind};
 use crate::words::{Nice, TimerMethod, Word};
 use punctual_core::{Clock, Nanos, Policy, Priority};
 
-/// The priority of a measuring thread that does not say: above the interrupt threads of PREEMPT_RT (50, kernel/irq/manage.c).
+/// The default priority of a measuring thread: above the interrupt threads of PREEMPT_RT (50, kernel/irq/manage.c).
 const PRIORITY: Priority = Priority::new(80).expect("80 is a priority");
-/// The budget of a deadline thread that does not say: a tenth of its period, and at least this.
+/// The default budget of a deadline thread: a tenth of its period, and at least this.
 const RUNTIME: Nanos = Nanos::from_micros(10);
 
 impl Resolver<'_> {
-    /// The timer and its policy: a deadline method makes a deadline policy and the other way round, unless the file says otherwise.
+    /// The timer and its policy: a deadline method makes a deadline policy and the other way round, unless the file sets it.
     pub(super) fn timer(&mut self, spec: &MeasureSpec, timer: &TimerSpec) -> (TimerPlan, Policy) {
         let by_method = match value(&timer.method, TimerMethod::NanosleepAbsolute) {
             TimerMethod::Deadline => Policy::Deadline,
@@ -85,7 +85,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// runtime ≤ deadline ≤ period, as the kernel wants it (__checkparam_dl in kernel/sched/deadline.c).
+    /// runtime ≤ deadline ≤ period, as the kernel requires (__checkparam_dl in kernel/sched/deadline.c).
     fn deadline(&mut self, spec: &MeasureSpec, period: Nanos) -> DeadlineParameters {
         let deadline = value(&spec.deadline, period);
         let tenth = Nanos(period.ns() / 10).max(RUNTIME).min(deadline);
@@ -97,7 +97,7 @@ impl Resolver<'_> {
                     ProblemKind::Combination,
                     span,
                     message,
-                    "SCHED_DEADLINE wants runtime <= deadline <= period",
+                    "SCHED_DEADLINE requires runtime <= deadline <= period",
                 );
             }
         };
@@ -105,9 +105,8 @@ impl Resolver<'_> {
         check(deadline <= period, place(&spec.deadline, spec.span), "the deadline is later than the period");
         let (shortest, longest) = DEADLINE_PERIODS;
         if period < shortest || period > longest {
-            let message = format!(
-                "the kernel takes a period of SCHED_DEADLINE from {shortest} to {longest} unless told otherwise"
-            );
+            let message =
+                format!("the kernel takes a period of SCHED_DEADLINE from {shortest} to {longest} by default");
             let problem = Problem::error(ProblemKind::Value, Some(spec.span), message).warning();
             self.note(
                 problem.help("see sched_deadline_period_min_us and sched_deadline_period_max_us in /proc/sys/kernel"),

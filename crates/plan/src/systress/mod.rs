@@ -88,7 +88,7 @@ fn twice(stanza: &Stanza, first: &Stanza, message: &str, notes: &mut Notes) {
     notes.problems.push(problem.related(first.span, "the first is here"));
 }
 
-/// What `main` says, and the format of the result files.
+/// The properties of `main`, and the format of the result files.
 fn settings(main: Option<&Stanza>, notes: &mut Notes) -> (Settings, At<SystressFormat>) {
     let nowhere = Span::default();
     let mut settings = Settings {

@@ -7,7 +7,7 @@ use crate::text::{At, Setting};
 use crate::values::{Read, Wrong};
 use std::collections::HashMap;
 
-/// A stanza being read: it remembers which keys were asked for, and what is left over is unknown.
+/// A stanza being read: it remembers which keys were read; the rest is unknown.
 pub(super) struct Properties<'s> {
     stanza: &'s Stanza<'s>,
     by_key: HashMap<&'s str, &'s Property<'s>>,
@@ -67,7 +67,7 @@ impl<'s> Properties<'s> {
         self.by_key.contains_key(key)
     }
 
-    /// Every key that nobody asked for is unknown.
+    /// Every key that was not read is unknown.
     pub(super) fn finish(self, notes: &mut Notes) {
         let place = format!("`{}`", self.stanza.name);
         for property in self.stanza.properties.iter().filter(|property| !self.asked.contains(&property.key.value)) {

@@ -14,7 +14,7 @@ use punctual_core::words::nearest;
 use punctual_core::{Nanos, PerfEvent, Requirement};
 use toml::de::DeValue;
 
-/// The measure, or `None` where its kind is not known. What is wrong with its keys is said all the same: with those that every measure
+/// The measure, or `None` where its kind is not known. Mistakes in its keys are reported all the same: with those that every measure
 /// has, and, where the kind looks like one that there is, with that one's.
 pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
     let kind = t.take(notes, "kind", |v| values::word::<WorkloadKind>(text(v)?, "a kind of measure"));
@@ -51,7 +51,7 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
             None => WorkloadSpec::Timer(TimerSpec::default()),
         },
     };
-    // Nobody can say which keys a measure of an unknown kind may have.
+    // The keys of a measure of an unknown kind are unknown.
     if meant.is_some() {
         t.finish(notes);
     }

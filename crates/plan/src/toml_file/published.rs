@@ -9,7 +9,7 @@ use crate::values;
 
 pub(super) fn published(notes: &mut Notes, mut t: Table) -> PublishedSpec {
     let source = t.take(notes, "source", |v| values::remark(text(v)?));
-    needs(notes, &t, "source", "who published this is not said", "write `source = \"who, which system\"`");
+    needs(notes, &t, "source", "the source of this result is missing", "write `source = \"who, which system\"`");
     let results = t.take_sections(notes, "result", "`[[published.result]]`");
     let results = bounded(notes, results, MAX_SECTIONS);
     let results = results.into_iter().map(|table| result(notes, table)).collect();
@@ -26,8 +26,8 @@ fn result(notes: &mut Notes, mut t: Table) -> ResultSpec {
         here: t.take(notes, "here", |v| values::term(text(v)?)),
         shape: t.take(notes, "shape", |v| values::shape(text(v)?)),
     };
-    needs(notes, &t, "what", "it is not said what this result is of", "write `what = \"…\"`");
-    needs(notes, &t, "value", "what was published is not said", "write `value = \"1,000 to 3,000 µs\"`");
+    needs(notes, &t, "what", "this result does not name what it is of", "write `what = \"…\"`");
+    needs(notes, &t, "value", "the published value is missing", "write `value = \"1,000 to 3,000 µs\"`");
     t.finish(notes);
     result
 }

@@ -12,7 +12,7 @@ use crate::words::OnExit;
 use punctual_core::Nanos;
 use toml::de::DeValue;
 
-/// At most so many sections of a kind: the bound on everything that is worked out of them.
+/// At most this many sections of a kind: the bound on everything that is worked out of them.
 pub(super) fn bounded<'t, 'i>(notes: &mut Notes, mut tables: Vec<Table<'t, 'i>>, most: usize) -> Vec<Table<'t, 'i>> {
     if let Some(beyond) = tables.get(most) {
         let message = format!("{} sections {} are too many: at most {most}", tables.len(), beyond.title);

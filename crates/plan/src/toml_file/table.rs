@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 /// A value with its place.
 pub(crate) type Value<'i> = Spanned<DeValue<'i>>;
 
-/// A table being read: it remembers which keys were asked for, and what is left over is unknown.
+/// A table being read: it remembers which keys were read; the rest is unknown.
 pub(crate) struct Table<'t, 'i> {
     entries: &'t DeTable<'i>,
     /// Its header, or the whole of an inline table.
@@ -137,7 +137,7 @@ impl<'t, 'i> Table<'t, 'i> {
         self.entries.contains_key(key)
     }
 
-    /// Every key that nobody asked for is unknown.
+    /// Every key that was not read is unknown.
     pub(crate) fn finish(self, notes: &mut Notes) {
         for (key, _) in self.entries.iter() {
             let word: &str = key.get_ref();
@@ -161,7 +161,7 @@ fn section<'t, 'i>(notes: &mut Notes, item: &'t Value<'i>, title: &'static str) 
 }
 
 /// A value of the wrong type.
-pub(crate) fn mismatch(found: &DeValue<'_>, wanted: &str) -> Wrong {
+pub(crate) fn mismatch(found: &DeValue<'_>, expected: &str) -> Wrong {
     let found = match found {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
@@ -171,7 +171,7 @@ pub(crate) fn mismatch(found: &DeValue<'_>, wanted: &str) -> Wrong {
         DeValue::Array(_) => "an array",
         DeValue::Table(_) => "a table",
     };
-    Wrong::new(format!("expected {wanted}, found {found}"))
+    Wrong::new(format!("expected {expected}, found {found}"))
 }
 
 /// A string.

@@ -8,41 +8,43 @@ use punctual_core::words::nearest;
 use punctual_host::check::{self, Context, RuleResult, Verdict};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus};
-use punctual_host::journal::{Applied, Directory, Effect, Journal, WantedWrite};
+use punctual_host::journal::{Directory, Effect, Journal, RequestedWrite, StepResult};
 use punctual_report::format::plain;
 use punctual_report::terminal::{CheckRow, CheckVerdict, check_table};
 
-/// Say whether this system is ready for real time, rule by rule
+/// Check whether this system is configured for real time, rule by rule
 ///
-/// Each rule shows its evidence (file and value), why it matters, and what mends it. With --fix, what can be mended at run time is
-/// mended through a journal; `punctual isolate undo --fixes` takes it back.
+/// Each rule shows its evidence (file and value), why it matters, and how to fix it. --fix applies
+/// the fixes that are possible at run time and records them in a journal; `punctual isolate undo
+/// --fixes` reverts them.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual check\n  punctual check --cpus 2-3 --json | jq '.rules[] | select(.verdict == \"bad\")'\n  \
                         punctual check --fix --dry-run\n  punctual check --explain rt-throttling\n  punctual check --fail-on bad"
 )]
 pub struct Args {
-    /// The CPUs that shall be real-time: a list, or a mask with its `0x` [default: isolated ones; without any, all]
+    /// The real-time CPUs: a list, or a mask starting with `0x` [default: isolated CPUs; if there
+    /// are none, all]
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Apply what can be mended at run time
+    /// Apply the fixes that are possible at run time
     #[arg(long)]
     fix: bool,
-    /// With --fix: print the exact writes, and change nothing
+    /// With --fix: print the writes without applying them
     #[arg(long, requires = "fix")]
     dry_run: bool,
     /// Print {"rules": [{"id", "verdict", "evidence", "why", "fix", …}]} (docs/json.md)
     #[arg(long, conflicts_with = "fix")]
     json: bool,
-    /// Say what one rule wants, why, and where that is written
+    /// Explain one rule: what it requires, why, and its source
     #[arg(long, value_name = "RULE", exclusive = true)]
     explain: Option<String>,
-    /// End with exit code 3 when a rule is this bad, or worse
+    /// Exit with code 3 if a rule has this verdict or a worse one
     #[arg(long, value_name = "VERDICT", value_parser = ["advice", "warning", "bad"])]
     fail_on: Option<String>,
 }
 
-/// Checks, and mends or shows.
+/// Runs the rules, then applies fixes or prints the results.
 pub fn run(args: Args) -> Ending {
     if let Some(rule) = &args.explain {
         return explain(rule);
@@ -76,13 +78,13 @@ fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let cpus = parse_cpus(text).map_err(Failure::refused)?;
     if cpus.is_empty() {
-        return Err(Failure::refused("--cpus names no CPU"));
+        return Err(Failure::refused("--cpus is empty"));
     }
     let present =
         files.read_trimmed("/sys/devices/system/cpu/present").ok().and_then(|text| text.parse::<CpuSet>().ok());
     match present {
         Some(present) if !cpus.difference(&present).is_empty() => Err(Failure::refused(format!(
-            "this machine has no CPU {}: its CPUs are {present}",
+            "this machine has no CPU {}; its CPUs are {present}",
             cpus.difference(&present)
         ))),
         _ => Ok(Some(cpus)),
@@ -132,35 +134,33 @@ pub fn row(result: &RuleResult) -> CheckRow {
 /// Applies the writes of every rule that is not satisfied.
 fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
     let unsatisfied = results.iter().filter(|result| !matches!(result.verdict, Verdict::Ok | Verdict::Unknown));
-    let wanted: Vec<WantedWrite> = unsatisfied
+    let requested: Vec<RequestedWrite> = unsatisfied
         .flat_map(|result| result.writes.iter().map(|write| (result.id.clone(), write)))
-        .map(|(step, write)| WantedWrite { step, path: write.path.clone(), value: write.value.clone() })
+        .map(|(step, write)| RequestedWrite { step, path: write.path.clone(), value: write.value.clone() })
         .collect();
-    if wanted.is_empty() {
-        output::print(
-            "nothing to mend at run time; `punctual check` shows what needs another boot or another machine\n",
-        )?;
+    if requested.is_empty() {
+        output::print("nothing to fix at run time; `punctual check` shows what needs a reboot or other hardware\n")?;
         return Ok(Exit::Done);
     }
     if dry_run {
-        let lines = wanted
+        let lines = requested
             .iter()
             .map(|one| format!("{:<28} write `{}` to {}\n", one.step, plain(&one.value), plain(&one.path)));
         output::print(&lines.collect::<String>())?;
         return Ok(Exit::Done);
     }
     check_rights(files).map_err(Failure::refused)?;
-    let applied = Journal::apply_writes(&Directory::system(), files, &wanted).map_err(Failure::failed)?;
-    output::print(&told(&applied))?;
-    let all = applied.iter().all(|one| one.effect.is_as_wanted());
+    let applied = Journal::apply_writes(&Directory::system(), files, &requested).map_err(Failure::failed)?;
+    output::print(&format_applied(&applied))?;
+    let all = applied.iter().all(|one| one.effect.has_requested_value());
     Ok(if all { Exit::Done } else { Exit::Failed })
 }
 
-fn told(applied: &[Applied]) -> String {
-    let line = |one: &Applied| {
+fn format_applied(applied: &[StepResult]) -> String {
+    let line = |one: &StepResult| {
         let what = match &one.effect {
             Effect::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),
-            Effect::Already => "was so already".to_owned(),
+            Effect::Already => "already set".to_owned(),
             Effect::Ignored { value } => format!("the kernel kept `{}`", plain(value)),
             Effect::Refused { why, .. } | Effect::HalfMade { why } => format!("refused: {}", plain(why)),
         };
@@ -169,7 +169,7 @@ fn told(applied: &[Applied]) -> String {
     let changed = applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
     let end = match changed {
         0 => "nothing was changed\n".to_owned(),
-        n => format!("{n} settings changed; taken back by: punctual isolate undo --fixes\n"),
+        n => format!("{n} settings changed; to revert them: punctual isolate undo --fixes\n"),
     };
     applied.iter().map(line).collect::<String>() + &end
 }

@@ -1,9 +1,9 @@
-//! `punctual compare`: which differences between runs are real.
+//! `punctual compare`: which differences between runs are statistically significant.
 
 use super::show::{open, show_options};
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request::shown;
 use punctual_analyze::compare::gate::{Gate, Kind, Limit};
 use punctual_analyze::compare::{self, Options, SideInput};
 use punctual_bundle::Bundle;
@@ -12,41 +12,46 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_report::{export, html, terminal};
 use std::path::PathBuf;
 
-/// Tell which differences between runs are real, and how large they are
+/// Show which differences between runs are significant, and how large they are
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual compare standard rt\n  \
                         punctual compare --a before1 before2 before3 --b after1 after2 after3\n  \
-                        punctual compare reference today --fail-if-worse p99.9:10us --fail-if-worse max:20% --junit result.xml\n  \
-                        punctual compare old.import new --match 'cyclictest/thread 3=main/timer/cpu3'\n\n\
-                        Each bundle is compared with the first. Several runs on a side (--a, --b) are one side: what differs between its runs is \
-                        then part of the uncertainty, and several are needed to trust a small difference.\n\n\
-                        Exit codes: 0 compared; 3 a requirement is not met; 4 the data do not decide one.")]
+                        punctual compare reference today --fail-if-worse p99.9:10us \
+                        --fail-if-worse max:20% --junit result.xml\n  \
+                        punctual compare old.import new --match 'cyclictest/thread \
+                        3=main/timer/cpu3'\n\n\
+                        Each bundle is compared with the first. With --a and --b, each side may \
+                        have several runs: the variation between its runs then counts as \
+                        uncertainty. Small differences need several runs on each side.\n\nExit \
+                        codes: 0 compared; 3 a requirement is not met; 4 the data do not decide a \
+                        requirement.")]
 pub struct Args {
-    /// The bundles: the first is what the others are compared with
+    /// The bundles; the first one is the reference
     #[arg(value_name = "BUNDLE", required_unless_present = "a", conflicts_with_all = ["a", "b"])]
     bundles: Vec<PathBuf>,
-    /// The runs of the first side
+    /// The id of the runs of the first side
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "b")]
     a: Vec<PathBuf>,
-    /// The runs of the other side
+    /// The id of the runs of the other side
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "a")]
     b: Vec<PathBuf>,
-    /// Compare a series with one of another name, each written PHASE/SERIES
+    /// Compare series that have different names, each written PHASE/SERIES
     #[arg(long = "match", value_name = "ONE=OTHER", value_parser = match_of)]
     matches: Vec<(String, String)>,
-    /// Fail when a figure is shown to be longer than on the first side by more than this: `p99.9:10us`, `max:5%`
+    /// Fail if a figure is significantly larger than on the first side, by more than this:
+    /// `p99.9:10us`, `max:5%`
     #[arg(long, value_name = "FIGURE:MARGIN")]
     fail_if_worse: Vec<Limit>,
-    /// Fail unless a figure is shown not to be longer by more than this
+    /// Fail unless the data demonstrate that a figure is not larger by more than this
     #[arg(long, value_name = "FIGURE:MARGIN")]
     require: Vec<Limit>,
-    /// Print the comparison as JSON instead (docs/compare.md)
+    /// Print the comparison as JSON (docs/compare.md)
     #[arg(long)]
     json: bool,
-    /// Write it as an HTML file too
+    /// Also write an HTML page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write what became of the requirements as JUnit XML too
+    /// Also write the verdicts on the requirements as JUnit XML to this file
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }
@@ -56,7 +61,7 @@ fn match_of(text: &str) -> Result<(String, String), String> {
     Ok((one.trim().to_owned(), other.trim().to_owned()))
 }
 
-/// Opens, compares, shows, judges.
+/// Opens the bundles, compares them, prints the result and checks the requirements.
 pub fn run(args: Args) -> Ending {
     let sides = open_sides(&args)?;
     let inputs: Vec<SideInput> = sides
@@ -79,14 +84,14 @@ pub fn run(args: Args) -> Ending {
     })
 }
 
-/// The runs of a side, each with the name by which it was given.
+/// The id of the runs of a side, each with the name by which it was given.
 type Runs = Vec<(String, Bundle)>;
 
 fn open_sides(args: &Args) -> Result<Vec<Runs>, Failure> {
     let named = |path: &PathBuf| Ok((shown(path).to_string(), open(path)?));
     if args.a.is_empty() {
         if args.bundles.len() < 2 {
-            return Err(Failure::refused("a comparison needs two bundles: punctual compare ONE OTHER"));
+            return Err(Failure::refused("a comparison needs two bundles: punctual compare REFERENCE OTHER"));
         }
         return args.bundles.iter().map(|path| Ok(vec![named(path)?])).collect();
     }

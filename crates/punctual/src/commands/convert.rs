@@ -1,17 +1,17 @@
-//! `punctual convert`: the TOML that means the same as a systress file.
+//! `punctual convert`: a systress file as TOML.
 
-use crate::conduct::request;
 use crate::exit::{Ending, Exit};
 use crate::output;
+use crate::session::request;
 use std::path::PathBuf;
 
-/// Print the TOML that means the same as a systress file
+/// Convert a systress file to TOML
 #[derive(clap::Args)]
 #[command(after_help = "Example: punctual convert stress.cfg > stress.toml")]
 pub struct Args {
     /// The systress file
     file: PathBuf,
-    /// Leave out sections and keys that are not known, with a warning
+    /// Ignore unknown sections and keys, with a warning
     #[arg(long)]
     allow_unknown: bool,
 }

@@ -5,9 +5,9 @@ mod wanted;
 
 use super::trace::command;
 use crate::cli::colored;
-use crate::conduct::interrupt::Interrupts;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::interrupt::Interrupts;
 use counted::Counters;
 use punctual_bundle::counts::COUNTS_SCHEMA;
 use punctual_bundle::{Counts, CpuTime};
@@ -98,7 +98,7 @@ fn wait(pid: i32, interrupts: &Interrupts) -> io::Result<(children::Exit, childr
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let forward = || {
-            while !over.load(Ordering::Acquire) && !interrupts.asked() {
+            while !over.load(Ordering::Acquire) && !interrupts.end_requested() {
                 std::thread::park_timeout(TICK);
             }
             // It is not collected yet: its number is its own.

@@ -3,9 +3,9 @@
 pub mod load;
 
 use super::run::{self, Common};
-use crate::conduct::request::{Asked, find_program, shown};
 use crate::exit::{Ending, Failure};
 use crate::output;
+use crate::session::request::{Asked, find_program, shown};
 use punctual_host::task::memory;
 use std::path::{Path, PathBuf};
 
@@ -19,13 +19,13 @@ const OWN_LOADS: [(&str, &str); 5] = [
     ("stress-ng --timer 1 --timer-freq 10000 --quiet", "timers"),
 ];
 
-/// Measure this machine for 20 s, idle and then loaded, and write a report
+/// Measure this machine for 20 s, idle and under load, and write a report
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual demo\n  punctual demo --report machine.html\n  punctual demo --explain\n\n\
-                        It runs examples/quickstart.toml, which is a part of the program. The loads are of stress-ng; where that is \
-                        not installed, simpler ones of punctual's own.\n\nExit codes: as of punctual run."
-)]
+#[command(after_help = "Examples:\n  punctual demo\n  punctual demo --report machine.html\n  punctual \
+                  demo --explain\n\n\
+                        Runs examples/quickstart.toml, which is built into the program. The loads \
+                        are those of stress-ng or, if it is not installed, simpler built-in \
+                        ones.\n\nExit codes: see punctual run.")]
 pub struct Args {
     #[command(flatten)]
     common: Common,
@@ -39,15 +39,16 @@ pub fn run(args: Args) -> Ending {
     let own_loads = common.target.is_none() && find_program("stress-ng").is_err();
     let text = if own_loads { with_own_loads()? } else { EXPERIMENT.to_owned() };
     if own_loads {
-        output::say("stress-ng is not installed: punctual's own loads, which are simpler, take its place\n");
+        output::say("stress-ng is not installed: using simpler built-in loads\n");
     }
     let asked = Asked::of_text(Path::new("quickstart.toml"), text.into_bytes(), &common);
     let bundle = common.output.get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
     let page = common.report.get_or_insert_with(|| page_beside(bundle)).clone();
-    let exit = run::measured(&common, &asked)?;
+    let exit = run::run_experiment(&common, &asked)?;
     if !common.plan && !common.json {
         output::print(&format!(
-            "page    {}\n\nnext: punctual new writes an experiment of your own; punctual check says whether this system is ready\n",
+            "page    {}\n\nnext: `punctual new` writes an experiment of your own; `punctual \
+             check` checks the configuration of this system\n",
             shown(&page)
         ))?;
     }
@@ -63,7 +64,8 @@ fn page_beside(bundle: &Path) -> PathBuf {
 
 /// The experiment with this program in the place of stress-ng.
 fn with_own_loads() -> Result<String, Failure> {
-    let program = std::env::current_exe().map_err(|why| Failure::failed(format!("cannot find this program: {why}")))?;
+    let program = std::env::current_exe()
+        .map_err(|why| Failure::failed(format!("cannot find the path of this program: {why}")))?;
     let program = shell_words::quote(&program.to_string_lossy()).into_owned();
     Ok(OWN_LOADS.iter().fold(EXPERIMENT.to_owned(), |text, (command, own)| {
         let own = format!("{program} {} {own}", load::ARGUMENT);

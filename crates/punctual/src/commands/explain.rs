@@ -1,10 +1,10 @@
-//! `punctual explain`: who made the late samples of a bundle late.
+//! `punctual explain`: what delayed the worst samples of a bundle.
 
 use super::show::{open, show_options_of};
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
 use crate::output;
+use crate::session::request::shown;
 use punctual_analyze::Explanations;
 use punctual_bundle::Bundle;
 use punctual_core::Nanos;
@@ -13,38 +13,40 @@ use punctual_report::sentence::advice::Rules;
 use punctual_report::terminal;
 use std::path::{Path, PathBuf};
 
-/// Tell who made the late samples of a bundle late
+/// Show what delayed the worst samples
 ///
-/// Each sample's latency is taken apart into what it went to: interrupts, other tasks, preemption that was off, locks, I/O, and what is not
-/// known. The parts add up, and each rests on kernel events. The events are those that a run with --explain kept around its worst
-/// samples, or those of a recording (--trace, `punctual trace`).
+/// The latency of each sample is divided by cause: interrupts, other tasks, disabled preemption,
+/// locks, I/O, and what cannot be attributed. The parts add up to the latency, and each one follows
+/// from kernel events: those that a run with --explain kept around its worst samples, or those of a
+/// recording (--trace, `punctual trace`).
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual measure timer --cpus 3 --duration 10s --explain --output late && punctual explain late\n  \
+#[command(after_help = "Examples:\n  punctual measure timer --cpus 3 --duration 10s --explain --output \
+                  worst && punctual explain worst\n  \
                         punctual explain BUNDLE --series timer/cpu3 --worst 5\n  \
-                        punctual explain BUNDLE --min-latency 200us --json | jq '.samples[].parts'\n  \
+                        punctual explain BUNDLE --min-latency 200us --json | jq \
+                        '.samples[].parts'\n  \
                         punctual explain BUNDLE --pair 'request->reply' --worst 3\n  \
-                        punctual explain BUNDLE --perfetto late.pftrace\n\n\
-                        Exit codes: 0 done; 2 the bundle holds nothing to explain samples with; 4 parts do not add up to their latency, which \
-                        is a bug."
-)]
+                        punctual explain BUNDLE --perfetto worst.pftrace\n\n\
+                        Exit codes: 0 done; 2 the bundle holds no events to explain samples with; \
+                        4 parts do not add up to their latency, which is a bug.")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
-    /// Only samples of this series (NAME or PHASE/NAME); may be given several times
+    /// Only samples of this series (NAME or PHASE/NAME); can be repeated
     #[arg(long, value_name = "SERIES")]
     series: Vec<String>,
-    /// Of a recording: the longest intervals of this pair (A->B), scope or function instead of samples, as of `punctual pairs`; may be given several times
+    /// Explain the longest intervals of this pair (A->B), scope or function of a recording instead
+    /// of samples (see `punctual pairs`); can be repeated
     #[arg(long, value_name = "PAIR", conflicts_with = "series")]
     pair: Vec<String>,
-    /// Only so many of each series: the latest [default: all that were kept]
+    /// At most this many samples of each series, the worst ones [default: all that were kept]
     #[arg(long, value_name = "N")]
     worst: Option<usize>,
-    /// Only samples that were at least so late
+    /// Only samples with at least this latency
     #[arg(long, value_name = "DURATION")]
     min_latency: Option<Nanos>,
-    /// Print punctual-explain/1 instead (docs/explain.md)
+    /// Print JSON in the format punctual-explain/2 (docs/explain.md)
     #[arg(long)]
     json: bool,
     /// Also write the events around these samples to this file, for ui.perfetto.dev
@@ -52,10 +54,11 @@ pub struct Args {
     perfetto: Option<PathBuf>,
 }
 
-/// So many samples of each series are told of one by one, unless another number is asked for; who is to blame is said of all.
-const TOLD: usize = 5;
+/// Number of samples of each series that are shown one by one by default; the culprits are those of
+/// all samples.
+const SHOWN_BY_DEFAULT: usize = 5;
 
-/// Opens, explains, shows.
+/// Opens the bundle, explains its worst samples and prints the result.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     let wanted = Wanted {
@@ -72,10 +75,10 @@ pub fn run(args: Args) -> Ending {
         output::print_figures(&explanations.document(), bundle.timebase())?;
     } else {
         let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
-        let told = args.worst.unwrap_or(TOLD);
+        let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
         output::print(&terminal::explanations(
             &explanations,
-            told,
+            shown,
             &Rules::of(checks.as_ref()),
             &show_options_of(&bundle),
         ))?;
@@ -83,7 +86,8 @@ pub fn run(args: Args) -> Ending {
     Ok(if explanations.contradiction().is_some() { Exit::NoEvidence } else { Exit::Done })
 }
 
-/// After the figures of a run or a bundle: the worst sample of each series, where windows were kept; nothing where none were.
+/// After the figures of a run or a bundle: the worst sample of each series. Prints nothing if no
+/// windows were kept.
 pub fn brief(bundle: &Bundle) -> String {
     if bundle.windows.is_none() {
         return String::new();
@@ -94,7 +98,7 @@ pub fn brief(bundle: &Bundle) -> String {
     if text.is_empty() {
         return text;
     }
-    format!("\n{text}  punctual explain {} tells more\n", shown(&bundle.directory))
+    format!("\n{text}  details: punctual explain {}\n", shown(&bundle.directory))
 }
 
 /// The events of all windows as one trace, with what the time of each sample went to.

@@ -1,15 +1,15 @@
 //! `punctual export`: a bundle in another tool's format.
 
 use super::show::open;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request::shown;
 use punctual_bundle::Bundle;
 use punctual_report::export::{self, ExportError, Format, RecordingInput};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-/// Write a bundle in another tool's format
+/// Export a bundle to another tool's format
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual export BUNDLE --format gnuplot | gnuplot -p\n  \
                         punctual export before/ after/ --format gnuplot | gnuplot -p\n  \
@@ -17,13 +17,14 @@ use std::path::{Path, PathBuf};
                         punctual export BUNDLE --format cyclictest-json | jq .thread\n  \
                         punctual export BUNDLE --format perfetto -o trace.pftrace")]
 pub struct Args {
-    /// The bundle; for gnuplot several, which are drawn into one picture
+    /// The bundle; gnuplot accepts several and plots them together
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The format
     #[arg(long, short, value_name = "FORMAT", value_parser = format_parser())]
     format: Format,
-    /// The file to write; for a format of several files (systress, systress-csv) a directory is made [default: standard output]
+    /// The output file; formats of several files (systress, systress-csv) create a directory
+    /// [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -37,11 +38,11 @@ fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
     })
 }
 
-/// Opens, converts, writes.
+/// Opens the bundle, converts and writes it.
 pub fn run(args: Args) -> Ending {
     let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {
-        return Err(Failure::refused("this format is binary: name a file with -o, or send it to a pipe"));
+        return Err(Failure::refused("this format is binary: name a file with -o, or redirect the output"));
     }
     let all: Vec<&Bundle> = bundles.iter().collect();
     let one = || all.first().copied().filter(|_| all.len() == 1);

@@ -1,13 +1,13 @@
 //! `punctual import`: another tool's results into a bundle.
 
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request::shown;
 use punctual_bundle::import::{ImportOptions, Tool, import};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Read another tool's results into a bundle
+/// Import another tool's results into a bundle
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cyclictest -q -D 60 -t -a -m -p 95 -h 1000 --json=old.json; punctual import old.json\n  \
@@ -18,18 +18,20 @@ use std::path::PathBuf;
                         pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, and what `rtla timerlat hist` and `rtla osnoise hist` print."
 )]
 pub struct Args {
-    /// The file that the other tool wrote
+    /// The output file of the other tool
     file: PathBuf,
-    /// The bundle's directory; it must not exist [default: the file's name without its ending, in the current directory]
+    /// The bundle's directory, which must not exist [default: the file's name without its
+    /// extension, in the current directory]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// The name of the experiment [default: the file's name without its ending]
+    /// The name of the experiment [default: the file's name without its extension]
     #[arg(long)]
     name: Option<String>,
-    /// The tool that wrote it, where its content does not show which [default: recognised by content]
+    /// The tool that wrote the file, if the content does not identify it [default: recognised by
+    /// content]
     #[arg(long, value_name = "TOOL", value_parser = tool_parser())]
     from: Option<Tool>,
-    /// The figures of a text are in ns (cyclictest -N): the text itself does not say
+    /// The figures in text output are in ns (cyclictest -N); the text itself does not say so
     #[arg(long)]
     nanoseconds: bool,
 }
@@ -40,10 +42,10 @@ fn tool_parser() -> impl clap::builder::TypedValueParser<Value = Tool> {
     names.map(|name| Tool::from_name(&name).expect("clap lets only the listed names through"))
 }
 
-/// Reads, writes, says where.
+/// Reads the file, writes the bundle and prints its path.
 pub fn run(args: Args) -> Ending {
     let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let stem = stem.ok_or_else(|| Failure::refused("this file has no name: say --output DIR"))?;
+    let stem = stem.ok_or_else(|| Failure::refused("this file has no name: add --output DIR"))?;
     let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));
     let cannot_read = |why| Failure::refused(format!("cannot read {}: {why}", shown(&args.file)));
     let mut input = File::open(&args.file).map_err(cannot_read)?;

@@ -1,4 +1,4 @@
-//! `punctual isolate`: CPUs given to real time, and taken back.
+//! `punctual isolate`: reserves CPUs for real-time tasks, and releases them.
 
 mod create;
 mod enter;
@@ -15,7 +15,7 @@ use punctual_host::journal::record::Purpose;
 use punctual_host::journal::{Directory, JournalError};
 use std::io::ErrorKind;
 
-/// Give CPUs to real time, and take them back
+/// Reserve CPUs for real-time tasks, and release them
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate run --fifo 80 rt -- ./control-loop\n  \
@@ -38,7 +38,7 @@ enum Action {
     Tweaks(tweaks::Args),
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Ending {
     match args.action {
         Action::Create(args) => create::run(args),
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> Ending {
     }
 }
 
-/// The running system and its journals.
+/// The id of the running system and its journals.
 fn system() -> (Root, Directory) {
     (Root::system(), Directory::system())
 }
@@ -67,8 +67,8 @@ fn journal_failure(error: JournalError) -> Failure {
     }
 }
 
-/// Tells the user of another command what a process that was killed has left behind.
-pub fn tell_leftovers() {
+/// Reports, at the start of another command, changes that a killed process left behind.
+pub fn report_leftovers() {
     leftovers().iter().for_each(|left| output::say(&format!("note: {left}\n")));
 }
 
@@ -81,10 +81,10 @@ fn leftovers() -> Option<String> {
         Some(Purpose::Partition(_)) | None => "a partition",
     };
     let how = match left.standing {
-        Standing::HalfUndone => "were undone half way only",
+        Standing::HalfUndone => "were only partly undone",
         Standing::Abandoned => "were left by an experiment that was killed",
         Standing::HalfMade | Standing::InForce => "were left by a process that was killed",
     };
     let flag = if matches!(left.purpose, Some(Purpose::Fix)) { " --fixes" } else { "" };
-    Some(format!("the changes of {what} ({}) {how}; `punctual isolate undo{flag}` takes them back", left.journal))
+    Some(format!("the changes of {what} ({}) {how}; `punctual isolate undo{flag}` reverts them", left.journal))
 }

@@ -7,7 +7,7 @@ mod run;
 
 use crate::exit::Ending;
 
-/// Run an experiment over kernels, configurations and loads, and tell what each of them does
+/// Run an experiment over kernels, configurations and loads, and show the effect of each
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab run --plan examples/p2-lab.toml\n  \
@@ -26,7 +26,7 @@ enum Action {
     Report(report::Args),
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Ending {
     match args.action {
         Action::Run(args) => run::run(args),

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 const EXPERIMENT_PAGE: &str = include_str!("../../../../docs/man/punctual-experiment.5");
 
-/// Write the man pages of all subcommands into a directory
+/// Write the man pages of all subcommands to a directory
 #[derive(clap::Args)]
 #[command(after_help = "Example: punctual man /usr/local/share/man && man punctual-run")]
 pub struct Args {
-    /// Where: man1/ and man5/ are made in it
+    /// The directory; man1/ and man5/ are created in it
     directory: PathBuf,
 }
 

@@ -1,8 +1,8 @@
 //! `punctual measure`: a quick answer to one question, as an experiment of one measure.
 
 use super::run::{self, Common};
-use crate::conduct::request::Asked;
 use crate::exit::Ending;
+use crate::session::request::Asked;
 use punctual_host::task::memory;
 use punctual_plan::{Word, WorkloadKind};
 use std::path::Path;
@@ -10,20 +10,20 @@ use std::path::Path;
 /// How long it measures when nothing is said.
 const DURATION: &str = "5s";
 
-/// Measure one kind of work, without an experiment file
+/// Measure one kind of latency, without an experiment file
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {
-    /// What to measure (see below)
+    /// The kind of measurement (see below)
     #[arg(value_name = "NAME", value_parser = kind)]
     kind: WorkloadKind,
-    /// A parameter of the kind, as in an experiment file; may be given several times
+    /// A parameter of the kind, as in an experiment file; can be repeated
     #[arg(long = "set", short, value_name = "KEY=VALUE", value_parser = pair)]
     settings: Vec<(String, String)>,
     /// The CPUs to measure on: a list like 0-2,4, or all
     #[arg(long, value_name = "CPUS")]
     cpus: Option<String>,
-    /// How many threads, or per-cpu
+    /// The number of threads, or per-cpu
     #[arg(long, value_name = "N")]
     threads: Option<String>,
     /// The scheduling policy: fifo, rr, other, batch, idle
@@ -35,10 +35,10 @@ pub struct Args {
     /// How long to measure [default: 5s, unless --count is given]
     #[arg(long, value_name = "DURATION", conflicts_with = "count")]
     duration: Option<String>,
-    /// How many samples of each series to take
+    /// How many samples to take of each series
     #[arg(long, value_name = "N")]
     count: Option<String>,
-    /// A requirement on every series, such as "p99 < 10us"; may be given several times
+    /// A requirement on every series, such as "p99 < 10us"; can be repeated
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,
     /// Events to count of each measuring thread, by the names of perf-list(1): cycles,instructions
@@ -51,10 +51,11 @@ pub struct Args {
 fn after_help() -> String {
     let kinds = WorkloadKind::titles().map(|(word, title)| format!("  {word:<15} {title}\n")).collect::<String>();
     format!(
-        "Kinds:\n{kinds}\nTheir parameters are described in punctual-experiment(5) and docs/workloads.md; --plan shows them all \
-         with their defaults.\n\nExamples:\n  punctual measure syscall\n  punctual measure syscall --set call=read --set target=pipe \
-         --count 1000000 --cpus 3\n  punctual measure timer --cpus all --duration 10s --require \"max < 100us\"\n\nExit codes: as of \
-         punctual run."
+        "Kinds:\n{kinds}\npunctual-experiment(5) and docs/workloads.md describe their parameters; \
+         --plan shows all of them with their defaults.\n\nExamples:\n  punctual measure syscall\n \
+          punctual measure syscall --set call=read --set target=pipe \
+         --count 1000000 --cpus 3\n  punctual measure timer --cpus all --duration 10s --require \
+         \"max < 100us\"\n\nExit codes: see punctual run."
     )
 }
 
@@ -71,7 +72,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     match !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
         true => Ok((key.replace('-', "_"), value.to_owned())),
-        false => Err("the key is made of letters, digits and `_`".to_owned()),
+        false => Err("a key consists of letters, digits and `_`".to_owned()),
     }
 }
 
@@ -80,10 +81,10 @@ pub fn run(args: Args) -> Ending {
     memory::release_setup();
     let text = experiment(&args);
     let name = format!("{}.toml", args.kind.word());
-    run::measured(&args.common, &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common))
+    run::run_experiment(&args.common, &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common))
 }
 
-/// The experiment in TOML: what is wrong with it is then told as of any other.
+/// The experiment in TOML: errors in it are reported as in any other.
 fn experiment(args: &Args) -> String {
     let mut text = format!("[[measure]]\nkind = \"{}\"\n", args.kind.word());
     let default = (args.duration.is_none() && args.count.is_none()).then(|| DURATION.to_owned());

@@ -1,24 +1,24 @@
 //! `punctual new`: an experiment to begin with, in which every key of its measure stands with the value that it has anyway.
 
 use super::measure;
-use crate::conduct::request::{Asked, find_program, shown};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request::{Asked, find_program, shown};
 use punctual_plan::text::quoted;
 use punctual_plan::{Word, WorkloadKind};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Write an experiment file to begin with
+/// Write an experiment file to start from
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual new\n  punctual new disk.toml --kind storage\n  punctual new --require \"max < 100us\"\n  \
-                        punctual new - | less\n\nNo file is overwritten. Every key is described in punctual-experiment(5); the kinds \
-                        are those of `punctual measure --help`."
-)]
+#[command(after_help = "Examples:\n  punctual new\n  punctual new disk.toml --kind storage\n  punctual \
+                  new --require \"max < 100us\"\n  \
+                        punctual new - | less\n\nExisting files are not overwritten. \
+                        punctual-experiment(5) describes every key; `punctual measure --help` \
+                        lists the kinds.")]
 pub struct Args {
-    /// The file to write, which must not exist; `-` is standard output
+    /// The output file, which must not exist; `-` is standard output
     #[arg(default_value = "experiment.toml")]
     file: PathBuf,
     /// What to measure
@@ -30,22 +30,22 @@ pub struct Args {
     /// How long each phase lasts
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     duration: String,
-    /// A requirement on every series, such as "p99 < 10us"; may be given several times
+    /// A requirement on every series, such as "p99 < 10us"; can be repeated
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,
 }
 
 /// What is said beside a key, in whichever measure it stands.
 const REMARKS: [(&str, &str); 9] = [
-    ("name", "of the series, and of the files in the bundle"),
+    ("name", "name of the series, and of the files in the bundle"),
     ("cpus", "a list like \"0-2,4\", or \"all\""),
-    ("threads", "how many, or \"per-cpu\""),
+    ("threads", "a number, or \"per-cpu\""),
     ("policy", "\"fifo\", \"rr\", \"deadline\", \"other\", \"batch\", \"idle\""),
     ("priority", "1 to 99"),
     ("period", "from one wake-up to the next"),
     ("histogram", "exact up to its range; percentiles are exact beyond it too, to three digits"),
-    ("stop_above", "ends the run at a latency above it"),
-    ("samples", "ends the measure after so many"),
+    ("stop_above", "ends the run if a latency exceeds it"),
+    ("samples", "ends the measure after this many samples"),
 ];
 
 /// Writes the file.
@@ -58,7 +58,7 @@ pub fn run(args: Args) -> Ending {
     let file = OpenOptions::new().write(true).create_new(true).open(&args.file);
     let mut file = file.map_err(|why| match why.kind() {
         ErrorKind::AlreadyExists => {
-            Failure::refused(format!("{} is there already, and stays as it is", shown(&args.file)))
+            Failure::refused(format!("{} exists already; it was not changed", shown(&args.file)))
         }
         _ => Failure::refused(format!("cannot write {}: {why}", shown(&args.file))),
     })?;
@@ -74,12 +74,15 @@ fn experiment(args: &Args) -> Result<String, Failure> {
     let kind = args.kind.word();
     let title = WorkloadKind::titles().find(|(word, _)| *word == kind).map_or("", |(_, title)| title);
     let mut text = format!(
-        "# {kind}: {title}.\n#\n#     punctual run --plan FILE    shows everything resolved, and starts nothing\n#     punctual run FILE           \
-         measures, shows figures, leaves a bundle\n#     punctual report BUNDLE      makes a page of it\n#\n# A key behind a # has that \
-         value anyway: take the # away to change it. Every key is described in punctual-experiment(5).\n\n[[measure]]\n{set}"
+        "# {kind}: {title}.\n#\n#     punctual run --plan FILE    shows the resolved plan, and \
+         starts nothing\n#     punctual run FILE           \
+         measures, shows the results, writes a bundle\n#     punctual report BUNDLE      writes \
+         an HTML page\n#\n# A key after a # shows the default value: remove the # to change it. \
+         punctual-experiment(5) describes every key.\n\n[[measure]]\n{set}"
     );
     if args.require.is_empty() {
-        text += "# What must hold; exit code 3 where it does not.\n# require = [\"max < 100us\", \"p99.9 < 60us\"]\n";
+        text += "# Requirements; exit code 3 if one is not met.\n# require = [\"max < 100us\", \
+                 \"p99.9 < 60us\"]\n";
     }
     text += &defaults(&set, &args.duration)?;
     Ok(text + &loads_and_phases(&args.duration))
@@ -119,7 +122,7 @@ fn loads_and_phases(duration: &str) -> String {
     let load = "\n[[load]]\nname = \"compute\"\ncommand = \"stress-ng --cpu 2 --quiet\"\n";
     let loaded = format!("\n[[phase]]\nname = \"loaded\"\nduration = {duration}\nloads = [\"compute\"]\n");
     match find_program("stress-ng") {
-        Ok(_) => format!("\n# A load begins and ends with the phases that name it.{load}{idle}{loaded}"),
+        Ok(_) => format!("\n# A load runs during the phases that name it.{load}{idle}{loaded}"),
         Err(_) => {
             let off = |text: &str| text.trim_start().lines().map(|line| format!("# {line}\n")).collect::<String>();
             let why = "# stress-ng is not installed. With it, or with any other program that loads the system:\n#\n";

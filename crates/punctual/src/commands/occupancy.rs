@@ -1,11 +1,11 @@
-//! `punctual occupancy`: who had the CPUs during a recording, and what the others waited for.
+//! `punctual occupancy`: CPU usage during a recording, and what waiting threads waited for.
 
 use super::pairs::recording;
 use super::show::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use crate::recorded::Opened;
-use punctual_analyze::Tally;
+use punctual_analyze::EventCounts;
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::occupancy::Occupancy;
 use punctual_analyze::threads::{Coverage, Tracker};
@@ -14,10 +14,12 @@ use punctual_core::event::Group;
 use punctual_report::terminal;
 use std::path::PathBuf;
 
-/// Say who had the CPUs during a recording, and what the others waited for
+/// Show CPU usage during a recording, and what waiting threads waited for
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual occupancy BUNDLE\n  punctual occupancy BUNDLE --threads\n  \
-                        punctual occupancy BUNDLE --json | jq '.processes[] | {name, running, ready}'")]
+#[command(after_help = "Examples:\n  punctual occupancy BUNDLE\n  punctual occupancy BUNDLE \
+                        --threads\n  \
+                        punctual occupancy BUNDLE --json | jq '.processes[] | {name, running, \
+                        ready}'")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -25,17 +27,17 @@ pub struct Args {
     /// Show threads instead of processes
     #[arg(long)]
     threads: bool,
-    /// Print punctual-occupancy/1 instead (docs/pairs.md)
+    /// Print JSON in the format punctual-occupancy/2 (docs/pairs.md)
     #[arg(long)]
     json: bool,
 }
 
-/// Reads, adds up, shows.
+/// Reads the recording, sums up CPU usage and prints it.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     let opened = recording(&bundle)?;
     if !opened.recorded.covers(Group::Sched) {
-        let message = "switches were not recorded, so nobody knows who had the CPUs: record with `--events sched`";
+        let message = "context switches were not recorded, so CPU usage is unknown: record with `--events sched`";
         return Err(Failure::refused(message));
     }
     let document = document(&opened);
@@ -49,19 +51,19 @@ pub fn run(args: Args) -> Ending {
 
 /// Adds up a recording.
 pub fn document(opened: &Opened) -> OccupancyDocument {
-    tallied(opened).1
+    counted(opened).1
 }
 
 /// Counts the events of a recording, and adds it up, in one pass.
-pub fn tallied(opened: &Opened) -> (Tally, OccupancyDocument) {
+pub fn counted(opened: &Opened) -> (EventCounts, OccupancyDocument) {
     let gaps = if opened.recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
     let coverage = Coverage::of(&opened.recorded, opened.names());
     let mut tracker = Tracker::new(coverage, gaps, Occupancy::default());
-    let mut tally = Tally::default();
+    let mut counts = EventCounts::default();
     opened.events().for_each(|event| {
-        tally.add(&event);
+        counts.add(&event);
         tracker.push(&event);
     });
-    let (occupancy, doubts) = tracker.finish();
-    (tally, occupancy.document(doubts, opened.names(), &opened.recorded))
+    let (occupancy, warnings) = tracker.finish();
+    (counts, occupancy.document(warnings, opened.names(), &opened.recorded))
 }

@@ -1,4 +1,4 @@
-//! `punctual pairs`: how long it takes from any point of a recording to any other.
+//! `punctual pairs`: the time between any two points of a recording.
 
 use super::show::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
@@ -6,8 +6,7 @@ use crate::output;
 use crate::recorded::{self, Opened};
 use punctual_analyze::Validity;
 use punctual_analyze::pairs::{
-    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Subject, document, gate,
-    windows,
+    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Target, document, gate, windows,
 };
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::summary::VerdictWord;
@@ -18,21 +17,24 @@ use punctual_report::terminal;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Of each pair so many of the worst are explained by what ran then.
+/// How many of the worst intervals of each pair are explained by what ran during them.
 const EXPLAINED: usize = 3;
 
-/// Measure the time from any point of a recording to any other
+/// Measure the time between any two points of a recording
 ///
-/// A pair is A->B. Each is a test point (NAME, NAME:begin, NAME:end), a probed function (NAME:entry, NAME:exit), or a kernel event with what it is
-/// about (sched_waking:TASK, irq_handler_entry:virtio0, sys_enter:futex). A name alone is a scope from begin to end, or the calls of a function.
-/// Without pairs: all scopes, all points with those that follow them, all probed functions.
+/// A pair is A->B. Each is a test point (NAME, NAME:begin, NAME:end), a probed function
+/// (NAME:entry, NAME:exit), or a kernel event with its object (sched_waking:TASK,
+/// irq_handler_entry:virtio0, sys_enter:futex). A single name is a scope from begin to end, or the
+/// calls of a function. Without pairs: all scopes, all points with the points that follow them, and
+/// all probed functions.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual pairs BUNDLE\n  punctual pairs BUNDLE 'sched_waking:worker->sched_switch'\n  \
-                        punctual pairs BUNDLE --limit 'frame < 2ms' --limit 'request->reply <= 500us'\n  \
-                        punctual pairs BUNDLE 'request->reply' --by value --rule async --json | jq '.pairs[].max'\n\n\
-                        A violated limit ends with exit code 3; one that the recording does not decide, with 4."
-)]
+#[command(after_help = "Examples:\n  punctual pairs BUNDLE\n  punctual pairs BUNDLE \
+                  'sched_waking:worker->sched_switch'\n  \
+                        punctual pairs BUNDLE --limit 'frame < 2ms' --limit 'request->reply <= \
+                        500us'\n  \
+                        punctual pairs BUNDLE 'request->reply' --by value --rule async --json | \
+                        jq '.pairs[].max'\n\n\
+                        Exit codes: 3 a limit is violated; 4 the recording does not decide a limit.")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -40,22 +42,23 @@ pub struct Args {
     /// Pairs, scopes or functions: `A->B`, `NAME`
     #[arg(value_name = "PAIR")]
     pairs: Vec<String>,
-    /// What A and B have in common [default: by their kinds]
+    /// What A and B must have in common [default: by their kinds]
     #[arg(long, value_parser = By::ALL.map(|(word, _)| word))]
     by: Option<String>,
-    /// Which A a B belongs to: the latest, the latest still open, or the oldest still open [default: by their kinds]
+    /// Which A matches a B: the latest, the latest still open, or the oldest still open [default:
+    /// by their kinds]
     #[arg(long, value_parser = Rule::ALL.map(|(word, _)| word))]
     rule: Option<String>,
-    /// How long a pair, a scope or a call may take: `A->B < 100us`, `NAME <= 1ms`
+    /// A limit on a pair, a scope or a call: `A->B < 100us`, `NAME <= 1ms`
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
-    /// Print one line an interval, in the order in which they ended, and no figures
+    /// Print one line per interval in the order of their ends, instead of figures
     #[arg(long)]
     calls: bool,
-    /// Show so many of the worst of each
+    /// How many of the worst intervals of each to show
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
-    /// Print punctual-pairs/1 instead (docs/pairs.md); with --calls, one document an interval
+    /// Print JSON in the format punctual-pairs/2 (docs/pairs.md); with --calls, one document per interval
     #[arg(long)]
     json: bool,
     /// What is for people goes to standard error: standard output is another program's.
@@ -70,7 +73,7 @@ impl Args {
     }
 }
 
-/// Reads, matches, shows.
+/// Reads the recording, matches the pairs and prints them.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     let opened = recording(&bundle)?;
@@ -115,7 +118,7 @@ pub fn run(args: Args) -> Ending {
 pub fn recording(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
     let none = || {
         let path = bundle.directory.display();
-        Failure::refused(format!("{path} holds no recording of events: `punctual trace` makes one"))
+        Failure::refused(format!("{path} holds no recording of events; `punctual trace` makes one"))
     };
     recorded::open(bundle).ok_or_else(none)
 }
@@ -129,35 +132,37 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
         match Request::find_limited(text, names, by, rule) {
             Ok(request) => limited.push(request),
             // It was checked before the recording; what it is about did not come.
-            Err(why) if args.aside => output::say(&format!("warning: whether `{text}` holds is not known: {why}\n")),
+            Err(why) if args.aside => {
+                output::say(&format!("warning: cannot determine whether `{text}` holds: {why}\n"))
+            }
             Err(why) => return Err(Failure::refused(why)),
         }
     }
     let plain = args.pairs.iter().map(|text| Request::find(text, names, by, rule));
     let plain: Vec<Request> = plain.collect::<Result<_, _>>().map_err(Failure::refused)?;
     // One that has a limit is not said twice.
-    let new = |request: &Request| !limited.iter().any(|limited| limited.subject == request.subject);
+    let new = |request: &Request| !limited.iter().any(|limited| limited.target == request.target);
     Ok(plain.into_iter().filter(new).chain(limited.iter().cloned()).collect())
 }
 
 /// Functions and scopes come all or none: those that nobody asked for go.
 fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
     let asked = |id: &FunctionId| {
-        requests.iter().any(|r| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(id)))
+        requests.iter().any(|r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)))
     };
     results.functions.retain(|id, _| everything || asked(id));
-    let asked = |id: &PointId| requests.iter().any(|request| request.subject.scope().contains(id));
+    let asked = |id: &PointId| requests.iter().any(|request| request.target.scope().contains(id));
     results.scopes.scopes.retain(|id, _| everything || asked(id));
 }
 
-/// What ran in these stretches of time; nothing where the recording does not tell.
+/// What ran in these intervals; empty if the recording does not show it.
 fn look(
     opened: &Opened,
     gaps: punctual_analyze::gaps::Gaps,
     windows: &[(punctual_core::MonotonicNs, punctual_core::MonotonicNs)],
 ) -> Vec<Lanes> {
-    let tells = [Group::Sched, Group::Irq, Group::Softirq, Group::Vectors];
-    if windows.is_empty() || !tells.iter().any(|group| opened.recorded.covers(*group)) {
+    let groups = [Group::Sched, Group::Irq, Group::Softirq, Group::Vectors];
+    if windows.is_empty() || !groups.iter().any(|group| opened.recorded.covers(*group)) {
         return Vec::new();
     }
     let coverage = Coverage::of(&opened.recorded, opened.names());
@@ -210,12 +215,12 @@ fn list(
 fn name_of(found: &Found, requests: &[Request], everything: bool, names: &Names) -> Option<String> {
     let point = |place: u32| names.points.get(place as usize).cloned().unwrap_or_else(|| format!("point {place}"));
     match found.pair {
-        Pair::Asked(place) => requests.get(place).map(|request| request.subject.to_string()),
+        Pair::Asked(place) => requests.get(place).map(|request| request.target.to_string()),
         Pair::Scope(id) => Some(point(id.0)),
         Pair::Follows(from, to) => Some(format!("{}->{}", point(from.0), point(to.0))),
         Pair::Function(id) => {
             let asked =
-                |r: &Request| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(&id));
+                |r: &Request| matches!(&r.target, Target::Function { functions, .. } if functions.contains(&id));
             let wanted = everything || requests.iter().any(asked);
             let name =
                 || names.functions.get(id.0 as usize).map_or_else(|| format!("function {}", id.0), |f| f.name.clone());

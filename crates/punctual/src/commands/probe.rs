@@ -5,10 +5,10 @@ mod target;
 use super::pairs;
 use super::trace::command::Command;
 use super::trace::{ending, wait, watch};
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::recording::{self, Recording, Wanted, WantedProbes};
-use crate::conduct::request::{self, shown};
 use crate::exit::{Ending, Exit, Failure};
+use crate::session::interrupt::Interrupts;
+use crate::session::recording::{self, Recording, Wanted, WantedProbes};
+use crate::session::request::{self, shown};
 use crate::{limits, output};
 use punctual_bundle::BundleWriter;
 use punctual_bundle::recording::Keeps;
@@ -24,74 +24,76 @@ use punctual_record::symbols::{Function, Site, Spec, is_of_kernel, resolve, reso
 use std::path::PathBuf;
 use target::Target;
 
-/// Time functions of unmodified programs or of the kernel, or from source line to source line
+/// Measure the duration of functions in unmodified programs or in the kernel, or between source lines
 ///
 /// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`, or
-/// `kernel:do_sys_openat2` for a function of the kernel, where it has kprobes. Names are
-/// looked up in the program and its libraries, demangled, and in separate debug files. A source line is SOURCE:LINE or FILE:SOURCE:LINE, by the debug
-/// information of the program: it is a point, and two lines give intervals. What probing itself costs on this machine is
-/// measured first and shown beside the result.
+/// `kernel:do_sys_openat2` for a function of the kernel, if it has kprobes. Names are looked up in
+/// the program and its libraries (demangled) and in separate debug files. A source line is
+/// SOURCE:LINE or FILE:SOURCE:LINE, by the debug information of the program: it is a point, and two
+/// lines are an interval. The overhead of probes on this machine is measured first and shown with
+/// the result.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe -p 1234 'control_*' --duration 10s\n  \
+#[command(after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe \
+                  -p 1234 'control_*' --duration 10s\n  \
                   punctual probe ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  \
                   punctual probe --argument 1 --calls libc:malloc -- ls\n  \
                   punctual probe loop.c:42 loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n  \
                   punctual probe 'kernel:vfs_*' -- dd if=/dev/zero of=file count=100\n\n\
-                  What punctual says is on standard error; with --json the result is on standard output, and what the command writes \
-                  there goes to standard error.\n\n\
-                  Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing was started; 3 a limit was violated; 4 \
-                  the recording does not decide a limit, or lost too much. A command that fails passes on its own exit code."
-)]
+                  Messages go to standard error. With --json, the result goes to standard output, \
+                  and the command's standard output goes to standard error.\n\n\
+                  Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing \
+                  was started; 3 a limit was violated; 4 the recording does not decide a limit, \
+                  or lost too many events. If the command fails, its exit code is used.")]
 pub struct Args {
     /// Functions: NAME, FILE:NAME, kernel:NAME, or with `*` and `?`; source lines: SOURCE:LINE, FILE:SOURCE:LINE
     #[arg(value_name = "FUNCTION", required = true)]
     functions: Vec<String>,
-    /// Of this running process
+    /// Probe this running process
     #[arg(long, short, value_name = "PID", conflicts_with_all = ["command", "everyone"])]
     pid: Option<u32>,
-    /// Of every process; files are then named by their paths
+    /// Probe every process; files must then be named by their paths
     #[arg(long, conflicts_with_all = ["pid", "children"])]
     everyone: bool,
-    /// Of the processes that it starts, too: other processes that run these functions are slowed meanwhile
+    /// Also probe the processes that it starts; this slows down all other processes that run these
+    /// functions
     #[arg(long)]
     children: bool,
-    /// Keep this argument of each call (1 to 6, integers and pointers)
+    /// Record this argument of each call (1 to 6; integers and pointers)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     argument: Option<u8>,
-    /// How long a call may take, or the way from line to line: `NAME < 100us`, `a.c:3->a.c:9 < 1ms`
+    /// A limit on the duration of calls or from line to line: `NAME < 100us`, `a.c:3->a.c:9 < 1ms`
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
-    /// One line a call instead of figures
+    /// Print one line per call instead of figures
     #[arg(long)]
     calls: bool,
-    /// Show so many of the longest calls of each
+    /// How many of the longest calls of each function to show
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
-    /// Print punctual-pairs/1 instead (docs/pairs.md)
+    /// Print JSON in the format punctual-pairs/2 (docs/pairs.md)
     #[arg(long)]
     json: bool,
-    /// Kernel events to record beside, which tell what ran meanwhile; `none` for none
+    /// Kernel events to record as well, to show what ran during the calls; `none` for none
     #[arg(long, short, value_name = "GROUPS", value_delimiter = ',', default_value = "sched,irq,softirq")]
     events: Vec<String>,
-    /// End after this time; the command, where it still runs, is sent SIGTERM
+    /// End after this time; a command that still runs is sent SIGTERM
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
-    /// The bundle's directory; it must not exist [default: punctual-probe-<time>]
+    /// The bundle's directory, which must not exist [default: punctual-probe-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// How large the recording may get
+    /// Maximum size of the recording
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     max_size: ByteSize,
-    /// No live line
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
-    /// The command to run and to probe
+    /// The command to run and probe
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
 
-/// Finds the functions, puts the probes in, waits, tells.
+/// Finds the functions, attaches the probes, waits, prints.
 pub fn run(args: Args) -> Ending {
     let online = request::online_cpus()?;
     let target = Target::of(args.pid, args.everyone, &args.command)?;
@@ -112,7 +114,7 @@ pub fn run(args: Args) -> Ending {
     let request = ProbeRequest { whose: process.whose(args.children), argument: args.argument, buffer: 4 << 20 };
     let probes = WantedProbes { functions, lines, request, costs };
     let recording = Recording::start(&directory, wanted(&args, online, probes)?).inspect_err(discard)?;
-    watch::tell_findings(&recording.findings);
+    watch::report_findings(&recording.findings);
     let mut command = match process.release() {
         Ok(command) => command,
         Err(failure) => {

@@ -1,39 +1,40 @@
 //! `punctual report`: one HTML file about one bundle or several.
 
 use super::show::open;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
+use crate::session::request::shown;
 use crate::{output, recorded};
 use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
 use punctual_core::Names;
-use punctual_report::html::anatomy::Anatomy;
+use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
 use std::path::{Path, PathBuf};
 
-/// Write one HTML file about one bundle or several
+/// Write one HTML page about one or more bundles
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual report punctual-quickstart-20261103-141500\n  \
-                        punctual report standard/ rt/ -o comparison.html\n  punctual report BUNDLE --limit 'request->reply < 500us'\n\nThe file opens offline, in any browser, and \
-                        asks nothing of any network.")]
+                        punctual report standard/ rt/ -o comparison.html\n  punctual report \
+                        BUNDLE --limit 'request->reply < 500us'\n\nThe page works offline in any \
+                        browser and loads nothing from the network.")]
 pub struct Args {
     /// The bundles
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
-    /// The file to write; `-` is standard output [default: report.html in the first bundle]
+    /// The output file; `-` is standard output [default: report.html in the first bundle]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Also this interval of a recording, as `punctual pairs` names it: `A->B`
+    /// Also show this interval of a recording, written as for `punctual pairs`: `A->B`
     #[arg(long, value_name = "PAIR")]
     pair: Vec<String>,
-    /// How long a pair, a scope or a call of a recording may take: `A->B < 100us`; violations are listed
+    /// A limit on a pair, a scope or a call of a recording: `A->B < 100us`; violations are listed
     #[arg(long, value_name = "LIMIT")]
     limit: Vec<String>,
 }
 
-/// Opens, writes, says where.
+/// Opens the bundles, writes the page and prints its path.
 pub fn run(args: Args) -> Ending {
     let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     let intervals = Intervals { pairs: args.pair, limits: args.limit };
@@ -60,7 +61,7 @@ struct Intervals {
 }
 
 impl Intervals {
-    /// As requests of a recording; names that it does not know are refused, as nothing would be told of them.
+    /// As requests of a recording; unknown names are refused.
     fn requests(&self, names: &Names) -> Result<Vec<Request>, Failure> {
         let limited = self.limits.iter().map(|text| Request::find_limited(text, names, None, None));
         let plain = self.pairs.iter().map(|text| Request::find(text, names, None, None));
@@ -74,17 +75,17 @@ impl Intervals {
 
 fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> {
     if !intervals.is_empty() && bundles.iter().all(|bundle| bundle.recording.is_none()) {
-        return Err(Failure::refused("--pair and --limit are of recordings, and no bundle given has one"));
+        return Err(Failure::refused("--pair and --limit need a recording, and none of these bundles has one"));
     }
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
     let digests: Vec<Option<Digest>> =
         bundles.iter().map(|bundle| digest(bundle, intervals)).collect::<Result<_, _>>()?;
-    let anatomies: Vec<Option<Anatomy>> = bundles.iter().map(anatomy).collect();
-    let inputs = bundles.iter().zip(&summaries).zip(digests.iter().zip(&anatomies));
+    let breakdowns: Vec<Option<Breakdown>> = bundles.iter().map(breakdown).collect();
+    let inputs = bundles.iter().zip(&summaries).zip(digests.iter().zip(&breakdowns));
     let inputs: Vec<_> = inputs
-        .map(|((bundle, summary), (digest, anatomy))| ReportInput {
+        .map(|((bundle, summary), (digest, breakdown))| ReportInput {
             recording: digest.as_ref(),
-            anatomy: anatomy.as_ref(),
+            breakdown: breakdown.as_ref(),
             ..ReportInput::of(bundle, summary)
         })
         .collect();
@@ -95,11 +96,11 @@ fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> 
 const EXPLAINED: usize = 20;
 
 /// Where the time of a bundle's late samples went, where it holds what explains them.
-fn anatomy(bundle: &Bundle) -> Option<Anatomy> {
+fn breakdown(bundle: &Bundle) -> Option<Breakdown> {
     let wanted = Wanted { worst: Some(EXPLAINED), ..Wanted::default() };
     let explanations = explained::open(bundle, &wanted).ok()?;
     let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
-    Anatomy::of(&explanations, check.as_ref())
+    Breakdown::of(&explanations, check.as_ref())
 }
 
 /// What the page needs of a bundle's recording.

@@ -1,11 +1,11 @@
-//! `punctual run`: measure what an experiment file says.
+//! `punctual run`: runs an experiment file.
 
 pub mod destinations;
 
 use crate::cli::colored;
-use crate::conduct::request::Asked;
-use crate::conduct::{self, Conducted, recording, request};
 use crate::exit::{Ending, Exit, Failure};
+use crate::session::request::Asked;
+use crate::session::{self, FinishedRun, recording, request};
 use crate::{live, output, targets};
 use punctual_bundle::Bundle;
 use punctual_core::event::Group;
@@ -18,22 +18,26 @@ use punctual_report::format::plain;
 use punctual_report::terminal;
 use std::path::{Path, PathBuf};
 
-/// Measure what an experiment file says
+/// Run an experiment file
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual run examples/quickstart.toml\n  punctual run --plan experiment.toml\n  \
-                        punctual run stress.cfg --output results/monday\n\nThe experiment file is described in \
-                        punctual-experiment(5).\n\nExit codes: 0 done; 1 failed while running; 2 the request was wrong, \
-                        nothing was started; 3 a stated requirement (require, stop_above) was not met; 4 measured, but the \
-                        evidence cannot be used (too much lost, not real-time where that was required, undecided).")]
+#[command(after_help = "Examples:\n  punctual run examples/quickstart.toml\n  punctual run --plan \
+                        experiment.toml\n  \
+                        punctual run stress.cfg --output results/monday\n\npunctual-experiment(5) \
+                        describes experiment files.\n\nExit codes: 0 done; 1 failed while \
+                        running; 2 the request was wrong, \
+                        nothing was started; 3 a stated requirement (require, stop_above) was not \
+                        met; 4 measured, but the \
+                        evidence cannot be used (too much lost, not real-time where that was \
+                        required, undecided).")]
 pub struct Args {
     /// The experiment: TOML, or a systress .cfg
     file: PathBuf,
     #[command(flatten)]
     common: Common,
-    /// Leave out sections and keys that are not known, with a warning
+    /// Ignore unknown sections and keys, with a warning
     #[arg(long)]
     allow_unknown: bool,
-    /// End when this process ends, which started this one
+    /// End when this process, which started this one, ends
     #[arg(long, hide = true, value_name = "PID")]
     child_of: Option<u32>,
 }
@@ -41,16 +45,16 @@ pub struct Args {
 /// What `run` and `measure` have in common.
 #[derive(clap::Args)]
 pub struct Common {
-    /// Print everything resolved (defaults, CPUs, priorities, estimated time) and start nothing
+    /// Print the resolved plan (defaults, CPUs, priorities, estimated time) and start nothing
     #[arg(long)]
     pub plan: bool,
-    /// The bundle's directory; it must not exist [default: punctual-<experiment>-<time>]
+    /// The bundle's directory, which must not exist [default: punctual-<experiment>-<time>]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// No live view
+    /// Do not show the live view
     #[arg(long, short)]
     pub quiet: bool,
-    /// Print summary.json's shape (docs/json.md) at the end instead of tables
+    /// Print JSON in the format of summary.json (docs/json.md) at the end instead of tables
     #[arg(long)]
     pub json: bool,
     /// Also write the HTML report to this file
@@ -62,26 +66,28 @@ pub struct Common {
     /// Also write the verdicts as LAVA lines to this file
     #[arg(long, value_name = "FILE")]
     lava: Option<PathBuf>,
-    /// End the run when any latency exceeds this (overrides stop_above of the file)
+    /// End the run if a latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
-    /// Also record kernel events of these groups, or tracepoints as GROUP:NAME, and test points (`punctual trace --events list` shows the groups)
+    /// Also record test points and these groups of kernel events, or tracepoints as GROUP:NAME
+    /// (`punctual trace --events list` shows the groups)
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     trace: Vec<String>,
-    /// Also keep what happened around the worst samples of each series: `punctual explain` then tells who made them late
+    /// Also keep the kernel events around the worst samples of each series, for `punctual explain`
     #[arg(long)]
     explain: bool,
-    /// Run what could make the system unusable
+    /// Allow experiments that could make the system unresponsive
     #[arg(long)]
     pub force: bool,
-    /// Where to run: host, vm:KERNEL (vm:6.1-rt), ssh:[USER@]HOST[:PORT]; keys of [target] may follow, each after a comma
-    /// (overrides [target] of the file)
+    /// Where to run: host, vm:KERNEL (vm:6.1-rt), ssh:[USER@]HOST[:PORT]; keys of [target] can
+    /// follow, separated by commas (overrides [target] of the file)
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// The seed of what is random: load starts, load seeds, timer phase (overrides seed of the file)
+    /// The random seed: start times and seeds of loads, phase of timers (overrides seed of the
+    /// file)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// Run it so many times on a target in virtual time and prove that every sample is the same each time
+    /// Run this many times on a target in virtual time and verify that all samples are identical
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     #[command(flatten)]
@@ -121,35 +127,36 @@ impl Common {
 }
 
 /// Why `--repeat` is refused.
-pub const NO_REPEATS: &str = "only virtual time repeats to the last digit: --repeat is for --target vm:KERNEL with accel = \"virtual-time\"; to \
-                              compare runs elsewhere, see punctual compare";
+pub const NO_REPEATS: &str = "--repeat needs virtual time (--target vm:KERNEL with accel = \
+                              \"virtual-time\"): only there are runs identical; to compare other \
+                              runs, use punctual compare";
 
-/// Reads, plans, measures, shows.
+/// Reads the file, plans, measures and prints the results.
 pub fn run(args: Args) -> Ending {
     if let Some(parent) = args.child_of {
-        let told = punctual_host::task::signals::end_with_parent(parent);
-        told.map_err(|why| Failure::failed(format!("cannot be told of the end of process {parent}: {why}")))?;
+        let watched = punctual_host::task::signals::end_with_parent(parent);
+        watched.map_err(|why| Failure::failed(format!("cannot watch for the end of process {parent}: {why}")))?;
     }
     // What parsing arguments needed is not needed again.
     memory::release_setup();
-    measured(&args.common, &Asked::of_file(&args.file, args.allow_unknown, &args.common)?)
+    run_experiment(&args.common, &Asked::of_file(&args.file, args.allow_unknown, &args.common)?)
 }
 
-/// Does what an experiment says, wherever it is to run.
-pub fn measured(args: &Common, asked: &Asked) -> Ending {
+/// Runs an experiment on its target.
+pub fn run_experiment(args: &Common, asked: &Asked) -> Ending {
     match asked.target()? {
-        TargetPlan::Host => here(args, asked),
+        TargetPlan::Host => run_locally(args, asked),
         elsewhere => targets::run(&elsewhere, args, asked),
     }
 }
 
-fn here(args: &Common, asked: &Asked) -> Ending {
+fn run_locally(args: &Common, asked: &Asked) -> Ending {
     if args.repeat > 1 {
         return Err(Failure::refused(NO_REPEATS));
     }
     let (loaded, plan) = asked.resolve()?;
     if plan.phases.is_empty() {
-        return Err(Failure::refused("there is nothing to measure"));
+        return Err(Failure::refused("nothing to measure"));
     }
     let plan = overridden(args, plan, &request::online_cpus()?)?;
     if args.plan {
@@ -158,19 +165,19 @@ fn here(args: &Common, asked: &Asked) -> Ending {
     }
     destinations::check(args, &plan)?;
     let mut watcher = live::watcher(args.quiet);
-    let conducted = conduct::conduct(&plan, &loaded, &mut *watcher);
+    let finished = session::run(&plan, &loaded, &mut *watcher);
     watcher.end();
     drop(watcher);
-    let conducted = conducted?;
-    show(&conducted, args.json)?;
-    if let Some(trouble) = conducted.trouble {
+    let finished = finished?;
+    show(&finished, args.json)?;
+    if let Some(trouble) = finished.trouble {
         return Err(trouble);
     }
-    write_beside(args, &plan, &conducted)?;
-    Ok(conducted.exit)
+    write_beside(args, &plan, &finished)?;
+    Ok(finished.exit)
 }
 
-/// The plan with what options of the command put over it, for a system with these CPUs.
+/// The plan with the options of the command line applied, for a system with these CPUs.
 pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan, Failure> {
     if let Some(directory) = &args.output {
         plan.output.clone_from(directory);
@@ -192,19 +199,19 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
     Ok(plan)
 }
 
-fn show(conducted: &Conducted, json: bool) -> Result<(), Failure> {
+fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
     if json {
-        return output::print_json(&conducted.summary);
+        return output::print_json(&finished.summary);
     }
-    let views = conduct::views(&conducted.phases);
-    output::print(&terminal::show(&conducted.summary, &views, &super::show::show_options()))?;
-    if let Ok(bundle) = Bundle::open(&conducted.directory) {
+    let views = session::views(&finished.phases);
+    output::print(&terminal::show(&finished.summary, &views, &super::show::show_options()))?;
+    if let Ok(bundle) = Bundle::open(&finished.directory) {
         output::print(&super::explain::brief(&bundle))?;
     }
-    name_bundle(&conducted.directory)
+    name_bundle(&finished.directory)
 }
 
-/// Says where the bundle is and how to see more of it.
+/// Prints where the bundle is and how to see more of it.
 pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
     let directory = request::shown(directory);
     let bold =
@@ -232,8 +239,8 @@ pub fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
 }
 
 /// The files that were asked for beside the bundle.
-fn write_beside(args: &Common, plan: &Plan, conducted: &Conducted) -> Result<(), Failure> {
-    let bundle = Bundle::open(&conducted.directory).map_err(Failure::failed)?;
+fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun) -> Result<(), Failure> {
+    let bundle = Bundle::open(&finished.directory).map_err(Failure::failed)?;
     write_exports(args, &bundle)?;
     let written = systress_files(plan, &bundle)?;
     match written.is_empty() || args.quiet || args.json {

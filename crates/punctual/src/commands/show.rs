@@ -17,10 +17,10 @@ pub struct Args {
     /// The bundles
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
-    /// Print summary.json's shape instead (docs/json.md); one document a bundle
+    /// Print JSON in the format of summary.json (docs/json.md), one document per bundle
     #[arg(long)]
     json: bool,
-    /// Print only what was published of the experiments beside what came out here
+    /// Print only the published figures next to the measured ones
     #[arg(long, conflicts_with = "json")]
     published: bool,
 }
@@ -50,10 +50,7 @@ fn published(paths: &[PathBuf]) -> Ending {
     for path in paths {
         let summary = punctual_analyze::summarize(&open(path)?);
         if summary.published.is_none() {
-            return Err(Failure::refused(format!(
-                "{}: its experiment has no section `[published]` that says what was published of it",
-                path.display()
-            )));
+            return Err(Failure::refused(format!("{}: its experiment has no section `[published]`", path.display())));
         }
         summaries.push(summary);
     }
@@ -64,7 +61,7 @@ fn published(paths: &[PathBuf]) -> Ending {
 /// What the recording of a bundle holds, where it has one.
 pub fn recording(bundle: &Bundle) -> String {
     let Some(opened) = recorded::open(bundle) else { return String::new() };
-    let (tally, occupancy) = occupancy::tallied(&opened);
+    let (tally, occupancy) = occupancy::counted(&opened);
     terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &show_options_of(bundle))
 }
 

@@ -1,4 +1,4 @@
-//! `punctual ssh`: runs that were left on other systems.
+//! `punctual ssh`: runs left on other systems.
 
 use super::run;
 use crate::exit::{Ending, Exit, Failure};
@@ -10,13 +10,13 @@ use punctual_plan::{LoadOptions, TargetPlan};
 use punctual_report::format::{duration, plain};
 use std::path::{Path, PathBuf};
 
-/// List, fetch and remove runs that were left on other systems
+/// List, fetch and remove runs left on other systems
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual ssh list root@board\n  punctual ssh fetch root@board:2222 x8Kq02LmPz\n  \
-                        punctual ssh clean root@board --all\n\nA run on another system goes on when its connection is lost or \
-                        the punctual that started it is killed. It waits there with its bundle, then removes itself."
-)]
+#[command(after_help = "Examples:\n  punctual ssh list root@board\n  punctual ssh fetch root@board:2222 \
+                  x8Kq02LmPz\n  \
+                        punctual ssh clean root@board --all\n\nA run on another system continues \
+                        when the connection is lost or the punctual that started it is killed. \
+                        Afterwards the bundle is kept there until it is fetched or expires.")]
 pub struct Args {
     /// What to do
     #[command(subcommand)]
@@ -30,11 +30,12 @@ enum Action {
     Clean(CleanArgs),
 }
 
-/// Say which runs are on a system, and how they stand
+/// List the runs on a system and their states
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  punctual ssh list root@board")]
 struct ListArgs {
-    /// The system: [USER@]HOST[:PORT], and keys of [target] each after a comma, as for `run --target`
+    /// The system: [USER@]HOST[:PORT]; keys of [target] can follow, separated by commas, as for
+    /// `run --target`
     #[arg(value_name = "HOST")]
     to: String,
     /// Print JSON (docs/json.md)
@@ -42,45 +43,47 @@ struct ListArgs {
     json: bool,
 }
 
-/// Follow a run to its end and bring its bundle
+/// Wait for the end of a run and fetch its bundle
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  punctual ssh fetch root@board x8Kq02LmPz --output results/monday\n\nThe exit code is that of \
                         the run."
 )]
 struct FetchArgs {
-    /// The system: [USER@]HOST[:PORT], and keys of [target] each after a comma, as for `run --target`
+    /// The system: [USER@]HOST[:PORT]; keys of [target] can follow, separated by commas, as for
+    /// `run --target`
     #[arg(value_name = "HOST")]
     to: String,
-    /// The run
+    /// The id of the run
     id: String,
-    /// The bundle's directory; it must not exist [default: punctual-<id>]
+    /// The bundle's directory, which must not exist [default: punctual-<id>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// How long a lost connection is tried again [default: 10min]
+    /// How long to retry a lost connection [default: 10min]
     #[arg(long, value_name = "DURATION")]
     reconnect_for: Option<Nanos>,
-    /// No live lines
+    /// Do not show progresss
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// End runs as Ctrl-C does, and remove everything of them
+/// End runs as Ctrl-C does, and remove their files
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  punctual ssh clean root@board x8Kq02LmPz")]
 struct CleanArgs {
-    /// The system: [USER@]HOST[:PORT], and keys of [target] each after a comma, as for `run --target`
+    /// The system: [USER@]HOST[:PORT]; keys of [target] can follow, separated by commas, as for
+    /// `run --target`
     #[arg(value_name = "HOST")]
     to: String,
-    /// The runs
+    /// The ids of the runs
     #[arg(required_unless_present = "all", value_name = "ID")]
     ids: Vec<String>,
-    /// All of this user
+    /// All runs of this user
     #[arg(long, conflicts_with = "ids")]
     all: bool,
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Ending {
     match args.action {
         Action::List(args) => list(&args),
@@ -94,8 +97,8 @@ fn destination(word: &str) -> Result<Destination, Failure> {
     let word = format!("ssh:{}", word.strip_prefix("ssh:").unwrap_or(word));
     match punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&word)) {
         Ok(TargetPlan::Ssh(plan)) => Ok(target::destination(&plan)),
-        Ok(_) => Err(Failure::refused(format!("{word} names no other system"))),
-        Err(problems) => Err(crate::conduct::request::rendered(&problems)),
+        Ok(_) => Err(Failure::refused(format!("{word} is not another system"))),
+        Err(problems) => Err(crate::session::request::rendered(&problems)),
     }
 }
 
@@ -113,7 +116,7 @@ fn list(args: &ListArgs) -> Ending {
                 "id": run.id,
                 "experiment": run.experiment,
                 "state": run.state,
-                "alone_for_ns": run.alone_for.map(|time| time.as_nanos() as u64),
+                "alone_for_ns": run.disconnected_for.map(|time| time.as_nanos() as u64),
             })
         });
         output::print_json(&serde_json::json!({ "runs": runs.collect::<Vec<_>>() }))?;
@@ -123,8 +126,9 @@ fn list(args: &ListArgs) -> Ending {
         output::print(&format!("no runs on {}\n", connection.to()))?;
     }
     for run in &found {
-        let seen =
-            run.alone_for.map(|time| format!(", connected {} ago", duration(Nanos::from_secs(time.as_secs() as i64))));
+        let seen = run
+            .disconnected_for
+            .map(|time| format!(", connected {} ago", duration(Nanos::from_secs(time.as_secs() as i64))));
         let (experiment, state) = (plain(&run.experiment), plain(&run.state));
         output::print(&format!("{}  {experiment}  {state}{}\n", run.id, seen.unwrap_or_default()))?;
     }
@@ -137,10 +141,10 @@ fn fetch(args: &FetchArgs) -> Ending {
     let to = destination(&args.to)?;
     let options = Options { resume: None, reconnect_for: args.reconnect_for, keep_for: None };
     let mut watch = Watch::new(args.quiet)?;
-    let brought =
-        ssh::resume(&to, &args.id, &output, options.patience().reconnect, &mut watch).map_err(target::failure)?;
+    let result =
+        ssh::resume(&to, &args.id, &output, options.timeouts().reconnect, &mut watch).map_err(target::failure)?;
     watch.finish();
-    let exit = target::conclude(&to, &brought, None, &output)?;
+    let exit = target::conclude(&to, &result, None, &output)?;
     run::name_bundle(&output)?;
     Ok(exit)
 }

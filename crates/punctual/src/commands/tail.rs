@@ -1,39 +1,43 @@
-//! `punctual tail`: what a run says of latencies longer than those it saw.
+//! `punctual tail`: predicts latencies beyond the observed maximum of a run.
 
 use super::show::{open, show_options};
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
 use crate::output;
+use crate::session::request::shown;
 use punctual_report::{html, terminal};
 use std::path::PathBuf;
 
-/// Tell what a run says of latencies longer than those it saw
+/// Predict latencies beyond the observed maximum
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual tail punctual-quickstart-20261103-141500\n  \
                         punctual tail BUNDLE --series loaded/timer/cpu3 --gates\n  \
-                        punctual tail BUNDLE --json | jq '.series[] | {series, levels: .model.levels}'\n\n\
-                        First what needs no model: how rare a sample beyond the maximum is at most. Then, only where its conditions hold (samples enough, bursts that are \
-                        independent, nothing that drifts, no rare mode, two models that fit and agree and foretell the second half of the run), levels \
-                        that are exceeded once in an hour, a day, …, with intervals. Else the reasons against it. Never a safe bound.")]
+                        punctual tail BUNDLE --json | jq '.series[] | {series, levels: \
+                        .model.levels}'\n\n\
+                        First, without a model: an upper bound of the probability that a sample \
+                        exceeds the maximum. Then, if the conditions hold (enough samples, \
+                        independent bursts, no drift, no rare mode, two models that fit, agree, \
+                        and predict the second half of the run), the return levels for one hour, \
+                        one day, …, with confidence intervals; otherwise the conditions that do \
+                        not hold. This is not a guaranteed bound (no WCET).")]
 pub struct Args {
     /// The bundle
     bundle: PathBuf,
-    /// This series alone: PHASE/SERIES, or SERIES in every phase
+    /// Only this series: PHASE/SERIES, or SERIES in every phase
     #[arg(long, value_name = "SERIES")]
     series: Option<String>,
     /// Show every condition of the model
     #[arg(long)]
     gates: bool,
-    /// Print it as JSON instead (docs/tail.md)
+    /// Print JSON (docs/tail.md)
     #[arg(long)]
     json: bool,
-    /// Write it as an HTML file too
+    /// Also write an HTML page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Opens, computes, shows.
+/// Opens the bundle, computes the tail and prints it.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     // A recording of the whole run is not read for this: it may be as long as the run.

@@ -5,11 +5,11 @@ pub(super) mod ending;
 mod listing;
 pub(super) mod watch;
 
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::recording::{self, Recording, Wanted};
-use crate::conduct::request;
 use crate::exit::{Ending, Failure};
 use crate::limits;
+use crate::session::interrupt::Interrupts;
+use crate::session::recording::{self, Recording, Wanted};
+use crate::session::request;
 use command::Command;
 use punctual_bundle::recording::Keeps;
 use punctual_bundle::{BundleWriter, Outcome};
@@ -23,60 +23,67 @@ use punctual_record::Backend;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Record kernel events and the test points of applications
+/// Record kernel events and test points of applications
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual trace -- ./control-loop\n  punctual trace --events sched,irq,syscall --duration 10s\n  \
+#[command(after_help = "Examples:\n  punctual trace -- ./control-loop\n  punctual trace --events \
+                  sched,irq,syscall --duration 10s\n  \
                   punctual trace --events +kmem:kmalloc,writeback:writeback_start -- ./control-loop\n  \
-                  punctual trace --events list\n  punctual trace --events none -- ./instrumented   (test points alone)\n\n\
-                  Recording begins before the command is started and ends with it, after --duration, or with Ctrl-C. What the \
-                  command prints stays its own: punctual speaks on standard error.\n\n\
-                  Exit codes: that of the command, 128 + n where signal n ended it, as long as the recording went well; without \
-                  a command, or where it had success: 0 done; 1 failed while recording; 2 the request was wrong, nothing was \
-                  started; 4 recorded, but more than 1 % of the events were lost."
-)]
+                  punctual trace --events list\n  punctual trace --events none -- ./instrumented  \
+                   (test points alone)\n\n\
+                  Recording begins before the command starts and ends with it, after --duration, \
+                  or with Ctrl-C. The command's output is not changed; messages of punctual go to \
+                  standard error.\n\n\
+                  Exit codes: if the recording succeeded and the command failed, that of the \
+                  command, or 128 + n if signal n ended it; otherwise: 0 done; 1 failed while \
+                  recording; 2 the request was wrong, nothing was \
+                  started; 4 recorded, but more than 1 % of the events were lost.")]
 pub struct Args {
     /// Groups of kernel events or tracepoints as GROUP:NAME, separated by commas; `+futex,kmem:kmalloc` adds to the default
-    /// ones; `all`, `none`, or `list`, which explains the groups and shows which are available here [default: sched,irq,vectors,softirq,ipi, and futex with a command]
+    /// ones; `all`,
+    /// `none`, or `list`, which describes the groups and shows which are available here [default:
+    /// sched,irq,vectors,softirq,ipi, and futex with a command]
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
-    /// Kernel events on these CPUs alone [default: all that are online]
+    /// Only kernel events on these CPUs [default: all online CPUs]
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuSet>,
-    /// Kernel events of these processes or threads alone, or about them
+    /// Only kernel events of or about these processes or threads
     #[arg(long, short, value_name = "PID", value_delimiter = ',')]
     pid: Vec<u32>,
-    /// Kernel events of tasks of this name alone, or about them
+    /// Only kernel events of or about tasks of this name
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     comm: Vec<String>,
     /// Only these system calls, by name or number; adds the group `syscall`
     #[arg(long, value_name = "CALLS", value_delimiter = ',')]
     syscalls: Vec<String>,
-    /// End after this time; the command, where it still runs, is sent SIGTERM
+    /// End after this time; a command that still runs is sent SIGTERM
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
-    /// The bundle's directory; it must not exist [default: punctual-trace-<time>]
+    /// The bundle's directory, which must not exist [default: punctual-trace-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// How kernel events are recorded
     #[arg(long, value_name = "BACKEND", value_parser = listing::backend_parser(), default_value = "auto")]
     backend: Backend,
-    /// Leave test points of applications out
+    /// Do not record test points of applications
     #[arg(long)]
     no_points: bool,
-    /// The size of each CPU's buffer: what is recorded while the thread that empties them waits for a CPU
+    /// The buffer size per CPU: it must hold what is recorded while the thread that drains it waits
+    /// for a CPU
     #[arg(long, value_name = "SIZE", default_value = "8MiB")]
     buffer: ByteSize,
-    /// How large the recording may get
+    /// Maximum size of the recording
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     max_size: ByteSize,
-    /// What to keep of a recording that gets larger: `all` ends it there, `newest` removes the oldest events as it goes on
+    /// What to keep when the maximum size is reached: `all` ends the recording, `newest` removes
+    /// the oldest events and continues
     #[arg(long, value_name = "WHAT", default_value = "all", value_parser = ["all", "newest"])]
     keep: String,
-    /// How long intervals may take, as `punctual pairs` understands it: `A->B < 100us`; one beyond it ends with exit code 3
+    /// A limit on intervals, written as for `punctual pairs`: `A->B < 100us`; a violation ends with
+    /// exit code 3
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     limit: Vec<String>,
-    /// No live line and no summary
+    /// Do not show progress and no summary
     #[arg(long, short)]
     quiet: bool,
     /// The command to run while recording
@@ -84,10 +91,10 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// How often the live line is renewed and the command looked at.
+/// How often the progress line is updated and the command polled.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Records, runs the command, sums up.
+/// Records, runs the command and prints a summary.
 pub fn run(args: Args) -> Ending {
     if args.events == ["list"] {
         return listing::list();
@@ -103,7 +110,7 @@ pub fn run(args: Args) -> Ending {
     let environment = environment::capture(&Root::system());
     writer.write_document("environment", &environment).map_err(Failure::failed).inspect_err(discard)?;
     let recording = Recording::start(&directory, wanted).inspect_err(discard)?;
-    watch::tell_findings(&recording.findings);
+    watch::report_findings(&recording.findings);
     let mut command = match program.map(|program| Command::start(&program, &args.command)).transpose() {
         Ok(command) => command,
         Err(failure) => {
@@ -113,10 +120,10 @@ pub fn run(args: Args) -> Ending {
         }
     };
     let outcome = wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| true);
-    let told = recording.findings.clone();
+    let shown = recording.findings.clone();
     let done = recording.stop()?;
-    let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !told.contains(found)).cloned().collect();
-    watch::tell_findings(&news);
+    let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !shown.contains(found)).cloned().collect();
+    watch::report_findings(&news);
     ending::end(writer, done, outcome, command.and_then(Command::ended), &args.limit, args.quiet)
 }
 
@@ -143,7 +150,7 @@ pub(super) fn wait(
             return Outcome::Completed;
         }
         let over = duration.is_some_and(|duration| clock::monotonic() - began >= duration);
-        if over || interrupts.asked() {
+        if over || interrupts.end_requested() {
             command.into_iter().for_each(Command::terminate);
             return if over { Outcome::Completed } else { Outcome::Interrupted };
         }
@@ -159,7 +166,7 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
     let cpus = args.cpus.clone().unwrap_or_else(|| online.clone());
     if !cpus.is_subset(&online) {
         let absent = cpus.difference(&online);
-        return Err(Failure::refused(format!("CPU {absent} is not online here; online are {online}")));
+        return Err(Failure::refused(format!("CPU {absent} is not online; online CPUs are {online}")));
     }
     // With them a wait for a mutex of the command has its holder (docs/explain.md); of the whole system they are many.
     let futex: &[Group] = if args.command.is_empty() { &[] } else { &[Group::Futex] };
@@ -169,10 +176,10 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
     }
     let points = !args.no_points;
     if events.is_empty() && !points {
-        return Err(Failure::refused("nothing is left to record: no kernel event and no test point"));
+        return Err(Failure::refused("nothing to record: neither kernel events nor test points"));
     }
     if args.max_size < LEAST {
-        return Err(Failure::refused(format!("--max-size {}: a recording takes {LEAST} at least", args.max_size)));
+        return Err(Failure::refused(format!("--max-size {}: a recording needs at least {LEAST}", args.max_size)));
     }
     Ok(Wanted {
         insist: true,
@@ -186,10 +193,9 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
         syscalls: listing::syscall_numbers(&args.syscalls)?,
         backend: args.backend,
         points,
-        buffer: usize::try_from(args.buffer.0)
-            .ok()
-            .filter(|size| BUFFERS.contains(size))
-            .ok_or_else(|| Failure::refused(format!("--buffer {}: a buffer has 64KiB to 1GiB", args.buffer)))?,
+        buffer: usize::try_from(args.buffer.0).ok().filter(|size| BUFFERS.contains(size)).ok_or_else(|| {
+            Failure::refused(format!("--buffer {}: the size must be between 64KiB and 1GiB", args.buffer))
+        })?,
         probes: None,
         max_size: args.max_size.0,
         keeps: if args.keep == "newest" { Keeps::Newest } else { Keeps::All },

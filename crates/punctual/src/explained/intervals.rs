@@ -5,8 +5,8 @@ use super::recording::Around;
 use crate::commands::pairs;
 use crate::exit::Failure;
 use punctual_analyze::Explanations;
-use punctual_analyze::explain::{Kind, Late};
-use punctual_analyze::pairs::{Figures, Interval, Pairing, PairingOptions, Prepared, Request, Subject};
+use punctual_analyze::explain::{Kind, LatencyInterval};
+use punctual_analyze::pairs::{Figures, Interval, Pairing, PairingOptions, Prepared, Request, Target};
 use punctual_bundle::Bundle;
 
 /// So many of each are explained unless something else is asked for.
@@ -34,7 +34,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
         everything
             || requests
                 .iter()
-                .any(|r| matches!(&r.subject, Subject::Function { functions, .. } if functions.contains(id)))
+                .any(|r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)))
     };
     let functions = results.functions.iter().filter(|(id, _)| asked(*id)).map(|(id, function)| {
         let name =
@@ -56,13 +56,13 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
     for (name, figures) in &all {
         let long = figures.worst.iter().filter(|interval| interval.span() >= wanted.min_latency);
         for interval in long.take(most) {
-            samples.push(around.explain("", name, late_of(interval)));
+            samples.push(around.explain("", name, interval_of(interval)));
         }
     }
     Ok(around.of_samples(samples, opened.recorded.findings.clone()))
 }
 
-fn late_of(interval: &Interval) -> Late {
+fn interval_of(interval: &Interval) -> LatencyInterval {
     let (due, woke) = interval.window();
-    Late { tid: interval.tid(), cpu: interval.to.cpu, due, woke, kind: Kind::Interval }
+    LatencyInterval { tid: interval.tid(), cpu: interval.to.cpu, due, woke, kind: Kind::Interval }
 }

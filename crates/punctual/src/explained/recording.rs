@@ -3,12 +3,12 @@
 use super::{Wanted, explained};
 use crate::recorded::{self, Opened};
 use punctual_analyze::Explanations;
-use punctual_analyze::explain::{Kind, Late};
+use punctual_analyze::explain::{Kind, LatencyInterval};
 use punctual_analyze::threads::Coverage;
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::{Bundle, Series};
 use punctual_core::event::{Group, Recorded, Tid};
-use punctual_core::{Clock, CpuSet, Event, Finding, MonotonicNs, Nanos, Sample, Severity, What};
+use punctual_core::{Clock, CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Sample, Severity};
 
 /// So much before a sample is looked at: who ran when it was due, and what the thread did last.
 const BEFORE: Nanos = Nanos::from_millis(2);
@@ -22,16 +22,17 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         let name = &series.meta.name;
         let Some(tid) = series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).map(Tid) else { continue };
         if series.meta.clock != Clock::Monotonic {
-            let message = format!("its samples are on {}, the events of the recording are not", series.meta.clock);
+            let message =
+                format!("its samples are on {}, a different clock than the events of the recording", series.meta.clock);
             findings.push(
                 Finding::new("explain-other-clock", Severity::Note, format!("{phase}/{name}"), message)
-                    .remedy("--explain keeps windows of any clock"),
+                    .remedy("use --explain: it keeps windows for every clock"),
             );
             continue;
         }
         let late = series.state.data.worst.iter().filter(|sample| sample.latency() >= wanted.min_latency);
         for sample in late.take(wanted.worst.unwrap_or(usize::MAX)) {
-            let late = late_of(sample, series, tid);
+            let late = interval_of(sample, series, tid);
             if around.covers(late) {
                 samples.push(around.explain(phase, name, late));
             }
@@ -41,8 +42,8 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     Some(around.of_samples(samples, findings))
 }
 
-fn late_of(sample: &Sample, series: &Series, tid: Tid) -> Late {
-    Late {
+fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
+    LatencyInterval {
         tid,
         cpu: u16::try_from(sample.cpu).unwrap_or(Event::NO_CPU),
         due: MonotonicNs(sample.due.0),
@@ -55,7 +56,8 @@ fn late_of(sample: &Sample, series: &Series, tid: Tid) -> Late {
 pub(super) struct Around<'o, 'b> {
     opened: &'o Opened<'b>,
     coverage: Coverage,
-    /// Where events are missing. A recorder tells of that when it has room again: after the interval, perhaps.
+    /// Where events are missing. A recorder reports that when it has room again: possibly after the
+    /// interval.
     losses: Vec<Event>,
 }
 
@@ -63,21 +65,21 @@ impl<'o, 'b> Around<'o, 'b> {
     pub(super) fn of(opened: &'o Opened<'b>) -> Around<'o, 'b> {
         let coverage = Coverage::of(&opened.recorded, opened.names());
         let lossy = opened.recorded.lost() > 0;
-        let losses = lossy.then(|| opened.events().filter(|event| matches!(event.what, What::Lost { .. })));
+        let losses = lossy.then(|| opened.events().filter(|event| matches!(event.what, EventKind::Lost { .. })));
         Around { opened, coverage, losses: losses.into_iter().flatten().take(MOST_LOSSES).collect() }
     }
 
     /// Whether the recording reaches from the begin of this to its end.
-    pub(super) fn covers(&self, late: Late) -> bool {
+    pub(super) fn covers(&self, late: LatencyInterval) -> bool {
         let Recorded { began, ended, .. } = self.opened.recorded;
         late.due >= began && late.woke <= ended
     }
 
-    pub(super) fn explain(&self, phase: &str, series: &str, late: Late) -> punctual_analyze::Explained {
+    pub(super) fn explain(&self, phase: &str, series: &str, late: LatencyInterval) -> punctual_analyze::Explained {
         let (from, to) = (late.due.min(late.woke) + Nanos(-BEFORE.ns()), late.woke.max(late.due));
         let mut events: Vec<Event> = self.opened.window(from, to).collect();
-        let told_later = self.losses.iter().filter(|event| event.at > to);
-        let within = told_later.filter(|event| matches!(event.what, What::Lost { since, .. } if since < to));
+        let reported_later = self.losses.iter().filter(|event| event.at > to);
+        let within = reported_later.filter(|event| matches!(event.what, EventKind::Lost { since, .. } if since < to));
         events.extend(within.map(|event| Event { at: to, ..*event }));
         explained(phase, series, late, events, CpuSet::new(), &self.coverage)
     }

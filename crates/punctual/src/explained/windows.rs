@@ -1,14 +1,14 @@
 //! Out of the windows that the flight recorder kept.
 
 use super::{Wanted, explained};
-use punctual_analyze::explain::{Kind, Late};
+use punctual_analyze::explain::{Kind, LatencyInterval};
 use punctual_analyze::threads::Coverage;
 use punctual_analyze::{Explained, Explanations};
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::windows::{KeptRule, SavedWindow, Waited, WindowHead};
 use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::event::Tid;
-use punctual_core::{Event, Finding, Nanos, Sample, Severity, What};
+use punctual_core::{Event, EventKind, Finding, Nanos, Sample, Severity};
 use punctual_record::merge::{Batches, Merge};
 use punctual_record::wire::{self, WireError};
 use std::collections::HashMap;
@@ -73,10 +73,10 @@ fn worst_without(rule: KeptRule, windows: &[SavedWindow], phase: &str, series: &
         (place + 1).saturating_sub(kept.iter().filter(|kept| **kept >= latency).count())
     };
     let missing = worst.take(rule.worst as usize).enumerate().map(without).max().filter(|missing| *missing > 0)?;
-    let message = format!("of the {} worst samples {missing} have no window", rule.worst);
+    let message = format!("{missing} of the {} worst samples have no window", rule.worst);
     let finding =
         Finding::new("worst-without-window", Severity::Warning, format!("{phase}/{}", series.meta.name), message);
-    Some(finding.remedy("the counts of the series say why: missed_overwritten, missed_room, unseen"))
+    Some(finding.remedy("see the counts of the series: missed_overwritten, missed_room, unseen"))
 }
 
 /// At most so many of each series.
@@ -89,8 +89,8 @@ fn first_of_each(windows: Vec<&SavedWindow>, most: Option<usize>) -> impl Iterat
     })
 }
 
-fn late(head: &WindowHead) -> Late {
-    Late {
+fn late(head: &WindowHead) -> LatencyInterval {
+    LatencyInterval {
         tid: head.tid,
         cpu: u16::try_from(head.sample.cpu).unwrap_or(Event::NO_CPU),
         due: head.due,
@@ -112,7 +112,7 @@ fn read(window: &SavedWindow, number: usize, trouble: &mut Trouble) -> Result<Ve
         let mut events = Vec::new();
         if lane.whole_from > head.due {
             // How many is not known: one at least.
-            let what = What::Lost { count: 1, since: head.due };
+            let what = EventKind::Lost { count: 1, since: head.due };
             events.push(Event { at: lane.whole_from, cpu: lane.cpu, tid: Tid::IDLE, what });
         }
         for event in wire::decode(records) {
@@ -124,7 +124,7 @@ fn read(window: &SavedWindow, number: usize, trouble: &mut Trouble) -> Result<Ve
         }
         sources.push(Once(events));
     }
-    let what = What::Sample { series: u32::try_from(number).unwrap_or(u32::MAX), due: head.due };
+    let what = EventKind::Sample { series: u32::try_from(number).unwrap_or(u32::MAX), due: head.due };
     let cpu = u16::try_from(head.sample.cpu).unwrap_or(Event::NO_CPU);
     sources.push(Once(vec![Event { at: head.woke, cpu, tid: head.tid, what }]));
     Ok(Merge::new(sources).collect())
@@ -157,12 +157,12 @@ impl Trouble {
             findings.push(finding("windows-unreadable", Severity::Bad, message).evidence(first.clone()));
         }
         if self.unknown > 0 {
-            let message = format!("{} events are of kinds that this version of punctual does not know", self.unknown);
+            let message = format!("{} events are of kinds that are unknown to this version of punctual", self.unknown);
             let found = finding("windows-unknown-events", Severity::Warning, message);
             findings.push(found.remedy("read them with the version that recorded them"));
         }
         if self.broken > 0 {
-            let message = format!("{} records of windows are damaged and were passed over", self.broken);
+            let message = format!("{} records of windows are damaged and were skipped", self.broken);
             findings.push(finding("windows-damaged-records", Severity::Bad, message));
         }
         findings

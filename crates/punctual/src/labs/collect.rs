@@ -1,11 +1,11 @@
-//! What came of a lab: the document of its directory.
+//! The results of a lab: the document of its directory.
 
 use super::directory::{Directory, hex};
 use super::jobs::{Job, Planned};
 use super::schedule::{Done, Ran};
 use crate::exit::Failure;
+use punctual_analyze::divergence::first_divergence;
 use punctual_analyze::lab::{Measured, SeedRuns, cell as measured, requiring};
-use punctual_analyze::parting::first_parting;
 use punctual_analyze::summarize;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
@@ -188,12 +188,12 @@ fn where_they_part(opened: &[(RunDocument, Option<Bundle>)], seed: Option<u64>) 
         opened.iter().enumerate().skip(1).filter(|(_, (run, _))| run.digest.is_some() && run.digest != first.digest);
     differs
         .filter_map(|(k, (_, other))| {
-            let place = match first_parting(bundle, other.as_ref()?) {
-                Ok(Some(parting)) => parting.to_string(),
-                Ok(None) => "in nothing that was kept".to_owned(),
+            let place = match first_divergence(bundle, other.as_ref()?) {
+                Ok(Some(divergence)) => divergence.to_string(),
+                Ok(None) => "in data that was not kept".to_owned(),
                 Err(why) => why.to_string(),
             };
-            Some(format!("run 1 and run {}{of_seed} are not equal: {place}", k + 1))
+            Some(format!("runs 1 and {}{of_seed} differ: {place}", k + 1))
         })
         .collect()
 }

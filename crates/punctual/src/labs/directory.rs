@@ -55,12 +55,12 @@ impl Directory {
         };
         let holds_something = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if holds_something && !path.join(LOCK).exists() {
-            return Err(cannot("use", &"it is there already and is no lab's; choose another with --output"));
+            return Err(cannot("use", &"it exists already and is not a lab; choose another directory with --output"));
         }
         fs::create_dir_all(path.join("cells")).map_err(|why| cannot("make", &why))?;
         let lock = File::create(path.join(LOCK)).map_err(|why| cannot("use", &why))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| cannot("use", &"another `punctual lab run` works in it"))?;
+            .map_err(|_| cannot("use", &"another `punctual lab run` is using it"))?;
         let program = sum_of_file(Path::new("/proc/self/exe")).map_err(|why| cannot("use", &why))?;
         Ok(Directory { path: path.to_owned(), _lock: lock, program })
     }

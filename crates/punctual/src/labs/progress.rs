@@ -30,7 +30,7 @@ impl Progress {
             shown: String::new(),
         };
         if over > 0 {
-            progress.say(&format!("there already: {over} of {}", counted(total as u64, "run")));
+            progress.say(&format!("already done: {over} of {}", counted(total as u64, "run")));
         }
         progress
     }
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// How things stand, on a terminal.
+    /// Shows the current state on a terminal.
     pub fn refresh(&mut self, running: &[String], left: Option<Nanos>) {
         if !self.terminal || self.quiet {
             return;

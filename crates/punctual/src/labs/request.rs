@@ -1,7 +1,7 @@
 //! From the file that the user named to cells that can be run.
 
-use crate::conduct::request::{find_program, online_cpus, rendered, shown};
 use crate::exit::Failure;
+use crate::session::request::{find_program, online_cpus, rendered, shown};
 use punctual_core::{CpuSet, Nanos};
 use punctual_plan::lab::{Cell, Lab, Seeds, load_lab};
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, TargetPlan};
@@ -58,7 +58,7 @@ pub fn checked(lab: &Lab, cells: Vec<Cell>) -> Result<Vec<(Cell, TargetPlan, Opt
     let mut message: String =
         bad.iter().take(SHOWN).map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("\n");
     if more > 0 {
-        message += &format!("\n… and {more} more cells that cannot be run");
+        message += &format!("\n… and {more} more cells with errors");
     }
     Err(Failure { exit: crate::exit::Exit::Refused, message })
 }

@@ -1,11 +1,12 @@
-//! Running what is to be run: each run a process, those side by side that do not disturb each other.
+//! Runs the jobs of a lab, each in a process of its own; jobs that do not disturb each other run
+//! concurrently.
 
 use super::directory::{Directory, Stamp, is_whole};
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
 use super::progress::{Progress, nanos};
-use crate::conduct::interrupt::Interrupts;
 use crate::exit::Failure;
+use crate::session::interrupt::Interrupts;
 use punctual_bundle::{Bundle, Outcome};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes::{affinity, set_affinity, tid};
@@ -17,14 +18,14 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often processes are looked after.
-const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// How often child processes are polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
 /// How long a run that was asked to end may take for it.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// What is shown of a run that failed.
-const SAID_BYTES: usize = 600;
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of a failed run's log is shown.
+const LOG_TAIL_BYTES: usize = 600;
 
-/// What became of a run.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Its bundle is there.
@@ -42,7 +43,7 @@ pub enum Done {
     Waiting,
 }
 
-/// What became of every job, in their order, and whether somebody asked for the end before all were over.
+/// The result of every job, in their order, and whether the lab was interrupted.
 pub struct Ran {
     /// One for each job.
     pub done: Vec<Done>,
@@ -61,7 +62,7 @@ struct Running {
     ended_by_us: bool,
 }
 
-/// Runs all that is not there yet.
+/// Runs all jobs without a finished bundle.
 ///
 /// # Errors
 /// The directory cannot be written. A run that fails is no error.
@@ -79,7 +80,7 @@ pub fn run(
     };
     let done: Vec<Done> = jobs.iter().zip(&inputs).map(finished).collect();
     let there = done.iter().filter(|done| matches!(done, Done::Whole(_))).count();
-    let mut house = House {
+    let mut scheduler = Scheduler {
         planned,
         jobs,
         directory,
@@ -90,13 +91,13 @@ pub fn run(
         done,
         took: Vec::new(),
     };
-    let ended = house.all(&inputs, interrupts);
-    house.progress.end();
+    let ended = scheduler.all(&inputs, interrupts);
+    scheduler.progress.end();
     let interrupted = ended?;
-    Ok(Ran { done: house.done, interrupted })
+    Ok(Ran { done: scheduler.done, interrupted })
 }
 
-struct House<'a> {
+struct Scheduler<'a> {
     planned: &'a Planned,
     jobs: &'a [Job],
     directory: &'a Directory,
@@ -109,16 +110,16 @@ struct House<'a> {
     took: Vec<(Nanos, Option<Nanos>)>,
 }
 
-impl House<'_> {
+impl Scheduler<'_> {
     fn all(&mut self, inputs: &[String], interrupts: &Interrupts) -> Result<bool, Failure> {
         while !(self.pending.is_empty() && self.running.is_empty()) {
-            if interrupts.asked() {
+            if interrupts.end_requested() {
                 self.end_all()?;
                 return Ok(true);
             }
-            self.begin_what_may(inputs)?;
-            std::thread::sleep(LOOK_EVERY);
-            self.look_after()?;
+            self.start_ready(inputs)?;
+            std::thread::sleep(POLL_INTERVAL);
+            self.reap()?;
             let left = self.left();
             let names: Vec<String> = self.running.iter().map(|running| self.name(running.job)).collect();
             self.progress.refresh(&names, left);
@@ -126,7 +127,7 @@ impl House<'_> {
         Ok(false)
     }
 
-    fn begin_what_may(&mut self, inputs: &[String]) -> Result<(), Failure> {
+    fn start_ready(&mut self, inputs: &[String]) -> Result<(), Failure> {
         loop {
             let lanes: Vec<&Lane> = self.running.iter().map(|running| self.lane(running.job)).collect();
             let next = self.pending.iter().position(|k| self.lane(*k).may_begin(&lanes, self.planned.parallel));
@@ -144,7 +145,7 @@ impl House<'_> {
             Some(cpu) => started_on(*cpu, command),
             None => started(command),
         };
-        let child = child.map_err(|why| Failure::failed(format!("cannot start punctual once more: {why}")))?;
+        let child = child.map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
         Ok(Running { job, child, began: Instant::now(), slot, inputs, ended_by_us: false })
     }
 
@@ -153,7 +154,7 @@ impl House<'_> {
         (0..).find(|slot| self.running.iter().all(|running| running.slot != Some(*slot))).unwrap_or(0)
     }
 
-    fn look_after(&mut self) -> Result<(), Failure> {
+    fn reap(&mut self) -> Result<(), Failure> {
         let mut k = 0;
         while k < self.running.len() {
             match self.running[k].child.try_wait() {
@@ -226,10 +227,10 @@ impl House<'_> {
         Some(Nanos((alone + side_by_side / self.planned.parallel.max(1) as f64) as i64))
     }
 
-    /// Asks all runs to end, and waits for it.
+    /// Ends all running jobs and waits for them.
     fn end_all(&mut self) -> Result<(), Failure> {
-        self.progress.say("interrupted: ending what runs; the same command goes on from here");
-        let until = Instant::now() + PATIENCE;
+        self.progress.say("interrupted: ending the running jobs; run the same command again to continue");
+        let until = Instant::now() + END_TIMEOUT;
         let mut signal = libc::SIGTERM;
         while !self.running.is_empty() {
             for running in &mut self.running {
@@ -239,8 +240,8 @@ impl House<'_> {
                     running.ended_by_us = true;
                 }
             }
-            std::thread::sleep(LOOK_EVERY);
-            self.look_after()?;
+            std::thread::sleep(POLL_INTERVAL);
+            self.reap()?;
             if Instant::now() > until {
                 signal = libc::SIGKILL;
             }
@@ -299,14 +300,17 @@ fn failed_outcome(bundle: &Path) -> Option<String> {
     }
 }
 
-/// Why a run left no whole bundle: what it said last.
+/// Why a run left no complete bundle: the end of its log.
 fn why(status: ExitStatus, log: &Path) -> String {
-    let said = fs::read(log).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said[said.len().saturating_sub(64 << 10)..]).into_owned();
-    let line =
-        said.lines().rev().find(|line| line.contains("error")).or(said.lines().rev().find(|l| !l.trim().is_empty()));
-    let mut line = plain(line.unwrap_or("it said nothing").trim());
-    if let Some((end, _)) = line.char_indices().nth(SAID_BYTES) {
+    let messages = fs::read(log).unwrap_or_default();
+    let messages = String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();
+    let line = messages
+        .lines()
+        .rev()
+        .find(|line| line.contains("error"))
+        .or(messages.lines().rev().find(|l| !l.trim().is_empty()));
+    let mut line = plain(line.unwrap_or("no output").trim());
+    if let Some((end, _)) = line.char_indices().nth(LOG_TAIL_BYTES) {
         line.truncate(end);
     }
     format!("{status}: {line}")

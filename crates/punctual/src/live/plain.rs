@@ -56,7 +56,7 @@ impl Watcher for Lines {
             };
             text += &(live_line(&figures, &series.meta.name) + "\n");
         }
-        // When nobody reads any more, the run goes on all the same.
+        // The run continues when nobody reads any more.
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 }

@@ -2,7 +2,7 @@
 
 use punctual_bundle::Recording;
 use punctual_bundle::recording::{BlockPlace, Encoding};
-use punctual_core::event::{Event, Source, Tid, What};
+use punctual_core::event::{Event, EventKind, Source, Tid};
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_record::merge::Batches;
 use punctual_record::wire;
@@ -32,7 +32,7 @@ pub fn unreadable(recording: &Recording) -> Option<Finding> {
         .filter(|encoding| !is_known(**encoding))
         .map(|encoding| encoding.0.to_string())
         .collect();
-    let message = "some of the recording cannot be read by this version of punctual";
+    let message = "parts of the recording cannot be read by this version of punctual";
     let finding = || Finding::new("recording-encoding-unknown", Severity::Bad, "recording", message);
     let evidence = || format!("encoding {}", unknown.join(", "));
     (!unknown.is_empty()).then(|| finding().evidence(evidence()).remedy("read it with the version that recorded it"))
@@ -51,7 +51,7 @@ struct Blocks<'b> {
 impl Blocks<'_> {
     /// Instead of a block that cannot be read.
     fn unread(&self, place: &BlockPlace) -> Event {
-        let what = What::Lost { count: place.block.count.into(), since: place.block.first };
+        let what = EventKind::Lost { count: place.block.count.into(), since: place.block.first };
         Event { at: place.block.last, cpu: self.cpu(), tid: Tid(0), what }
     }
 
@@ -59,7 +59,8 @@ impl Blocks<'_> {
         self.source.and_then(|source| source.cpu).unwrap_or(Event::NO_CPU)
     }
 
-    /// A mark where blocks of this source are missing before this one. What the source lost itself is told in its records.
+    /// A mark where blocks of this source are missing before this one. What the source itself lost
+    /// is in its records.
     fn gap(&mut self, place: &BlockPlace) -> Option<Event> {
         let block = &place.block;
         let end = (block.last, block.before.saturating_add(block.count.into()));
@@ -69,7 +70,7 @@ impl Blocks<'_> {
             at: block.first,
             cpu: self.cpu(),
             tid: Tid(0),
-            what: What::Lost { count, since },
+            what: EventKind::Lost { count, since },
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The samples of a run as marks among the events.
 
 use punctual_bundle::{Bundle, Series};
-use punctual_core::event::{Event, Tid, What};
+use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{Clock, MonotonicNs};
 use punctual_record::merge::Batches;
 
@@ -27,7 +27,7 @@ struct Samples<'b> {
 
 impl Batches for Samples<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
-        // What cannot be read is told by who shows the samples themselves.
+        // What cannot be read is reported by those who show the samples.
         let Some((series, log)) = self.series.take().and_then(|series| Some((series, series.log().ok()?))) else {
             return false;
         };
@@ -36,7 +36,7 @@ impl Batches for Samples<'_> {
             at: MonotonicNs(sample.woke.0),
             cpu: u16::try_from(sample.cpu).unwrap_or(Event::NO_CPU),
             tid,
-            what: What::Sample { series: self.number, due: MonotonicNs(sample.due.0) },
+            what: EventKind::Sample { series: self.number, due: MonotonicNs(sample.due.0) },
         });
         events.extend(marks.filter(|mark| (self.from..=self.to).contains(&mark.at)));
         false

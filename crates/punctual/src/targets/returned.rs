@@ -1,8 +1,8 @@
 //! What becomes of a bundle that came back from a target, and of a run from which none did.
 
-use super::Errand;
-use crate::conduct::exit_of as exit_of_run;
+use super::RemoteRun;
 use crate::exit::{Exit, Failure};
+use crate::session::exit_of as exit_of_run;
 use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, RanOn, amend};
 use punctual_core::{Finding, Severity};
 use std::path::Path;
@@ -31,35 +31,36 @@ pub fn close(
     })
 }
 
-/// No bundle came back: leaves one at the errand's output with the experiment, the plan, and what happened. The exit code is 1.
+/// No bundle came back: writes one at the run's output with the experiment, the plan, and what
+/// happened. The exit code is 1.
 pub fn without_bundle(
-    errand: &Errand,
+    remote: &RemoteRun,
     plan: Option<&str>,
     target: RanOn,
     mut findings: Vec<Finding>,
     trouble: &str,
 ) -> Result<Exit, Failure> {
     findings.push(incomplete(&target, trouble));
-    let mut writer = BundleWriter::create(&errand.output, &errand.name(), "run").map_err(Failure::refused)?;
+    let mut writer = BundleWriter::create(&remote.output, &remote.name(), "run").map_err(Failure::refused)?;
     writer.set_target(target).map_err(Failure::failed)?;
-    writer.write_experiment(errand.kept_as, &errand.asked.bytes).map_err(Failure::failed)?;
+    writer.write_experiment(remote.kept_as, &remote.asked.bytes).map_err(Failure::failed)?;
     if let Some(plan) = plan {
         writer.write_plan(plan).map_err(Failure::failed)?;
     }
     writer.write_findings(&findings).map_err(Failure::failed)?;
     let outcome = Outcome::Failed { why: trouble.to_owned() };
     let ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: Exit::Failed as u8 };
-    let mut bundle = Bundle::open(&errand.output).map_err(Failure::failed)?;
+    let mut bundle = Bundle::open(&remote.output).map_err(Failure::failed)?;
     bundle.manifest.ending = Some(ending.clone());
     writer.finish(&punctual_analyze::summarize(&bundle), ending).map_err(Failure::failed)?;
     Ok(Exit::Failed)
 }
 
 fn incomplete(target: &RanOn, why: &str) -> Finding {
-    let message = format!("the run on {} did not come to its end: {why}", target.name);
+    let message = format!("the run on {} did not complete: {why}", target.name);
     Finding::new("target-failed", Severity::Bad, "system", message)
         .evidence("console.log in the bundle, where the target has a console")
-        .remedy("what was measured until then is in the bundle as far as it came back; mend the cause and run again")
+        .remedy("the bundle holds what came back of the results; fix the cause and run again")
 }
 
 /// The exit code of the command there, as this one's.

@@ -1,14 +1,14 @@
 //! Another system, reached by ssh(1).
 
-use super::{Errand, returned};
+use super::{RemoteRun, returned};
 use crate::cli::colored;
-use crate::conduct::interrupt::Interrupts;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::session::interrupt::Interrupts;
 use jiff::Timestamp;
 use punctual_bundle::{Bundle, RanOn};
 use punctual_core::{Finding, Nanos, Severity};
-use punctual_lab::ssh::{self, Brought, Destination, Ended, Job, Patience, SshError, Trouble};
+use punctual_lab::ssh::{self, Destination, Ended, Job, RemoteResult, SshError, Timeouts, Trouble};
 use punctual_plan::SshPlan;
 use punctual_report::format::plain;
 use std::io::{self, Write};
@@ -24,56 +24,58 @@ const KEEP: Duration = Duration::from_secs(24 * 3600);
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options for ssh targets")]
 pub struct Options {
-    /// Follow the run of this id that was left there, instead of starting one (`punctual ssh list` shows them)
+    /// Follow the run with this id, which was left there, instead of starting one (`punctual ssh
+    /// list` shows the ids)
     #[arg(long, value_name = "ID")]
     pub resume: Option<String>,
-    /// How long a lost connection is tried again; the run goes on meanwhile [default: 10min]
+    /// How long to retry a lost connection; the run continues meanwhile [default: 10min]
     #[arg(long, value_name = "DURATION")]
     pub reconnect_for: Option<Nanos>,
-    /// How long the run goes on and its bundle waits there with nobody connected; then it is ended, and all of it removed [default: 24h]
+    /// How long the run continues and its bundle is kept while no client is connected; then the run
+    /// is ended and removed [default: 24h]
     #[arg(long, value_name = "DURATION")]
     pub keep_for: Option<Nanos>,
 }
 
 impl Options {
     /// The times, with their defaults.
-    pub fn patience(&self) -> Patience {
+    pub fn timeouts(&self) -> Timeouts {
         let time = |given: Option<Nanos>, usual| given.map_or(usual, |given| given.to_std());
-        Patience { reconnect: time(self.reconnect_for, RECONNECT), keep_for: time(self.keep_for, KEEP) }
+        Timeouts { reconnect: time(self.reconnect_for, RECONNECT), keep_for: time(self.keep_for, KEEP) }
     }
 }
 
 /// Copies punctual and the experiment there, runs it, and brings the bundle back.
-pub fn carry_out(plan: &SshPlan, errand: &Errand) -> Result<Exit, Failure> {
-    let (to, args) = (destination(plan), errand.args);
+pub fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Exit, Failure> {
+    let (to, args) = (destination(plan), remote.args);
     let mut watch = Watch::new(args.quiet)?;
-    let patience = args.elsewhere.patience();
+    let timeouts = args.elsewhere.timeouts();
     let started = Timestamp::now();
-    let brought = match &args.elsewhere.resume {
-        Some(id) => ssh::resume(&to, id, &errand.output, patience.reconnect, &mut watch),
+    let result = match &args.elsewhere.resume {
+        Some(id) => ssh::resume(&to, id, &remote.output, timeouts.reconnect, &mut watch),
         None => {
             // Lines come over unless nobody wants them.
-            let arguments = errand.arguments.iter().filter(|word| args.quiet || *word != "--quiet");
+            let arguments = remote.arguments.iter().filter(|word| args.quiet || *word != "--quiet");
             let job = Job {
                 to: to.clone(),
                 binary: plan.binary.clone(),
-                file: errand.file_name(),
-                experiment: errand.asked.bytes.clone(),
+                file: remote.file_name(),
+                experiment: remote.asked.bytes.clone(),
                 arguments: arguments.cloned().collect(),
-                output: errand.output.clone(),
-                patience,
+                output: remote.output.clone(),
+                timeouts,
             };
             ssh::run(&job, &mut watch)
         }
     };
-    let brought = brought.map_err(failure)?;
+    let result = result.map_err(failure)?;
     watch.finish();
     if args.plan {
-        print_lines(&brought.answer)?;
-        return Ok(ended(&brought).0);
+        print_lines(&result.answer)?;
+        return Ok(ended(&result).0);
     }
     let started = args.elsewhere.resume.is_none().then_some(started);
-    conclude(&to, &brought, started, &errand.output)
+    conclude(&to, &result, started, &remote.output)
 }
 
 /// The address in the plan.
@@ -90,15 +92,15 @@ pub fn destination(plan: &SshPlan) -> Destination {
 /// Completes the bundle; the run's exit code is ours. `started` is by this system's clock, where this process started the run.
 pub fn conclude(
     to: &Destination,
-    brought: &Brought,
+    result: &RemoteResult,
     started: Option<Timestamp>,
     output: &Path,
 ) -> Result<Exit, Failure> {
-    brought.left.iter().for_each(|left| output::complain(&plain(left)));
-    let (exit, trouble) = ended(brought);
-    if !brought.bundle {
+    result.left.iter().for_each(|left| output::complain(&plain(left)));
+    let (exit, trouble) = ended(result);
+    if !result.bundle {
         let how = trouble.unwrap_or_else(|| format!("exit code {}", exit as u8));
-        let message = format!("the run on {to} left no bundle ({how}); its own words stand above");
+        let message = format!("the run on {to} left no bundle ({how}); its output is shown above");
         return Err(Failure { exit, ..Failure::failed(message) });
     }
     let bundle = Bundle::open(output).map_err(Failure::failed)?;
@@ -111,36 +113,36 @@ pub fn conclude(
         name: to.to_string(),
         started: started.unwrap_or(bundle.manifest.created),
         elapsed: elapsed.and_then(|elapsed| i64::try_from(elapsed).ok()).map(Nanos),
-        facts: facts(brought),
+        facts: facts(result),
         repeats: Vec::new(),
         limits: Vec::new(),
     };
-    let closed = returned::close(output, target, findings(brought), trouble.as_deref())?;
+    let closed = returned::close(output, target, findings(result), trouble.as_deref())?;
     Ok(if trouble.is_some() { closed } else { exit })
 }
 
-fn facts(brought: &Brought) -> Vec<(String, String)> {
-    let system = &brought.system;
+fn facts(result: &RemoteResult) -> Vec<(String, String)> {
+    let system = &result.system;
     let facts = [
         ("host", &system.node),
         ("kernel", &system.release),
         ("architecture", &system.machine),
         ("user", &system.user),
-        ("program", &brought.version),
+        ("program", &result.version),
     ];
     facts.into_iter().map(|(what, is)| (what.to_owned(), is.clone())).collect()
 }
 
-fn findings(brought: &Brought) -> Vec<Finding> {
-    let message = "the connection was lost while it ran, and made again; the run went on meanwhile";
+fn findings(result: &RemoteResult) -> Vec<Finding> {
+    let message = "the connection was lost during the run and restored; the run continued meanwhile";
     let lost = Finding::new("connection-lost", Severity::Note, "system", message);
-    let times = format!("{} times", brought.lost);
-    (brought.lost > 0).then(|| lost.evidence(times)).into_iter().collect()
+    let times = format!("{} times", result.lost);
+    (result.lost > 0).then(|| lost.evidence(times)).into_iter().collect()
 }
 
 /// The exit code of the run, and what kept it from having one.
-fn ended(brought: &Brought) -> (Exit, Option<String>) {
-    match brought.ended {
+fn ended(result: &RemoteResult) -> (Exit, Option<String>) {
+    match result.ended {
         Ended::Exit(code) => (returned::exit_of(code), None),
         Ended::Signal(number) => (Exit::Failed, Some(format!("punctual was killed there by signal {number}"))),
         Ended::Died => {
@@ -153,7 +155,7 @@ fn ended(brought: &Brought) -> (Exit, Option<String>) {
 /// As long as nothing runs there, it is the request that was refused.
 pub fn failure(why: SshError) -> Failure {
     match why.trouble {
-        Trouble::Lost | Trouble::Gone | Trouble::Here => Failure::failed(why),
+        Trouble::Lost | Trouble::Gone | Trouble::Local => Failure::failed(why),
         _ => Failure::refused(why),
     }
 }
@@ -164,7 +166,7 @@ fn print_lines(bytes: &[u8]) -> Result<(), Failure> {
     text.lines().try_for_each(|line| output::print(&format!("{}\n", plain(line))))
 }
 
-/// Tells on standard error how things go.
+/// Shows progress on standard error.
 pub struct Watch {
     quiet: bool,
     interrupts: Interrupts,
@@ -181,7 +183,7 @@ impl Watch {
     }
 
     fn line(&self, bytes: &[u8]) {
-        // When nobody reads any more, the run goes on all the same.
+        // The run continues when nobody reads any more.
         let _ = writeln!(io::stderr(), "{}", plain(&String::from_utf8_lossy(bytes)));
     }
 
@@ -213,7 +215,7 @@ impl ssh::Watch for Watch {
         }
     }
 
-    fn asked(&self) -> bool {
-        self.interrupts.asked()
+    fn end_requested(&self) -> bool {
+        self.interrupts.end_requested()
     }
 }

@@ -7,12 +7,12 @@ mod programs;
 mod progress;
 mod repeats;
 
-use super::{Errand, parent, returned};
+use super::{RemoteRun, parent, returned};
 use crate::commands::run;
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::request::shown;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::session::interrupt::Interrupts;
+use crate::session::request::shown;
 use machine::Machine;
 use progress::Progress;
 use punctual_bundle::Bundle;
@@ -23,31 +23,30 @@ use std::fs;
 use std::path::Path;
 
 /// Boots the machine, runs the experiment in it, and brings the bundle back.
-pub fn carry_out(vm: &VmPlan, errand: &Errand) -> Result<Exit, Failure> {
+pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Exit, Failure> {
     let cpus: CpuSet = (0..vm.cpus as usize).collect();
-    let (_, plan) = errand.asked.resolve_for(cpus.clone(), cpus.clone(), vm.memory.0)?;
-    let plan = run::overridden(errand.args, plan, &cpus)?;
-    if errand.args.plan {
+    let (_, plan) = remote.asked.resolve_for(cpus.clone(), cpus.clone(), vm.memory.0)?;
+    let plan = run::overridden(remote.args, plan, &cpus)?;
+    if remote.args.plan {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
     }
     let interrupts = Interrupts::listen()?;
-    let progress = Progress::new(errand.args.quiet, errand.args.repeat, plan.estimated_time());
+    let progress = Progress::new(remote.args.quiet, remote.args.repeat, plan.estimated_time());
     progress.say("preparing");
     // What comes back lies beside its place until it is whole: one file system, one name when it is there.
-    let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&errand.output));
-    let place =
-        place.map_err(|why| Failure::failed(format!("cannot create a directory for what comes back: {why}")))?;
-    let machine = Machine::of(vm, &plan, errand, place.path())?;
+    let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&remote.output));
+    let place = place.map_err(|why| Failure::failed(format!("cannot create a directory for the results: {why}")))?;
+    let machine = Machine::of(vm, &plan, remote, place.path())?;
     let started = jiff::Timestamp::now();
-    let runs = repeats::run(&machine, errand.args.repeat, place.path(), &progress, &interrupts)?;
+    let runs = repeats::run(&machine, remote.args.repeat, place.path(), &progress, &interrupts)?;
     progress.end();
-    let run = Run { vm, plan: &plan, errand };
+    let run = Run { vm, plan: &plan, remote };
     let exit = run.bring_back(&machine, &runs[0].result, started, &runs[0].place)?;
-    if runs.len() > 1 { repeats::compare(errand, &runs, exit) } else { Ok(exit) }
+    if runs.len() > 1 { repeats::compare(remote, &runs, exit) } else { Ok(exit) }
 }
 
-/// What the lab refuses was asked for wrongly, or cannot be had here; nothing was started.
+/// What the lab refuses was requested wrongly, or is unavailable here; nothing was started.
 fn refused(why: &LabError) -> Failure {
     match why {
         LabError::Missing(_) | LabError::Request(_) => Failure::refused(why),
@@ -58,7 +57,7 @@ fn refused(why: &LabError) -> Failure {
 struct Run<'a> {
     vm: &'a VmPlan,
     plan: &'a Plan,
-    errand: &'a Errand<'a>,
+    remote: &'a RemoteRun<'a>,
 }
 
 impl Run<'_> {
@@ -70,7 +69,7 @@ impl Run<'_> {
         started: jiff::Timestamp,
         place: &Path,
     ) -> Result<Exit, Failure> {
-        let output = &self.errand.output;
+        let output = &self.remote.output;
         let came = place.join("bundle");
         let trouble = trouble(result).map(|why| self.with_advice(why, result));
         let whole = Bundle::open(&came).ok();
@@ -92,7 +91,7 @@ impl Run<'_> {
             }
             None => {
                 let why = trouble.unwrap_or_default();
-                returned::without_bundle(self.errand, Some(&self.plan.to_toml()), target, findings, &why)?
+                returned::without_bundle(self.remote, Some(&self.plan.to_toml()), target, findings, &why)?
             }
         };
         self.keep(place, result)?;
@@ -109,7 +108,7 @@ impl Run<'_> {
                 | Outcome::QemuFailed(_),
                 Acceleration::Kvm,
             ) => {
-                format!("{why}; no kernel boots by this system's /dev/kvm: use accel = \"virtual-time\" or \"tcg\"")
+                format!("{why}; /dev/kvm of this system boots no kernel: use accel = \"virtual-time\" or \"tcg\"")
             }
             _ => why,
         }
@@ -117,13 +116,13 @@ impl Run<'_> {
 
     /// The command there said no before it began: what it said is what is wrong.
     fn not_started(&self, result: &GuestResult) -> Failure {
-        let said = String::from_utf8_lossy(&result.stderr);
+        let messages = String::from_utf8_lossy(&result.stderr);
         let status = result.exit_status.map_or("none".to_owned(), |status| status.to_string());
-        let said = match said.trim().trim_start_matches("error: ") {
-            "" => format!("nothing was measured, and nothing was said (exit status {status})"),
-            said => said.to_owned(),
+        let messages = match messages.trim().trim_start_matches("error: ") {
+            "" => format!("nothing was measured, and there is no error message (exit status {status})"),
+            messages => messages.to_owned(),
         };
-        let message = format!("in the virtual machine: {said}");
+        let message = format!("in the virtual machine: {messages}");
         match result.exit_status {
             Some(2) => Failure::refused(message),
             _ => Failure::failed(message),
@@ -132,7 +131,7 @@ impl Run<'_> {
 
     /// The console's log, what the command there said, and files that loads left in their directory.
     fn keep(&self, place: &Path, result: &GuestResult) -> Result<(), Failure> {
-        let output = &self.errand.output;
+        let output = &self.remote.output;
         let files = place.join("files");
         if fs::read_dir(&files).is_ok_and(|mut entries| entries.next().is_some()) {
             fs::rename(&files, output.join("files")).map_err(|why| self.cannot_move(&why))?;
@@ -145,7 +144,7 @@ impl Run<'_> {
     }
 
     fn cannot_move(&self, why: &std::io::Error) -> Failure {
-        Failure::failed(format!("cannot write {}: {why}", shown(&self.errand.output)))
+        Failure::failed(format!("cannot write {}: {why}", shown(&self.remote.output)))
     }
 }
 

@@ -52,13 +52,13 @@ fn first_touches_are_blamed_on_page_faults() {
     command.env(ROLE, "1").env("PUNCTUAL_POINTS_DIR", points).current_dir(place.path()).stdin(Stdio::null());
     let traced = command.output().expect("punctual starts");
     assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
-    let told = place.punctual(&["explain", "bundle", "--json", "--pair", "touch", "--worst", "40"]);
+    let report = place.punctual(&["explain", "bundle", "--json", "--pair", "touch", "--worst", "40"]);
     let document: Value =
-        serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&told)));
+        serde_json::from_slice(&report.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&report)));
     let all = document["samples"].as_array().unwrap().iter();
     // What others took of the CPU is theirs: it is not what this test made.
     let own = |sample: &&Value| {
-        let foreign = ["preempted", "runqueue", "stolen", "throttled"];
+        let foreign = ["preempted", "runqueue", "steal", "throttled"];
         let parts = sample["parts"].as_array().unwrap().iter();
         let foreign = parts.filter(|part| foreign.iter().any(|word| part["cause"] == *word));
         let foreign: i64 = foreign.map(|part| part["ns"].as_i64().unwrap()).sum();

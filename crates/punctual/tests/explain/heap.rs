@@ -38,7 +38,7 @@ fn first_touches_of_the_heap_are_those_of_the_process_that_allocates() {
     assert!(named.iter().all(|name| name == "punctual-heap" || name == "memfd:punctual-heap"), "{named:?}");
     assert!(named.len() * 3 >= touches.len() * 2, "{} of {} are named", named.len(), touches.len());
     // Interrupts come in between, and after processes that ended the softirq that frees what they had; both are told as what they are.
-    let served = |part: &Value| ["vector", "hardirq", "softirq"].iter().any(|word| part["cause"] == *word);
+    let served = |part: &Value| ["irq", "softirq"].iter().any(|word| part["cause"] == *word);
     assert_right(&touches, 10, |part| part["cause"] == "page-fault" || served(part));
     let parts = || touches.iter().flat_map(|sample| sample["parts"].as_array().unwrap());
     let sum = |is: &dyn Fn(&Value) -> bool| {

@@ -28,9 +28,9 @@ fn a_hog_of_higher_priority_is_named() {
 
 /// Of the same bundle: `punctual tail` tells what made the tail.
 fn tail_names_the_hog(arena: &crate::injected::Arena) {
-    let told = arena.place.punctual(&["tail", "bundle", "--json"]);
-    let document: serde_json::Value =
-        serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", crate::common::text(&told)));
+    let report = arena.place.punctual(&["tail", "bundle", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&report.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", crate::common::text(&report)));
     let causes = document["series"][0]["causes"].as_array().unwrap();
     let windows = causes.iter().find(|one| one["source"] == "windows").unwrap_or_else(|| panic!("{document:#}"));
     let shares = windows["causes"].as_array().unwrap();

@@ -49,7 +49,7 @@ impl Arena {
     pub fn measure(&self, test: &str, arguments: &[&str]) -> Option<Output> {
         let all = [arguments, &["--explain", "--quiet", "--output", "bundle"]].concat();
         let output = self.place.punctual(&all);
-        if text(&output).contains("late samples cannot be explained here") {
+        if text(&output).contains("the worst samples cannot be explained here") {
             println!("SKIPPED: {test} lacks kernel events: {}", text(&output).trim());
             return None;
         }
@@ -96,7 +96,7 @@ pub fn assert_right(samples: &[&Value], at_least: usize, is_right: impl Fn(&Valu
         let parts = sample["parts"].as_array().unwrap().iter();
         let parts: Vec<String> =
             parts.map(|part| format!("{} {} {}", part["ns"], part["cause"], part["who"])).collect();
-        format!("{} at {}: {}; {}", sample["latency_ns"], sample["at"], parts.join(", "), sample["doubts"])
+        format!("{} at {}: {}; {}", sample["latency_ns"], sample["at"], parts.join(", "), sample["warnings"])
     };
     let wrong: Vec<String> = wrong.iter().map(brief).collect();
     assert!(

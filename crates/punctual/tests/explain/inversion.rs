@@ -21,18 +21,18 @@ fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named() {
         );
     }
     // A wait may hold many terms, each with a wake-up of its own, and the test's machine may be stopped meanwhile: that is as true.
-    const BESIDE: [&str; 4] = ["lock", "waking", "not-switched", "stolen"];
+    const BESIDE: [&str; 4] = ["lock", "wakeup", "non-preemptible", "steal"];
     assert_right(&late, 8, |part| {
         part["cause"] == "priority-inversion" && part["who"] == "mid-hog"
             || BESIDE.iter().any(|cause| part["cause"] == *cause)
     });
     let exact = late.iter().filter(|sample| inverted(sample) * 10 >= overlap(sample, &bursts) * 9).count();
     assert!(exact * 10 >= late.len() * 9, "{exact} of {} waits blame all of the hog's time on it", late.len());
-    let told = late.iter().find(|sample| inverted(sample) > 0).expect("a wait that blames the hog");
-    let part = &told["parts"].as_array().unwrap().iter().find(|part| part["cause"] == "priority-inversion").unwrap();
+    let report = late.iter().find(|sample| inverted(sample) > 0).expect("a wait that blames the hog");
+    let part = &report["parts"].as_array().unwrap().iter().find(|part| part["cause"] == "priority-inversion").unwrap();
     assert_eq!(part["prio"], 99 - 50, "{part}");
     assert!(part["meanwhile"].as_array().is_some_and(|parts| !parts.is_empty()), "{part}");
-    assert!(told["chain"].as_array().is_some_and(|chain| !chain.is_empty()), "{told}");
+    assert!(report["chain"].as_array().is_some_and(|chain| !chain.is_empty()), "{report}");
 }
 
 #[test]

@@ -25,8 +25,8 @@ fn a_spike_ends_the_run_and_is_there_to_be_explained() {
     let worst = arena.place.summary()["phases"][0]["series"][0]["max"].as_i64();
     assert_eq!(spike["latency_ns"].as_i64(), worst, "the one that ended it is the worst");
     // The same for a person, and for Perfetto.
-    let told = arena.place.punctual(&["explain", "bundle", "--worst", "1", "--perfetto", "trace.pftrace"]);
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told));
+    let report = arena.place.punctual(&["explain", "bundle", "--worst", "1", "--perfetto", "trace.pftrace"]);
+    assert_eq!(report.status.code(), Some(0), "{}", text(&report));
     assert!(std::fs::metadata(arena.place.path().join("trace.pftrace")).unwrap().len() > 1_000);
 }
 
@@ -98,9 +98,9 @@ fn what_was_kept_survives_the_death_of_the_run() {
     }
     kill(child.id(), "KILL");
     child.wait().unwrap();
-    let told = place.punctual(&["explain", "bundle", "--json"]);
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told));
-    let document: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let report = place.punctual(&["explain", "bundle", "--json"]);
+    assert_eq!(report.status.code(), Some(0), "{}", text(&report));
+    let document: Value = serde_json::from_slice(&report.stdout).unwrap();
     // One may have been about to take another's place.
     assert!((20..=25).contains(&document["samples"].as_array().unwrap().len()), "{document}");
     assert!(document["findings"].to_string().contains("windows-cut-off"));
@@ -126,8 +126,9 @@ fn a_recording_of_the_whole_run_explains_too() {
         println!("SKIPPED: a_recording_of_the_whole_run_explains_too lacks kernel events: {}", text(&recorded).trim());
         return;
     }
-    let told = place.punctual(&["explain", "bundle", "--json", "--worst", "5"]);
-    let document: Value = serde_json::from_slice(&told.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&told)));
+    let report = place.punctual(&["explain", "bundle", "--json", "--worst", "5"]);
+    let document: Value =
+        serde_json::from_slice(&report.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&report)));
     assert_eq!((document["source"].as_str(), document["samples"].as_array().unwrap().len()), (Some("recording"), 5));
     let of_pair =
         place.punctual(&["explain", "bundle", "--json", "--worst", "2", "--pair", "sched_waking->sched_switch"]);
@@ -142,9 +143,9 @@ fn a_recording_of_the_whole_run_explains_too() {
 #[test]
 fn a_bundle_without_events_says_how_to_get_them() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles/good");
-    let told = punctual().arg("explain").arg(fixture).output().unwrap();
-    assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told).contains("punctual run --explain"), "{}", text(&told));
+    let report = punctual().arg("explain").arg(fixture).output().unwrap();
+    assert_eq!(report.status.code(), Some(2));
+    assert!(text(&report).contains("punctual run --explain"), "{}", text(&report));
 }
 
 #[test]
@@ -152,10 +153,10 @@ fn every_fixture_is_explained_or_says_why_not() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
     let mut sources = BTreeSet::new();
     for fixture in std::fs::read_dir(fixtures).unwrap().flatten().map(|entry| entry.path()) {
-        let told = punctual().args(["explain", "--json"]).arg(&fixture).output().unwrap();
-        match told.status.code() {
+        let report = punctual().args(["explain", "--json"]).arg(&fixture).output().unwrap();
+        match report.status.code() {
             Some(0) => {
-                let document: Value = serde_json::from_slice(&told.stdout).unwrap();
+                let document: Value = serde_json::from_slice(&report.stdout).unwrap();
                 for sample in document["samples"].as_array().unwrap() {
                     let parts = sample["parts"].as_array().unwrap().iter();
                     let sum: i64 = parts.map(|part| part["ns"].as_i64().unwrap()).sum();
@@ -164,11 +165,11 @@ fn every_fixture_is_explained_or_says_why_not() {
                 let any = !document["samples"].as_array().unwrap().is_empty();
                 sources.extend(any.then(|| document["source"].as_str().unwrap().to_owned()));
             }
-            Some(2) => assert!(text(&told).contains("nothing to explain"), "{}", text(&told)),
-            _ => panic!("{}: {}", fixture.display(), text(&told)),
+            Some(2) => assert!(text(&report).contains("nothing to explain"), "{}", text(&report)),
+            _ => panic!("{}: {}", fixture.display(), text(&report)),
         }
         let for_people = punctual().arg("explain").arg(&fixture).output().unwrap();
-        assert_eq!(for_people.status.code(), told.status.code(), "{}", text(&for_people));
+        assert_eq!(for_people.status.code(), report.status.code(), "{}", text(&for_people));
         let shown = punctual().arg("show").arg(&fixture).output().unwrap();
         assert_eq!(
             text(&shown).contains("worst samples explained"),

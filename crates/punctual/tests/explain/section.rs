@@ -73,7 +73,7 @@ fn who_cannot_be_preempted_is_named_with_its_system_call() {
         println!("SKIPPED: {test} lacks a kernel that cannot be preempted while it wakes threads");
         return;
     }
-    let causes = ["not-switched", "timer-late"];
+    let causes = ["non-preemptible", "timer-irq-delay"];
     assert_right(&late, 5, |part| {
         causes.iter().any(|cause| part["cause"] == *cause) && part["who"] == "wakes-them-all"
     });

@@ -67,7 +67,7 @@ fn waits_for_a_disk_are_blamed_on_the_disk() {
     let carries_it = |who: &str| who.starts_with("jbd2/") || who.starts_with("kworker/");
     assert_right(&late, 10, |part| {
         let who = part["who"].as_str().unwrap_or_default();
-        part["cause"] == "io" && who.starts_with("loop") || part["cause"] == "sleeping" && carries_it(who)
+        part["cause"] == "io" && who.starts_with("loop") || part["cause"] == "waiting" && carries_it(who)
     });
     let device = |sample: &&Value| sample["parts"].as_array().unwrap().iter().any(|part| part["cause"] == "io");
     let named = late.iter().filter(|sample| device(sample)).count();

@@ -25,17 +25,17 @@ pub fn whole_and_counted(summary: &Value, hops: &[&str], count: u64) {
 }
 
 /// The same where up to `hidden` interrupts may be in one count alone, because the machine keeps them from BPF programs
-/// (`punctual_lab::testing::Untold`).
+/// (`punctual_lab::testing::HiddenSamples`).
 pub fn whole_and_counted_but(summary: &Value, hops: &[&str], count: u64, hidden: usize) {
     assert_eq!(series(summary, "/whole")["count"].as_u64(), Some(count), "{summary}");
-    let untold = figure(summary, "mixed") + figure(summary, "served-early") + figure(summary, "unstamped");
-    if figure(summary, "interrupts") > untold {
+    let unresolved = figure(summary, "mixed") + figure(summary, "served-early") + figure(summary, "unstamped");
+    if figure(summary, "interrupts") > unresolved {
         let mean = |name: &str| series(summary, name)["mean"].as_f64().unwrap();
         for hop in hops {
-            assert!(series(summary, hop)["count"].as_f64().unwrap() >= count as f64 - untold, "{hop}: {summary}");
+            assert!(series(summary, hop)["count"].as_f64().unwrap() >= count as f64 - unresolved, "{hop}: {summary}");
             assert!(series(summary, hop)["min"].as_i64().unwrap() > 0, "{hop}: {summary}");
         }
-        if untold == 0.0 {
+        if unresolved == 0.0 {
             let sum: f64 = hops.iter().map(|hop| mean(hop)).sum();
             assert!((sum - mean("/whole")).abs() < 0.01 * mean("/whole") + 10.0, "{sum} of {}", mean("/whole"));
         }

@@ -98,7 +98,7 @@ pub fn snapshot(paths: &[String], bystanders: &Bystanders) -> BTreeMap<String, S
     let read = |path: &String| (path.clone(), files.read_trimmed(path).unwrap_or_else(|error| error.to_string()));
     let mut all: BTreeMap<String, String> = paths.iter().map(read).collect();
     all.insert("cgroups".into(), tasks::cgroups(&files, &hierarchy.mount).expect("cgroups").join(" "));
-    for (tid, place) in tasks::whereabouts(&files, &hierarchy).expect("tasks") {
+    for (tid, place) in tasks::cgroup_by_task(&files, &hierarchy).expect("tasks") {
         let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) else { continue };
         // A thread of an interrupt follows it to the CPU that happens to serve it; bound ones follow the kernel's wishes.
         let still = stat.is_kernel_thread() && !stat.is_bound() && !stat.name.starts_with("irq/");

@@ -19,12 +19,13 @@ impl Accountant {
         };
         let before = self.run_time();
         let slept = std::thread::scope(|scope| {
-            let (told, tid) = std::sync::mpsc::sync_channel(1);
+            let (sent, tid) = std::sync::mpsc::sync_channel(1);
             let (go, begin) = std::sync::mpsc::sync_channel::<()>(1);
             let sleeper = std::thread::Builder::new().name("account-cost".to_owned()).spawn_scoped(scope, move || {
-                // Elsewhere the programs do not watch, and the cost comes out too small: that is told.
+                // Elsewhere the programs do not watch, and the cost comes out too small: that is
+                // reported.
                 let bound = bind(cpu);
-                let _ = told.send(own_tid());
+                let _ = sent.send(own_tid());
                 let _ = begin.recv();
                 (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
                 bound
@@ -35,7 +36,7 @@ impl Accountant {
             sleeper.join().unwrap_or(false) && watched
         });
         if !slept {
-            return Fact::Unavailable(format!("no thread could sleep on CPU {cpu} for it"));
+            return Fact::Unavailable(format!("no thread could run on CPU {cpu} to measure it"));
         }
         let after = self.run_time();
         self.drain(&mut |_| ());
@@ -45,7 +46,7 @@ impl Accountant {
                 runs_per_sample: (after.1 - before.1) / SLEEPS,
                 samples: SLEEPS,
             }),
-            None => Fact::Unavailable("the kernel does not say how long BPF programs run".to_owned()),
+            None => Fact::Unavailable("the kernel does not count the run time of BPF programs".to_owned()),
         }
     }
 

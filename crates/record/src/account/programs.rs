@@ -1,4 +1,4 @@
-//! The programs of the accounting: those that read the kernel's types, and those for kernels that do not tell them.
+//! The programs of the accounting: those that use BTF, and those for kernels without it.
 
 use crate::bpf::{Attach, LoadError, Object, Shape, sys};
 use crate::format::{Fields, Format};
@@ -16,7 +16,8 @@ pub(super) const UNTYPED: &str = "BPF (raw tracepoints)";
 pub(super) enum Programs {
     /// By the kernel's types.
     Typed(Btf),
-    /// In the records of two tracepoints, whose numbers in tracefs these are; everything else tells no more than that it happened, and to which address.
+    /// In the records of two tracepoints, whose numbers in tracefs these are; all other tracepoints
+    /// only show that they happened, and for which address.
     Untyped {
         /// hrtimer_start.
         armed: u16,
@@ -25,7 +26,7 @@ pub(super) enum Programs {
     },
 }
 
-/// What only the untyped programs look at.
+/// What only the programs without BTF use.
 const ARMED: (&str, &str) = ("hrtimer_start", "account_armed");
 const SWITCHED: &str = "account_switched";
 
@@ -88,7 +89,8 @@ impl Programs {
         }
     }
 
-    /// Tells the programs how far other clocks are ahead of CLOCK_MONOTONIC, where they cannot read that themselves.
+    /// Passes to the programs how far other clocks are ahead of CLOCK_MONOTONIC, where they cannot
+    /// read that themselves.
     pub(super) fn set_clocks(&self, object: &Object) -> Result<(), LoadError> {
         let Programs::Untyped { .. } = self else { return Ok(()) };
         let ahead = CLOCKS.map(|clock| ahead(clock) as u64);

@@ -41,7 +41,7 @@ impl AccountRecord {
                 at = end;
             }
         };
-        until(MainPart::Itself, self.begin);
+        until(MainPart::OwnExecution, self.begin);
         let mut end = self.begin;
         for (part, span) in self.pieces() {
             end = end + span;
@@ -53,23 +53,23 @@ impl AccountRecord {
 
     /// The time before anybody decided to wake the thread, where the record begins with such: the timer's interrupt was late.
     pub fn overdue(&self) -> Nanos {
-        let late = |(part, _): &(MainPart, Nanos)| matches!(part, MainPart::TimerLate | MainPart::IdleExit);
+        let late = |(part, _): &(MainPart, Nanos)| matches!(part, MainPart::TimerIrqDelay | MainPart::IdleExit);
         self.pieces().filter(late).fold(Nanos::ZERO, |sum, (_, span)| sum + span)
     }
 }
 
 fn part(code: u64) -> MainPart {
     match code {
-        wire::PART_TIMER_LATE => MainPart::TimerLate,
-        wire::PART_HARDIRQ => MainPart::Hardirq,
+        wire::PART_TIMER_LATE => MainPart::TimerIrqDelay,
+        wire::PART_HARDIRQ => MainPart::Irq,
         wire::PART_SOFTIRQ => MainPart::Softirq,
         wire::PART_IDLE_EXIT => MainPart::IdleExit,
-        wire::PART_NOT_SWITCHED => MainPart::NotSwitched,
+        wire::PART_NOT_SWITCHED => MainPart::NonPreemptible,
         wire::PART_PREEMPTED => MainPart::Preempted,
         wire::PART_THROTTLED => MainPart::Throttled,
         wire::PART_RUNQUEUE => MainPart::Runqueue,
-        wire::PART_BLOCKED => MainPart::Blocked,
-        wire::PART_ITSELF => MainPart::Itself,
+        wire::PART_BLOCKED => MainPart::Waiting,
+        wire::PART_ITSELF => MainPart::OwnExecution,
         _ => MainPart::Unknown,
     }
 }
@@ -108,9 +108,9 @@ mod tests {
             &[(wire::PART_TIMER_LATE, 10), (wire::PART_HARDIRQ, 5), (wire::PART_ITSELF, 20), (wire::PART_SOFTIRQ, 500)],
         );
         let split = record.split(MonotonicNs(90), MonotonicNs(125));
-        let told: Vec<_> =
-            MainPart::ALL.iter().map(|part| (part.word(), split.of(*part).ns())).filter(|p| p.1 > 0).collect();
-        assert_eq!(told, [("timer-late", 10), ("hardirq", 5), ("itself", 20)]);
+        let pieces: Vec<_> =
+            MainPart::ALL.iter().map(|part| (part.id(), split.of(*part).ns())).filter(|p| p.1 > 0).collect();
+        assert_eq!(pieces, [("timer-irq-delay", 10), ("irq", 5), ("self", 20)]);
         assert_eq!((split.sum(), record.overdue()), (Nanos(35), Nanos(10)));
         assert_eq!(record.split(MonotonicNs(100), MonotonicNs(1_000)).of(MainPart::Unknown), Nanos(365));
     }

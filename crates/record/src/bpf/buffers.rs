@@ -2,7 +2,7 @@
 
 use crate::wire::encode;
 use crate::wire::layout::{self as wire, Buffer};
-use punctual_core::event::{Event, Tid, What};
+use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{CpuSet, MonotonicNs};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -62,9 +62,9 @@ unsafe impl Send for Buffers {}
 // SAFETY: words are atomics; records are copied by the one thread that has the recorder, and copying writes nothing but its own tail.
 unsafe impl Sync for Buffers {}
 
-/// How often a reader looks again for an instant without a writer at work. At a million events a second and 50 ns each, one
-/// look in twenty meets a writer.
-const LOOKS: usize = 200;
+/// How often a reader retries to find an instant without an active writer. At a million events a
+/// second and 50 ns each, one poll in twenty meets a writer.
+const POLLS: usize = 200;
 
 impl Buffers {
     /// Maps the first `count` values of the map.
@@ -101,18 +101,18 @@ impl Buffers {
         self.control(slot, LOST).load(Ordering::Relaxed)
     }
 
-    /// Lost since the last record that found room, and since when: what no record tells yet.
+    /// Lost since the last record that found room, and since when: not yet in any record.
     fn pending(&self, slot: u32) -> (u64, u64) {
         let count = self.control(slot, MISSED).load(Ordering::Acquire);
         (count, self.control(slot, MISSED_SINCE).load(Ordering::Relaxed))
     }
 
-    /// Appends a record of the losses that no later record told, for the end of a CPU's stream.
+    /// Appends a record of the losses that no later record reported, for the end of a CPU's stream.
     pub(crate) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
         let (count, since) = self.pending(slot);
         if count > 0 {
             let since = MonotonicNs(since as i64);
-            encode(&Event { at: at.max(since), cpu, tid: Tid(0), what: What::Lost { count, since } }, to);
+            encode(&Event { at: at.max(since), cpu, tid: Tid(0), what: EventKind::Lost { count, since } }, to);
         }
     }
 
@@ -132,7 +132,7 @@ impl Buffers {
 
     /// A position before which every record is whole; `None` when writers were at work each time.
     fn settled(&self, slot: u32) -> Option<u64> {
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             let done = self.control(slot, DONE).load(Ordering::Acquire);
             fence(Ordering::SeqCst);
             // `done` never passes `head`, and both only grow: if head equals what done was, nobody was at work then.

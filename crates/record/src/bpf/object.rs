@@ -12,13 +12,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     /// Built without these programs.
-    #[error("this punctual was built without programs for the kernel: {}", why_not_built())]
+    #[error("this punctual was built without BPF programs: {}", why_not_built())]
     NotBuilt,
     /// The kernel does not describe its types.
     #[error("the kernel does not describe its types (/sys/kernel/btf/vmlinux: {0})")]
     NoBtf(String),
     /// The object cannot be fitted to this kernel.
-    #[error("the kernel programs do not fit this kernel: {0}")]
+    #[error("the BPF programs do not fit this kernel: {0}")]
     Unfit(String),
     /// A map was refused.
     #[error("the kernel refused a map of {bytes} bytes: {why}")]
@@ -52,7 +52,7 @@ pub(crate) enum LoadError {
 fn why_not_built() -> &'static str {
     match cfg!(feature = "bpf") {
         true => "there are none for this processor",
-        false => "the feature `bpf` was left out, as ./x demo does; `./x build` makes the whole program",
+        false => "the feature `bpf` is disabled, as in `./x demo`; use `./x build`",
     }
 }
 
@@ -238,12 +238,12 @@ fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
         instructions[at].set_dst_reg(load.dst_reg());
         instructions[at].imm = value as u32 as i32;
         instructions[at + 1].imm = (value >> 32) as u32 as i32;
-        instructions[at + 2] = nothing();
+        instructions[at + 2] = nop();
     }
 }
 
 /// `goto +0`, which the kernel takes out.
-fn nothing() -> bpf_insn {
+fn nop() -> bpf_insn {
     bpf_insn { code: 0x05, _bitfield_align_1: [], _bitfield_1: bpf_insn::new_bitfield_1(0, 0), off: 0, imm: 0 }
 }
 
@@ -311,7 +311,7 @@ mod tests {
     const DATA: &[u8] = &[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 3, 0, 0, 0];
 
     fn instruction(code: u8, to: u8, from: u8, off: i16, imm: i32) -> bpf_insn {
-        bpf_insn { code, off, imm, _bitfield_1: bpf_insn::new_bitfield_1(to, from), ..nothing() }
+        bpf_insn { code, off, imm, _bitfield_1: bpf_insn::new_bitfield_1(to, from), ..nop() }
     }
 
     /// `to = &map[offset]`, as after relocation.
@@ -328,7 +328,7 @@ mod tests {
         if before == after {
             return None;
         }
-        assert_eq!((program[0].code, program[0].src_reg(), after[2]), (0x18, 0, word(&nothing())));
+        assert_eq!((program[0].code, program[0].src_reg(), after[2]), (0x18, 0, word(&nop())));
         assert_eq!(before[3..], after[3..]);
         Some((program[0].dst_reg(), u64::from(program[0].imm as u32) | u64::from(program[1].imm as u32) << 32))
     }

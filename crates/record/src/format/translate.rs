@@ -6,7 +6,9 @@ use crate::tracepoints::Tracepoint;
 use crate::wire::{self, layout};
 use punctual_core::MonotonicNs;
 use punctual_core::event::NamedTracepoint;
-use punctual_core::event::{Event, Futex, Group, RecordBytes, TaskState, Tid, TracepointFormat, TracepointId, What};
+use punctual_core::event::{
+    Event, EventKind, Futex, Group, RecordBytes, TaskState, Tid, TracepointFormat, TracepointId,
+};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -122,7 +124,7 @@ impl Translator {
         let (wants, fields, named) = (known.wants, known.fields, known.named);
         let number = |place: usize| fields[place].map_or(0, |field| field.number(recorded.record));
         let bytes = |place: usize| fields[place].map_or(&[][..], |field| field.bytes(recorded.record));
-        let emit = |what: What, to: &mut Vec<u8>| {
+        let emit = |what: EventKind, to: &mut Vec<u8>| {
             wire::encode(&Event { at: recorded.at, cpu: recorded.cpu, tid: Tid(recorded.tid), what }, to);
         };
         match u64::from(wants.kind) {
@@ -132,27 +134,27 @@ impl Translator {
                 if self.want_futex && call == NR_FUTEX {
                     let op = wire::futex(args[1] as u32);
                     self.enter_futex(recorded.tid, op);
-                    emit(What::FutexEnter { op, address: args[0] }, to);
+                    emit(EventKind::FutexEnter { op, address: args[0] }, to);
                 }
                 if self.wants_syscall(call) {
-                    emit(What::SyscallEnter { number: call, args }, to);
+                    emit(EventKind::SyscallEnter { number: call, args }, to);
                 }
             }
             layout::SYSCALL_EXIT | layout::FUTEX_EXIT => {
                 let call = number(0) as u32;
                 if self.wants_syscall(call) {
-                    emit(What::SyscallExit { number: call, result: number(1) }, to);
+                    emit(EventKind::SyscallExit { number: call, result: number(1) }, to);
                 }
                 if self.want_futex && call == NR_FUTEX {
                     let op = self.futexes.remove(&recorded.tid).unwrap_or(Futex::Other);
-                    emit(What::FutexExit { op, result: number(1) as i32 }, to);
+                    emit(EventKind::FutexExit { op, result: number(1) as i32 }, to);
                 }
             }
             layout::NAME => name(number(0) as u32, bytes(1), names),
             layout::TRACEPOINT => {
                 let own = recorded.record.get(RecordBytes::COMMON..).unwrap_or_default();
                 if let Some(tracepoint) = named {
-                    emit(What::Tracepoint { tracepoint, record: RecordBytes::new(own) }, to);
+                    emit(EventKind::Tracepoint { tracepoint, record: RecordBytes::new(own) }, to);
                 }
             }
             _ => {
@@ -241,66 +243,66 @@ fn names_of(kind: u8) -> &'static [&'static str] {
     }
 }
 
-fn what<'a>(wants: Wants, wall: i64, n: impl Fn(usize) -> i64, bytes: impl Fn(usize) -> &'a [u8]) -> Option<What> {
+fn what<'a>(wants: Wants, wall: i64, n: impl Fn(usize) -> i64, bytes: impl Fn(usize) -> &'a [u8]) -> Option<EventKind> {
     let (task, prio) = (|| Tid(n(0) as u32), |place| n(place) as i16);
     Some(match u64::from(wants.kind) {
-        layout::SWITCH => What::Switch {
+        layout::SWITCH => EventKind::Switch {
             prev_prio: prio(0),
             prev_state: task_state(n(1)),
             next: Tid(n(2) as u32),
             next_prio: prio(3),
         },
-        layout::WAKING => What::Waking { task: task(), prio: prio(1), target: n(2) as u16 },
-        layout::WAKEUP => What::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: false },
-        layout::WAKEUP_NEW => What::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: true },
-        layout::MIGRATE => What::Migrate { task: task(), from: n(1) as u16, to: n(2) as u16 },
-        layout::FORK => What::Fork { child: task() },
-        layout::EXEC => What::Exec,
-        layout::EXIT => What::Exit,
-        layout::PI_SETPRIO => What::PiSetPrio { task: task(), old: prio(1), new: prio(2) },
-        layout::IRQ_ENTRY => What::IrqEntry { irq: n(0) as u32 },
-        layout::IRQ_EXIT => What::IrqExit { irq: n(0) as u32, handled: n(1) != 0 },
-        layout::VECTOR_ENTRY => What::VectorEntry { vector: n(0) as u8 },
-        layout::VECTOR_EXIT => What::VectorExit { vector: n(0) as u8 },
-        layout::SOFTIRQ_RAISE => What::SoftirqRaise { vector: n(0) as u8 },
-        layout::SOFTIRQ_ENTRY => What::SoftirqEntry { vector: n(0) as u8 },
-        layout::SOFTIRQ_EXIT => What::SoftirqExit { vector: n(0) as u8 },
-        layout::IPI_SEND => What::IpiSend { target: n(0) as u16 },
-        layout::HRTIMER_START => What::HrtimerStart { timer: n(0) as u64, expires: monotonic(n(1), wall) },
-        layout::HRTIMER_CANCEL => What::HrtimerCancel { timer: n(0) as u64 },
+        layout::WAKING => EventKind::Waking { task: task(), prio: prio(1), target: n(2) as u16 },
+        layout::WAKEUP => EventKind::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: false },
+        layout::WAKEUP_NEW => EventKind::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: true },
+        layout::MIGRATE => EventKind::Migrate { task: task(), from: n(1) as u16, to: n(2) as u16 },
+        layout::FORK => EventKind::Fork { child: task() },
+        layout::EXEC => EventKind::Exec,
+        layout::EXIT => EventKind::Exit,
+        layout::PI_SETPRIO => EventKind::PiSetPrio { task: task(), old: prio(1), new: prio(2) },
+        layout::IRQ_ENTRY => EventKind::IrqEntry { irq: n(0) as u32 },
+        layout::IRQ_EXIT => EventKind::IrqExit { irq: n(0) as u32, handled: n(1) != 0 },
+        layout::VECTOR_ENTRY => EventKind::VectorEntry { vector: n(0) as u8 },
+        layout::VECTOR_EXIT => EventKind::VectorExit { vector: n(0) as u8 },
+        layout::SOFTIRQ_RAISE => EventKind::SoftirqRaise { vector: n(0) as u8 },
+        layout::SOFTIRQ_ENTRY => EventKind::SoftirqEntry { vector: n(0) as u8 },
+        layout::SOFTIRQ_EXIT => EventKind::SoftirqExit { vector: n(0) as u8 },
+        layout::IPI_SEND => EventKind::IpiSend { target: n(0) as u16 },
+        layout::HRTIMER_START => EventKind::HrtimerStart { timer: n(0) as u64, expires: monotonic(n(1), wall) },
+        layout::HRTIMER_CANCEL => EventKind::HrtimerCancel { timer: n(0) as u64 },
         layout::HRTIMER_ENTRY => {
-            What::HrtimerExpireEntry { timer: n(0) as u64, now: Some(monotonic(n(1), wall)), expires: None }
+            EventKind::HrtimerExpireEntry { timer: n(0) as u64, now: Some(monotonic(n(1), wall)), expires: None }
         }
-        layout::HRTIMER_EXIT => What::HrtimerExpireExit { timer: n(0) as u64 },
-        layout::TIMER_START => What::TimerStart { timer: n(0) as u64, expires: n(1) as u64 },
-        layout::TIMER_ENTRY => What::TimerExpireEntry { timer: n(0) as u64, function: n(1) as u64 },
-        layout::TIMER_EXIT => What::TimerExpireExit { timer: n(0) as u64 },
-        layout::CONTENTION_BEGIN => What::ContentionBegin { lock: n(0) as u64, flags: n(1) as u32 },
-        layout::CONTENTION_END => What::ContentionEnd { lock: n(0) as u64, result: n(1) as i32 },
-        layout::PAGE_FAULT => What::PageFault { address: n(0) as u64, ip: n(1) as u64, user: wants.user },
-        layout::PAGE_ALLOC => What::PageAlloc { order: n(0) as u8, page: n(1) as u64 },
-        layout::RECLAIM_BEGIN => What::ReclaimBegin { order: n(0) as u8 },
-        layout::RECLAIM_END => What::ReclaimEnd { reclaimed: n(0) as u64 },
-        layout::KMALLOC => What::Kmalloc { requested: n(0) as u64, allocated: n(1) as u64 },
-        layout::CACHE_ALLOC => What::CacheAlloc { requested: n(0) as u64, allocated: n(1) as u64 },
+        layout::HRTIMER_EXIT => EventKind::HrtimerExpireExit { timer: n(0) as u64 },
+        layout::TIMER_START => EventKind::TimerStart { timer: n(0) as u64, expires: n(1) as u64 },
+        layout::TIMER_ENTRY => EventKind::TimerExpireEntry { timer: n(0) as u64, function: n(1) as u64 },
+        layout::TIMER_EXIT => EventKind::TimerExpireExit { timer: n(0) as u64 },
+        layout::CONTENTION_BEGIN => EventKind::ContentionBegin { lock: n(0) as u64, flags: n(1) as u32 },
+        layout::CONTENTION_END => EventKind::ContentionEnd { lock: n(0) as u64, result: n(1) as i32 },
+        layout::PAGE_FAULT => EventKind::PageFault { address: n(0) as u64, ip: n(1) as u64, user: wants.user },
+        layout::PAGE_ALLOC => EventKind::PageAlloc { order: n(0) as u8, page: n(1) as u64 },
+        layout::RECLAIM_BEGIN => EventKind::ReclaimBegin { order: n(0) as u8 },
+        layout::RECLAIM_END => EventKind::ReclaimEnd { reclaimed: n(0) as u64 },
+        layout::KMALLOC => EventKind::Kmalloc { requested: n(0) as u64, allocated: n(1) as u64 },
+        layout::CACHE_ALLOC => EventKind::CacheAlloc { requested: n(0) as u64, allocated: n(1) as u64 },
         layout::BLOCK_ISSUE => {
             let write = bytes(3).contains(&b'W');
-            What::BlockIssue { device: n(0) as u32, sector: n(1) as u64, bytes: n(2) as u32, write }
+            EventKind::BlockIssue { device: n(0) as u32, sector: n(1) as u64, bytes: n(2) as u32, write }
         }
         layout::BLOCK_COMPLETE => {
             let bytes = (n(2) as u32).saturating_mul(512);
-            What::BlockComplete { device: n(0) as u32, sector: n(1) as u64, bytes, error: n(3) as i32 }
+            EventKind::BlockComplete { device: n(0) as u32, sector: n(1) as u64, bytes, error: n(3) as i32 }
         }
-        layout::JOURNAL_START => What::JournalStart { device: n(0) as u32, transaction: n(1) as u32 as u64 },
-        layout::JOURNAL_END => What::JournalEnd { device: n(0) as u32, transaction: n(1) as u32 as u64 },
-        layout::MMC_START => What::MmcStart { opcode: n(0) as u32, blocks: n(1) as u32 },
-        layout::MMC_DONE => What::MmcDone { opcode: n(0) as u32, error: n(1) as i32 },
-        layout::WORK_START => What::WorkStart { function: n(0) as u64 },
-        layout::WORK_END => What::WorkEnd { function: n(0) as u64 },
-        layout::NAPI_POLL => What::NapiPoll { work: n(0) as u32, budget: n(1) as u32 },
-        layout::IDLE if n(0) as u32 == u32::MAX => What::IdleExit,
-        layout::IDLE => What::IdleEnter { state: n(0) as u32 },
-        layout::FREQUENCY => What::Frequency { khz: n(0) as u32 },
+        layout::JOURNAL_START => EventKind::JournalStart { device: n(0) as u32, transaction: n(1) as u32 as u64 },
+        layout::JOURNAL_END => EventKind::JournalEnd { device: n(0) as u32, transaction: n(1) as u32 as u64 },
+        layout::MMC_START => EventKind::MmcStart { opcode: n(0) as u32, blocks: n(1) as u32 },
+        layout::MMC_DONE => EventKind::MmcDone { opcode: n(0) as u32, error: n(1) as i32 },
+        layout::WORK_START => EventKind::WorkStart { function: n(0) as u64 },
+        layout::WORK_END => EventKind::WorkEnd { function: n(0) as u64 },
+        layout::NAPI_POLL => EventKind::NapiPoll { work: n(0) as u32, budget: n(1) as u32 },
+        layout::IDLE if n(0) as u32 == u32::MAX => EventKind::IdleExit,
+        layout::IDLE => EventKind::IdleEnter { state: n(0) as u32 },
+        layout::FREQUENCY => EventKind::Frequency { khz: n(0) as u32 },
         _ => return None,
     })
 }

@@ -90,7 +90,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// The thread group, where the recorder could not tell it; a thread that is gone goes by itself.
+/// The thread group, if the recorder did not know it; a thread that is gone goes by itself.
 fn process_of(tid: u32) -> u32 {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());

@@ -8,8 +8,8 @@ pub fn namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
 }
 
-/// Whether the process that began at `start` (field 22 of /proc/PID/stat) under this number runs and has a file of this name mapped. What cannot be told
-/// counts as yes: its file stays.
+/// Whether the process that began at `start` (field 22 of /proc/PID/stat) under this number runs
+/// and has a file of this name mapped. If that is unknown, the answer is yes: its file stays.
 pub fn holds(pid: u32, start: u64, name: &[u8]) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
     let Some((state, began)) = state_and_start(&stat) else { return true };

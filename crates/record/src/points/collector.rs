@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// How often new applications are looked for. They record from their start; this only keeps their rings from filling.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
-/// How often it is looked whether applications live.
+/// How often to check whether applications live.
 const ALIVE_EVERY: Duration = Duration::from_millis(250);
 /// How long the last points of threads that are just writing them are waited for at the end.
 const LAST_POINTS: Duration = Duration::from_millis(50);
@@ -103,8 +103,8 @@ struct Application {
     file: File,
     process: Process,
     begin: Begin,
-    /// When it was last looked whether it lives.
-    looked_alive: Option<Instant>,
+    /// When it was last checked whether it lives.
+    checked_alive: Option<Instant>,
     dead: bool,
     /// Nothing more is to be read: dead and read to the end, or unreadable.
     done: bool,
@@ -119,7 +119,7 @@ pub struct Collector {
     known: HashSet<(usize, Vec<u8>)>,
     all: Gathered,
     scanned: Instant,
-    /// When it was last looked for directories, and those that cannot be used.
+    /// When directories were last searched, and those that cannot be used.
     opened: Instant,
     closed: HashSet<PathBuf>,
     namespace: u64,
@@ -166,7 +166,7 @@ impl Collector {
                     self.directories.push(directory);
                     self.scan_directory(self.directories.len() - 1, true);
                 }
-                // One's own directory has to work; of others' it is told.
+                // The user's own directory has to work; failures of others are reported.
                 Err(Closed::Busy) if first && place == 0 => return Err(StartError::Busy(path)),
                 Err(error) if first && place == 0 => return Err(StartError::Directory(path, error.to_string())),
                 Err(error) => {
@@ -200,17 +200,17 @@ impl Collector {
     pub fn finish(mut self, sink: &mut Sink) -> Collected {
         self.scan();
         self.switch_off();
-        let patience = Instant::now() + LAST_POINTS;
+        let deadline = Instant::now() + LAST_POINTS;
         let mut torn = Torn::Wait;
         loop {
             // Whoever saw that recording is on writes its point within this time, unless it is preempted just there.
             std::thread::sleep(Duration::from_millis(1));
-            self.applications.iter_mut().for_each(|application| application.looked_alive = None);
+            self.applications.iter_mut().for_each(|application| application.checked_alive = None);
             // A flight recorder that runs on is read once: its second reading would begin behind a gap.
             if self.round(torn, sink).1 || torn == Torn::Count {
                 break;
             }
-            if Instant::now() > patience {
+            if Instant::now() > deadline {
                 torn = Torn::Count;
             }
         }
@@ -230,8 +230,8 @@ impl Collector {
         let mut looks: Vec<Option<Look>> = Vec::with_capacity(self.applications.len());
         for application in &mut self.applications {
             // Whoever is dead now has written all that it ever will.
-            if application.looked_alive.is_none_or(|looked| looked.elapsed() >= ALIVE_EVERY) {
-                application.looked_alive = Some(Instant::now());
+            if application.checked_alive.is_none_or(|looked| looked.elapsed() >= ALIVE_EVERY) {
+                application.checked_alive = Some(Instant::now());
                 application.dead = application.is_dead(self.namespace);
             }
             let look = application.process.look(&application.file);
@@ -313,7 +313,7 @@ impl Collector {
                     file,
                     process,
                     begin: Begin::First,
-                    looked_alive: None,
+                    checked_alive: None,
                     dead: false,
                     done: false,
                 };

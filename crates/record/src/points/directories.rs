@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files of one directory that are looked at: more than processes use points.
-const FILES_LOOKED_AT: usize = 4_096;
+/// Maximum number of files read of one directory: more than processes use points.
+const FILES_MAX: usize = 4_096;
 /// `f_type` of file systems in userspace (FUSE_SUPER_MAGIC in fs/fuse/inode.c): the only ones that users mount themselves.
 const FUSE: u64 = 0x6573_5546;
 
@@ -42,7 +42,7 @@ pub struct Directory {
 pub enum Closed {
     #[error("another collector is recording there")]
     Busy,
-    #[error("it belongs to user {0} and is open to others: applications do not use it")]
+    #[error("it belongs to user {0} and is accessible to others: applications do not use it")]
     NotPrivate(u32),
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -82,7 +82,7 @@ impl Directory {
     /// The names of the files of points in it.
     pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
-        for entry in fs::Dir::read_from(&self.directory).map_err(io::Error::from)?.take(FILES_LOOKED_AT) {
+        for entry in fs::Dir::read_from(&self.directory).map_err(io::Error::from)?.take(FILES_MAX) {
             let entry = entry.map_err(io::Error::from)?;
             if entry.file_name().to_bytes().ends_with(SUFFIX.as_bytes()) {
                 names.push(entry.file_name().to_bytes().to_vec());
@@ -100,7 +100,7 @@ impl Directory {
         let foreign = self.owner != geteuid().as_raw() && fs::fstatfs(&file)?.f_type as u64 == FUSE;
         if !metadata.is_file() || metadata.uid() != self.owner || metadata.nlink() != 1 || foreign {
             return Err(io::Error::other(
-                "it is not a plain file of its directory's owner, under one name, on a file system of the kernel's",
+                "it is not a regular file with a single name, of its directory's owner, on a kernel file system",
             ));
         }
         Ok(file)

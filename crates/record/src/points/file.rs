@@ -70,7 +70,7 @@ impl From<io::Error> for Refused {
 pub struct Header {
     /// The process, as it sees itself.
     pub pid: u32,
-    /// When it began: field 22 of /proc/PID/stat; 0 where it could not tell.
+    /// When it began: field 22 of /proc/PID/stat; 0 if unknown.
     pub start_time: u64,
     /// Its PID namespace.
     pub namespace: u64,
@@ -123,7 +123,7 @@ impl Header {
         match eight(&page, offset_of!(Control, magic)) {
             MAGIC => {}
             0 => return Err(Refused::NotReady),
-            _ => return Err(Refused::Malformed("it is no file of points".to_owned())),
+            _ => return Err(Refused::Malformed("it is not a test point file".to_owned())),
         }
         let version = four(&page, offset_of!(Control, version));
         if version != VERSION {
@@ -138,7 +138,7 @@ impl Header {
         let clock = four(&page, offset_of!(Control, clock));
         let here = if cfg!(target_arch = "aarch64") { CLOCK_CNTVCT } else { CLOCK_TSC };
         if clock != CLOCK_MONOTONIC && clock != here {
-            return Err(Refused::Malformed(format!("its clock is {clock}, which this machine does not have")));
+            return Err(Refused::Malformed(format!("its clock is {clock}, which does not exist on this machine")));
         }
         let birth = Pair {
             ticks: eight(&page, offset_of!(Control, pair_ticks)),

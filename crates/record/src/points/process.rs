@@ -161,7 +161,7 @@ impl Look {
 pub struct How {
     /// What is done about points that are not whole.
     pub torn: Torn,
-    /// Whether writers are told what was read, and rings of ended threads are set free.
+    /// Whether writers learn what was read, and rings of ended threads are released.
     pub claim: bool,
     /// Where rings begin that were not read before.
     pub begin: Begin,
@@ -185,7 +185,7 @@ impl Process {
         Ok(Process { header, rings: Vec::new(), broken: Vec::new(), ids, ringless_before: 0, ringless: None })
     }
 
-    /// Points that threads without a ring lost before are not told.
+    /// Points that threads without a ring lost before are not reported.
     pub fn forgive_ringless(&mut self, state: &State) {
         self.ringless_before = state.ringless;
     }
@@ -317,7 +317,8 @@ fn broken(header: &Header, why: &str) -> Finding {
         "points-broken",
         Severity::Warning,
         subject,
-        "A thread's test points could not be read further: the process or another of its user overwrote them.",
+        "The rest of a thread's test points could not be read: this process or another one of its \
+         user overwrote them.",
     )
     .evidence(why)
 }

@@ -2,7 +2,7 @@
 
 use super::file::{Access, comm, eight, four};
 use super::process::Reading;
-use punctual_core::event::{Event, PointKind, Tid, What};
+use punctual_core::event::{Event, EventKind, PointKind, Tid};
 use punctual_testpoint::layout::{
     COUNT_SHIFT, ID_MASK, KIND_BEGIN, KIND_END, KIND_MASK, KIND_POINT, MARGIN, Ring, SLOTS_AT, Slot,
 };
@@ -15,7 +15,7 @@ const SLOT_BYTES: usize = size_of::<Slot>();
 /// Slots that are read at once.
 const CHUNK: u64 = 8_192;
 /// How long a point of a living thread may stay half written before it is given up: its thread may be preempted just there, or have left it by longjmp(3).
-const PATIENCE: Duration = Duration::from_secs(1);
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
 /// No ring gets as far: 22 years of 100 million points a second.
 const FARTHEST: u64 = 1 << 56;
 
@@ -62,7 +62,7 @@ pub enum Torn {
     Count,
 }
 
-/// A slot, looked at.
+/// The state of a slot.
 enum Seen {
     Point(Event),
     /// Not (or not yet) written to the end.
@@ -83,7 +83,7 @@ pub struct RingReader {
     pub source: usize,
     /// The next position.
     pub position: u64,
-    /// Drops that happened before, and are not ours to tell.
+    /// Drops that happened before: not reported.
     dropped_before: u64,
     /// The position that reading waits at, and since when.
     waits: Option<(u64, Instant)>,
@@ -109,8 +109,8 @@ impl RingReader {
         }
     }
 
-    /// Gives everything up to `state.head` to `reading`, and with `claim` tells the writer that it was read. Whether all of it could be read; or why this ring
-    /// is given up.
+    /// Gives everything up to `state.head` to `reading`, and with `claim` publishes to the writer
+    /// that it was read. Whether all of it could be read; or why this ring is given up.
     pub fn drain(
         &mut self,
         file: &impl Access,
@@ -121,7 +121,7 @@ impl RingReader {
     ) -> Result<bool, String> {
         if u64::from(state.slots) != self.slots || state.head < self.position || state.head > FARTHEST {
             return Err(format!(
-                "its ring says {} points of {} slots after {} were read",
+                "its ring claims {} points of {} slots after {} were read",
                 state.head, state.slots, self.position
             ));
         }
@@ -141,7 +141,7 @@ impl RingReader {
         Ok(flow.break_value().unwrap_or(true))
     }
 
-    /// Tells the writer how far it may go.
+    /// Publishes to the writer how far it may go.
     pub fn claim(&self, file: &impl Access, state: &RingState) -> io::Result<()> {
         let mut bytes = [0; 24];
         let limit = self.position.min(FARTHEST) + self.slots - MARGIN;
@@ -269,7 +269,7 @@ impl RingReader {
             return Seen::Malformed;
         };
         let value = |place: u8| if place < count { eight(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 };
-        let what = What::Point { point, kind, count, values: [value(0), value(1)] };
+        let what = EventKind::Point { point, kind, count, values: [value(0), value(1)] };
         Seen::Point(Event { at, cpu: Event::NO_CPU, tid: Tid(reading.source(self.source).tid), what })
     }
 
@@ -279,7 +279,7 @@ impl RingReader {
             return state.head - self.position > MARGIN;
         }
         match self.waits {
-            Some((position, since)) if position == self.position => since.elapsed() >= PATIENCE,
+            Some((position, since)) if position == self.position => since.elapsed() >= CLAIM_TIMEOUT,
             _ => {
                 self.waits = Some((self.position, Instant::now()));
                 false

@@ -60,7 +60,7 @@ impl Points {
         if let Some(&id) = self.ids.get(&name) {
             return id;
         }
-        let name = if self.names.len() < NAMES_KEPT { name } else { "(more names than are kept)".to_owned() };
+        let name = if self.names.len() < NAMES_KEPT { name } else { "(too many names)".to_owned() };
         *self.ids.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
             PointId((self.names.len() - 1) as u32)

@@ -5,7 +5,7 @@ use super::file::Access;
 use super::process::{Begin, Gathered, How, Process};
 use super::ring::Torn;
 use proptest::prelude::*;
-use punctual_core::event::{Event, What};
+use punctual_core::event::{Event, EventKind};
 use punctual_testpoint::counter::Pair;
 use punctual_testpoint::layout::*;
 use std::cell::RefCell;
@@ -107,7 +107,7 @@ impl Reader {
         let values = &mut self.values;
         let mut sink = |_: usize, events: &[Event]| {
             values.extend(events.iter().map(|event| match event.what {
-                What::Point { values, .. } => values[0],
+                EventKind::Point { values, .. } => values[0],
                 _ => unreachable!("only points"),
             }));
         };

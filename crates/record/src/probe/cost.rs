@@ -5,7 +5,7 @@ use super::{ProbeRequest, Probes, Whose};
 use crate::recorder::{StartError, now};
 use crate::symbols::{Function, Spec, resolve_in_kernel};
 use crate::wire;
-use punctual_core::event::{ProbeCost, What};
+use punctual_core::event::{EventKind, ProbeCost};
 use punctual_core::{CpuSet, Nanos};
 
 /// Calls for each kind of function. At the dearest they take some 20 ms.
@@ -24,7 +24,7 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let mut costs = Vec::new();
     for (index, empty) in empties.iter().enumerate() {
         let probed = time(empty);
-        let measured = measured(&mut probes, index);
+        let measured = drain_durations(&mut probes, index);
         costs.extend(cost(empty.site.to_string(), measured, probed - plain[index]));
     }
     probes.stop(&mut |_, _| {});
@@ -49,17 +49,17 @@ pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
     let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let probed = time_of(call);
-    let measured = measured(&mut probes, 0);
+    let measured = drain_durations(&mut probes, 0);
     probes.stop(&mut |_, _| {});
     Ok(cost("kprobe".to_owned(), measured, probed - plain).into_iter().collect())
 }
 
 /// How long the calls of a function took that have ended since.
-fn measured(probes: &mut Probes, index: usize) -> Vec<Nanos> {
+fn drain_durations(probes: &mut Probes, index: usize) -> Vec<Nanos> {
     let mut measured = Vec::new();
     probes.drain(&mut |_, bytes| {
         let calls = wire::decode(bytes).filter_map(Result::ok).filter_map(|event| match event.what {
-            What::Call { began, function, left: false, .. } if function.0 as usize == index => {
+            EventKind::Call { began, function, left: false, .. } if function.0 as usize == index => {
                 Some(Nanos(event.at.0 - began.0))
             }
             _ => None,
@@ -117,8 +117,7 @@ pub(super) fn place(empty: &Empty) -> Result<Function, StartError> {
         let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
         (from..to).contains(&address).then(|| offset + (address - from))
     });
-    let offset =
-        offset.ok_or_else(|| StartError::Request("this program does not find itself in its memory map".into()))?;
+    let offset = offset.ok_or_else(|| StartError::Request("this program is not in its own memory map".into()))?;
     Ok(Function {
         name: format!("an empty function ({})", empty.site),
         bare: String::new(),

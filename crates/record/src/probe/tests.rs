@@ -1,7 +1,7 @@
 use super::*;
 use crate::symbols::{Spec, resolve};
 use crate::wire;
-use punctual_core::event::{Event, What};
+use punctual_core::event::{Event, EventKind};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -108,11 +108,11 @@ fn all_calls_are_paired() {
 
     let mut depths: BTreeMap<(u32, u16), u64> = BTreeMap::new();
     for event in &events {
-        let What::Call { function, began, depth, argument, .. } = event.what else { panic!("{event:?}") };
+        let EventKind::Call { function, began, depth, argument, .. } = event.what else { panic!("{event:?}") };
         assert!(began.0 > 0 && event.at >= began, "{event:?}");
         *depths.entry((function.0, depth)).or_default() += 1;
         if function.0 == 0 && event.tid.0 == pid {
-            // fact(5) calls itself with one less each time: the argument tells the depth.
+            // fact(5) calls itself with one less each time: the argument is the depth.
             assert_eq!(argument, Some(5 - u64::from(depth)), "{event:?}");
         }
     }

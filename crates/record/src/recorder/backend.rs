@@ -42,7 +42,8 @@ impl Running {
         }
     }
 
-    /// The first that works; what was tried before it is in its findings, and when none does the first one's reason is told with the others'.
+    /// The first that works; what was tried before it is in its findings, and if none works, the
+    /// reasons of all are reported.
     fn first(request: &Request) -> Result<Running, StartError> {
         let mut reasons: Vec<StartError> = Vec::new();
         for backend in [Backend::Btf, Backend::Tracepoint, Backend::Tracefs] {
@@ -100,7 +101,7 @@ impl Running {
     pub(super) fn detach(&mut self) {
         each!(self, running => running.detach());
     }
-    /// `None` where the backend cannot tell.
+    /// `None` if the backend does not know.
     pub(super) fn fill(&self) -> Option<u64> {
         match self {
             Running::Bpf(running) => Some(running.fill()),

@@ -75,11 +75,12 @@ impl BpfRecorder {
         Ok(recorder)
     }
 
-    /// Attaches what the groups want. One tracepoint that is missing is told; that all are missing is an error.
+    /// Attaches the tracepoints of the groups. A missing tracepoint is reported; if all are
+    /// missing, it is an error.
     fn attach(&mut self, programs: &mut Programs<'_>, request: &Request, backend: Backend) -> Result<(), LoadError> {
         let (mut first, mut missing) = (None, Missing::default());
         let is_wanted = |tracepoint: &&Tracepoint| {
-            request.mode != Mode::Flight || tracepoints::explains_lateness(tracepoint, request, backend)
+            request.mode != Mode::Flight || tracepoints::explains_latency(tracepoint, request, backend)
         };
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
             let mut any = false;
@@ -177,7 +178,7 @@ impl BpfRecorder {
         std::thread::sleep(Duration::from_millis(2));
     }
 
-    /// A record of the losses that no later record told, for the end of a CPU's stream.
+    /// A record of the losses that no later record reported, for the end of a CPU's stream.
     pub(super) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
         self.buffers.last_loss(slot, cpu, at, to);
     }

@@ -5,7 +5,7 @@ use crate::tracepoints::Tracepoint;
 use punctual_core::event::Group;
 use punctual_core::{Finding, Severity};
 
-/// The tracepoints of a group that could not be had, and why.
+/// The tracepoints of a group that are unavailable, and why.
 #[derive(Default)]
 pub(super) struct Missing {
     these: Vec<(String, String)>,
@@ -20,7 +20,7 @@ impl Missing {
 
     /// The reason of the first one ever.
     pub(super) fn first(&self) -> String {
-        self.first.clone().unwrap_or_else(|| "nothing was asked for".to_owned())
+        self.first.clone().unwrap_or_else(|| "nothing was requested".to_owned())
     }
 
     /// A finding about the group, of which `any` tracepoint could be had, and an empty list for the next one.
@@ -43,7 +43,7 @@ impl Missing {
 
 /// Events for which a program did not run.
 pub(super) fn missed(name: &str, count: u64) -> Finding {
-    let message = format!("{count} events of {name} are missing: they interrupted a program on that CPU");
+    let message = format!("{count} events of {name} are missing: they interrupted the same BPF program on that CPU");
     Finding::new("events-missed", Severity::Warning, "recorder", message).evidence("bpf_prog_info.recursion_misses")
 }
 
@@ -54,23 +54,21 @@ pub(super) fn dropped(count: u64) -> Finding {
         .evidence("`dropped events` of per_cpu/cpu*/stats")
 }
 
-/// tracefs cannot tell threads from children.
+/// tracefs cannot distinguish threads from children.
 pub(super) fn children() -> Finding {
-    let message =
-        "events of the children of the wanted processes are recorded too: tracefs cannot tell them from new threads";
+    let message = "events of child processes are recorded too: tracefs cannot distinguish them from new threads";
     Finding::new("children-recorded", Severity::Note, "recorder", message)
 }
 
 /// Addresses whose names the kernel keeps for itself.
 pub(super) fn hidden(why: String) -> Finding {
-    let finding =
-        Finding::new("symbols-hidden", Severity::Note, "recorder", "functions of the kernel are shown as addresses");
+    let finding = Finding::new("symbols-hidden", Severity::Note, "recorder", "kernel functions are shown as addresses");
     finding.evidence(why).remedy("run as root, with kernel.kptr_restrict below 2")
 }
 
 /// A better backend that does not work here.
 pub(super) fn fallback(why: &StartError) -> Finding {
-    let message = "kernel events are recorded in a costlier way than the cheapest";
+    let message = "kernel events are recorded with higher overhead than necessary";
     let finding = Finding::new("recorder-fallback", Severity::Advice, "recorder", message).evidence(why.to_string());
     match why {
         StartError::Backend { remedy: Some(remedy), .. } => finding.remedy(remedy.clone()),

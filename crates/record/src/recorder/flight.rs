@@ -18,12 +18,12 @@ pub struct Window {
 }
 
 /// How far a flight recorder is: what is to be copied must be before it is overwritten. A look costs two or three loads a CPU.
-pub struct Pace {
+pub struct BufferProgress {
     buffers: Arc<Buffers>,
     cpus: u32,
 }
 
-impl Pace {
+impl BufferProgress {
     /// How often the buffer of each CPU was written from end to end so far.
     pub fn laps(&self) -> impl Iterator<Item = f64> + '_ {
         (0..self.cpus).map(|slot| self.buffers.laps(slot))
@@ -44,9 +44,9 @@ impl Recorder {
     }
 
     /// In [`Mode::Flight`]: how fast the buffers are written, which other threads may look at too.
-    pub fn pace(&self) -> Option<Pace> {
+    pub fn buffer_progress(&self) -> Option<BufferProgress> {
         let buffers = self.running.buffers().filter(|_| self.request.mode == Mode::Flight)?;
-        Some(Pace { buffers: Arc::clone(buffers), cpus: self.request.cpus.len() as u32 })
+        Some(BufferProgress { buffers: Arc::clone(buffers), cpus: self.request.cpus.len() as u32 })
     }
 
     /// In [`Mode::Flight`]: what happened on the CPU from `from` to `to`, copied while recording goes on. Records a little before `from` are given

@@ -55,10 +55,12 @@ pub struct Request {
     pub backend: Backend,
     /// Streamed or kept.
     pub mode: Mode,
-    /// With [`Mode::Flight`]: what is to be explained are threads that timers wake. Their interrupts wake them on their own CPU, so that sched_wakeup tells
-    /// all and sched_waking is left out; and of system calls, where their group is not asked for, those are told that interrupts meet ([`What::Interrupted`]).
+    /// With [`Mode::Flight`]: what is to be explained are threads that timers wake. Their
+    /// interrupts wake them on their own CPU, so that sched_wakeup suffices and sched_waking is
+    /// left out; of system calls, if their group is not requested, those are recorded that
+    /// interrupts meet ([`EventKind::Interrupted`]).
     ///
-    /// [`What::Interrupted`]: punctual_core::What::Interrupted
+    /// [`EventKind::Interrupted`]: punctual_core::EventKind::Interrupted
     pub timers_only: bool,
 }
 
@@ -96,7 +98,7 @@ impl Request {
             Request { pids, .. } if pids.len() > MAX_PIDS => wrong(format!("more than {MAX_PIDS} processes")),
             // Its programs do not look at tasks.
             Request { mode: Mode::Flight, pids, comms, .. } if !pids.is_empty() || !comms.is_empty() => {
-                wrong("a flight recorder keeps the events of all tasks".to_owned())
+                wrong("a flight recorder cannot be limited to some tasks".to_owned())
             }
             Request { comms, syscalls, .. } => {
                 if let Some(comm) = comms.iter().find(|comm| comm.is_empty() || comm.len() > 15) {
@@ -133,7 +135,7 @@ pub enum StartError {
         backend: &'static str,
         /// The reason.
         why: String,
-        /// What to do.
+        /// The plan.
         remedy: Option<String>,
     },
     /// No backend works here.
@@ -146,7 +148,7 @@ impl StartError {
     pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
         use std::io::ErrorKind::PermissionDenied;
         let (why, remedy) = match why {
-            LoadError::NoBtf(_) => (why.to_string(), Some("a kernel with CONFIG_DEBUG_INFO_BTF=y has it".to_owned())),
+            LoadError::NoBtf(_) => (why.to_string(), Some("use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned())),
             // The verifier says the same (EACCES) of programs, with its reasons.
             LoadError::Refused { log, .. } if !log.is_empty() => (why.to_string(), None),
             LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => lacking(),

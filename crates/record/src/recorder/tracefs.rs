@@ -7,7 +7,7 @@ use crate::tracefs::{Instance, Item, PageShape, Tracefs, read_page};
 use crate::tracepoints::{self, NAMING, Tracepoint};
 use crate::wire;
 use punctual_core::event::NamedTracepoint;
-use punctual_core::event::{Event, Group, Tid, TracepointFormat, What};
+use punctual_core::event::{Event, EventKind, Group, Tid, TracepointFormat};
 use punctual_core::{CpuSet, Finding, MonotonicNs};
 
 pub(super) const NAME: &str = "tracefs";
@@ -84,7 +84,7 @@ impl TracefsRecorder {
     fn filter(&mut self, request: &Request) -> Result<(), String> {
         // Its language has no way to write them.
         if let Some(comm) = request.comms.iter().find(|comm| comm.contains(['"', '\\'])) {
-            return Err(format!("tracefs cannot look for the task name `{}`", comm.escape_debug()));
+            return Err(format!("tracefs cannot filter by the task name `{}`", comm.escape_debug()));
         }
         self.instance.set("tracing_cpumask", &request.cpus.to_mask())?;
         if !request.pids.is_empty() {
@@ -92,7 +92,7 @@ impl TracefsRecorder {
             let threads: Vec<String> =
                 request.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| tid.to_string()).collect();
             self.instance.set("set_event_pid", &threads.join(" "))?;
-            // New threads are followed with it, and children cannot be told from them.
+            // New threads are followed with it, and children cannot be distinguished from them.
             self.instance.set("options/event-fork", "1")?;
             if !request.follow_children {
                 self.findings.push(findings::children());
@@ -171,7 +171,7 @@ impl TracefsRecorder {
     pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
         let mut whole = true;
         // A birth and the new name that follows it may stand in the buffers of two CPUs.
-        let mut told: Vec<(u64, Vec<u8>)> = Vec::new();
+        let mut names_by_time: Vec<(u64, Vec<u8>)> = Vec::new();
         for pipe in 0..self.naming.pipes() {
             while self.naming.read(pipe, &mut self.page) {
                 let translator = &mut self.translator;
@@ -180,14 +180,14 @@ impl TracefsRecorder {
                     Item::Record(at, record) => {
                         let mut name = Vec::new();
                         translate(translator, MonotonicNs(at as i64), NAMING_CPU, record, &mut Vec::new(), &mut name);
-                        told.push((at, name));
+                        names_by_time.push((at, name));
                     }
                 });
                 whole &= read.is_some();
             }
         }
-        told.sort_by_key(|(at, _)| *at);
-        told.iter().for_each(|(_, name)| to.extend_from_slice(name));
+        names_by_time.sort_by_key(|(at, _)| *at);
+        names_by_time.iter().for_each(|(_, name)| to.extend_from_slice(name));
         whole
     }
 
@@ -267,7 +267,7 @@ fn translate(
 
 fn lose(cpu: &mut Cpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
     cpu.lost += count;
-    wire::encode(&Event { at, cpu: cpu.number, tid: Tid(0), what: What::Lost { count, since: cpu.last } }, to);
+    wire::encode(&Event { at, cpu: cpu.number, tid: Tid(0), what: EventKind::Lost { count, since: cpu.last } }, to);
 }
 
 /// 64 MiB of the usual pages at one go.

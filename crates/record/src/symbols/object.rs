@@ -17,7 +17,7 @@ pub(super) const DEBUG_DIR: &str = "/usr/lib/debug";
 /// A function in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
-    /// As programmers know it, with parameters where the symbol tells them.
+    /// As programmers know it, with parameters if the symbol has them.
     pub name: String,
     /// The same without parameters.
     pub bare: String,
@@ -27,7 +27,7 @@ pub struct Function {
     pub object: PathBuf,
     /// Its offset in that file, in bytes.
     pub offset: u64,
-    /// Its length in bytes; 0 where the symbol does not tell.
+    /// Its length in bytes; 0 if the symbol does not say.
     pub size: u64,
     /// What a probe on it costs.
     pub site: Site,
@@ -165,7 +165,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
     // A FIFO would be waited for for ever.
     let meta = std::fs::metadata(path).map_err(io)?;
     if !meta.is_file() || meta.len() > FILE_MAX {
-        return Err(SymbolError::Malformed { path: path.to_owned(), why: "no regular file of sensible size".into() });
+        return Err(SymbolError::Malformed { path: path.to_owned(), why: "not a regular file, or too large".into() });
     }
     std::fs::read(path).map_err(io)
 }

@@ -18,7 +18,7 @@ pub enum Site {
     SingleStep,
     /// A function of the kernel.
     Kernel,
-    /// An architecture that is not looked into.
+    /// An architecture that is not supported.
     Unknown,
 }
 

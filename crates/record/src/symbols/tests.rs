@@ -87,7 +87,7 @@ fn what_is_no_program_is_refused() {
     let script = dir.path().join("script");
     std::fs::write(&script, "#!/bin/sh\n").unwrap();
     assert!(Object::read(&script).unwrap_err().to_string().contains("a script"));
-    assert!(Object::read(dir.path()).unwrap_err().to_string().contains("no regular file"));
+    assert!(Object::read(dir.path()).unwrap_err().to_string().contains("not a regular file"));
 }
 
 #[test]

@@ -51,13 +51,13 @@ fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
 }
 
 /// Tells everything in the page; `None` when it is cut off or is no page.
-pub(crate) fn read_page<'a>(page: &'a [u8], shape: PageShape, tell: &mut dyn FnMut(Item<'a>)) -> Option<()> {
+pub(crate) fn read_page<'a>(page: &'a [u8], shape: PageShape, give: &mut dyn FnMut(Item<'a>)) -> Option<()> {
     let begin = number(page, 0, 8)?;
     let commit = number(page, shape.commit, shape.commit_size)?;
     let data = page.get(shape.data..)?;
     let length = (commit & LENGTH) as usize;
     if commit & MISSED != 0 {
-        tell(Item::Lost((commit & STORED != 0).then(|| number(data, length, shape.commit_size)).flatten()));
+        give(Item::Lost((commit & STORED != 0).then(|| number(data, length, shape.commit_size)).flatten()));
     }
     let mut rest = data.get(..length)?;
     let mut time = begin;
@@ -80,13 +80,13 @@ pub(crate) fn read_page<'a>(page: &'a [u8], shape: PageShape, tell: &mut dyn FnM
             0 => {
                 time = time.wrapping_add(delta);
                 let size = 4 + long()? as usize;
-                tell(Item::Record(time, rest.get(8..size)?));
+                give(Item::Record(time, rest.get(8..size)?));
                 size
             }
             words => {
                 time = time.wrapping_add(delta);
                 let size = 4 + words as usize * 4;
-                tell(Item::Record(time, rest.get(4..size)?));
+                give(Item::Record(time, rest.get(4..size)?));
                 size
             }
         };
@@ -113,11 +113,11 @@ mod tests {
         let head = |kind: u32, delta: u32| kind | delta << 5;
         let words = [head(2, 10), 0xaaaa, 0xbbbb, head(30, 5), 1, head(0, 1), 8, 0xcccc];
         let page = page(MISSED | STORED, &words, Some(77));
-        let mut told = Vec::new();
-        read_page(&page, PageShape::default(), &mut |item| told.push(item)).unwrap();
-        assert_eq!(told[0], Item::Lost(Some(77)));
-        assert_eq!(told[1], Item::Record(1_010, &[0xaa, 0xaa, 0, 0, 0xbb, 0xbb, 0, 0]));
-        assert_eq!(told[2], Item::Record(1_010 + (1 << 27) + 5 + 1, &[0xcc, 0xcc, 0, 0]));
+        let mut items = Vec::new();
+        read_page(&page, PageShape::default(), &mut |item| items.push(item)).unwrap();
+        assert_eq!(items[0], Item::Lost(Some(77)));
+        assert_eq!(items[1], Item::Record(1_010, &[0xaa, 0xaa, 0, 0, 0xbb, 0xbb, 0, 0]));
+        assert_eq!(items[2], Item::Record(1_010 + (1 << 27) + 5 + 1, &[0xcc, 0xcc, 0, 0]));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use super::layout::{self as wire, Header};
 use punctual_core::MonotonicNs;
 use punctual_core::event::{
-    Event, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid, TracepointId, What,
+    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid, TracepointId,
 };
 
 /// Why bytes are not a record.
@@ -163,14 +163,14 @@ fn prio(on_wire: u8) -> i16 {
 
 /// `Ok(None)` for what is no event.
 #[inline]
-fn what(kind: u8, payload: &[u8]) -> Result<Option<What>, Problem> {
+fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
     let number = || Ok(read!(Number, payload).number);
     let small = || number().and_then(|number| u8::try_from(number).map_err(|_| Problem::Value));
     let address = || Ok::<_, Problem>(read!(Address, payload).address);
     Ok(Some(match u64::from(kind) {
         wire::SWITCH => {
             let r = read!(Switch, payload);
-            What::Switch {
+            EventKind::Switch {
                 prev_prio: prio(r.prev_prio),
                 prev_state: task_state(r.prev_state),
                 next: Tid(r.next),
@@ -179,153 +179,153 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<What>, Problem> {
         }
         wire::WAKING => {
             let r = read!(Wake, payload);
-            What::Waking { task: Tid(r.task), prio: prio(r.prio), target: r.target }
+            EventKind::Waking { task: Tid(r.task), prio: prio(r.prio), target: r.target }
         }
         wire::WAKEUP => wakeup(payload, false)?,
         wire::WAKEUP_NEW => wakeup(payload, true)?,
         wire::MIGRATE => {
             let r = read!(Migrate, payload);
-            What::Migrate { task: Tid(r.task), from: r.from, to: r.to }
+            EventKind::Migrate { task: Tid(r.task), from: r.from, to: r.to }
         }
-        wire::FORK => What::Fork { child: Tid(read!(Fork, payload).child) },
+        wire::FORK => EventKind::Fork { child: Tid(read!(Fork, payload).child) },
         wire::EXEC => {
             exact::<0>(payload)?;
-            What::Exec
+            EventKind::Exec
         }
         wire::EXIT => {
             exact::<0>(payload)?;
-            What::Exit
+            EventKind::Exit
         }
         wire::PI_SETPRIO => {
             let r = read!(Pi, payload);
-            What::PiSetPrio { task: Tid(r.task), old: prio(r.old), new: prio(r.new) }
+            EventKind::PiSetPrio { task: Tid(r.task), old: prio(r.old), new: prio(r.new) }
         }
-        wire::IRQ_ENTRY => What::IrqEntry { irq: read!(Irq, payload).irq },
+        wire::IRQ_ENTRY => EventKind::IrqEntry { irq: read!(Irq, payload).irq },
         wire::IRQ_EXIT => {
             let r = read!(Irq, payload);
-            What::IrqExit { irq: r.irq, handled: r.handled != 0 }
+            EventKind::IrqExit { irq: r.irq, handled: r.handled != 0 }
         }
-        wire::VECTOR_ENTRY => What::VectorEntry { vector: small()? },
-        wire::VECTOR_EXIT => What::VectorExit { vector: small()? },
-        wire::SOFTIRQ_RAISE => What::SoftirqRaise { vector: small()? },
-        wire::SOFTIRQ_ENTRY => What::SoftirqEntry { vector: small()? },
-        wire::SOFTIRQ_EXIT => What::SoftirqExit { vector: small()? },
-        wire::IPI_SEND => What::IpiSend { target: u16::try_from(number()?).map_err(|_| Problem::Value)? },
+        wire::VECTOR_ENTRY => EventKind::VectorEntry { vector: small()? },
+        wire::VECTOR_EXIT => EventKind::VectorExit { vector: small()? },
+        wire::SOFTIRQ_RAISE => EventKind::SoftirqRaise { vector: small()? },
+        wire::SOFTIRQ_ENTRY => EventKind::SoftirqEntry { vector: small()? },
+        wire::SOFTIRQ_EXIT => EventKind::SoftirqExit { vector: small()? },
+        wire::IPI_SEND => EventKind::IpiSend { target: u16::try_from(number()?).map_err(|_| Problem::Value)? },
         wire::IDLE => match number()? {
-            u32::MAX => What::IdleExit,
-            state => What::IdleEnter { state },
+            u32::MAX => EventKind::IdleExit,
+            state => EventKind::IdleEnter { state },
         },
-        wire::FREQUENCY => What::Frequency { khz: number()? },
+        wire::FREQUENCY => EventKind::Frequency { khz: number()? },
         wire::HRTIMER_START => {
             let r = read!(HrtimerStart, payload);
-            What::HrtimerStart { timer: r.timer, expires: MonotonicNs(r.expires as i64) }
+            EventKind::HrtimerStart { timer: r.timer, expires: MonotonicNs(r.expires as i64) }
         }
-        wire::HRTIMER_CANCEL => What::HrtimerCancel { timer: address()? },
+        wire::HRTIMER_CANCEL => EventKind::HrtimerCancel { timer: address()? },
         wire::HRTIMER_ENTRY => {
             let r = read!(HrtimerEntry, payload);
             let expires = (r.expires != 0).then_some(MonotonicNs(r.expires as i64));
             let now = (r.now != 0).then_some(MonotonicNs(r.now as i64));
-            What::HrtimerExpireEntry { timer: r.timer, now, expires }
+            EventKind::HrtimerExpireEntry { timer: r.timer, now, expires }
         }
-        wire::HRTIMER_EXIT => What::HrtimerExpireExit { timer: address()? },
+        wire::HRTIMER_EXIT => EventKind::HrtimerExpireExit { timer: address()? },
         wire::TIMER_START => {
             let r = read!(Timer, payload);
-            What::TimerStart { timer: r.timer, expires: r.value }
+            EventKind::TimerStart { timer: r.timer, expires: r.value }
         }
         wire::TIMER_ENTRY => {
             let r = read!(Timer, payload);
-            What::TimerExpireEntry { timer: r.timer, function: r.value }
+            EventKind::TimerExpireEntry { timer: r.timer, function: r.value }
         }
-        wire::TIMER_EXIT => What::TimerExpireExit { timer: address()? },
+        wire::TIMER_EXIT => EventKind::TimerExpireExit { timer: address()? },
         wire::SYSCALL_ENTER => {
             let r = read!(SyscallEnter, payload);
-            What::SyscallEnter { number: r.number, args: [r.first, r.second] }
+            EventKind::SyscallEnter { number: r.number, args: [r.first, r.second] }
         }
         wire::SYSCALL_EXIT => {
             let r = read!(SyscallExit, payload);
-            What::SyscallExit { number: r.number, result: r.result }
+            EventKind::SyscallExit { number: r.number, result: r.result }
         }
         wire::FUTEX_ENTER => {
             let r = read!(FutexEnter, payload);
-            What::FutexEnter { op: futex(r.op), address: r.address }
+            EventKind::FutexEnter { op: futex(r.op), address: r.address }
         }
         wire::FUTEX_EXIT => {
             let r = read!(FutexExit, payload);
-            What::FutexExit { op: futex(r.op), result: r.result }
+            EventKind::FutexExit { op: futex(r.op), result: r.result }
         }
         wire::CONTENTION_BEGIN => {
             let r = read!(Contention, payload);
-            What::ContentionBegin { lock: r.lock, flags: r.value as u32 }
+            EventKind::ContentionBegin { lock: r.lock, flags: r.value as u32 }
         }
         wire::CONTENTION_END => {
             let r = read!(Contention, payload);
-            What::ContentionEnd { lock: r.lock, result: r.value }
+            EventKind::ContentionEnd { lock: r.lock, result: r.value }
         }
         wire::PAGE_FAULT => {
             let r = read!(PageFault, payload);
-            What::PageFault { address: r.address, ip: r.ip, user: r.user != 0 }
+            EventKind::PageFault { address: r.address, ip: r.ip, user: r.user != 0 }
         }
         wire::PAGE_ALLOC => {
             let r = read!(PageAlloc, payload);
-            What::PageAlloc { order: u8::try_from(r.order).map_err(|_| Problem::Value)?, page: r.page }
+            EventKind::PageAlloc { order: u8::try_from(r.order).map_err(|_| Problem::Value)?, page: r.page }
         }
-        wire::RECLAIM_BEGIN => What::ReclaimBegin { order: small()? },
-        wire::RECLAIM_END => What::ReclaimEnd { reclaimed: address()? },
+        wire::RECLAIM_BEGIN => EventKind::ReclaimBegin { order: small()? },
+        wire::RECLAIM_END => EventKind::ReclaimEnd { reclaimed: address()? },
         wire::KMALLOC => {
             let r = read!(Kmalloc, payload);
-            What::Kmalloc { requested: r.requested, allocated: r.allocated }
+            EventKind::Kmalloc { requested: r.requested, allocated: r.allocated }
         }
         wire::CACHE_ALLOC => {
             let r = read!(Kmalloc, payload);
-            What::CacheAlloc { requested: r.requested, allocated: r.allocated }
+            EventKind::CacheAlloc { requested: r.requested, allocated: r.allocated }
         }
         wire::BLOCK_ISSUE => {
             let r = read!(Block, payload);
-            What::BlockIssue { device: r.device, sector: r.sector, bytes: r.bytes, write: r.value != 0 }
+            EventKind::BlockIssue { device: r.device, sector: r.sector, bytes: r.bytes, write: r.value != 0 }
         }
         wire::BLOCK_COMPLETE => {
             let r = read!(Block, payload);
-            What::BlockComplete { device: r.device, sector: r.sector, bytes: r.bytes, error: r.value }
+            EventKind::BlockComplete { device: r.device, sector: r.sector, bytes: r.bytes, error: r.value }
         }
         wire::JOURNAL_START => {
             let r = read!(Journal, payload);
-            What::JournalStart { device: r.device, transaction: u64::from(r.transaction) }
+            EventKind::JournalStart { device: r.device, transaction: u64::from(r.transaction) }
         }
         wire::JOURNAL_END => {
             let r = read!(Journal, payload);
-            What::JournalEnd { device: r.device, transaction: u64::from(r.transaction) }
+            EventKind::JournalEnd { device: r.device, transaction: u64::from(r.transaction) }
         }
         wire::MMC_START => {
             let r = read!(Mmc, payload);
-            What::MmcStart { opcode: r.opcode, blocks: r.value as u32 }
+            EventKind::MmcStart { opcode: r.opcode, blocks: r.value as u32 }
         }
         wire::MMC_DONE => {
             let r = read!(Mmc, payload);
-            What::MmcDone { opcode: r.opcode, error: r.value }
+            EventKind::MmcDone { opcode: r.opcode, error: r.value }
         }
-        wire::WORK_START => What::WorkStart { function: address()? },
-        wire::WORK_END => What::WorkEnd { function: address()? },
+        wire::WORK_START => EventKind::WorkStart { function: address()? },
+        wire::WORK_END => EventKind::WorkEnd { function: address()? },
         wire::NAPI_POLL => {
             let r = read!(Napi, payload);
-            What::NapiPoll { work: r.work, budget: r.budget }
+            EventKind::NapiPoll { work: r.work, budget: r.budget }
         }
         wire::TRACEPOINT => {
             let r = read!(Tracepoint, payload);
             let bytes = r.record.get(..r.bytes as usize).ok_or(Problem::Value)?;
-            What::Tracepoint { tracepoint: TracepointId(r.tracepoint), record: RecordBytes::new(bytes) }
+            EventKind::Tracepoint { tracepoint: TracepointId(r.tracepoint), record: RecordBytes::new(bytes) }
         }
         wire::INTERRUPTED => {
             let call = read!(Interrupted, payload).call;
-            What::Interrupted { call: (u64::from(call) != wire::NO_CALL).then_some(call) }
+            EventKind::Interrupted { call: (u64::from(call) != wire::NO_CALL).then_some(call) }
         }
-        wire::RELEASED => What::Released { task: Tid(read!(Fork, payload).child) },
-        wire::STACK => What::Stack { stack: StackId(number()?) },
+        wire::RELEASED => EventKind::Unthrottled { task: Tid(read!(Fork, payload).child) },
+        wire::STACK => EventKind::Stack { stack: StackId(number()?) },
         wire::POINT => {
             let r = read!(Point, payload);
             if r.count > 2 {
                 return Err(Problem::Value);
             }
-            What::Point {
+            EventKind::Point {
                 point: PointId(r.point),
                 kind: point_kind(r.kind)?,
                 count: r.count,
@@ -334,7 +334,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<What>, Problem> {
         }
         wire::CALL => {
             let r = read!(Call, payload);
-            What::Call {
+            EventKind::Call {
                 function: FunctionId(r.function),
                 began: MonotonicNs(r.began as i64),
                 depth: r.depth,
@@ -344,20 +344,20 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<What>, Problem> {
         }
         wire::SAMPLE => {
             let r = read!(Sample, payload);
-            What::Sample { series: r.series, due: MonotonicNs(r.due as i64) }
+            EventKind::Sample { series: r.series, due: MonotonicNs(r.due as i64) }
         }
         wire::LOST => {
             let r = read!(Lost, payload);
-            What::Lost { count: r.count, since: MonotonicNs(r.since as i64) }
+            EventKind::Lost { count: r.count, since: MonotonicNs(r.since as i64) }
         }
         wire::NAME | wire::RAW => return Ok(None),
         _ => return Err(Problem::Kind),
     }))
 }
 
-fn wakeup(payload: &[u8], new: bool) -> Result<What, Problem> {
+fn wakeup(payload: &[u8], new: bool) -> Result<EventKind, Problem> {
     let r = read!(Wake, payload);
-    Ok(What::Wakeup { task: Tid(r.task), prio: prio(r.prio), target: r.target, new })
+    Ok(EventKind::Wakeup { task: Tid(r.task), prio: prio(r.prio), target: r.target, new })
 }
 
 fn point_kind(kind: u8) -> Result<PointKind, Problem> {
@@ -375,7 +375,7 @@ fn task_state(state: u16) -> TaskState {
     const NOLOAD: u16 = 0x400;
     match state {
         0 => TaskState::Preempted,
-        s if u64::from(s) == wire::HELD_BACK => TaskState::HeldBack,
+        s if u64::from(s) == wire::HELD_BACK => TaskState::Throttled,
         s if s & 0x1 != 0 => TaskState::Sleeping,
         s if s & 0x1000 != 0 => TaskState::LockWait,
         s if s & 0x2 != 0 && s & NOLOAD != 0 => TaskState::Sleeping,

@@ -1,7 +1,7 @@
 //! The accounting in the kernel against samples of a thread's own clock.
 
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
-use punctual_lab::testing::Untold;
+use punctual_lab::testing::HiddenSamples;
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
@@ -46,21 +46,21 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         Err(why) => return println!("SKIPPED: {why}"),
     };
     println!("{:?} {:?}", accountant.cost(), accountant.findings);
-    let (told, tid) = sync_channel(1);
+    let (report, tid) = sync_channel(1);
     let (go, begin) = sync_channel::<()>(1);
     let sleeper = std::thread::spawn(move || {
         bind(CPU);
         // SAFETY: takes nothing, cannot fail.
-        told.send(unsafe { libc::gettid() } as u32).unwrap();
+        report.send(unsafe { libc::gettid() } as u32).unwrap();
         begin.recv().unwrap();
         sleep_through(SAMPLES, 500_000)
     });
     let tid = tid.recv().unwrap();
     accountant.watch(tid).unwrap();
-    let untold = Untold::begin();
+    let hidden = HiddenSamples::begin();
     go.send(()).unwrap();
     let samples = sleeper.join().unwrap();
-    let untold = untold.samples(500_000);
+    let hidden = hidden.samples(500_000);
     let mut records: HashMap<i64, AccountRecord> = HashMap::new();
     accountant.drain(&mut |record| {
         records.insert(record.begin.0, record);
@@ -78,17 +78,17 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         known += usize::from(split.of(MainPart::Unknown) * 20 < split.sum());
         MainPart::ALL
             .iter()
-            .for_each(|part| *sums.entry(part.word()).or_default() += split.of(*part).ns() / SAMPLES as i64);
+            .for_each(|part| *sums.entry(part.id()).or_default() += split.of(*part).ns() / SAMPLES as i64);
     }
-    println!("{found} of {SAMPLES}, {untold} may be missing: {sums:?}");
+    println!("{found} of {SAMPLES}, {hidden} may be missing: {sums:?}");
     // A thread that was not asleep when its timer fired was not woken by it.
     assert!(
-        (found + untold) * 100 >= SAMPLES * 95,
-        "{found} of {SAMPLES} samples have a record, {untold} may be without"
+        (found + hidden) * 100 >= SAMPLES * 95,
+        "{found} of {SAMPLES} samples have a record, {hidden} may be without"
     );
     // One that was interrupted where the kernel tells no tracer of it is unknown for long; most are not.
     assert!(
-        (known + untold) * 100 >= found * 90,
-        "{known} of {found} have less than 5 % unknown, {untold} may be without: {sums:?}"
+        (known + hidden) * 100 >= found * 90,
+        "{known} of {found} have less than 5 % unknown, {hidden} may be without: {sums:?}"
     );
 }

@@ -3,7 +3,7 @@
 use crate::accounting::{bind, now, sleep_through};
 use crate::injected::{alone, cpu};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
-use punctual_lab::testing::{Steal, Untold};
+use punctual_lab::testing::{HiddenSamples, Steal};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
@@ -60,13 +60,13 @@ fn together(
     let mut records = vec![Records::new(); accountants.len()];
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (told, tid) = sync_channel(1);
+        let (report, tid) = sync_channel(1);
         let (go, begin) = sync_channel::<()>(1);
         let sleeper = scope.spawn(move || {
             bind(cpu());
             fifo(80);
             // SAFETY: takes nothing, cannot fail.
-            told.send(unsafe { libc::gettid() } as u32).unwrap();
+            report.send(unsafe { libc::gettid() } as u32).unwrap();
             begin.recv().unwrap();
             sleep()
         });
@@ -93,7 +93,7 @@ fn without_the_kernels_types_the_same_is_told() {
     let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else { return };
     assert_ne!(typed.backend(), untyped.backend());
     assert_eq!(typed.findings, untyped.findings, "they find the same tracepoints");
-    let (hidden, steal) = (Untold::begin(), Steal::begin(cpu()));
+    let (hidden, steal) = (HiddenSamples::begin(), Steal::begin(cpu()));
     let (records, samples, bursts) = together(&mut [typed, untyped], || sleep_through(SAMPLES, 1_000_000));
     let (hidden, mut excuse) = (hidden.samples(1_000_000), steal.excuse());
     let stolen = excuse.left();
@@ -128,16 +128,16 @@ fn without_the_kernels_types_the_same_is_told() {
             blamed += usize::from(is_blamed || excuse.covers((latency - split.of(MainPart::Preempted)).ns()));
         }
     }
-    let told = format!(
+    let report = format!(
         "{both} of {SAMPLES} samples are told by both and {hidden} may be told by none, {alone:?} by one alone; {alike} are told alike; without types {blamed} of the hog's {hit} are laid at \
          its door; {} ms of {} ms of steal are no excuse",
         excuse.left() / 1_000_000,
         stolen / 1_000_000
     );
-    println!("{told}");
-    assert!((both + hidden) * 100 >= SAMPLES * 90, "{told}");
-    assert!(alike * 100 >= both * 90, "{told}");
-    assert!(hit >= 10 && blamed * 10 >= hit * 9, "{told}");
+    println!("{report}");
+    assert!((both + hidden) * 100 >= SAMPLES * 90, "{report}");
+    assert!(alike * 100 >= both * 90, "{report}");
+    assert!(hit >= 10 && blamed * 10 >= hit * 9, "{report}");
 }
 
 /// Sleeps of 1 ms until instants of CLOCK_REALTIME.
@@ -157,7 +157,7 @@ fn sleep_by_the_wall() {
 #[test]
 fn without_the_kernels_types_other_clocks_are_told_on_the_monotonic_one() {
     let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else { return };
-    let hidden = Untold::begin();
+    let hidden = HiddenSamples::begin();
     let (records, ..) = together(&mut [typed, untyped], || {
         sleep_by_the_wall();
         Vec::new()

@@ -1,7 +1,7 @@
 //! The flight recorder: windows of what happened, while it goes on.
 
 use crate::common::{a_cpu, gettid, named_thread_on, start};
-use punctual_core::event::{Event, Group, Tid, What};
+use punctual_core::event::{Event, EventKind, Group, Tid};
 use punctual_core::{CpuSet, MonotonicNs};
 use punctual_record::{Backend, Mode, Request, wire};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -64,7 +64,7 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
         assert_eq!(window.whole_from, from);
         let within = |event: &&Event| event.tid == tid && event.at >= from && event.at <= to;
         let enter = events.iter().filter(within).filter(
-            |event| matches!(event.what, What::SyscallEnter { number, .. } if i64::from(number) == libc::SYS_getuid),
+            |event| matches!(event.what, EventKind::SyscallEnter { number, .. } if i64::from(number) == libc::SYS_getuid),
         );
         assert_eq!(enter.count(), 50, "{backend:?}");
         assert!(events.len() < 2000, "only a little more than the window: {}", events.len());
@@ -103,7 +103,10 @@ fn windows_are_taken_while_writers_write() {
                 let of_thread = |event: &&Event| event.tid.0 == tid.load(Ordering::Relaxed);
                 let its: Vec<Event> = events.iter().filter(of_thread).copied().collect();
                 let in_turns = |pair: &[Event]| {
-                    !matches!((&pair[0].what, &pair[1].what), (What::SyscallEnter { .. }, What::SyscallEnter { .. }))
+                    !matches!(
+                        (&pair[0].what, &pair[1].what),
+                        (EventKind::SyscallEnter { .. }, EventKind::SyscallEnter { .. })
+                    )
                 };
                 assert!(its.windows(2).all(in_turns));
                 assert!(events.iter().all(|event| event.at.0 > to.0 - 60_000_000_000 && usize::from(event.cpu) == cpu));
@@ -147,7 +150,7 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
     let found = |from: MonotonicNs, to: MonotonicNs| {
         let its = events.iter().filter(|event| event.tid == tid && event.at >= from && event.at < to);
         let calls: Vec<Option<u32>> = its
-            .filter_map(|event| if let What::Interrupted { call } = event.what { Some(call) } else { None })
+            .filter_map(|event| if let EventKind::Interrupted { call } = event.what { Some(call) } else { None })
             .collect();
         calls
     };
@@ -157,8 +160,13 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
     assert!(!before.is_empty() && most(&before, None), "{before:?}");
     assert!(!after.is_empty() && most(&after, Some(libc::SYS_getrandom as u32)), "{after:?}");
     // What is not asked beside timers is not there, and what tells wake-ups and switches is.
-    let any = |is: fn(&What) -> bool| events.iter().any(|event| is(&event.what));
-    assert!(!any(|what| matches!(what, What::Waking { .. } | What::SyscallEnter { .. } | What::HrtimerStart { .. })));
-    assert!(!any(|what| matches!(what, What::HrtimerExpireExit { .. } | What::IdleExit)));
-    assert!(any(|what| matches!(what, What::Wakeup { .. })) && any(|what| matches!(what, What::Switch { .. })));
+    let any = |is: fn(&EventKind) -> bool| events.iter().any(|event| is(&event.what));
+    assert!(!any(|what| matches!(
+        what,
+        EventKind::Waking { .. } | EventKind::SyscallEnter { .. } | EventKind::HrtimerStart { .. }
+    )));
+    assert!(!any(|what| matches!(what, EventKind::HrtimerExpireExit { .. } | EventKind::IdleExit)));
+    assert!(
+        any(|what| matches!(what, EventKind::Wakeup { .. })) && any(|what| matches!(what, EventKind::Switch { .. }))
+    );
 }

@@ -29,12 +29,14 @@ fn tests_pass_on(kernel: &str, tests: &[&str], accel: Accel) {
     guest = Guest { cpus, accel, memory_mb: 1024, programs: vec![program], ..guest };
     let Some(result) = testing::run(&guest) else { return };
     assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
-    let told = String::from_utf8_lossy(&result.stdout);
-    assert!(told.contains("test result: ok"), "{told}");
-    told.lines()
+    let report = String::from_utf8_lossy(&result.stdout);
+    assert!(report.contains("test result: ok"), "{report}");
+    report
+        .lines()
         .filter(|line| line.contains(" late samples, ") || line.contains("preemptible: "))
         .for_each(|line| println!("{line}"));
-    told.lines()
+    report
+        .lines()
         .filter(|line| line.starts_with("SKIPPED: "))
         .for_each(|line| println!("{line} (in a guest with {kernel})"));
 }

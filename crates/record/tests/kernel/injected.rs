@@ -2,7 +2,7 @@
 
 use crate::accounting::{bind, now, sleep_through};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
-use punctual_lab::testing::{Excuse, Steal, Untold};
+use punctual_lab::testing::{Excuse, HiddenSamples, Steal};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
 use std::collections::HashMap;
@@ -52,18 +52,18 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
         }
     };
     let _turn = alone();
-    let (untold, steal) = (Untold::begin(), Steal::begin(cpu()));
+    let (hidden, steal) = (HiddenSamples::begin(), Steal::begin(cpu()));
     let stop = AtomicBool::new(false);
     let mut records: HashMap<i64, AccountRecord> = HashMap::new();
     let taken = std::thread::scope(|scope| {
-        let (told, tid) = sync_channel(1);
+        let (shown, tid) = sync_channel(1);
         let (go, begin) = sync_channel::<()>(1);
         let sleeper = scope.spawn(move || {
             bind(cpu());
             let priority = libc::sched_param { sched_priority: 80 };
             // SAFETY: the parameters live through the call; the other takes nothing.
             let (fifo, tid) = unsafe { (libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority), libc::gettid()) };
-            told.send((tid as u32, fifo == 0)).unwrap();
+            shown.send((tid as u32, fifo == 0)).unwrap();
             begin.recv().unwrap();
             sleep_through(samples, period().ns())
         });
@@ -99,15 +99,15 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
         Some(Divided { due: *due, split })
     };
     let all: Vec<Divided> = taken.iter().filter_map(divided).collect();
-    let (untold, excuse) = (untold.samples(period().ns()), steal.excuse());
-    let told = format!(
-        "{} of {} samples have a record, {untold} may be without; {} ms of steal",
+    let (hidden, excuse) = (hidden.samples(period().ns()), steal.excuse());
+    let shown = format!(
+        "{} of {} samples have a record, {hidden} may be without; {} ms of steal",
         all.len(),
         taken.len(),
         excuse.left() / 1_000_000
     );
-    println!("{told}");
-    assert!((all.len() + untold) * 100 >= taken.len() * 90, "{told}");
+    println!("{shown}");
+    assert!((all.len() + hidden) * 100 >= taken.len() * 90, "{shown}");
     Some((all, excuse))
 }
 
@@ -121,9 +121,9 @@ pub fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
 /// At least 90 % of the late samples are [`laid_at`] these parts.
 pub fn assert_laid_at(late: &[Divided], parts: &[MainPart], excuse: Excuse) {
     assert!(
-        laid_at(late, parts, &[MainPart::Stolen], excuse),
+        laid_at(late, parts, &[MainPart::Steal], excuse),
         "late samples are not laid at {parts:?}: {}",
-        told(late)
+        shown(late)
     );
 }
 
@@ -142,17 +142,17 @@ fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excus
     println!(
         "{right} of {} late samples, {both} of them with less than 5 % unknown, {others_made} late by others: {}",
         late.len(),
-        told(late)
+        shown(late)
     );
     let counted = late.len() - others_made;
     both * 10 >= counted * 9 && counted * 2 >= late.len()
 }
 
 /// Mean ns of each part.
-pub fn told(samples: &[Divided]) -> String {
+pub fn shown(samples: &[Divided]) -> String {
     let mean =
         |part: &MainPart| samples.iter().map(|one| one.split.of(*part).ns()).sum::<i64>() / samples.len().max(1) as i64;
-    let named: Vec<String> = MainPart::ALL.iter().map(|part| format!("{} {}", part.word(), mean(part))).collect();
+    let named: Vec<String> = MainPart::ALL.iter().map(|part| format!("{} {}", part.id(), mean(part))).collect();
     named.join(", ")
 }
 
@@ -197,7 +197,7 @@ fn an_interrupt_that_takes_long_is_hardirq() {
     println!("{made} storms, {} samples within a period of one", hit.len());
     let late = latest(hit, made * 7 / 10);
     assert!(!late.is_empty());
-    assert_laid_at(&late, &[MainPart::Hardirq], excuse);
+    assert_laid_at(&late, &[MainPart::Irq], excuse);
 }
 
 /// A filter that takes some microseconds for each datagram, and lets none through.
@@ -250,7 +250,7 @@ fn packets_that_arrive_in_thousands_are_softirq() {
         std::thread::sleep(Duration::from_secs(number.min(4)));
         let (samples, excuse) = measured(2_000, flood)?;
         // Softirqs are served with interrupts on: a timer's interrupt that is late was the host's doing, which it need not report as steal.
-        let foreign = [MainPart::Stolen, MainPart::TimerLate];
+        let foreign = [MainPart::Steal, MainPart::TimerIrqDelay];
         Some(laid_at(&latest(samples, 2_000 / 20), &[MainPart::Softirq], &foreign, excuse))
     };
     let mut tries = (0..8).map(once);
@@ -282,12 +282,12 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
     println!("asked for {} times, {} samples", asked.load(Ordering::Relaxed), late.len());
     assert!(!late.is_empty());
     if std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1") {
-        let not_switched = late.iter().map(|one| one.split.of(MainPart::NotSwitched).ns()).sum::<i64>();
+        let not_switched = late.iter().map(|one| one.split.of(MainPart::NonPreemptible).ns()).sum::<i64>();
         let all = late.iter().map(|one| one.split.sum().ns()).sum::<i64>();
-        println!("preemptible: {}", told(&late));
-        assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", told(&late));
+        println!("preemptible: {}", shown(&late));
+        assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", shown(&late));
     } else {
         // A part of that list is written with interrupts off: the timer of a sample that was due then is late by the same section.
-        assert_laid_at(&late, &[MainPart::NotSwitched, MainPart::TimerLate], excuse);
+        assert_laid_at(&late, &[MainPart::NonPreemptible, MainPart::TimerIrqDelay], excuse);
     }
 }

@@ -51,23 +51,24 @@ fn kill_9_takes_the_programs_away() {
     let holder = holder.args(["--exact", "leftovers::holder", "--nocapture"]).env(HOLDER, "1");
     let mut child = holder.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let mut told = None;
+    let mut report = None;
     for line in lines {
         // The harness may begin the line.
         if let Some((_, numbers)) = line.split_once("programs ") {
-            told = Some(numbers.split_whitespace().map(|number| number.parse::<u32>().unwrap()).collect::<Vec<u32>>());
+            report =
+                Some(numbers.split_whitespace().map(|number| number.parse::<u32>().unwrap()).collect::<Vec<u32>>());
             break;
         }
         if line.contains("SKIPPED: ") {
             println!("{line}");
         }
     }
-    let loaded = told
+    let loaded = report
         .as_ref()
         .is_some_and(|programs| !programs.is_empty() && programs.iter().all(|program| is_loaded(*program)));
     child.kill().unwrap();
     child.wait().unwrap();
-    let Some(programs) = told else { return };
+    let Some(programs) = report else { return };
     assert!(loaded);
     assert_gone(&programs);
 }

@@ -1,7 +1,7 @@
 //! Every backend of the recorder on the kernel that runs, as root.
 
 use crate::common::{a_cpu, gettid, online, record, start, switches};
-use punctual_core::event::{Event, Group, TaskState, Tid, What};
+use punctual_core::event::{Event, EventKind, Group, TaskState, Tid};
 use punctual_record::{Backend, Recorder, Request};
 use std::process::Command;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn request(groups: &[Group], backend: Backend) -> Request {
     Request { backend, ..Request::new(groups, online()) }
 }
 
-fn of(events: &[Event], tid: Tid, wanted: impl Fn(&What) -> bool) -> usize {
+fn of(events: &[Event], tid: Tid, wanted: impl Fn(&EventKind) -> bool) -> usize {
     events.iter().filter(|event| event.tid == tid && wanted(&event.what)).count()
 }
 
@@ -48,7 +48,7 @@ fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     };
     assert_eq!(stopped.recorded.lost(), 0);
     let mine = |preempted| {
-        let is = |what: &What| matches!(what, What::Switch { prev_state, .. } if (*prev_state == TaskState::Preempted) == preempted);
+        let is = |what: &EventKind| matches!(what, EventKind::Switch { prev_state, .. } if (*prev_state == TaskState::Preempted) == preempted);
         of(&events, me, is)
     };
     // Starting and stopping switch too.
@@ -60,7 +60,8 @@ fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     assert!(stopped.names.tasks.contains_key(&me));
     // Who waited was woken; or the event came while a program was running on that CPU, and is counted as missed.
     let missed = stopped.recorded.findings.iter().any(|finding| finding.id == "events-missed");
-    let waking = events.iter().filter(|event| matches!(event.what, What::Waking { task, .. } if task == me)).count();
+    let waking =
+        events.iter().filter(|event| matches!(event.what, EventKind::Waking { task, .. } if task == me)).count();
     assert!(waking >= kernel.0 || missed, "{waking} of {kernel:?}");
 }
 
@@ -82,13 +83,13 @@ fn system_calls_are_those_that_were_made(backend: Backend) {
     }) else {
         return;
     };
-    assert_eq!(of(&events, me, |what| matches!(what, What::SyscallEnter { .. })), 1000);
-    assert_eq!(of(&events, me, |what| matches!(what, What::SyscallExit { result, .. } if *result > 0)), 1000);
+    assert_eq!(of(&events, me, |what| matches!(what, EventKind::SyscallEnter { .. })), 1000);
+    assert_eq!(of(&events, me, |what| matches!(what, EventKind::SyscallExit { result, .. } if *result > 0)), 1000);
     let at = &raw const word as u64;
-    let wake = |what: &What| matches!(what, What::FutexEnter { op: punctual_core::event::Futex::Wake, address } if *address == at);
+    let wake = |what: &EventKind| matches!(what, EventKind::FutexEnter { op: punctual_core::event::Futex::Wake, address } if *address == at);
     assert_eq!(of(&events, me, wake), 10);
     let number = libc::SYS_getppid as u32;
-    let other = |what: &What| matches!(what, What::SyscallEnter { number: n, .. } if *n != number);
+    let other = |what: &EventKind| matches!(what, EventKind::SyscallEnter { number: n, .. } if *n != number);
     assert!(!events.iter().any(|event| other(&event.what)));
 }
 
@@ -111,15 +112,15 @@ fn only_the_wanted_tasks_and_cpus_are_recorded(backend: Backend) {
     assert!(events.iter().all(|event| usize::from(event.cpu) == cpu));
     let name = |tid: Tid| stopped.names.task(tid);
     let concerned = |event: &Event| match event.what {
-        What::Switch { next, .. } => name(event.tid) == "wanted-one" || name(next) == "wanted-one",
-        What::Waking { task, .. } | What::Wakeup { task, .. } | What::Migrate { task, .. } => {
+        EventKind::Switch { next, .. } => name(event.tid) == "wanted-one" || name(next) == "wanted-one",
+        EventKind::Waking { task, .. } | EventKind::Wakeup { task, .. } | EventKind::Migrate { task, .. } => {
             name(event.tid) == "wanted-one" || name(task) == "wanted-one"
         }
         _ => true,
     };
     assert!(events.iter().all(concerned), "{events:?}");
     let leaving =
-        events.iter().filter(|event| matches!(event.what, What::Switch { .. }) && name(event.tid) == "wanted-one");
+        events.iter().filter(|event| matches!(event.what, EventKind::Switch { .. }) && name(event.tid) == "wanted-one");
     assert!(leaving.count() >= 20);
 }
 
@@ -132,10 +133,13 @@ fn children_are_followed_and_have_names(backend: Backend) {
     }) else {
         return;
     };
-    let execs: Vec<String> =
-        events.iter().filter(|event| event.what == What::Exec).map(|event| stopped.names.task(event.tid)).collect();
+    let execs: Vec<String> = events
+        .iter()
+        .filter(|event| event.what == EventKind::Exec)
+        .map(|event| stopped.names.task(event.tid))
+        .collect();
     assert!(execs.iter().any(|name| name == "sh") && execs.iter().any(|name| name == "sleep"), "{execs:?}");
-    let forked = |event: &&Event| matches!(event.what, What::Fork { .. });
+    let forked = |event: &&Event| matches!(event.what, EventKind::Fork { .. });
     assert!(events.iter().filter(forked).count() >= 2);
 }
 
@@ -167,19 +171,19 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
     call(10);
     let stopped = recorder.stop(&mut |_, more| bytes.extend_from_slice(more));
     let events: Vec<Event> = punctual_record::wire::decode(&bytes).map(Result::unwrap).collect();
-    let told: u64 = events
+    let report: u64 = events
         .iter()
-        .filter_map(|event| if let What::Lost { count, .. } = event.what { Some(count) } else { None })
+        .filter_map(|event| if let EventKind::Lost { count, .. } = event.what { Some(count) } else { None })
         .sum();
-    assert!(told > 0 && told >= lost_before);
-    assert_eq!(told, stopped.recorded.lost());
+    assert!(report > 0 && report >= lost_before);
+    assert_eq!(report, stopped.recorded.lost());
     let calls = events
         .iter()
-        .filter(|event| matches!(event.what, What::SyscallEnter { .. } | What::SyscallExit { .. }))
+        .filter(|event| matches!(event.what, EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. }))
         .count();
-    assert_eq!(calls as u64 + told, 2 * (CALLS as u64 + 10), "told {told}");
+    assert_eq!(calls as u64 + report, 2 * (CALLS as u64 + 10), "told {report}");
     // The place of the losses is in the order of the CPU's events.
-    assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at || matches!(pair[1].what, What::Lost { .. })));
+    assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at || matches!(pair[1].what, EventKind::Lost { .. })));
 }
 
 fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
@@ -212,7 +216,7 @@ fn strange_names_are_filtered_for_or_refused() {
     assert!(Recorder::start(wanted.clone()).is_err());
     wanted.backend = Backend::Btf;
     let Some((events, _)) = record(wanted, || std::thread::sleep(Duration::from_millis(5))) else { return };
-    assert!(!events.iter().any(|event| matches!(event.what, What::Switch { .. })));
+    assert!(!events.iter().any(|event| matches!(event.what, EventKind::Switch { .. })));
 }
 
 #[test]
@@ -229,7 +233,7 @@ fn timers_say_when_they_were_due() {
         return;
     };
     let expired = events.iter().filter_map(|event| match event.what {
-        What::HrtimerExpireEntry { now: Some(now), expires: Some(expires), .. } => Some((event, now, expires)),
+        EventKind::HrtimerExpireEntry { now: Some(now), expires: Some(expires), .. } => Some((event, now, expires)),
         _ => None,
     });
     let expired: Vec<_> = expired.collect();
@@ -271,7 +275,7 @@ fn stacks_and_functions_have_names() {
         return;
     };
     let Some(stack) =
-        events.iter().find_map(|event| if let What::Stack { stack } = event.what { Some(stack) } else { None })
+        events.iter().find_map(|event| if let EventKind::Stack { stack } = event.what { Some(stack) } else { None })
     else {
         println!("SKIPPED: no interrupt came in 50 ms");
         return;

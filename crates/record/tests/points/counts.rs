@@ -2,7 +2,7 @@
 
 use crate::roles::witness;
 use crate::support::{Language, Running, amount, collect, files, in_each_language, passed, private, program};
-use punctual_core::event::What;
+use punctual_core::event::EventKind;
 use punctual_record::points::{Collector, Options};
 use std::time::Duration;
 
@@ -62,9 +62,9 @@ fn a_signal_handler_that_interrupts_a_point_records_its_own(language: Language) 
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
     let all = |name: &str| kept.values(&collected, name).concat();
     let (counted, written) = (all("counted"), all("written"));
-    let (handled, told) = (all("in the handler"), all("handled"));
+    let (handled, report) = (all("in the handler"), all("handled"));
     assert_eq!(counted.len() as i64, written[0][0], "the program counted what it wrote");
-    assert_eq!(handled.len() as i64, told[0][0], "the handler counted how often it ran");
+    assert_eq!(handled.len() as i64, report[0][0], "the handler counted how often it ran");
     println!("{} points, interrupted {} times", counted.len(), handled.len());
     assert!(counted.iter().chain(&handled).all(|[n, check]| *check == witness(*n)));
     assert!(
@@ -84,7 +84,7 @@ fn an_instant_lies_between_what_the_program_read_before_and_after(language: Lang
         let error = collected.clock_error.expect("there are points").ns();
         assert_eq!(collected.sources[0].recorded, 20_000);
         let before = |event: &punctual_core::Event| match event.what {
-            What::Point { values, .. } => values[0],
+            EventKind::Point { values, .. } => values[0],
             _ => unreachable!("only points"),
         };
         for pair in kept.events[0].windows(2) {

@@ -13,9 +13,9 @@ in_each_language! {
 }
 
 /// What a program told that it has counted.
-fn counted(told: &std::path::Path) -> u64 {
+fn counted(report: &std::path::Path) -> u64 {
     let mut bytes = [0; 8];
-    std::fs::File::open(told).unwrap().read_exact(&mut bytes).unwrap();
+    std::fs::File::open(report).unwrap().read_exact(&mut bytes).unwrap();
     u64::from_ne_bytes(bytes)
 }
 
@@ -27,18 +27,18 @@ fn count_and_kill(
     round: u64,
     mut meanwhile: impl FnMut(),
 ) -> u64 {
-    let mut told = tempfile::NamedTempFile::new().unwrap();
-    told.write_all(&[0; 4_096]).unwrap();
+    let mut report = tempfile::NamedTempFile::new().unwrap();
+    report.write_all(&[0; 4_096]).unwrap();
     let settings = [
-        ("COUNTED", told.path().to_str().unwrap().to_owned()),
+        ("COUNTED", report.path().to_str().unwrap().to_owned()),
         ("PUNCTUAL_POINTS", mode.to_owned()),
         ("PUNCTUAL_POINTS_SLOTS", if round.is_multiple_of(2) { "1024" } else { "65536" }.to_owned()),
     ];
     let mut program = Running::start(program(language, directory, "count forever", &settings));
-    let read = || counted(told.path());
-    let patience = Instant::now() + Duration::from_secs(300);
+    let read = || counted(report.path());
+    let timeout = Instant::now() + Duration::from_secs(300);
     while read() == 0 {
-        assert!(Instant::now() < patience && program.0.try_wait().unwrap().is_none(), "the program does not count");
+        assert!(Instant::now() < timeout && program.0.try_wait().unwrap().is_none(), "the program does not count");
         meanwhile();
     }
     // Without a random generator: the low digits of the clock are random enough.
@@ -70,25 +70,25 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
         let collector =
             (mode == "collected").then(|| Collector::start(Options::record().in_directory(directory.path())).unwrap());
         let mut kept = crate::support::Kept::default();
-        let (told, collected) = match collector {
+        let (report, collected) = match collector {
             Some(mut collector) => {
-                let told = count_and_kill(language, directory.path(), "", round, || {
+                let report = count_and_kill(language, directory.path(), "", round, || {
                     collector.poll(&mut |source, events| kept.take(source, events));
                 });
-                (told, collector.finish(&mut |source, events| kept.take(source, events)))
+                (report, collector.finish(&mut |source, events| kept.take(source, events)))
             }
             None => {
-                let told = count_and_kill(language, directory.path(), mode, round, || {});
+                let report = count_and_kill(language, directory.path(), mode, round, || {});
                 let (collected, harvest) = harvest(directory.path());
                 kept = harvest;
-                (told, collected)
+                (report, collected)
             }
         };
         assert_eq!((collected.sources.len(), collected.findings.len()), (1, 0), "{collected:?}");
         let source = &collected.sources[0];
         let values = &kept.values(&collected, "counted")[0];
         // One may be complete and not told yet; one may have been begun.
-        assert!((told..=told + 2).contains(&passed(source)), "round {round} {mode}: told {told}, {source:?}");
+        assert!((report..=report + 2).contains(&passed(source)), "round {round} {mode}: told {report}, {source:?}");
         assert!(source.torn <= 1 && source.recorded == values.len() as u64, "{source:?}");
         assert!(values.iter().all(|[n, check]| *check == witness(*n)), "a torn point was taken for a whole one");
         assert!(values.is_sorted_by(|a, b| a[0] < b[0]));
@@ -96,7 +96,7 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
             "flight" => {
                 // The last ones, without a gap, and none that was told is missing at the end.
                 assert!(values.windows(2).all(|pair| pair[0][0] + 1 == pair[1][0]));
-                assert!(values.last().is_some_and(|last| last[0] + 1 >= told as i64), "{source:?}");
+                assert!(values.last().is_some_and(|last| last[0] + 1 >= report as i64), "{source:?}");
             }
             "stream" => assert!(
                 values.iter().enumerate().all(|(place, value)| value[0] == place as i64),
@@ -114,9 +114,9 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
 fn a_program_that_executes_another_leaves_its_points(language: Language) {
     let directory = private();
     let mut program = Running::start(program(language, directory.path(), "exec", &[]));
-    let patience = Instant::now() + Duration::from_secs(300);
+    let timeout = Instant::now() + Duration::from_secs(300);
     while std::fs::read(format!("/proc/{}/comm", program.0.id())).is_ok_and(|comm| comm != b"sleep\n") {
-        assert!(Instant::now() < patience);
+        assert!(Instant::now() < timeout);
         std::thread::sleep(Duration::from_millis(1));
     }
     let (collected, kept) = harvest(directory.path());
@@ -139,16 +139,16 @@ fn window(directory: &std::path::Path) -> Vec<[i64; 2]> {
 
 fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
     let directory = private();
-    let told = tempfile::NamedTempFile::new().unwrap();
-    told.as_file().set_len(4_096).unwrap();
+    let report = tempfile::NamedTempFile::new().unwrap();
+    report.as_file().set_len(4_096).unwrap();
     let settings = [
-        ("COUNTED", told.path().to_str().unwrap().to_owned()),
+        ("COUNTED", report.path().to_str().unwrap().to_owned()),
         ("PUNCTUAL_POINTS", "flight".to_owned()),
         // So much that reading it is quicker than writing, also on a busy machine.
         ("PUNCTUAL_POINTS_SLOTS", "524288".to_owned()),
     ];
     let mut program = Running::start(program(language, directory.path(), "count forever", &settings));
-    while counted(told.path()) < 100_000 {
+    while counted(report.path()) < 100_000 {
         std::thread::sleep(Duration::from_millis(1));
     }
     let mut before = -1;
@@ -159,7 +159,7 @@ fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
         let newest = values.last().expect("it counts")[0];
         assert!(newest > before, "it goes on");
         before = newest;
-        while counted(told.path()) as i64 <= newest + 1 {
+        while counted(report.path()) as i64 <= newest + 1 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

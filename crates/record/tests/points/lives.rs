@@ -2,7 +2,7 @@
 
 use crate::roles::witness;
 use crate::support::{Language, Running, collect, files, harvest, in_each_language, passed, private, program};
-use punctual_core::event::{PointKind, What};
+use punctual_core::event::{EventKind, PointKind};
 use punctual_record::points::{Collector, Options, StartError};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn a_forked_child_has_a_record_of_its_own(language: Language) {
         assert_eq!(values.len(), 5_000);
         assert!(values.iter().enumerate().all(|(n, value)| *value == [n as i64, witness(n as i64)]));
         let other = if source.pid == parent { 0 } else { events.len() - 1 };
-        let What::Point { point, .. } = events[other].what else { unreachable!("only points") };
+        let EventKind::Point { point, .. } = events[other].what else { unreachable!("only points") };
         assert_eq!(
             collected.names[point.0 as usize],
             if source.pid == parent { "before the fork" } else { "in the child" }
@@ -79,7 +79,7 @@ fn every_kind_of_point_arrives_as_it_was_passed(language: Language) {
     let seen: Vec<(String, PointKind, Vec<i64>)> = kept.events[0]
         .iter()
         .map(|event| match event.what {
-            What::Point { point, kind, count, values } => (
+            EventKind::Point { point, kind, count, values } => (
                 collected.names[point.0 as usize].chars().take(20).collect(),
                 kind,
                 values[..usize::from(count)].to_vec(),

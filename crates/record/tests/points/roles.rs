@@ -41,19 +41,19 @@ fn threads(threads: u64, points: u64) {
 /// Counts until it is killed, and tells in a file that lasts what it has counted.
 fn count_forever() {
     use std::os::fd::AsRawFd;
-    let told = std::fs::File::options()
+    let report = std::fs::File::options()
         .read(true)
         .write(true)
         .open(std::env::var("COUNTED").expect("a file"))
         .expect("a file");
     // SAFETY: a shared mapping of a file of one page that nobody shortens.
-    let told = unsafe {
+    let report = unsafe {
         let flags = libc::PROT_READ | libc::PROT_WRITE;
-        &*libc::mmap(std::ptr::null_mut(), 4_096, flags, libc::MAP_SHARED, told.as_raw_fd(), 0).cast::<AtomicU64>()
+        &*libc::mmap(std::ptr::null_mut(), 4_096, flags, libc::MAP_SHARED, report.as_raw_fd(), 0).cast::<AtomicU64>()
     };
     for n in 0.. {
         point!("counted", n, witness(n));
-        told.store(n as u64 + 1, Ordering::Release);
+        report.store(n as u64 + 1, Ordering::Release);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Starting programs with points, and keeping what a collector reads of them.
 
-use punctual_core::event::{Event, What};
+use punctual_core::event::{Event, EventKind};
 use punctual_record::points::{Collected, Collector, Options, PointSource};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -113,7 +113,7 @@ impl Kept {
     pub fn values(&self, collected: &Collected, name: &str) -> Vec<Vec<[i64; 2]>> {
         let is = |point: usize| collected.names.get(point).is_some_and(|known| known == name);
         let value = |event: &Event| match event.what {
-            What::Point { point, values, .. } if is(point.0 as usize) => Some(values),
+            EventKind::Point { point, values, .. } if is(point.0 as usize) => Some(values),
             _ => None,
         };
         self.events.iter().map(|events| events.iter().filter_map(value).collect()).collect()

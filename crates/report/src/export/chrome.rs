@@ -8,7 +8,7 @@ use super::RecordingInput;
 use crate::marks::{Detail, Details, Lane, Mark, Marks, Shape};
 use punctual_bundle::Timebase;
 use punctual_core::event::Recorded;
-use punctual_core::{Event, MonotonicNs, Names, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Names, Tid};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ pub fn write(
     let mut drawn = Vec::new();
     for event in events {
         trace.runs(&event)?;
-        marks.tell(&event, &mut drawn);
+        marks.describe(&event, &mut drawn);
         drawn.drain(..).try_for_each(|mark| trace.mark(&mark, recorded.ended))?;
     }
     marks.finish(&mut drawn);
@@ -77,7 +77,7 @@ impl Trace<'_, '_> {
     /// Who ran on a CPU, from switch to switch.
     fn runs(&mut self, event: &Event) -> io::Result<()> {
         match event.what {
-            What::Switch { next, .. } => {
+            EventKind::Switch { next, .. } => {
                 let before = self.running.insert(event.cpu, (next, event.at));
                 match before {
                     Some((tid, since)) if tid == event.tid && tid != Tid::IDLE => {
@@ -90,8 +90,8 @@ impl Trace<'_, '_> {
                     None => self.name("thread_name", CPUS, event.cpu.into(), &format!("CPU {}", event.cpu)),
                 }
             }
-            // Who ran after a gap is not known.
-            What::Lost { .. } => {
+            // Who ran after a gap is unknown.
+            EventKind::Lost { .. } => {
                 self.running.insert(event.cpu, (Tid::IDLE, event.at));
                 Ok(())
             }

@@ -22,7 +22,7 @@ pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportE
     Ok(())
 }
 
-/// The figures of every series, one a row; what is not known is empty.
+/// The figures of every series, one a row; what is unknown is empty.
 pub fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_analyze::summarize(bundle);
     let percentiles: Vec<String> =

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// cyclictest's own date.
 const DATE: &str = "%a, %d %b %Y %H:%M:%S %z";
 
-/// The file of `--json`. What is not known is left out.
+/// The file of `--json`. What is unknown is left out.
 #[derive(Serialize)]
 struct Document {
     file_version: u32,
@@ -34,7 +34,7 @@ struct Document {
     thread: Ordered<Thread>,
 }
 
-/// A thread, with the name and the scheduling of its series added to what cyclictest tells.
+/// A thread, with the name and the scheduling of its series added to cyclictest's fields.
 #[derive(Serialize)]
 struct Thread {
     histogram: Ordered<u64>,
@@ -103,7 +103,7 @@ fn thread(phase: &str, series: &Series, fine: bool) -> Thread {
     }
 }
 
-/// What of the environment cyclictest tells, where it is known.
+/// The environment fields of cyclictest, if known.
 fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
     let environment: Option<Value> = bundle.document("environment").ok().flatten();
     let known = |what: &str| environment.as_ref()?.pointer(&format!("/kernel/{what}/known")).cloned();
@@ -119,7 +119,7 @@ fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
 }
 
 /// `-h`: rows of all latencies with the count of each thread, then minima, means, maxima and overflows. Which thread is which series is
-/// told in comments before the histogram.
+/// in comments before the histogram.
 pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let all: Vec<(&str, &Series)> = bundle.series().collect();
     for (k, (phase, series)) in all.iter().enumerate() {

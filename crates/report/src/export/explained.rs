@@ -21,7 +21,7 @@ pub fn export_explained(
     events.sort_by_key(|event| (event.at, event.cpu));
     events.dedup();
     let mut latest: Vec<&Explained> = all.samples.iter().collect();
-    latest.sort_by_key(|sample| sample.explanation.late.due);
+    latest.sort_by_key(|sample| sample.explanation.interval.due);
     let mut slots = Slots::default();
     let marks: Vec<Mark<'_>> =
         latest.iter().flat_map(|sample| causes(&sample.explanation, slots.free(sample), &all.names)).collect();
@@ -36,7 +36,7 @@ struct Slots(HashMap<Tid, Vec<MonotonicNs>>);
 impl Slots {
     /// A lane in which nothing overlaps this sample; samples come by their beginnings.
     fn free(&mut self, sample: &Explained) -> u8 {
-        let late = sample.explanation.late;
+        let late = sample.explanation.interval;
         let taken = self.0.entry(late.tid).or_default();
         let slot = taken.iter().position(|until| *until <= late.due).unwrap_or(taken.len());
         match taken.get_mut(slot) {
@@ -49,11 +49,11 @@ impl Slots {
 
 /// The parts of one sample, each called by its cause and who was responsible.
 fn causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark<'a>> {
-    let lane = Lane::Causes(explanation.late.tid, slot);
+    let lane = Lane::Causes(explanation.interval.tid, slot);
     let mark = |part: &punctual_analyze::explain::Part| {
         let who = who(part.cause, part.prio, names);
         let name = if who.is_empty() { title(part.cause).to_owned() } else { format!("{}: {who}", title(part.cause)) };
-        let mut details = vec![("events that prove it", Detail::Number(part.evidence.len() as i64))];
+        let mut details = vec![("evidence (events)", Detail::Number(part.evidence.len() as i64))];
         details.extend(part.cpu.map(|cpu| ("CPU", Detail::Number(cpu.into()))));
         Mark::new(lane, name, Shape::Span(part.from, part.to)).with(details)
     };

@@ -11,7 +11,7 @@ use punctual_bundle::summary::{Proof, ProofOutcome, RequirementSummary, SeriesSu
 use punctual_bundle::{Bundle, Timebase};
 use std::io::{self, Write};
 
-/// The report. Without requirements it has no case, which is said where there are figures to require something of.
+/// The report. Without requirements it has no case, with a note if there are figures.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_analyze::summarize(bundle);
     let mut report = Report::new(summary.experiment.as_str());
@@ -56,7 +56,7 @@ pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
     suite
 }
 
-/// Why a requirement on a difference came out as it did: `it is worse by at least 12.0 µs; allowed are 10.0 µs`.
+/// Why a requirement on a difference came out as it did: `the regression is at least 12.0 µs; allowed are 10.0 µs`.
 pub fn gate_message(gate: &GateResult) -> String {
     let bound = gate.bound.filter(|_| gate.verdict != VerdictWord::Undecided);
     let bound = match (bound, gate.reason.ends_with("by at least") || gate.reason.ends_with("by at most")) {
@@ -67,7 +67,7 @@ pub fn gate_message(gate: &GateResult) -> String {
     format!("{}{bound}{margin}", gate.reason)
 }
 
-/// A proof that fails: the test could not be carried out as asked.
+/// A proof that fails: the test could not be carried out as requested.
 fn invalid(proof: &Proof) -> TestCase {
     let message = format!("{}: {}", proof.subject, proof.why);
     let mut case = TestCase::new(&format!("valid: {}", proof.proof.word()), of_verdict(VerdictWord::Invalid, &message));

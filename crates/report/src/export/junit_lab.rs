@@ -11,7 +11,7 @@ use std::io::{self, Write};
 pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new(lab.name.as_str());
     for cell in &lab.cells {
-        // CI systems group cases by class across suites: the class says of which cell it is.
+        // CI systems group cases by class across suites: the class is the cell.
         let class = |name: &str| format!("{}.{name}", cell.name);
         let mut suite = suite(&cell.name, cell.timebase());
         suite.add_test_case(ran(cell));
@@ -42,7 +42,7 @@ pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
 fn ran(cell: &CellDocument) -> TestCase {
     let status = match cell.state {
         CellState::Done => TestCaseStatus::success(),
-        CellState::Waiting => status(NonSuccessKind::Error, "not-run", "it was not run to its end"),
+        CellState::Waiting => status(NonSuccessKind::Error, "not-run", "it was not run to completion"),
         CellState::Failed => status(NonSuccessKind::Error, "failed", &cell.trouble.join("; ")),
     };
     case("runs", &format!("{}.{}", cell.name, cell.target), status)

@@ -51,7 +51,7 @@ fn result(requirement: &RequirementSummary, unit: &str) -> String {
         VerdictWord::Met => "pass",
         VerdictWord::NotMet => "fail",
         VerdictWord::Undecided => return "unknown".to_owned(),
-        // What was not measured as asked has no figure.
+        // What was not measured as requested has no figure.
         VerdictWord::Invalid => return "fail".to_owned(),
     };
     figure(requirement, unit).map_or(word.to_owned(), |figure| format!("{word} {figure}"))

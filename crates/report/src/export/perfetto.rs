@@ -5,7 +5,7 @@
 //! of packets (protos/perfetto/trace/trace.proto); field numbers here are those of Perfetto's published schema, which keeps
 //! them for ever. Memory does not grow with the number of events: a bundle of each CPU, the threads, the open spans.
 //!
-//! Time stamps are CLOCK_MONOTONIC. ftrace bundles have no field that says so and are taken for CLOCK_BOOTTIME; the clock
+//! Time stamps are CLOCK_MONOTONIC. ftrace bundles have no field for it and are taken for CLOCK_BOOTTIME; the clock
 //! snapshot lets both agree and makes CLOCK_MONOTONIC the trace's own.
 
 mod ftrace;
@@ -58,7 +58,7 @@ pub fn write_with<'a>(
     let mut drawn = Vec::new();
     for event in events {
         kernel.add(&event, names, &mut packets)?;
-        marks.tell(&event, &mut drawn);
+        marks.describe(&event, &mut drawn);
         for mark in drawn.drain(..) {
             slices.write(&mark, &mut packets)?;
         }
@@ -85,7 +85,7 @@ fn clocks(packets: &mut Packets<'_>, recorded: &Recorded) -> io::Result<()> {
     })
 }
 
-/// The kernel's version, which says how to read the states of sched_switch: without it they would be taken for those of Linux 4.4.
+/// The kernel's version, which defines the states of sched_switch: without it they would be taken for those of Linux 4.4.
 fn system(packets: &mut Packets<'_>, release: Option<&str>) -> io::Result<()> {
     let numbered = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit()));
     packets.packet(|packet| {

@@ -84,7 +84,7 @@ pub fn write_series(
     }
 }
 
-/// The cells of the summary row; `-` where there is nothing to tell.
+/// The cells of the summary row; `-` without a value.
 fn summary(index: usize, meta: &SeriesMeta, state: &State, bins: &[(u64, u64)]) -> Vec<String> {
     let data = &state.data;
     let cell = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());

@@ -45,7 +45,7 @@ impl Data {
         let known =
             content.lines.iter().enumerate().filter_map(|(k, line)| Some((k, line, line.series.account.known()?)));
         let divided = known.map(|(series, line, account)| divided(series, line, account));
-        let parts = MainPart::ALL.iter().map(|part| PartData { title: part.title(), style: style(*part) });
+        let parts = MainPart::ALL.iter().map(|part| PartData { title: part.words(), style: style(*part) });
         Data { parts: parts.collect(), series: divided.filter(|divided| !divided.columns.is_empty()).collect() }
     }
 
@@ -72,17 +72,17 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
 /// Related parts have one hue.
 fn style(part: MainPart) -> Style {
     let (hue, strength) = match part {
-        MainPart::TimerLate => (0, 100),
-        MainPart::Hardirq => (1, 100),
+        MainPart::TimerIrqDelay => (0, 100),
+        MainPart::Irq => (1, 100),
         MainPart::Softirq => (4, 100),
         MainPart::IdleExit => (5, 100),
-        MainPart::NotSwitched => (3, 100),
+        MainPart::NonPreemptible => (3, 100),
         MainPart::Preempted => (6, 100),
         MainPart::Throttled => (6, 55),
         MainPart::Runqueue => (3, 55),
-        MainPart::Blocked => (1, 50),
-        MainPart::Itself => (2, 100),
-        MainPart::Stolen => (0, 50),
+        MainPart::Waiting => (1, 50),
+        MainPart::OwnExecution => (2, 100),
+        MainPart::Steal => (0, 50),
         MainPart::Unknown => (7, 100),
     };
     Style { hue, dash: 0, strength }
@@ -95,11 +95,11 @@ pub fn table(content: &Content<'_>) -> Option<Table> {
         match &line.summary.account {
             Fact::Known(account) => {
                 rows.extend(account.bands.iter().map(|band| row(line, band)));
-                if let Some(told) = account.cost.known() {
-                    let per = micros_f64(told.per_sample.ns() as f64);
+                if let Some(measured) = account.cost.known() {
+                    let per = micros_f64(measured.per_sample.ns() as f64);
                     cost = format!(
-                        " Dividing cost {per} µs of a CPU for each sample, in {} runs of kernel programs.",
-                        told.runs_per_sample
+                        " Cost of the accounting: {per} µs of CPU time per sample, in {} BPF program runs.",
+                        measured.runs_per_sample
                     );
                 }
             }
@@ -111,23 +111,23 @@ pub fn table(content: &Content<'_>) -> Option<Table> {
             Fact::NotAsked => {}
         }
     }
-    let caption = format!("What took the time, by band of percentiles; means a sample in µs.{cost}");
+    let caption = format!("Time by cause, per band of percentiles; mean per sample in µs.{cost}");
     let columns = vec![
         Column::text("Series"),
         Column::text("Samples between"),
         Column::figures("Samples"),
         Column::figures("From"),
         Column::figures("To"),
-        Column::text("Mostly").meaning("the part with the largest share of the time of these samples"),
+        Column::text("Largest share").meaning("the cause with the largest share of the time of these samples"),
         Column::text("Then"),
     ];
     (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: false })
 }
 
 fn row(line: &Line<'_>, band: &AccountBand) -> Vec<Cell> {
-    let said = |(part, share): &(MainPart, f64)| {
-        let mean = band.mean_ns.get(part.word()).copied().unwrap_or_default();
-        format!("{} {} ({} µs)", part.title(), percent(*share), micros_f64(mean))
+    let sentence = |(part, share): &(MainPart, f64)| {
+        let mean = band.mean_ns.get(part.id()).copied().unwrap_or_default();
+        format!("{} {} ({} µs)", part.words(), percent(*share), micros_f64(mean))
     };
     let shares = shares(band);
     let time = |ns: u64| Cell { exact: Some(format!("{ns} ns")), ..Cell::figure(micros_f64(ns as f64), ns as f64) };
@@ -137,7 +137,7 @@ fn row(line: &Line<'_>, band: &AccountBand) -> Vec<Cell> {
         Cell::figure(count(band.count.round() as u64), band.count),
         time(band.low_ns),
         time(band.high_ns),
-        shares.first().map_or_else(|| Cell::missing("nothing"), |first| Cell::text(said(first))),
-        Cell::text(shares.iter().skip(1).take(3).map(said).collect::<Vec<_>>().join(", ")),
+        shares.first().map_or_else(|| Cell::missing("nothing"), |first| Cell::text(sentence(first))),
+        Cell::text(shares.iter().skip(1).take(3).map(sentence).collect::<Vec<_>>().join(", ")),
     ]
 }

@@ -1,4 +1,4 @@
-//! What `punctual check` said of the system when the run began (`check.json`: `{"rules": [...]}`), what is wrong first.
+//! The result of `punctual check` at the beginning of the run (`check.json`: `{"rules": [...]}`), what is wrong first.
 
 use super::facts;
 use super::table::{Cell, Column, Table};
@@ -33,17 +33,17 @@ fn yes() -> bool {
 /// The results as a table; a document of another shape as its facts.
 pub fn table(document: &Value) -> Table {
     let rules = document.get("rules").and_then(|rules| Vec::<Rule>::deserialize(rules).ok());
-    let Some(mut rules) = rules else { return facts::table("What punctual check found.", document) };
+    let Some(mut rules) = rules else { return facts::table("Results of punctual check.", document) };
     rules.sort_by_key(weight);
     let wrong = rules.iter().filter(|rule| weight(rule) < 3).count();
     let more = rules.len().saturating_sub(MAX_RULES);
     let more = if more > 0 { format!(" {more} more are not shown.") } else { String::new() };
     Table {
-        caption: format!("What punctual check found: {wrong} of {} rules have something to say.{more}", rules.len()),
+        caption: format!("Results of punctual check: {wrong} of {} rules report a problem.{more}", rules.len()),
         columns: vec![
             Column::text("Rule"),
             Column::text("Verdict"),
-            Column::text("What is the case"),
+            Column::text("Result"),
             Column::text("What to do"),
         ],
         rows: rules.iter().take(MAX_RULES).map(row).collect(),
@@ -51,7 +51,7 @@ pub fn table(document: &Value) -> Table {
     }
 }
 
-/// What is wrong first, then what is not known, then what is well, then what does not apply.
+/// What is wrong first, then what is unknown, then what is well, then what does not apply.
 fn weight(rule: &Rule) -> usize {
     match rule.verdict.as_str() {
         "ok" if !rule.applies => 5,

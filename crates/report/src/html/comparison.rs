@@ -17,7 +17,7 @@ use serde::Serialize;
 const STYLE: &str = include_str!("assets/report.css");
 /// Series beyond this are counted and not shown.
 const MAX_SERIES: usize = 500;
-/// Places of one doubt that are named.
+/// Places of one warning that are listed.
 const PLACES: usize = 8;
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 70.0;
@@ -35,7 +35,7 @@ struct Page {
     gates: Option<Table>,
     series: Vec<Section>,
     left_out: usize,
-    doubts: Vec<Doubt>,
+    warnings: Vec<Warning>,
     version: &'static str,
     style: Value,
 }
@@ -56,7 +56,7 @@ struct Section {
 }
 
 #[derive(Serialize)]
-pub(super) struct Doubt {
+pub(super) struct Warning {
     class: &'static str,
     severity: String,
     message: String,
@@ -112,7 +112,7 @@ pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
         gates: gates(comparison),
         series: comparison.series.iter().take(MAX_SERIES).map(|one| section(comparison, one)).collect(),
         left_out: comparison.series.len().saturating_sub(MAX_SERIES),
-        doubts: doubts(&comparison.findings),
+        warnings: warnings(&comparison.findings),
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(STYLE.to_owned()),
     };
@@ -123,21 +123,21 @@ fn banner(comparison: &Comparison) -> Option<Banner> {
     let (class, text) = match comparison.verdict? {
         VerdictWord::Met => ("good", "All requirements on the differences are met."),
         VerdictWord::NotMet => ("bad", "A requirement on a difference is not met."),
-        VerdictWord::Invalid => ("bad", "A side was not measured as asked."),
+        VerdictWord::Invalid => ("bad", "A side was not measured as requested."),
         VerdictWord::Undecided => ("warn", "The data do not decide every requirement."),
     };
     Some(Banner { class, text })
 }
 
-/// Findings that say the same of several series are one.
-pub(super) fn doubts(findings: &[Finding]) -> Vec<Doubt> {
-    let mut all: Vec<Doubt> = Vec::new();
+/// Equal findings of several series are merged.
+pub(super) fn warnings(findings: &[Finding]) -> Vec<Warning> {
+    let mut all: Vec<Warning> = Vec::new();
     for finding in findings {
         let place = [Some(name(&finding.subject)), finding.evidence.clone()];
         let place = place.into_iter().flatten().collect::<Vec<_>>().join(": ");
-        match all.iter_mut().find(|doubt| doubt.message == finding.message) {
-            Some(doubt) => doubt.places.push(place),
-            None => all.push(Doubt {
+        match all.iter_mut().find(|warning| warning.message == finding.message) {
+            Some(warning) => warning.places.push(place),
+            None => all.push(Warning {
                 class: match finding.severity {
                     Severity::Bad => "bad",
                     Severity::Warning => "warning",
@@ -151,9 +151,9 @@ pub(super) fn doubts(findings: &[Finding]) -> Vec<Doubt> {
             }),
         }
     }
-    for doubt in &mut all {
-        doubt.more = doubt.places.len().saturating_sub(PLACES);
-        doubt.places.truncate(PLACES);
+    for warning in &mut all {
+        warning.more = warning.places.len().saturating_sub(PLACES);
+        warning.places.truncate(PLACES);
     }
     all
 }
@@ -179,7 +179,7 @@ fn table(labels: &[String; 2], one: &SeriesComparison) -> Table {
         let runs = if side.runs > 1 { format!(" in {} runs", side.runs) } else { String::new() };
         let time = side.duration.map_or(String::new(), |d| format!(" ({})", spoken(d as f64)));
         let worth = side.effective.map_or(", of unknown dependence".to_owned(), |n| {
-            format!(", for the median worth {} independent ones", count(n.round().max(0.0) as u64))
+            format!(", effective sample size {} for the median", count(n.round().max(0.0) as u64))
         });
         format!("{label}: {}{runs}{time}{worth}", counted(side.count, "sample"))
     };
@@ -188,10 +188,10 @@ fn table(labels: &[String; 2], one: &SeriesComparison) -> Table {
         Column::figures(&format!("{} (µs)", labels[0])),
         Column::figures(&format!("{} (µs)", labels[1])),
         Column::figures("Difference (µs)"),
-        Column::figures("95 % interval (µs)").meaning("of the difference, by itself"),
+        Column::figures("95 % interval (µs)").meaning("of the difference, not adjusted for several tests"),
         Column::figures("Relative"),
-        Column::figures("p").meaning("the probability of such a difference if there were none, all tests counted"),
-        Column::text("What follows"),
+        Column::figures("p").meaning("p-value, adjusted for all tests (Holm)"),
+        Column::text("Result"),
     ];
     Table {
         caption: format!("{}; {}", side(&labels[0], &one.a), side(&labels[1], &one.b)),
@@ -211,7 +211,7 @@ fn row(metric: &MetricComparison) -> Vec<Cell> {
     let verdict = match metric.verdict {
         Difference::Lower => Cell::default().badge("lower", "good"),
         Difference::Higher => Cell::default().badge("higher", "bad"),
-        Difference::NotToldApart => Cell::text("not told apart"),
+        Difference::NoSignificantDifference => Cell::text("no significant difference"),
         Difference::Unsupported => Cell::missing(metric.reason.clone().unwrap_or_default()),
     };
     let text = |text: Option<String>| text.map_or(Cell::missing("–"), Cell::text);

@@ -1,8 +1,8 @@
 //! The histograms as a small drawing that needs no script: in mail previews, in browsers without script, in print.
 
 use super::curve::{Bin, Curve, merged, widened};
+use super::embedded::merges;
 use super::gather::Content;
-use super::island::merges;
 use super::scale::Scale;
 use super::style::{DASHES, Style};
 use super::text::{clip, short_count, span};
@@ -159,7 +159,7 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
     }
 }
 
-/// The title of every axis of latencies; the script says it likewise.
+/// The title of every axis of latencies; the script uses the same.
 fn latency_title(timebase: Timebase) -> String {
     timebase.word().map_or("latency".to_owned(), |word| format!("latency ({word})"))
 }

@@ -28,13 +28,13 @@ pub struct Environment {
     pub differs: Option<Table>,
     /// Facts by section; of several bundles, those that are the same.
     pub sections: Vec<Table>,
-    /// Interrupts and stolen time during each run, under the label of the bundle.
+    /// Interrupts and steal time during each run, under the label of the bundle.
     pub interrupts: Vec<(String, Vec<Table>)>,
     /// Bundles without environment.
     pub without: Vec<String>,
 }
 
-/// A fact: its path, and what each bundle says.
+/// A fact: its path, and its value in each bundle.
 type Row = (Vec<String>, Vec<Option<Known>>);
 
 /// Of all bundles.
@@ -56,7 +56,7 @@ pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment
     }
 }
 
-/// All paths of all bundles, in order, with what each bundle says.
+/// All paths of all bundles, in order, with the value in each bundle.
 fn compare(known: &[(usize, &Value)]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut places = std::collections::HashMap::new();
@@ -89,7 +89,7 @@ fn differing(rows: &[&Row], labels: &[&str]) -> Option<Table> {
     };
     let rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
     (!rows.is_empty()).then(|| Table {
-        caption: "What differs between the runs".to_owned(),
+        caption: "Differences between the runs".to_owned(),
         columns,
         rows,
         sortable: false,

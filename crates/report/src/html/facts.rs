@@ -1,5 +1,5 @@
 //! A JSON document as lines "fact: value". The environment of a run is read here without knowing its fields, so that the
-//! report shows also what a later version adds. Facts that are unavailable, and those that nobody asked for, say so.
+//! report shows also what a later version adds. Unavailable and not requested facts are marked.
 
 use super::table::{Cell, Column, Table};
 use super::text::{clip, span};
@@ -12,7 +12,7 @@ pub const MAX_LINES: usize = 800;
 const MAX_VALUE: usize = 1_500;
 /// Entries of a list beyond this are not shown.
 const MAX_ENTRIES: usize = 64;
-/// What entries of a list are told apart by; entries that differ in nothing else are shown as one.
+/// What distinguishes the entries of a list; entries that differ in nothing else are shown as one.
 const IDENTITIES: [&str; 3] = ["cpu", "node", "shared"];
 
 /// A line.
@@ -31,7 +31,7 @@ pub enum Known {
     Value(String),
     /// It could not be had.
     Unavailable(String),
-    /// Nobody asked.
+    /// Not requested.
     NotAsked,
 }
 
@@ -41,7 +41,7 @@ impl Known {
         match self {
             Known::Value(text) => Cell::text(text),
             Known::Unavailable(why) => Cell::missing("unavailable").sub(why),
-            Known::NotAsked => Cell::missing("not asked"),
+            Known::NotAsked => Cell::missing("not recorded"),
         }
     }
 }
@@ -146,7 +146,7 @@ fn is_long_list_of_words(fields: &Map<String, Value>) -> bool {
     fields.len() > 12 && fields.values().all(short)
 }
 
-/// A list of objects: equal ones together, under what tells them apart; those that nothing does, on a line each.
+/// A list of objects: equal ones together, under what distinguishes them; others on a line each.
 fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
     let mut groups: Vec<(Vec<String>, &str, Value)> = Vec::new();
     for entry in entries.iter().take(1_024) {
@@ -182,7 +182,7 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
     }
 }
 
-/// The entry without the field that tells it apart, and without its number in the paths of reasons.
+/// The entry without the field that distinguishes it, and without its number in the paths of reasons.
 fn without_identity(entry: &Value, identity: &str, id: &str) -> Value {
     let mut rest = entry.clone();
     if let Some(fields) = rest.as_object_mut() {
@@ -205,7 +205,7 @@ fn one_line(value: &Value, field: &str) -> String {
     let text = match (as_fact(value), value) {
         (Some(Fact::Known(inner)), _) => one_line(inner, field),
         (Some(Fact::Unavailable(_)), _) => "unavailable".to_owned(),
-        (Some(Fact::NotAsked), _) => "not asked".to_owned(),
+        (Some(Fact::NotAsked), _) => "not recorded".to_owned(),
         (_, Value::Null) if field == "runtime" => "no limit".to_owned(),
         (_, Value::Null) => "none".to_owned(),
         (_, Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),

@@ -20,7 +20,7 @@ pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table 
         columns.push(Column::text("Verdict"));
     }
     columns.extend([
-        Column::figures("Samples").meaning("how many intervals the figures are over"),
+        Column::figures("Samples").meaning("number of samples"),
         Column::figures("Min"),
         Column::figures("Mean"),
         Column::figures("Median"),
@@ -31,8 +31,11 @@ pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table 
     );
     columns.push(Column::figures("Max").meaning("the worst of all samples, exact"));
     columns.push(Column::figures("Std dev"));
-    columns.push(Column::figures("Overruns").meaning("periods that passed while the thread was still late"));
-    columns.push(Column::figures("Lost").meaning("samples measured and lost on the way: in no figure"));
+    columns.push(
+        Column::figures("Overruns")
+            .meaning("missed periods (coordinated omission): the corrected figures include them"),
+    );
+    columns.push(Column::figures("Lost").meaning("samples lost after the measurement: in no figure"));
     let row = |line: &Line<'_>| {
         let s = line.summary;
         let corrected = s.corrected.as_ref();
@@ -79,14 +82,14 @@ fn rare_percentiles(content: &Content<'_>) -> (Vec<String>, String) {
 }
 
 /// The percentiles that any series has or lacks, ascending.
-fn percentiles_of(content: &Content<'_>, wanted: impl Fn(f64) -> bool) -> Vec<String> {
+fn percentiles_of(content: &Content<'_>, requested: impl Fn(f64) -> bool) -> Vec<String> {
     let keys = content.lines.iter().flat_map(|line| {
         let s = line.summary;
         let corrected = s.corrected.iter().flat_map(|c| c.percentiles.keys());
         s.percentiles.keys().chain(s.unsupported_percentiles.keys()).chain(corrected)
     });
     let unique: BTreeSet<&String> = keys.collect();
-    let number = |key: &&String| key.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p) && wanted(*p));
+    let number = |key: &&String| key.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p) && requested(*p));
     let mut sorted: Vec<(f64, String)> = unique.iter().filter_map(|key| Some((number(key)?, (*key).clone()))).collect();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     sorted.into_iter().map(|(_, key)| key).take(12).collect()
@@ -144,7 +147,7 @@ fn verdicts(s: &SeriesSummary) -> Cell {
     let number = |word: VerdictWord| s.requirements.iter().filter(|r| r.verdict == word).count();
     let of = s.requirements.len();
     let worst = VerdictWord::gravest(s.requirements.iter().map(|r| r.verdict));
-    let Some(worst) = worst else { return Cell::missing("none stated") };
+    let Some(worst) = worst else { return Cell::missing("none") };
     let (word, class) = verdict(worst);
     let many = if number(worst) == of { of.to_string() } else { format!("{} of {of}", number(worst)) };
     let cell = Cell { sort: Some(number(worst) as f64), ..Cell::default() };
@@ -171,7 +174,7 @@ pub fn requirements(content: &Content<'_>) -> Option<Table> {
         ]
     };
     let columns =
-        vec![Column::text("Requirement"), Column::text("Series"), Column::figures("It is"), Column::text("Verdict")];
+        vec![Column::text("Requirement"), Column::text("Series"), Column::figures("Measured"), Column::text("Verdict")];
     let rows: Vec<Vec<Cell>> = all.iter().take(MAX_REQUIREMENTS).map(row).collect();
     (!rows.is_empty()).then(|| Table { caption: format!("Stated requirements.{more}"), columns, rows, sortable: true })
 }
@@ -211,10 +214,10 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
     columns.extend([
         Column::figures("Mode").meaning("the fullest bin of the exact histogram, its lower edge"),
         Column::figures("Bin width"),
-        Column::figures("Beyond range").meaning("samples beyond the exact histogram; they are in every other figure"),
+        Column::figures("Beyond range").meaning("samples beyond the exact histogram; every other figure includes them"),
         Column::figures("Negative").meaning("events that came before they were due"),
         Column::figures("Expected").meaning("samples + overruns + lost"),
-        Column::figures("Kept").meaning("samples kept one by one"),
+        Column::figures("Kept").meaning("samples in the log"),
         Column::figures("Page faults").meaning("of the measuring thread: without and with I/O"),
         Column::figures("Preempted").meaning("involuntary context switches of the measuring thread"),
         Column::text("Workload"),
@@ -229,7 +232,7 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
                 Cell { text, ..losses(Some(n)) }
             }
             Fact::Unavailable(why) => Cell { exact: Some(name(why)), ..Cell::missing("unavailable") },
-            Fact::NotAsked => Cell::missing("not asked"),
+            Fact::NotAsked => Cell::missing("not recorded"),
         };
         cells.extend([
             modes(s),
@@ -250,7 +253,7 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
         cells
     };
     let more = content.lines.len().saturating_sub(rows);
-    let more = if more > 0 { format!(" {} more are left out.", count(more as u64)) } else { String::new() };
+    let more = if more > 0 { format!(" {} more are not shown.", count(more as u64)) } else { String::new() };
     Table {
         caption: format!("Details of the series; latencies in µs.{more}"),
         columns,

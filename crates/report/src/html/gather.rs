@@ -12,8 +12,8 @@ use punctual_bundle::{Phase, Series, Timebase};
 use punctual_core::{ClockNs, Nanos, Sample};
 use std::collections::{BTreeSet, HashMap};
 
-/// Stretches of time in the finest page.
-pub const STRETCHES: usize = 1_000;
+/// Buckets of time in the finest page.
+pub const BUCKETS: usize = 1_000;
 
 /// All series of all bundles, in groups.
 pub struct Content<'a> {
@@ -33,7 +33,7 @@ pub struct Content<'a> {
 
 /// A phase of a bundle.
 pub struct Group {
-    /// What tells it apart from the others.
+    /// What distinguishes it from the others.
     pub name: String,
     /// The place of its bundle among the inputs.
     pub bundle: usize,
@@ -51,7 +51,7 @@ pub struct Line<'a> {
     pub group: usize,
     /// Its name in the group.
     pub short: String,
-    /// What tells it apart from all others.
+    /// What distinguishes it from all others.
     pub full: String,
     /// How its curves are drawn.
     pub style: Style,
@@ -73,7 +73,7 @@ pub struct Line<'a> {
     pub source: Source,
     /// Why samples over time are missing.
     pub trouble: Option<String>,
-    /// The zero of its time on its clock: the beginning of the phase, or of the series where the clocks do not tell.
+    /// The zero of its time on its clock: the beginning of the phase, or of the series if the clocks differ.
     pub zero: ClockNs,
     /// Whether zero is the beginning of the phase.
     pub since_phase: bool,
@@ -197,7 +197,7 @@ fn over_time(series: &Series) -> (Timeline, Source, Option<String>) {
         (kept, true) => Source::FirstSamples(kept),
         _ => Source::Windows,
     };
-    (Timeline::of(&log, complete, STRETCHES), source, None)
+    (Timeline::of(&log, complete, BUCKETS), source, None)
 }
 
 /// The percentile curves of several series as of one: plain, and corrected where any of them is.
@@ -214,7 +214,7 @@ fn together(lines: &[Line<'_>]) -> (Vec<i64>, Vec<i64>) {
     (percentiles::merged_points(&plain.iter().collect::<Vec<_>>()), corrected)
 }
 
-/// Which parts of a name tell series apart in this report; the others would only make legends long.
+/// The parts of a name that distinguish series in this report; the others would lengthen legends.
 struct Naming {
     bundle: bool,
     phase: bool,
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_told_apart() {
+    fn labels_are_distinct() {
         let names = ["a", "b", "a"].map(str::to_owned);
         assert_eq!(distinct(names.into_iter()), ["a", "b", "a (2)"]);
     }

@@ -23,15 +23,15 @@ const MAX_PLACES: usize = 6;
 pub struct Header {
     title: String,
     facts: Vec<(&'static str, Vec<String>)>,
-    tiles: Vec<Tile>,
+    key_figures: Vec<KeyFigure>,
     banner: Option<Banner>,
     /// Of several bundles, one row each.
     bundles: Option<Table>,
 }
 
-/// A figure worth a second look.
+/// A key figure.
 #[derive(Serialize)]
-struct Tile {
+struct KeyFigure {
     label: &'static str,
     value: String,
     unit: String,
@@ -81,7 +81,7 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
         facts.push(("Mind", limits));
     }
     let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
-    Header { title, facts, tiles: tiles(inputs, content), banner: banner(content), bundles }
+    Header { title, facts, key_figures: key_figures(inputs, content), banner: banner(content), bundles }
 }
 
 /// What was measured: a line for each kind of series.
@@ -127,12 +127,12 @@ fn machine(environment: Option<&Value>) -> Vec<String> {
     let kernel = [text(&["kernel", "release"]).map(|release| format!("Linux {release}")), model];
     let guest = facts::at(document, &["machine", "hypervisor", "present"]).and_then(Value::as_bool).unwrap_or(false);
     let guest = guest.then(|| match text(&["machine", "hypervisor", "name"]) {
-        Some(hypervisor) => format!("in a virtual machine of {hypervisor}"),
+        Some(hypervisor) => format!("in a virtual machine ({hypervisor})"),
         None => "in a virtual machine".to_owned(),
     });
     let joined = |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     if let Some(why) = document.get("unavailable").and_then(Value::as_str) {
-        return vec![format!("not known: {}", clip(why, 300))];
+        return vec![format!("unknown: {}", clip(why, 300))];
     }
     let lines = [joined(hardware.into()), joined(kernel.into_iter().chain([guest]).collect())];
     lines.into_iter().filter(|line| !line.is_empty()).collect()
@@ -142,49 +142,49 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     let phases = &input.summary.phases;
     let phase = |p: &punctual_bundle::summary::PhaseSummary| match p.duration {
         Some(ns) => format!("{} {}", name(&p.name), duration(Nanos(ns))),
-        None => format!("{} (duration not known)", name(&p.name)),
+        None => format!("{} (duration unknown)", name(&p.name)),
     };
     let shown: Vec<String> = phases.iter().take(6).map(phase).collect();
     let more = phases.len().saturating_sub(6);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    // A virtual machine's own clock may say anything.
+    // The clock of a virtual machine may be wrong.
     let begun = input.summary.target.as_ref().map_or(input.summary.created, |target| target.started);
     let mut lines = vec![instant(begun)];
     match (shown.is_empty(), input.recording.is_some()) {
         (false, _) => lines.push(format!("phases: {}{more}", shown.join(", "))),
-        (true, false) => lines.push("no phase was begun".to_owned()),
+        (true, false) => lines.push("no phase began".to_owned()),
         (true, true) => {}
     }
     lines
 }
 
-/// Whether it was measured as asked: each proof that does not hold, else how many do.
+/// Whether it was measured as requested: each proof that does not hold, else how many do.
 fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
     let validity = input.summary.validity.as_ref()?;
     let word = match validity.verdict {
         ValidityWord::Valid => "yes",
-        ValidityWord::Undecided => "not known",
-        ValidityWord::Invalid => "no: it was not measured as asked",
-        ValidityWord::NotRecorded => return Some(vec!["not recorded: the bundle holds no evidence".to_owned()]),
+        ValidityWord::Undecided => "unknown",
+        ValidityWord::Invalid => "no: it was not measured as requested",
+        ValidityWord::NotRecorded => return Some(vec!["not recorded: the bundle has no evidence".to_owned()]),
     };
     let (hold, open): (Vec<&Proof>, Vec<&Proof>) =
         validity.proofs.iter().partition(|proof| proof.outcome == ProofOutcome::Holds);
     let first = format!("{word} ({} of {} proofs hold)", hold.len(), validity.proofs.len());
-    let said = |proof: &&Proof| clip(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why), 300);
+    let message = |proof: &&Proof| clip(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why), 300);
     let more = open.len().saturating_sub(MAX_SENTENCES);
     let more = (more > 0).then(|| format!("and {more} more"));
-    Some([first].into_iter().chain(open.iter().take(MAX_SENTENCES).map(said)).chain(more).collect())
+    Some([first].into_iter().chain(open.iter().take(MAX_SENTENCES).map(message)).chain(more).collect())
 }
 
 fn ended(input: &ReportInput<'_>) -> String {
     match (&input.bundle.manifest.ending, input.bundle.completeness) {
         (Some(ending), Completeness::Whole) => clip(&format!("{} at {}", ending.outcome, instant(ending.at)), 400),
-        _ => "cut off: the run never said how it ended; what is shown is what was saved until then".to_owned(),
+        _ => "cut off: the run has no recorded end; the page shows the last checkpoint".to_owned(),
     }
 }
 
-fn tiles(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<Tile> {
-    let mut tiles = if content.lines.is_empty() { Vec::new() } else { tiles_of_series(content) };
+fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigure> {
+    let mut key_figures = if content.lines.is_empty() { Vec::new() } else { key_figures_of_series(content) };
     let recordings: Vec<_> = inputs.iter().filter_map(|input| Some(input.recording?.extent())).collect();
     if !recordings.is_empty() {
         let (events, lost) = recordings.iter().fold((0u64, 0u64), |(events, lost), (more, more_lost, _)| {
@@ -192,22 +192,22 @@ fn tiles(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<Tile> {
         });
         let length: Nanos = recordings.iter().fold(Nanos::ZERO, |sum, (_, _, length)| sum + *length);
         let sub = format!("recorded in {}", duration(length));
-        tiles.push(Tile { label: "Events", value: count(events), unit: String::new(), sub, class: "" });
+        key_figures.push(KeyFigure { label: "Events", value: count(events), unit: String::new(), sub, class: "" });
         let class = if lost > 0 { "warn" } else { "good" };
-        let sub = if lost > 0 { "marked where they are missing" } else { "the recording is complete" }.to_owned();
-        tiles.push(Tile { label: "Events lost", value: count(lost), unit: String::new(), sub, class });
+        let sub = if lost > 0 { "marked in the timeline" } else { "the recording is complete" }.to_owned();
+        key_figures.push(KeyFigure { label: "Events lost", value: count(lost), unit: String::new(), sub, class });
     }
-    if tiles.is_empty() { tiles_of_series(content) } else { tiles }
+    if key_figures.is_empty() { key_figures_of_series(content) } else { key_figures }
 }
 
-fn tiles_of_series(content: &Content<'_>) -> Vec<Tile> {
+fn key_figures_of_series(content: &Content<'_>) -> Vec<KeyFigure> {
     let lines = &content.lines;
     let worst = lines.iter().filter_map(|line| Some((line.summary.max?, line))).max_by_key(|(max, _)| *max);
     let micros = content.timebase.unit("µs");
-    let mut tiles = Vec::new();
+    let mut key_figures = Vec::new();
     if let Some((max, line)) = worst {
         let sub = line.full.clone();
-        tiles.push(Tile {
+        key_figures.push(KeyFigure {
             label: "Worst latency",
             value: micros_f64(max as f64),
             unit: micros.clone(),
@@ -216,9 +216,9 @@ fn tiles_of_series(content: &Content<'_>) -> Vec<Tile> {
         });
     }
     if let Some((key, ns, line)) = highest_percentile(lines) {
-        let sub = format!("highest p{key}: {}", line.full);
-        tiles.push(Tile {
-            label: "Nearly always below",
+        let sub = format!("p{key}: {}", line.full);
+        key_figures.push(KeyFigure {
+            label: "Highest percentile",
             value: micros_f64(ns as f64),
             unit: micros.clone(),
             sub,
@@ -227,32 +227,32 @@ fn tiles_of_series(content: &Content<'_>) -> Vec<Tile> {
     }
     let samples = lines.iter().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
     let sub = format!("{} series", lines.len());
-    tiles.push(Tile { label: "Samples", value: count(samples), unit: String::new(), sub, class: "" });
-    tiles.push(losses(lines));
-    tiles
+    key_figures.push(KeyFigure { label: "Samples", value: count(samples), unit: String::new(), sub, class: "" });
+    key_figures.push(losses(lines));
+    key_figures
 }
 
-/// What was missed and lost in all series whose source tells it.
-fn losses(lines: &[Line<'_>]) -> Tile {
+/// Missed periods and losses of all series that report them.
+fn losses(lines: &[Line<'_>]) -> KeyFigure {
     let sum = |of: fn(&Line<'_>) -> Option<u64>| {
         let known: Vec<u64> = lines.iter().filter_map(of).collect();
         (!known.is_empty() || lines.is_empty()).then(|| known.into_iter().fold(0u64, u64::saturating_add))
     };
     let (overruns, lost) = (sum(|l| l.summary.overruns), sum(|l| l.summary.lost));
-    let untold = lines.iter().filter(|line| line.summary.lost.is_none()).count();
+    let unknown = lines.iter().filter(|line| line.summary.lost.is_none()).count();
     let class = match (overruns, lost) {
-        (Some(0), Some(0)) if untold == 0 => "good",
+        (Some(0), Some(0)) if unknown == 0 => "good",
         (Some(0) | None, Some(0) | None) => "",
         _ => "warn",
     };
-    let mut sub = "missed periods · samples lost on the way".to_owned();
-    if untold > 0 {
-        sub += &format!("; {untold} series do not tell");
+    let mut sub = "missed periods · lost samples".to_owned();
+    if unknown > 0 {
+        sub += &format!("; unknown for {unknown} series");
     }
     let shown = |n: Option<u64>| n.map_or("unknown".to_owned(), count);
     let value =
         if overruns.or(lost).is_none() { "unknown".into() } else { format!("{} · {}", shown(overruns), shown(lost)) };
-    Tile { label: "Overruns · lost", value, unit: String::new(), sub, class }
+    KeyFigure { label: "Overruns · lost", value, unit: String::new(), sub, class }
 }
 
 /// The rarest percentile that every series with samples supports, and where it is highest.
@@ -285,7 +285,7 @@ fn banner(content: &Content<'_>) -> Option<Banner> {
             format!("{not_met} of {of} requirements not met, {invalid} not measured as asked (invalid)")
         }
         VerdictWord::NotMet => format!("{not_met} of {of} requirements not met"),
-        VerdictWord::Invalid => format!("Invalid: {invalid} of {of} requirements were not measured as asked"),
+        VerdictWord::Invalid => format!("Invalid: {invalid} of {of} requirements were not measured as requested"),
         VerdictWord::Undecided => format!("{undecided} of {of} requirements cannot be decided, {met} met"),
     };
     let open: Vec<_> = all.iter().filter(|(_, r)| r.verdict != VerdictWord::Met).copied().collect();
@@ -344,7 +344,7 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
         let of_bundle = || content.lines.iter().filter(move |line| content.groups[line.group].bundle == place);
         let environment = |path: &[&str]| {
             let known = input.environment.as_ref().and_then(|document| facts::text_at(document, path));
-            known.map_or(Cell::missing("not known"), |text| Cell::text(clip(text, 80)))
+            known.map_or(Cell::missing("unknown"), |text| Cell::text(clip(text, 80)))
         };
         let mut label = Cell::text(&content.labels[place]);
         if !same_experiment && input.summary.experiment != input.label {
@@ -359,7 +359,7 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
         let worst = of_bundle().filter_map(|line| line.summary.max).max();
         let verdict_of = match input.summary.verdict {
             Some(word) => Cell::default().badge(format!("{} {}", mark(word), verdict(word).0), verdict(word).1),
-            None => Cell::missing("none stated"),
+            None => Cell::missing("none"),
         };
         let mut cells = vec![
             label,

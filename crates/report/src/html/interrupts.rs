@@ -21,11 +21,11 @@ struct Difference {
     total: u64,
 }
 
-/// What one document says before and after: interrupts, softirqs and stolen time, as far as both sides are known.
+/// The counts of one document before and after: interrupts, softirqs and steal time, as far as both sides are known.
 pub fn tables(before: &Value, after: &Value) -> Vec<Table> {
     let kinds = [("interrupts", "Hardware interrupts during the run"), ("softirqs", "Softirqs during the run")];
     let mut tables: Vec<Table> = kinds.iter().filter_map(|(kind, title)| table(before, after, kind, title)).collect();
-    tables.extend(stolen(before, after));
+    tables.extend(stolen_time(before, after));
     tables
 }
 
@@ -87,7 +87,7 @@ fn counts(line: &Value) -> Vec<u64> {
 }
 
 /// Time that the hypervisor took, and SMIs, by CPU.
-fn stolen(before: &Value, after: &Value) -> Option<Table> {
+fn stolen_time(before: &Value, after: &Value) -> Option<Table> {
     let by_cpu = |side: &Value, kind: &str| -> Option<BTreeMap<u64, u64>> {
         let fields = facts::at(side, &[kind])?.as_object()?;
         Some(fields.iter().filter_map(|(cpu, n)| Some((cpu.parse().ok()?, n.as_u64()?))).collect())
@@ -112,9 +112,10 @@ fn stolen(before: &Value, after: &Value) -> Option<Table> {
         return None;
     }
     let mut columns = vec![Column::text("CPU")];
-    columns.extend(steal.iter().map(|_| Column::figures("Stolen by the hypervisor")));
+    columns.extend(steal.iter().map(|_| Column::figures("Steal time")));
     columns.extend(smi.iter().map(|_| {
-        Column::figures("SMIs").meaning("system management interrupts: time that the firmware takes and no kernel sees")
+        Column::figures("SMIs")
+            .meaning("system management interrupts: time that the firmware takes, invisible to the kernel")
     }));
     let row = |cpu: &u64| {
         let mut cells = vec![Cell::text(format!("CPU {cpu}"))];
@@ -126,12 +127,7 @@ fn stolen(before: &Value, after: &Value) -> Option<Table> {
         cells
     };
     let rows = cpus.iter().take(512).map(row).collect();
-    Some(Table {
-        caption: "Time taken from beneath the kernel during the run.".to_owned(),
-        columns,
-        rows,
-        sortable: true,
-    })
+    Some(Table { caption: "Steal time and SMIs during the run.".to_owned(), columns, rows, sortable: true })
 }
 
 #[cfg(test)]
@@ -157,7 +153,7 @@ mod tests {
         Hardware interrupts during the run. One other did not occur.
         LOC | 1,050 | 50 | 1,000
         ERR | 3 |  | 
-        Time taken from beneath the kernel during the run.
+        Steal time and SMIs during the run.
         CPU 0 | 3 ms
         ");
     }

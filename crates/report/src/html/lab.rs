@@ -8,8 +8,8 @@ mod tables;
 
 use super::curve::Curve;
 use super::drawing::{self, Drawing};
+use super::embedded::EmbeddedData;
 use super::gather::Content;
-use super::island::Island;
 use super::page::{fill, policy, script, style};
 use super::recording::section::Data;
 use super::scale::Scale;
@@ -46,7 +46,7 @@ struct Page {
     version: &'static str,
     style: Value,
     script: Value,
-    island: Value,
+    embedded: Value,
 }
 
 #[derive(Serialize)]
@@ -81,7 +81,7 @@ fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str
     let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
     let account = account::Data::default();
-    let island = Island::of(content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
+    let embedded = EmbeddedData::of(content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
         .to_text()
         .map_err(|why| HtmlError::Render(why.to_string()))?;
     // Without a script there is no choice of the series: the first is drawn.
@@ -105,7 +105,7 @@ fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(style),
         script: Value::from_safe_string(script),
-        island: Value::from_safe_string(island),
+        embedded: Value::from_safe_string(embedded),
     };
     fill("lab.html", &page, lab.timebase())
 }
@@ -151,9 +151,9 @@ fn banner(lab: &LabDocument) -> Option<Banner> {
     let failed = lab.cells.iter().any(|cell| cell.state == CellState::Failed || cell.equal == Some(false));
     let (class, mark, text) = match lab.verdict {
         Some(VerdictWord::NotMet) => ("bad", "✗", "A requirement is not met."),
-        Some(VerdictWord::Invalid) => ("bad", "!", "Invalid: a cell was not measured as asked."),
-        _ if failed => ("bad", "✗", "Not every cell can be trusted."),
-        _ if !lab.finished => ("warn", "…", "Not every cell was run to its end."),
+        Some(VerdictWord::Invalid) => ("bad", "!", "Invalid: a cell was not measured as requested."),
+        _ if failed => ("bad", "✗", "Not every cell is valid."),
+        _ if !lab.finished => ("warn", "…", "Not every cell ran to completion."),
         Some(VerdictWord::Undecided) => ("warn", "?", "The evidence does not decide every requirement."),
         Some(VerdictWord::Met) => ("good", "✓", "Every requirement is met in every cell."),
         None => return None,

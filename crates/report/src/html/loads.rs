@@ -18,7 +18,7 @@ fn phases<'a>(inputs: &'a [ReportInput<'a>]) -> impl Iterator<Item = &'a PhaseMe
     inputs.iter().flat_map(|input| input.bundle.phases.iter().map(|phase| &phase.meta))
 }
 
-/// How busy the CPUs were, a row for each phase; `None` where nobody asked.
+/// CPU load, a row for each phase; `None` if not recorded.
 pub fn cpu_load(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Table> {
     if phases(inputs).all(|phase| phase.cpu_load == Fact::NotAsked) {
         return None;
@@ -49,7 +49,7 @@ pub fn cpu_load(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Tab
                 }
             }
             Fact::Unavailable(why) => cells.push(Cell::missing("unavailable").sub(name(why))),
-            Fact::NotAsked => cells.push(Cell::missing("not asked")),
+            Fact::NotAsked => cells.push(Cell::missing("not recorded")),
         }
         cells.resize_with(columns.len(), Cell::default);
         cells
@@ -82,7 +82,7 @@ pub fn commands(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Tab
         Column::text("Command"),
         Column::text("CPUs"),
         Column::figures("Starts").meaning("how often it was started"),
-        Column::figures("Failures").meaning("how often it ended by itself with failure"),
+        Column::figures("Failures").meaning("how often it exited with a failure"),
     ];
     let all = || {
         phases(inputs).zip(&content.groups).flat_map(|(phase, group)| phase.loads.iter().map(move |load| (group, load)))
@@ -103,10 +103,5 @@ pub fn commands(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Tab
     let more = all().count().saturating_sub(MAX_ROWS);
     let more = if more > 0 { format!(" {more} more are not shown.") } else { String::new() };
     let rows: Vec<Vec<Cell>> = all().take(MAX_ROWS).map(row).collect();
-    (!rows.is_empty()).then(|| Table {
-        caption: format!("Programs that loaded the system.{more}"),
-        columns,
-        rows,
-        sortable: false,
-    })
+    (!rows.is_empty()).then(|| Table { caption: format!("Loads.{more}"), columns, rows, sortable: false })
 }

@@ -1,4 +1,4 @@
-//! What measures say beside their samples: claims against independent counts, what the clock costs, further figures and tables.
+//! Results of measures besides their samples: counts against independent ones, the cost of the clock, further figures and tables.
 
 use super::ReportInput;
 use super::table::{Cell, Column, Table};
@@ -17,7 +17,7 @@ const COLUMNS: usize = 24;
 /// Characters of a text.
 const TEXT: usize = 400;
 
-/// All tables in the order of reading; none where no measure says anything.
+/// All tables in the order of reading; none without notes.
 pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
     let measures = measures(inputs, labels);
     let mut tables: Vec<Table> = [validations(&measures), figures(&measures)].into_iter().flatten().collect();
@@ -54,8 +54,8 @@ fn validations(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
     let columns = vec![
         Column::text("Measure"),
         Column::text("What"),
-        Column::figures("Claimed").meaning("by the workload"),
-        Column::figures("Counted").meaning("by somebody else"),
+        Column::figures("Reported").meaning("by the workload"),
+        Column::figures("Counted").meaning("by an independent source"),
         Column::text("Verdict"),
         Column::text("Counted by"),
     ];
@@ -83,7 +83,7 @@ fn validations(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
         vec![Cell::text(who), Cell::text(short(&one.what)), Cell::count(one.claimed), counted, verdict, source]
     };
     let all = measures.iter().flat_map(|(who, measure)| measure.notes.validations.iter().map(|one| row(who, one)));
-    bounded("What the workloads claim, against independent counts.", columns, all.collect())
+    bounded("Counts of the workloads against independent counts.", columns, all.collect())
 }
 
 fn figures(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
@@ -91,7 +91,7 @@ fn figures(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
         Column::text("Measure"),
         Column::text("Figure"),
         Column::figures("Value"),
-        Column::figures("Of").meaning("how many events it is made of"),
+        Column::figures("Of").meaning("number of events"),
     ];
     let figure = |who: &str, one: &Figure| {
         let value = Cell::figure(short(&number(one.value, &one.unit)), one.value);
@@ -108,7 +108,7 @@ fn figures(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
         }
         rows.extend(measure.notes.figures.iter().map(|one| figure(who, one)));
     }
-    bounded("What the clock costs, and further figures. Nothing is subtracted from any sample.", columns, rows)
+    bounded("Cost of the clock, and further figures. Nothing is subtracted from any sample.", columns, rows)
 }
 
 fn rows(who: &str, table: &punctual_core::Table) -> Table {

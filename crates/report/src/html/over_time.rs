@@ -1,4 +1,4 @@
-//! Latency over time, as far as the page needs more than [`Timeline`]: coarser stretches, and where zero is.
+//! Latency over time, as far as the page needs more than [`Timeline`]: coarser segments, and where zero is.
 
 use punctual_analyze::{Bucket, Timeline};
 use punctual_bundle::{PhaseMeta, SeriesMeta};
@@ -17,7 +17,7 @@ pub enum Source {
     Nothing,
 }
 
-/// The same in at most `limit` stretches, by joining neighbours.
+/// The same in at most `limit` segments, by joining neighbours.
 pub fn reduced(line: &Timeline, limit: usize) -> Timeline {
     let (Some(first), Some(last)) = (line.buckets.first(), line.buckets.last()) else { return line.clone() };
     let width = i128::from(line.width.ns().max(1));

@@ -1,14 +1,14 @@
 //! The page itself: templates, style, script and data put together into one file that asks no network for anything.
 
 use super::curve::Curve;
+use super::embedded::EmbeddedData;
 use super::gather::Content;
-use super::island::Island;
 use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, account, anatomy, checks, documents, doubts, drawing, environment, figures, header,
-    loads, notes, published, text, worst,
+    HtmlError, ReportInput, Size, account, breakdown, checks, documents, drawing, environment, figures, header, loads,
+    notes, published, text, warnings, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -45,9 +45,9 @@ const TEMPLATES: [(&str, &str); 12] = [
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
     ("header.html", include_str!("assets/header.html")),
-    ("doubts.html", include_str!("assets/doubts.html")),
+    ("warnings.html", include_str!("assets/warnings.html")),
     ("table.html", include_str!("assets/table.html")),
-    ("anatomy.html", include_str!("assets/anatomy.html")),
+    ("breakdown.html", include_str!("assets/breakdown.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
     ("recording.html", include_str!("assets/recording.html")),
     ("tail.html", include_str!("assets/tail.html")),
@@ -60,7 +60,7 @@ const TEMPLATES: [(&str, &str); 12] = [
 struct Page {
     policy: Value,
     header: header::Header,
-    doubts: doubts::Doubts,
+    warnings: warnings::Warnings,
     summary: Table,
     requirements: Option<Table>,
     details: Table,
@@ -72,7 +72,7 @@ struct Page {
     worst: Option<Table>,
     /// Whether there are series to be shown, or nothing else.
     has_series: bool,
-    anatomies: Vec<anatomy::Section>,
+    breakdowns: Vec<breakdown::Section>,
     recordings: Vec<Section>,
     violated: Vec<String>,
     plots: Plots,
@@ -87,10 +87,10 @@ struct Page {
     version: &'static str,
     style: Value,
     script: Value,
-    island: Value,
+    embedded: Value,
 }
 
-/// Rows of threads: nobody prints more.
+/// Rows of threads at most.
 const MAX_THREAD_ROWS: usize = 120;
 
 /// How many there are of the plots of recordings.
@@ -103,17 +103,17 @@ struct Plots {
 
 /// The anatomies of the page's bundles, and their pictures.
 struct Anatomies<'a> {
-    sections: Vec<anatomy::Section>,
+    sections: Vec<breakdown::Section>,
     pictures: Vec<(&'a str, &'a super::picture::Picture)>,
 }
 
-fn anatomies<'a>(inputs: &[ReportInput<'a>], labels: &'a [String], pictures: usize) -> Anatomies<'a> {
+fn breakdowns<'a>(inputs: &[ReportInput<'a>], labels: &'a [String], pictures: usize) -> Anatomies<'a> {
     let mut all = Anatomies { sections: Vec::new(), pictures: Vec::new() };
-    let several = inputs.iter().filter(|input| input.anatomy.is_some()).count() > 1;
+    let several = inputs.iter().filter(|input| input.breakdown.is_some()).count() > 1;
     for (input, label) in inputs.iter().zip(labels) {
-        let Some(of) = input.anatomy else { continue };
+        let Some(of) = input.breakdown else { continue };
         let title = if several { label.as_str() } else { "" };
-        all.sections.push(anatomy::Section::of(of, title.to_owned(), all.pictures.len(), pictures));
+        all.sections.push(breakdown::Section::of(of, title.to_owned(), all.pictures.len(), pictures));
         all.pictures.extend(of.pictures().iter().take(pictures).map(|picture| (title, picture)));
     }
     all
@@ -124,11 +124,11 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
     let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
     let recorded = section::recordings(inputs, &content.labels);
-    let taken = anatomies(inputs, &content.labels, size.pictures);
+    let taken = breakdowns(inputs, &content.labels, size.pictures);
     let of_recordings = section::Data::of(&taken.pictures, &recorded, size.pictures, size.items);
     let (pictures, intervals, values) = of_recordings.plots();
     let account = account::Data::of(content);
-    let island = Island::of(content, &curves, scale, size, of_recordings, &account)
+    let embedded = EmbeddedData::of(content, &curves, scale, size, of_recordings, &account)
         .to_text()
         .map_err(|why| HtmlError::Render(why.to_string()))?;
     let cut_off = |bundle: usize| inputs[bundle].bundle.completeness == Completeness::CutOff;
@@ -136,7 +136,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
     let page = Page {
         policy: Value::from_safe_string(policy(&style, &script)),
         header: header::header(inputs, content),
-        doubts: doubts::doubts(inputs, &content.labels),
+        warnings: warnings::warnings(inputs, &content.labels),
         summary: figures::summary(content, cut_off),
         requirements: figures::requirements(content),
         details: figures::details(content, size.details),
@@ -146,7 +146,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         account_plots: account.plots(),
         worst: worst::table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
-        anatomies: taken.sections,
+        breakdowns: taken.sections,
         recordings: section::sections(&recorded, size.details.min(MAX_THREAD_ROWS)),
         violated: recorded.iter().flat_map(|(_, digest)| digest.violated()).collect(),
         plots: Plots { pictures, intervals, values },
@@ -161,7 +161,7 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(style),
         script: Value::from_safe_string(script),
-        island: Value::from_safe_string(island),
+        embedded: Value::from_safe_string(embedded),
     };
     fill("page.html", &page, content.timebase)
 }
@@ -215,7 +215,7 @@ pub fn policy(style: &str, script: &str) -> String {
     )
 }
 
-/// What `punctual check` said, for each bundle that knows.
+/// The result of `punctual check`, for each bundle that has it.
 fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
     let known = inputs.iter().zip(&content.labels);
     known.filter_map(|(input, label)| Some((label.clone(), checks::table(input.check.as_ref()?)))).collect()
@@ -230,12 +230,12 @@ fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<Strin
         let width = text::span(punctual_core::Nanos(widest));
         let of = coarser.count();
         reduced.push(format!(
-            "The histograms of {of} series have bins of up to {width} in their body; their tails are as measured."
+            "The histograms of {of} series have bins of up to {width} in the body; the tails are exact."
         ));
     }
-    let stretches = content.lines.iter().map(|line| line.timeline.buckets.len()).max().unwrap_or(0);
-    if stretches > size.stretches {
-        reduced.push(format!("Latency over time is shown in at most {} stretches for each series.", size.stretches));
+    let buckets = content.lines.iter().map(|line| line.timeline.buckets.len()).max().unwrap_or(0);
+    if buckets > size.buckets {
+        reduced.push(format!("Latency over time has at most {} buckets per series.", size.buckets));
     }
     if content.left_out > 0 {
         reduced.push(format!("{} more series are not shown: too many for one page.", content.left_out));

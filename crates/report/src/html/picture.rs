@@ -1,7 +1,7 @@
-//! A stretch of time as a picture: who ran on each CPU, which interrupts were served, what each thread did, its test points,
-//! functions and values, and the subject in the middle of it: a late sample, a long call.
+//! A window of time as a picture: the tasks and interrupts of each CPU, the states of each thread, its test points,
+//! functions and values, and the interval in focus: a sample, a long call.
 //!
-//! A picture is a list of lanes with items, and knows nothing of what they mean; `assets/picture.js` draws it, zooms it and says
+//! A picture is a list of lanes with items, and knows nothing of what they mean; `assets/picture.js` draws it, zooms it and shows
 //! what is under the pointer. Whatever explains the subject is one more lane above the others.
 
 mod cpus;
@@ -22,8 +22,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What a picture is made for.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Subject {
-    /// What it is: `812 µs late: timer/cpu3`.
+pub struct Focus {
+    /// `latency 812 µs: timer/cpu3`.
     pub title: String,
     /// Its thread, which stands first.
     pub tid: Option<Tid>,
@@ -36,15 +36,15 @@ pub struct Subject {
 /// Around the subject as much again is shown, within these bounds.
 const MARGIN: (Nanos, Nanos) = (Nanos(50_000), Nanos(5_000_000));
 
-impl Subject {
-    /// The stretch of time that its picture shows, if it has room for all of it.
+impl Focus {
+    /// The bucket of time that its picture shows, if it has room for all of it.
     pub fn window(&self) -> (MonotonicNs, MonotonicNs) {
         let margin = (self.to.0 - self.from.0).clamp(MARGIN.0, MARGIN.1);
         (self.from.0 + -margin, self.to.0 + margin)
     }
 }
 
-/// A picture, as the script draws it. All times are nanoseconds since its zero, the subject's beginning.
+/// A picture, as the script draws it. All times are nanoseconds since its zero, the focused beginning.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
     title: String,
@@ -57,7 +57,7 @@ pub struct Picture {
     labels: [&'static str; 2],
     lanes: Vec<Lane>,
     arrows: Vec<Arrow>,
-    /// The lane of what the subject's thread did, by number.
+    /// The lane of the thread in focus, by number.
     own: Option<usize>,
     /// Names of items, which refer to them by number.
     words: Vec<String>,
@@ -73,7 +73,7 @@ struct Arrow {
     from: usize,
     to: usize,
     /// What it means.
-    says: String,
+    label_text: String,
 }
 
 /// What pictures are made of.
@@ -86,14 +86,14 @@ pub struct Material<'a> {
     pub names: &'a Names,
     /// The names of the series that its samples belong to, by their number.
     pub series: &'a [String],
-    /// Marks that found no room.
+    /// Marks that found no space.
     pub left_out: u64,
 }
 
 impl Picture {
-    /// Of a subject, with at most `limit` items: the shortest go first.
-    pub fn of(subject: &Subject, material: &Material<'_>, limit: usize) -> Picture {
-        let mut build = Build::new(subject, material);
+    /// Of an interval, with at most `limit` items: the shortest go first.
+    pub fn of(focus: &Focus, material: &Material<'_>, limit: usize) -> Picture {
+        let mut build = Build::new(focus, material);
         cpus::add(&mut build);
         threads::add(&mut build);
         build.finish(limit)
@@ -135,10 +135,10 @@ impl Picture {
             return picture;
         }
         let mixed = picture.words.len();
-        picture.words.push("several, too short to be told apart here".to_owned());
+        picture.words.push("several, too short to be shown one by one".to_owned());
         let left_out = lane::thin(&mut picture.lanes, limit, mixed);
         if left_out > 0 {
-            picture.notes.push(format!("{} of the shortest items are left out.", count(left_out as u64)));
+            picture.notes.push(format!("{} of the shortest items are not shown.", count(left_out as u64)));
         }
         picture
     }
@@ -146,7 +146,7 @@ impl Picture {
 
 /// A picture on its way.
 struct Build<'a> {
-    subject: &'a Subject,
+    focus: &'a Focus,
     material: &'a Material<'a>,
     words: items::Words,
     lanes: Vec<Lane>,
@@ -159,14 +159,14 @@ struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    fn new(subject: &'a Subject, material: &'a Material<'a>) -> Build<'a> {
+    fn new(focus: &'a Focus, material: &'a Material<'a>) -> Build<'a> {
         Build {
-            subject,
+            focus,
             material,
             words: items::Words::default(),
             lanes: Vec::new(),
             cpu_lanes: BTreeMap::new(),
-            hues: hues(subject, material.lanes),
+            hues: hues(focus, material.lanes),
             thread_lanes: BTreeMap::new(),
             notes: Vec::new(),
         }
@@ -174,7 +174,7 @@ impl<'a> Build<'a> {
 
     /// Nanoseconds since the picture's zero.
     fn time(&self, at: MonotonicNs) -> i64 {
-        (at - self.subject.from.0).ns()
+        (at - self.focus.from.0).ns()
     }
 
     /// The thread's colour; grey for those that ran least.
@@ -198,20 +198,20 @@ impl<'a> Build<'a> {
             self.notes.push(format!("{} more spans and events did not fit into this picture.", count(unfit)));
         }
         let (from, to) = (self.material.lanes.from, self.material.lanes.to);
-        if from > self.subject.from.0 {
-            let shown = span(self.subject.to.0 - from);
-            self.notes.push(format!("Only the last {shown} of it are shown: too much happened before."));
+        if from > self.focus.from.0 {
+            let shown = span(self.focus.to.0 - from);
+            self.notes.push(format!("Only the last {shown} are shown: there are too many events."));
         }
         let picture = Picture {
-            title: self.subject.title.clone(),
-            zero: self.subject.from.0.ns().to_string(),
+            title: self.focus.title.clone(),
+            zero: self.focus.from.0.ns().to_string(),
             from: self.time(from),
             to: self.time(to),
-            end: self.time(self.subject.to.0),
-            labels: [self.subject.from.1, self.subject.to.1],
+            end: self.time(self.focus.to.0),
+            labels: [self.focus.from.1, self.focus.to.1],
             lanes: self.lanes,
             arrows,
-            own: self.subject.tid.and_then(|tid| self.thread_lanes.get(&tid).copied()),
+            own: self.focus.tid.and_then(|tid| self.thread_lanes.get(&tid).copied()),
             words: self.words.into_list(),
             notes: self.notes,
         };
@@ -226,12 +226,12 @@ impl<'a> Build<'a> {
                 Some(_) => format!("an interrupt on CPU {}, where {} ran,", wake.cpu, self.task(wake.waker)),
                 None => format!("{} on CPU {}", self.task(wake.waker), wake.cpu),
             };
-            let when = span(wake.at - self.subject.from.0);
+            let when = span(wake.at - self.focus.from.0);
             Some(Arrow {
                 at: self.time(wake.at),
                 from: *from,
                 to: *to,
-                says: format!("{when}: {by} wakes {}", self.task(wake.task)),
+                label_text: format!("{when}: {by} wakes {}", self.task(wake.task)),
             })
         };
         self.material.lanes.wakes.iter().filter_map(arrow).take(MAX_ARROWS).collect()
@@ -239,17 +239,17 @@ impl<'a> Build<'a> {
 }
 
 /// The subject's thread has the second hue, those that ran longest have the others.
-fn hues(subject: &Subject, lanes: &Lanes) -> HashMap<Tid, u8> {
+fn hues(focus: &Focus, lanes: &Lanes) -> HashMap<Tid, u8> {
     let mut ran: HashMap<Tid, Nanos> = HashMap::new();
     for run in lanes.cpus.values().flat_map(|lane| &lane.ran) {
-        if let Some(tid) = run.tid.filter(|tid| *tid != Tid::IDLE && subject.tid != Some(*tid)) {
+        if let Some(tid) = run.tid.filter(|tid| *tid != Tid::IDLE && focus.tid != Some(*tid)) {
             *ran.entry(tid).or_default() += run.to - run.from;
         }
     }
     let mut longest: Vec<(Tid, Nanos)> = ran.into_iter().collect();
     longest.sort_by_key(|(tid, time)| (std::cmp::Reverse(*time), *tid));
     let others = longest.into_iter().map(|(tid, _)| tid).zip([0, 2, 3, 4, 5, 6]);
-    subject.tid.map(|tid| (tid, 1)).into_iter().chain(others).collect()
+    focus.tid.map(|tid| (tid, 1)).into_iter().chain(others).collect()
 }
 
 /// Wake-ups that are drawn; all of them are events in the lanes.

@@ -12,7 +12,7 @@ const ROWS: usize = 200;
 /// Characters of a text.
 const TEXT: usize = 400;
 
-/// A table for each bundle whose experiment says what was published of it.
+/// A table for each bundle whose experiment has published figures.
 pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
     let known = inputs.iter().zip(labels);
     let of = known.filter_map(|(input, label)| Some((label, input.summary.published.as_ref()?)));
@@ -21,11 +21,11 @@ pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
 
 fn table(published: &PublishedSummary, label: Option<&String>) -> Table {
     let more = published.results.len().saturating_sub(ROWS);
-    let more = if more > 0 { format!(" {more} more are left out.") } else { String::new() };
+    let more = if more > 0 { format!(" {more} more are not shown.") } else { String::new() };
     let label = label.map_or(String::new(), |label| format!("{}: ", name(label)));
     Table {
         caption: format!(
-            "{label}Published figures: {}. Absolute figures depend on the machine; the shape must come out.{more}",
+            "{label}Published figures: {}. Absolute figures depend on the machine; the trend must be reproduced.{more}",
             short(published.source.trim_end_matches('.'))
         ),
         columns: vec![
@@ -43,8 +43,8 @@ fn table(published: &PublishedSummary, label: Option<&String>) -> Table {
 fn row(result: &ResultSummary) -> Vec<Cell> {
     let shape = match (&result.shape, result.reproduced) {
         (None, _) => Cell::default(),
-        (Some(_), Some(true)) => Cell::default().badge("reproduced", "good"),
-        (Some(_), Some(false)) => Cell::default().badge("not reproduced", "bad"),
+        (Some(_), Some(true)) => Cell::default().badge("trend reproduced", "good"),
+        (Some(_), Some(false)) => Cell::default().badge("trend not reproduced", "bad"),
         (Some(_), None) => Cell::default().badge("open", "warn"),
     };
     let because = Cell::text(because(result).unwrap_or_default());

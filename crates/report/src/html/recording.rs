@@ -12,9 +12,9 @@ mod tables;
 
 pub(super) use marks::InWindows;
 
-use super::picture::{Material, Picture, Subject};
+use super::picture::{Focus, Material, Picture};
 use crate::format::count;
-use punctual_analyze::Tally;
+use punctual_analyze::EventCounts;
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::occupancy::Occupancy;
 use punctual_analyze::pairs::{self, Detail, Pairing, PairingOptions, Prepared, Request};
@@ -23,7 +23,7 @@ use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
 use punctual_core::event::{Group, Recorded, Source};
 use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
 
-/// Of each pair and function so many of the worst are named, and of so many of those is told what ran.
+/// How many of the worst of each pair and function are listed, and how many of those with details.
 const DETAIL: Detail = Detail { worst: 20, explained: 3 };
 /// Items of the finest picture.
 const MAX_ITEMS: usize = 6_000;
@@ -37,7 +37,7 @@ pub struct RecordingSource<'a> {
     pub names: &'a Names,
     /// The names of the series that its samples belong to, by their number.
     pub series: Vec<String>,
-    /// Pairs and functions that were asked for, with their limits; all others are shown too.
+    /// Pairs and functions that were requested, with their limits; all others are shown too.
     pub requests: Vec<Request>,
 }
 
@@ -45,7 +45,7 @@ pub struct RecordingSource<'a> {
 #[derive(Clone, Debug)]
 pub struct Digest {
     recorded: Recorded,
-    tally: Tally,
+    counts: EventCounts,
     occupancy: OccupancyDocument,
     intervals: PairsDocument,
     pictures: Vec<Picture>,
@@ -60,49 +60,49 @@ impl Digest {
         let gaps = prepared.gaps.clone();
         let coverage = Coverage::of(recorded, names);
 
-        let mut tally = Tally::default();
-        let mut late = choice::Late::default();
+        let mut counts = EventCounts::default();
+        let mut latest = choice::LatestSamples::default();
         let mut density = density::Density::new(recorded);
         let options = PairingOptions { requests: requests.clone(), everything: true };
         let mut pairing = Pairing::new(options, prepared, names, recorded);
         let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Occupancy::default());
         for event in events() {
-            tally.add(&event);
-            late.add(&event);
+            counts.add(&event);
+            latest.add(&event);
             density.add(&event);
             pairing.push(&event, |_| ());
             tracker.push(&event);
         }
-        let (occupancy, doubts) = tracker.finish();
-        let occupancy = occupancy.document(doubts, names, recorded);
+        let (occupancy, warnings) = tracker.finish();
+        let occupancy = occupancy.document(warnings, names, recorded);
         let results = pairing.finish(names);
 
         let blind = pairs::document(&results, DETAIL, &[], names, recorded);
-        let subjects = choice::subjects(&late, &blind, &occupancy, source);
+        let foci = choice::foci(&latest, &blind, &occupancy, source);
         let explained = pairs::windows(&results, DETAIL);
-        let (mut lanes, pictures) = around(source, (&subjects, &density), &explained, (coverage, gaps), events());
+        let (mut lanes, pictures) = around(source, (&foci, &density), &explained, (coverage, gaps), events());
         lanes.truncate(explained.len());
         let intervals = pairs::document(&results, DETAIL, &lanes, names, recorded);
-        Digest { recorded: (*recorded).clone(), tally, occupancy, intervals, pictures }
+        Digest { recorded: (*recorded).clone(), counts, occupancy, intervals, pictures }
     }
 
-    /// What makes its figures doubtful: what its recorder found, and what was lost.
-    pub fn doubts(&self) -> Vec<Finding> {
+    /// Warnings about its figures: those of its recorder, and losses.
+    pub fn warnings(&self) -> Vec<Finding> {
         let mut all = self.recorded.findings.clone();
         let lossy = self.recorded.sources.iter().filter(|source| source.lost > 0);
-        let message = "events were lost: what happened meanwhile is not known, and marked as unknown";
+        let message = "events were lost: the time in between is marked as unknown";
         let finding = |source: &Source| {
             let evidence = format!("{} of {}", count(source.lost), count(source.recorded.saturating_add(source.lost)));
             Finding::new("events-lost", Severity::Warning, &source.name, message).evidence(evidence)
         };
         all.extend(lossy.map(finding));
-        all.extend(self.occupancy.contradiction(self.tally.group(Group::Sched)));
+        all.extend(self.occupancy.contradiction(self.counts.group(Group::Sched)));
         all
     }
 
     /// How many events it holds, how many it lost, and how long it is.
     pub fn extent(&self) -> (u64, u64, Nanos) {
-        (self.tally.total(), self.recorded.lost(), self.recorded.ended - self.recorded.began)
+        (self.counts.total(), self.recorded.lost(), self.recorded.ended - self.recorded.began)
     }
 
     /// The limits that were stated and are not met, as sentences.
@@ -114,12 +114,12 @@ impl Digest {
 /// What lies in the windows `explained`, and the pictures of the subjects, in one pass.
 fn around<E: IntoIterator<Item = Event>>(
     source: &RecordingSource<'_>,
-    (subjects, density): (&[Subject], &density::Density),
+    (foci, density): (&[Focus], &density::Density),
     explained: &[(MonotonicNs, MonotonicNs)],
     (coverage, gaps): (Coverage, Gaps),
     events: E,
 ) -> (Vec<Lanes>, Vec<Picture>) {
-    let shown: Vec<(MonotonicNs, MonotonicNs)> = subjects.iter().map(|of| density.narrowed(of)).collect();
+    let shown: Vec<(MonotonicNs, MonotonicNs)> = foci.iter().map(|of| density.narrowed(of)).collect();
     let all = explained.iter().chain(&shown).copied();
     let mut tracker = Tracker::new(coverage, gaps, Windows::new(all));
     let mut marks = marks::InWindows::new(source.names, &shown);
@@ -129,10 +129,10 @@ fn around<E: IntoIterator<Item = Event>>(
     }
     let mut lanes = tracker.finish().0.finish();
     let of_subjects = lanes.split_off(explained.len().min(lanes.len()));
-    let material = subjects.iter().zip(&of_subjects).zip(marks.finish());
-    let picture = |((subject, lanes), (marks, left_out)): ((&Subject, &Lanes), (Vec<_>, u64))| {
+    let material = foci.iter().zip(&of_subjects).zip(marks.finish());
+    let picture = |((focus, lanes), (marks, left_out)): ((&Focus, &Lanes), (Vec<_>, u64))| {
         Picture::of(
-            subject,
+            focus,
             &Material { lanes, marks: &marks, names: source.names, series: &source.series, left_out },
             MAX_ITEMS,
         )

@@ -29,7 +29,7 @@ pub struct Column {
 /// A cell.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cell {
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// A second, smaller line.
     pub sub: Option<String>,
@@ -41,7 +41,7 @@ pub struct Cell {
     pub sort: Option<f64>,
     /// The exact figure, shown when pointed at.
     pub exact: Option<String>,
-    /// `missing` for what is not known.
+    /// `missing` for what is unknown.
     pub class: &'static str,
     /// The number of a colour in pictures that stands before it.
     pub swatch: Option<u8>,
@@ -69,7 +69,7 @@ pub struct Show {
 /// A label.
 #[derive(Clone, Debug, Serialize)]
 pub struct Badge {
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// `good`, `bad`, `warn` or empty.
     pub class: &'static str,
@@ -104,7 +104,7 @@ impl Cell {
     pub fn count(n: u64) -> Cell {
         Cell::figure(crate::format::count(n), n as f64)
     }
-    /// What is not known, in the words that say why.
+    /// An unknown value, with the reason.
     pub fn missing(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), class: "missing", ..Cell::default() }
     }

@@ -2,12 +2,12 @@
 //! gate.
 
 use super::HtmlError;
-use super::comparison::{Doubt, doubts};
+use super::comparison::{Warning, warnings};
 use super::page::{fill, policy};
 use super::table::{Cell, Column, Table};
 use super::text::name;
 use crate::format::micros_f64;
-use crate::sentence::{probability, spoken, tail as said};
+use crate::sentence::{probability, spoken, tail as message};
 use minijinja::Value;
 use punctual_bundle::tail::{Gate, ReturnLevel, SeriesTail, Tails};
 use serde::Serialize;
@@ -22,7 +22,7 @@ struct Page {
     bundle: String,
     series: Vec<Section>,
     left_out: usize,
-    doubts: Vec<Doubt>,
+    warnings: Vec<Warning>,
     version: &'static str,
     style: Value,
 }
@@ -46,7 +46,7 @@ pub fn tails(tails: &Tails) -> Result<String, HtmlError> {
         bundle: name(&tails.bundle),
         series: tails.series.iter().take(MAX_SERIES).map(section).collect(),
         left_out: tails.series.len().saturating_sub(MAX_SERIES),
-        doubts: doubts(&tails.findings),
+        warnings: warnings(&tails.findings),
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(STYLE.to_owned()),
     };
@@ -56,11 +56,11 @@ pub fn tails(tails: &Tails) -> Result<String, HtmlError> {
 fn section(tail: &SeriesTail) -> Section {
     Section {
         title: name(&tail.series),
-        seen: said::of_seen(&tail.seen),
-        causes: said::of_causes(tail),
+        seen: message::of_seen(&tail.seen),
+        causes: message::of_causes(tail),
         accepted: tail.model.accepted,
-        model: said::of_model(tail),
-        refusals: said::refusals(tail),
+        model: message::of_model(tail),
+        refusals: message::refusals(tail),
         levels: levels(&tail.model.levels),
         gates: gates(&tail.model.gates),
     }
@@ -79,13 +79,13 @@ fn levels(levels: &[ReturnLevel]) -> Option<Table> {
         Column::figures("to (µs)").meaning("upper end of the 95 % interval"),
         Column::figures("By block maxima (µs)").meaning("the other model, which must agree"),
     ];
-    let caption = "Levels that a burst exceeds once in a time or less, with 95 % intervals".to_owned();
+    let caption = "Return levels of bursts, with 95 % intervals".to_owned();
     (!levels.is_empty()).then(|| Table { caption, columns, rows: levels.iter().map(row).collect(), sortable: false })
 }
 
 fn gates(gates: &[Gate]) -> Option<Table> {
     let row = |gate: &Gate| {
-        let verdict = if gate.open { ("fulfilled", "good") } else { ("not fulfilled", "warn") };
+        let verdict = if gate.open { ("met", "good") } else { ("not met", "warn") };
         vec![
             Cell::text(gate.what.clone()),
             Cell::default().badge(verdict.0, verdict.1),
@@ -93,6 +93,6 @@ fn gates(gates: &[Gate]) -> Option<Table> {
         ]
     };
     let columns = vec![Column::text("Condition"), Column::text(""), Column::figures("p")];
-    let caption = "The conditions of a model".to_owned();
+    let caption = "Conditions of the model".to_owned();
     (!gates.is_empty()).then(|| Table { caption, columns, rows: gates.iter().map(row).collect(), sortable: false })
 }

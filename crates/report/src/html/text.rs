@@ -3,7 +3,7 @@
 use crate::format::{count, plain};
 use punctual_core::Nanos;
 
-/// Names of tasks, series and files are cut at this many characters: nobody reads more, and the page has a bound.
+/// Names of tasks, series and files are cut at this many characters: the page has a bound.
 pub const NAME_LENGTH: usize = 120;
 
 /// A text of several lines in which nothing hides: control characters and those that reorder or hide what is read are
@@ -53,7 +53,7 @@ pub fn span(span: Nanos) -> String {
     }
 }
 
-/// A number of samples in as few characters as say it: `1,000`, `100 k`, `10 M`.
+/// A number of samples in few characters: `1,000`, `100 k`, `10 M`.
 pub fn short_count(n: u64) -> String {
     match n {
         0..10_000 => count(n),
@@ -62,7 +62,7 @@ pub fn short_count(n: u64) -> String {
     }
 }
 
-/// A share as a percentage; small ones keep a digit that says that they are not nothing.
+/// A share as a percentage; small ones keep a digit, to differ from zero.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         p if !p.is_finite() => "not a number".to_owned(),

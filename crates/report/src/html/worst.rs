@@ -22,7 +22,7 @@ pub fn table(content: &Content<'_>, rows: usize, shown: usize) -> Option<Table> 
         let show = (*place < shown).then_some(Show { series: *k, sample: *place });
         let utc = match line.instant(sample.due) {
             Some(at) => Cell::figure(at.strftime("%H:%M:%S%.6f").to_string(), at.as_microsecond() as f64),
-            None => Cell::missing("not known"),
+            None => Cell::missing("unknown"),
         };
         vec![
             Cell { exact: Some(exact), show, ..Cell::figure(micros(latency), latency.ns() as f64) },
@@ -42,7 +42,7 @@ pub fn table(content: &Content<'_>, rows: usize, shown: usize) -> Option<Table> 
             Column::figures("Due, s").meaning("since the phase began (of imports: since the series did)"),
             Column::figures("Due, UTC"),
             Column::figures("CPU"),
-            Column::figures("Sequence").meaning("its place in the series, from 0"),
+            Column::figures("Sequence").meaning("index in the series, from 0"),
         ],
         rows,
         sortable: true,

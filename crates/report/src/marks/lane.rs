@@ -27,9 +27,9 @@ pub enum Lane {
     Values(Tid, PointId, u8),
     /// Probed functions in a thread.
     Calls(Tid),
-    /// Measured samples of a series in a thread, from due to woke. Late ones overlap the next: the third number tells them apart.
+    /// Measured samples of a series in a thread, from due to woke. Late ones overlap the next: the third number distinguishes them.
     Samples(Tid, u32, u8),
-    /// What the time of late samples of a thread went to. Samples that overlap are told apart by number.
+    /// The causes of the samples of a thread. Numbers distinguish samples that overlap.
     Causes(Tid, u8),
     /// System calls of a thread.
     Syscalls(Tid),
@@ -51,7 +51,7 @@ pub enum Lane {
     Mmc,
 }
 
-/// Several spans at a time are told apart up to this number; further ones share the last lane.
+/// Up to this many spans at a time have lanes of their own; further ones share the last lane.
 pub const SLOTS: u8 = 16;
 
 impl Lane {

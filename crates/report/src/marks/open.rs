@@ -1,4 +1,4 @@
-//! Spans that have begun: how they end, and what is said where they do not end as they should.
+//! Spans that have begun: how they end, and the notes on spans without a proper end.
 
 use super::{Detail, Details, Lane, Mark, Marks, SLOTS, Shape};
 use punctual_core::MonotonicNs;

@@ -2,23 +2,23 @@
 
 use super::*;
 use punctual_core::event::PointKind;
-use punctual_core::{Tid, What};
+use punctual_core::{EventKind, Tid};
 
 const THREAD: Tid = Tid(7);
 
-fn told(events: &[(i64, u16, Tid, What)]) -> Vec<String> {
+fn described(events: &[(i64, u16, Tid, EventKind)]) -> Vec<String> {
     let names = Names { points: vec!["cycle".to_owned()], ..Names::default() };
     let mut marks = Marks::new(&names);
     let mut drawn = Vec::new();
     for (at, cpu, tid, what) in events {
-        marks.tell(&Event { at: MonotonicNs(*at), cpu: *cpu, tid: *tid, what: *what }, &mut drawn);
+        marks.describe(&Event { at: MonotonicNs(*at), cpu: *cpu, tid: *tid, what: *what }, &mut drawn);
     }
     marks.finish(&mut drawn);
     let note = |mark: &Mark<'_>| match mark.details.iter().find(|(name, _)| *name == "note") {
         Some((_, Detail::Text(text))) => format!(": {text}"),
         _ => String::new(),
     };
-    let told = |mark: &Mark<'_>| {
+    let described = |mark: &Mark<'_>| {
         let extent = match mark.shape {
             Shape::Span(from, to) => format!("{}..{}", from.0, to.0),
             Shape::Begun(from) => format!("{}..", from.0),
@@ -27,21 +27,21 @@ fn told(events: &[(i64, u16, Tid, What)]) -> Vec<String> {
         };
         format!("{:?} {} {extent}{}", mark.lane, mark.name, note(mark))
     };
-    drawn.iter().map(told).collect()
+    drawn.iter().map(described).collect()
 }
 
 #[test]
-fn ends_and_beginnings_that_are_missing_are_said_to_be() {
-    let irq = |irq| What::IrqEntry { irq };
-    let told = told(&[
-        (1, 0, THREAD, What::IrqExit { irq: 5, handled: true }),
+fn missing_ends_and_beginnings_are_marked() {
+    let irq = |irq| EventKind::IrqEntry { irq };
+    let described = described(&[
+        (1, 0, THREAD, EventKind::IrqExit { irq: 5, handled: true }),
         (2, 0, THREAD, irq(6)),
         (4, 0, THREAD, irq(7)),
-        (9, 1, THREAD, What::Lost { count: 3, since: MonotonicNs(8) }),
-        (12, 0, THREAD, What::Lost { count: 3, since: MonotonicNs(11) }),
+        (9, 1, THREAD, EventKind::Lost { count: 3, since: MonotonicNs(8) }),
+        (12, 0, THREAD, EventKind::Lost { count: 3, since: MonotonicNs(11) }),
         (13, 0, THREAD, irq(8)),
     ]);
-    insta::assert_snapshot!(told.join("\n"), @r"
+    insta::assert_snapshot!(described.join("\n"), @r"
     Interrupts(0) end of irq 5 1: its beginning was not recorded
     Interrupts(0) irq 6 2..4: its end was not recorded
     OnCpu(1) events lost 8..9
@@ -53,14 +53,14 @@ fn ends_and_beginnings_that_are_missing_are_said_to_be() {
 
 #[test]
 fn begins_and_ends_of_one_name_nest_and_those_of_others_do_not_mix() {
-    let point = |kind, values: &[i64]| What::Point {
+    let point = |kind, values: &[i64]| EventKind::Point {
         point: punctual_core::event::PointId(0),
         kind,
         count: values.len() as u8,
         values: [values.first().copied().unwrap_or(0), 0],
     };
     let cpu = Event::NO_CPU;
-    let told = told(&[
+    let described = described(&[
         (1, cpu, THREAD, point(PointKind::Begin, &[])),
         (2, cpu, Tid(8), point(PointKind::Begin, &[])),
         (3, cpu, THREAD, point(PointKind::Begin, &[42])),
@@ -68,7 +68,7 @@ fn begins_and_ends_of_one_name_nest_and_those_of_others_do_not_mix() {
         (5, cpu, THREAD, point(PointKind::End, &[])),
         (6, cpu, THREAD, point(PointKind::End, &[])),
     ]);
-    insta::assert_snapshot!(told.join("\n"), @r"
+    insta::assert_snapshot!(described.join("\n"), @r"
     Values(Tid(7), PointId(0), 0) cycle 3 = 42
     Points(Tid(7), PointId(0)) cycle 3..4
     Points(Tid(7), PointId(0)) cycle 1..5
@@ -79,9 +79,9 @@ fn begins_and_ends_of_one_name_nest_and_those_of_others_do_not_mix() {
 
 #[test]
 fn what_overlaps_gets_lanes_of_its_own() {
-    let sample = |due| What::Sample { series: 3, due: MonotonicNs(due) };
-    let told = told(&[(50, 0, THREAD, sample(10)), (60, 0, THREAD, sample(20)), (70, 0, THREAD, sample(55))]);
-    insta::assert_snapshot!(told.join("\n"), @r"
+    let sample = |due| EventKind::Sample { series: 3, due: MonotonicNs(due) };
+    let described = described(&[(50, 0, THREAD, sample(10)), (60, 0, THREAD, sample(20)), (70, 0, THREAD, sample(55))]);
+    insta::assert_snapshot!(described.join("\n"), @r"
     Samples(Tid(7), 3, 0) sample of series 3 10..50
     Samples(Tid(7), 3, 1) sample of series 3 20..60
     Samples(Tid(7), 3, 0) sample of series 3 55..70
@@ -93,19 +93,19 @@ fn a_wake_up_before_the_sample_was_due_is_not_its_own() {
     let names = Names::default();
     let mut marks = Marks::new(&names);
     let mut drawn = Vec::new();
-    let switch = What::Switch {
+    let switch = EventKind::Switch {
         prev_prio: 120,
         prev_state: punctual_core::event::TaskState::Sleeping,
         next: THREAD,
         next_prio: 1,
     };
-    let mut tell = |at, tid, what| {
-        marks.tell(&Event { at: MonotonicNs(at), cpu: 2, tid, what }, &mut drawn);
+    let mut describe = |at, tid, what| {
+        marks.describe(&Event { at: MonotonicNs(at), cpu: 2, tid, what }, &mut drawn);
     };
-    tell(10, Tid(0), What::Waking { task: THREAD, prio: 1, target: 2 });
-    tell(12, Tid(0), switch);
-    tell(15, THREAD, What::Sample { series: 0, due: MonotonicNs(9) });
-    tell(30, THREAD, What::Sample { series: 0, due: MonotonicNs(20) });
+    describe(10, Tid(0), EventKind::Waking { task: THREAD, prio: 1, target: 2 });
+    describe(12, Tid(0), switch);
+    describe(15, THREAD, EventKind::Sample { series: 0, due: MonotonicNs(9) });
+    describe(30, THREAD, EventKind::Sample { series: 0, due: MonotonicNs(20) });
     let wakes: Vec<_> = drawn.iter().map(|mark| mark.wake.and_then(|wake| wake.ran)).collect();
     assert_eq!(wakes, [Some((MonotonicNs(12), 2)), None]);
 }

@@ -1,6 +1,6 @@
 //! How a thread came to run: which timer expired, who woke it, when it got its CPU.
 
-use punctual_core::{Event, MonotonicNs, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use std::collections::HashMap;
 
 /// The steps from a timer's expiry to a running thread, as far as they were recorded.
@@ -24,26 +24,26 @@ pub struct Wakes {
 impl Wakes {
     pub fn see(&mut self, event: &Event) {
         match event.what {
-            What::HrtimerExpireEntry { .. } => {
+            EventKind::HrtimerExpireEntry { .. } => {
                 self.expiring.insert(event.cpu, event.at);
             }
-            What::HrtimerExpireExit { .. } => {
+            EventKind::HrtimerExpireExit { .. } => {
                 self.expiring.remove(&event.cpu);
             }
-            What::Waking { task, .. } => {
+            EventKind::Waking { task, .. } => {
                 let expired = self.expiring.get(&event.cpu).map(|at| (*at, event.cpu));
                 let woken = Some((event.at, event.cpu, event.tid));
                 self.latest.insert(task, Wake { expired, woken, ran: None });
             }
-            What::Switch { next, .. } if next != Tid::IDLE => {
+            EventKind::Switch { next, .. } if next != Tid::IDLE => {
                 // The first time after the wake-up counts: later ones are the end of preemptions.
                 let ran = &mut self.latest.entry(next).or_default().ran;
                 ran.get_or_insert((event.at, event.cpu));
             }
-            What::Exit => {
+            EventKind::Exit => {
                 self.latest.remove(&event.tid);
             }
-            What::Lost { .. } => self.expiring.clear(),
+            EventKind::Lost { .. } => self.expiring.clear(),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What a comparison of a series says: which figures differ and by how much, which cannot be told apart, and what would tell.
+//! The result of a comparison of a series: significant differences, those that are not, and how much data would make them so.
 
 use super::{listed, p_is, range, spoken};
 use crate::format::{count, plain};
@@ -8,17 +8,17 @@ use punctual_bundle::comparison::{Basis, Comparison, Difference, MetricCompariso
 pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<String> {
     let label = |side: usize| comparison.sides.get(side).map_or("?".to_owned(), |side| plain(&side.label));
     let (a, b) = (label(0), label(series.side));
-    let mut said = Vec::new();
+    let mut sentence = Vec::new();
     if series.basis == Basis::Unknown {
-        said.push("Only as far as samples are independent, which is not known here:".to_owned());
+        sentence.push("Valid only for independent samples, which is unknown here:".to_owned());
     }
-    let before = said.len();
-    said.extend(series.metrics.iter().filter_map(|metric| differs(&b, metric)));
-    said.extend(suggested(series, comparison));
-    said.extend(distribution(&a, &b, series, said.len() == before));
-    said.extend(open(&a, &b, series));
-    said.extend(unsupported(series));
-    said
+    let before = sentence.len();
+    sentence.extend(series.metrics.iter().filter_map(|metric| differs(&b, metric)));
+    sentence.extend(suggested(series, comparison));
+    sentence.extend(distribution(&a, &b, series, sentence.len() == before));
+    sentence.extend(open(&a, &b, series));
+    sentence.extend(unsupported(series));
+    sentence
 }
 
 fn spelled(metric: &str) -> String {
@@ -51,13 +51,16 @@ fn differs(b: &str, metric: &MetricComparison) -> Option<String> {
 fn suggested(series: &SeriesComparison, comparison: &Comparison) -> Option<String> {
     let seems = |metric: &&MetricComparison| {
         let (low, high) = (metric.low.unwrap_or(f64::NEG_INFINITY), metric.high.unwrap_or(f64::INFINITY));
-        metric.verdict == Difference::NotToldApart && (low > 0.0 || high < 0.0)
+        metric.verdict == Difference::NoSignificantDifference && (low > 0.0 || high < 0.0)
     };
     let names: Vec<String> = series.metrics.iter().filter(seems).map(|m| spelled(&m.metric)).collect();
     let verb = if names.len() == 1 { "seems" } else { "seem" };
     let all = count(comparison.tests);
     (!names.is_empty()).then(|| {
-        format!("{} {verb} to differ, but not surely when all {all} tests are counted.", capital(&listed(&names)))
+        format!(
+            "{} {verb} to differ, but not significantly at a family-wise error rate of 5 % (Holm, {all} tests).",
+            capital(&listed(&names))
+        )
     })
 }
 
@@ -78,11 +81,11 @@ fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Opt
     }
 }
 
-/// `The maxima cannot be told apart with 10 min of data; about 70 min would.`
+/// `No significant difference in the maximum with 10 min of data; about 70 min would suffice.`
 fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
     let excludes = |m: &MetricComparison| m.low.is_some_and(|low| low > 0.0) || m.high.is_some_and(|high| high < 0.0);
     let open: Vec<&MetricComparison> =
-        series.metrics.iter().filter(|m| m.verdict == Difference::NotToldApart && !excludes(m)).collect();
+        series.metrics.iter().filter(|m| m.verdict == Difference::NoSignificantDifference && !excludes(m)).collect();
     let names: Vec<String> = open.iter().map(|m| spelled(&m.metric)).collect();
     if names.is_empty() {
         return None;
@@ -92,23 +95,30 @@ fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
     let enough = |m: &&MetricComparison| {
         let times = m.more_data?;
         let time = duration.map_or(format!("{times:.0} times as many"), |d| spoken(d * times));
-        Some(format!("about {time} would tell the {} apart", spelled(&m.metric)))
+        Some(format!("about {time} would make the difference in the {} significant", spelled(&m.metric)))
     };
-    // The figure that is told soonest, first.
+    // The figure that needs the least data, first.
     let mut soon: Vec<&MetricComparison> = open.iter().copied().filter(|m| m.more_data.is_some()).collect();
     soon.sort_by(|x, y| x.more_data.unwrap_or(f64::MAX).total_cmp(&y.more_data.unwrap_or(f64::MAX)));
     let would: Vec<String> = soon.iter().take(2).filter_map(enough).collect();
-    let would = if would.is_empty() { String::new() } else { format!("; if what is seen is true, {}", listed(&would)) };
+    let would = if would.is_empty() {
+        String::new()
+    } else {
+        format!("; if the observed difference is real, {}", listed(&would))
+    };
     let figures = if names.len() == 1 { "figure" } else { "figures" };
-    Some(format!("{a} and {b} cannot be told apart in the {figures} {} with {data}{would}.", listed(&names)))
+    Some(format!(
+        "No significant difference between {a} and {b} in the {figures} {} with {data}{would}.",
+        listed(&names)
+    ))
 }
 
 fn unsupported(series: &SeriesComparison) -> Option<String> {
     let reasons = series.metrics.iter().filter(|m| m.verdict == Difference::Unsupported);
-    let said: Vec<String> = reasons
-        .map(|m| format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("not known"))))
+    let sentence: Vec<String> = reasons
+        .map(|m| format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("unknown"))))
         .collect();
-    (!said.is_empty()).then(|| format!("Not compared: {}.", said.join("; ")))
+    (!sentence.is_empty()).then(|| format!("Not compared: {}.", sentence.join("; ")))
 }
 
 #[cfg(test)]
@@ -139,7 +149,7 @@ mod tests {
         }
     }
 
-    fn said(metrics: Vec<MetricComparison>, basis: Basis) -> String {
+    fn sentence(metrics: Vec<MetricComparison>, basis: Basis) -> String {
         let figures = SideFigures {
             runs: 1,
             count: 600_000,
@@ -176,26 +186,26 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_said_with_its_interval_and_what_is_open_with_what_would_tell() {
-        let mut max = metric("max", -9_000.0, None, Some(20_000.0), Difference::NotToldApart);
+    fn a_difference_has_its_interval_and_an_open_one_the_data_it_needs() {
+        let mut max = metric("max", -9_000.0, None, Some(20_000.0), Difference::NoSignificantDifference);
         max.more_data = Some(7.0);
         let lower = metric("p99.9", -37_500.0, Some(-41_000.0), Some(-34_000.0), Difference::Lower);
-        insta::assert_snapshot!(said(vec![lower, max], Basis::Blocks), @"
+        insta::assert_snapshot!(sentence(vec![lower, max], Basis::Blocks), @"
         B's p99.9 is 34.0–41.0 µs lower (12.5 %).
-        A and B cannot be told apart in the figure maximum with 10 min of data; if what is seen is true, about 70 min would tell the maximum apart.
+        No significant difference between A and B in the figure maximum with 10 min of data; if the observed difference is real, about 70 min would make the difference in the maximum significant.
         ");
     }
 
     #[test]
-    fn what_is_not_sure_is_said_so() {
-        let seems = metric("p50", 100.0, Some(10.0), Some(190.0), Difference::NotToldApart);
+    fn what_is_uncertain_is_marked() {
+        let seems = metric("p50", 100.0, Some(10.0), Some(190.0), Difference::NoSignificantDifference);
         let mut none = metric("p99.99", 0.0, None, None, Difference::Unsupported);
         none.reason = Some("it needs 100000 samples on each side and one has 600".into());
         let open_end = metric("p99", 5_000.0, Some(2_000.0), None, Difference::Higher);
-        insta::assert_snapshot!(said(vec![seems, open_end, none], Basis::Unknown), @"
-        Only as far as samples are independent, which is not known here:
+        insta::assert_snapshot!(sentence(vec![seems, open_end, none], Basis::Unknown), @"
+        Valid only for independent samples, which is unknown here:
         B's p99 is at least 2.00 µs higher (1.7 %).
-        Median seems to differ, but not surely when all 14 tests are counted.
+        Median seems to differ, but not significantly at a family-wise error rate of 5 % (Holm, 14 tests).
         Not compared: p99.99: it needs 100000 samples on each side and one has 600.
         ");
     }

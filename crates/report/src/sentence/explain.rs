@@ -1,16 +1,16 @@
-//! A late sample told in sentences that can be read aloud: how late, where, and what the time went to, in the order in which it happened.
+//! An explained sample in sentences: its latency, its CPU, and its causes in the order of time.
 
 use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
 use punctual_analyze::explain::{Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, device_name};
 use punctual_analyze::threads::Interrupt;
-use punctual_core::{Event, MonotonicNs, Names, Nanos, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
-/// So many things are told one by one; what is left is told as one.
-const TOLD: usize = 6;
-/// Names of tasks are cut at so many columns: the kernel's own are far shorter.
+/// At most this many causes are listed one by one; the rest is summed up.
+const LISTED: usize = 6;
+/// Names of tasks are cut at this many columns: the kernel's own are far shorter.
 const NAME: usize = 60;
-/// Of a kernel stack so many functions are named, innermost first.
+/// Of a kernel stack this many functions are named, innermost first.
 const FRAMES: usize = 5;
 
 /// Everything of a sample that took time for one reason.
@@ -46,35 +46,35 @@ pub fn share(time: Nanos, latency: Nanos) -> f64 {
     if latency <= Nanos::ZERO { 0.0 } else { time.ns() as f64 / latency.ns() as f64 }
 }
 
-/// What a reader hears of a sample. Latencies are in µs.
+/// A paragraph about a sample. Latencies are in µs.
 pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> String {
-    let teller = Teller { names, events, explanation };
-    let mut said = vec![teller.opening()];
+    let describer = Describer { names, events, explanation };
+    let mut text = vec![describer.opening()];
     let latency = explanation.latency();
     let all = reasons(explanation);
     let mut by_time: Vec<&Reason<'_>> = all.iter().collect();
     by_time.sort_by_key(|reason| std::cmp::Reverse(reason.time));
-    let told: Vec<&Reason<'_>> = by_time
+    let chosen: Vec<&Reason<'_>> = by_time
         .iter()
         .enumerate()
-        .filter(|(rank, reason)| *rank < TOLD && (*rank == 0 || share(reason.time, latency) >= 0.02))
+        .filter(|(rank, reason)| *rank < LISTED && (*rank == 0 || share(reason.time, latency) >= 0.02))
         .map(|(_, reason)| *reason)
         .collect();
-    let is_told = |reason: &Reason<'_>| told.iter().any(|other| std::ptr::eq(*other, reason));
-    let sentences: Vec<String> =
-        all.iter().filter(|reason| is_told(reason)).map(|reason| teller.tell(reason)).collect();
-    if !sentences.is_empty() {
-        said.push(format!("For {}.", sentences.join("; for ")));
+    let is_chosen = |reason: &Reason<'_>| chosen.iter().any(|other| std::ptr::eq(*other, reason));
+    let causes: Vec<String> =
+        all.iter().filter(|reason| is_chosen(reason)).map(|reason| describer.describe(reason)).collect();
+    if !causes.is_empty() {
+        text.push(format!("For {}.", causes.join("; for ")));
     }
-    let rest: Vec<&Reason<'_>> = all.iter().filter(|reason| !is_told(reason)).collect();
+    let rest: Vec<&Reason<'_>> = all.iter().filter(|reason| !is_chosen(reason)).collect();
     if !rest.is_empty() {
         let time = rest.iter().fold(Nanos::ZERO, |sum, reason| sum + reason.time);
-        said.push(format!("The other {} µs are {}.", micros(time), counted(rest.len() as u64, "shorter part")));
+        text.push(format!("The other {} µs are {}.", micros(time), counted(rest.len() as u64, "shorter part")));
     }
-    said.extend(told.iter().find_map(|reason| teller.stack(reason)));
-    said.extend(not_recorded(explanation));
-    said.extend(doubts(explanation));
-    said.join(" ")
+    text.extend(chosen.iter().find_map(|reason| describer.stack(reason)));
+    text.extend(not_recorded(explanation));
+    text.extend(warnings(explanation));
+    text.join(" ")
 }
 
 /// The groups of events that may show what is not explained; `None` where all of them were recorded.
@@ -84,48 +84,28 @@ pub fn not_recorded(explanation: &Explanation) -> Option<String> {
 }
 
 /// What lowers the confidence; `None` where nothing does.
-pub fn doubts(explanation: &Explanation) -> Option<String> {
+pub fn warnings(explanation: &Explanation) -> Option<String> {
     let confidence = explanation.confidence();
     if confidence == Confidence::High {
         return None;
     }
-    let why: Vec<&str> = explanation.doubts.iter().map(|doubt| doubt.sentence()).collect();
+    let why: Vec<&str> = explanation.warnings.iter().map(|warning| warning.sentence()).collect();
     Some(format!("Confidence: {}. {}", confidence.word(), why.join(" ")))
 }
 
 /// The cause's name in tables and pictures.
 pub fn title(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Stolen => "stolen",
-        Cause::TimerLate { .. } => "timer late",
-        Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => "interrupt",
-        Cause::Interrupt(Interrupt::Soft(_)) => "softirq",
-        Cause::IdleExit { .. } => "idle exit",
-        Cause::Waking { .. } => "waking",
-        Cause::NotSwitched { .. } => "not switched",
-        Cause::Preempted { .. } => "preempted",
-        Cause::Throttled { .. } => "throttled",
-        Cause::Runqueue { .. } => "runqueue",
-        Cause::Migration { .. } => "migration",
-        Cause::Lock { .. } => "lock",
-        Cause::Inversion { .. } => "priority inversion",
-        Cause::Io { .. } => "I/O",
-        Cause::PageFault => "page fault",
-        Cause::Reclaim => "memory reclaim",
-        Cause::Sleeping { .. } => "waited",
-        Cause::Itself { .. } => "itself",
-        Cause::Unknown => "unknown",
-    }
+    cause.kind().words()
 }
 
-/// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where the cause says it all. Fit to be shown.
+/// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where the cause says it all. Escaped for output.
 pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
     match cause {
         Cause::Inversion { holder, by } => {
             format!("{}; {} held the lock", task(by, prio, names), task(holder, None, names))
         }
-        Cause::Itself { mode: Mode::Syscall(number) } => format!("in {}()", plain(&names.syscall(number))),
-        Cause::Itself { mode: Mode::User } => "in user mode".to_owned(),
+        Cause::OwnExecution { mode: Mode::Syscall(number) } => format!("in {}()", plain(&names.syscall(number))),
+        Cause::OwnExecution { mode: Mode::User } => "in user mode".to_owned(),
         cause => match (cause.task(), cause.mode()) {
             (Some(tid), Some(mode)) => format!("{}{}", task(tid, prio, names), place(mode, names)),
             (Some(tid), None) => task(tid, prio, names),
@@ -165,7 +145,7 @@ pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
     }
 }
 
-/// What the kernel's `prio` says of a policy: SCHED_FIFO and SCHED_RR share their numbers (include/linux/sched/prio.h).
+/// The policy of the kernel's `prio`: SCHED_FIFO and SCHED_RR share their numbers (include/linux/sched/prio.h).
 fn scheduling(prio: i16) -> String {
     match prio {
         ..0 => "SCHED_DEADLINE".to_owned(),
@@ -175,26 +155,26 @@ fn scheduling(prio: i16) -> String {
     }
 }
 
-/// Tells of one explanation.
-struct Teller<'a> {
+/// Describes one explanation.
+struct Describer<'a> {
     names: &'a Names,
     events: &'a [Event],
     explanation: &'a Explanation,
 }
 
-impl Teller<'_> {
+impl Describer<'_> {
     fn opening(&self) -> String {
-        let late = self.explanation.late;
+        let interval = self.explanation.interval;
         let latency = micros(self.explanation.latency());
-        let cpu = if late.cpu == Event::NO_CPU { String::new() } else { format!(" on CPU {}", late.cpu) };
-        match late.kind {
-            Kind::Timer => format!("{latency} µs late{cpu}."),
+        let cpu = if interval.cpu == Event::NO_CPU { String::new() } else { format!(" on CPU {}", interval.cpu) };
+        match interval.kind {
+            Kind::Timer => format!("Latency {latency} µs{cpu}."),
             Kind::Interval => format!("{latency} µs{cpu}."),
         }
     }
 
     /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to stand after "for".
-    fn tell(&self, reason: &Reason<'_>) -> String {
+    fn describe(&self, reason: &Reason<'_>) -> String {
         let times = if reason.parts > 1 { format!(" ({} times)", format::count(reason.parts)) } else { String::new() };
         format!("{} µs {}{times}", micros(reason.time), self.what(reason.part))
     }
@@ -203,35 +183,35 @@ impl Teller<'_> {
         let task = |tid| task(tid, part.prio, self.names);
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match part.cause {
-            Cause::Stolen if part.cpu.is_some() => format!("the hypervisor had taken {}: {}", part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")), self.proof_of_steal(part)),
-            Cause::Stolen => "the whole machine stood still (the hypervisor or the firmware had it): timers of several CPUs were overdue when it went on".to_owned(),
-            Cause::TimerLate { running, mode } => self.timer_late(&task(running), mode),
+            Cause::Steal if part.cpu.is_some() => format!("the hypervisor had taken {}: {}", part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")), self.proof_of_steal(part)),
+            Cause::Steal => "the hypervisor or the firmware had taken the whole machine: timers of several CPUs were overdue when it continued".to_owned(),
+            Cause::TimerIrqDelay { running, mode } => self.timer_irq_delay(&task(running), mode),
             Cause::Interrupt(what) => self.interrupt(what),
             Cause::IdleExit { state } => {
                 let state = state.and_then(|_| part.cause.who(self.names)).map_or(String::new(), |state| format!(" in {}", plain(&state)));
-                format!("{} was idle{state} and had to wake up", part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}")))
+                format!("{} was idle{state} and had to leave its idle state", part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}")))
             }
-            Cause::Waking { running: None } => "the wake-up was on its way".to_owned(),
-            Cause::Waking { running: Some(running) } => format!("the wake-up was on its way to {} that ran{on}", task(running)),
-            Cause::NotSwitched { running, mode } => self.not_switched(&task(running), mode),
-            Cause::Preempted { by, .. } => format!("{} ran, which goes first", task(by)),
+            Cause::Wakeup { running: None } => "the wake-up was in progress".to_owned(),
+            Cause::Wakeup { running: Some(running) } => format!("the wake-up was in progress, to {} that ran{on}", task(running)),
+            Cause::NonPreemptible { running, mode } => self.non_preemptible(&task(running), mode),
+            Cause::Preempted { by, .. } => format!("{} ran with a higher priority", task(by)),
             Cause::Throttled { running, budget } => throttled(running, &task(running), budget),
-            Cause::Runqueue { behind } => format!("{} ran{on}, and it waited for its turn", task(behind)),
+            Cause::Runqueue { behind } => format!("{} ran{on} with the same priority", task(behind)),
             Cause::Migration { by } => format!("{} moved it to another CPU", task(by)),
             Cause::Lock { holder, kernel } => self.lock(part, holder, kernel),
             Cause::Inversion { holder, by } => format!(
-                "{}, less urgent than the thread, ran{on} and kept {} from running, which held the lock that the thread waited for: a priority inversion",
+                "{}, of lower priority than the thread, ran{on} and kept {}, which held the lock, from running: a priority inversion",
                 task(by),
                 self::task(holder, None, self.names)
             ),
             Cause::Io { device } => format!("it waited for {}{}", plain(&device_name(device, self.names)), self.request(part)),
-            Cause::PageFault => format!("{} served", self.faults(part)),
+            Cause::PageFault => format!("{} handled", self.faults(part)),
             Cause::Reclaim => "it had to reclaim memory".to_owned(),
-            Cause::Sleeping { woken_by: Some(waker) } => format!("it waited until {} woke it{}", task(waker), self.meanwhile(part)),
-            Cause::Sleeping { woken_by: None } => "it waited for something that was not recorded".to_owned(),
-            Cause::Itself { mode: Mode::Unknown } => "it ran itself".to_owned(),
-            Cause::Itself { mode } => format!("it ran itself{}", place(mode, self.names)),
-            Cause::Unknown => "no event tells what happened".to_owned(),
+            Cause::Waiting { woken_by: Some(waker) } => format!("it waited until {} woke it{}", task(waker), self.meanwhile(part)),
+            Cause::Waiting { woken_by: None } => "it waited for something that was not recorded".to_owned(),
+            Cause::OwnExecution { mode: Mode::Unknown } => "the thread itself ran".to_owned(),
+            Cause::OwnExecution { mode } => format!("the thread itself ran{}", place(mode, self.names)),
+            Cause::Unknown => "no event proves a cause".to_owned(),
         }
     }
 
@@ -239,57 +219,57 @@ impl Teller<'_> {
     fn proof_of_steal(&self, part: &Part) -> &'static str {
         let expiries = part.evidence.iter().filter_map(|place| self.events.get(*place));
         let cpus: std::collections::BTreeSet<u16> = expiries
-            .filter(|event| matches!(event.what, What::HrtimerExpireEntry { .. }))
+            .filter(|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. }))
             .map(|event| event.cpu)
             .collect();
         match cpus.len() {
-            2.. => "a timer of another CPU was overdue as well, and was served together with its own",
-            _ => "its steal clock grew by as much",
+            2.. => "a timer of another CPU was overdue as well, and expired together with its own",
+            _ => "its steal clock advanced by as much",
         }
     }
 
-    fn timer_late(&self, running: &str, mode: Mode) -> String {
+    fn timer_irq_delay(&self, running: &str, mode: Mode) -> String {
         let place = place(mode, self.names);
         match mode {
             Mode::Syscall(_) | Mode::Fault => {
-                format!("the timer's interrupt did not come: {running} ran{place} with interrupts off")
+                format!("the timer interrupt was delayed: {running} ran{place} with interrupts disabled")
             }
             Mode::User => format!(
-                "the timer's interrupt did not come although {running} ran{place}, where interrupts are never off: the timer's hardware, or a hypervisor, was late"
+                "the timer interrupt was delayed although {running} ran{place}, where interrupts are never disabled: the timer hardware or a hypervisor delayed it"
             ),
             Mode::Unknown => format!(
-                "the timer's interrupt did not come while {running} ran: interrupts were off, or the timer's hardware was late"
+                "the timer interrupt was delayed while {running} ran: interrupts were disabled, or the timer hardware delayed it"
             ),
         }
     }
 
     fn interrupt(&self, what: Interrupt) -> String {
         match what {
-            Interrupt::Hard(irq) => format!("the interrupt {} was served", plain(&self.names.irq(irq))),
+            Interrupt::Hard(irq) => format!("the interrupt {} was handled", plain(&self.names.irq(irq))),
             Interrupt::Vector(vector) => {
-                format!("the CPU's own interrupt {} was served", plain(&self.names.vector(vector)))
+                format!("the CPU's own interrupt {} was handled", plain(&self.names.vector(vector)))
             }
-            Interrupt::Soft(vector) => format!("the softirq {} was served", plain(&self.names.softirq(vector))),
+            Interrupt::Soft(vector) => format!("the softirq {} ran", plain(&self.names.softirq(vector))),
         }
     }
 
-    fn not_switched(&self, running: &str, mode: Mode) -> String {
+    fn non_preemptible(&self, running: &str, mode: Mode) -> String {
         let place = place(mode, self.names);
         match mode {
             Mode::Syscall(_) | Mode::Fault => {
-                format!("{running} ran on{place} with preemption disabled, or where this kernel cannot be preempted")
+                format!("{running} was not preempted{place}: preemption was disabled, or this kernel has none there")
             }
             Mode::User => format!(
-                "{running} had the CPU outside of any system call and the switch did not come: it was in an exception, or a hypervisor had the CPU"
+                "{running} was not preempted outside of any system call: it was in an exception, or a hypervisor had the CPU"
             ),
             Mode::Unknown => format!(
-                "{running} ran on although it goes second: preemption was disabled, or this kernel cannot be preempted there"
+                "{running} was not preempted although it has the lower priority: preemption was disabled, or this kernel has none there"
             ),
         }
     }
 
     fn lock(&self, part: &Part, holder: Option<Tid>, kernel: bool) -> String {
-        let lock = if kernel { "a lock inside the kernel" } else { "a lock (futex)" };
+        let lock = if kernel { "a lock in the kernel" } else { "a lock (futex)" };
         match holder {
             Some(holder) => {
                 format!("it waited for {lock} that {} held{}", task(holder, None, self.names), self.meanwhile(part))
@@ -313,24 +293,24 @@ impl Teller<'_> {
         let others = sums
             .iter()
             .filter(|(other, time)| long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause));
-        let mut said: Vec<String> = others.take(TOLD).map(|(other, time)| self.briefly(other, *time)).collect();
+        let mut sentences: Vec<String> = others.take(LISTED).map(|(other, time)| self.briefly(other, *time)).collect();
         let sum = kept_off.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
         if let Some((most, _)) = kept_off.first().filter(|_| long(sum)) {
             let by = who(most.cause, most.prio, self.names);
             let more = if kept_off.len() > 1 { " and others" } else { "" };
-            said.insert(0, format!("was kept from running by {by}{more} for {} µs", micros(sum)));
+            sentences.insert(0, format!("was kept from running by {by}{more} for {} µs", micros(sum)));
         }
-        if said.is_empty() { String::new() } else { format!(", and which meanwhile {}", listed(&said)) }
+        if sentences.is_empty() { String::new() } else { format!(", and which meanwhile {}", listed(&sentences)) }
     }
 
     /// What another thread did: `was kept waiting by mid (SCHED_FIFO 50) for 4,900 µs`.
     fn briefly(&self, part: &Part, time: Nanos) -> String {
         let (who, time) = (who(part.cause, part.prio, self.names), micros(time));
         match part.cause {
-            Cause::Itself { .. } => format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " }),
-            Cause::Lock { .. } if !who.is_empty() => format!("waited itself for a lock of {who} for {time} µs"),
-            Cause::Sleeping { woken_by: None } => format!("slept for {time} µs"),
-            Cause::Sleeping { .. } => format!("waited for {who} for {time} µs"),
+            Cause::OwnExecution { .. } => format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " }),
+            Cause::Lock { .. } if !who.is_empty() => format!("waited for a lock of {who} for {time} µs"),
+            Cause::Waiting { woken_by: None } => format!("slept for {time} µs"),
+            Cause::Waiting { .. } => format!("waited for {who} for {time} µs"),
             Cause::Io { .. } => format!("waited for {who} for {time} µs"),
             cause if who.is_empty() => format!("had {time} µs of {}", title(cause)),
             cause => format!("had {time} µs of {} ({who})", title(cause)),
@@ -341,15 +321,15 @@ impl Teller<'_> {
     fn request(&self, part: &Part) -> String {
         let evidence = || part.evidence.iter().filter_map(|place| self.events.get(*place));
         let issued = evidence().find_map(|event| match event.what {
-            What::BlockIssue { bytes, write, .. } => {
+            EventKind::BlockIssue { bytes, write, .. } => {
                 Some(format!(": a {} of {}", if write { "write" } else { "read" }, size(bytes)))
             }
             _ => None,
         });
         let done = || {
             evidence().find_map(|event| match event.what {
-                What::BlockComplete { bytes, .. } if bytes > 0 => Some(format!(": a request of {}", size(bytes))),
-                What::BlockComplete { .. } => Some(": its cache was written back".to_owned()),
+                EventKind::BlockComplete { bytes, .. } if bytes > 0 => Some(format!(": a request of {}", size(bytes))),
+                EventKind::BlockComplete { .. } => Some(": its cache was written back".to_owned()),
                 _ => None,
             })
         };
@@ -357,10 +337,10 @@ impl Teller<'_> {
     }
 
     fn faults(&self, part: &Part) -> String {
-        let (from, to): (MonotonicNs, MonotonicNs) = (self.explanation.late.due, self.explanation.late.woke);
-        let own = |event: &&Event| event.tid == self.explanation.late.tid && event.at >= from && event.at < to;
+        let (from, to): (MonotonicNs, MonotonicNs) = (self.explanation.interval.due, self.explanation.interval.woke);
+        let own = |event: &&Event| event.tid == self.explanation.interval.tid && event.at >= from && event.at < to;
         let faults =
-            self.events.iter().filter(own).filter(|event| matches!(event.what, What::PageFault { .. })).count();
+            self.events.iter().filter(own).filter(|event| matches!(event.what, EventKind::PageFault { .. })).count();
         let faults = faults.max(usize::from(part.span() > Nanos::ZERO)) as u64;
         format!("{} {}", counted(faults, "page fault"), if faults == 1 { "was" } else { "were" })
     }
@@ -375,27 +355,27 @@ impl Teller<'_> {
             frames[entry.map_or(0, |entry| entry + 1)..].iter().take(FRAMES).map(|f| plain(f)).collect();
         match (below.is_empty(), entry) {
             (true, Some(_)) => Some(format!(
-                "When the interrupt came {who} was in user mode, by its kernel stack: the interrupt itself was late, as under a hypervisor."
+                "The kernel stack shows {who} in user mode at the interrupt: the interrupt itself was delayed, as under a hypervisor."
             )),
             (true, None) => None,
-            (false, _) => Some(format!("The kernel stack of {who} then: {}.", below.join(" < "))),
+            (false, _) => Some(format!("Kernel stack of {who} at that time: {}.", below.join(" < "))),
         }
     }
 }
 
 /// Whether another task had the CPU.
 fn is_kept_off(cause: Cause) -> bool {
-    matches!(cause, Cause::Preempted { .. } | Cause::Runqueue { .. } | Cause::NotSwitched { .. })
+    matches!(cause, Cause::Preempted { .. } | Cause::Runqueue { .. } | Cause::NonPreemptible { .. })
 }
 
 fn throttled(running: Tid, task: &str, budget: Budget) -> String {
     let why = match budget {
-        Budget::RealTime => "its real-time budget was used up, or time is reserved for others",
-        Budget::Deadline => "its SCHED_DEADLINE budget was used up",
-        Budget::Group => "the CPU quota of its control group was used up",
+        Budget::RealTime => "RT throttling, or the fair server ran other tasks",
+        Budget::Deadline => "its SCHED_DEADLINE runtime was used up",
+        Budget::Group => "CFS bandwidth: the quota of its control group was used up",
     };
     let instead = if running == Tid::IDLE { "its CPU idled".to_owned() } else { format!("{task} ran") };
-    format!("it was ready and {instead} instead: {why}")
+    format!("it was throttled and {instead} instead: {why}")
 }
 
 fn size(bytes: u32) -> String {

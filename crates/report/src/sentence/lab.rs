@@ -17,7 +17,7 @@ pub fn extent(lab: &LabDocument) -> String {
         text += &format!(" × {}", counted(u64::from(lab.repeat), "repetition"));
     }
     let state = |state: CellState| lab.cells.iter().filter(|cell| cell.state == state).count();
-    for (n, words) in [(state(CellState::Failed), "failed"), (state(CellState::Waiting), "not run to the end")] {
+    for (n, words) in [(state(CellState::Failed), "failed"), (state(CellState::Waiting), "not run to completion")] {
         if n > 0 {
             text += &format!("; {n} {words}");
         }
@@ -26,7 +26,7 @@ pub fn extent(lab: &LabDocument) -> String {
     let compared = lab.cells.iter().filter(|cell| cell.equal.is_some()).count();
     match (compared, differing) {
         (0, _) => {}
-        (_, 0) => text += "; all repetitions are equal to the last sample",
+        (_, 0) => text += "; all repetitions are equal in every sample",
         (_, n) => text += &format!("; repetitions DIFFER in {}", counted(n as u64, "cell")),
     }
     text
@@ -48,11 +48,11 @@ pub fn interval(contrast: &Contrast) -> String {
 }
 
 /// What follows of an effect.
-pub fn told_apart(contrast: &Contrast) -> &'static str {
-    match contrast.told_apart() {
+pub fn describe_significance(contrast: &Contrast) -> &'static str {
+    match contrast.is_significant() {
         Some(true) if contrast.ratio < 1.0 => "lower",
         Some(true) => "higher",
-        Some(false) => "not told apart",
+        Some(false) => "no significant difference",
         None => "too few pairs and seeds for an interval",
     }
 }

@@ -1,4 +1,4 @@
-//! What a tail says, in sentences: first without a model, then with one or why there is none.
+//! The result of a tail analysis, in sentences: first without a model, then with one or why there is none.
 
 use super::spoken;
 use crate::format::{count, micros, micros_f64, plain};
@@ -11,22 +11,22 @@ pub fn of_seen(seen: &Seen) -> Vec<String> {
     let max = format!("{} µs", micros(Nanos(max)));
     let worth = match (seen.effective, seen.extremal_index) {
         (Some(n), Some(index)) if index < 0.95 => format!(
-            "worth {} independent ones for the longest: late samples come in bursts of {:.1} on average",
+            "effective sample size {} for the maximum: long latencies come in bursts of {:.1} on average",
             count(n.round() as u64),
             1.0 / index
         ),
-        (Some(_), _) => "whose longest come singly".to_owned(),
-        (None, _) => "taken as independent, which is not known".to_owned(),
+        (Some(_), _) => "the longest do not come in bursts".to_owned(),
+        (None, _) => "assumed to be independent, which is unknown".to_owned(),
     };
-    let mut said = vec![format!("The longest of {} samples was {max}; {worth}.", count(seen.count))];
+    let mut text = vec![format!("The longest of {} samples was {max}; {worth}.", count(seen.count))];
     if let Some(beyond) = seen.beyond {
-        let often = seen.not_more_often_than.map_or(String::new(), |time| {
-            format!(", and a longer burst comes less often than once in {}", spoken(time))
-        });
-        said.push(format!("With 95 % confidence a sample is longer than that with a probability below {beyond:.1e}{often}, as long as all stays as it was."));
+        let often = seen
+            .not_more_often_than
+            .map_or(String::new(), |time| format!(", and a longer burst comes less than once in {}", spoken(time)));
+        text.push(format!("Upper bound of the exceedance probability (95 % confidence): {beyond:.1e} per sample{often}, under unchanged conditions."));
     }
-    said.extend(quantiles(seen, &max));
-    said
+    text.extend(quantiles(seen, &max));
+    text
 }
 
 /// `The maximum bounds p99.9 and all below; for p99.999 299,572 independent samples are needed, 5 h like these.`
@@ -39,22 +39,17 @@ fn quantiles(seen: &Seen, max: &str) -> Option<String> {
     };
     let below = bounded.map(|q| format!("The true p{} is below {max} with 95 % confidence", plain(&q.percentile)));
     let open = next.map(|q| {
-        format!(
-            "to say so of p{}, {} independent samples are needed{}",
-            plain(&q.percentile),
-            count(q.needed),
-            time(q.needed)
-        )
+        format!("for p{}, {} independent samples are needed{}", plain(&q.percentile), count(q.needed), time(q.needed))
     });
     match (below, open) {
         (Some(below), Some(open)) => Some(format!("{below}; {open}.")),
         (Some(below), None) => Some(format!("{below}.")),
-        (None, Some(open)) => Some(format!("The maximum bounds no percentile that is asked for; {open}.")),
+        (None, Some(open)) => Some(format!("The maximum bounds no percentile; {open}.")),
         (None, None) => None,
     }
 }
 
-/// So many causes are named.
+/// This many causes are named.
 const CAUSES: usize = 6;
 
 /// Which causes make up the tail, as far as that is known.
@@ -62,11 +57,11 @@ pub fn of_causes(tail: &SeriesTail) -> Vec<String> {
     tail.causes.iter().map(by_cause).collect()
 }
 
-/// `What made the tail, by its windows (19 of 412 samples over 60.0 µs): preempted (hog) 90 %, median 310.0 µs, …; one cause makes it.`
+/// `Causes of the tail, by its windows (19 of 412 samples over 60.0 µs): preempted (hog) 90 %, median 310.0 µs, …; one cause makes it.`
 fn by_cause(tail: &TailCauses) -> String {
     let source = match tail.source {
-        CauseSource::Windows => "the longest samples, which were explained",
-        CauseSource::Account => "the account of all samples",
+        CauseSource::Windows => "the explained longest samples",
+        CauseSource::Account => "the accounting of all samples",
     };
     let of = match (tail.beyond, tail.threshold) {
         (Some(beyond), Some(threshold)) => {
@@ -75,7 +70,7 @@ fn by_cause(tail: &TailCauses) -> String {
         _ => format!("{} of {} samples", count(tail.known), count(tail.samples)),
     };
     if tail.known == 0 {
-        return format!("What made the tail is not known, by {source} ({of}).");
+        return format!("The causes of the tail are unknown, by {source} ({of}).");
     }
     let mut causes: Vec<String> = tail.causes.iter().take(CAUSES).map(share).collect();
     let more = tail.causes.len().saturating_sub(CAUSES);
@@ -83,10 +78,10 @@ fn by_cause(tail: &TailCauses) -> String {
     let verdict = match (tail.mixture, tail.dominant) {
         (Some(true), _) => "causes of different sizes mix",
         (_, true) => "one cause dominates",
-        (Some(false), _) => "their sizes do not differ beyond chance",
-        (None, _) => "too few to tell whether they mix",
+        (Some(false), _) => "their sizes do not differ significantly",
+        (None, _) => "too few to decide whether they mix",
     };
-    format!("What made the tail, by {source} ({of}): {}; {verdict}.", causes.join("; "))
+    format!("Causes of the tail, by {source} ({of}): {}; {verdict}.", causes.join("; "))
 }
 
 fn share(cause: &CauseShare) -> String {
@@ -100,15 +95,15 @@ fn share(cause: &CauseShare) -> String {
 pub fn of_model(tail: &SeriesTail) -> Vec<String> {
     let model = &tail.model;
     if !model.accepted {
-        return vec!["No model is offered for what is longer, because:".to_owned()];
+        return vec!["No model is valid for longer latencies:".to_owned()];
     }
-    let mut said: Vec<String> = model.levels.iter().map(level).collect();
-    said.extend(model.peaks.as_ref().map(shape));
-    said.push(
-        "An estimate under the conditions of this run, not a bound: another load, state or cause is not in it."
+    let mut text: Vec<String> = model.levels.iter().map(level).collect();
+    text.extend(model.peaks.as_ref().map(shape));
+    text.push(
+        "An estimate under the conditions of this run, not a guaranteed bound (no WCET): it includes no other load, state or cause."
             .to_owned(),
     );
-    said
+    text
 }
 
 /// The reasons against a model, latencies in µs.
@@ -130,7 +125,7 @@ fn level(level: &ReturnLevel) -> String {
 
 fn shape(peaks: &Peaks) -> String {
     let kind = match peaks.shape {
-        shape if shape > 0.05 => "heavier than exponential: single samples far beyond are to be expected",
+        shape if shape > 0.05 => "heavier than exponential: expect single samples far beyond",
         shape if shape < -0.05 => "lighter than exponential",
         _ => "about exponential",
     };
@@ -148,7 +143,7 @@ mod tests {
     use punctual_bundle::tail::{Model, QuantileBound};
 
     #[test]
-    fn what_is_known_is_said_first_and_a_model_never_as_a_bound() {
+    fn bounds_come_first_and_a_model_is_no_bound() {
         let quantile =
             |percentile: &str, needed, bounded| QuantileBound { percentile: percentile.into(), needed, bounded };
         let seen = Seen {
@@ -169,17 +164,17 @@ mod tests {
         let model = Model { accepted: true, levels: vec![level], peaks: Some(peaks), ..Model::default() };
         let tail = SeriesTail { series: "main/timer".into(), seen, model, causes: Vec::new() };
         insta::assert_snapshot!([of_seen(&tail.seen), of_model(&tail)].concat().join("\n"), @"
-        The longest of 600,000 samples was 131.0 µs; worth 240,000 independent ones for the longest: late samples come in bursts of 2.5 on average.
-        With 95 % confidence a sample is longer than that with a probability below 1.2e-5, and a longer burst comes less often than once in 3 min, as long as all stays as it was.
-        The true p99.99 is below 131.0 µs with 95 % confidence; to say so of p99.999, 299,572 independent samples are needed (12 min like this).
+        The longest of 600,000 samples was 131.0 µs; effective sample size 240,000 for the maximum: long latencies come in bursts of 2.5 on average.
+        Upper bound of the exceedance probability (95 % confidence): 1.2e-5 per sample, and a longer burst comes less than once in 3 min, under unchanged conditions.
+        The true p99.99 is below 131.0 µs with 95 % confidence; for p99.999, 299,572 independent samples are needed (12 min like this).
         Once in 24 h or less: 210.0 µs, 95 % interval 160.0–390.0.
-        From 398 bursts over 60.0 µs; the tail is heavier than exponential: single samples far beyond are to be expected (shape +0.12).
-        An estimate under the conditions of this run, not a bound: another load, state or cause is not in it.
+        From 398 bursts over 60.0 µs; the tail is heavier than exponential: expect single samples far beyond (shape +0.12).
+        An estimate under the conditions of this run, not a guaranteed bound (no WCET): it includes no other load, state or cause.
         ");
     }
 
     #[test]
-    fn what_made_a_tail_is_said_with_how_much_of_it_is_known() {
+    fn the_causes_of_a_tail_come_with_the_share_that_is_known() {
         let share = |cause: &str, who: Option<&str>, count: u64, median: f64| CauseShare {
             cause: cause.into(),
             who: who.map(str::to_owned),
@@ -200,11 +195,11 @@ mod tests {
             mixture: Some(true),
         };
         let mixed = by_cause(&tail);
-        tail.causes = vec![share("hardirq", None, 20, 70e3)];
+        tail.causes = vec![share("irq", None, 20, 70e3)];
         (tail.source, tail.dominant, tail.p, tail.mixture) = (CauseSource::Account, true, None, None);
         insta::assert_snapshot!([mixed, by_cause(&tail)].join("\n"), @r"
-        What made the tail, by the longest samples, which were explained (20 of 412 samples over 60.0 µs): preempted (rude\u{1b}hog) 60 %, median 310.0 µs, at most 465.0 µs; page-fault 40 %, median 80.0 µs, at most 120.0 µs; causes of different sizes mix.
-        What made the tail, by the account of all samples (20 of 412 samples over 60.0 µs): hardirq 100 %, median 70.0 µs, at most 105.0 µs; one cause dominates.
+        Causes of the tail, by the explained longest samples (20 of 412 samples over 60.0 µs): preempted (rude\u{1b}hog) 60 %, median 310.0 µs, at most 465.0 µs; page-fault 40 %, median 80.0 µs, at most 120.0 µs; causes of different sizes mix.
+        Causes of the tail, by the accounting of all samples (20 of 412 samples over 60.0 µs): irq 100 %, median 70.0 µs, at most 105.0 µs; one cause dominates.
         ");
     }
 }

@@ -9,7 +9,7 @@ use punctual_core::{Fact, MainPart};
 const NAME_WIDTH: usize = 28;
 /// Parts beside the dominant one that are named in a row.
 const NAMED: usize = 2;
-/// Smaller shares are not worth a word.
+/// Smaller shares are not shown.
 const WORTH: f64 = 0.02;
 
 pub fn write(out: &mut Page, summary: &Summary) {
@@ -23,7 +23,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
                     remarks.extend(remark(&name, account));
                     cost = cost.or(account.cost.known());
                 }
-                Fact::Unavailable(why) => remarks.push(format!("{name}: not divided: {}", format::plain(why))),
+                Fact::Unavailable(why) => remarks.push(format!("{name}: no accounting: {}", format::plain(why))),
                 Fact::NotAsked => {}
             }
         }
@@ -31,7 +31,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
     if rows.is_empty() && remarks.is_empty() {
         return;
     }
-    out.heading("where the time went (every sample, divided in the kernel)");
+    out.heading("time by cause (every sample, accounted in the kernel)");
     if !rows.is_empty() {
         let columns = vec![
             Column::left("series", 0),
@@ -39,7 +39,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
             Column::right("samples", 2),
             Column::right(&format!("from {}", out.unit()), 3),
             Column::right("to", 3),
-            Column::left("mostly", 0),
+            Column::left("largest share", 0),
             Column::left("then", 1),
         ];
         let _ = table::write(out, columns, rows);
@@ -47,7 +47,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
     if let Some(cost) = cost {
         let per = out.latency(cost.per_sample.ns() as f64);
         remarks.push(format!(
-            "cost: {per} {} of a CPU for each sample, in {} runs of kernel programs (on a quiet CPU, {} samples)",
+            "cost: {per} {} of CPU time per sample, in {} BPF program runs (on an idle CPU, {} samples)",
             out.unit(),
             cost.runs_per_sample,
             cost.samples
@@ -59,15 +59,15 @@ pub fn write(out: &mut Page, summary: &Summary) {
 fn row(out: &Page, place: usize, name: &str, band: &AccountBand) -> Vec<Cell> {
     let mut shares = shares(band);
     let first = (!shares.is_empty()).then(|| shares.remove(0));
-    let said = |(part, share): &(MainPart, f64)| format!("{} {}", part.title(), format::percent(*share));
-    let then: Vec<String> = shares.iter().filter(|(_, share)| *share >= WORTH).take(NAMED).map(said).collect();
+    let text = |(part, share): &(MainPart, f64)| format!("{} {}", part.words(), format::percent(*share));
+    let then: Vec<String> = shares.iter().filter(|(_, share)| *share >= WORTH).take(NAMED).map(text).collect();
     vec![
         Cell::plain(if place == 0 { name } else { "" }),
         Cell::plain(format!("{} {} {}", band_end(band.from), out.either("–", "-"), band_end(band.to))),
         Cell::plain(format::count(band.count.round() as u64)),
         Cell::plain(out.latency(band.low_ns as f64)),
         Cell::plain(out.latency(band.high_ns as f64)),
-        Cell(first.as_ref().map_or_else(|| "nothing".to_owned(), said), Tone::Strong),
+        Cell(first.as_ref().map_or_else(|| "nothing".to_owned(), text), Tone::Strong),
         Cell(then.join(", "), Tone::Faint),
     ]
 }
@@ -86,7 +86,7 @@ pub fn band_end(percentile: f64) -> String {
 /// The parts of a band with their shares of its time, the largest first.
 pub fn shares(band: &AccountBand) -> Vec<(MainPart, f64)> {
     let total: f64 = band.mean_ns.values().sum();
-    let of = |part: &MainPart| Some((*part, *band.mean_ns.get(part.word())? / total));
+    let of = |part: &MainPart| Some((*part, *band.mean_ns.get(part.id())? / total));
     let mut shares: Vec<(MainPart, f64)> =
         MainPart::ALL.iter().filter_map(of).filter(|(_, share)| *share > 0.0).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -95,13 +95,13 @@ pub fn shares(band: &AccountBand) -> Vec<(MainPart, f64)> {
 
 /// What is missing from the figures.
 fn remark(name: &str, account: &AccountSummary) -> Option<String> {
-    if account.untold == 0 {
+    if account.unattributed == 0 {
         return None;
     }
-    let (untold, of) = (format::count(account.untold), format::count(account.samples));
+    let (unattributed, of) = (format::count(account.unattributed), format::count(account.samples));
     let lost = match account.lost {
         0 => String::new(),
-        lost => format!("; {} records of the run found no room in the kernel's buffers", format::count(lost)),
+        lost => format!("; {} records were lost in the kernel's buffers", format::count(lost)),
     };
-    Some(format!("{name}: of {untold} of {of} samples the kernel told nothing: their time is unknown{lost}"))
+    Some(format!("{name}: no kernel events for {unattributed} of {of} samples: their time is not attributed{lost}"))
 }

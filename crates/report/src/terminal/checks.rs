@@ -32,9 +32,9 @@ pub enum CheckVerdict {
     Unknown,
     /// It could be better.
     Advice,
-    /// It may make the system late.
+    /// It may cause latency.
     Warning,
-    /// It makes the system late.
+    /// It causes latency.
     Bad,
 }
 
@@ -52,9 +52,9 @@ impl CheckVerdict {
         match self {
             CheckVerdict::Good => (Tone::Good, "✓", "good"),
             CheckVerdict::NotApplicable => (Tone::Faint, "·", "not applicable"),
-            CheckVerdict::Unknown => (Tone::Doubtful, "?", "unknown"),
+            CheckVerdict::Unknown => (Tone::Uncertain, "?", "unknown"),
             CheckVerdict::Advice => (Tone::Strong, "~", "advice"),
-            CheckVerdict::Warning => (Tone::Doubtful, "!", "warning"),
+            CheckVerdict::Warning => (Tone::Uncertain, "!", "warning"),
             CheckVerdict::Bad => (Tone::Bad, "✗", "bad"),
         }
     }

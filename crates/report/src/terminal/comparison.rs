@@ -31,11 +31,11 @@ fn title(out: &mut Page, comparison: &Comparison) {
         out.line(&format!("{label}  {}", runs.join("  ")));
     }
     let text = format!(
-        "differences are those from {}; intervals hold with {:.0} % each; a difference is claimed where one in {} comparisons like this \
-         would claim any by chance ({} tests, Holm)",
+        "differences relative to {}; each interval has {:.0} % confidence; family-wise error rate \
+         {:.0} % ({} tests, Holm)",
         comparison.sides.first().map_or("A", |side| &side.label),
         comparison.confidence * 100.0,
-        (1.0 / comparison.error_rate).round(),
+        comparison.error_rate * 100.0,
         format::count(comparison.tests)
     );
     out.paragraph("", "", Tone::Faint, &text);
@@ -57,7 +57,7 @@ fn series(out: &mut Page, comparison: &Comparison, one: &SeriesComparison) {
         Column::right("difference", 0),
         Column::right("95 % interval", 0),
         Column::right("relative", 2),
-        Column::right("p, all counted", 1),
+        Column::right("p (Holm)", 1),
         Column::left("", 0),
     ];
     let rows =
@@ -75,15 +75,15 @@ fn amount(side: &SideFigures, basis: Basis) -> String {
     let runs = if side.runs > 1 { format!(" in {}", format::counted(side.runs as u64, "run")) } else { String::new() };
     let time = side.duration.map_or(String::new(), |d| format!(", {}", sentence::spoken(d as f64)));
     let worth = match (side.effective, basis) {
-        (Some(n), Basis::Runs) => format!("; for the median, worth {} by what differs between runs", independent(n)),
-        (Some(n), _) => format!("; for the median, worth {}", independent(n)),
-        (None, _) => "; how they depend on each other is unknown".to_owned(),
+        (Some(n), Basis::Runs) => format!("; for the median, {} by the variation between runs", independent(n)),
+        (Some(n), _) => format!("; for the median, {}", independent(n)),
+        (None, _) => "; dependence unknown".to_owned(),
     };
     format!("{}{runs}{time}{worth}", format::counted(side.count, "sample"))
 }
 
 fn independent(n: f64) -> String {
-    format!("{} independent ones", format::count(n.round().max(0.0) as u64))
+    format!("effective sample size {}", format::count(n.round().max(0.0) as u64))
 }
 
 fn row(out: &Page, metric: &MetricComparison) -> Vec<Cell> {
@@ -93,7 +93,7 @@ fn row(out: &Page, metric: &MetricComparison) -> Vec<Cell> {
     let (tone, word) = match metric.verdict {
         Difference::Lower => (Tone::Good, "lower"),
         Difference::Higher => (Tone::Bad, "higher"),
-        Difference::NotToldApart => (Tone::Faint, "not told apart"),
+        Difference::NoSignificantDifference => (Tone::Faint, "no significant difference"),
         Difference::Unsupported => (Tone::Faint, ""),
     };
     let relative = metric.relative.map_or(String::new(), |share| format!("{:+.1} %", share * 100.0));
@@ -111,7 +111,7 @@ fn row(out: &Page, metric: &MetricComparison) -> Vec<Cell> {
 
 /// The tests of the distributions, in one line.
 pub fn tests(one: &SeriesComparison) -> Option<String> {
-    let said: Vec<String> = one
+    let sentences: Vec<String> = one
         .distribution
         .iter()
         .filter_map(|test| {
@@ -126,8 +126,8 @@ pub fn tests(one: &SeriesComparison) -> Option<String> {
         .collect();
     let longer =
         one.superiority.map(|p| format!("a sample of the other side is longer in {:.1} % of pairs", p * 100.0));
-    let said: Vec<String> = said.into_iter().chain(longer).collect();
-    (!said.is_empty()).then(|| format!("distributions, all tests counted: {}", said.join("; ")))
+    let sentences: Vec<String> = sentences.into_iter().chain(longer).collect();
+    (!sentences.is_empty()).then(|| format!("distributions, all tests counted: {}", sentences.join("; ")))
 }
 
 fn gates(out: &mut Page, comparison: &Comparison) {
@@ -139,7 +139,7 @@ fn gates(out: &mut Page, comparison: &Comparison) {
         let (tone, word) = match gate.verdict {
             VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
             VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
-            VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+            VerdictWord::Undecided => (Tone::Uncertain, out.either("? undecided", "undecided")),
             VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
         };
         vec![

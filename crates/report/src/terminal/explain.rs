@@ -1,4 +1,4 @@
-//! Late samples explained: a paragraph each, the parts as a bar with its legend, who is to blame over all of them, and what to do about it.
+//! Explained samples: a paragraph each, the parts as a bar with its legend, the culprits of all, and what to do about them.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -16,28 +16,24 @@ const LEGEND: usize = 8;
 const LISTED: usize = 12;
 /// A culprit with less than this share of the time gets no advice.
 const WORTH_ADVICE: f64 = 0.05;
-/// Names are cut at so many columns.
+/// Names are cut at this many columns.
 const NAME: usize = 60;
 
-/// The samples, the culprits of all of them, and what to do. Of each series the first `told` samples are told one by one; the ranking is of all.
-pub fn explanations(all: &Explanations, told: usize, rules: &Rules, options: &ShowOptions) -> String {
+/// The samples, the culprits of all of them, and what to do. Of each series the first `shown` samples are shown one by one; the ranking is of all.
+pub fn explanations(all: &Explanations, shown: usize, rules: &Rules, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     for series in all.samples.chunk_by(|one, other| of(one) == of(other)) {
-        for (k, one) in series.iter().take(told).enumerate() {
+        for (k, one) in series.iter().take(shown).enumerate() {
             sample(&mut out, one, (k + 1, series.len()), &all.names);
         }
-        if let Some(more) = series.len().checked_sub(told).filter(|more| *more > 0) {
+        if let Some(more) = series.len().checked_sub(shown).filter(|more| *more > 0) {
             out.gap();
-            let text = format!(
-                "{} of it: --worst {} tells of them too.",
-                counted(more as u64, "further sample"),
-                series.len()
-            );
+            let text = format!("{} not shown: use --worst {}.", counted(more as u64, "further sample"), series.len());
             out.paragraph("  ", "  ", Tone::Faint, &text);
         }
     }
     if all.samples.is_empty() {
-        out.paragraph("", "", Tone::Plain, "There is no sample or interval like this.");
+        out.paragraph("", "", Tone::Plain, "No sample or interval matches.");
     }
     let ranking = rank(all.samples.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
     culprits(&mut out, &ranking, &all.names);
@@ -53,27 +49,27 @@ fn of(sample: &Explained) -> (&str, &str) {
     (&sample.phase, &sample.series)
 }
 
-fn sample(out: &mut Page, told: &Explained, (number, of): (usize, usize), names: &Names) {
-    let name = if told.phase.is_empty() { told.series.clone() } else { format!("{}/{}", told.phase, told.series) };
+fn sample(out: &mut Page, shown: &Explained, (number, of): (usize, usize), names: &Names) {
+    let name = if shown.phase.is_empty() { shown.series.clone() } else { format!("{}/{}", shown.phase, shown.series) };
     let name = clipped(&name, NAME, out.options.ascii);
-    out.heading(&format!("{name}: {} of {}", count(number as u64), counted(of as u64, "late sample")));
+    out.heading(&format!("{name}: {} of {}", count(number as u64), counted(of as u64, "sample")));
     for line in super::paint::wrap(
-        &paragraph(&told.explanation, names, &told.events),
+        &paragraph(&shown.explanation, names, &shown.events),
         out.options.width.saturating_sub(2).max(20),
     ) {
         out.line(&format!("  {line}"));
     }
-    let mut all = reasons(&told.explanation);
+    let mut all = reasons(&shown.explanation);
     if all.is_empty() {
         return;
     }
     all.sort_by_key(|reason| std::cmp::Reverse(reason.time));
-    let bar = bar(out, &told.explanation, &all);
+    let bar = bar(out, &shown.explanation, &all);
     out.line(&format!("  {bar}"));
-    legend(out, &told.explanation, &all, names);
+    legend(out, &shown.explanation, &all, names);
 }
 
-/// The letter and the colour of the reason that is `rank`th by time: letters tell what colours do not.
+/// The letter and the colour of the reason that is `rank`th by time: letters replace colours.
 fn letter(rank: usize) -> char {
     if rank < LEGEND { (b'A' + rank as u8) as char } else { '.' }
 }
@@ -86,7 +82,7 @@ fn tone(rank: usize) -> Tone {
 /// The time from due to woke in order, each column with what went on in its middle.
 fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
     let columns = out.options.width.saturating_sub(6).clamp(10, 100);
-    let (due, latency) = (explanation.late.due, explanation.latency().ns());
+    let (due, latency) = (explanation.interval.due, explanation.latency().ns());
     let mut text = String::from("|");
     let mut run: Option<(usize, String)> = None;
     for column in 0..columns {
@@ -148,9 +144,9 @@ fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
     if ranking.culprits.is_empty() {
         return;
     }
-    let late = counted(ranking.samples, "late sample");
+    let late = counted(ranking.samples, "sample");
     let sum = format!("{} {}", out.latency(ranking.latency.ns() as f64), out.unit());
-    out.heading(&format!("Culprits: where the {sum} of {late} went"));
+    out.heading(&format!("Culprits of {sum} in {late}"));
     let columns = vec![
         Column::right("share", 0),
         Column::right(&out.unit(), 1),
@@ -184,12 +180,12 @@ fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
         return;
     }
     out.heading("What to do");
-    let mut said: Vec<String> = Vec::new();
+    let mut sentences: Vec<String> = Vec::new();
     let dot = out.either("  · ", "  - ");
     for culprit in worth {
         let advice = advice::of(culprit.cause, names);
         // One advice for all culprits of a kind.
-        if said.contains(&advice.text) {
+        if sentences.contains(&advice.text) {
             continue;
         }
         let who = clipped(&blamed(culprit, names), NAME / 2, out.options.ascii);
@@ -197,14 +193,14 @@ fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
         let text = format!("{}{who}, {}: {}", title(culprit.cause), percent(culprit.share), advice.text);
         out.paragraph(dot, "    ", Tone::Plain, &text);
         rules.matching(&advice).iter().for_each(|rule| matching(out, rule));
-        said.push(advice.text);
+        sentences.push(advice.text);
     }
 }
 
 fn matching(out: &mut Page, rule: &Matching) {
     let text = match (&rule.message, &rule.fix) {
         (Some(message), Some(fix)) => format!("check {}: {}; {}", rule.id, plain(message), plain(fix)),
-        (Some(message), None) if rule.is_well => format!("check {}: is as it should be: {}", rule.id, plain(message)),
+        (Some(message), None) if rule.is_well => format!("check {}: ok: {}", rule.id, plain(message)),
         (Some(message), None) => format!("check {}: {}", rule.id, plain(message)),
         (None, _) => format!("see `punctual check --explain {}`", rule.id),
     };

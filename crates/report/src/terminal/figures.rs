@@ -86,7 +86,7 @@ fn columns(percentiles: &[String]) -> Vec<Column> {
 fn row(out: &Page, series: &SeriesSummary, percentiles: &[String]) -> Vec<Cell> {
     let figure = |ns: Option<f64>| Cell::plain(ns.map_or(out.either("–", "-").to_owned(), |ns| out.latency(ns)));
     let whole = |ns: Option<i64>| figure(ns.map(|ns| ns as f64));
-    let count = |n: u64| Cell(format::count(n), if n > 0 { Tone::Doubtful } else { Tone::Plain });
+    let count = |n: u64| Cell(format::count(n), if n > 0 { Tone::Uncertain } else { Tone::Plain });
     let losses = |n: Option<u64>| n.map_or(Cell("unknown".into(), Tone::Faint), count);
     let scheduling_tone = if series.real_time { Tone::Plain } else { Tone::Bad };
     let mut cells = vec![
@@ -138,7 +138,7 @@ fn footnotes(out: &mut Page, phase: &PhaseSummary, percentiles: &[String], left_
         out.paragraph("  ", "  ", Tone::Faint, text);
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("left out for lack of width: {}", left_out.join(", ")));
+        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Findings with their remedies; the same one on many series is said once.
+//! Findings with their remedies; equal ones of several series are merged.
 
 use super::paint::{Page, Tone};
 use crate::format;
@@ -10,7 +10,7 @@ const SUBJECT_WIDTH: usize = 40;
 
 pub fn write(out: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
-        out.heading("nothing was found that makes these figures doubtful");
+        out.heading("no warnings about these figures");
         return;
     }
     let (of_check, own): (Vec<&Finding>, Vec<&Finding>) =
@@ -32,7 +32,7 @@ fn write_readiness(out: &mut Page, findings: &[&Finding]) {
     if findings.is_empty() {
         return;
     }
-    out.heading("readiness of the system (punctual check shows evidence, reasons and remedies)");
+    out.heading("readiness of the system (details: punctual check)");
     for finding in findings {
         let word = format!("{:<8}", finding.severity.to_string());
         let begin = format!("  {} ", out.paint(Tone::from(finding.severity), &word));
@@ -40,7 +40,7 @@ fn write_readiness(out: &mut Page, findings: &[&Finding]) {
     }
 }
 
-/// Findings that say the same of different subjects, in the order of their first.
+/// Equal findings about different subjects, in the order of their first.
 fn groups<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
@@ -69,7 +69,7 @@ fn write_group(out: &mut Page, group: &[&Finding]) {
     let mut remedies: Vec<&String> = group.iter().filter_map(|f| f.remedy.as_ref()).collect();
     remedies.dedup();
     if let Some(remedy) = remedies.first() {
-        let others = if remedies.len() > 1 { " (for the first; the figures of the others differ)" } else { "" };
+        let others = if remedies.len() > 1 { " (for the first; others differ in figures)" } else { "" };
         let remedy = format!("{remedy}{others}");
         let arrow = out.either("→ ", "> ");
         out.paragraph(&format!("{hang}{arrow}"), &format!("{hang}  "), Tone::Good, &format::plain(&remedy));

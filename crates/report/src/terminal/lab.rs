@@ -32,7 +32,7 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
         out.paragraph("  ", "    ", Tone::Plain, &command);
     }
     if !lab.limits.is_empty() {
-        out.heading("what these figures are");
+        out.heading("limits of these figures");
         lab.limits.iter().for_each(|limit| out.paragraph("  ", "    ", Tone::Faint, limit));
     }
     out.finish()
@@ -74,7 +74,7 @@ fn verdict(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
         return Cell("failed".to_owned(), Tone::Bad);
     }
     if cell.state == CellState::Waiting {
-        return Cell("not run to its end".to_owned(), Tone::Doubtful);
+        return Cell("not run to completion".to_owned(), Tone::Uncertain);
     }
     if cell.equal == Some(false) {
         return Cell("repetitions differ".to_owned(), Tone::Bad);
@@ -84,7 +84,7 @@ fn verdict(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
         Some(VerdictWord::Met) => Cell("met".to_owned(), Tone::Good),
         Some(VerdictWord::NotMet) => Cell("NOT MET".to_owned(), Tone::Bad),
         Some(VerdictWord::Invalid) => Cell("INVALID".to_owned(), Tone::Bad),
-        Some(VerdictWord::Undecided) => Cell("undecided".to_owned(), Tone::Doubtful),
+        Some(VerdictWord::Undecided) => Cell("undecided".to_owned(), Tone::Uncertain),
         None => Cell::plain(""),
     }
 }
@@ -93,7 +93,7 @@ fn of_effects(out: &mut Page, effects: &[Effect]) {
     if effects.is_empty() {
         return;
     }
-    out.heading("what each axis does to the worst case");
+    out.heading("effect of each axis on the maximum");
     let columns = vec![
         Column::left("value", 0),
         Column::left("against", 0),
@@ -114,7 +114,7 @@ fn of_effects(out: &mut Page, effects: &[Effect]) {
             Cell::plain(words::times(contrast.ratio)),
             Cell::plain(words::interval(&contrast)),
             Cell::plain(format!("{} to {}", words::times(from), words::times(to))),
-            Cell(words::told_apart(&contrast).to_owned(), Tone::Faint),
+            Cell(words::describe_significance(&contrast).to_owned(), Tone::Faint),
         ])
     };
     let rows: Vec<Vec<Cell>> = effects.iter().filter_map(row).collect();

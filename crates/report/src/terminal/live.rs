@@ -3,7 +3,7 @@
 use crate::format;
 use punctual_core::Nanos;
 
-/// What a line tells of a thread.
+/// The line of a thread.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LiveFigures {
     /// The index of the series in its phase.

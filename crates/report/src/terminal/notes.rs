@@ -1,4 +1,4 @@
-//! What measures say beside their samples: whether their claims agree with independent counts, what the clock costs, further figures.
+//! Results of measures besides their samples: counts against independent ones, the cost of the clock, further figures.
 
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
@@ -41,8 +41,8 @@ fn validation(out: &mut Page, one: &Validation) {
     let (tone, word) = match one.agrees {
         Some(true) => (Tone::Good, out.either("✓ agrees", "agrees")),
         Some(false) => (Tone::Bad, out.either("✗ DIFFERS", "DIFFERS")),
-        None if one.counted.known().is_some() => (Tone::Doubtful, out.either("? undecided", "undecided")),
-        None => (Tone::Doubtful, out.either("? not counted", "not counted")),
+        None if one.counted.known().is_some() => (Tone::Uncertain, out.either("? undecided", "undecided")),
+        None => (Tone::Uncertain, out.either("? not counted", "not counted")),
     };
     let counted = match &one.counted {
         Fact::Known(counted) => format!("counted {}", format::count(*counted)),
@@ -101,7 +101,7 @@ fn rows(out: &mut Page, one: &Table) {
     let cells = one.rows.iter().take(ROWS).map(row).collect();
     let left_out = table::write(out, columns, cells);
     if !left_out.is_empty() {
-        let text = format!("left out for lack of width: {}", left_out.join(", "));
+        let text = format!("hidden: terminal too narrow: {}", left_out.join(", "));
         out.paragraph("  ", "  ", Tone::Faint, &text);
     }
     if one.rows.len() > ROWS {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const NAME_WIDTH: usize = 24;
 /// Rows of a table; the rest is counted.
 const ROWS: usize = 24;
-/// Of those that had a CPU, so many are named.
+/// Of those that had a CPU, this many are named.
 const NAMED: usize = 3;
 
 /// The whole page; `threads` shows every thread instead of their processes.
@@ -20,7 +20,7 @@ pub fn occupancy(document: &OccupancyDocument, threads: bool, options: &ShowOpti
     write_cpus(&mut out, document, span);
     write_tasks(&mut out, document, threads, span);
     write_interrupts(&mut out, &document.interrupts, span);
-    write_doubts(&mut out, document);
+    write_warnings(&mut out, document);
     if !document.findings.is_empty() {
         super::findings::write(&mut out, &document.findings);
     }
@@ -32,7 +32,7 @@ fn share(ns: i64, span: i64) -> String {
 }
 
 fn unknown(ns: i64, span: i64) -> Cell {
-    Cell(share(ns, span), if ns > 0 { Tone::Doubtful } else { Tone::Plain })
+    Cell(share(ns, span), if ns > 0 { Tone::Uncertain } else { Tone::Plain })
 }
 
 fn write_cpus(out: &mut Page, document: &OccupancyDocument, span: i64) {
@@ -114,7 +114,7 @@ fn write_tasks(out: &mut Page, document: &OccupancyDocument, threads: bool, span
         out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more: see --json", all.len() - ROWS));
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("left out for lack of width: {}", left_out.join(", ")));
+        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
     }
 }
 
@@ -156,20 +156,20 @@ fn write_interrupts(out: &mut Page, interrupts: &[InterruptOccupancy], span: i64
     out.paragraph("  ", "  ", Tone::Faint, text);
 }
 
-fn write_doubts(out: &mut Page, document: &OccupancyDocument) {
+fn write_warnings(out: &mut Page, document: &OccupancyDocument) {
     let covered = &document.covered;
-    let said = [
+    let sentence = [
         (covered.lost, "missing from this recording: what they would have told is unknown"),
         (document.contradictions, "contradicting what was known before: the time between is unknown"),
         (covered.untracked, "of more threads than are followed, in no figure"),
     ];
-    let said: Vec<String> = said
+    let sentence: Vec<String> = sentence
         .iter()
         .filter(|(n, _)| *n > 0)
         .map(|(n, what)| format!("{} {what}", format::counted(*n, "event")))
         .collect();
-    if !said.is_empty() {
+    if !sentence.is_empty() {
         out.gap();
-        said.iter().for_each(|text| out.paragraph("", "", Tone::Doubtful, text));
+        sentence.iter().for_each(|text| out.paragraph("", "", Tone::Uncertain, text));
     }
 }

@@ -14,8 +14,8 @@ pub enum Tone {
     Faint,
     /// Good.
     Good,
-    /// Doubtful.
-    Doubtful,
+    /// Uncertain.
+    Uncertain,
     /// Bad.
     Bad,
     /// As it is.
@@ -30,7 +30,7 @@ impl Tone {
             Tone::Strong => "1",
             Tone::Faint => "2",
             Tone::Good => "32",
-            Tone::Doubtful => "33",
+            Tone::Uncertain => "33",
             Tone::Bad => "1;31",
             Tone::Plain => "",
             // White on red, blue and magenta, black on the bright ones.
@@ -50,7 +50,7 @@ impl From<Severity> for Tone {
         match severity {
             Severity::Note => Tone::Plain,
             Severity::Advice => Tone::Strong,
-            Severity::Warning => Tone::Doubtful,
+            Severity::Warning => Tone::Uncertain,
             Severity::Bad => Tone::Bad,
         }
     }
@@ -58,7 +58,7 @@ impl From<Severity> for Tone {
 
 /// Units in sentences about latencies.
 const TIMES: [&str; 2] = [" µs", " ms"];
-/// No paragraph is wider, laid out on one line: no finding says as much, hostile names do.
+/// No paragraph is wider, laid out on one line: no finding is as long, hostile names are.
 const PARAGRAPH: usize = 600;
 
 /// Lines on their way out.
@@ -87,7 +87,7 @@ impl<'a> Page<'a> {
         self.text.push('\n');
     }
 
-    /// A blank line, but none at the top. The section above is over: whose times were in it is said.
+    /// A blank line, but none at the top. The section above is over: its time base is shown.
     pub fn gap(&mut self) {
         self.mark();
         if !self.text.is_empty() {
@@ -102,7 +102,7 @@ impl<'a> Page<'a> {
         self.line(&heading);
     }
 
-    /// Where times that are not the system's own were shown since the last mark: one line that says so.
+    /// Where times that are not the system's own were shown since the last mark: one line with the time base.
     fn mark(&mut self) {
         let Some(mark) = self.options.timebase.mark().filter(|_| self.unmarked.take()) else { return };
         self.paragraph("  ", "  ", Tone::Faint, mark);

@@ -17,16 +17,14 @@ const NAME_WIDTH: usize = 40;
 const ROWS: usize = 40;
 /// Shapes that are drawn.
 const SHAPES: usize = 20;
-/// Of what ran in one of the worst, so many are named.
+/// Of what ran in one of the worst, this many are named.
 const RAN: usize = 5;
 
 /// The whole page; `worst` of each are shown.
 pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     if document.pairs.is_empty() && document.functions.is_empty() {
-        out.line(
-            "no test points, no probed functions, and no pair was asked for: name one like sched_waking->sched_switch",
-        );
+        out.line("no test points, no probed functions and no pair: name a pair, like sched_waking->sched_switch");
     }
     write_pairs(&mut out, &document.pairs);
     write_scopes(&mut out, &document.scopes);
@@ -86,8 +84,8 @@ fn figure_cells(out: &Page, figures: &IntervalFigures, percentiles: &[String]) -
     cells
 }
 
-fn doubtful(n: u64) -> Cell {
-    Cell(format::count(n), if n > 0 { Tone::Doubtful } else { Tone::Plain })
+fn uncertain(n: u64) -> Cell {
+    Cell(format::count(n), if n > 0 { Tone::Uncertain } else { Tone::Plain })
 }
 
 fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
@@ -99,19 +97,19 @@ fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
     let percentiles = percentile_columns(pairs.iter().map(|pair| &pair.figures));
     let mut columns = vec![Column::left("from->to", 0), Column::left("matched by", 6)];
     columns.extend(figure_columns(&percentiles));
-    columns.extend([Column::right("no end", 0), Column::right("no begin", 0), Column::right("doubtful", 0)]);
+    columns.extend([Column::right("no end", 0), Column::right("no begin", 0), Column::right("uncertain", 0)]);
     let rows = pairs.iter().take(ROWS).map(|pair| {
         let mut row = vec![Cell::plain(name(out, &pair.name)), Cell::plain(format!("{}, {}", pair.by, pair.rule))];
         row.extend(figure_cells(out, &pair.figures, &percentiles));
         let [no_end, no_begin] = [pair.unmatched_from, pair.unmatched_to].map(|n| Cell::plain(format::count(n)));
-        row.extend([no_end, no_begin, doubtful(pair.doubtful.count)]);
+        row.extend([no_end, no_begin, uncertain(pair.uncertain.count)]);
         row
     });
     let rows = rows.collect();
     let left_out = table::write(out, columns, rows);
     footnotes(out, pairs.len(), &left_out, pairs.iter().map(|pair| &pair.figures));
-    if pairs.iter().any(|pair| pair.doubtful.count > 0) {
-        let text = "doubtful: reach over missing events, so the true partner may be among those; in no other figure";
+    if pairs.iter().any(|pair| pair.uncertain.count > 0) {
+        let text = "uncertain: matches that span lost events, which may include the true partner; in no other figure";
         out.paragraph("  ", "  ", Tone::Faint, text);
     }
 }
@@ -157,7 +155,7 @@ fn write_scopes(out: &mut Page, scopes: &[ScopeSummary]) {
     out.paragraph("  ", "  ", Tone::Faint, text);
     for (scope, count, what) in oddities(scopes) {
         let text = format!("{}: {} {what}", name(out, scope), format::count(count));
-        out.paragraph("  ", "  ", Tone::Doubtful, &text);
+        out.paragraph("  ", "  ", Tone::Uncertain, &text);
     }
 }
 
@@ -172,7 +170,7 @@ fn oddities(scopes: &[ScopeSummary]) -> impl Iterator<Item = (&String, u64, &'st
                 "ended while a scope that had begun later was open: from then on the time is that one's",
             ),
             (&scope.name, scope.open, "had no end: the time of these is in no figure"),
-            (&scope.name, scope.doubtful, "doubtful: they reach over missing points and are in no figure"),
+            (&scope.name, scope.uncertain, "uncertain: they reach over missing points and are in no figure"),
         ]
     });
     all.filter(|(_, count, _)| *count > 0)
@@ -199,7 +197,7 @@ fn write_functions(out: &mut Page, functions: &[FunctionSummary]) {
         let own = &function.exclusive;
         let figures = [own.mean, own.max.map(|ns| ns as f64), function.period.mean];
         row.extend(figures.map(|ns| Cell::plain(ns.map_or_else(|| dash(out), |ns| out.latency(ns)))));
-        row.push(doubtful(function.left));
+        row.push(uncertain(function.left));
         row
     });
     let rows = rows.collect();
@@ -211,8 +209,8 @@ fn write_functions(out: &mut Page, functions: &[FunctionSummary]) {
     let unknown: u64 = functions.iter().map(|function| function.exclusive_unknown).sum();
     if unknown > 0 {
         let text =
-            format!("the own time of {} is not known: inner calls may be missing", format::counted(unknown, "call"));
-        out.paragraph("  ", "  ", Tone::Doubtful, &text);
+            format!("the own time of {} is unknown: inner calls may be missing", format::counted(unknown, "call"));
+        out.paragraph("  ", "  ", Tone::Uncertain, &text);
     }
 }
 
@@ -226,10 +224,10 @@ fn footnotes<'a>(
         out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more: see --json", count - ROWS));
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("left out for lack of width: {}", left_out.join(", ")));
+        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
     }
     if figures.filter(|figures| figures.count > 0).any(|figures| figures.percentiles.is_empty()) {
-        out.paragraph("  ", "  ", Tone::Faint, "percentiles want at least ten intervals beyond them (docs/json.md)");
+        out.paragraph("  ", "  ", Tone::Faint, "a percentile needs at least ten intervals beyond it (docs/json.md)");
     }
 }
 
@@ -329,16 +327,16 @@ fn write_limits(out: &mut Page, document: &PairsDocument) {
         let (tone, word) = match limit.verdict {
             VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
             VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
-            VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+            VerdictWord::Undecided => (Tone::Uncertain, out.either("? undecided", "undecided")),
             VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
         };
         let word = out.paint(tone, word);
         let what = format!("{} {}", name(out, pair), format::plain(&limit.limit));
-        let said = match &limit.reason {
+        let sentence = match &limit.reason {
             Some(reason) => format!(": {}", format::plain(reason)),
             None => format!(": {} of {} beyond it", format::count(limit.violations), format::count(count)),
         };
-        out.paragraph(&format!("  {word}  "), "    ", Tone::Plain, &format!("{what}{said}"));
+        out.paragraph(&format!("  {word}  "), "    ", Tone::Plain, &format!("{what}{sentence}"));
     }
 }
 
@@ -349,14 +347,14 @@ fn write_losses(out: &mut Page, document: &PairsDocument) {
     }
     if covered.lost > 0 {
         let text = format!("{} missing from this recording", format::counted(covered.lost, "event"));
-        out.paragraph("", "", Tone::Doubtful, &text);
+        out.paragraph("", "", Tone::Uncertain, &text);
     }
     if covered.untracked > 0 {
         let text = format!(
-            "{} in no figure: there are more pairs, functions or threads than are followed",
+            "{} in no figure: too many pairs, functions or threads",
             format::counted(covered.untracked, "event")
         );
-        out.paragraph("", "", Tone::Doubtful, &text);
+        out.paragraph("", "", Tone::Uncertain, &text);
     }
 }
 

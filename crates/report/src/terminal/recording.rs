@@ -4,7 +4,7 @@ use super::ShowOptions;
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
 use crate::format;
-use punctual_analyze::Tally;
+use punctual_analyze::EventCounts;
 use punctual_bundle::intervals::{OccupancyDocument, ProcessOccupancy};
 use punctual_core::Nanos;
 use punctual_core::event::{Group, Recorded, Source};
@@ -20,20 +20,20 @@ const PROCESSES_NAMED: usize = 5;
 const NAME_WIDTH: usize = 24;
 
 /// What was recorded, by group, what was lost, by source, and how many events contradict what was known before.
-pub fn recording(recorded: &Recorded, tally: &Tally, contradictions: u64, options: &ShowOptions) -> String {
+pub fn recording(recorded: &Recorded, counts: &EventCounts, contradictions: u64, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let span = recorded.ended - recorded.began;
     let on = if recorded.cpus.is_empty() { String::new() } else { format!(" on CPU {}", recorded.cpus) };
     out.heading(&format!("recording: {} by {}{on}", format::duration(span), format::plain(&recorded.recorder)));
     if !recorded.pids.is_empty() {
         let pids: Vec<String> = recorded.pids.iter().map(u32::to_string).collect();
-        out.paragraph("  ", "  ", Tone::Doubtful, &format!("only events of the processes {}", pids.join(", ")));
+        out.paragraph("  ", "  ", Tone::Uncertain, &format!("only events of the processes {}", pids.join(", ")));
     }
     if !recorded.comms.is_empty() {
         let names = format!("only events of tasks named {}", format::plain(&recorded.comms.join(", ")));
-        out.paragraph("  ", "  ", Tone::Doubtful, &names);
+        out.paragraph("  ", "  ", Tone::Uncertain, &names);
     }
-    let rows = rows(recorded, tally, span, &out);
+    let rows = rows(recorded, counts, span, &out);
     if rows.is_empty() {
         out.line("  no events");
     } else {
@@ -42,12 +42,12 @@ pub fn recording(recorded: &Recorded, tally: &Tally, contradictions: u64, option
     }
     losses(&mut out, recorded);
     if contradictions > 0 {
-        let all = format::counted(tally.group(Group::Sched), "event");
+        let all = format::counted(counts.group(Group::Sched), "event");
         let text = format!(
-            "{} of {all} of group sched contradict what was known before: the time between is unknown",
+            "{} of {all} of group sched contradict earlier events: the time in between is unknown",
             format::count(contradictions)
         );
-        out.paragraph("  ", "  ", Tone::Doubtful, &text);
+        out.paragraph("  ", "  ", Tone::Uncertain, &text);
     }
     out.finish()
 }
@@ -71,7 +71,7 @@ pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
     let columns = vec![
         Column::left("busiest processes", 0),
         Column::right("ran", 0),
-        Column::right("waited for a CPU", 1),
+        Column::right("waiting for a CPU", 1),
         Column::right(&longest, 1),
     ];
     table::write(&mut out, columns, rows);
@@ -79,29 +79,33 @@ pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
 }
 
 /// One row a group that was recorded, also where nothing happened in it; then what is not of the kernel.
-fn rows(recorded: &Recorded, tally: &Tally, span: Nanos, out: &Page) -> Vec<Vec<Cell>> {
+fn rows(recorded: &Recorded, counts: &EventCounts, span: Nanos, out: &Page) -> Vec<Vec<Cell>> {
     let row = |name: &str, count: u64, of_these: String| {
         let rate = (span > Nanos::ZERO).then(|| count as f64 / span.as_secs_f64());
         let rate = rate.map_or(String::new(), |rate| format::count(rate.round() as u64));
         [name, &format::count(count), &rate, &of_these].map(Cell::plain).into()
     };
     let mut groups = recorded.groups.clone();
-    groups.extend(tally.kernel.keys().filter(|group| !recorded.groups.contains(group)));
+    groups.extend(counts.kernel.keys().filter(|group| !recorded.groups.contains(group)));
     let between = out.either(" · ", " | ");
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     for group in groups {
-        let kinds = tally.kernel.get(&group).into_iter().flatten();
+        let kinds = counts.kernel.get(&group).into_iter().flatten();
         let mut kinds: Vec<(u64, &str)> = kinds.map(|(name, count)| (*count, *name)).collect();
         kinds.sort_by(|a, b| b.cmp(a));
         let of_these: Vec<String> =
             kinds.iter().take(KINDS_NAMED).map(|(count, name)| format!("{name} {}", format::count(*count))).collect();
         let rest = if kinds.len() > KINDS_NAMED { format!("{between}…") } else { String::new() };
-        rows.push(row(group.word(), tally.group(group), of_these.join(between) + &rest));
+        rows.push(row(group.word(), counts.group(group), of_these.join(between) + &rest));
     }
-    let named = tally.named(recorded);
+    let named = counts.named(recorded);
     rows.extend(named.iter().map(|(name, count)| row(&format::plain(name), *count, String::new())));
-    let others =
-        [("test points", tally.points), ("calls", tally.calls), ("stacks", tally.stacks), ("samples", tally.samples)];
+    let others = [
+        ("test points", counts.points),
+        ("calls", counts.calls),
+        ("stacks", counts.stacks),
+        ("samples", counts.samples),
+    ];
     rows.extend(others.iter().filter(|(_, count)| *count > 0).map(|(name, count)| row(name, *count, String::new())));
     rows
 }
@@ -110,7 +114,7 @@ fn losses(out: &mut Page, recorded: &Recorded) {
     let lossy: Vec<&Source> = recorded.sources.iter().filter(|source| source.lost > 0).collect();
     let torn: u64 = recorded.sources.iter().fold(0, |sum, source| sum.saturating_add(source.torn));
     if torn > 0 {
-        let text = format!("{} begun and never ended: their writer died in them", format::counted(torn, "record"));
+        let text = format!("{} torn: their writer died", format::counted(torn, "record"));
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
     if lossy.is_empty() {
@@ -137,11 +141,11 @@ fn losses(out: &mut Page, recorded: &Recorded) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::event::{Event, Tid, What};
+    use punctual_core::event::{Event, EventKind, Tid};
     use punctual_core::{CpuSet, MonotonicNs};
 
     #[test]
-    fn groups_and_losses_are_told() {
+    fn groups_and_losses_are_shown() {
         let source = |name: &str, recorded, lost| Source { name: name.into(), cpu: None, recorded, lost, torn: 0 };
         let recorded = Recorded {
             recorder: "BPF (BTF tracepoints)".into(),
@@ -157,15 +161,15 @@ mod tests {
             findings: Vec::new(),
         };
         let event = |what| Event { at: MonotonicNs(1), cpu: 0, tid: Tid(1), what };
-        let waking = event(What::Waking { task: Tid(2), prio: 120, target: 0 });
-        let tally = Tally::of(std::iter::repeat_n(waking, 4_900).chain([event(What::Exec)]));
-        insta::assert_snapshot!(recording(&recorded, &tally, 3_449, &ShowOptions::default()), @r"
+        let waking = event(EventKind::Waking { task: Tid(2), prio: 120, target: 0 });
+        let counts = EventCounts::of(std::iter::repeat_n(waking, 4_900).chain([event(EventKind::Exec)]));
+        insta::assert_snapshot!(recording(&recorded, &counts, 3_449, &ShowOptions::default()), @r"
         recording: 2.0 s by BPF (BTF tracepoints) on CPU 0-1
           events  count  a second  of these
           sched   4,901     2,451  sched_waking 4,900 · sched_process_exec 1
           irq         0         0
           cpu 1: 100 events lost, 10.0 % of its events
-          3,449 of 4,901 events of group sched contradict what was known before: the time between is unknown
+          3,449 of 4,901 events of group sched contradict earlier events: the time in between is unknown
         ");
     }
 }

@@ -8,7 +8,7 @@ use punctual_core::Nanos;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
 const NAME_WIDTH: usize = 28;
-/// Columns of a shape: wider ones tell no more.
+/// Columns of a shape: wider ones show no more.
 const CELLS_MAX: usize = 72;
 const CELLS_MIN: usize = 16;
 /// The axis spans at most this ratio; what is smaller stands in its first cell.

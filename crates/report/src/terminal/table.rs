@@ -40,7 +40,7 @@ const BETWEEN: usize = 2;
 /// A column that shrinks keeps so much.
 const SHRUNK: usize = 12;
 
-/// Writes the table and returns the headings that found no room.
+/// Writes the table and returns the headings that found no space.
 pub fn write(out: &mut Page, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>) -> Vec<String> {
     let mut left_out = Vec::new();
     loop {

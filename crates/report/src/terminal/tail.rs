@@ -1,14 +1,14 @@
-//! The tails of a bundle's series: what they say without a model, and with one.
+//! The tails of a bundle's series: without a model, and with one.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
 use crate::format;
-use crate::sentence::{p_is, tail as said};
+use crate::sentence::{p_is, tail as sentences};
 use punctual_bundle::tail::{Gate, SeriesTail, Tails};
 
 const NAME_WIDTH: usize = 60;
 
-/// All of them; with every gate where `gates` are asked for.
+/// All of them; with every gate where `gates` are requested.
 pub fn tails(tails: &Tails, gates: bool, options: &ShowOptions) -> String {
     let options = &options.in_time(tails.timebase);
     let mut out = Page::new(options);
@@ -22,18 +22,18 @@ pub fn tails(tails: &Tails, gates: bool, options: &ShowOptions) -> String {
 fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
     let name = format::clipped(&tail.series, NAME_WIDTH, out.options.ascii);
     out.heading(&name);
-    for text in said::of_seen(&tail.seen) {
+    for text in sentences::of_seen(&tail.seen) {
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
-    for text in said::of_causes(tail) {
+    for text in sentences::of_causes(tail) {
         out.paragraph("  ", "  ", Tone::Plain, &text);
     }
-    let tone = if tail.model.accepted { Tone::Strong } else { Tone::Doubtful };
-    for (k, text) in said::of_model(tail).iter().enumerate() {
+    let tone = if tail.model.accepted { Tone::Strong } else { Tone::Uncertain };
+    for (k, text) in sentences::of_model(tail).iter().enumerate() {
         out.paragraph("  ", "  ", if k == 0 { tone } else { Tone::Plain }, text);
     }
     let dot = out.either("  · ", "  - ");
-    for text in said::refusals(tail) {
+    for text in sentences::refusals(tail) {
         out.paragraph(dot, "    ", Tone::Plain, &text);
     }
     if gates {
@@ -43,7 +43,7 @@ fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
 
 fn gate(out: &mut Page, gate: &Gate) {
     let (mark, tone) =
-        if gate.open { (out.either("✓", "ok"), Tone::Faint) } else { (out.either("✗", "NO"), Tone::Doubtful) };
+        if gate.open { (out.either("✓", "ok"), Tone::Faint) } else { (out.either("✗", "NO"), Tone::Uncertain) };
     let p = gate.p.map_or(String::new(), |p| format!(" ({})", p_is(p)));
     let text = format!("{mark} {}{p}", format::plain(&gate.what));
     out.paragraph("  ", "    ", tone, &text);

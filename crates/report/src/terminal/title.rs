@@ -13,7 +13,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
     if let Some(target) = &summary.target {
         let words = format!("on {}: {}", target.kind, format::plain(&target.name));
         out.paragraph("", "", Tone::Plain, &words);
-        target.limits.iter().for_each(|limit| out.paragraph("", "", Tone::Doubtful, &format::plain(limit)));
+        target.limits.iter().for_each(|limit| out.paragraph("", "", Tone::Uncertain, &format::plain(limit)));
     }
     let (tone, text) = how_it_ended(summary);
     out.paragraph("", "", tone, &text);
@@ -36,13 +36,13 @@ pub fn write(out: &mut Page, summary: &Summary) {
 pub fn name(out: &mut Page, summary: &Summary) {
     let name = format::clipped(&summary.experiment, 60, out.options.ascii);
     let name = out.paint(Tone::Strong, &name);
-    // A virtual machine's own clock may say anything.
+    // The clock of a virtual machine may be wrong.
     let begun = summary.target.as_ref().map_or(summary.created, |target| target.started);
     let when = begun.strftime("%Y-%m-%d %H:%M:%S UTC");
     out.line(&format!("{name}  {when}"));
 }
 
-/// Enough of it to tell runs apart, and whether repeats agree.
+/// Enough of it to distinguish runs, and whether repeats agree.
 fn digest_line(summary: &Summary, digest: &str) -> String {
     let repeats = summary.target.as_ref().map_or(&[][..], |target| &target.repeats);
     let agree = match repeats {
@@ -55,18 +55,18 @@ fn digest_line(summary: &Summary, digest: &str) -> String {
 
 fn how_it_ended(summary: &Summary) -> (Tone, String) {
     let Some(ending) = &summary.ending else {
-        let text = "CUT OFF: the run never said how it ended; these are the figures of its last checkpoint";
+        let text = "CUT OFF: the run has no recorded end; these are the figures of its last checkpoint";
         return (Tone::Bad, text.to_owned());
     };
     let tone = match ending.outcome {
         Outcome::Completed => Tone::Plain,
         Outcome::Failed { .. } => Tone::Bad,
-        _ => Tone::Doubtful,
+        _ => Tone::Uncertain,
     };
     (tone, format::plain(&ending.outcome.to_string()))
 }
 
-/// Said where any series was not measured with real-time scheduling, whoever wanted it so.
+/// Shown if any series was measured without real-time scheduling, requested or not.
 fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
     let all = summary.phases.iter().flat_map(|phase| &phase.series);
     let (count, without) = (all.clone().count(), all.filter(|series| !series.real_time).count());
@@ -74,8 +74,8 @@ fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
         if without == count { "these figures are".to_owned() } else { format!("{without} of {count} series are") };
     let refused = |id: &str| ["not-real-time", "scheduling-refused"].contains(&id);
     let as_wanted = !summary.findings.iter().any(|f| refused(&f.id));
-    let tone = if as_wanted { Tone::Doubtful } else { Tone::Bad };
-    (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not known to be those of a real-time thread")))
+    let tone = if as_wanted { Tone::Uncertain } else { Tone::Bad };
+    (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not proven to be those of a real-time thread")))
 }
 
 /// That the run is invalid, and why: each proof that fails, once.
@@ -84,14 +84,14 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     let of = |outcome: ProofOutcome| validity.proofs.iter().filter(move |proof| proof.outcome == outcome);
     let (tone, word, proofs): (_, _, Vec<&Proof>) = match validity.verdict {
         ValidityWord::Invalid => (Tone::Bad, "INVALID", of(ProofOutcome::Fails).collect()),
-        ValidityWord::Undecided => (Tone::Doubtful, "not known to be valid", of(ProofOutcome::Unknown).collect()),
+        ValidityWord::Undecided => (Tone::Uncertain, "validity unknown", of(ProofOutcome::Unknown).collect()),
         ValidityWord::Valid | ValidityWord::NotRecorded => return Vec::new(),
     };
-    let said = |proof: &&Proof| {
+    let sentence = |proof: &&Proof| {
         let text = format!("{word}: {} of {}: {}", proof.proof.word(), proof.subject, proof.why);
         (tone, format::plain(&text))
     };
-    let mut lines: Vec<(Tone, String)> = proofs.iter().take(PROOFS).map(said).collect();
+    let mut lines: Vec<(Tone, String)> = proofs.iter().take(PROOFS).map(sentence).collect();
     if proofs.len() > PROOFS {
         lines.push((tone, format!("{word}: and {} more proofs (punctual show --json)", proofs.len() - PROOFS)));
     }
@@ -102,7 +102,7 @@ fn overall(verdict: VerdictWord) -> (Tone, &'static str) {
     match verdict {
         VerdictWord::Met => (Tone::Good, "all requirements are met"),
         VerdictWord::NotMet => (Tone::Bad, "A REQUIREMENT IS NOT MET"),
-        VerdictWord::Undecided => (Tone::Doubtful, "the evidence does not decide every requirement"),
-        VerdictWord::Invalid => (Tone::Bad, "NO VERDICT: what was required was not measured as asked"),
+        VerdictWord::Undecided => (Tone::Uncertain, "the evidence does not decide every requirement"),
+        VerdictWord::Invalid => (Tone::Bad, "NO VERDICT: the requirements were not measured as requested"),
     }
 }

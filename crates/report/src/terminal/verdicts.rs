@@ -1,4 +1,4 @@
-//! What became of each requirement; one that holds everywhere is said once, with the series that came nearest to its bound.
+//! The verdict of each requirement; one that is met everywhere is shown once, with the series that came nearest to its bound.
 
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
@@ -7,7 +7,7 @@ use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_core::{Comparison, Requirement};
 
 const NAME_WIDTH: usize = 40;
-/// Of those that say the same, so many are listed; the rest is counted.
+/// At most this many equal ones are listed; the rest is counted.
 const LISTED: usize = 8;
 
 /// One requirement of one series.
@@ -89,7 +89,7 @@ fn row(out: &Page, result: &RequirementSummary, series: String, figure: String) 
     let (tone, word) = match result.verdict {
         VerdictWord::Met => (Tone::Good, out.either("✓ met", "met")),
         VerdictWord::NotMet => (Tone::Bad, out.either("✗ NOT MET", "NOT MET")),
-        VerdictWord::Undecided => (Tone::Doubtful, out.either("? undecided", "undecided")),
+        VerdictWord::Undecided => (Tone::Uncertain, out.either("? undecided", "undecided")),
         VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
     };
     let requirement = format::clipped(&result.requirement, NAME_WIDTH, out.options.ascii);

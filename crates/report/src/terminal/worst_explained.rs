@@ -9,7 +9,7 @@ use punctual_analyze::{Explained, Explanations};
 
 /// Series listed.
 const LISTED: usize = 16;
-/// Names are cut at so many columns.
+/// Names are cut at this many columns.
 const NAME: usize = 40;
 
 /// One line a series; nothing where no sample is explained. The first sample of each series is its worst.
@@ -37,8 +37,8 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
     }
     let missed = all.series.iter().fold(0u64, |sum, series| sum.saturating_add(series.missed()));
     if missed > 0 {
-        let text = format!("{} could not be kept with what happened around them", counted(missed, "late sample"));
-        out.paragraph("  ", "  ", Tone::Doubtful, &text);
+        let text = format!("no trace window was kept for {}", counted(missed, "late sample"));
+        out.paragraph("  ", "  ", Tone::Uncertain, &text);
     }
     out.finish()
 }

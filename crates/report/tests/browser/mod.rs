@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Chromium or Chrome; `None`, and said so, where there is none.
+/// Chromium or Chrome; `None`, with a message, if there is none.
 pub fn path() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
     let directories: Vec<PathBuf> = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect())?;
@@ -28,7 +28,7 @@ pub struct Seen {
     pub console: Vec<String>,
 }
 
-/// `None`, and said why, where there is no browser.
+/// `None`, with a message, without a browser.
 pub fn open(page: &str, directory: &Path) -> Option<Seen> {
     let browser = path()?;
     let file = directory.join("page.html");
@@ -79,7 +79,7 @@ pub fn assert_drawn(seen: &Seen, plots: usize) {
     assert!(seen.document.contains("data-errors=\"0\""), "the script failed: {root}");
 }
 
-/// A server that hostile names lead to, and that nobody may ask for anything.
+/// A server that hostile names lead to, and that must receive no request.
 pub struct Bait {
     server: TcpListener,
     pub url: String,
@@ -97,11 +97,11 @@ impl Bait {
         assert!(page.contains(self.url.trim_start_matches("http://")), "the bait is in the page");
     }
 
-    /// No name ran as script, and nobody came.
+    /// No name ran as script, and no request came.
     pub fn assert_untouched(&self, seen: &Seen) {
         assert!(!seen.document.contains("data-harmed"), "a hostile name ran as script");
-        let asked = self.server.accept();
-        assert!(asked.is_err(), "somebody asked {} for something: {asked:?}", self.url);
+        let requested = self.server.accept();
+        assert!(requested.is_err(), "somebody asked {} for something: {requested:?}", self.url);
     }
 }
 

@@ -25,7 +25,7 @@ pub fn fixtures() -> Vec<(String, Bundle)> {
     paths.into_iter().filter_map(open).collect()
 }
 
-/// Names that mean to do harm. `{url}` becomes an address that must never be asked for.
+/// Hostile names. `{url}` becomes an address that must never be requested.
 pub fn hostile_names(url: &str) -> Vec<String> {
     let deed = "document.documentElement.dataset.harmed=1";
     let names = [

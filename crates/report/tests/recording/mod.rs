@@ -3,7 +3,7 @@
 
 use punctual_core::event::{FunctionId, FunctionName, PointId, PointKind, Recorded, Source, TaskName, TaskState};
 use punctual_core::event::{Futex, Group, StackId};
-use punctual_core::{CpuSet, Event, MonotonicNs, Names, Nanos, Tid, What};
+use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
 pub const CONTROL: Tid = Tid(1_000);
 pub const HELPER: Tid = Tid(1_001);
@@ -22,19 +22,19 @@ pub struct Recording {
 }
 
 impl Recording {
-    pub fn add(&mut self, at: i64, cpu: u16, tid: Tid, what: What) {
+    pub fn add(&mut self, at: i64, cpu: u16, tid: Tid, what: EventKind) {
         self.events.push(Event { at: us(at), cpu, tid, what });
     }
 
     /// The leaving thread, why, and who comes.
     pub fn switch(&mut self, at: i64, cpu: u16, prev: Tid, prev_state: TaskState, next: Tid) {
-        self.add(at, cpu, prev, What::Switch { prev_prio: prio(prev), prev_state, next, next_prio: prio(next) });
+        self.add(at, cpu, prev, EventKind::Switch { prev_prio: prio(prev), prev_state, next, next_prio: prio(next) });
     }
 
     pub fn point(&mut self, at: i64, tid: Tid, point: u32, kind: PointKind, values: &[i64]) {
         let mut both = [0; 2];
         both[..values.len()].copy_from_slice(values);
-        let what = What::Point { point: PointId(point), kind, count: values.len() as u8, values: both };
+        let what = EventKind::Point { point: PointId(point), kind, count: values.len() as u8, values: both };
         self.add(at, Event::NO_CPU, tid, what);
     }
 }
@@ -110,7 +110,7 @@ pub fn recording(cycles: i64) -> Recording {
         control(&mut all, 100 + cycle * 1_000, if cycle % 7 == 6 { 300 } else { 0 });
         disturb(&mut all, 100 + cycle * 1_000, cycle);
     }
-    all.add(cycles * 1_000 + 600, 1, HOG, What::Lost { count: 12, since: us(cycles * 1_000 + 550) });
+    all.add(cycles * 1_000 + 600, 1, HOG, EventKind::Lost { count: 12, since: us(cycles * 1_000 + 550) });
     all.switch(cycles * 1_000 + 700, 1, HOG, TaskState::Dead, Tid::IDLE);
     all.events.sort_by_key(|event| event.at);
     all
@@ -120,20 +120,25 @@ pub fn recording(cycles: i64) -> Recording {
 fn control(all: &mut Recording, due: i64, late: i64) {
     let t = due + late;
     let idle = Tid::IDLE;
-    all.add(due - 40, 0, idle, What::IdleEnter { state: 1 });
-    all.add(t + 1, 0, idle, What::IdleExit);
-    all.add(t + 2, 0, idle, What::VectorEntry { vector: 236 });
-    all.add(t + 3, 0, idle, What::HrtimerExpireEntry { timer: 0xbeef, now: Some(us(t + 3)), expires: Some(us(due)) });
-    all.add(t + 4, 0, idle, What::Waking { task: CONTROL, prio: 19, target: 0 });
-    all.add(t + 5, 0, idle, What::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
-    all.add(t + 6, 0, idle, What::HrtimerExpireExit { timer: 0xbeef });
-    all.add(t + 7, 0, idle, What::VectorExit { vector: 236 });
+    all.add(due - 40, 0, idle, EventKind::IdleEnter { state: 1 });
+    all.add(t + 1, 0, idle, EventKind::IdleExit);
+    all.add(t + 2, 0, idle, EventKind::VectorEntry { vector: 236 });
+    all.add(
+        t + 3,
+        0,
+        idle,
+        EventKind::HrtimerExpireEntry { timer: 0xbeef, now: Some(us(t + 3)), expires: Some(us(due)) },
+    );
+    all.add(t + 4, 0, idle, EventKind::Waking { task: CONTROL, prio: 19, target: 0 });
+    all.add(t + 5, 0, idle, EventKind::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
+    all.add(t + 6, 0, idle, EventKind::HrtimerExpireExit { timer: 0xbeef });
+    all.add(t + 7, 0, idle, EventKind::VectorExit { vector: 236 });
     all.switch(t + 10, 0, idle, TaskState::Preempted, CONTROL);
-    all.add(t + 11, 0, CONTROL, What::SyscallExit { number: 230, result: 0 });
-    all.add(t + 12, 0, CONTROL, What::Sample { series: 0, due: us(due) });
+    all.add(t + 11, 0, CONTROL, EventKind::SyscallExit { number: 230, result: 0 });
+    all.add(t + 12, 0, CONTROL, EventKind::Sample { series: 0, due: us(due) });
     all.point(t + 13, CONTROL, 0, PointKind::Begin, &[due]);
     all.point(t + 14, CONTROL, 1, PointKind::Point, &[late + due % 13, -5]);
-    let call = |function, began, depth| What::Call {
+    let call = |function, began, depth| EventKind::Call {
         function: FunctionId(function),
         began: us(began),
         depth,
@@ -143,8 +148,8 @@ fn control(all: &mut Recording, due: i64, late: i64) {
     all.add(t + 40, 0, CONTROL, call(1, t + 20, 1));
     all.add(t + 50, 0, CONTROL, call(0, t + 15, 0));
     all.point(t + 60, CONTROL, 0, PointKind::End, &[]);
-    all.add(t + 61, 0, CONTROL, What::SyscallEnter { number: 230, args: [1, 0] });
-    all.add(t + 62, 0, CONTROL, What::HrtimerStart { timer: 0xbeef, expires: us(due + 1_000) });
+    all.add(t + 61, 0, CONTROL, EventKind::SyscallEnter { number: 230, args: [1, 0] });
+    all.add(t + 62, 0, CONTROL, EventKind::HrtimerStart { timer: 0xbeef, expires: us(due + 1_000) });
     all.switch(t + 64, 0, CONTROL, TaskState::Sleeping, idle);
 }
 
@@ -154,27 +159,27 @@ fn disturb(all: &mut Recording, t: i64, cycle: i64) {
         t + 5,
         1,
         HOG,
-        What::BlockIssue { device: 254 << 20, sector: 100 + cycle as u64, bytes: 4096, write: true },
+        EventKind::BlockIssue { device: 254 << 20, sector: 100 + cycle as u64, bytes: 4096, write: true },
     );
-    all.add(t + 200, 1, HOG, What::IrqEntry { irq: 24 });
+    all.add(t + 200, 1, HOG, EventKind::IrqEntry { irq: 24 });
     all.add(
         t + 210,
         1,
         HOG,
-        What::BlockComplete { device: 254 << 20, sector: 100 + cycle as u64, bytes: 4096, error: 0 },
+        EventKind::BlockComplete { device: 254 << 20, sector: 100 + cycle as u64, bytes: 4096, error: 0 },
     );
-    all.add(t + 211, 1, HOG, What::Waking { task: KWORKER, prio: 120, target: 1 });
-    all.add(t + 212, 1, HOG, What::IrqExit { irq: 24, handled: true });
-    all.add(t + 213, 1, HOG, What::SoftirqEntry { vector: 3 });
-    all.add(t + 230, 1, HOG, What::SoftirqExit { vector: 3 });
+    all.add(t + 211, 1, HOG, EventKind::Waking { task: KWORKER, prio: 120, target: 1 });
+    all.add(t + 212, 1, HOG, EventKind::IrqExit { irq: 24, handled: true });
+    all.add(t + 213, 1, HOG, EventKind::SoftirqEntry { vector: 3 });
+    all.add(t + 230, 1, HOG, EventKind::SoftirqExit { vector: 3 });
     all.switch(t + 240, 1, HOG, TaskState::Preempted, KWORKER);
-    all.add(t + 242, 1, KWORKER, What::WorkStart { function: 0xffff_8000 });
-    all.add(t + 250, 1, KWORKER, What::ContentionBegin { lock: 0xabc, flags: 2 });
-    all.add(t + 260, 1, KWORKER, What::ContentionEnd { lock: 0xabc, result: 0 });
-    all.add(t + 262, 1, KWORKER, What::PageFault { address: 0x7000, ip: 0x4000, user: false });
-    all.add(t + 263, 1, KWORKER, What::Stack { stack: StackId(0) });
-    all.add(t + 270, 1, KWORKER, What::WorkEnd { function: 0xffff_8000 });
+    all.add(t + 242, 1, KWORKER, EventKind::WorkStart { function: 0xffff_8000 });
+    all.add(t + 250, 1, KWORKER, EventKind::ContentionBegin { lock: 0xabc, flags: 2 });
+    all.add(t + 260, 1, KWORKER, EventKind::ContentionEnd { lock: 0xabc, result: 0 });
+    all.add(t + 262, 1, KWORKER, EventKind::PageFault { address: 0x7000, ip: 0x4000, user: false });
+    all.add(t + 263, 1, KWORKER, EventKind::Stack { stack: StackId(0) });
+    all.add(t + 270, 1, KWORKER, EventKind::WorkEnd { function: 0xffff_8000 });
     all.switch(t + 280, 1, KWORKER, TaskState::Other, HOG);
-    all.add(t + 300, 1, HOG, What::FutexEnter { op: Futex::Wake, address: 0x10 });
-    all.add(t + 301, 1, HOG, What::FutexExit { op: Futex::Wake, result: 1 });
+    all.add(t + 300, 1, HOG, EventKind::FutexEnter { op: Futex::Wake, address: 0x10 });
+    all.add(t + 301, 1, HOG, EventKind::FutexExit { op: Futex::Wake, result: 1 });
 }

@@ -117,7 +117,7 @@ fn json_of_a_run_that_a_latency_ended_says_so_as_its_text_does() {
 fn scheduling_that_a_tool_states_is_what_it_was_asked_for() {
     for (_, name, text) in CAPTURED {
         for one in series(&imported(text)) {
-            assert!(one.meta.runs_as_asked() || one.meta.scheduling_unknown(), "{name}: {:?}", one.meta);
+            assert!(one.meta.has_requested_scheduling() || one.meta.is_scheduling_unknown(), "{name}: {:?}", one.meta);
         }
     }
     for name in ["rt-tests-2.4/oslat.txt", "rt-tests-2.6/oslat.txt"] {

@@ -55,44 +55,48 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn high_resolution_timers(ctx: &Context) -> Judged {
+fn high_resolution_timers(ctx: &Context) -> Conclusion {
     let tick = &ctx.environment.kernel.tick;
     let source = &tick.high_resolution_source;
     let off = ctx.command_line().ok().and_then(|line| line.value("highres")).is_some_and(|value| value == "off");
     match (known(&tick.high_resolution)?, off) {
-        (true, false) => ok("timers have the resolution of the clock", format!("{source} says so")),
+        (true, false) => ok("timers have the resolution of the clock", source.to_string()),
         (_, true) => bad("timers fire at ticks only", "/proc/cmdline has highres=off")
-            .mend(Mend::by_hand("remove `highres=off` from the kernel's command line")),
-        (false, false) => bad("timers fire at ticks only", format!("{source} says so"))
-            .mend(Mend::by_hand("boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source")),
+            .fix(Fix::by_hand("remove `highres=off` from the kernel's command line")),
+        (false, false) => bad("timers fire at ticks only", source.to_string())
+            .fix(Fix::by_hand("boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source")),
     }
-    .judged()
+    .conclude()
 }
 
 /// Clock sources behind a slow bus.
 const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
 
-fn clocksource(ctx: &Context) -> Judged {
+fn clocksource(ctx: &Context) -> Conclusion {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let current = known(&ctx.environment.clock.current)?;
     let tsc_is_there = ctx.environment.clock.available.known().is_some_and(|all| all.iter().any(|name| name == "tsc"));
     let slow = SLOW.contains(&current.as_str());
     let outcome = match (slow, current != "tsc" && tsc_is_there) {
-        (true, _) => bad(format!("reading the clock {current} is slow"), seen(path, current)),
-        (false, true) => {
-            advice(format!("the clock is {current} although the processor's own could be used"), seen(path, current))
+        (true, _) => bad(format!("reading the clock {current} is slow"), format_evidence(path, current)),
+        (false, true) => advice(
+            format!("the clock is {current} although the processor's own could be used"),
+            format_evidence(path, current),
+        ),
+        (false, false) => {
+            return ok(format!("the clock source is {current}"), format_evidence(path, current)).conclude();
         }
-        (false, false) => return ok(format!("the clock source is {current}"), seen(path, current)).judged(),
     };
     match tsc_is_there {
-        true => outcome.mend(Mend::write(path, "tsc")),
-        false => outcome
-            .mend(Mend::by_hand("see why the kernel refused the processor's counter: dmesg | grep -i clocksource")),
+        true => outcome.fix(Fix::write(path, "tsc")),
+        false => {
+            outcome.fix(Fix::by_hand("see why the kernel refused the processor's counter: dmesg | grep -i clocksource"))
+        }
     }
-    .judged()
+    .conclude()
 }
 
-fn tsc_stability(ctx: &Context) -> Judged {
+fn tsc_stability(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let tsc = known(&ctx.environment.machine.tsc)?;
     match (tsc.constant, tsc.nonstop) {
@@ -101,42 +105,42 @@ fn tsc_stability(ctx: &Context) -> Judged {
             warning("the counter changes its rate with the CPU's frequency", "/proc/cpuinfo lacks constant_tsc")
         }
         (true, false) => warning("the counter stops in deep idle states", "/proc/cpuinfo lacks nonstop_tsc")
-            .mend(Mend::boot_parameter("processor.max_cstate=1")),
+            .fix(Fix::boot_parameter("processor.max_cstate=1")),
     }
-    .judged()
+    .conclude()
 }
 
-fn tsc_deadline_timer(ctx: &Context) -> Judged {
+fn tsc_deadline_timer(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     match known(&ctx.environment.machine.tsc)?.deadline_timer {
         true => ok("the timer takes an instant of the counter", "/proc/cpuinfo has tsc_deadline_timer"),
         false => advice("the timer counts down its own clock", "/proc/cpuinfo lacks tsc_deadline_timer"),
     }
-    .judged()
+    .conclude()
 }
 
 /// Devices that are not per CPU (drivers/clocksource, arch/x86/kernel/hpet.c, i8253.c).
-fn clock_event_device(ctx: &Context) -> Judged {
+fn clock_event_device(ctx: &Context) -> Conclusion {
     let path = "/sys/devices/system/clockevents/clockevent0/current_device";
     let device = known(&ctx.environment.kernel.tick.event_device)?;
     if device.is_empty() {
-        return unknown(format!("{path} is empty")).judged();
+        return unknown(format!("{path} is empty")).conclude();
     }
     let shared = ["hpet", "pit"].contains(&device.as_str());
     match shared {
-        false => ok(format!("the timer device is {device}"), seen(path, device)),
-        true => warning(format!("the timer device {device} is slow and shared"), seen(path, device))
-            .mend(Mend::by_hand("remove `nolapic`, `noapic` and `nolapic_timer` from the kernel's command line")),
+        false => ok(format!("the timer device is {device}"), format_evidence(path, device)),
+        true => warning(format!("the timer device {device} is slow and shared"), format_evidence(path, device))
+            .fix(Fix::by_hand("remove `nolapic`, `noapic` and `nolapic_timer` from the kernel's command line")),
     }
-    .judged()
+    .conclude()
 }
 
-fn timer_migration(ctx: &Context) -> Judged {
+fn timer_migration(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let path = "/proc/sys/kernel/timer_migration";
     match ctx.number_of(path, "NO_HZ_COMMON")? {
-        0 => ok("timers stay where they are set", seen(path, 0)),
-        on => advice("timers of idle CPUs move to busy ones", seen(path, on)).mend(Mend::write(path, "0")),
+        0 => ok("timers stay where they are set", format_evidence(path, 0)),
+        on => advice("timers of idle CPUs move to busy ones", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
-    .judged()
+    .conclude()
 }

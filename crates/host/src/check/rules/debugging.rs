@@ -97,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
 /// One of the constructors of an outcome.
 type Judge = fn(String, String) -> Outcome;
 
-fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Judged {
+fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Conclusion {
     let config = ctx.config()?;
     let on: Vec<String> =
         options.iter().filter(|option| config.has(option)).map(|option| format!("CONFIG_{option}")).collect();
@@ -106,57 +106,57 @@ fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Judged {
             "none of these is built in",
             format!("{} sets none of CONFIG_{}", config.source.0, options.join(", ")),
         )
-        .judged();
+        .conclude();
     }
-    judge(format!("the kernel is built with {}", some(&on)), format!("{} sets them", config.source.0))
-        .mend(Mend::by_hand("boot a kernel that is built without them"))
-        .judged()
+    judge(format!("the kernel is built with {}", join_some(&on)), format!("{} sets them", config.source.0))
+        .fix(Fix::by_hand("boot a kernel that is built without them"))
+        .conclude()
 }
 
-fn stack_tracer(ctx: &Context) -> Judged {
+fn stack_tracer(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/stack_tracer_enabled";
     match ctx.number_of(path, "STACK_TRACER")? {
-        0 => ok("the stack tracer is off", seen(path, 0)),
-        on => warning("the stack tracer is on", seen(path, on)).mend(Mend::write(path, "0")),
+        0 => ok("the stack tracer is off", format_evidence(path, 0)),
+        on => warning("the stack tracer is on", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
-    .judged()
+    .conclude()
 }
 
-fn scheduler_statistics(ctx: &Context) -> Judged {
+fn scheduler_statistics(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/sched_schedstats";
     match ctx.number_of(path, "SCHEDSTATS")? {
-        0 => ok("scheduler statistics are off", seen(path, 0)),
-        on => advice("scheduler statistics are counted", seen(path, on)).mend(Mend::write(path, "0")),
+        0 => ok("scheduler statistics are off", format_evidence(path, 0)),
+        on => advice("scheduler statistics are counted", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
-    .judged()
+    .conclude()
 }
 
-fn current_tracer(ctx: &Context) -> Judged {
+fn current_tracer(ctx: &Context) -> Conclusion {
     let (path, tracer) = ctx.tracefs("current_tracer")?;
     if tracer == "nop" {
-        return ok("no tracer is on", seen(&path, tracer)).judged();
+        return ok("no tracer is on", format_evidence(&path, tracer)).conclude();
     }
     if tracer.is_empty() {
-        return unknown(format!("{path} is empty")).judged();
+        return unknown(format!("{path} is empty")).conclude();
     }
     let (switch, on) = ctx.tracefs("tracing_on")?;
-    let evidence = format!("{}; {}", seen(&path, &tracer), seen(&switch, &on));
-    let mend = Mend::write(path, "nop");
+    let evidence = format!("{}; {}", format_evidence(&path, &tracer), format_evidence(&switch, &on));
+    let fix = Fix::write(path, "nop");
     // A tracer that is chosen costs its hooks even while the buffer takes nothing.
     match on == "0" {
-        true => advice(format!("the tracer {tracer} is chosen and stopped"), evidence).mend(mend),
-        false => warning(format!("the tracer {tracer} is on"), evidence).mend(mend),
+        true => advice(format!("the tracer {tracer} is chosen and stopped"), evidence).fix(fix),
+        false => warning(format!("the tracer {tracer} is on"), evidence).fix(fix),
     }
-    .judged()
+    .conclude()
 }
 
-fn trace_events(ctx: &Context) -> Judged {
+fn trace_events(ctx: &Context) -> Conclusion {
     let (path, events) = ctx.tracefs("set_event")?;
     let on: Vec<String> = events.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
     if on.is_empty() {
-        return ok("no event is on", format!("{path} is empty")).judged();
+        return ok("no event is on", format!("{path} is empty")).conclude();
     }
-    advice(format!("{} trace events are on", on.len()), format!("{path}: {}", some(&on)))
-        .mend(Mend::by_hand(format!("echo > {path}")))
-        .judged()
+    advice(format!("{} trace events are on", on.len()), format!("{path}: {}", join_some(&on)))
+        .fix(Fix::by_hand(format!("echo > {path}")))
+        .conclude()
 }

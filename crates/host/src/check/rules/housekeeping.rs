@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "nmi-watchdog",
         group: Group::Housekeeping,
         title: "the hard-lockup watchdog is off",
-        why: "It takes a performance counter and sends an interrupt that nothing can hold back to each CPU every few seconds.",
+        why: "It takes a performance counter and sends a non-maskable interrupt to each CPU every few seconds.",
         source: "Documentation/admin-guide/lockup-watchdogs.rst",
         evaluate: nmi_watchdog,
     },
@@ -41,8 +41,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "hung-task-detector",
         group: Group::Housekeeping,
-        title: "the hung-task detector is off or patient",
-        why: "It walks all tasks, and calls those hung that real-time work rightly keeps waiting.",
+        title: "the hung-task detector is off or has a long timeout",
+        why: "It walks all tasks, and reports those as hung that wait for real-time tasks.",
         source: "Documentation/admin-guide/sysctl/kernel.rst, hung_task_timeout_secs",
         evaluate: hung_task_detector,
     },
@@ -95,105 +95,119 @@ const HUNG_TASK: i64 = 600;
 /// KERN_WARNING is 4: a level of 5 shows warnings and worse (include/linux/kern_levels.h).
 const QUIET: i64 = 5;
 
-fn mask_leaves_out(ctx: &Context, path: &str, work: &str) -> Judged {
+fn mask_leaves_out(ctx: &Context, path: &str, work: &str) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let text = ctx.setting(path)?;
     let rest = ctx.housekeeping()?;
     match as_mask(path, &text)?.intersection(cpus).is_empty() {
-        true => ok(format!("{work} is done on other CPUs"), seen(path, text)),
-        false if rest.is_empty() => advice(format!("{work} may be done on the real-time CPUs"), seen(path, text)),
-        false => advice(format!("{work} may be done on the real-time CPUs"), seen(path, text))
-            .mend(Mend::write(path, rest.to_mask())),
+        true => ok(format!("{work} is done on other CPUs"), format_evidence(path, text)),
+        false if rest.is_empty() => {
+            advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
+        }
+        false => advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
+            .fix(Fix::write(path, rest.to_mask())),
     }
-    .judged()
+    .conclude()
 }
 
-fn workqueues(ctx: &Context) -> Judged {
+fn workqueues(ctx: &Context) -> Conclusion {
     mask_leaves_out(ctx, "/sys/devices/virtual/workqueue/cpumask", "unbound work")
 }
 
-fn writeback_workqueue(ctx: &Context) -> Judged {
+fn writeback_workqueue(ctx: &Context) -> Conclusion {
     mask_leaves_out(ctx, "/sys/devices/virtual/workqueue/writeback/cpumask", "writeback")
 }
 
-fn nmi_watchdog(ctx: &Context) -> Judged {
+fn nmi_watchdog(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/nmi_watchdog";
     match ctx.number_of(path, "LOCKUP_DETECTOR")? {
-        0 => ok("the hard-lockup watchdog is off", seen(path, 0)),
-        on => advice("every CPU gets the watchdog's interrupts", seen(path, on)).mend(Mend::write(path, "0")),
+        0 => ok("the hard-lockup watchdog is off", format_evidence(path, 0)),
+        on => advice("every CPU gets the watchdog's interrupts", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
-    .judged()
+    .conclude()
 }
 
-fn soft_watchdog(ctx: &Context) -> Judged {
+fn soft_watchdog(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let (switch, soft) = ("/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog");
     for path in [switch, soft] {
         if ctx.number_of(path, "LOCKUP_DETECTOR")? == 0 {
-            return ok("the soft-lockup watchdog is off", seen(path, 0)).judged();
+            return ok("the soft-lockup watchdog is off", format_evidence(path, 0)).conclude();
         }
     }
     let path = "/proc/sys/kernel/watchdog_cpumask";
     let text = ctx.setting(path)?;
     let mask: CpuSet = text.parse().map_err(|why| unknown(format!("{path}: {why}")))?;
     let rest = ctx.housekeeping()?;
-    let mend = if rest.is_empty() { Mend::write(switch, "0") } else { Mend::write(path, rest.to_string()) };
+    let fix = if rest.is_empty() { Fix::write(switch, "0") } else { Fix::write(path, rest.to_string()) };
     match mask.intersection(cpus).is_empty() {
-        true => ok("the soft-lockup watchdog leaves the real-time CPUs out", seen(path, text)),
-        false => advice("the soft-lockup watchdog runs on the real-time CPUs", seen(path, text)).mend(mend),
+        true => ok("the soft-lockup watchdog leaves the real-time CPUs out", format_evidence(path, text)),
+        false => advice("the soft-lockup watchdog runs on the real-time CPUs", format_evidence(path, text)).fix(fix),
     }
-    .judged()
+    .conclude()
 }
 
-fn hung_task_detector(ctx: &Context) -> Judged {
+fn hung_task_detector(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let path = "/proc/sys/kernel/hung_task_timeout_secs";
     match ctx.number_of(path, "DETECT_HUNG_TASK")? {
-        0 => ok("the hung-task detector is off", seen(path, 0)),
-        seconds if seconds >= HUNG_TASK => ok("the hung-task detector is patient", seen(path, seconds)),
-        seconds => advice(format!("the hung-task detector calls a task hung after {seconds} s"), seen(path, seconds))
-            .mend(Mend::write(path, HUNG_TASK.to_string())),
+        0 => ok("the hung-task detector is off", format_evidence(path, 0)),
+        seconds if seconds >= HUNG_TASK => {
+            ok("the hung-task detector has a long timeout", format_evidence(path, seconds))
+        }
+        seconds => advice(
+            format!("the hung-task detector calls a task hung after {seconds} s"),
+            format_evidence(path, seconds),
+        )
+        .fix(Fix::write(path, HUNG_TASK.to_string())),
     }
-    .judged()
+    .conclude()
 }
 
-fn machine_check_polling(ctx: &Context) -> Judged {
+fn machine_check_polling(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let path = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
     let text = ctx.unless_guest(ctx.setting_of(path, "X86_MCE"), "the state of the hardware")?;
     match text.as_str() {
         "" => unknown(format!("{path} is empty")),
-        "0" => ok("nothing is polled", seen(path, text)),
-        _ => advice("every CPU polls for errors", seen(path, text)).mend(Mend::write(path, "0")),
+        "0" => ok("nothing is polled", format_evidence(path, text)),
+        _ => advice("every CPU polls for errors", format_evidence(path, text)).fix(Fix::write(path, "0")),
     }
-    .judged()
+    .conclude()
 }
 
-fn vm_statistics(ctx: &Context) -> Judged {
+fn vm_statistics(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let path = "/proc/sys/vm/stat_interval";
     match ctx.number(path)? {
-        seconds if seconds >= STAT_INTERVAL => ok("memory statistics are gathered seldom", seen(path, seconds)),
-        seconds => advice(format!("every CPU folds its counters every {seconds} s"), seen(path, seconds))
-            .mend(Mend::write(path, STAT_INTERVAL.to_string())),
+        seconds if seconds >= STAT_INTERVAL => {
+            ok("memory statistics are gathered seldom", format_evidence(path, seconds))
+        }
+        seconds => advice(format!("every CPU folds its counters every {seconds} s"), format_evidence(path, seconds))
+            .fix(Fix::write(path, STAT_INTERVAL.to_string())),
     }
-    .judged()
+    .conclude()
 }
 
-fn console_messages(ctx: &Context) -> Judged {
+fn console_messages(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/printk";
     let text = ctx.setting(path)?;
-    let level: i64 =
-        text.split_whitespace().next().and_then(|word| word.parse().ok()).ok_or_else(|| unknown(seen(path, &text)))?;
+    let level: i64 = text
+        .split_whitespace()
+        .next()
+        .and_then(|word| word.parse().ok())
+        .ok_or_else(|| unknown(format_evidence(path, &text)))?;
     match level <= QUIET {
-        true => ok(format!("only messages below level {level} are shown"), seen(path, text)),
-        false => advice(format!("messages below level {level} are shown, notices among them"), seen(path, text))
-            .mend(Mend::write(path, "4")),
+        true => ok(format!("only messages below level {level} are shown"), format_evidence(path, text)),
+        false => {
+            advice(format!("messages below level {level} are shown, notices among them"), format_evidence(path, text))
+                .fix(Fix::write(path, "4"))
+        }
     }
-    .judged()
+    .conclude()
 }
 
-fn serial_console(ctx: &Context) -> Judged {
+fn serial_console(ctx: &Context) -> Conclusion {
     let path = "/sys/class/tty/console/active";
     let active = ctx.read(path)?;
     let serial: Vec<String> = active
@@ -202,33 +216,31 @@ fn serial_console(ctx: &Context) -> Judged {
         .map(str::to_owned)
         .collect();
     if serial.is_empty() {
-        return ok("no serial port is a console", seen(path, active)).judged();
+        return ok("no serial port is a console", format_evidence(path, active)).conclude();
     }
-    advice(format!("{} carries kernel messages", some(&serial)), seen(path, active))
-        .mend(Mend::by_hand(
-            "remove `console=` of the serial port from the kernel's command line, or boot with `quiet`",
-        ))
-        .judged()
+    advice(format!("{} carries kernel messages", join_some(&serial)), format_evidence(path, active))
+        .fix(Fix::by_hand("remove `console=` of the serial port from the kernel's command line, or boot with `quiet`"))
+        .conclude()
 }
 
-fn access_times(ctx: &Context) -> Judged {
+fn access_times(ctx: &Context) -> Conclusion {
     let mounts = ctx.read("/proc/self/mounts")?;
     let Some(mount) = super::super::cgroups::mount_of(&mounts, &ctx.output) else {
-        return unknown(format!("/proc/self/mounts has no mount that holds {}", ctx.output)).judged();
+        return unknown(format!("/proc/self/mounts has no mount that holds {}", ctx.output)).conclude();
     };
     let has = |option: &str| mount.options.split(',').any(|o| o == option);
     if ["tmpfs", "ramfs", "rootfs"].contains(&mount.kind.as_str()) {
-        let evidence = seen("/proc/self/mounts", format!("{} {}", mount.point, mount.kind));
-        return not_applicable("the output is in memory", evidence).judged();
+        let evidence = format_evidence("/proc/self/mounts", format!("{} {}", mount.point, mount.kind));
+        return not_applicable("the output is in memory", evidence).conclude();
     }
-    let evidence = seen("/proc/self/mounts", format!("{} {} {}", mount.point, mount.kind, mount.options));
-    let remount = |option: &str| Mend::by_hand(format!("mount -o remount,{option} {}", mount.point));
+    let evidence = format_evidence("/proc/self/mounts", format!("{} {} {}", mount.point, mount.kind, mount.options));
+    let remount = |option: &str| Fix::by_hand(format!("mount -o remount,{option} {}", mount.point));
     if has("sync") {
-        return warning("every write of the output waits for the disk", evidence).mend(remount("async")).judged();
+        return warning("every write of the output waits for the disk", evidence).fix(remount("async")).conclude();
     }
     match ["relatime", "noatime", "ro", "lazytime"].into_iter().any(has) {
         true => ok("reading does not write each time", evidence),
-        false => advice("every read of a file writes its access time", evidence).mend(remount("noatime")),
+        false => advice("every read of a file writes its access time", evidence).fix(remount("noatime")),
     }
-    .judged()
+    .conclude()
 }

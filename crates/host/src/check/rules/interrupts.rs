@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "default-irq-affinity",
         group: Group::Interrupts,
         title: "new interrupts go to other CPUs",
-        why: "A device that is plugged in or opened later gets its interrupts where the default mask says.",
+        why: "A device that is plugged in or opened later gets its interrupts on the CPUs of the default mask.",
         source: "Documentation/core-api/irq/irq-affinity.rst",
         evaluate: default_irq_affinity,
     },
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "managed-interrupts",
         group: Group::Interrupts,
         title: "isolcpus= keeps managed interrupts away too",
-        why: "The kernel places the queues of NVMe and virtio disks itself and lets nobody move them; only this flag keeps them off.",
+        why: "The kernel places the queues of NVMe and virtio disks itself, and they cannot be moved; only this flag keeps them off.",
         source: "Documentation/admin-guide/kernel-parameters.txt, isolcpus=",
         evaluate: managed_interrupts,
     },
@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Interrupts beyond this are not asked for their affinity.
 const MAX_INTERRUPTS: usize = 4096;
-/// Interfaces and queues beyond this are not looked at.
+/// At most this many interfaces and queues are examined.
 const MAX_QUEUES: usize = 4096;
 /// Priorities from here on are the kernel's own watchdogs and migration threads.
 const HIGHEST: u32 = 90;
@@ -79,7 +79,7 @@ fn is_per_cpu(name: &str) -> bool {
     ["arch_timer", "arm-pmu", "kvm guest"].iter().any(|device| name.starts_with(device))
 }
 
-fn interrupts_elsewhere(ctx: &Context) -> Judged {
+fn interrupts_elsewhere(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let interrupts = known(&ctx.environment.before.interrupts)?;
     let (mut landing, mut writes, mut asked, mut silent) = (Vec::new(), Vec::new(), 0, 0);
@@ -106,40 +106,42 @@ fn interrupts_elsewhere(ctx: &Context) -> Judged {
         }
     }
     if landing.is_empty() && (asked == 0 || silent > 0) {
-        return unknown(format!("{silent} interrupts have no readable /proc/irq/*/smp_affinity_list")).judged();
+        return unknown(format!("{silent} interrupts have no readable /proc/irq/*/smp_affinity_list")).conclude();
     }
     if landing.is_empty() {
         return ok(
             "no device interrupt lands on the real-time CPUs",
             format!("{asked} files /proc/irq/*/effective_affinity_list"),
         )
-        .judged();
+        .conclude();
     }
     let message = format!("{} of {asked} interrupts land on the real-time CPUs", landing.len());
-    let outcome = warning(message, format!("/proc/irq/*/effective_affinity_list: {}", some(&landing)));
-    if rest.is_empty() { Ok(outcome) } else { outcome.mend(Mend::writes(writes)).judged() }
+    let outcome = warning(message, format!("/proc/irq/*/effective_affinity_list: {}", join_some(&landing)));
+    if rest.is_empty() { Ok(outcome) } else { outcome.fix(Fix::writes(writes)).conclude() }
 }
 
-fn default_irq_affinity(ctx: &Context) -> Judged {
+fn default_irq_affinity(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let path = "/proc/irq/default_smp_affinity";
     let text = ctx.setting(path)?;
     let rest = ctx.housekeeping()?;
     match as_mask(path, &text)?.intersection(cpus).is_empty() {
-        true => ok("new interrupts go to other CPUs", seen(path, text)),
-        false if rest.is_empty() => advice("new interrupts may land on the real-time CPUs", seen(path, text)),
-        false => advice("new interrupts may land on the real-time CPUs", seen(path, text))
-            .mend(Mend::write(path, rest.to_mask())),
+        true => ok("new interrupts go to other CPUs", format_evidence(path, text)),
+        false if rest.is_empty() => {
+            advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
+        }
+        false => advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
+            .fix(Fix::write(path, rest.to_mask())),
     }
-    .judged()
+    .conclude()
 }
 
-fn irqaffinity_parameter(ctx: &Context) -> Judged {
+fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let rest = ctx.housekeeping()?;
-    let mend = Mend::boot_parameter(&format!("irqaffinity={rest}"));
+    let fix = Fix::boot_parameter(&format!("irqaffinity={rest}"));
     match ctx.command_line()?.cpus("irqaffinity") {
-        None => advice("interrupts of early drivers go anywhere", "/proc/cmdline has no irqaffinity=").mend(mend),
+        None => advice("interrupts of early drivers go anywhere", "/proc/cmdline has no irqaffinity=").fix(fix),
         Some(Err(odd)) => unknown(format!("/proc/cmdline has irqaffinity={odd}, which is not understood here")),
         Some(Ok(set)) if set.intersection(cpus).is_empty() => {
             ok("irqaffinity= leaves the real-time CPUs out", format!("/proc/cmdline has irqaffinity={set}"))
@@ -148,31 +150,31 @@ fn irqaffinity_parameter(ctx: &Context) -> Judged {
             "irqaffinity= sends interrupts to the real-time CPUs",
             format!("/proc/cmdline has irqaffinity={set}"),
         )
-        .mend(mend),
+        .fix(fix),
     }
-    .judged()
+    .conclude()
 }
 
-fn managed_interrupts(ctx: &Context) -> Judged {
+fn managed_interrupts(ctx: &Context) -> Conclusion {
     let line = ctx.command_line()?;
     let Some(value) = line.value("isolcpus") else {
-        return not_applicable("isolcpus= is not used", "/proc/cmdline has no isolcpus=").judged();
+        return not_applicable("isolcpus= is not used", "/proc/cmdline has no isolcpus=").conclude();
     };
     let flags = line.flags("isolcpus");
     let evidence = format!("/proc/cmdline has isolcpus={value}");
     match flags.iter().any(|flag| flag == "managed_irq") {
-        true => ok("managed interrupts are kept away", evidence),
+        true => ok("managed interrupts are kept off isolated CPUs", evidence),
         false => advice("managed interrupts may land on isolated CPUs", evidence)
-            .mend(Mend::boot_parameter(&format!("isolcpus=managed_irq,domain,{}", ctx.cpus))),
+            .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{}", ctx.cpus))),
     }
-    .judged()
+    .conclude()
 }
 
 /// irqbalance leaves out the CPUs that the kernel calls isolated or nohz_full, and those banned in its configuration.
-fn irqbalance(ctx: &Context) -> Judged {
+fn irqbalance(ctx: &Context) -> Conclusion {
     let tasks = ctx.tasks()?;
     let Some(task) = tasks.iter().find(|task| task.name == "irqbalance") else {
-        return ok("irqbalance does not run", "/proc/*/stat name no irqbalance").judged();
+        return ok("irqbalance does not run", "/proc/*/stat name no irqbalance").conclude();
     };
     let cpus = ctx.dedicated()?;
     let topology = &ctx.environment.topology;
@@ -191,39 +193,37 @@ fn irqbalance(ctx: &Context) -> Judged {
     let evidence = format!("{} runs; it leaves the CPUs `{known_to_it}` out", task.label());
     match cpus.is_subset(&known_to_it) {
         true => ok("irqbalance leaves the real-time CPUs out", evidence),
-        false => {
-            warning("irqbalance may send interrupts to the real-time CPUs", evidence).mend(Mend::by_hand(format!(
-                "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={cpus} in /etc/default/irqbalance"
-            )))
-        }
+        false => warning("irqbalance may send interrupts to the real-time CPUs", evidence).fix(Fix::by_hand(format!(
+            "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={cpus} in /etc/default/irqbalance"
+        ))),
     }
-    .judged()
+    .conclude()
 }
 
-fn irq_thread_priorities(ctx: &Context) -> Judged {
+fn irq_thread_priorities(ctx: &Context) -> Conclusion {
     let threads: Vec<_> = ctx.tasks()?.iter().filter(|task| task.kernel && task.name.starts_with("irq/")).collect();
     if threads.is_empty() {
-        return not_applicable("no interrupt has a thread", "/proc/*/stat name no irq/ thread").judged();
+        return not_applicable("no interrupt has a thread", "/proc/*/stat name no irq/ thread").conclude();
     }
     let label = |task: &&&Task| format!("{} at {}", task.label(), task.rt_priority);
     let high: Vec<String> =
         threads.iter().filter(|task| task.rt_priority >= HIGHEST).map(|task| label(&task)).collect();
     if !high.is_empty() {
-        return warning(format!("{} interrupt thread(s) run at {HIGHEST} or above", high.len()), some(&high))
-            .mend(Mend::by_hand("chrt -f -p 50 PID"))
-            .judged();
+        return warning(format!("{} interrupt thread(s) run at {HIGHEST} or above", high.len()), join_some(&high))
+            .fix(Fix::by_hand("chrt -f -p 50 PID"))
+            .conclude();
     }
     let none: Vec<String> = threads.iter().filter(|task| task.rt_priority == 0).map(|task| label(&task)).collect();
     if !none.is_empty() {
-        return warning(format!("{} interrupt thread(s) have no real-time priority", none.len()), some(&none))
-            .mend(Mend::by_hand("chrt -f -p 50 PID"))
-            .judged();
+        return warning(format!("{} interrupt thread(s) have no real-time priority", none.len()), join_some(&none))
+            .fix(Fix::by_hand("chrt -f -p 50 PID"))
+            .conclude();
     }
     let (low, top) = threads.iter().fold((99, 1), |(low, top), t| (low.min(t.rt_priority), top.max(t.rt_priority)));
-    ok(format!("{} threads at priorities {low} to {top}", threads.len()), "/proc/*/stat of irq/ threads").judged()
+    ok(format!("{} threads at priorities {low} to {top}", threads.len()), "/proc/*/stat of irq/ threads").conclude()
 }
 
-fn packet_steering(ctx: &Context) -> Judged {
+fn packet_steering(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let rest = ctx.housekeeping()?;
     let (mut steered, mut writes, mut asked) = (Vec::new(), Vec::new(), 0);
@@ -237,7 +237,7 @@ fn packet_steering(ctx: &Context) -> Judged {
                 Ok(text) => text,
                 // Interfaces with one queue have no XPS mask and say so with ENOENT (net/core/net-sysfs.c).
                 Err(why) if why.is_missing() => continue,
-                Err(why) => return unknown(why.to_string()).judged(),
+                Err(why) => return unknown(why.to_string()).conclude(),
             };
             asked += 1;
             if !as_mask(&path, &text)?.intersection(cpus).is_empty() {
@@ -248,15 +248,17 @@ fn packet_steering(ctx: &Context) -> Judged {
     }
     if asked == 0 {
         return not_applicable("no interface has a queue to steer", "/sys/class/net/*/queues/*/{rps,xps}_cpus")
-            .judged();
+            .conclude();
     }
     match steered.is_empty() {
         true => ok(
             "no network queue is steered to the real-time CPUs",
             format!("{asked} masks /sys/class/net/*/queues/*/{{rps,xps}}_cpus"),
         ),
-        false => advice(format!("{} network queues are steered to the real-time CPUs", steered.len()), some(&steered))
-            .mend(Mend::writes(writes)),
+        false => {
+            advice(format!("{} network queues are steered to the real-time CPUs", steered.len()), join_some(&steered))
+                .fix(Fix::writes(writes))
+        }
     }
-    .judged()
+    .conclude()
 }

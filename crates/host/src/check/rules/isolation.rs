@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "housekeeping-cpus",
         group: Group::Isolation,
         title: "CPUs are left for all the rest, the first one among them",
-        why: "Interrupts, kernel threads and everybody else's tasks need a CPU, and the first one keeps duties from boot.",
+        why: "Interrupts, kernel threads and all other tasks need a CPU, and the first one keeps duties from boot.",
         source: "kernel/sched/isolation.c",
         evaluate: housekeeping_cpus,
     },
@@ -72,7 +72,7 @@ fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
         return Err(unknown(reason(isolated)));
     }
     let isolated = isolated.known().cloned().unwrap_or_default();
-    let evidence = seen("/sys/devices/system/cpu/isolated", &isolated);
+    let evidence = format_evidence("/sys/devices/system/cpu/isolated", &isolated);
     let evidence = match groups.partitioned.is_empty() {
         true => evidence,
         false => format!("{evidence}; partitions of {}: {}", groups.partition_evidence, groups.partitioned),
@@ -80,93 +80,93 @@ fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
     Ok((isolated.union(&groups.partitioned), evidence))
 }
 
-fn isolated_cpus(ctx: &Context) -> Judged {
+fn isolated_cpus(ctx: &Context) -> Conclusion {
     let (apart, evidence) = set_apart(ctx)?;
     if ctx.chosen == Chosen::All {
         return advice("no CPU is set apart for real time", evidence)
-            .mend(Mend::by_hand("punctual isolate create CPUS"))
-            .judged();
+            .fix(Fix::by_hand("punctual isolate create CPUS"))
+            .conclude();
     }
     let shared = ctx.cpus.difference(&apart);
     if shared.is_empty() {
-        return ok(format!("CPUs {} are set apart", ctx.cpus), evidence).judged();
+        return ok(format!("CPUs {} are set apart", ctx.cpus), evidence).conclude();
     }
     let cpus = if shared.len() == 1 { format!("CPU {shared} is") } else { format!("CPUs {shared} are") };
     warning(format!("{cpus} shared with all other tasks"), evidence)
-        .mend(Mend::by_hand(format!("punctual isolate create {}", ctx.cpus)))
-        .judged()
+        .fix(Fix::by_hand(format!("punctual isolate create {}", ctx.cpus)))
+        .conclude()
 }
 
-fn cpus_online(ctx: &Context) -> Judged {
+fn cpus_online(ctx: &Context) -> Conclusion {
     let online = known(&ctx.environment.topology.online)?;
-    let evidence = seen("/sys/devices/system/cpu/online", online);
+    let evidence = format_evidence("/sys/devices/system/cpu/online", online);
     let missing = ctx.cpus.difference(online);
     if missing.is_empty() {
-        return ok(format!("CPUs {} are online", ctx.cpus), evidence).judged();
+        return ok(format!("CPUs {} are online", ctx.cpus), evidence).conclude();
     }
     let present = ctx.environment.topology.present.known().cloned().unwrap_or_default();
     let outcome = bad(format!("CPUs {missing} are not online"), evidence);
     match missing.is_subset(&present) {
         true => {
             let online = |cpu| (format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1".to_owned());
-            outcome.mend(Mend::writes(missing.iter().map(online).collect()))
+            outcome.fix(Fix::writes(missing.iter().map(online).collect()))
         }
-        false => outcome.mend(Mend::by_hand(format!("choose among the CPUs {present}"))),
+        false => outcome.fix(Fix::by_hand(format!("choose among the CPUs {present}"))),
     }
-    .judged()
+    .conclude()
 }
 
-fn housekeeping_cpus(ctx: &Context) -> Judged {
+fn housekeeping_cpus(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let rest = ctx.housekeeping()?;
     let evidence = format!("CPUs {} are for real time, `{rest}` for the rest", ctx.cpus);
     if rest.is_empty() {
         return bad("no CPU is left for anything else", evidence)
-            .mend(Mend::by_hand("leave at least one CPU out of the real-time set"))
-            .judged();
+            .fix(Fix::by_hand("leave at least one CPU out of the real-time set"))
+            .conclude();
     }
     match ctx.cpus.contains(0) {
         true => advice("the first CPU is for real time; it keeps duties from boot", evidence)
-            .mend(Mend::by_hand("take higher CPUs for real time")),
+            .fix(Fix::by_hand("take higher CPUs for real time")),
         false => ok("the rest has CPUs of its own", evidence),
     }
-    .judged()
+    .conclude()
 }
 
-fn nohz_full(ctx: &Context) -> Judged {
+fn nohz_full(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let path = "/sys/devices/system/cpu/nohz_full";
     if let Some(config) = ctx.environment.kernel.config.known().filter(|config| !config.has("NO_HZ_FULL")) {
         let evidence = format!("{} has CONFIG_NO_HZ_FULL not set", config.source.0);
         return advice("the kernel cannot stop the tick of a busy CPU", evidence)
-            .mend(Mend::by_hand("boot a kernel with CONFIG_NO_HZ_FULL (Debian's have it)"))
-            .judged();
+            .fix(Fix::by_hand("boot a kernel with CONFIG_NO_HZ_FULL (Debian's have it)"))
+            .conclude();
     }
     let full = known(&ctx.environment.kernel.tick.nohz_full)?;
     if cpus.is_subset(full) {
-        return ok("the tick stops on all of them", seen(path, full)).judged();
+        return ok("the tick stops on all of them", format_evidence(path, full)).conclude();
     }
     let message = format!("CPUs {} are interrupted by every tick", cpus.difference(full));
-    let mend = Mend::boot_parameter(&format!("nohz_full={cpus}"));
+    let fix = Fix::boot_parameter(&format!("nohz_full={cpus}"));
     match cpus.intersection(full).is_empty() {
-        true => advice(message, seen(path, full)).mend(mend),
-        false => warning(message, seen(path, full)).mend(mend),
+        true => advice(message, format_evidence(path, full)).fix(fix),
+        false => warning(message, format_evidence(path, full)).fix(fix),
     }
-    .judged()
+    .conclude()
 }
 
-fn nohz_full_isolated(ctx: &Context) -> Judged {
+fn nohz_full_isolated(ctx: &Context) -> Conclusion {
     let Fact::Known(full) = &ctx.environment.kernel.tick.nohz_full else {
         let config = ctx.config()?;
         if config.has("NO_HZ_FULL") {
-            return unknown(reason(&ctx.environment.kernel.tick.nohz_full)).judged();
+            return unknown(reason(&ctx.environment.kernel.tick.nohz_full)).conclude();
         }
         return not_applicable("the kernel has no CONFIG_NO_HZ_FULL", format!("{} has it not set", config.source.0))
-            .judged();
+            .conclude();
     };
-    let evidence = seen("/sys/devices/system/cpu/nohz_full", full);
+    let evidence = format_evidence("/sys/devices/system/cpu/nohz_full", full);
     if full.is_empty() {
-        return not_applicable("no CPU can stop its tick while busy", evidence).judged();
+        return not_applicable("no CPU can stop its tick while busy", evidence).conclude();
     }
     let (apart, evidence_apart) = set_apart(ctx)?;
     let shared = full.difference(&apart);
@@ -174,13 +174,13 @@ fn nohz_full_isolated(ctx: &Context) -> Judged {
     match shared.is_empty() {
         true => ok("CPUs without tick are set apart", evidence),
         false => warning(format!("CPUs {shared} can stop their tick but other tasks are put on them"), evidence)
-            .mend(Mend::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
+            .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
     }
-    .judged()
+    .conclude()
 }
 
 /// `nohz_full=` implies `rcu_nocbs=` (kernel/rcu/tree_nocb.h, rcu_init_nohz); there is no file with the set in force.
-fn rcu_callbacks(ctx: &Context) -> Judged {
+fn rcu_callbacks(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     if let Some(config) = ctx.environment.kernel.config.known()
         && !config.has("RCU_NOCB_CPU")
@@ -189,8 +189,8 @@ fn rcu_callbacks(ctx: &Context) -> Judged {
             "the kernel cannot move RCU callbacks",
             format!("{} has CONFIG_RCU_NOCB_CPU not set", config.source.0),
         )
-        .mend(Mend::by_hand("boot a kernel with CONFIG_RCU_NOCB_CPU (Debian's have it)"))
-        .judged();
+        .fix(Fix::by_hand("boot a kernel with CONFIG_RCU_NOCB_CPU (Debian's have it)"))
+        .conclude();
     }
     let line = ctx.command_line()?;
     let asked = line.value("rcu_nocbs").unwrap_or_default();
@@ -199,7 +199,7 @@ fn rcu_callbacks(ctx: &Context) -> Judged {
         Some(Ok(set)) => set,
         Some(Err(all)) if all == "all" => cpus.clone(),
         Some(Err(odd)) => {
-            return unknown(format!("/proc/cmdline has rcu_nocbs={odd}, which is not understood here")).judged();
+            return unknown(format!("/proc/cmdline has rcu_nocbs={odd}, which is not understood here")).conclude();
         }
     };
     let covered = nocbs.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
@@ -209,20 +209,20 @@ fn rcu_callbacks(ctx: &Context) -> Judged {
     };
     let left = cpus.difference(&covered);
     if left.is_empty() {
-        return ok("RCU callbacks run elsewhere", evidence).judged();
+        return ok("RCU callbacks run elsewhere", evidence).conclude();
     }
-    let mend = Mend::boot_parameter(&format!("rcu_nocbs={cpus}"));
-    advice(format!("CPUs {left} run RCU callbacks themselves"), evidence).mend(mend).judged()
+    let fix = Fix::boot_parameter(&format!("rcu_nocbs={cpus}"));
+    advice(format!("CPUs {left} run RCU callbacks themselves"), evidence).fix(fix).conclude()
 }
 
-fn systemd_affinity(ctx: &Context) -> Judged {
+fn systemd_affinity(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     if !ctx.files().exists("/run/systemd/system") {
-        return not_applicable("systemd does not run here", "/run/systemd/system is not there").judged();
+        return not_applicable("systemd does not run here", "/run/systemd/system is not there").conclude();
     }
     let (apart, apart_evidence) = set_apart(ctx)?;
     if cpus.is_subset(&apart) {
-        return ok("isolation keeps services off", apart_evidence).judged();
+        return ok("isolation keeps services off", apart_evidence).conclude();
     }
     let path = "/etc/systemd/system.conf";
     let mut affinity = None;
@@ -236,22 +236,23 @@ fn systemd_affinity(ctx: &Context) -> Judged {
             .or(affinity);
     }
     let rest = ctx.housekeeping()?;
-    let mend = Mend::by_hand(format!("set CPUAffinity={rest} in {path} and restart"));
+    let fix = Fix::by_hand(format!("set CPUAffinity={rest} in {path} and restart"));
     let Some((file, list)) = affinity.filter(|(_, list)| !list.trim().is_empty()) else {
-        return advice("services start on all CPUs", format!("{path} sets no CPUAffinity=")).mend(mend).judged();
+        return advice("services start on all CPUs", format!("{path} sets no CPUAffinity=")).fix(fix).conclude();
     };
     // Lists are separated by spaces or commas.
     let commas = list.split([' ', ',']).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
     match commas.parse::<CpuSet>() {
         Err(why) => unknown(format!("{file}: CPUAffinity={list}: {why}")),
         Ok(set) if set.intersection(cpus).is_empty() => {
-            ok("services start beside them", seen(&file, format!("CPUAffinity={list}")))
+            ok("services start beside them", format_evidence(&file, format!("CPUAffinity={list}")))
         }
         Ok(_) => {
-            advice("services start on the real-time CPUs too", seen(&file, format!("CPUAffinity={list}"))).mend(mend)
+            advice("services start on the real-time CPUs too", format_evidence(&file, format!("CPUAffinity={list}")))
+                .fix(fix)
         }
     }
-    .judged()
+    .conclude()
 }
 
 /// The file and its drop-ins, as far as they exist. A distribution without the file uses the compiled defaults.

@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn preemption_model(ctx: &Context) -> Judged {
+fn preemption_model(ctx: &Context) -> Conclusion {
     let preemption = known(&ctx.environment.kernel.preemption)?;
     let message = match preemption.stated {
         true => format!("the preemption model is {}", preemption.model),
@@ -66,107 +66,110 @@ fn preemption_model(ctx: &Context) -> Judged {
         ),
     };
     let evidence = &preemption.evidence;
-    let rt = Mend::by_hand("install a kernel with PREEMPT_RT (Debian: apt install linux-image-rt-amd64 or -rt-arm64)");
+    let rt = Fix::by_hand("install a kernel with PREEMPT_RT (Debian: apt install linux-image-rt-amd64 or -rt-arm64)");
     match preemption.model {
         PreemptionModel::RealTime => ok(message, evidence),
-        PreemptionModel::Full | PreemptionModel::Lazy => advice(message, evidence).mend(rt),
+        PreemptionModel::Full | PreemptionModel::Lazy => advice(message, evidence).fix(rt),
         PreemptionModel::None | PreemptionModel::Voluntary if preemption.dynamic => {
-            bad(message, evidence).mend(Mend::boot_parameter("preempt=full"))
+            bad(message, evidence).fix(Fix::boot_parameter("preempt=full"))
         }
-        PreemptionModel::None | PreemptionModel::Voluntary => bad(message, evidence).mend(rt),
+        PreemptionModel::None | PreemptionModel::Voluntary => bad(message, evidence).fix(rt),
     }
-    .judged()
+    .conclude()
 }
 
-fn debugfs() -> Mend {
-    Mend::by_hand("mount -t debugfs debugfs /sys/kernel/debug, and run as root")
+fn debugfs() -> Fix {
+    Fix::by_hand("mount -t debugfs debugfs /sys/kernel/debug, and run as root")
 }
 
-fn preemption_request(ctx: &Context) -> Judged {
+fn preemption_request(ctx: &Context) -> Conclusion {
     let line = ctx.command_line()?;
     let Some(asked) = line.value("preempt") else {
-        return ok("no model was asked for at boot", "/proc/cmdline has no preempt=").judged();
+        return ok("no model was asked for at boot", "/proc/cmdline has no preempt=").conclude();
     };
     let preemption = known(&ctx.environment.kernel.preemption)?;
     let evidence = format!("/proc/cmdline has preempt={asked}; {}", preemption.evidence);
     if !preemption.stated {
         let evidence = format!("{evidence}; /sys/kernel/debug/sched/preempt cannot be read");
-        return unknown(evidence).mend(debugfs()).judged();
+        return unknown(evidence).fix(debugfs()).conclude();
     }
     if asked == preemption.model.to_string() {
-        return ok("the model that was asked for is in force", evidence).judged();
+        return ok("the model that was asked for is in force", evidence).conclude();
     }
     let message = format!("the kernel was asked for another model than the one in force, {}", preemption.model);
-    warning(message, evidence).mend(Mend::by_hand("remove `preempt=`, or boot a kernel that knows this model")).judged()
+    warning(message, evidence).fix(Fix::by_hand("remove `preempt=`, or boot a kernel that knows this model")).conclude()
 }
 
-fn threaded_interrupts(ctx: &Context) -> Judged {
+fn threaded_interrupts(ctx: &Context) -> Conclusion {
     if ctx.environment.kernel.is_real_time() == Some(true) {
         let evidence = known(&ctx.environment.kernel.preemption)?.evidence.clone();
-        return ok("PREEMPT_RT makes threads of the interrupt handlers", evidence).judged();
+        return ok("PREEMPT_RT makes threads of the interrupt handlers", evidence).conclude();
     }
     if ctx.command_line()?.has("threadirqs") {
-        return ok("interrupt handlers are threads", "/proc/cmdline has threadirqs").judged();
+        return ok("interrupt handlers are threads", "/proc/cmdline has threadirqs").conclude();
     }
     advice(
         "interrupt handlers go before every task",
         "/proc/cmdline has no threadirqs and the kernel is not PREEMPT_RT",
     )
-    .mend(Mend::boot_parameter("threadirqs"))
-    .judged()
+    .fix(Fix::boot_parameter("threadirqs"))
+    .conclude()
 }
 
 /// Linux 6.12 enforces the limit only for groups ("sched/rt: Remove default bandwidth control").
-fn rt_throttling(ctx: &Context) -> Judged {
+fn rt_throttling(ctx: &Context) -> Conclusion {
     let throttling = known(&ctx.environment.rt_throttling)?;
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime) = throttling.runtime else {
-        return ok("real-time tasks are not throttled", seen(path, "-1")).judged();
+        return ok("real-time tasks are not throttled", format_evidence(path, "-1")).conclude();
     };
-    let evidence = seen(path, runtime.ns() / 1_000);
+    let evidence = format_evidence(path, runtime.ns() / 1_000);
     if runtime >= throttling.period {
-        return ok("the limit is the whole period", evidence).judged();
+        return ok("the limit is the whole period", evidence).conclude();
     }
     let numbers = ctx.environment.kernel.numbers();
     let groups = ctx.environment.kernel.config.known().is_some_and(|config| config.has("RT_GROUP_SCHED"));
     if numbers >= Some((6, 12)) && !groups {
-        return ok("the limit is not enforced since Linux 6.12; see fair-server", evidence).judged();
+        return ok("the limit is not enforced since Linux 6.12; see fair-server", evidence).conclude();
     }
     warning(format!("real-time tasks together may use {runtime} of each {}", throttling.period), evidence)
-        .mend(Mend::write(path, "-1"))
-        .judged()
+        .fix(Fix::write(path, "-1"))
+        .conclude()
 }
 
-fn fair_server(ctx: &Context) -> Judged {
+fn fair_server(ctx: &Context) -> Conclusion {
     let release = known(&ctx.environment.kernel.release)?;
     if ctx.environment.kernel.numbers().is_some_and(|numbers| numbers < (6, 12)) {
-        return not_applicable("the fair server came with Linux 6.12", seen("/proc/sys/kernel/osrelease", release))
-            .judged();
+        return not_applicable(
+            "the fair server came with Linux 6.12",
+            format_evidence("/proc/sys/kernel/osrelease", release),
+        )
+        .conclude();
     }
     let mut lent = Vec::new();
     for cpu in ctx.cpus.iter() {
         let path = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
-        let runtime = ctx.read(&path).map_err(|unread| unread.mend(debugfs()))?;
+        let runtime = ctx.read(&path).map_err(|unread| unread.fix(debugfs()))?;
         if as_number(&path, &runtime)? != 0 {
             lent.push(path);
         }
     }
     let files = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
     if lent.is_empty() {
-        return ok("no time is lent to normal tasks", seen(files, "0")).judged();
+        return ok("no time is lent to normal tasks", format_evidence(files, "0")).conclude();
     }
-    let mend = Mend::writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
-    advice("a starved normal task preempts real-time tasks", format!("not 0: {}", some(&lent))).mend(mend).judged()
+    let fix = Fix::writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
+    advice("a starved normal task preempts real-time tasks", format!("not 0: {}", join_some(&lent))).fix(fix).conclude()
 }
 
-fn rt_group_budget(ctx: &Context) -> Judged {
+fn rt_group_budget(ctx: &Context) -> Conclusion {
     let config = ctx.config()?;
     if !config.has("RT_GROUP_SCHED") {
         let evidence = format!("{} has it not set", config.source.0);
-        return not_applicable("the kernel has no CONFIG_RT_GROUP_SCHED", evidence).judged();
+        return not_applicable("the kernel has no CONFIG_RT_GROUP_SCHED", evidence).conclude();
     }
     if ctx.command_line()?.value("rt_group_sched").is_some_and(|value| value == "0") {
-        return ok("real-time groups are switched off at boot", "/proc/cmdline has rt_group_sched=0").judged();
+        return ok("real-time groups are switched off at boot", "/proc/cmdline has rt_group_sched=0").conclude();
     }
     let Some(mount) = &ctx.cgroups.cpu_v1 else {
         // Version 2 has no budgets: the controller refuses real-time tasks outside the root (cgroup-v2.rst, CPU).
@@ -174,8 +177,8 @@ fn rt_group_budget(ctx: &Context) -> Judged {
             "real-time tasks cannot be put into control groups of version 2 with the cpu controller",
             format!("{} has CONFIG_RT_GROUP_SCHED=y", config.source.0),
         )
-        .mend(Mend::boot_parameter("rt_group_sched=0"))
-        .judged();
+        .fix(Fix::boot_parameter("rt_group_sched=0"))
+        .conclude();
     };
     let groups = ctx.read("/proc/self/cgroup")?;
     let mut own = groups.lines().filter_map(|line| {
@@ -183,14 +186,14 @@ fn rt_group_budget(ctx: &Context) -> Judged {
         rest.split_once(':').filter(|(controllers, _)| controllers.split(',').any(|c| c == "cpu")).map(|(_, path)| path)
     });
     let Some(group) = own.next_back() else {
-        return unknown("/proc/self/cgroup has no line for the controller cpu").judged();
+        return unknown("/proc/self/cgroup has no line for the controller cpu").conclude();
     };
     let path = format!("{mount}{}/cpu.rt_runtime_us", group.trim_end_matches('/'));
     let budget = as_number(&path, &ctx.read(&path)?)?;
     if budget != 0 {
-        return ok("the group has a real-time budget", seen(&path, budget)).judged();
+        return ok("the group has a real-time budget", format_evidence(&path, budget)).conclude();
     }
-    bad("the group of this process has no real-time budget", seen(&path, budget))
-        .mend(Mend::by_hand(format!("run in the root group: echo $$ > {mount}/tasks")))
-        .judged()
+    bad("the group of this process has no real-time budget", format_evidence(&path, budget))
+        .fix(Fix::by_hand(format!("run in the root group: echo $$ > {mount}/tasks")))
+        .conclude()
 }

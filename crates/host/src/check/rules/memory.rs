@@ -56,69 +56,72 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn swap(ctx: &Context) -> Judged {
+fn swap(ctx: &Context) -> Conclusion {
     match known(&ctx.environment.memory.swap_total)? {
         Bytes(0) => ok("there is no swap", "/proc/meminfo has SwapTotal: 0 kB"),
         size => advice(
             format!("{size} of swap are in use by the system"),
             format!("/proc/meminfo has SwapTotal: {} kB", size.0 / 1024),
         )
-        .mend(Mend::by_hand("swapoff -a, and lock the memory of real-time programs (mlockall)")),
+        .fix(Fix::by_hand("swapoff -a, and lock the memory of real-time programs (mlockall)")),
     }
-    .judged()
+    .conclude()
 }
 
-fn transparent_hugepages(ctx: &Context) -> Judged {
+fn transparent_hugepages(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
     match chosen(path, &text)? {
-        "always" => {
-            warning("the kernel makes huge pages where it likes", seen(path, &text)).mend(Mend::write(path, "madvise"))
-        }
-        _ => ok("only programs that ask get huge pages", seen(path, &text)),
+        "always" => warning("the kernel makes huge pages where it likes", format_evidence(path, &text))
+            .fix(Fix::write(path, "madvise")),
+        _ => ok("only programs that ask get huge pages", format_evidence(path, &text)),
     }
-    .judged()
+    .conclude()
 }
 
-fn hugepage_defrag(ctx: &Context) -> Judged {
+fn hugepage_defrag(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/transparent_hugepage/defrag";
     let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
     match chosen(path, &text)? {
-        "always" => advice("any page fault may compact memory", seen(path, &text)).mend(Mend::write(path, "madvise")),
-        _ => ok("a fault compacts memory only where a program asks", seen(path, &text)),
+        "always" => {
+            advice("any page fault may compact memory", format_evidence(path, &text)).fix(Fix::write(path, "madvise"))
+        }
+        _ => ok("a fault compacts memory only where a program asks", format_evidence(path, &text)),
     }
-    .judged()
+    .conclude()
 }
 
 /// The word in brackets of `always [madvise] never`.
 fn chosen<'a>(path: &str, text: &'a str) -> Result<&'a str, Outcome> {
     let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
-    word.ok_or_else(|| unknown(format!("{}, without a choice in brackets", seen(path, text))))
+    word.ok_or_else(|| unknown(format!("{}, without a choice in brackets", format_evidence(path, text))))
 }
 
-fn proactive_compaction(ctx: &Context) -> Judged {
+fn proactive_compaction(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/vm/compaction_proactiveness";
     match ctx.number_of(path, "COMPACTION")? {
-        0 => ok("only when there is need", seen(path, 0)),
-        on => advice("memory is compacted in the background", seen(path, on)).mend(Mend::write(path, "0")),
+        0 => ok("only when there is need", format_evidence(path, 0)),
+        on => advice("memory is compacted in the background", format_evidence(path, on)).fix(Fix::write(path, "0")),
     }
-    .judged()
+    .conclude()
 }
 
-fn same_page_merging(ctx: &Context) -> Judged {
+fn same_page_merging(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/ksm/run";
     match ctx.number_of(path, "KSM")? {
-        1 => warning("equal pages are merged", seen(path, 1)).mend(Mend::write(path, "0")),
-        off => ok("no pages are merged", seen(path, off)),
+        1 => warning("equal pages are merged", format_evidence(path, 1)).fix(Fix::write(path, "0")),
+        off => ok("no pages are merged", format_evidence(path, off)),
     }
-    .judged()
+    .conclude()
 }
 
-fn numa_balancing(ctx: &Context) -> Judged {
+fn numa_balancing(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/numa_balancing";
     match ctx.number_of(path, "NUMA_BALANCING")? {
-        0 => ok("pages stay", seen(path, 0)),
-        on => warning("pages are unmapped to see who touches them", seen(path, on)).mend(Mend::write(path, "0")),
+        0 => ok("pages stay", format_evidence(path, 0)),
+        on => {
+            warning("pages are unmapped to see who touches them", format_evidence(path, on)).fix(Fix::write(path, "0"))
+        }
     }
-    .judged()
+    .conclude()
 }

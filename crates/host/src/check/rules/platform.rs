@@ -56,55 +56,55 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn hypervisor(ctx: &Context) -> Judged {
+fn hypervisor(ctx: &Context) -> Conclusion {
     let hypervisor = known(&ctx.environment.machine.hypervisor)?;
     let name = hypervisor.name.as_deref().unwrap_or("a hypervisor that does not tell its name");
     match hypervisor.present {
         false => ok("no hypervisor shows", &hypervisor.evidence),
         true => warning(format!("the kernel is a guest of {name}"), &hypervisor.evidence)
-            .mend(Mend::by_hand("measure on the hardware; in a guest compare settings, do not trust maxima")),
+            .fix(Fix::by_hand("measure on the hardware; in a guest compare settings, do not trust maxima")),
     }
-    .judged()
+    .conclude()
 }
 
-fn steal_time(ctx: &Context) -> Judged {
+fn steal_time(ctx: &Context) -> Conclusion {
     let steal = known(&ctx.environment.before.steal)?;
     let ours = || steal.iter().filter(|(cpu, _)| ctx.cpus.contains(**cpu));
     if ours().next().is_none() {
-        return unknown(format!("/proc/stat has no line for the CPUs {}", ctx.cpus)).judged();
+        return unknown(format!("/proc/stat has no line for the CPUs {}", ctx.cpus)).conclude();
     }
     let total = ours().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
     let files = format!("/proc/stat, CPUs {}, since boot", ctx.cpus);
     match total.ns() > 0 {
         false => ok("no time was stolen", files),
         true => warning(format!("{total} were stolen since boot"), format!("{files}: {total}"))
-            .mend(Mend::by_hand("give the guest CPUs of its own on the host")),
+            .fix(Fix::by_hand("give the guest CPUs of its own on the host")),
     }
-    .judged()
+    .conclude()
 }
 
-fn smi_count(ctx: &Context) -> Judged {
+fn smi_count(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let vendor = known(&ctx.environment.machine.vendor)?;
     if vendor != "GenuineIntel" {
-        return not_applicable("only Intel processors count them", seen("/proc/cpuinfo", vendor)).judged();
+        return not_applicable("only Intel processors count them", format_evidence("/proc/cpuinfo", vendor)).conclude();
     }
     let counts = ctx.unless_guest(known(&ctx.environment.before.smi), "the firmware").map_err(|unread| match unread
         .applies
     {
-        true => unread.mend(Mend::by_hand("modprobe msr, and run as root")),
+        true => unread.fix(Fix::by_hand("modprobe msr, and run as root")),
         false => unread,
     })?;
     let most = counts.values().max().copied().unwrap_or_default();
     match most {
-        0 => ok("none since power-on", seen("/dev/cpu/*/msr register 0x34", 0)),
+        0 => ok("none since power-on", format_evidence("/dev/cpu/*/msr register 0x34", 0)),
         n => advice(
             format!("up to {n} a CPU since power-on; compare before and after a run"),
-            seen("/dev/cpu/*/msr register 0x34", n),
+            format_evidence("/dev/cpu/*/msr register 0x34", n),
         )
-        .mend(Mend::by_hand("switch off USB legacy support, power management and logging in the firmware's setup")),
+        .fix(Fix::by_hand("switch off USB legacy support, power management and logging in the firmware's setup")),
     }
-    .judged()
+    .conclude()
 }
 
 /// What the kernel says of each weakness of the processor.
@@ -114,7 +114,7 @@ fn weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, Outcome> {
     names.into_iter().take(256).map(|name| Ok((name.clone(), ctx.read(&format!("{directory}/{name}"))?))).collect()
 }
 
-fn microcode(ctx: &Context) -> Judged {
+fn microcode(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let revision = known(&ctx.environment.machine.microcode)?;
     let without: Vec<String> = weaknesses(ctx)?
@@ -123,16 +123,17 @@ fn microcode(ctx: &Context) -> Judged {
         .map(|(name, _)| name)
         .collect();
     if without.is_empty() {
-        return ok("no mitigation misses its microcode", seen("/proc/cpuinfo microcode", revision)).judged();
+        return ok("no mitigation misses its microcode", format_evidence("/proc/cpuinfo microcode", revision))
+            .conclude();
     }
     let evidence = format!(
         "/sys/devices/system/cpu/vulnerabilities: {}; {}",
-        some(&without),
-        seen("/proc/cpuinfo microcode", revision)
+        join_some(&without),
+        format_evidence("/proc/cpuinfo microcode", revision)
     );
     advice(format!("{} mitigation(s) want newer microcode", without.len()), evidence)
-        .mend(Mend::by_hand("apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)"))
-        .judged()
+        .fix(Fix::by_hand("apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)"))
+        .conclude()
 }
 
 /// Words of the kernel for what costs at each entry (arch/x86/kernel/cpu/bugs.c). Plain IBRS is written each time, unlike the
@@ -140,7 +141,7 @@ fn microcode(ctx: &Context) -> Judged {
 const EXPENSIVE: [&str; 6] =
     ["PTI", "Clear CPU buffers", "IBRS", "IBPB: always-on", "IBPB on entry", "untrained return thunk"];
 
-fn mitigations(ctx: &Context) -> Judged {
+fn mitigations(ctx: &Context) -> Conclusion {
     let weaknesses = weaknesses(ctx)?;
     let costs = |text: &str| {
         let parts = text.strip_prefix("Mitigation: ").unwrap_or_default().split(';');
@@ -150,21 +151,21 @@ fn mitigations(ctx: &Context) -> Judged {
         weaknesses.iter().filter(|(_, text)| costs(text)).map(|(name, text)| format!("{name}: {text}")).collect();
     let directory = "/sys/devices/system/cpu/vulnerabilities";
     if expensive.is_empty() {
-        return ok("none costs much at each entry", format!("{directory}: {} files", weaknesses.len())).judged();
+        return ok("none costs much at each entry", format!("{directory}: {} files", weaknesses.len())).conclude();
     }
     advice(
         format!("{} mitigation(s) cost at each entry to the kernel", expensive.len()),
-        format!("{directory}: {}", some(&expensive)),
+        format!("{directory}: {}", join_some(&expensive)),
     )
-    .mend(Mend::by_hand("only where all code on the machine is trusted: boot with `mitigations=off`"))
-    .judged()
+    .fix(Fix::by_hand("only where all code on the machine is trusted: boot with `mitigations=off`"))
+    .conclude()
 }
 
-fn thermal_throttling(ctx: &Context) -> Judged {
+fn thermal_throttling(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let vendor = known(&ctx.environment.machine.vendor)?;
     if vendor != "GenuineIntel" {
-        return not_applicable("only Intel processors count it", seen("/proc/cpuinfo", vendor)).judged();
+        return not_applicable("only Intel processors count it", format_evidence("/proc/cpuinfo", vendor)).conclude();
     }
     let mut most = 0;
     for cpu in ctx.cpus.iter() {
@@ -174,9 +175,9 @@ fn thermal_throttling(ctx: &Context) -> Judged {
     }
     let files = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count";
     match most {
-        0 => ok("never since boot", seen(files, 0)),
-        n => warning(format!("up to {n} times a CPU since boot"), seen(files, n))
-            .mend(Mend::by_hand("improve the cooling")),
+        0 => ok("never since boot", format_evidence(files, 0)),
+        n => warning(format!("up to {n} times a CPU since boot"), format_evidence(files, n))
+            .fix(Fix::by_hand("improve the cooling")),
     }
-    .judged()
+    .conclude()
 }

@@ -72,64 +72,70 @@ fn cpufreq(cpu: usize, name: &str) -> String {
     format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}")
 }
 
-fn governor(ctx: &Context) -> Judged {
+fn governor(ctx: &Context) -> Conclusion {
     let governors = of_each(ctx, |info| &info.frequency.governor)?;
     let others: Vec<_> = governors.iter().filter(|(_, governor)| *governor != "performance").collect();
     let Some((cpu, governor)) = others.first() else {
         return ok(
             "every CPU runs at full speed",
-            seen("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance"),
+            format_evidence("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance"),
         )
-        .judged();
+        .conclude();
     };
     let writes = others.iter().map(|(cpu, _)| (cpufreq(*cpu, "scaling_governor"), "performance".into())).collect();
     warning(
         format!("{} CPU(s) change their frequency", others.len()),
-        seen(&cpufreq(*cpu, "scaling_governor"), governor),
+        format_evidence(&cpufreq(*cpu, "scaling_governor"), governor),
     )
-    .mend(Mend::writes(writes))
-    .judged()
+    .fix(Fix::writes(writes))
+    .conclude()
 }
 
-fn energy_preference(ctx: &Context) -> Judged {
+fn energy_preference(ctx: &Context) -> Conclusion {
     let drivers = of_each(ctx, |info| &info.frequency.driver)?;
     let (cpu, driver) = drivers[0];
     if !["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"].contains(&driver.as_str()) {
-        return not_applicable("this driver has no energy preference", seen(&cpufreq(cpu, "scaling_driver"), driver))
-            .judged();
+        return not_applicable(
+            "this driver has no energy preference",
+            format_evidence(&cpufreq(cpu, "scaling_driver"), driver),
+        )
+        .conclude();
     }
     let name = "energy_performance_preference";
     let preferences = of_each(ctx, |info| &info.frequency.energy_preference)?;
     let others: Vec<_> = preferences.iter().filter(|(_, preference)| *preference != "performance").collect();
     let Some((cpu, preference)) = others.first() else {
-        return ok("performance is preferred", seen(&cpufreq(cpu, name), "performance")).judged();
+        return ok("performance is preferred", format_evidence(&cpufreq(cpu, name), "performance")).conclude();
     };
     let writes = others.iter().map(|(cpu, _)| (cpufreq(*cpu, name), "performance".into())).collect();
-    advice("the processor weighs performance against energy", seen(&cpufreq(*cpu, name), preference))
-        .mend(Mend::writes(writes))
-        .judged()
+    advice("the processor weighs performance against energy", format_evidence(&cpufreq(*cpu, name), preference))
+        .fix(Fix::writes(writes))
+        .conclude()
 }
 
-fn frequency_cap(ctx: &Context) -> Judged {
+fn frequency_cap(ctx: &Context) -> Conclusion {
     let max = of_each(ctx, |info| &info.frequency.max)?;
     let hardware = of_each(ctx, |info| &info.frequency.hardware_max)?;
     let capped: Vec<_> = max.iter().zip(&hardware).filter(|((_, max), (_, hardware))| max < hardware).collect();
     let Some(((cpu, max), (_, hardware))) = capped.first() else {
         return ok(
             "every CPU may run at its highest frequency",
-            seen(&cpufreq(max[0].0, "scaling_max_freq"), max[0].1),
+            format_evidence(&cpufreq(max[0].0, "scaling_max_freq"), max[0].1),
         )
-        .judged();
+        .conclude();
     };
     let writes =
         capped.iter().map(|((cpu, _), (_, hw))| (cpufreq(*cpu, "scaling_max_freq"), hw.0.to_string())).collect();
-    advice(format!("{} CPU(s) are kept below {hardware}", capped.len()), seen(&cpufreq(*cpu, "scaling_max_freq"), max))
-        .mend(Mend::writes(writes))
-        .judged()
+    advice(
+        format!("{} CPU(s) are kept below {hardware}", capped.len()),
+        format_evidence(&cpufreq(*cpu, "scaling_max_freq"), max),
+    )
+    .fix(Fix::writes(writes))
+    .conclude()
 }
 
 /// intel_pstate has a switch of its own; the other drivers share one.
-fn turbo(ctx: &Context) -> Judged {
+fn turbo(ctx: &Context) -> Conclusion {
     let intel = "/sys/devices/system/cpu/intel_pstate/no_turbo";
     let (path, is_on, off) = match ctx.setting(intel) {
         Ok(value) => (intel, value == "0", "1"),
@@ -140,11 +146,11 @@ fn turbo(ctx: &Context) -> Judged {
         }
     };
     match is_on {
-        false => ok("turbo is off", seen(path, off)),
+        false => ok("turbo is off", format_evidence(path, off)),
         true => advice("the frequency depends on neighbours and temperature", format!("{path} is not {off}"))
-            .mend(Mend::write(path, off)),
+            .fix(Fix::write(path, off)),
     }
-    .judged()
+    .conclude()
 }
 
 /// What some process asks for through /dev/cpu_dma_latency (Documentation/power/pm_qos_interface.rst): four bytes, in µs.
@@ -153,19 +159,20 @@ fn latency_request(files: &dyn Files) -> Option<Nanos> {
     Some(Nanos(i64::from(i32::from_ne_bytes(bytes)) * 1_000))
 }
 
-fn idle_states(ctx: &Context) -> Judged {
+fn idle_states(ctx: &Context) -> Conclusion {
     let line = ctx.command_line();
     if line.as_ref().is_ok_and(|line| line.value("idle").is_some_and(|value| value == "poll")) {
-        return ok("an idle CPU waits awake", "/proc/cmdline has idle=poll").judged();
+        return ok("an idle CPU waits awake", "/proc/cmdline has idle=poll").conclude();
     }
     let request = latency_request(ctx.files()).filter(|asked| *asked <= SHALLOW);
     if let Some(asked) = request {
-        return ok("some process holds the CPUs awake", seen("/dev/cpu_dma_latency", asked)).judged();
+        return ok("some process holds the CPUs awake", format_evidence("/dev/cpu_dma_latency", asked)).conclude();
     }
     let driver = &ctx.environment.idle_driver;
     if driver.known().is_some_and(|driver| driver == "none") {
         // Then the architecture's own instruction is used: HLT, WFI (kernel/sched/idle.c, default_idle_call).
-        return ok("an idle CPU only halts", seen("/sys/devices/system/cpu/cpuidle/current_driver", "none")).judged();
+        return ok("an idle CPU only halts", format_evidence("/sys/devices/system/cpu/cpuidle/current_driver", "none"))
+            .conclude();
     }
     let mut deep: Vec<(usize, usize, &IdleState, Nanos)> = Vec::new();
     for info in ctx.cpu_infos()? {
@@ -181,22 +188,24 @@ fn idle_states(ctx: &Context) -> Judged {
     let Some((cpu, n, state, latency)) = deep.iter().max_by_key(|(_, _, _, latency)| *latency) else {
         let files = "/sys/devices/system/cpu/cpu*/cpuidle/state*/latency";
         return ok("every idle state in use is left quickly", format!("{files} are at most {SHALLOW}, or disabled"))
-            .judged();
+            .conclude();
     };
     let message = format!(
         "the idle state {} takes up to {latency} to leave; a run of punctual holds the CPUs awake, your application sees it unless it does the same",
         state.name
     );
     let writes = deep.iter().map(|(cpu, n, _, _)| (path(*cpu, *n, "disable"), "1".into())).collect();
-    warning(message, seen(&path(*cpu, *n, "latency"), latency.ns() / 1_000)).mend(Mend::writes(writes)).judged()
+    warning(message, format_evidence(&path(*cpu, *n, "latency"), latency.ns() / 1_000))
+        .fix(Fix::writes(writes))
+        .conclude()
 }
 
-fn pcie_power_saving(ctx: &Context) -> Judged {
+fn pcie_power_saving(ctx: &Context) -> Conclusion {
     let path = "/sys/module/pcie_aspm/parameters/policy";
     let policy = ctx.unless_guest(ctx.setting_of(path, "PCIEASPM"), "the power of links")?;
     match policy.contains("[powersave]") || policy.contains("[powersupersave]") {
-        true => advice("links sleep when they can", seen(path, policy)).mend(Mend::write(path, "performance")),
-        false => ok("links are left as the firmware set them, or awake", seen(path, policy)),
+        true => advice("links sleep when they can", format_evidence(path, policy)).fix(Fix::write(path, "performance")),
+        false => ok("links are left as the firmware set them, or awake", format_evidence(path, policy)),
     }
-    .judged()
+    .conclude()
 }

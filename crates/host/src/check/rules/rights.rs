@@ -46,63 +46,68 @@ const MEMORY: u64 = 64 << 20;
 /// 50 µs, the default of init (kernel/sched/core.c, INIT_TASK).
 const DEFAULT_SLACK: i64 = 50_000;
 
-fn limits_conf(line: &str) -> Mend {
-    Mend::by_hand(format!(
+fn limits_conf(line: &str) -> Fix {
+    Fix::by_hand(format!(
         "echo '@realtime - {line}' > /etc/security/limits.d/realtime.conf, add the user to the group realtime, log in again"
     ))
 }
 
-fn realtime_priority_limit(ctx: &Context) -> Judged {
+fn realtime_priority_limit(ctx: &Context) -> Conclusion {
     if known(&ctx.process().has(Capability::SysNice)).is_ok_and(|has| *has) {
-        return ok("this process has CAP_SYS_NICE", "/proc/self/status, CapEff").judged();
+        return ok("this process has CAP_SYS_NICE", "/proc/self/status, CapEff").conclude();
     }
     let limit = *known(&ctx.process().soft_limit("Max realtime priority"))?;
     match limit {
         None | Some(99..) => ok("every priority may be used", "/proc/self/limits, Max realtime priority"),
-        Some(0) => bad("no real-time priority may be used", seen("/proc/self/limits, Max realtime priority", 0))
-            .mend(limits_conf("rtprio 99")),
-        Some(top) => {
-            advice(format!("priorities up to {top} may be used"), seen("/proc/self/limits, Max realtime priority", top))
-                .mend(limits_conf("rtprio 99"))
+        Some(0) => {
+            bad("no real-time priority may be used", format_evidence("/proc/self/limits, Max realtime priority", 0))
+                .fix(limits_conf("rtprio 99"))
         }
+        Some(top) => advice(
+            format!("priorities up to {top} may be used"),
+            format_evidence("/proc/self/limits, Max realtime priority", top),
+        )
+        .fix(limits_conf("rtprio 99")),
     }
-    .judged()
+    .conclude()
 }
 
-fn memory_lock_limit(ctx: &Context) -> Judged {
+fn memory_lock_limit(ctx: &Context) -> Conclusion {
     if known(&ctx.process().has(Capability::IpcLock)).is_ok_and(|has| *has) {
-        return ok("this process has CAP_IPC_LOCK", "/proc/self/status, CapEff").judged();
+        return ok("this process has CAP_IPC_LOCK", "/proc/self/status, CapEff").conclude();
     }
     let name = "/proc/self/limits, Max locked memory";
     match *known(&ctx.process().soft_limit("Max locked memory"))? {
         None => ok("all memory may be locked", name),
-        Some(size) if size >= MEMORY => ok(format!("{} may be locked", Bytes(size)), seen(name, size)),
-        Some(size) => warning(format!("only {} may be locked", Bytes(size)), seen(name, size))
-            .mend(limits_conf("memlock unlimited")),
+        Some(size) if size >= MEMORY => ok(format!("{} may be locked", Bytes(size)), format_evidence(name, size)),
+        Some(size) => warning(format!("only {} may be locked", Bytes(size)), format_evidence(name, size))
+            .fix(limits_conf("memlock unlimited")),
     }
-    .judged()
+    .conclude()
 }
 
-fn realtime_timeout(ctx: &Context) -> Judged {
+fn realtime_timeout(ctx: &Context) -> Conclusion {
     let name = "/proc/self/limits, Max realtime timeout";
     match *known(&ctx.process().soft_limit("Max realtime timeout"))? {
         None => ok("there is no limit", name),
-        Some(us) => advice(format!("a real-time task gets SIGXCPU after {us} µs without blocking"), seen(name, us))
-            .mend(Mend::by_hand("raise it for the program: prlimit --rttime=unlimited")),
+        Some(us) => {
+            advice(format!("a real-time task gets SIGXCPU after {us} µs without blocking"), format_evidence(name, us))
+                .fix(Fix::by_hand("raise it for the program: prlimit --rttime=unlimited"))
+        }
     }
-    .judged()
+    .conclude()
 }
 
-fn timer_slack(ctx: &Context) -> Judged {
+fn timer_slack(ctx: &Context) -> Conclusion {
     let path = "/proc/self/timerslack_ns";
     let slack = as_number(path, &ctx.read(path)?)?;
     match slack <= DEFAULT_SLACK {
         true => ok(
             format!("timers of normal tasks are deferred by at most {slack} ns, real-time ones not at all"),
-            seen(path, slack),
+            format_evidence(path, slack),
         ),
-        false => advice(format!("timers of normal tasks may be deferred by {slack} ns"), seen(path, slack))
-            .mend(Mend::by_hand("a parent set it: start from another shell or service (TimerSlackNSec=)")),
+        false => advice(format!("timers of normal tasks may be deferred by {slack} ns"), format_evidence(path, slack))
+            .fix(Fix::by_hand("a parent set it: start from another shell or service (TimerSlackNSec=)")),
     }
-    .judged()
+    .conclude()
 }

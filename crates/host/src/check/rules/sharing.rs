@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn smt_siblings(ctx: &Context) -> Judged {
+fn smt_siblings(ctx: &Context) -> Conclusion {
     let infos = known(&ctx.environment.topology.cpus)?;
     let mut shared = CpuSet::new();
     for place in infos.iter().filter(|place| ctx.cpus.contains(place.cpu)) {
@@ -43,25 +43,26 @@ fn smt_siblings(ctx: &Context) -> Judged {
     }
     let files = "/sys/devices/system/cpu/cpu*/topology/thread_siblings_list";
     let Some(first) = shared.first() else {
-        return ok("each has a core of its own", format!("{files} name one CPU each")).judged();
+        return ok("each has a core of its own", format!("{files} name one CPU each")).conclude();
     };
     let siblings = ctx.environment.topology.siblings(first).map(CpuSet::to_string).unwrap_or_default();
-    let evidence = seen(&format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"), siblings);
+    let evidence =
+        format_evidence(&format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"), siblings);
     let message = format!("CPUs {shared} share their cores");
-    let mend =
-        Mend::by_hand("echo off > /sys/devices/system/cpu/smt/control (takes every second hardware thread offline)");
+    let fix =
+        Fix::by_hand("echo off > /sys/devices/system/cpu/smt/control (takes every second hardware thread offline)");
     match ctx.chosen {
-        Chosen::All => advice(message, evidence).mend(mend),
-        Chosen::Named | Chosen::Isolated => warning(message, evidence).mend(mend),
+        Chosen::All => advice(message, evidence).fix(fix),
+        Chosen::Named | Chosen::Isolated => warning(message, evidence).fix(fix),
     }
-    .judged()
+    .conclude()
 }
 
-fn shared_cache(ctx: &Context) -> Judged {
+fn shared_cache(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let caches = known(&ctx.environment.topology.caches)?;
     if caches.is_empty() {
-        return unknown("/sys/devices/system/cpu/cpu*/cache shows no cache").judged();
+        return unknown("/sys/devices/system/cpu/cpu*/cache shows no cache").conclude();
     }
     let shared = |cache: &&Cache| {
         cache.level == 2 && !cache.shared.intersection(cpus).is_empty() && !cache.shared.is_subset(cpus)
@@ -74,18 +75,18 @@ fn shared_cache(ctx: &Context) -> Judged {
         Some(cache) => {
             let first = cache.shared.first().unwrap_or_default();
             let path = format!("/sys/devices/system/cpu/cpu{first}/cache/index*/shared_cpu_list");
-            advice("a second-level cache is shared with other CPUs", seen(&path, &cache.shared))
-                .mend(Mend::by_hand(format!("take all of the CPUs {} for real time, or none", cache.shared)))
+            advice("a second-level cache is shared with other CPUs", format_evidence(&path, &cache.shared))
+                .fix(Fix::by_hand(format!("take all of the CPUs {} for real time, or none", cache.shared)))
         }
     }
-    .judged()
+    .conclude()
 }
 
-fn one_memory_node(ctx: &Context) -> Judged {
+fn one_memory_node(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let nodes = match &ctx.environment.topology.nodes {
         Fact::Unavailable(why) if ctx.config().is_ok_and(|config| !config.has("NUMA")) => {
-            return not_applicable("the kernel knows one memory node only", why).judged();
+            return not_applicable("the kernel knows one memory node only", why).conclude();
         }
         nodes => known(nodes)?,
     };
@@ -95,12 +96,12 @@ fn one_memory_node(ctx: &Context) -> Judged {
             of_ours.push(node.node.to_string());
         }
     }
-    let evidence = format!("/sys/devices/system/node/node*/cpulist: nodes {}", some(&of_ours));
+    let evidence = format!("/sys/devices/system/node/node*/cpulist: nodes {}", join_some(&of_ours));
     match of_ours.len() {
         0 => unknown("/sys/devices/system/node/node*/cpulist name none of the CPUs"),
         1 => ok("they are of one memory node", evidence),
         n => advice(format!("they are spread over {n} memory nodes"), evidence)
-            .mend(Mend::by_hand("punctual isolate create --node N")),
+            .fix(Fix::by_hand("punctual isolate create --node N")),
     }
-    .judged()
+    .conclude()
 }

@@ -104,26 +104,26 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn cpuset_controller(ctx: &Context) -> Judged {
+fn cpuset_controller(ctx: &Context) -> Conclusion {
     match &ctx.cgroups.cpuset {
         punctual_core::Fact::Known((version, point)) => {
             ok(format!("version {version} owns the cpuset controller"), format!("/proc/self/mounts: {point}"))
         }
-        other => advice("no control group has the cpuset controller", crate::check::context::reason(other)).mend(Mend::by_hand(
+        other => advice("no control group has the cpuset controller", crate::check::context::reason(other)).fix(Fix::by_hand(
             "mount -t cgroup2 cgroup2 /sys/fs/cgroup; where version 1 holds it: mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset",
         )),
     }
-    .judged()
+    .conclude()
 }
 
 /// The ways of crates/record, the best first. tracefs that is not mounted is mounted for the recorder alone.
-fn kernel_recorder(ctx: &Context) -> Judged {
+fn kernel_recorder(ctx: &Context) -> Conclusion {
     if let Ok(text) = ctx.read("/sys/kernel/security/lockdown")
         && text.contains("[confidentiality]")
     {
-        return warning("no kernel events can be recorded", seen("/sys/kernel/security/lockdown", &text))
-            .mend(Mend::by_hand("boot without `lockdown=`, and without Secure Boot"))
-            .judged();
+        return warning("no kernel events can be recorded", format_evidence("/sys/kernel/security/lockdown", &text))
+            .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot"))
+            .conclude();
     }
     let process = ctx.process();
     let has = |capability| known(&process.has(capability)).copied();
@@ -133,8 +133,8 @@ fn kernel_recorder(ctx: &Context) -> Judged {
             "this process cannot record kernel events",
             "/proc/self/status, CapEff: neither CAP_SYS_ADMIN nor CAP_BPF with CAP_PERFMON",
         )
-        .mend(by_root())
-        .judged();
+        .fix(by_root())
+        .conclude();
     }
     let lacks = |option: &str| ctx.environment.kernel.config.known().is_some_and(|config| !config.has(option));
     let btf = "/sys/kernel/btf/vmlinux";
@@ -144,98 +144,97 @@ fn kernel_recorder(ctx: &Context) -> Judged {
         }
         (false, false, false) => {
             advice("by BPF programs that copy records as tracefs describes them", format!("{btf} is not there"))
-                .mend(Mend::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)"))
+                .fix(Fix::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)"))
         }
-        (true, _, false) => advice("by the kernel's trace buffers", "the kernel has CONFIG_BPF_SYSCALL not set").mend(
-            Mend::by_hand("boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)"),
-        ),
+        (true, _, false) => advice("by the kernel's trace buffers", "the kernel has CONFIG_BPF_SYSCALL not set")
+            .fix(Fix::by_hand("boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)")),
         (_, _, true) => {
-            warning("no kernel events can be recorded", "the kernel has neither BPF with BTF nor CONFIG_FTRACE").mend(
-                Mend::by_hand("boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)"),
+            warning("no kernel events can be recorded", "the kernel has neither BPF with BTF nor CONFIG_FTRACE").fix(
+                Fix::by_hand("boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)"),
             )
         }
     }
-    .judged()
+    .conclude()
 }
 
-fn bpf(ctx: &Context) -> Judged {
+fn bpf(ctx: &Context) -> Conclusion {
     let config = ctx.config()?;
     if !config.has("BPF_SYSCALL") {
         return advice("the kernel has no BPF", format!("{} has CONFIG_BPF_SYSCALL not set", config.source.0))
-            .mend(Mend::by_hand("boot a kernel with CONFIG_BPF_SYSCALL"))
-            .judged();
+            .fix(Fix::by_hand("boot a kernel with CONFIG_BPF_SYSCALL"))
+            .conclude();
     }
     let process = ctx.process();
     let (admin, bpf) = (process.has(Capability::SysAdmin), process.has(Capability::Bpf));
     match *known(&admin)? || *known(&bpf)? {
         true => ok("BPF programs may be loaded", "/proc/self/status, CapEff; CONFIG_BPF_SYSCALL=y"),
         false => {
-            advice("this process has neither CAP_BPF nor CAP_SYS_ADMIN", "/proc/self/status, CapEff").mend(by_root())
+            advice("this process has neither CAP_BPF nor CAP_SYS_ADMIN", "/proc/self/status, CapEff").fix(by_root())
         }
     }
-    .judged()
+    .conclude()
 }
 
-fn by_root() -> Mend {
-    Mend::by_hand(
+fn by_root() -> Fix {
+    Fix::by_hand(
         "run as root, or give the program the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep",
     )
 }
 
-fn kernel_types(ctx: &Context) -> Judged {
+fn kernel_types(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/btf/vmlinux";
     match ctx.files().exists(path) {
         true => ok("the kernel describes its types", format!("{path} is there")),
         false => advice("the kernel does not describe its types", format!("{path} is not there"))
-            .mend(Mend::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)")),
+            .fix(Fix::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)")),
     }
-    .judged()
+    .conclude()
 }
 
 /// securityfs is often not mounted in small systems; without the module there is nothing to lock down.
-fn lockdown(ctx: &Context) -> Judged {
+fn lockdown(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/security/lockdown";
     let text = ctx.setting_of(path, "SECURITY_LOCKDOWN_LSM").map_err(|unread| match unread.applies {
-        true => unread.mend(Mend::by_hand("mount -t securityfs securityfs /sys/kernel/security")),
+        true => unread.fix(Fix::by_hand("mount -t securityfs securityfs /sys/kernel/security")),
         false => unread,
     })?;
     match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word) {
-        Some("none") => ok("the kernel is not locked down", seen(path, &text)),
-        Some("integrity") => advice("kprobes, debugfs and registers are refused", seen(path, &text))
-            .mend(Mend::by_hand("boot without `lockdown=`, and without Secure Boot")),
-        Some("confidentiality") => warning("tracing is refused", seen(path, &text))
-            .mend(Mend::by_hand("boot without `lockdown=`, and without Secure Boot")),
-        _ => unknown(seen(path, &text)),
+        Some("none") => ok("the kernel is not locked down", format_evidence(path, &text)),
+        Some("integrity") => advice("kprobes, debugfs and registers are refused", format_evidence(path, &text))
+            .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot")),
+        Some("confidentiality") => warning("tracing is refused", format_evidence(path, &text))
+            .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot")),
+        _ => unknown(format_evidence(path, &text)),
     }
-    .judged()
+    .conclude()
 }
 
-fn tracefs(ctx: &Context) -> Judged {
+fn tracefs(ctx: &Context) -> Conclusion {
     let config = ctx.environment.kernel.config.known();
     if let Some(config) = config.filter(|config| !config.has("FTRACE")) {
         return advice("the kernel has no tracing", format!("{} has CONFIG_FTRACE not set", config.source.0))
-            .mend(Mend::by_hand("boot a kernel with CONFIG_FTRACE (Debian's have it)"))
-            .judged();
+            .fix(Fix::by_hand("boot a kernel with CONFIG_FTRACE (Debian's have it)"))
+            .conclude();
     }
     match ctx.tracefs("tracing_on") {
-        Ok((path, value)) => ok("the trace buffer can be used", seen(&path, value)),
+        Ok((path, value)) => ok("the trace buffer can be used", format_evidence(&path, value)),
         Err(unread) => advice("tracefs is not mounted, or this user may not read it", unread.evidence)
-            .mend(Mend::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
+            .fix(Fix::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
     }
-    .judged()
+    .conclude()
 }
 
-fn probe_events(ctx: &Context, file: &str, option: &str, what: &str) -> Judged {
+fn probe_events(ctx: &Context, file: &str, option: &str, what: &str) -> Conclusion {
     if let Some(config) = ctx.environment.kernel.config.known().filter(|config| !config.has(option)) {
         return advice(format!("{what} cannot be probed"), format!("{} has CONFIG_{option} not set", config.source.0))
-            .mend(Mend::by_hand(format!("boot a kernel with CONFIG_{option} (Debian's have it)")))
-            .judged();
+            .fix(Fix::by_hand(format!("boot a kernel with CONFIG_{option} (Debian's have it)")))
+            .conclude();
     }
     let (path, _) = ctx.tracefs(file)?;
-    ok(format!("{what} can be probed"), format!("{path} can be read")).judged()
+    ok(format!("{what} can be probed"), format!("{path} can be read")).conclude()
 }
 
-fn latency_tracers(ctx: &Context) -> Judged {
+fn latency_tracers(ctx: &Context) -> Conclusion {
     let wanted = ["osnoise", "timerlat", "hwlat"];
     let (path, text) = ctx.tracefs("available_tracers")?;
     let missing: Vec<String> = wanted
@@ -244,32 +243,32 @@ fn latency_tracers(ctx: &Context) -> Judged {
         .map(|t| (*t).to_owned())
         .collect();
     match missing.is_empty() {
-        true => ok("the kernel has all three", seen(&path, text)),
-        false => advice(format!("{} are missing", some(&missing)), seen(&path, text)).mend(Mend::by_hand(
-            "Debian builds them into its -rt kernels: apt install linux-image-rt-amd64 or -rt-arm64",
-        )),
+        true => ok("the kernel has all three", format_evidence(&path, text)),
+        false => advice(format!("{} are missing", join_some(&missing)), format_evidence(&path, text)).fix(
+            Fix::by_hand("Debian builds them into its -rt kernels: apt install linux-image-rt-amd64 or -rt-arm64"),
+        ),
     }
-    .judged()
+    .conclude()
 }
 
-fn perf_events(ctx: &Context) -> Judged {
+fn perf_events(ctx: &Context) -> Conclusion {
     let process = ctx.process();
     let path = "/proc/sys/kernel/perf_event_paranoid";
     let paranoid = ctx.number_of(path, "PERF_EVENTS")?;
     for (capability, name) in [(Capability::Perfmon, "CAP_PERFMON"), (Capability::SysAdmin, "CAP_SYS_ADMIN")] {
         if *known(&process.has(capability))? {
-            return ok(format!("this process has {name}"), "/proc/self/status, CapEff").judged();
+            return ok(format!("this process has {name}"), "/proc/self/status, CapEff").conclude();
         }
     }
     match paranoid <= -1 {
-        true => ok("everybody may use them", seen(path, paranoid)),
-        false => advice("only a part of them may be used", seen(path, paranoid)).mend(by_root()),
+        true => ok("everybody may use them", format_evidence(path, paranoid)),
+        false => advice("only a part of them may be used", format_evidence(path, paranoid)).fix(by_root()),
     }
-    .judged()
+    .conclude()
 }
 
 /// `cpu` on x86, `armv8_pmuv3_0` and the like on arm64, `cpu_core` and `cpu_atom` on hybrid processors.
-fn hardware_counters(ctx: &Context) -> Judged {
+fn hardware_counters(ctx: &Context) -> Conclusion {
     let path = "/sys/bus/event_source/devices";
     let devices = ctx.files().list(path).map_err(|why| unknown(why.to_string()))?;
     let is_cpu = |name: &&String| {
@@ -277,23 +276,23 @@ fn hardware_counters(ctx: &Context) -> Judged {
     };
     match devices.iter().find(is_cpu) {
         Some(device) => ok("the counters are there", format!("{path}/{device}")),
-        None => advice("the processor shows no counters", format!("{path} has {}", some(&devices)))
-            .mend(Mend::by_hand("in a guest: let the host pass them through (QEMU: -cpu host,pmu=on)")),
+        None => advice("the processor shows no counters", format!("{path} has {}", join_some(&devices)))
+            .fix(Fix::by_hand("in a guest: let the host pass them through (QEMU: -cpu host,pmu=on)")),
     }
-    .judged()
+    .conclude()
 }
 
-fn debugfs(ctx: &Context) -> Judged {
+fn debugfs(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/debug";
     match ctx.files().list(path) {
         Ok(names) if !names.is_empty() => ok("it can be read", format!("{path} has {} entries", names.len())),
         Ok(_) => advice("debugfs is not mounted", format!("{path} is empty"))
-            .mend(Mend::by_hand("mount -t debugfs debugfs /sys/kernel/debug")),
+            .fix(Fix::by_hand("mount -t debugfs debugfs /sys/kernel/debug")),
         Err(why) if why.is_forbidden() => {
-            advice("this user may not read debugfs", why.to_string()).mend(Mend::by_hand("run as root"))
+            advice("this user may not read debugfs", why.to_string()).fix(Fix::by_hand("run as root"))
         }
         Err(why) => advice("debugfs is not mounted", why.to_string())
-            .mend(Mend::by_hand("mount -t debugfs debugfs /sys/kernel/debug")),
+            .fix(Fix::by_hand("mount -t debugfs debugfs /sys/kernel/debug")),
     }
-    .judged()
+    .conclude()
 }

@@ -42,65 +42,66 @@ pub(super) const RULES: &[Rule] = &[
 /// From here on user tasks commonly clash: half of the range, where the kernel's own interrupt threads are.
 const HIGH: u32 = 51;
 
-fn user_tasks(ctx: &Context) -> Judged {
+fn user_tasks(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let tasks = ctx.tasks()?.iter().filter(|task| !task.kernel);
     let there: Vec<String> = tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
     if there.is_empty() {
-        return ok("no process may run there", "Cpus_allowed_list of /proc/*/status").judged();
+        return ok("no process may run there", "Cpus_allowed_list of /proc/*/status").conclude();
     }
     warning(
         format!("{} processes may run there", there.len()),
-        format!("Cpus_allowed_list of /proc/*/status: {}", some(&there)),
+        format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)),
     )
-    .mend(Mend::by_hand(format!("punctual isolate create {cpus}")))
-    .judged()
+    .fix(Fix::by_hand(format!("punctual isolate create {cpus}")))
+    .conclude()
 }
 
-fn kernel_threads(ctx: &Context) -> Judged {
+fn kernel_threads(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let tasks = ctx.tasks()?.iter().filter(|task| task.kernel && task.movable && !task.is_bound());
     let there: Vec<String> = tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
     if there.is_empty() {
         return ok("only kernel threads that cannot be moved may run there", "Cpus_allowed_list of /proc/*/status")
-            .judged();
+            .conclude();
     }
     let message = format!("{} kernel threads that could be moved may run there", there.len());
-    advice(message, format!("Cpus_allowed_list of /proc/*/status: {}", some(&there)))
-        .mend(Mend::by_hand(format!("punctual isolate create {cpus}")))
-        .judged()
+    advice(message, format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)))
+        .fix(Fix::by_hand(format!("punctual isolate create {cpus}")))
+        .conclude()
 }
 
-fn competing_priorities(ctx: &Context) -> Judged {
+fn competing_priorities(ctx: &Context) -> Conclusion {
     let tasks =
         ctx.tasks()?.iter().filter(|task| !task.kernel && task.rt_priority >= HIGH && task.may_run_on(&ctx.cpus));
     let high: Vec<String> = tasks.map(|task| format!("{} at {}", task.label(), task.rt_priority)).collect();
     if high.is_empty() {
-        return ok(format!("no process has a priority of {HIGH} or more there"), "/proc/*/stat, main threads").judged();
+        return ok(format!("no process has a priority of {HIGH} or more there"), "/proc/*/stat, main threads")
+            .conclude();
     }
     advice(
         format!("{} process(es) have a high priority there", high.len()),
-        format!("/proc/*/stat, main threads: {}", some(&high)),
+        format!("/proc/*/stat, main threads: {}", join_some(&high)),
     )
-    .mend(Mend::by_hand("give them a lower priority (chrt -f -p PRIORITY PID) or other CPUs (taskset -cp LIST PID)"))
-    .judged()
+    .fix(Fix::by_hand("give them a lower priority (chrt -f -p PRIORITY PID) or other CPUs (taskset -cp LIST PID)"))
+    .conclude()
 }
 
-fn audit(ctx: &Context) -> Judged {
+fn audit(ctx: &Context) -> Conclusion {
     let line = ctx.command_line()?;
     let parameter = line.value("audit").unwrap_or_default();
     if ["0", "off"].contains(&parameter.as_str()) {
-        return ok("auditing is off", format!("/proc/cmdline has audit={parameter}")).judged();
+        return ok("auditing is off", format!("/proc/cmdline has audit={parameter}")).conclude();
     }
-    let mend = Mend::by_hand("systemctl disable --now auditd, or boot with `audit=0`");
+    let fix = Fix::by_hand("systemctl disable --now auditd, or boot with `audit=0`");
     if ["1", "on"].contains(&parameter.as_str()) {
         return advice("every task is audited from boot", format!("/proc/cmdline has audit={parameter}"))
-            .mend(mend)
-            .judged();
+            .fix(fix)
+            .conclude();
     }
     match ctx.tasks()?.iter().find(|task| task.name == "auditd") {
-        Some(daemon) => advice("the audit daemon runs", format!("/proc/*/stat: {}", daemon.label())).mend(mend),
+        Some(daemon) => advice("the audit daemon runs", format!("/proc/*/stat: {}", daemon.label())).fix(fix),
         None => ok("no audit daemon runs", "/proc/*/stat name no auditd, /proc/cmdline has no audit=1"),
     }
-    .judged()
+    .conclude()
 }

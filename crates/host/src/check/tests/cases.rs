@@ -325,7 +325,7 @@ fn a_guest_is_not_blamed_for_what_its_host_governs() {
     for rule in ["governor", "frequency-cap", "energy-preference", "smi-count"] {
         let result = result(&guest(), None, rule);
         assert_eq!((result.verdict, result.applies), (Ok, false), "{result:?}");
-        assert!(result.message.contains("the host's affair"), "{result:?}");
+        assert!(result.message.contains("controlled by the host"), "{result:?}");
     }
 }
 
@@ -343,10 +343,10 @@ fn version_1_cpusets_outside_load_balancing_are_partitions() {
 }
 
 #[test]
-fn what_can_be_mended_is_written_to_files_that_were_read() {
-    let mended =
+fn what_can_be_fixed_is_written_to_files_that_were_read() {
+    let fixable =
         ["numa-balancing", "governor", "idle-states", "default-irq-affinity", "workqueues", "interrupts-elsewhere"];
-    for (rule, changes, verdict) in CASES.iter().filter(|(id, _, v)| mended.contains(id) && !matches!(v, Ok | Unknown))
+    for (rule, changes, verdict) in CASES.iter().filter(|(id, _, v)| fixable.contains(id) && !matches!(v, Ok | Unknown))
     {
         let files = changed(changes);
         let result = result(&files, None, rule);

@@ -10,7 +10,7 @@ fn hosts() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
 }
 
-fn judged(host: &str, cpus: Option<&str>) -> Vec<RuleResult> {
+fn conclude(host: &str, cpus: Option<&str>) -> Vec<RuleResult> {
     let files = Root::at(hosts().join(host));
     run(&Context::new(&files, cpus.map(|list| list.parse().expect("a list"))))
 }
@@ -18,7 +18,7 @@ fn judged(host: &str, cpus: Option<&str>) -> Vec<RuleResult> {
 /// The rules by verdict, a line each, for a person to read.
 fn summary(host: &str, cpus: Option<&str>) -> String {
     let mut by_verdict: BTreeMap<Verdict, Vec<String>> = BTreeMap::new();
-    for result in judged(host, cpus) {
+    for result in conclude(host, cpus) {
         // What does not apply is in brackets.
         let name = if result.applies { result.id } else { format!("({})", result.id) };
         by_verdict.entry(result.verdict).or_default().push(name);
@@ -138,7 +138,7 @@ fn cloud_guest() {
 /// The same kernel booted with and without `isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0`, CPU 1 named for real time.
 #[test]
 fn isolation_at_boot_changes_exactly_the_rules_about_it() {
-    let (plain, isolated) = (judged("debian-standard", Some("1")), judged("debian-standard-isolated", Some("1")));
+    let (plain, isolated) = (conclude("debian-standard", Some("1")), conclude("debian-standard-isolated", Some("1")));
     let changed: Vec<String> = plain
         .iter()
         .zip(&isolated)

@@ -42,14 +42,14 @@ pub struct Tweak {
     pub source: &'static str,
     /// When.
     pub phase: Phase,
-    /// Compares the settings with what is wanted. An error says why the whole tweak is skipped.
+    /// Compares the settings with the request. An error is why the whole tweak is skipped.
     pub settings: fn(&dyn Files, &Machine, &mut Draft) -> Result<(), String>,
 }
 
-/// What one tweak wants.
+/// The writes of one tweak.
 #[derive(Default)]
 pub struct Draft {
-    /// The writes, each with whom it is about where the path does not say so.
+    /// The writes, each with what it is about where the path does not show it.
     pub writes: Vec<(Option<String>, Write)>,
     /// What it leaves out, and why.
     pub skipped: Vec<String>,
@@ -96,7 +96,7 @@ pub fn find(name: &str) -> Option<&'static Tweak> {
     all().find(|tweak| tweak.name == name)
 }
 
-/// The table as Markdown, as it stands in docs/isolate.md.
+/// The table as Markdown, as in docs/isolate.md.
 pub fn markdown() -> String {
     let mut text = String::from("| tweak | what it does | in the kernel |\n|---|---|---|\n");
     for tweak in all() {
@@ -202,7 +202,7 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "transparent-hugepages",
-        doc: "Stops the collapsing of pages into huge ones, which stalls whoever uses them: `enabled` never.",
+        doc: "Stops the collapsing of pages into huge ones, which stalls the processes that use them: `enabled` never.",
         source: "mm/huge_memory.c, enabled_store; mm/khugepaged.c",
         phase: Phase::First,
         settings: memory::transparent_hugepages,

@@ -19,14 +19,14 @@ impl Incoming {
     pub fn new(output: &Path) -> Result<Incoming, SshError> {
         let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let place = tempfile::Builder::new().prefix(".punctual-incoming-").tempdir_in(parent);
-        let place = place.map_err(SshError::here("create a directory in", parent))?;
-        let receiver = Receiver::new(&bundle_in(&place), MAX).map_err(SshError::here("create", &bundle_in(&place)))?;
+        let place = place.map_err(SshError::local("create a directory in", parent))?;
+        let receiver = Receiver::new(&bundle_in(&place), MAX).map_err(SshError::local("create", &bundle_in(&place)))?;
         Ok(Incoming { place, receiver })
     }
 
     /// The next frame; true with the last one.
     pub fn take(&mut self, frame: &Frame) -> Result<bool, SshError> {
-        let wrong = |why| SshError::new(Trouble::Here, format!("the bundle cannot be taken in: {why}"));
+        let wrong = |why| SshError::new(Trouble::Local, format!("the bundle cannot be received: {why}"));
         self.receiver.take(frame).map_err(wrong)
     }
 
@@ -36,7 +36,7 @@ impl Incoming {
         if !bundle.join("bundle.json").is_file() {
             return Ok(false);
         }
-        fs::rename(&bundle, output).map_err(SshError::here("create", output))?;
+        fs::rename(&bundle, output).map_err(SshError::local("create", output))?;
         Ok(true)
     }
 }

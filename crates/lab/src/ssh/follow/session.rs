@@ -1,10 +1,10 @@
 //! One connection's share of following a run.
 
 use super::super::client::Connection;
-use super::super::place::{There, last_words};
+use super::super::staging::{RemoteDirectory, last_lines};
 use super::super::wire::{self, Frame, Kind};
 use super::incoming::Incoming;
-use super::{Brought, Ended, SshError, Trouble, Watch};
+use super::{Ended, RemoteResult, SshError, Trouble, Watch};
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 
 /// The other end says something each second, or is gone.
 const SILENCE: Duration = Duration::from_secs(20);
-/// Between looks at what the user wants.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often requests of the user are polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// What a run may print on standard output.
 const ANSWER_MAX: usize = 16 << 20;
 
 /// What goes over there first.
 pub struct Sent<'a> {
-    pub order: Vec<u8>,
+    pub request: Vec<u8>,
     pub file: &'a [u8],
 }
 
 /// What must outlast a connection.
 pub struct Session<'a> {
-    there: &'a There,
+    directory: &'a RemoteDirectory,
     sent: Option<&'a Sent<'a>>,
     output: &'a Path,
     /// How much of the run's messages has come.
@@ -34,24 +34,33 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub fn new(there: &'a There, sent: Option<&'a Sent<'a>>, output: &'a Path) -> Session<'a> {
-        Session { there, sent, output, offset: 0 }
+    pub fn new(directory: &'a RemoteDirectory, sent: Option<&'a Sent<'a>>, output: &'a Path) -> Session<'a> {
+        Session { directory, sent, output, offset: 0 }
     }
 
     /// Serves until the run is over and everything here, or the connection lost.
-    pub fn serve(&mut self, connection: &Connection, watch: &mut dyn Watch) -> Result<Brought, SshError> {
+    pub fn serve(&mut self, connection: &Connection, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
         let (ended, bundle, answer) = self.until_settled(connection, watch)?;
-        // The bundle is in its place: all that is left is to tell the other end.
+        // The bundle is in its place: only the acknowledgement is left.
         let left = self.remove(connection).err().map(|why| {
             format!(
-                "the run {} is still on {} ({why}); it removes itself, or: punctual ssh clean {} {}",
-                self.there.id(),
+                "the run {} is still on {} ({why}); it removes itself later; to remove it now: \
+                 punctual ssh clean {} {}",
+                self.directory.id(),
                 connection.to(),
                 connection.to(),
-                self.there.id()
+                self.directory.id()
             )
         });
-        Ok(Brought { ended, system: connection.system.clone(), bundle, answer, left, version: String::new(), lost: 0 })
+        Ok(RemoteResult {
+            ended,
+            system: connection.system.clone(),
+            bundle,
+            answer,
+            left,
+            version: String::new(),
+            lost: 0,
+        })
     }
 
     fn until_settled(
@@ -59,15 +68,15 @@ impl<'a> Session<'a> {
         connection: &Connection,
         watch: &mut dyn Watch,
     ) -> Result<(Ended, bool, Vec<u8>), SshError> {
-        let mut line = Line::open(connection, self.there, self.offset)?;
+        let mut line = Line::open(connection, self.directory, self.offset)?;
         if let Some(sent) = self.sent {
-            line.send(Kind::Order, &sent.order);
+            line.send(Kind::RunRequest, &sent.request);
             line.send(Kind::Experiment, sent.file);
         }
         let (mut ended, mut answer, mut incoming) = (None, Vec::new(), None);
         let mut interrupted = false;
         loop {
-            if watch.asked() && !interrupted {
+            if watch.end_requested() && !interrupted {
                 interrupted = true;
                 line.send(Kind::Interrupt, &[]);
             }
@@ -79,10 +88,10 @@ impl<'a> Session<'a> {
                     watch.message(&frame.payload);
                 }
                 Kind::Answer if answer.len() + frame.payload.len() <= ANSWER_MAX => answer.extend(frame.payload),
-                Kind::Ended => ended = Some(how(&frame.payload)),
-                Kind::Failed => return Err(line.odd(String::from_utf8_lossy(&frame.payload))),
+                Kind::Ended => ended = Some(parse_ended(&frame.payload)),
+                Kind::Failed => return Err(line.failed(String::from_utf8_lossy(&frame.payload))),
                 _ => {
-                    let Some(ended) = ended else { return Err(line.odd("results of a run that has not ended")) };
+                    let Some(ended) = ended else { return Err(line.failed("results of a run that has not ended")) };
                     let taking = match &mut incoming {
                         Some(taking) => taking,
                         None => incoming.insert(Incoming::new(self.output)?),
@@ -98,7 +107,7 @@ impl<'a> Session<'a> {
 
     /// Everything is here: nothing stays there.
     fn remove(&self, connection: &Connection) -> Result<(), SshError> {
-        let mut line = Line::open(connection, self.there, u64::MAX >> 1)?;
+        let mut line = Line::open(connection, self.directory, u64::MAX >> 1)?;
         line.send(Kind::Fetched, &[]);
         let until = Instant::now() + SILENCE;
         while Instant::now() < until {
@@ -107,11 +116,11 @@ impl<'a> Session<'a> {
                 _ => {}
             }
         }
-        Err(line.odd("no answer"))
+        Err(line.failed("no answer"))
     }
 }
 
-fn how(payload: &[u8]) -> Ended {
+fn parse_ended(payload: &[u8]) -> Ended {
     let text = String::from_utf8_lossy(payload);
     let number = |word| text.strip_prefix(word).map(str::trim);
     match (number("exit"), number("signal")) {
@@ -131,8 +140,8 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn open(connection: &'a Connection, there: &There, offset: u64) -> Result<Line<'a>, SshError> {
-        let mut command = connection.command(&there.asks("attach", offset));
+    fn open(connection: &'a Connection, directory: &RemoteDirectory, offset: u64) -> Result<Line<'a>, SshError> {
+        let mut command = connection.command(&directory.command("attach", offset));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
             command.spawn().map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
@@ -140,8 +149,8 @@ impl<'a> Line<'a> {
         let stdin = child.stdin.take();
         if let Some(mut stdout) = child.stdout.take() {
             std::thread::spawn(move || {
-                let odd = |said: String| io::Error::new(io::ErrorKind::InvalidData, said);
-                let mut next = wire::expect_greeting(&mut stdout).map_err(odd).map(|()| None);
+                let failed = |log: String| io::Error::new(io::ErrorKind::InvalidData, log);
+                let mut next = wire::expect_greeting(&mut stdout).map_err(failed).map(|()| None);
                 loop {
                     match next {
                         Ok(None) => {}
@@ -168,7 +177,7 @@ impl<'a> Line<'a> {
 
     /// The next frame, if one has come.
     fn next(&mut self) -> Result<Option<Frame>, SshError> {
-        match self.frames.recv_timeout(LOOK) {
+        match self.frames.recv_timeout(POLL_INTERVAL) {
             Ok(Ok(frame)) => {
                 self.heard = Instant::now();
                 Ok(Some(frame))
@@ -195,23 +204,23 @@ impl<'a> Line<'a> {
         }
         if matches!(code, Some(126 | 127)) {
             let message = format!(
-                "the run is not on {} any more: the system was started anew, or somebody removed it",
+                "the run is no longer on {}: the system was restarted, or the run was removed",
                 self.connection.to()
             );
             return SshError::new(Trouble::Gone, message);
         }
-        let mut said = Vec::new();
+        let mut log = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
-            let _ = stderr.take(64 << 10).read_to_end(&mut said);
+            let _ = stderr.take(64 << 10).read_to_end(&mut log);
         }
-        match why.filter(|_| said.is_empty()) {
-            Some(why) => self.odd(why),
-            None => self.odd(last_words(&said)),
+        match why.filter(|_| log.is_empty()) {
+            Some(why) => self.failed(why),
+            None => self.failed(last_lines(&log)),
         }
     }
 
-    fn odd(&self, why: impl std::fmt::Display) -> SshError {
-        SshError::new(Trouble::There, format!("punctual on {} failed: {why}", self.connection.to()))
+    fn failed(&self, why: impl std::fmt::Display) -> SshError {
+        SshError::new(Trouble::Remote, format!("punctual on {} failed: {why}", self.connection.to()))
     }
 }
 

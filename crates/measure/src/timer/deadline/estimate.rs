@@ -1,4 +1,4 @@
-//! Where nobody says when the thread is released: a grid through the earliest of some wake-ups, begun anew whenever the kernel may
+//! Where the kernel does not report when the thread is released: a grid through the earliest of some wake-ups, begun anew whenever the kernel may
 //! have begun its periods at another phase, which it does for a thread that is a period late.
 
 use punctual_core::{Finding, Nanos, Severity};
@@ -28,7 +28,7 @@ struct Learning {
     second: i64,
 }
 
-/// How much there is to an estimate.
+/// The quality of an estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quality {
     /// Grids that were laid.
@@ -86,18 +86,18 @@ impl Estimate {
             self.learning = Learning::default();
             return;
         }
-        // Nobody is released before the release: the grid lay too late.
+        // No thread wakes before its release: the grid was too late.
         self.quality.apart = self.quality.apart.max(-late);
         self.due = Some(due.min(woke) + self.period);
     }
 }
 
 impl Quality {
-    /// That, and how sure it is.
+    /// The finding that releases are estimated, and how well.
     pub fn finding(&self, measure: &str) -> Finding {
         let Quality { grids, unmeasured, apart } = *self;
         let message = format!(
-            "the kernel does not say when it releases this thread: figures are not latencies but distances from the earliest of \
+            "the kernel does not report when it releases this thread: figures are not latencies but distances from the earliest of \
              {LEARNING} wake-ups, taken anew after each miss ({grids} times, {unmeasured} wake-ups without a sample); what all \
              wake-ups have in common is missing, and the earliest ones were up to {} apart",
             Nanos(apart)

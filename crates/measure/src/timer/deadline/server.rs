@@ -1,7 +1,7 @@
-//! The ways to learn from the kernel when it releases the thread. All of them are asked before the thread waits, or read what was written then: what
+//! Sources of the release time in the kernel. All are read before the thread waits, or read what was written then: what
 //! happens between the release and the first instruction after it changes nothing.
 
-use super::{Server, Waited};
+use super::{Server, WaitResult};
 use punctual_host::task::attributes;
 use punctual_host::task::clock;
 use punctual_record::release::Releases;
@@ -31,13 +31,13 @@ impl Attributes {
 impl Server for Attributes {
     const KNOWS: bool = true;
     #[inline(always)]
-    fn end_period(&mut self) -> Waited {
+    fn end_period(&mut self) -> WaitResult {
         let release = attributes::absolute_deadline().map(|deadline| deadline + self.gap);
         let waits = matches!(release, Ok(release) if release > monotonic());
         sched_yield();
         match release {
-            Ok(release) if waits => Waited::Until(release),
-            _ => Waited::NotAtAll,
+            Ok(release) if waits => WaitResult::Until(release),
+            _ => WaitResult::NotAtAll,
         }
     }
     fn now(&self) -> i64 {
@@ -58,11 +58,11 @@ impl Stamps<'_> {
 impl Server for Stamps<'_> {
     const KNOWS: bool = true;
     #[inline(always)]
-    fn end_period(&mut self) -> Waited {
+    fn end_period(&mut self) -> WaitResult {
         let before = self.0.count();
         sched_yield();
-        // Where more than one came the thread was throttled after the first, and late for that.
-        if self.0.count() == before { Waited::NotAtAll } else { Waited::Until(self.0.at(before)) }
+        // Where more than one came, the thread was throttled after the first; that is part of its latency.
+        if self.0.count() == before { WaitResult::NotAtAll } else { WaitResult::Until(self.0.at(before)) }
     }
     fn now(&self) -> i64 {
         monotonic()
@@ -75,9 +75,9 @@ pub struct Blind;
 impl Server for Blind {
     const KNOWS: bool = false;
     #[inline(always)]
-    fn end_period(&mut self) -> Waited {
+    fn end_period(&mut self) -> WaitResult {
         sched_yield();
-        Waited::Unknown
+        WaitResult::Unknown
     }
     fn now(&self) -> i64 {
         monotonic()

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 const PERIOD: i64 = 1_000_000;
 const WAKE: i64 = 3_000;
 
-/// A constant bandwidth server on a clock of its own (kernel/sched/deadline.c), and what holds each wake-up up.
+/// A constant bandwidth server on a clock of its own (kernel/sched/deadline.c), and what delays each wake-up.
 struct Simulated<'s, const KNOWS: bool> {
     now: &'s Cell<i64>,
     deadline: i64,
@@ -17,7 +17,7 @@ struct Simulated<'s, const KNOWS: bool> {
 
 impl<const KNOWS: bool> Server for Simulated<'_, KNOWS> {
     const KNOWS: bool = KNOWS;
-    fn end_period(&mut self) -> Waited {
+    fn end_period(&mut self) -> WaitResult {
         let delay = self.delays.borrow_mut().pop_front().unwrap_or(WAKE);
         let release = self.deadline;
         let waits = release > self.now.get();
@@ -28,9 +28,9 @@ impl<const KNOWS: bool> Server for Simulated<'_, KNOWS> {
             self.deadline = self.now.get() - WAKE + PERIOD;
         }
         match KNOWS {
-            true if waits => Waited::Until(release),
-            true => Waited::NotAtAll,
-            false => Waited::Unknown,
+            true if waits => WaitResult::Until(release),
+            true => WaitResult::NotAtAll,
+            false => WaitResult::Unknown,
         }
     }
     fn now(&self) -> i64 {
@@ -39,12 +39,12 @@ impl<const KNOWS: bool> Server for Simulated<'_, KNOWS> {
 }
 
 /// Samples of such a server, as (due, latency, missed). The clock that the loop reads is the simulated one.
-fn simulate<const KNOWS: bool>(delays: &[i64], samples: u64) -> (Vec<(i64, i64, u64)>, Book) {
+fn simulate<const KNOWS: bool>(delays: &[i64], samples: u64) -> (Vec<(i64, i64, u64)>, ReleaseCounts) {
     let now = Cell::new(0);
     let plan = plan(0, samples);
     let server =
         Simulated::<KNOWS> { now: &now, deadline: PERIOD, delays: RefCell::new(delays.iter().copied().collect()) };
-    let mut book = Book::default();
+    let mut book = ReleaseCounts::default();
     let mut wakeups = Yield::new(&plan, server, &mut book);
     let (mut wakeups, mut taken) = (&mut wakeups, Vec::new());
     while taken.len() < samples as usize {
@@ -69,13 +69,13 @@ fn plan(first_due: i64, samples: u64) -> Plan {
     }
 }
 
-/// Every 50th wake-up is held up by 2.6 periods, so that each time the phase is another one.
+/// Every 50th wake-up is delayed by 2.6 periods, so that each time the phase is another one.
 fn overruns() -> Vec<i64> {
     (0..400).map(|at| if at % 50 == 49 { PERIOD * 26 / 10 } else { WAKE + at % 7 * 100 }).collect()
 }
 
 #[test]
-fn a_release_that_the_kernel_tells_gives_the_injected_delays_whatever_the_phase() {
+fn a_release_that_the_kernel_reports_gives_the_injected_delays_whatever_the_phase() {
     let delays = overruns();
     let (taken, book) = simulate::<true>(&delays, 400);
     let latencies: Vec<i64> = taken.iter().map(|(_, latency, _)| *latency).collect();
@@ -85,14 +85,14 @@ fn a_release_that_the_kernel_tells_gives_the_injected_delays_whatever_the_phase(
 }
 
 #[test]
-fn an_estimated_release_begins_anew_after_a_miss_and_says_how_sure_it_is() {
+fn an_estimated_release_begins_anew_after_a_miss_and_reports_its_quality() {
     let (taken, book) = simulate::<false>(&overruns(), 100);
     for (due, latency, missed) in &taken {
         let injected = *latency >= 2 * PERIOD && *missed == 2;
         assert!(injected || (0..WAKE).contains(latency), "{due} {latency} {missed}");
     }
     assert!(book.estimate.finding("m").message.contains("not latencies"));
-    let Book { estimate, waits, .. } = book;
+    let ReleaseCounts { estimate, waits, .. } = book;
     assert!(estimate != estimate::Quality::default() && waits > 100);
 }
 
@@ -102,15 +102,15 @@ fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
     let body = || {
         let stamps = match Releases::start() {
             Ok(stamps) => stamps,
-            Err(why) => return println!("SKIPPED: the kernel's timers are not to be seen: {why}"),
+            Err(why) => return println!("SKIPPED: the kernel's timers are not visible: {why}"),
         };
         let (runtime, period) = (Nanos(PERIOD / 10), Nanos(PERIOD));
         let deadline = Some(attributes::Deadline { runtime, deadline: period, period });
         let wanted = Scheduling { deadline, ..Scheduling::new(Policy::Deadline, None) };
         if let Err(why) = set_scheduling(0, &wanted) {
-            return println!("SKIPPED: SCHED_DEADLINE is refused here: {why}");
+            return println!("SKIPPED: SCHED_DEADLINE is refused: {why}");
         }
-        let mut book = Book::default();
+        let mut book = ReleaseCounts::default();
         for phase in 0..3 {
             // Not a whole number of periods.
             std::thread::sleep(Nanos(PERIOD * 10 / 3).to_std());

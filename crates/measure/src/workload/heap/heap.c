@@ -3,7 +3,7 @@
    It is compiled twice: as a small program that is linked dynamically, so that it meets the allocator that the programs of this machine meet
    and LD_PRELOAD has its effect (HEAP_PROGRAM), and into punctual itself, for machines without a dynamic loader.
 
-   What it shall do and what it did stand in memory that it shares with punctual (`board.rs` has the same two structures). They take turns:
+   What it shall do and what it did stand in memory that it shares with punctual (`shared_memory.rs` has the same two structures). They take turns:
    while this side measures, the other waits, and the other way round. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -280,7 +280,7 @@ static void batch(struct head *head, struct block *blocks)
     }
 }
 
-/* Serves until it is told to end. */
+/* Serves until END is set. */
 static void serve(struct head *head, struct block *blocks)
 {
     int locked = 0;

@@ -1,7 +1,7 @@
 //! The process that allocates: a small program linked with the machine's own C library, so that its malloc is the one that programs here meet; or,
 //! where the machine has no loader for such programs, punctual itself under another name.
 
-use super::board::{Board, END, SMALL_PAGES};
+use super::shared_memory::{END, SMALL_PAGES, SharedMemory};
 use crate::stop::Stop;
 use crate::workload::raw::checked;
 use punctual_host::task::attributes;
@@ -16,19 +16,19 @@ use std::time::{Duration, Instant};
 /// The program, compressed; empty where none could be linked for this target.
 static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.z"));
 /// How long it may take until it is there.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The word that stands for no library but punctual itself.
 pub const BUILT_IN: &str = "built-in";
 
-/// The first argument by which punctual knows that it shall be that program.
+/// The first argument that makes punctual that program.
 pub const ARGUMENT: &str = "__allocate";
 
 unsafe extern "C" {
-    /// Of heap.c: serves until it is told to end.
+    /// Of heap.c: serves until END is set.
     fn punctual_heap_program(count: libc::c_long, words: *mut *mut libc::c_char) -> !;
 }
 
-/// The whole life of punctual as that program.
+/// Runs punctual as that program.
 pub fn serve() -> ! {
     let words: Vec<CString> = std::env::args_os().filter_map(|word| CString::new(word.into_vec()).ok()).collect();
     let mut pointers: Vec<*mut libc::c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
@@ -48,7 +48,7 @@ pub enum Allocator {
 }
 
 impl Allocator {
-    /// Of what was asked for. The error says what is not there.
+    /// From the plan. The error names what is missing.
     pub fn asked(path: Option<&Path>) -> Result<Allocator, String> {
         let Some(path) = path else { return Ok(Allocator::Machine) };
         if path.as_os_str() == BUILT_IN {
@@ -79,21 +79,23 @@ impl Allocator {
 pub struct Helper {
     pid: libc::pid_t,
     has_ended: bool,
-    pub board: Board,
+    pub shared_memory: SharedMemory,
     /// Whose malloc it is: `glibc 2.36 (dynamic)`.
     pub name: String,
     /// The file in which its malloc is.
     pub library: Option<String>,
-    /// Why it is not the one that was asked for.
+    /// Why it is not the requested one.
     pub instead: Option<String>,
 }
 
 impl Helper {
     /// Starts it, as a child of the calling thread, with that thread's CPUs.
     pub fn start(allocator: &Allocator, blocks: usize, small_pages: bool) -> Result<Helper, String> {
-        let board = Board::new(blocks).map_err(|why| format!("memory for {blocks} blocks' times: {why}"))?;
-        let mut helper = Helper { pid: 0, has_ended: false, board, name: String::new(), library: None, instead: None };
-        helper.board.head().flags = if small_pages { SMALL_PAGES } else { 0 };
+        let shared_memory =
+            SharedMemory::new(blocks).map_err(|why| format!("memory for {blocks} blocks' times: {why}"))?;
+        let mut helper =
+            Helper { pid: 0, has_ended: false, shared_memory, name: String::new(), library: None, instead: None };
+        helper.shared_memory.head().flags = if small_pages { SMALL_PAGES } else { 0 };
         helper.pid = match allocator {
             Allocator::BuiltIn => helper.spawn_own()?,
             Allocator::Preloaded(library) => helper.spawn_image(Some(library))?,
@@ -106,7 +108,7 @@ impl Helper {
             },
         };
         helper.await_ready()?;
-        helper.name_it(allocator)?;
+        helper.identify_allocator(allocator)?;
         Ok(helper)
     }
 
@@ -114,7 +116,7 @@ impl Helper {
     /// measures would meet those page faults. posix_spawn(3) of the C library stops the caller until the other program is there instead.
     fn spawn(&self, program: &str, preload: Option<&Path>) -> io::Result<libc::pid_t> {
         let nul = |_| io::Error::from(io::ErrorKind::InvalidInput);
-        let (shared, [descriptor, length, blocks]) = self.board.described();
+        let (shared, [descriptor, length, blocks]) = self.shared_memory.described();
         let parent = std::process::id().to_string();
         let words = ["punctual-heap", ARGUMENT, &descriptor, &length, &blocks, &parent];
         let words = words.iter().map(|word| CString::new(*word)).collect::<Result<Vec<_>, _>>().map_err(nul)?;
@@ -161,24 +163,28 @@ impl Helper {
     }
 
     fn await_ready(&mut self) -> Result<(), String> {
-        let until = Instant::now() + PATIENCE;
-        while !self.board.has_turn() {
-            self.board.wait_a_while();
+        let until = Instant::now() + TIMEOUT;
+        while !self.shared_memory.has_turn() {
+            self.shared_memory.wait_a_while();
             if self.is_gone() {
                 return Err("the program that allocates ended before it was ready".to_owned());
             }
             if Instant::now() > until {
                 return Err(
-                    "the program that allocates did not become ready: is its CPU taken by real-time tasks?".into()
+                    "the program that allocates did not become ready: is its CPU used by real-time tasks?".into()
                 );
             }
         }
-        if self.board.agrees() { Ok(()) } else { Err("the program that allocates is of another version".to_owned()) }
+        if self.shared_memory.agrees() {
+            Ok(())
+        } else {
+            Err("the program that allocates is of another version".to_owned())
+        }
     }
 
-    /// Finds out whose malloc it has, and whether that is the one that was asked for.
-    fn name_it(&mut self, allocator: &Allocator) -> Result<(), String> {
-        let ([malloc, free], version) = self.board.told();
+    /// Finds whose malloc it has, and whether that is the requested one.
+    fn identify_allocator(&mut self, allocator: &Allocator) -> Result<(), String> {
+        let ([malloc, free], version) = self.shared_memory.allocator_addresses();
         if self.instead.is_some() || *allocator == Allocator::BuiltIn {
             let how = if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" };
             self.name = format!("{}, punctual's own ({how})", own_library());
@@ -194,7 +200,7 @@ impl Helper {
         if [malloc, free].iter().any(|at| mapped_at(&maps, *at) != Some(&asked)) {
             let found = self.library.as_deref().unwrap_or("unknown");
             return Err(format!(
-                "allocator {asked} was not taken: malloc is that of {found} (is it a library for this machine that has malloc and free?)"
+                "allocator {asked} is not used: malloc is that of {found} (is it a library for this machine that has malloc and free?)"
             ));
         }
         let file = Path::new(&*asked).file_name().unwrap_or_default().to_string_lossy();
@@ -204,9 +210,9 @@ impl Helper {
 
     /// Runs it on the CPUs and with the scheduling of the calling thread.
     pub fn scheduled_like_us(&self) -> Result<(), String> {
-        let told = |why: io::Error| format!("the program that allocates cannot be scheduled like its thread: {why}");
-        attributes::set_affinity(self.pid, &attributes::affinity(0).map_err(told)?).map_err(told)?;
-        attributes::set_scheduling(self.pid, &attributes::scheduling(0).map_err(told)?).map_err(told)
+        let failed = |why: io::Error| format!("the program that allocates cannot be scheduled like its thread: {why}");
+        attributes::set_affinity(self.pid, &attributes::affinity(0).map_err(failed)?).map_err(failed)?;
+        attributes::set_scheduling(self.pid, &attributes::scheduling(0).map_err(failed)?).map_err(failed)
     }
 
     /// Its number.
@@ -216,18 +222,18 @@ impl Helper {
 
     /// Lets it do a batch, as the board says, and waits until it has.
     pub fn batch(&mut self, stop: &Stop) -> io::Result<()> {
-        self.board.hand_over();
-        while !self.board.has_turn() {
-            self.board.wait_a_while();
+        self.shared_memory.hand_over();
+        while !self.shared_memory.has_turn() {
+            self.shared_memory.wait_a_while();
             if stop.is_asked() {
-                self.board.ask_to_stop();
+                self.shared_memory.ask_to_stop();
             }
-            if !self.board.has_turn() && self.is_gone() {
+            if !self.shared_memory.has_turn() && self.is_gone() {
                 let why = "the process that allocates has ended: was it killed, or the machine out of memory?";
                 return Err(io::Error::other(why));
             }
         }
-        match self.board.head().error {
+        match self.shared_memory.head().error {
             0 => Ok(()),
             libc_enomem if libc_enomem == libc::ENOMEM as u32 => Err(io::Error::other(
                 "the process that allocates could not lock its memory, or was killed: raise `ulimit -l`, or leave out `mlockall`",
@@ -250,9 +256,9 @@ impl Drop for Helper {
         if self.pid <= 0 || self.is_gone() {
             return;
         }
-        if self.board.has_turn() {
-            self.board.head().flags = END;
-            self.board.hand_over();
+        if self.shared_memory.has_turn() {
+            self.shared_memory.head().flags = END;
+            self.shared_memory.hand_over();
         } else {
             // SAFETY: a child of ours that has not been collected: its number is nobody else's.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
@@ -329,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allocator_that_is_not_there_is_told() {
+    fn a_missing_allocator_is_an_error() {
         let of = |path: &str| Allocator::asked(Some(Path::new(path)));
         assert_eq!(of("built-in"), Ok(Allocator::BuiltIn));
         assert!(of("/nowhere/liballoc.so").unwrap_err().contains("No such file"));

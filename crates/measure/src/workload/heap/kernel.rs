@@ -1,9 +1,9 @@
 //! What the kernel does for each request, counted by its own events: on requests of their own, because counting makes every system call and every
 //! page fault slower.
 
-use super::board::{Block, LOCK, TOUCH};
 use super::helper::{Allocator, Helper};
 use super::requests::Requests;
+use super::shared_memory::{Block, LOCK, TOUCH};
 use crate::stop::Stop;
 use punctual_core::{Cell, Column, Fact, Figure, Table, Tolerance, Validation};
 use punctual_record::perf::{Group, Whom};
@@ -44,7 +44,7 @@ const NAMES: [&str; 8] = [
 ];
 /// What is allocated while the kernel counts, at most.
 const MOST_BYTES: u64 = 64 << 20;
-/// So many requests, where the bytes allow them.
+/// This many requests, where the bytes allow them.
 const REQUESTS: std::ops::RangeInclusive<u64> = 16..=1_024;
 
 /// What was counted over some requests.
@@ -55,7 +55,7 @@ pub struct Counted {
     pub pages: u64,
     /// By event; `None`: it could not be counted.
     pub counts: [Option<u64>; EVENTS.len()],
-    /// Page faults as getrusage(2) tells them, which needs no right.
+    /// Page faults by getrusage(2), which needs no privilege.
     pub faults: u64,
     /// Why nothing was counted by event.
     pub uncounted: Option<String>,
@@ -67,7 +67,7 @@ pub fn requests(plan: &Requests) -> usize {
     fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.usual().max(1)).max(1) as usize
 }
 
-/// So many requests in a process whose heap nobody has used, all of them held until the last is there: so each needs memory of its own.
+/// Counts requests in a process whose heap is unused, all of them held until the last is there: so each needs memory of its own.
 pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
     let count = requests(plan);
     let mut none = Err("the tracepoint kmem:mm_page_alloc stayed off".to_owned());
@@ -82,10 +82,10 @@ pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<
     none
 }
 
-/// So many requests more in the process that was measured.
+/// Counts more requests in the process that was measured.
 pub fn used(helper: &mut Helper, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
     let (count, round) = (requests(plan), plan.round);
-    let count = if round > 1 { round } else { count.min(helper.board.blocks().len()) };
+    let count = if round > 1 { round } else { count.min(helper.shared_memory.blocks().len()) };
     count_batch(helper, plan, flags, count, round)
 }
 
@@ -96,13 +96,13 @@ fn count_batch(
     count: usize,
     round: usize,
 ) -> Result<Counted, String> {
-    let head = helper.board.head();
+    let head = helper.shared_memory.head();
     (head.flags, head.blocks, head.round) = (flags, 0, round as u64);
     (head.due, head.period, head.burst, head.until, head.limit) = (0, 0, i64::MAX, i64::MAX, i64::MAX);
     // Without a block: what is locked at once is locked before anything is counted.
     helper.batch(&Stop::default()).map_err(|why| why.to_string())?;
-    plan.fill(&mut helper.board.blocks()[..count], round);
-    helper.board.head().blocks = count as u64;
+    plan.fill(&mut helper.shared_memory.blocks()[..count], round);
+    helper.shared_memory.head().blocks = count as u64;
     let group = Group::filtered(&EVENTS, &FILTERS, Whom::Thread(helper.pid()));
     if let Ok((group, _)) = &group {
         group.enable();
@@ -117,9 +117,9 @@ fn count_batch(
         Err(why) => uncounted = Some(why),
     }
     done.map_err(|why| why.to_string())?;
-    let head = helper.board.head();
+    let head = helper.shared_memory.head();
     let (done, page, faults) = (head.done, head.page, head.faults);
-    let blocks = &helper.board.blocks()[..done as usize];
+    let blocks = &helper.shared_memory.blocks()[..done as usize];
     let bytes = blocks.iter().map(|block| block.size).sum();
     Ok(Counted { requests: done, bytes, pages: pages(blocks, page), counts, faults, uncounted })
 }
@@ -228,7 +228,7 @@ pub fn validations(counted: &Result<Counted, String>, flags: u32, is_glibc: bool
         }
         let mut validation = Validation::compare(what, claimed, fact, source, tolerance);
         if event == PAGES && of_user.is_none() {
-            let others = "page tables, slabs and what interrupts took are counted too, and cannot be told apart here";
+            let others = "page tables, slabs and what interrupts took are counted too, and cannot be separated here";
             validation = validation.undecided_above(others);
         }
         if !is_glibc && !given {
@@ -274,10 +274,10 @@ mod tests {
         // However many pages interrupts, slabs and page tables take meanwhile.
         assert_eq!(of(3 * ALL, Some(ALL + 1), ALL + 5, TOUCH), [Some(true), Some(true)]);
         assert_eq!(of(ALL + 90, Some(ALL + 90), ALL, TOUCH), [Some(false), Some(true)]);
-        // Where they cannot be told apart, more is no verdict; fewer is one.
+        // Where they cannot be separated, more is no verdict; fewer is one.
         assert_eq!(of(3 * ALL, None, ALL + 5, TOUCH), [None, Some(true)]);
         assert_eq!(of(ALL - 3, None, ALL + 5, TOUCH), [Some(false), Some(true)]);
-        // Touched and nothing allocated, or the other way round: somebody does not tell the truth.
+        // Touched and nothing allocated, or the other way round: one of the counts is wrong.
         assert_eq!(of(26, Some(2), 19, TOUCH), [Some(false), Some(false)]);
         assert_eq!(of(ALL, Some(ALL), ALL, 0), [Some(false), Some(false)]);
         assert_eq!(of(ALL + 40, Some(ALL + 33), 12, LOCK), [Some(true), Some(true)]);

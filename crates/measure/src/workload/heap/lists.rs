@@ -1,7 +1,7 @@
-//! What the rounds of a list have to say together: whether time follows pages, and whether it grows from round to round.
+//! Figures of all rounds of a list: whether time follows pages, and whether it grows from round to round.
 
-use super::board::Block;
 use super::kernel::pages;
+use super::shared_memory::Block;
 use punctual_core::{Cell, Column, Figure, Nanos, Table};
 
 /// Rounds that are kept, the first ones.

@@ -1,6 +1,6 @@
 //! How large the blocks are, and in which order those of a round are touched.
 
-use super::board::Block;
+use super::shared_memory::Block;
 use punctual_plan::kinds::{HeapPlan, Sizes};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -39,7 +39,7 @@ impl Requests {
         Some((total / self.least.max(1)).max(1) as usize)
     }
 
-    /// Says of each block how large it is and, for rounds of `round` blocks, which comes when.
+    /// Sets the size of each block and, for rounds of `round` blocks, which comes when.
     pub fn fill(&mut self, blocks: &mut [Block], round: usize) {
         for blocks in blocks.chunks_mut(round.max(1)) {
             for place in 0..blocks.len() {

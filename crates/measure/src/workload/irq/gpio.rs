@@ -86,7 +86,7 @@ pub struct Gpio {
 }
 
 impl Gpio {
-    /// Takes both lines. The error says what is missing.
+    /// Takes both lines. The error names what is missing.
     pub fn open(device: &Path, out_line: u32, in_line: u32) -> Result<Gpio, String> {
         let at = device.display();
         let mut options = OpenOptions::new();
@@ -107,7 +107,7 @@ impl Gpio {
         let take = |line, flags, what: &str| {
             request(&chip, line, flags, &consumer).map_err(|why| match why.raw_os_error() {
                 Some(libc::EBUSY) => {
-                    format!("{at}: {what} {line} is in use by somebody else (`gpioinfo` says by whom)")
+                    format!("{at}: {what} {line} is in use (`gpioinfo` shows by whom)")
                 }
                 Some(libc::ENXIO | libc::EOPNOTSUPP) => format!("{at}: {what} {line} cannot raise interrupts: {why}"),
                 _ => format!("{at}: {what} {line}: {why} (kernels before 5.10 lack this interface)"),

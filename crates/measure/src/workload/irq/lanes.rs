@@ -1,9 +1,9 @@
 //! Where samples of an interrupt go: a series for each hop, as far as its instants are known.
 
 use crate::ring::{Producer, ring};
-use crate::sink::{self, Feed, Sink};
+use crate::sink::{self, SampleSource, Sink};
 use crate::stop::Stop;
-use crate::workload::Order;
+use crate::workload::MeasureConfig;
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::memory;
 use std::io;
@@ -25,7 +25,7 @@ pub struct Passed {
 
 /// What became of interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Book {
+pub struct InterruptCounts {
     /// Waited for, and come.
     pub taken: u64,
     /// With a stamp of the handler that is theirs.
@@ -55,37 +55,47 @@ pub enum Hops {
     Thread,
 }
 
-/// The series, and how much is still wanted of them.
+/// The series, and how many samples are left to take.
 pub struct Lanes {
     hops: Hops,
     producers: Vec<Producer>,
-    /// The number of the series that `stop_above` looks at.
+    /// The number of the series that `stop_above` applies to.
     number: u32,
     limit: i64,
     left: u64,
     cpu: u32,
-    pub book: Book,
+    pub book: InterruptCounts,
     /// A bit for each CPU.
     handled_on: [u64; punctual_core::cpuset::MAX_CPUS / 64],
 }
 
 impl Lanes {
-    /// Those of an order; `cpu` is the waiting thread's.
-    pub fn of(order: &Order, hops: Hops, period: Nanos, cpu: u32) -> (Lanes, Vec<Feed>) {
-        let (producers, feeds) = order.series.iter().map(|_| sink::ring(period)).unzip();
-        let number = order.series.last().map_or(0, |series| series.number);
-        let limit = order.stop_above.map_or(i64::MAX, Nanos::ns);
-        let left = order.samples.unwrap_or(u64::MAX);
-        (Lanes { hops, producers, number, limit, left, cpu, book: Book::default(), handled_on: [0; _] }, feeds)
+    /// Those of a measure; `cpu` is the waiting thread's.
+    pub fn of(config: &MeasureConfig, hops: Hops, period: Nanos, cpu: u32) -> (Lanes, Vec<SampleSource>) {
+        let (producers, sources) = config.series.iter().map(|_| sink::ring(period)).unzip();
+        let number = config.series.last().map_or(0, |series| series.number);
+        let limit = config.stop_above.map_or(i64::MAX, Nanos::ns);
+        let left = config.samples.unwrap_or(u64::MAX);
+        (
+            Lanes { hops, producers, number, limit, left, cpu, book: InterruptCounts::default(), handled_on: [0; _] },
+            sources,
+        )
     }
 
-    /// The same with nothing behind, for so many interrupts that are not measured.
+    /// The same without series, for `count` interrupts that are not measured.
     pub fn scratch(&self, samples: u64) -> Lanes {
         let producers = self.producers.iter().map(|_| ring(2).0).collect();
-        Lanes { producers, limit: i64::MAX, left: samples, book: Book::default(), handled_on: [0; _], ..*self }
+        Lanes {
+            producers,
+            limit: i64::MAX,
+            left: samples,
+            book: InterruptCounts::default(),
+            handled_on: [0; _],
+            ..*self
+        }
     }
 
-    /// How many are still wanted.
+    /// How many are left to take.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -137,20 +147,20 @@ impl Lanes {
 
 /// The instants of what is raised periodically.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct Periods {
     next: i64,
     period: i64,
     rested: i64,
 }
 
-/// A thread that never sleeps is throttled; so it does, after so long without.
-const BURST: i64 = crate::workload::course::Pace::BURST.ns();
+/// A thread that never sleeps is throttled: it rests after this long without sleep.
+const BURST: i64 = crate::workload::measurement_loop::Pacing::BURST.ns();
 const REST: i64 = 1_000_000;
 
-impl Pace {
+impl Periods {
     /// The first at `start`.
-    pub fn new(start: i64, period: Nanos) -> Pace {
-        Pace { next: start, period: period.ns().max(1), rested: start }
+    pub fn new(start: i64, period: Nanos) -> Periods {
+        Periods { next: start, period: period.ns().max(1), rested: start }
     }
 
     /// The next one, and from when on it may be: later than due where a rest is. The instants that have passed are left out and counted.
@@ -185,7 +195,7 @@ mod tests {
 
     #[test]
     fn instants_that_have_passed_are_skipped_and_counted() {
-        let mut pace = Pace::new(1_000, Nanos(100));
+        let mut pace = Periods::new(1_000, Nanos(100));
         assert_eq!(pace.next(0), (1_000, 0));
         assert_eq!(pace.next(1_050), (1_100, 0));
         assert_eq!(pace.next(1_350), (1_400, 2));
@@ -193,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_always_late_rests() {
-        let mut pace = Pace::new(0, Nanos(100_000));
+    fn a_thread_that_is_always_behind_rests() {
+        let mut pace = Periods::new(0, Nanos(100_000));
         let (mut now, mut rests) = (50, 0);
         for _ in 0..2_000 {
             let (next, _) = pace.next(now);

@@ -1,12 +1,12 @@
-//! `membarrier`: one CPU interrupts another one, at the wish of a program (membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ for one CPU, since 5.10).
+//! `membarrier`: one CPU interrupts another one, at the request of a program (membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ for one CPU, since 5.10).
 //! The call returns when the handler has run there, so its caller is the thread that waits.
 //!
-//! The kernel interrupts only who runs this process: so a thread of ours runs on the other CPU, from shortly before each call until after it.
+//! The kernel interrupts only CPUs that run this process: so a thread of ours runs on the other CPU, from shortly before each call until after it.
 
-use super::lanes::{Lanes, Pace, Passed};
+use super::lanes::{Lanes, Passed, Periods};
 use super::raiser::Go;
 use crate::stop::Stop;
-use crate::workload::course::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::memory;
@@ -23,7 +23,7 @@ const REGISTER: libc::c_int = 1 << 8;
 const FLAG_CPU: libc::c_int = 1;
 const STACK: usize = 128 * 1024;
 /// How long the other thread may take to be on its CPU.
-const PATIENCE: Nanos = Nanos::MILLI;
+const TIMEOUT: Nanos = Nanos::MILLI;
 /// Times in a row that the CPU to be interrupted may not be ready.
 const VAIN_MAX: u64 = 1_000;
 
@@ -47,21 +47,21 @@ pub struct Target {
 }
 
 impl Target {
-    /// Puts a thread there. The error says what is missing.
+    /// Puts a thread there. The error names what is missing.
     pub fn start(cpu: u32, scheduling: Scheduling) -> Result<Target, String> {
         membarrier(REGISTER, 0, 0).map_err(|why| {
             format!("membarrier(2) for restartable sequences: {why} (Linux 5.10 with CONFIG_RSEQ=y and CONFIG_MEMBARRIER=y has it)")
         })?;
         let state = Arc::new(AtomicU32::new(SLEEPS));
-        let (told, placed) = channel();
+        let (ready, placed) = channel();
         let shared = Arc::clone(&state);
         let body = move || {
             let affinity = attributes::set_affinity(0, &CpuSet::single(cpu as usize));
             let failed = affinity.is_err();
             memory::touch_stack::<{ 16 * 1024 }>();
-            // Refused where the measuring thread is refused too, which is told there.
+            // Refused where the measuring thread is refused too, which is reported there.
             let _ = attributes::set_scheduling(0, &scheduling);
-            if told.send(affinity).is_ok() && !failed {
+            if ready.send(affinity).is_ok() && !failed {
                 live(&shared);
             }
         };
@@ -70,7 +70,7 @@ impl Target {
         let target = Target { cpu, state, handle: Some(handle) };
         let placed = placed.recv().unwrap_or_else(|_| Err(io::Error::other("it has ended")));
         placed.map_err(|why| {
-            format!("no thread can run on CPU {cpu}, which shall be interrupted: {why} (is it online and allowed? see `target_cpu`)")
+            format!("no thread can run on CPU {cpu}, which is to be interrupted: {why} (is it online and allowed? see `target_cpu`)")
         })?;
         Ok(target)
     }
@@ -80,7 +80,7 @@ impl Target {
     pub fn call(&self, now: impl Fn() -> i64) -> bool {
         self.state.store(CALLED, Ordering::Release);
         self.wake();
-        let until = now() + PATIENCE.ns();
+        let until = now() + TIMEOUT.ns();
         while self.state.load(Ordering::Acquire) != RUNS {
             if now() > until {
                 self.state.store(SLEEPS, Ordering::Release);
@@ -142,7 +142,7 @@ pub fn run(
     raised: &AtomicU64,
     target: &Target,
 ) -> io::Result<()> {
-    let mut pace = Pace::new(go.start, go.period);
+    let mut pace = Periods::new(go.start, go.period);
     let mut vain = 0;
     while lanes.left() > 0 && !stop.is_asked() {
         let (next, skipped) = pace.next(Monotonic.now());
@@ -170,7 +170,7 @@ pub fn run(
             vain += 1;
             if vain >= VAIN_MAX {
                 return Err(io::Error::other(
-                    "the CPU to be interrupted never ran the thread that waits there: is it taken by tasks of a higher priority?",
+                    "the CPU to be interrupted never ran the thread that waits there: is it used by tasks of a higher priority?",
                 ));
             }
             continue;

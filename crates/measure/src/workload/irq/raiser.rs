@@ -2,13 +2,13 @@
 //! they have one, and of a lower priority than that thread and than the threads that handle the
 //! interrupt on the way there.
 //!
-//! So whoever waits is asleep when the next one is raised, the CPU that is interrupted runs real-time
+//! So the waiting thread is asleep when the next one is raised, the CPU that is interrupted runs real-time
 //! code, as in a system at work, and what the raiser does after the raise delays nobody: not even a
 //! handler in a thread, whose priority is 50 unless somebody changed it.
 
-use super::lanes::Pace;
+use super::lanes::Periods;
 use crate::stop::Stop;
-use crate::workload::course::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::task::attributes::{self, Scheduling};
 use punctual_host::task::{memory, signals};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// How long an interrupt may take before it counts as lost.
-const PATIENCE: Nanos = Nanos::from_secs(2);
+const TIMEOUT: Nanos = Nanos::from_secs(2);
 const STACK: usize = 128 * 1024;
 const TOUCHED: usize = 16 * 1024;
 
@@ -32,7 +32,7 @@ pub trait Line: Send + Sync {
     }
     /// Raises it, in the raiser's thread.
     fn raise(&self) -> io::Result<()>;
-    /// When it was raised, where the line knows that better than its caller.
+    /// When it was raised, where the line knows that more precisely than its caller.
     fn raised(&self) -> Option<i64> {
         None
     }
@@ -42,7 +42,7 @@ pub trait Line: Send + Sync {
     fn is_slow(&self) -> bool {
         false
     }
-    /// Forgets what came while nobody waited, in the measuring thread.
+    /// Discards what came while no thread waited, in the measuring thread.
     fn settle(&self) -> io::Result<()> {
         Ok(())
     }
@@ -50,11 +50,11 @@ pub trait Line: Send + Sync {
     fn rearm(&self) -> io::Result<()> {
         Ok(())
     }
-    /// The entry of its handler, where the kernel tells it with the interrupt.
+    /// The entry of its handler, where the kernel reports it with the interrupt.
     fn handled(&self) -> Option<i64> {
         None
     }
-    /// How many there were by somebody else's count, in words and number.
+    /// How many there were by an independent count, with its source.
     fn counted(&self) -> Option<(&'static str, u64)> {
         None
     }
@@ -71,7 +71,7 @@ pub struct Go {
     pub end: i64,
 }
 
-/// What both threads look at.
+/// What both threads share.
 #[derive(Default)]
 struct Shared {
     /// The raiser, by the kernel's id.
@@ -103,7 +103,7 @@ pub struct Raiser {
 
 /// What has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Came {
+pub struct Arrival {
     pub raised: Option<i64>,
     pub handler: Option<i64>,
     pub woke: i64,
@@ -113,7 +113,7 @@ pub struct Came {
 }
 
 impl Raiser {
-    /// Starts it from the measuring thread, on that thread's CPU, scheduled as said.
+    /// Starts it from the measuring thread, on that thread's CPU, with `scheduling`.
     pub fn start(
         line: Arc<dyn Line>,
         stamps: Option<Arc<Stamps>>,
@@ -122,7 +122,7 @@ impl Raiser {
     ) -> Result<Raiser, String> {
         let shared = Arc::new(Shared::default());
         let (orders, inbox) = channel::<(Go, Arc<Stop>)>();
-        let (told, done) = channel();
+        let (ready, done) = channel();
         let inner = Inner {
             shared: Arc::clone(&shared),
             line: Arc::clone(&line),
@@ -131,17 +131,17 @@ impl Raiser {
         };
         let body = move || {
             if let Some(cpu) = cpu {
-                // The measuring thread is there already, so it can be had.
+                // The measuring thread runs there already, so it is available.
                 let _ = attributes::set_affinity(0, &cpu);
             }
             inner.shared.raiser.store(attributes::tid(), Ordering::Release);
             let _ = attributes::set_timer_slack(Nanos(1));
             memory::touch_stack::<TOUCHED>();
-            // Refused where the measuring thread is refused too, which is told there.
+            // Refused where the measuring thread is refused too, which is reported there.
             let _ = attributes::set_scheduling(0, &scheduling);
             while let Ok((go, stop)) = inbox.recv() {
                 inner.raise_all(go, &stop);
-                if told.send(()).is_err() {
+                if ready.send(()).is_err() {
                     return;
                 }
             }
@@ -156,8 +156,8 @@ impl Raiser {
         self.shared.raised.load(Ordering::Acquire)
     }
 
-    /// Has them raised, and waits for each; `take` says whether to go on. The number of periods that were left out.
-    pub fn run(&self, go: Go, stop: &Arc<Stop>, mut take: impl FnMut(Came) -> bool) -> io::Result<u64> {
+    /// Has them raised, and waits for each; `take` returns whether to continue. Returns the number of skipped periods.
+    pub fn run(&self, go: Go, stop: &Arc<Stop>, mut take: impl FnMut(Arrival) -> bool) -> io::Result<u64> {
         let shared = &*self.shared;
         shared.over.store(false, Ordering::Release);
         shared.left.store(false, Ordering::Release);
@@ -203,7 +203,7 @@ impl Raiser {
 
     /// Lets the next one come.
     fn let_come(&self) -> io::Result<()> {
-        // One that nobody here raises may come at once.
+        // One that is not raised here may come at once.
         if let Some(stamps) = self.stamps.as_ref().filter(|_| !self.line.is_raised()) {
             self.shared.entries.store(stamps.entries(), Ordering::Relaxed);
             stamps.arm(1);
@@ -213,7 +213,7 @@ impl Raiser {
 
     /// Directly after the wait.
     #[inline(always)]
-    fn came(&self) -> Came {
+    fn came(&self) -> Arrival {
         let woke = Monotonic.now();
         let shared = &*self.shared;
         let called = || self.line.is_raised().then(|| shared.raised_at.load(Ordering::Acquire));
@@ -221,7 +221,7 @@ impl Raiser {
         let stamped = self.stamps.as_ref().map(|stamps| stamps.take()).filter(|stamped| stamped.handler.is_some());
         let entries = self.stamps.as_ref().map(|stamps| stamps.entries() - shared.entries.load(Ordering::Relaxed));
         let handler = self.line.handled().or(stamped.and_then(|stamped| stamped.handler).map(|at| at.0));
-        Came { raised, handler, woke, handled_on: stamped.map(|stamped| stamped.cpu), entries }
+        Arrival { raised, handler, woke, handled_on: stamped.map(|stamped| stamped.cpu), entries }
     }
 }
 
@@ -248,7 +248,7 @@ impl Inner {
             *self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         }
         self.shared.over.store(true, Ordering::Release);
-        // Again and again: one that comes between the look and the wait is not seen.
+        // Repeatedly: one that comes between the check and the wait is not seen.
         while !self.shared.left.load(Ordering::Acquire) {
             let _ = signals::wake(self.waiter);
             Monotonic.sleep_until(Monotonic.now() + 1_000_000);
@@ -262,7 +262,7 @@ impl Inner {
             self.sleep(go.end, &is_over);
             return Ok(());
         }
-        let mut pace = Pace::new(go.start, go.period);
+        let mut pace = Periods::new(go.start, go.period);
         let (mut left, mut skipped) = (go.count, 0);
         while left > 0 && !is_over() {
             let (next, passed) = pace.next(Monotonic.now());
@@ -274,7 +274,7 @@ impl Inner {
                 break;
             }
             if shared.answered.load(Ordering::Acquire) != shared.raised.load(Ordering::Relaxed) {
-                self.bear_with()?;
+                self.check_pending()?;
                 skipped += 1;
                 continue;
             }
@@ -288,7 +288,7 @@ impl Inner {
         }
         shared.skipped.store(skipped, Ordering::Release);
         while shared.answered.load(Ordering::Acquire) != shared.raised.load(Ordering::Relaxed) && !is_over() {
-            self.bear_with()?;
+            self.check_pending()?;
             Monotonic.sleep_until(Monotonic.now() + 50_000);
         }
         Ok(())
@@ -309,15 +309,15 @@ impl Inner {
     }
 
     /// The last one has not been answered yet.
-    fn bear_with(&self) -> Result<(), String> {
+    fn check_pending(&self) -> Result<(), String> {
         let since = Monotonic.now() - self.shared.raised_at.load(Ordering::Acquire);
-        if since < PATIENCE.ns() {
+        if since < TIMEOUT.ns() {
             return Ok(());
         }
-        Err(format!("an interrupt was raised, and nobody was woken within {PATIENCE}"))
+        Err(format!("an interrupt was raised, and no thread was woken within {TIMEOUT}"))
     }
 
-    /// `false`: it is over.
+    /// `false`: it has ended.
     fn sleep(&self, until: i64, is_over: &impl Fn() -> bool) -> bool {
         while Monotonic.now() < until && !is_over() {
             Monotonic.sleep_until(until);

@@ -1,9 +1,9 @@
-//! What there is to say of interrupts that were waited for.
+//! Validations, figures and findings of interrupts that were waited for.
 
-use super::lanes::{Book, Lanes};
-use super::{Waiter, Way, threads};
+use super::lanes::{InterruptCounts, Lanes};
+use super::{Trigger, Waiter, threads};
 use crate::workload::clock_cost;
-use crate::workload::course::Monotonic;
+use crate::workload::measurement_loop::Monotonic;
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation};
 use punctual_record::perf::{Counter, Whom};
@@ -11,14 +11,14 @@ use punctual_record::perf::{Counter, Whom};
 /// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each handler.
 const COUNTED: u64 = 100;
 
-/// Everything.
+/// All notes.
 pub fn notes(waiter: &mut Waiter) -> Notes {
     let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
     figures(waiter, &mut notes);
     notes.tables.push(source(waiter));
     findings(waiter, &mut notes);
     notes.absent = absent(waiter);
-    if matches!(waiter.way, Way::Timer) && waiter.stamps.is_ok() {
+    if matches!(waiter.way, Trigger::Timer) && waiter.stamps.is_ok() {
         let book = book(waiter);
         let counted = Fact::Known(book.taken - book.unstamped);
         let missed = waiter.stamps.as_ref().map_or(0, |stamps| stamps.missed());
@@ -33,7 +33,7 @@ pub fn notes(waiter: &mut Waiter) -> Notes {
     notes
 }
 
-fn book(waiter: &Waiter) -> Book {
+fn book(waiter: &Waiter) -> InterruptCounts {
     waiter.lanes.as_ref().map(|lanes| lanes.book).unwrap_or_default()
 }
 
@@ -43,7 +43,7 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
         notes.figures.push(Figure::new(name, title, value as f64, "count"));
     };
     count("interrupts", "interrupts that were waited for", book.taken);
-    if matches!(waiter.way, Way::Timer) && waiter.stamps.is_ok() {
+    if matches!(waiter.way, Trigger::Timer) && waiter.stamps.is_ok() {
         count("served-early", "served by an interrupt that had begun before the expiry", book.early);
     }
     for (name, title, value) in [
@@ -74,14 +74,14 @@ fn source(waiter: &Waiter) -> Table {
             let names: Vec<&str> = stamps.tracepoints().iter().map(|(_, name)| *name).collect();
             Some(names.join(", "))
         }
-        (Err(_), Way::Raised { line, .. }) if line.handled().is_some() => {
+        (Err(_), Trigger::Raised { line, .. }) if line.handled().is_some() => {
             Some("by the kernel, in the handler".to_owned())
         }
         (Err(_), _) => None,
     };
     let on = waiter.lanes.as_ref().map(Lanes::handled_on).filter(|cpus| !cpus.is_empty()).map(|cpus| cpus.to_string());
     let source = &waiter.source;
-    let raises = matches!(&waiter.way, Way::Raised { line, .. } if line.is_raised());
+    let raises = matches!(&waiter.way, Trigger::Raised { line, .. } if line.is_raised());
     let raiser = raises.then(|| threads::below(waiter.scheduling, &waiter.handlers).to_string());
     let cells: [(&str, Cell); 9] = [
         ("source", source.word.into()),
@@ -123,7 +123,7 @@ fn findings(waiter: &Waiter, notes: &mut Notes) {
         let message = "interrupts came together with others of the same kind: these samples are in whole alone";
         note("irq-mixed", message, format!("{} of {}", book.mixed, book.taken));
     }
-    if let Some(threads) = handled_by(waiter).filter(|_| matches!(waiter.way, Way::Raised { .. })) {
+    if let Some(threads) = handled_by(waiter).filter(|_| matches!(waiter.way, Trigger::Raised { .. })) {
         let message = "the device's handler runs in a thread: what is stamped is the handler that wakes it, and \
                        handler-to-thread holds it";
         let own = waiter.scheduling;
@@ -142,10 +142,10 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
     let stamps = waiter.stamps.as_ref().ok().cloned()?;
     // A device's own are counted by the device; perf would count those of all devices.
     let cpu = match &waiter.way {
-        Way::Membarrier { cpu, .. } => *cpu,
-        Way::Timer => waiter.cpu?,
-        Way::Raised { .. } if waiter.source.own => return None,
-        Way::Raised { .. } => waiter.cpu?,
+        Trigger::Membarrier { cpu, .. } => *cpu,
+        Trigger::Timer => waiter.cpu?,
+        Trigger::Raised { .. } if waiter.source.own => return None,
+        Trigger::Raised { .. } => waiter.cpu?,
     };
     let (mut entries, mut around) = (0, 0);
     let counted = (|| {
@@ -169,6 +169,6 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
         .more(around, "while perf was switched on and off")
         .more(stamps.missed(), "times that the kernel left the BPF program out")
         .either(2, "one at each end may be in one count and not yet in the other");
-    let what = "handlers entered, in a stretch of their own";
+    let what = "handlers entered, in a separate segment";
     Some(Validation::compare(what, entries, Fact::from(counted), source, tolerance).explain(explanation))
 }

@@ -20,7 +20,7 @@ pub enum Row {
     Described(&'static str),
     /// By the number of the interrupt.
     Number(u32),
-    /// By the name of whoever handles it.
+    /// By the name of its handler.
     Handler(String),
 }
 
@@ -80,7 +80,7 @@ fn handlers<'a>(words: &[&'a str], columns: usize) -> impl Iterator<Item = &'a s
     words.iter().skip(columns).map(|word| word.trim_end_matches(','))
 }
 
-/// The number of the interrupt that somebody of this name handles.
+/// The number of the interrupt with a handler of this name.
 pub fn number_of(name: &str) -> Option<u32> {
     find_number(&read().ok()?, name)
 }

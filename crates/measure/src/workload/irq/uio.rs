@@ -1,7 +1,7 @@
 //! `uio` and `edu`: interrupts of a device under /dev/uioN (Documentation/driver-api/uio-howto.rst). QEMU's `edu` (docs/specs/edu.rst of QEMU) raises its
-//! interrupt when a register is written; other devices raise theirs when it pleases them.
+//! interrupt when a register is written; other devices raise theirs by themselves.
 //!
-//! Nothing is bound or unbound here: that is left to whoever sets the machine up.
+//! Nothing is bound or unbound here: that is left to the administrator.
 
 use super::raiser::Line;
 use std::fs::{self, File, OpenOptions};
@@ -36,7 +36,7 @@ pub struct Uio {
     pub node: String,
     /// What its driver calls itself: the name in /proc/interrupts.
     pub driver: String,
-    /// Its interrupt, where sysfs or /proc/interrupts tell.
+    /// Its interrupt, where sysfs or /proc/interrupts show it.
     pub irq: Option<u32>,
     /// The high byte of the PCI command register, where the handler masks there and nobody else unmasks (drivers/uio/uio_pci_generic.c).
     command: Option<File>,
@@ -48,7 +48,7 @@ const COMMAND_HIGH: u64 = 5;
 const INTX_DISABLE: u8 = 1 << 2;
 
 impl Uio {
-    /// Opens `/dev/uioN`. The error says what is missing.
+    /// Opens `/dev/uioN`. The error names what is missing.
     pub fn open(device: &Path) -> Result<Uio, String> {
         let at = device.display();
         let help = "is the device there and bound to a UIO driver? `ls /sys/class/uio` lists them";
@@ -79,14 +79,14 @@ impl Uio {
         // SAFETY: takes numbers alone. What it cannot take off stays on, and a wait then says EAGAIN.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
         let parent = class.join("device");
-        let told = text(&parent.join("irq")).and_then(|irq| irq.parse().ok()).filter(|irq| *irq > 0);
-        let irq = told.or_else(|| super::rows::number_of(&driver));
+        let listed = text(&parent.join("irq")).and_then(|irq| irq.parse().ok()).filter(|irq| *irq > 0);
+        let irq = listed.or_else(|| super::rows::number_of(&driver));
         let generic = fs::read_link(parent.join("driver")).is_ok_and(|driver| driver.ends_with("uio_pci_generic"));
         let config = parent.join("config");
         let opened = || OpenOptions::new().read(true).write(true).open(&config);
         let command = generic.then(opened).transpose().map_err(|why| {
             format!(
-                "{}: {why} (interrupts of uio_pci_generic are let in again through it: root, and no lockdown)",
+                "{}: {why} (interrupts of uio_pci_generic are unmasked through it: root, and no lockdown)",
                 config.display()
             )
         })?;
@@ -115,7 +115,7 @@ impl Uio {
         uio.registers = Some(registers);
         // What somebody killed may have left.
         uio.quiet();
-        uio.unmask().map_err(|why| format!("{at}: its interrupt cannot be let in: {why}"))?;
+        uio.unmask().map_err(|why| format!("{at}: its interrupt cannot be unmasked: {why}"))?;
         Ok(uio)
     }
 
@@ -125,7 +125,7 @@ impl Uio {
         }
     }
 
-    /// Lets interrupts in again that the handler has masked.
+    /// Unmasks interrupts that the handler has masked.
     fn unmask(&self) -> io::Result<()> {
         let Some(config) = &self.command else {
             // Drivers without such a switch have nothing to switch on.

@@ -1,8 +1,8 @@
-//! Interrupts against the counts of others: /proc/interrupts, and whoever else counts.
+//! Compares interrupts with independent counts: /proc/interrupts, and those of devices.
 
 use super::raiser::Line;
 use super::rows::{self, Row, Rows};
-use crate::workload::Outside;
+use crate::workload::Observer;
 use punctual_core::{Fact, Notes, Tolerance, Validation};
 use punctual_plan::Word;
 use punctual_plan::kinds::IrqSource;
@@ -18,7 +18,7 @@ pub struct Source {
     pub what: &'static str,
     /// In what the thread waits.
     pub waits: &'static str,
-    /// What may be wrong when none comes.
+    /// What to check when none comes.
     pub doubt: &'static str,
     /// Why no stamps are taken where none are.
     pub untold: &'static str,
@@ -54,7 +54,7 @@ impl Source {
         let untold = match source {
             IrqSource::Timer => "/proc/interrupts has no row of the timer (arch_timer)",
             IrqSource::Gpio => "the kernel itself stamps an edge of a GPIO line",
-            _ => "neither sysfs nor /proc/interrupts tell the number of the device's interrupt",
+            _ => "neither sysfs nor /proc/interrupts shows the number of the device's interrupt",
         };
         Source { word: source.word(), what, waits, doubt, untold, own, device: None, irq: None, sharers: 1 }
     }
@@ -66,7 +66,7 @@ impl Source {
     }
 }
 
-/// Everybody's counts at one instant, or nearly: the file was read after `entries`, and before `entries_after`.
+/// All counts at about one instant: the file was read after `entries`, and before `entries_after`.
 #[derive(Clone, Debug)]
 struct Reading {
     entries: u64,
@@ -77,7 +77,7 @@ struct Reading {
     line: Option<(&'static str, u64)>,
 }
 
-/// Looks on.
+/// Observes the counts.
 pub struct Watch {
     own: bool,
     sharers: u64,
@@ -125,7 +125,7 @@ impl Watch {
     }
 }
 
-impl Outside for Watch {
+impl Observer for Watch {
     fn before(&mut self) {
         self.before = Some(self.read());
     }
@@ -144,8 +144,7 @@ impl Outside for Watch {
                 stamps.tracepoints().iter().map(|(group, name)| format!("{group}:{name}")).collect();
             let what = format!("handlers entered ({})", names.join(", "));
             let mut words =
-                "claimed: the BPF program's own count, warm-up and stretches that were not measured included"
-                    .to_owned();
+                "claimed: the BPF program's own count, warm-up and segments that were not measured included".to_owned();
             if self.sharers > 1 {
                 words += &format!("; {} handlers share this interrupt, and each is entered", self.sharers);
             }
@@ -164,7 +163,7 @@ impl Outside for Watch {
             let tolerance = match self.own {
                 true => Tolerance::EXACT,
                 false => Tolerance::EXACT
-                    .any_more("others raise such interrupts, and so do warm-up and stretches that were not measured"),
+                    .any_more("others raise such interrupts, and so do warm-up and segments that were not measured"),
             };
             let words = if self.own { "warm-up included" } else { "at least" };
             let source = self.rows.to_string();

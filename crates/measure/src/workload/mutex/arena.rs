@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub const LOG: usize = 1 << 16;
 /// The rounds whose time is kept: the first ones.
 pub const ROUNDS: usize = 1 << 16;
-/// A wait at the barrier looks up this often.
-const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// A wait at the barrier checks for the end this often.
+const POLL_INTERVAL: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// An acquisition: when, and by which thread.
 #[derive(Default)]
@@ -30,7 +30,7 @@ struct Protected {
     /// The run of the last owner.
     owner: UnsafeCell<(u32, u64)>,
     longest_run: UnsafeCell<(u32, u64)>,
-    /// Acquisitions so far; who asks for the lock reads it.
+    /// Acquisitions so far; read by a thread that requests the lock.
     acquisitions: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ pub struct Arena {
     right: AtomicU64,
     error: AtomicU64,
     terms: u64,
-    /// Threads that have all the samples that were asked for.
+    /// Threads that have all the requested samples.
     pub done: AtomicU32,
     /// System calls of the barrier.
     pub barrier_calls: AtomicU64,
@@ -179,13 +179,13 @@ impl Arena {
         self.end_at.fetch_min(at, Ordering::Relaxed);
     }
 
-    /// Whether everybody ends. `now` may be any reading of the last moments.
+    /// Whether all threads end. `now` may be any recent reading of the clock.
     #[inline(always)]
     pub fn ends(&self, now: i64) -> bool {
         self.ending.load(Ordering::Relaxed) || self.stop.is_asked() || now >= self.end_at.load(Ordering::Relaxed)
     }
 
-    /// Everybody ends, and nobody waits at the barrier for those that have.
+    /// All threads end, and none waits at the barrier for those that have.
     pub fn leave(&self) {
         self.ending.store(true, Ordering::Release);
         self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
@@ -196,11 +196,12 @@ impl Arena {
         self.barrier_calls.fetch_add(1, Ordering::Relaxed);
         let word = self.generation.as_ptr();
         // SAFETY: the word lives as long as the arena; the timeout is a constant, which waking does not read.
-        let result = unsafe { libc::syscall(libc::SYS_futex, word, what | libc::FUTEX_PRIVATE_FLAG, value, &LOOK) };
+        let result =
+            unsafe { libc::syscall(libc::SYS_futex, word, what | libc::FUTEX_PRIVATE_FLAG, value, &POLL_INTERVAL) };
         result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
     }
 
-    /// Waits for all threads; the last one ends the round. False: everybody ends.
+    /// Waits for all threads; the last one ends the round. False: all threads end.
     pub fn meet(&self) -> bool {
         let generation = self.generation.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads as u32 {

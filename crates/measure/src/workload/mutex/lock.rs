@@ -1,11 +1,11 @@
-//! The locks, and nothing of what they protect.
+//! The kinds of lock.
 
 use punctual_plan::kinds::LockKind;
 use std::cell::UnsafeCell;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Between two looks of a spinning thread at whether it shall give up.
+/// Spins between two checks of a thread whether to give up.
 const SPINS: u32 = 1 << 12;
 
 /// A lock that stays where it is: its address is what the kernel and libc know it by.
@@ -32,7 +32,7 @@ fn checked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
-/// Spins until `is_mine`, unless it shall give up.
+/// Spins until `is_mine`, or until it is to give up.
 fn spin(mut is_mine: impl FnMut() -> bool, give_up: impl Fn() -> bool) -> bool {
     let mut spins = 0u32;
     while !is_mine() {
@@ -94,7 +94,7 @@ impl Lock {
         }
     }
 
-    /// Gives it back.
+    /// Releases it.
     #[inline(always)]
     pub fn unlock(&self) {
         let raw = &*self.raw;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_spins_can_give_up() {
+    fn a_spinning_thread_can_give_up() {
         for kind in [LockKind::Spin, LockKind::Ticket] {
             let lock = Lock::new(kind).unwrap();
             assert!(lock.lock(|| false));

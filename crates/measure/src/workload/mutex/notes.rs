@@ -1,8 +1,8 @@
-//! What there is to say when all threads have ended: fairness, the longest wait, whether the integral is π, and what the kernel counted.
+//! The notes, when all threads have ended: fairness, the longest wait, whether the integral is π, and what the kernel counted.
 
 use super::arena::{Arena, LOG, ROUNDS, tolerance};
-use super::stretch::Stretch;
-use super::{Outcome, Told, Waits};
+use super::segment::Segment;
+use super::{Outcome, Outcomes, Waits};
 use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation};
 use punctual_plan::kinds::{LockKind, MutexPlan};
 use std::sync::{Arc, PoisonError};
@@ -12,35 +12,35 @@ const WINDOW: usize = 100;
 /// Rows of the longest wait that are shown: half of them the first, half the last.
 const ROWS: usize = 40;
 
-/// Looks at all of it from without.
+/// The observer of all threads.
 pub struct Account {
     pub plan: MutexPlan,
     pub arena: Arc<Arena>,
-    pub stretch: Arc<Stretch>,
+    pub segment: Arc<Segment>,
     pub names: Vec<String>,
-    pub told: Told,
+    pub outcomes: Outcomes,
 }
 
 type Thread = (usize, Waits, Outcome);
 
 impl Account {
-    /// Everything.
+    /// All notes.
     pub fn notes(&self) -> Notes {
-        let mut told = std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner));
-        told.sort_by_key(|(me, ..)| *me);
+        let mut outcomes = std::mem::take(&mut *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner));
+        outcomes.sort_by_key(|(me, ..)| *me);
         let mut notes = Notes::default();
         notes.validations.push(self.integral());
-        notes.validations.push(self.additions(&told));
-        notes.validations.push(self.switches(&told));
+        notes.validations.push(self.additions(&outcomes));
+        notes.validations.push(self.switches(&outcomes));
         notes.figures.extend(self.round_times());
-        notes.figures.extend(self.fairness(&told));
-        self.counts(&told, &mut notes);
-        notes.tables.push(self.threads(&told));
-        if let Some((me, waits, _)) = told.iter().max_by_key(|(_, waits, _)| waits.longest) {
+        notes.figures.extend(self.fairness(&outcomes));
+        self.counts(&outcomes, &mut notes);
+        notes.tables.push(self.threads(&outcomes));
+        if let Some((me, waits, _)) = outcomes.iter().max_by_key(|(_, waits, _)| waits.longest) {
             notes.tables.extend(self.overtakers(*me, waits));
             notes.tables.extend(self.longest(*me, waits));
         }
-        notes.findings.extend(gave_up(&told));
+        notes.findings.extend(gave_up(&outcomes));
         notes
     }
 
@@ -58,10 +58,10 @@ impl Account {
         ))
     }
 
-    fn additions(&self, told: &[Thread]) -> Validation {
-        let measured: u64 = told.iter().map(|(_, waits, _)| waits.acquisitions).sum();
-        let more: u64 = told.iter().map(|(_, waits, _)| waits.unmeasured).sum();
-        let source = "a plain counter behind the lock, which loses some where two threads are in at the same time";
+    fn additions(&self, outcomes: &[Thread]) -> Validation {
+        let measured: u64 = outcomes.iter().map(|(_, waits, _)| waits.acquisitions).sum();
+        let more: u64 = outcomes.iter().map(|(_, waits, _)| waits.unmeasured).sum();
+        let source = "a plain counter behind the lock, which loses some where two threads hold it at the same time";
         let counted = Fact::Known(self.arena.acquisitions());
         let validation =
             Validation::compare("acquisitions of the lock", measured + more, counted, source, Tolerance::EXACT);
@@ -72,20 +72,20 @@ impl Account {
         }
     }
 
-    /// Two counts of the kernel's, of the same stretch.
-    fn switches(&self, told: &[Thread]) -> Validation {
-        let counted = || told.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
+    /// Two counts of the kernel's, of the same segment.
+    fn switches(&self, outcomes: &[Thread]) -> Validation {
+        let counted = || outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
         let claimed = counted().map(|counted| counted.own_switches).sum();
-        let by_perf: Result<u64, String> = match counted().count() == told.len() {
+        let by_perf: Result<u64, String> = match counted().count() == outcomes.len() {
             true => counted().map(|counted| counted.switches.clone()).sum(),
             false => Err("not every thread was counted".to_owned()),
         };
         let source = "perf_event_open: software event context-switches, each thread";
         let around = counted().map(|counted| counted.around).sum();
         let tolerance = Tolerance::EXACT.more(around, "switches while perf was switched on and off");
-        let what = "context switches in a stretch (getrusage)";
+        let what = "context switches in a segment (getrusage)";
         Validation::compare(what, claimed, Fact::from(by_perf), source, tolerance)
-            .explain("some rounds after the measured ones, because counting is in the way")
+            .explain("some rounds after the measured ones, because counting slows them down")
     }
 
     fn round_times(&self) -> Vec<Figure> {
@@ -105,8 +105,8 @@ impl Account {
             .collect()
     }
 
-    fn fairness(&self, told: &[Thread]) -> Vec<Figure> {
-        let each: Vec<u64> = told.iter().map(|(_, waits, _)| waits.acquisitions).collect();
+    fn fairness(&self, outcomes: &[Thread]) -> Vec<Figure> {
+        let each: Vec<u64> = outcomes.iter().map(|(_, waits, _)| waits.acquisitions).collect();
         let all: u64 = each.iter().sum();
         if all == 0 {
             return Vec::new();
@@ -132,13 +132,13 @@ impl Account {
         figures
     }
 
-    /// Futex calls and switches of the stretch.
-    fn counts(&self, told: &[Thread], notes: &mut Notes) {
-        let counted = || told.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
-        let (rounds, ..) = self.stretch.arena.integral();
-        let taken = self.stretch.arena.acquisitions();
-        let barrier = self.stretch.barrier_calls();
-        let hold = Stretch::shorter_hold(self.plan.hold)
+    /// Futex calls and switches of the segment.
+    fn counts(&self, outcomes: &[Thread], notes: &mut Notes) {
+        let counted = || outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
+        let (rounds, ..) = self.segment.arena.integral();
+        let taken = self.segment.arena.acquisitions();
+        let barrier = self.segment.barrier_calls();
+        let hold = Segment::shorter_hold(self.plan.hold)
             .map_or(String::new(), |hold| format!(", the lock held for {hold} at most"));
         let futex: Result<u64, String> = counted().map(|counted| counted.futex.clone()).sum();
         let probes: u64 = counted().map(|counted| counted.probes).sum();
@@ -159,13 +159,13 @@ impl Account {
         match lock_calls {
             Ok(calls) if taken > 0 => {
                 let title = format!(
-                    "calls of futex(2) for a thousand acquisitions, in a stretch of {rounds} whole rounds after the measured ones ({calls} for {taken}\
+                    "calls of futex(2) for a thousand acquisitions, in a segment of {rounds} whole rounds after the measured ones ({calls} for {taken}\
                      {hold}; those of the barrier taken off)"
                 );
                 let figure = Figure::new("futex-calls", title, calls as f64 * 1000.0 / taken as f64, "count");
                 notes.figures.push(figure.of(taken));
                 if rounds > 0 {
-                    let title = "calls of futex(2) a round, in the same stretch";
+                    let title = "calls of futex(2) a round, in the same segment";
                     notes.figures.push(
                         Figure::new("futex-calls-round", title, calls as f64 / rounds as f64, "count").of(rounds),
                     );
@@ -184,7 +184,7 @@ impl Account {
             }
         }
         let switches: u64 =
-            told.iter().map(|(_, _, o)| o.usage.voluntary_switches + o.usage.involuntary_switches).sum();
+            outcomes.iter().map(|(_, _, o)| o.usage.voluntary_switches + o.usage.involuntary_switches).sum();
         let (measured, ..) = self.arena.integral();
         if measured > 0 {
             let title = "context switches a round, all threads, in the measured time (getrusage)";
@@ -197,7 +197,7 @@ impl Account {
         }
     }
 
-    fn threads(&self, told: &[Thread]) -> Table {
+    fn threads(&self, outcomes: &[Thread]) -> Table {
         let row = |(me, waits, outcome): &Thread| {
             let mean = waits.sum / waits.acquisitions.max(1) as i64;
             vec![
@@ -220,12 +220,12 @@ impl Account {
                 Column::new("most overtaken", "count"),
                 Column::new("switches", "count"),
             ],
-            rows: told.iter().map(row).collect(),
+            rows: outcomes.iter().map(row).collect(),
         }
     }
 
     fn overtakers(&self, me: usize, waits: &Waits) -> Option<Table> {
-        // Who had the lock before it was asked for did not overtake.
+        // The holder at the time of the request did not overtake.
         let overtakers = waits.holders.get(usize::from(waits.has_before)..)?;
         let owners: Vec<u32> = overtakers.iter().map(|(_, owner)| *owner).collect();
         let shares = shares(&owners, self.names.len());
@@ -245,7 +245,7 @@ impl Account {
         })
     }
 
-    /// Who held the lock when during the longest wait: one row for acquisitions in a row.
+    /// The holders of the lock during the longest wait: one row for acquisitions in a row.
     fn longest(&self, me: usize, waits: &Waits) -> Option<Table> {
         let mut runs: Vec<(i64, u32, u64)> = Vec::new();
         for (place, (at, owner)) in waits.holders.iter().enumerate() {
@@ -272,13 +272,17 @@ impl Account {
             rows.push(vec![Cell::Nothing, format!("{} changes of owner not shown", middle.len()).into(), times.into()]);
             rows.extend(last.iter().map(row));
         }
-        rows.push(vec![Nanos(waits.longest).into(), format!("{} has it", self.name(me as u32)).into(), Cell::Nothing]);
+        rows.push(vec![
+            Nanos(waits.longest).into(),
+            format!("{} holds it", self.name(me as u32)).into(),
+            Cell::Nothing,
+        ]);
         Some(Table {
             name: "longest-wait".to_owned(),
             title: format!(
-                "Who got the lock when in the longest wait, of {}{}",
+                "Holders of the lock during the longest wait, of {}{}",
                 self.name(me as u32),
-                if waits.has_before { " (the first row is who had it last when it was asked for)" } else { "" }
+                if waits.has_before { " (the first row is the holder at the time of the request)" } else { "" }
             ),
             columns: vec![
                 Column::new("after the request", "ns"),
@@ -304,8 +308,8 @@ fn jain(shares: &[u64]) -> f64 {
     if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
 }
 
-fn gave_up(told: &[Thread]) -> Option<Finding> {
-    told.iter().any(|(_, _, outcome)| outcome.gave_up).then(|| {
+fn gave_up(outcomes: &[Thread]) -> Option<Finding> {
+    outcomes.iter().any(|(_, _, outcome)| outcome.gave_up).then(|| {
         let message = "threads spun for a lock whose owner did not get the CPU, and gave up at the end";
         Finding::new("spun-in-vain", Severity::Warning, "system", message)
             .remedy("spinning needs a CPU for each thread: fewer threads, more CPUs, or a lock that sleeps (with `lock = \"pi\"` for priorities)")
@@ -316,10 +320,10 @@ fn gave_up(told: &[Thread]) -> Option<Finding> {
 mod tests {
     use super::*;
 
-    /// Acquisitions by threads 0 and 1 at 10, 20, … 100; then thread 2 gets the lock, which it asked
+    /// Acquisitions by threads 0 and 1 at 10, 20, … 100; then thread 2 gets the lock, which it requested
     /// for at 45, after it had read how many there were before all of them.
     #[test]
-    fn who_was_preempted_before_it_asked_was_not_overtaken_meanwhile() {
+    fn a_thread_preempted_before_its_request_was_not_overtaken_meanwhile() {
         let plan = MutexPlan { terms: 64, ..MutexPlan::default() };
         let size = super::super::arena::Size { threads: 3, log: 64, rounds: 1, rests: false };
         let arena = Arc::new(Arena::new(&plan, size, Arc::default()).unwrap());
@@ -329,11 +333,11 @@ mod tests {
         waits.note(&arena, 0, number, 45, 65);
         assert_eq!((waits.overtaken, waits.most_overtaken), (6, 6), "those at 50 to 100");
         let account = Account {
-            stretch: Arc::new(Stretch::new(&plan, 3).unwrap()),
+            segment: Arc::new(Segment::new(&plan, 3).unwrap()),
             plan,
             arena,
             names: ["a", "b", "c"].map(str::to_owned).into(),
-            told: Told::default(),
+            outcomes: Outcomes::default(),
         };
         let times = |rows: &[Vec<Cell>], column: usize| -> f64 {
             rows.iter().map(|row| if let Cell::Number(times) = row[column] { times } else { 0.0 }).sum()

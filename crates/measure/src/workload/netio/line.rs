@@ -1,4 +1,4 @@
-//! The connection: a server in a thread of its own that answers each request with a message, and the task's end of it.
+//! The connection: a server in a thread of its own that answers each request with a message, and the client's end of it.
 
 use punctual_core::{Cell, Column, Table};
 use punctual_host::task::attributes::{self, Scheduling};
@@ -15,12 +15,12 @@ use std::time::Duration;
 
 /// A request is a number, which the answer begins with.
 pub const REQUEST: usize = 8;
-/// How long the task waits for an answer before it looks whether it shall stop; a datagram that has not come by then is lost.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How often the server looks whether the task has gone, where a connection does not tell.
-const LOOK: Duration = Duration::from_millis(100);
+/// How long the task waits for an answer before it checks whether to stop; a datagram that has not come by then is lost.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// How often the server checks whether the task has ended, where a connection does not report it.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the kernel says of a TCP connection (tcp(7), TCP_INFO).
+/// The kernel's counts of a TCP connection (tcp(7), TCP_INFO).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpCounts {
     /// Bytes that came in order.
@@ -50,22 +50,22 @@ pub struct Line {
 pub enum Missing {
     /// A datagram did not come.
     Lost,
-    /// It shall stop.
+    /// The stop was requested.
     Stopped,
     /// The connection is gone.
     Broken(io::Error),
 }
 
 impl Line {
-    /// Starts the server and connects with it. The error says what is in the way.
+    /// Starts the server and connects to it. The error names the cause.
     pub fn open(plan: &NetioPlan) -> Result<Line, String> {
         let (ours, theirs, addresses) = match plan.transport {
             Transport::Tcp => tcp(plan.port)?,
             Transport::Udp => udp(plan.port)?,
             Transport::Unix => {
-                let told = |why| format!("a pair of Unix sockets: {why}");
-                let (ours, theirs) = UnixStream::pair().map_err(told)?;
-                ours.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+                let describe = |why| format!("a pair of Unix sockets: {why}");
+                let (ours, theirs) = UnixStream::pair().map_err(describe)?;
+                ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
                 (ours.into(), theirs.into(), ["unnamed".to_owned(), "unnamed".to_owned()])
             }
         };
@@ -88,7 +88,7 @@ impl Line {
         Ok(Line { file, is_tcp, is_stream, calls: 0, sent: 0, received: 0, number: 0, addresses, ended, server })
     }
 
-    /// Asks for the next message.
+    /// Requests the next message.
     #[inline(always)]
     pub fn send(&mut self) -> Result<(), Missing> {
         self.number += 1;
@@ -106,7 +106,7 @@ impl Line {
         Ok(())
     }
 
-    /// Waits for the whole of the message that was asked for.
+    /// Waits for the whole requested message.
     #[inline(always)]
     pub fn receive(&mut self, message: &mut [u8], is_stopped: impl Fn() -> bool) -> Result<(), Missing> {
         let mut have = 0;
@@ -150,7 +150,7 @@ impl Line {
             .map(|received| TcpCounts { received })
     }
 
-    /// Who talks with whom.
+    /// The connection.
     pub fn table(&self, plan: &NetioPlan) -> Table {
         let transport = match plan.transport {
             Transport::Tcp => "TCP",
@@ -187,11 +187,11 @@ fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Why a port is not to be had, and what to do.
+/// Why a port is unavailable, and what to do.
 fn no_port(port: u16, what: &str, why: &io::Error) -> String {
     let help = match why.kind() {
         ErrorKind::AddrInUse => ": another program has it: choose another `port`, or 0 for one that is free",
-        ErrorKind::PermissionDenied => ": ports below 1024 need a right (CAP_NET_BIND_SERVICE): choose a higher one",
+        ErrorKind::PermissionDenied => ": ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one",
         ErrorKind::AddrNotAvailable => ": is the loopback device up (ip link set lo up)?",
         _ => "",
     };
@@ -199,34 +199,35 @@ fn no_port(port: u16, what: &str, why: &io::Error) -> String {
 }
 
 fn tcp(port: u16) -> Result<Ends, String> {
-    let told = |why: io::Error| no_port(port, "TCP", &why);
-    let listener = TcpListener::bind(local(port)).map_err(told)?;
-    let address = listener.local_addr().map_err(told)?;
-    let ours = TcpStream::connect(address).map_err(told)?;
-    let our_address = ours.local_addr().map_err(told)?;
-    // Anybody on this machine may have been faster.
+    let describe = |why: io::Error| no_port(port, "TCP", &why);
+    let listener = TcpListener::bind(local(port)).map_err(describe)?;
+    let address = listener.local_addr().map_err(describe)?;
+    let ours = TcpStream::connect(address).map_err(describe)?;
+    let our_address = ours.local_addr().map_err(describe)?;
+    // Another program of this machine may have connected first.
     let theirs = loop {
-        let (theirs, peer) = listener.accept().map_err(told)?;
+        let (theirs, peer) = listener.accept().map_err(describe)?;
         if peer == our_address {
             break theirs;
         }
     };
     for end in [&ours, &theirs] {
-        end.set_nodelay(true).map_err(told)?;
+        end.set_nodelay(true).map_err(describe)?;
     }
-    ours.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+    ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
     Ok((ours.into(), theirs.into(), [our_address.to_string(), address.to_string()]))
 }
 
 fn udp(port: u16) -> Result<Ends, String> {
-    let told = |why: io::Error| no_port(port, "UDP", &why);
-    let (ours, theirs) = (UdpSocket::bind(local(0)).map_err(told)?, UdpSocket::bind(local(port)).map_err(told)?);
-    let (our_address, address) = (ours.local_addr().map_err(told)?, theirs.local_addr().map_err(told)?);
-    // From then on each takes datagrams of the other alone.
-    ours.connect(address).map_err(told)?;
-    theirs.connect(our_address).map_err(told)?;
-    ours.set_read_timeout(Some(PATIENCE)).map_err(told)?;
-    theirs.set_read_timeout(Some(LOOK)).map_err(told)?;
+    let describe = |why: io::Error| no_port(port, "UDP", &why);
+    let (ours, theirs) =
+        (UdpSocket::bind(local(0)).map_err(describe)?, UdpSocket::bind(local(port)).map_err(describe)?);
+    let (our_address, address) = (ours.local_addr().map_err(describe)?, theirs.local_addr().map_err(describe)?);
+    // From then on each accepts datagrams of the other only.
+    ours.connect(address).map_err(describe)?;
+    theirs.connect(our_address).map_err(describe)?;
+    ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
+    theirs.set_read_timeout(Some(POLL_INTERVAL)).map_err(describe)?;
     Ok((ours.into(), theirs.into(), [our_address.to_string(), address.to_string()]))
 }
 
@@ -257,7 +258,7 @@ struct Server {
 }
 
 impl Server {
-    /// Answers until the task has gone; how often.
+    /// Answers until the task has ended; returns how often.
     fn serve(mut self) -> u64 {
         let mut answered = 0;
         let mut request = [0; REQUEST];
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_in_use_is_told() {
+    fn a_port_in_use_is_an_error() {
         let taken = TcpListener::bind(local(0)).unwrap();
         let port = taken.local_addr().unwrap().port();
         let plan = NetioPlan { port, ..NetioPlan::default() };

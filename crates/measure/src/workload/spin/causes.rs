@@ -1,4 +1,4 @@
-//! What took the CPU from a busy thread, told by the kernel's own counts at the end of a gap.
+//! What took the CPU from a busy thread, by the kernel's own counts at the end of a gap.
 //!
 //! Tracepoints of the CPU are counted (perf_event_open(2), one group, one read): a gap in which the scheduler switched is another task's, else one
 //! with a softirq is the softirq's, else one with an interrupt is that; where nothing was counted it was none of the kernel's doing: firmware (SMI),
@@ -9,7 +9,7 @@ use punctual_host::task::attributes;
 use punctual_record::gaps::{Gaps, Served};
 use punctual_record::perf::{GROUP_MAX, Group, Whom};
 
-/// Who made a gap.
+/// The cause of a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// Another task ran.
@@ -18,29 +18,29 @@ pub enum Cause {
     Softirq = 1,
     /// An interrupt was handled, and neither softirq nor task ran.
     Interrupt = 2,
-    /// Nothing that the kernel knows of.
-    Outside = 3,
-    /// Nobody looked.
+    /// Nothing that the kernel counts.
+    Observer = 3,
+    /// Not attributed.
     Unknown = 4,
 }
 
 impl Cause {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Cause; 5] = [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Outside, Cause::Unknown];
+    pub const ALL: [Cause; 5] = [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Observer, Cause::Unknown];
 
-    /// For people.
+    /// The displayed name.
     pub fn words(self) -> &'static str {
         match self {
             Cause::Task => "another task",
             Cause::Softirq => "softirq",
             Cause::Interrupt => "interrupt",
-            Cause::Outside => "outside (firmware, hypervisor)",
+            Cause::Observer => "outside (firmware, hypervisor)",
             Cause::Unknown => "not attributed",
         }
     }
 }
 
-/// The tracepoints, each with what it tells of. The vectors are those of x86; what is not there is left out. Others hold `irq_handler_entry` for
+/// The tracepoints, each with its cause. The vectors are those of x86; what is not there is left out. Others hold `irq_handler_entry` for
 /// their timers and `ipi_entry` for interrupts between CPUs.
 const EVENTS: [(&str, &str); 16] = [
     ("sched", "sched_switch"),
@@ -65,7 +65,7 @@ const SWITCH: usize = 0;
 const SOFTIRQ: usize = 1;
 const NMI: usize = EVENTS.len() - 1;
 
-/// What was counted since the last look.
+/// What was counted since the last reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Switches of the scheduler.
@@ -79,18 +79,18 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// How often the spinning thread was switched away from at most: each time it came back by
+    /// An upper bound of the switches away from the spinning thread: each time it came back by
     /// another switch.
     pub fn departures(self) -> u64 {
         self.switches.div_ceil(2)
     }
-    /// Who made the gap in which these were counted.
+    /// The cause of the gap in which these were counted.
     pub fn cause(self) -> Cause {
         match self {
             Counts { switches: 1.., .. } => Cause::Task,
             Counts { softirqs: 1.., .. } => Cause::Softirq,
             Counts { interrupts: 1.., .. } | Counts { nmis: 1.., .. } => Cause::Interrupt,
-            _ => Cause::Outside,
+            _ => Cause::Observer,
         }
     }
     /// Adds up.
@@ -102,11 +102,11 @@ impl Counts {
     }
 }
 
-/// What was seen between two looks.
+/// What was counted between two readings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     pub counts: Counts,
-    /// How long who had the CPU, where the kernel says so.
+    /// The CPU time of each cause, where the kernel reports it.
     pub served: Option<Served>,
 }
 
@@ -115,8 +115,8 @@ pub struct Seen {
 const ENTERING: i64 = 10_000;
 
 impl Seen {
-    /// A gap by who had it, in the order of [`Cause::ALL`]; they add up to its length. What nothing
-    /// of the operating system had was taken from outside, though an interrupt follows in the same gap:
+    /// The parts of a gap, in the order of [`Cause::ALL`]; they add up to its length. Time that no
+    /// event of the operating system accounts for was taken from outside, though an interrupt follows in the same gap:
     /// a tick that was due meanwhile always does.
     pub fn parts(self, length: i64) -> [i64; Cause::ALL.len()] {
         let mut parts = [0; Cause::ALL.len()];
@@ -132,19 +132,19 @@ impl Seen {
         }
         let Counts { switches, softirqs, interrupts, nmis } = self.counts;
         let entered = (switches + softirqs + interrupts + nmis).min(1_000) as i64;
-        let whose = if left <= ENTERING * entered { self.counts.cause() } else { Cause::Outside };
+        let whose = if left <= ENTERING * entered { self.counts.cause() } else { Cause::Observer };
         parts[whose as usize] += left;
         parts
     }
 }
 
-/// Who had most of it.
+/// The cause of its largest part.
 pub fn largest(parts: &[i64; Cause::ALL.len()]) -> Cause {
     let most = Cause::ALL.into_iter().max_by_key(|cause| parts[*cause as usize]);
     most.unwrap_or(Cause::Unknown)
 }
 
-/// How long the hypervisor has had a CPU so far, by the steal clock of /proc/stat, in steps of a tick (proc_stat(5)).
+/// Steal time of a CPU so far, by /proc/stat, in steps of a tick (proc_stat(5)).
 pub fn stolen(cpu: usize) -> Option<Nanos> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let name = format!("cpu{cpu}");
@@ -157,7 +157,7 @@ pub fn stolen(cpu: usize) -> Option<Nanos> {
 /// The counters of a CPU.
 pub struct Causes {
     group: Group,
-    /// How long who had the CPU, or why nobody knows.
+    /// The CPU time of each cause, or why it is unknown.
     pub gaps: Result<Gaps, String>,
     served: Served,
     /// Which of [`EVENTS`] stands at which place of the group.
@@ -166,7 +166,7 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// Opens them for the one CPU of a thread. The error says why gaps cannot be attributed.
+    /// Opens them for the one CPU of a thread. The error is why gaps cannot be attributed.
     pub fn open(cpus: &CpuSet) -> Result<Causes, String> {
         let cpu = cpus.first().filter(|_| cpus.len() == 1);
         let cpu = cpu.ok_or("the thread may run on several CPUs: measure with `threads = \"per-cpu\"`")?;
@@ -279,7 +279,7 @@ mod tests {
         };
         // 4.2 ms in which the vCPU did not run, and the tick that was due meanwhile.
         let (parts, cause) = of(4_200_000, 6_000, 9_000, 0);
-        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Outside));
+        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Observer));
         // A tick by itself: its entry and exit are its own.
         let (parts, cause) = of(21_000, 6_000, 9_000, 0);
         assert_eq!((parts, cause), ([0, 15_000, 6_000, 0, 0], Cause::Softirq));
@@ -292,12 +292,12 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_disturbance_names_the_gap() {
+    fn the_deepest_cause_names_the_gap() {
         let counts = |switches, softirqs, interrupts| Counts { switches, softirqs, interrupts, nmis: 0 }.cause();
         assert_eq!(counts(2, 1, 1), Cause::Task);
         assert_eq!(counts(0, 1, 1), Cause::Softirq);
         assert_eq!(counts(0, 0, 3), Cause::Interrupt);
-        assert_eq!(counts(0, 0, 0), Cause::Outside);
+        assert_eq!(counts(0, 0, 0), Cause::Observer);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A file without a name, and one record written to it: opened, written, forced, closed, a reading of the clock between.
 
-use crate::workload::course::Ticks;
 use crate::workload::io_uring::Uring;
+use crate::workload::measurement_loop::Ticks;
 use crate::workload::raw::checked;
 use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
 use std::ffi::CString;
@@ -68,7 +68,7 @@ pub struct Count {
 }
 
 /// Where records go, and how.
-pub struct Sheet {
+pub struct RecordFile {
     file: File,
     /// What opens the file again, under /proc: a name that leads to the open file and to nothing else.
     path: CString,
@@ -84,8 +84,8 @@ pub struct Sheet {
 /// The readings of the clock: before, opened, written, forced, closed.
 pub type Stamps = [i64; 5];
 
-impl Sheet {
-    pub fn new(file: File, plan: &StoragePlan) -> Result<Sheet, String> {
+impl RecordFile {
+    pub fn new(file: File, plan: &StoragePlan) -> Result<RecordFile, String> {
         let forced = plan.mode == StorageMode::Forced;
         let (flags, force) = match plan.forcing {
             _ if !forced => (0, Force::Nothing),
@@ -95,9 +95,9 @@ impl Sheet {
             Forcing::Dsync => (libc::O_DSYNC, Force::Nothing),
             Forcing::Direct => (libc::O_DIRECT, Force::Nothing),
             Forcing::IoUring => {
-                let told =
-                    |why| format!("io_uring is not to be had here: {why} (see the sysctl kernel.io_uring_disabled)");
-                (0, Force::Uring(Uring::new().map_err(told)?))
+                let describe =
+                    |why| format!("io_uring is unavailable: {why} (see the sysctl kernel.io_uring_disabled)");
+                (0, Force::Uring(Uring::new().map_err(describe)?))
             }
         };
         // The process's own number of the file: threads of it see the same descriptors.
@@ -105,7 +105,7 @@ impl Sheet {
         let flags = flags | libc::O_WRONLY | libc::O_CLOEXEC;
         let limit = plan.file_max.get();
         allowed(limit)?;
-        Ok(Sheet { file, path, flags, force, limit, offset: 0, end: 0, count: Count::default() })
+        Ok(RecordFile { file, path, flags, force, limit, offset: 0, end: 0, count: Count::default() })
     }
 
     /// Whether io_uring writes.
@@ -125,7 +125,7 @@ impl Sheet {
         }
     }
 
-    /// The file's size, as the kernel says.
+    /// The file's size, by fstat(2).
     pub fn size(&self) -> io::Result<u64> {
         self.file.metadata().map(|metadata| metadata.len())
     }
@@ -216,7 +216,7 @@ impl Sheet {
         Ok(bytes)
     }
 
-    /// One record to begin with: says what does not work here before anything is measured.
+    /// Writes one record: the error names what does not work before anything is measured.
     pub fn try_once(&mut self, ticks: &impl Ticks, record: &[u8]) -> Result<(), String> {
         self.write(ticks, record);
         let result = match self.count.last {
@@ -305,7 +305,7 @@ impl Record {
     }
 }
 
-/// What the kernel says this thread has written with write(2) and its like (proc_pid_io(5)).
+/// What this thread has written, by the kernel's count, with write(2) and its like (proc_pid_io(5)).
 pub fn written_by_this_thread() -> Result<u64, String> {
     let path = "/proc/thread-self/io";
     let text = fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;

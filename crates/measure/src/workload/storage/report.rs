@@ -1,7 +1,7 @@
-//! What there is to say of what was written: against the kernel's counts, and what failed.
+//! Compares what was written with the kernel's counts, and reports what failed.
 
-use super::file::{Record, Sheet, words};
-use crate::workload::course::Monotonic;
+use super::file::{Record, RecordFile, words};
+use crate::workload::measurement_loop::Monotonic;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_record::perf::{Counter, Whom};
 
@@ -9,11 +9,16 @@ use punctual_record::perf::{Counter, Whom};
 const COUNTED: u64 = 8;
 
 /// Of a file, in the thread that has written it, with its count of bytes before and after.
-pub fn of(sheet: &mut Sheet, subject: &str, before: Result<u64, String>, after: Result<u64, String>) -> Notes {
-    let count = sheet.count;
+pub fn of(
+    record_file: &mut RecordFile,
+    subject: &str,
+    before: Result<u64, String>,
+    after: Result<u64, String>,
+) -> Notes {
+    let count = record_file.count;
     let mut notes = Notes::default();
     let bytes = before.and_then(|before| after.map(|after| after.saturating_sub(before)));
-    let bytes = if sheet.is_uring() { Err("writes through io_uring are not in wchar".to_owned()) } else { bytes };
+    let bytes = if record_file.is_uring() { Err("writes through io_uring are not in wchar".to_owned()) } else { bytes };
     let source = "/proc/thread-self/io: wchar";
     notes.validations.push(Validation::compare(
         "bytes written",
@@ -22,13 +27,18 @@ pub fn of(sheet: &mut Sheet, subject: &str, before: Result<u64, String>, after: 
         source,
         Tolerance::EXACT,
     ));
-    let size = sheet.size().map_err(|why| why.to_string());
+    let size = record_file.size().map_err(|why| why.to_string());
     let explanation = match count.restarts {
         0 => "the farthest that was written to".to_owned(),
         restarts => format!("the farthest that was written to; it began again {restarts} times, over what was there"),
     };
-    let size =
-        Validation::compare("size of the file", sheet.end, Fact::from(size), "fstat(2): st_size", Tolerance::EXACT);
+    let size = Validation::compare(
+        "size of the file",
+        record_file.end,
+        Fact::from(size),
+        "fstat(2): st_size",
+        Tolerance::EXACT,
+    );
     notes.validations.push(size.explain(explanation));
     for (name, value, title) in [
         ("records", count.records, "records (batches, of the writer) that were tried"),
@@ -42,7 +52,7 @@ pub fn of(sheet: &mut Sheet, subject: &str, before: Result<u64, String>, after: 
     }
     if count.failed > 0 {
         let last = count.last.map_or_else(String::new, words);
-        let message = "records could not be written: what was measured is partly the way to an error";
+        let message = "records could not be written: a part of the samples measures a failing call";
         let finding = Finding::new("storage-failed", Severity::Warning, subject, message);
         notes.findings.push(
             finding
@@ -55,7 +65,7 @@ pub fn of(sheet: &mut Sheet, subject: &str, before: Result<u64, String>, after: 
     notes
 }
 
-/// Of records that a task has collected for the writer: those of the last batch, which nobody wrote, and those without room.
+/// Of records that a task has collected for the writer: those of the last batch, which was not written, and those without room.
 pub fn collected(notes: &mut Notes, subject: &str, held: u64, dropped: u64) {
     let message =
         "safe-write is the writer's, with time-sharing scheduling; CPU and scheduling in the table are the task's";
@@ -75,17 +85,17 @@ pub fn collected(notes: &mut Notes, subject: &str, held: u64, dropped: u64) {
 }
 
 /// More records, while the kernel counts this thread's calls: counting slows every call, so it is not done while anything is measured.
-pub fn calls(sheet: &mut Sheet, record: &Record) -> Vec<Validation> {
+pub fn calls(record_file: &mut RecordFile, record: &Record) -> Vec<Validation> {
     let source = |call: &str| format!("perf_event_open: tracepoint syscalls:sys_enter_{call}, this thread");
     let explanation = format!("{COUNTED} records more, after the measured ones");
-    let names = sheet.calls();
+    let names = record_file.calls();
     let mut counted = |call: &str| {
         // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off.
         for _ in 0..3 {
             let counter = Counter::tracepoint("syscalls", &format!("sys_enter_{call}"), Whom::ThisThread)?;
             counter.enable();
             for _ in 0..COUNTED {
-                sheet.write(&Monotonic, record.bytes());
+                record_file.write(&Monotonic, record.bytes());
             }
             counter.disable();
             match counter.read() {

@@ -1,11 +1,11 @@
 //! The thread that writes what the task has collected, a batch at a time, each a sample of `safe-write`.
 
-use super::basket::Emptier;
-use super::file::{Record, Sheet, written_by_this_thread};
+use super::batch_queue::BatchConsumer;
+use super::file::{Record, RecordFile, written_by_this_thread};
 use super::report;
 use crate::ring::Producer;
 use crate::stop::Stop;
-use crate::workload::course::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_core::{Notes, Policy};
 use punctual_host::task::attributes::{self, Scheduling, current_cpu};
 use std::io;
@@ -15,15 +15,15 @@ use std::thread::{Builder, JoinHandle, Thread};
 
 /// What the writer needs.
 pub struct Writer {
-    pub sheet: Sheet,
-    pub batches: Emptier,
+    pub record_file: RecordFile,
+    pub batches: BatchConsumer,
     /// Of a batch.
     pub bytes: usize,
     pub series: u32,
     pub subject: String,
     pub limit: i64,
     pub stop: Arc<Stop>,
-    /// Where it says how many batches it has written.
+    /// Counts the batches written.
     pub records: Arc<AtomicU64>,
 }
 
@@ -59,10 +59,10 @@ impl Writer {
     fn run(mut self, mut producer: Producer) -> Notes {
         let before = written_by_this_thread();
         loop {
-            // Looked at first: what was filled before it was closed is there then.
+            // Read first: what was filled before it was closed is there then.
             let closed = self.batches.is_closed();
-            let sheet = &mut self.sheet;
-            match self.batches.next(|batch| sheet.write(&Monotonic, batch)) {
+            let record_file = &mut self.record_file;
+            match self.batches.next(|batch| record_file.write(&Monotonic, batch)) {
                 Some(Some([begin, .., end])) => {
                     producer.push(Monotonic.ns(begin), Monotonic.ns(end), 0, current_cpu());
                     if end - begin > self.limit {
@@ -75,13 +75,13 @@ impl Writer {
                 None => std::thread::park(),
             }
         }
-        let count = self.sheet.count;
+        let count = self.record_file.count;
         self.records.store(count.records - count.failed, Ordering::Release);
         // The series ends here; what follows takes its time.
         drop(producer);
         let after = written_by_this_thread();
-        let mut notes = report::of(&mut self.sheet, &self.subject, before, after);
-        notes.validations.extend(report::calls(&mut self.sheet, &Record::new(self.bytes)));
+        let mut notes = report::of(&mut self.record_file, &self.subject, before, after);
+        notes.validations.extend(report::calls(&mut self.record_file, &Record::new(self.bytes)));
         notes
     }
 }

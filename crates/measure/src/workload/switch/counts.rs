@@ -1,10 +1,10 @@
-//! What the ring says of itself against what the kernel counted, and what switches cost beside their own time.
+//! Compares the ring's own counts with the kernel's, and reports what switches cost beside their own time.
 
-use super::board::Board;
+use super::shared_memory::SharedMemory;
 use super::{Lane, Leader, now, walks};
 use crate::stop::Stop;
 use crate::workload::clock_cost;
-use crate::workload::course::Monotonic;
+use crate::workload::measurement_loop::Monotonic;
 use punctual_core::PerfEvent;
 use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Finding, Notes, Severity, Table, Tolerance, Validation};
 use punctual_record::perf::{Counter, Whom};
@@ -19,7 +19,7 @@ const MOST_COUNTED: usize = 64;
 
 /// What the leader did between two counts.
 #[derive(Default)]
-pub struct Book {
+pub struct SwitchCounts {
     /// Rounds that were measured.
     pub rounds: u64,
     /// Hand-overs that were not.
@@ -33,27 +33,27 @@ pub struct Book {
     whole: bool,
 }
 
-fn sums(board: &Board) -> (u64, u64) {
-    let sum = |pick: fn(&super::board::Slot) -> u64| board.slots().map(pick).sum();
+fn sums(shared_memory: &SharedMemory) -> (u64, u64) {
+    let sum = |pick: fn(&super::shared_memory::Slot) -> u64| shared_memory.slots().map(pick).sum();
     (sum(|slot| slot.parks.load(Ordering::Relaxed)), sum(|slot| slot.strays.load(Ordering::Relaxed)))
 }
 
-impl Book {
-    /// For so many tasks.
-    pub fn new(tasks: usize) -> Book {
-        Book { before: vec![(0, 0); tasks], after: vec![(0, 0); tasks], ..Book::default() }
+impl SwitchCounts {
+    /// For this many tasks.
+    pub fn new(tasks: usize) -> SwitchCounts {
+        SwitchCounts { before: vec![(0, 0); tasks], after: vec![(0, 0); tasks], ..SwitchCounts::default() }
     }
     /// From the first count on.
-    pub fn begin(&mut self, board: &Board) {
+    pub fn begin(&mut self, shared_memory: &SharedMemory) {
         (self.rounds, self.spare, self.rests) = (0, 0, 0);
-        (self.parks, self.strays) = sums(board);
-        self.before.iter_mut().zip(board.slots()).for_each(|(count, slot)| *count = slot.counted());
+        (self.parks, self.strays) = sums(shared_memory);
+        self.before.iter_mut().zip(shared_memory.slots()).for_each(|(count, slot)| *count = slot.counted());
     }
     /// Until the last.
-    pub fn end(&mut self, board: &Board) {
-        let (parks, strays) = sums(board);
+    pub fn end(&mut self, shared_memory: &SharedMemory) {
+        let (parks, strays) = sums(shared_memory);
         (self.parks, self.strays) = (parks - self.parks, strays - self.strays);
-        self.after.iter_mut().zip(board.slots()).for_each(|(count, slot)| *count = slot.counted());
+        self.after.iter_mut().zip(shared_memory.slots()).for_each(|(count, slot)| *count = slot.counted());
         self.whole = true;
     }
     /// The kernel's counts, voluntary and involuntary, of all tasks together and of the leader alone.
@@ -66,18 +66,18 @@ impl Book {
     }
 }
 
-/// Everything there is to say.
+/// All notes.
 pub fn notes(leader: &mut Leader) -> Notes {
-    // Who waits by yielding lets no grace period of RCU end on PREEMPT_RT, whose timers expire in a thread of low priority (ktimers);
+    // Tasks that wait by yielding let no grace period of RCU end on PREEMPT_RT, whose timers expire in a thread of low priority (ktimers);
     // perf_event_open(2) waits for one. From here on they sleep.
-    leader.ring.board.set_parking(true);
+    leader.ring.shared_memory.set_parking(true);
     let clock = clock_cost(&Monotonic);
     let reading = clock.median.ns();
     let mut notes = Notes { clock_cost: Fact::Known(clock), ..Notes::default() };
     notes.validations.push(own_counts(leader));
-    let stretch = stretch(leader);
-    notes.validations.push(stretch.validation());
-    notes.tables.push(stretch.table);
+    let segment = segment(leader);
+    notes.validations.push(segment.validation());
+    notes.tables.push(segment.table);
     notes.tables.extend(working_sets(&leader.lanes, reading));
     if leader.book.strays > 0 {
         let title = "times that a task got the CPU when it was not its turn";
@@ -95,12 +95,12 @@ pub fn notes(leader: &mut Leader) -> Notes {
     notes
 }
 
-/// Members that could not be scheduled as asked. The leader's own refusal is told by the frame.
+/// Members that could not be scheduled as asked. The leader's own refusal is reported by the controller thread.
 fn refused(leader: &Leader) -> Option<Finding> {
-    let errors = leader.ring.board.slots().skip(1).map(|slot| slot.refused.load(Ordering::Acquire));
+    let errors = leader.ring.shared_memory.slots().skip(1).map(|slot| slot.refused.load(Ordering::Acquire));
     let errors: Vec<i32> = errors.filter(|error| *error != 0).collect();
     let why = io::Error::from_raw_os_error(*errors.first()?);
-    let message = format!("{} tasks of the ring are not scheduled as asked", errors.len());
+    let message = format!("{} tasks of the ring are not scheduled as requested", errors.len());
     let finding = Finding::new("ring-not-real-time", Severity::Warning, "system", message);
     Some(
         finding
@@ -110,12 +110,12 @@ fn refused(leader: &Leader) -> Option<Finding> {
 }
 
 /// Where tasks run on several CPUs one may find its turn there before it has slept, which saves a switch, and nothing counts that.
-const FOUND: &str = "on several CPUs a task may find its turn there before it sleeps, and nobody counts how often";
+const FOUND: &str = "on several CPUs a task may find its turn there before it sleeps, which nothing counts";
 
 /// The whole run, by the counts that the kernel keeps of each task.
 fn own_counts(leader: &Leader) -> Validation {
-    let Book { rounds, spare, rests, parks, strays, .. } = leader.book;
-    let tasks = leader.ring.board.tasks() as u64;
+    let SwitchCounts { rounds, spare, rests, parks, strays, .. } = leader.book;
+    let tasks = leader.ring.shared_memory.tasks() as u64;
     let hand_overs = rounds * tasks + spare;
     let claimed = hand_overs + rests + parks;
     let what = "context switches away from the tasks of the ring";
@@ -124,8 +124,8 @@ fn own_counts(leader: &Leader) -> Validation {
         let why = Fact::Unavailable("the ring ended before its last count".to_owned());
         return Validation::compare(what, claimed, why, source, Tolerance::EXACT);
     };
-    // Who yields is switched out involuntarily, too: nothing distinguishes that from preemption.
-    let yields = leader.ring.handing.yields();
+    // sched_yield(2) counts as an involuntary switch, too: nothing distinguishes it from preemption.
+    let yields = leader.ring.handoff.yields();
     let tolerance = Tolerance::EXACT
         .either(2 * strays, "turns out of order, two switches each")
         .fewer(rests + parks, "rests that were over, or ended, before the task slept")
@@ -145,7 +145,7 @@ fn own_counts(leader: &Leader) -> Validation {
 }
 
 /// Some hand-overs while perf counts.
-struct Stretch {
+struct Segment {
     hand_overs: u64,
     strays: u64,
     all: Fact<u64>,
@@ -155,28 +155,30 @@ struct Stretch {
     table: Table,
 }
 
-impl Stretch {
+impl Segment {
     fn validation(&self) -> Validation {
-        let what = "context switches in a stretch";
+        let what = "context switches in a segment";
         let source = "perf_event_open: software event context-switches, each task of the ring";
         let tolerance = Tolerance::EXACT
             .either(2 * self.strays, "turns out of order, two switches each")
             .more(self.others.unwrap_or(0), "switches away from whatever else ran on the CPU, each after a preemption");
         let validation = Validation::compare(what, self.hand_overs, self.all.clone(), source, tolerance).explain(
-            "after the measured ones, because perf's hook is in the way of every switch; who counts one task of the \
-             ring, or counts the idle task too, gets another number: see the table",
+            "after the measured ones, because perf's hook slows every switch; counting one task of the \
+             ring, or the idle task too, gives another number: see the table",
         );
         match (self.one_cpu, self.others) {
-            (false, _) => validation.undecided_below(FOUND).undecided_above("the CPUs' idle tasks are not told apart"),
+            (false, _) => {
+                validation.undecided_below(FOUND).undecided_above("the CPUs' idle tasks cannot be distinguished")
+            }
             (true, None) => validation.undecided_above("what else ran on the CPU could not be counted"),
             (true, Some(_)) => validation,
         }
     }
 }
 
-fn stretch(leader: &mut Leader) -> Stretch {
+fn segment(leader: &mut Leader) -> Segment {
     let ring = std::sync::Arc::clone(&leader.ring);
-    let tasks: Vec<i32> = ring.board.slots().map(|slot| slot.tid.load(Ordering::Acquire)).collect();
+    let tasks: Vec<i32> = ring.shared_memory.slots().map(|slot| slot.tid.load(Ordering::Acquire)).collect();
     let cpus = ring.places.iter().fold(CpuSet::new(), |all, one| all.union(one));
     let of_tasks: Result<Vec<Counter>, String> = match tasks.len() {
         many if many > MOST_COUNTED => Err(format!("the ring has more than {MOST_COUNTED} tasks")),
@@ -186,17 +188,17 @@ fn stretch(leader: &mut Leader) -> Stretch {
         cpus.iter().map(|cpu| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Cpu(cpu as u32))).collect();
     let counters = || of_tasks.iter().chain(&of_cpus).flatten();
     let (begin, mut hand_overs) = (now(), 0);
-    // Whatever ended the run: this stretch is not part of it.
+    // Whatever ended the run: this segment is not part of it.
     let woken = |leader: &mut Leader| leader.ring.unpark(&Stop::default()).is_ok();
     let mut whole = leader.book.counted().is_some() && woken(leader) && leader.spare_round(super::Mode::Run).is_ok();
-    let strays = sums(&ring.board).1;
+    let strays = sums(&ring.shared_memory).1;
     counters().for_each(Counter::enable);
     while whole && hand_overs < COUNTED && now() - begin < COUNTING {
         whole = ring.round().is_ok();
         hand_overs += tasks.len() as u64;
     }
     counters().for_each(Counter::disable);
-    ring.board.set_parking(true);
+    ring.shared_memory.set_parking(true);
     let sum = |counters: &[Counter]| -> Result<u64, String> {
         counters.iter().map(|counter| counter.read().map_err(|why| why.to_string())).sum()
     };
@@ -220,7 +222,7 @@ fn stretch(leader: &mut Leader) -> Stretch {
     });
     let table = Table {
         name: "switch-counts".to_owned(),
-        title: format!("Context switches in {hand_overs} hand-overs, by whom is counted"),
+        title: format!("Context switches in {hand_overs} hand-overs, by the counted tasks"),
         columns: vec![
             Column::new("counted", ""),
             Column::new("switches", "count"),
@@ -228,13 +230,13 @@ fn stretch(leader: &mut Leader) -> Stretch {
         ],
         rows: rows.collect(),
     };
-    let strays = sums(&ring.board).1 - strays;
+    let strays = sums(&ring.shared_memory).1 - strays;
     let one_cpu = ring.is_on_one_cpu();
     let all = of(&of_tasks, usize::MAX);
     let everything = of(&of_cpus, usize::MAX);
     let others =
         all.as_ref().ok().zip(everything.ok()).filter(|_| one_cpu).map(|(all, every)| every.saturating_sub(*all));
-    Stretch { hand_overs, strays, all: Fact::from(all), others, one_cpu, table }
+    Segment { hand_overs, strays, all: Fact::from(all), others, one_cpu, table }
 }
 
 /// Direct and indirect cost by size of the working set, where there is any.
@@ -263,7 +265,7 @@ fn working_sets(lanes: &[Lane], clock: i64) -> Option<Table> {
         rows.push(vec![size, direct_cell, pairs, after, alone, indirect, of(|c| c.least), of(|c| c.most), whole]);
     }
     let title = "What a switch costs by working set: the switch itself (mean), and how much longer going through the \
-                 set takes after it than a second time with nobody between (median of the pairs, and its 95 % \
+                 set takes after it than a second time with no task between (median of the pairs, and its 95 % \
                  confidence interval)";
     let columns = [
         ("working set", "bytes"),

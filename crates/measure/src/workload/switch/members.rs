@@ -1,7 +1,7 @@
 //! The other tasks of a ring, threads or processes: made ready, kept going, ended.
 
-use super::board::{Board, Mode};
-use super::handing::Handing;
+use super::handoff::HandoffMechanism;
+use super::shared_memory::{Mode, SharedMemory};
 use crate::workload::raw::checked;
 use punctual_core::CpuSet;
 use punctual_host::task::attributes::{self, Scheduling};
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 const STACK: usize = 128 * 1024;
 const TOUCHED: usize = 16 * 1024;
 /// How long members may take to become ready; each touches at most 16 MiB.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long processes may take to end when they were told to.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long processes may take to end when END is set.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// What all tasks of a ring share.
 pub struct Ring {
     /// The memory.
-    pub board: Board,
+    pub shared_memory: SharedMemory,
     /// The mechanism.
-    pub handing: Handing,
+    pub handoff: HandoffMechanism,
     /// The CPU of each task.
     pub places: Vec<CpuSet>,
     /// How each shall be scheduled.
@@ -42,14 +42,14 @@ pub struct Members {
 impl Members {
     /// Starts all but the first task, which is the caller. They are its children, and wait for their turn when this returns.
     pub fn start(ring: &Arc<Ring>, processes: bool) -> Result<Members, String> {
-        ring.board.set_parking(true);
+        ring.shared_memory.set_parking(true);
         let mut members = Members { ring: Arc::clone(ring), threads: Vec::new(), processes: Vec::new() };
-        for me in 1..ring.board.tasks() {
+        for me in 1..ring.shared_memory.tasks() {
             let started = if processes { members.fork(me) } else { members.spawn(me) };
             started.map_err(|why| format!("task {me} of the ring could not be started: {why}"))?;
         }
-        let until = Instant::now() + PATIENCE;
-        while ring.board.ready() + 1 < ring.board.tasks() {
+        let until = Instant::now() + TIMEOUT;
+        while ring.shared_memory.ready() + 1 < ring.shared_memory.tasks() {
             if Instant::now() > until {
                 return Err("the tasks of the ring did not become ready: is their CPU taken by real-time tasks?".into());
             }
@@ -58,7 +58,7 @@ impl Members {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        for (me, slot) in ring.board.slots().enumerate() {
+        for (me, slot) in ring.shared_memory.slots().enumerate() {
             let error = slot.error.load(Ordering::Acquire);
             if error != 0 {
                 let (cpu, why) = (&ring.places[me], io::Error::from_raw_os_error(error));
@@ -112,9 +112,9 @@ pub fn has_ended(pid: libc::pid_t) -> bool {
 impl Drop for Members {
     /// Ends all, whatever they wait for.
     fn drop(&mut self) {
-        self.ring.board.set_mode(Mode::End);
+        self.ring.shared_memory.set_mode(Mode::End);
         let until = Instant::now() + ENDING;
-        // Again and again, because one that was still being started may have missed it.
+        // Repeatedly, because one that was still being started may have missed it.
         for (place, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             while !thread.is_finished() {
                 self.ring.call(place + 1);
@@ -145,29 +145,29 @@ impl Ring {
         self.places.windows(2).all(|pair| pair[0] == pair[1])
     }
 
-    /// Wakes a task out of its turn, to look at the mode.
+    /// Wakes a task out of its turn, to read the mode.
     fn call(&self, task: usize) {
-        let Ring { board, handing, .. } = self;
-        if handing.parks() { handing.wake(board.slot(task)) } else { handing.hand_over(board, task) }
+        let Ring { shared_memory, handoff, .. } = self;
+        if handoff.parks() { handoff.wake(shared_memory.slot(task)) } else { handoff.hand_over(shared_memory, task) }
     }
 
-    /// What the kernel knows the calling task by, for those who wake it.
-    pub fn introduce(&self, me: usize) {
-        let slot = self.board.slot(me);
+    /// Publishes the kernel's ids of the calling task, for those that wake it.
+    pub fn publish_ids(&self, me: usize) {
+        let slot = self.shared_memory.slot(me);
         slot.pid.store(std::process::id() as i32, Ordering::Relaxed);
         slot.tid.store(attributes::tid(), Ordering::Release);
     }
 
-    /// The life of a member. Allocates nothing: it may be a forked process.
+    /// Runs a member. Allocates nothing: it may be a forked process.
     fn live(&self, me: usize) {
-        let Ring { board, handing, places, scheduling } = self;
-        let slot = board.slot(me);
-        self.introduce(me);
+        let Ring { shared_memory, handoff, places, scheduling } = self;
+        let slot = shared_memory.slot(me);
+        self.publish_ids(me);
         let placed = if scheduling.deadline.is_some() { Ok(()) } else { attributes::set_affinity(0, &places[me]) };
         // Fails for no positive slack.
         let _ = attributes::set_timer_slack(punctual_core::Nanos(1));
         memory::touch_stack::<TOUCHED>();
-        board.touch(me);
+        shared_memory.touch(me);
         if let Err(why) = &placed {
             slot.error.store(why.raw_os_error().unwrap_or(libc::EINVAL), Ordering::Release);
         } else if let Err(why) = attributes::set_scheduling(0, scheduling) {
@@ -175,30 +175,30 @@ impl Ring {
         }
         slot.count();
         slot.arrived.store(now(), Ordering::Release);
-        board.add_ready();
-        if placed.is_err() || !handing.first_wait(board, me) {
+        shared_memory.add_ready();
+        if placed.is_err() || !handoff.first_wait(shared_memory, me) {
             return;
         }
         loop {
             slot.arrived.store(now(), Ordering::Release);
-            match board.mode() {
-                Mode::Run => board.work(me),
+            match shared_memory.mode() {
+                Mode::Run => shared_memory.work(me),
                 Mode::Twice if me == 1 => {
                     let begin = now();
-                    board.work(me);
+                    shared_memory.work(me);
                     let between = now();
-                    board.work(me);
+                    shared_memory.work(me);
                     slot.alone.store(now() - between, Ordering::Relaxed);
                     slot.after.store(between - begin, Ordering::Release);
                 }
-                Mode::Twice => board.work(me),
+                Mode::Twice => shared_memory.work(me),
                 Mode::Count => slot.count(),
                 Mode::End => return,
             }
-            handing.before(board, me + 1);
+            handoff.before(shared_memory, me + 1);
             slot.left.store(now(), Ordering::Release);
-            handing.hand_over(board, me + 1);
-            if !handing.wait(board, me) {
+            handoff.hand_over(shared_memory, me + 1);
+            if !handoff.wait(shared_memory, me) {
                 return;
             }
         }

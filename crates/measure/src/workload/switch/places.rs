@@ -4,7 +4,7 @@ use punctual_core::CpuSet;
 use punctual_host::topology::Topology;
 use punctual_plan::kinds::Distance;
 
-/// The CPU of each task. Neighbours, the last and the first included, are at this distance. The error says what is missing.
+/// The CPU of each task. Neighbours, the last and the first included, are at this distance. The error names what is missing.
 pub fn places(topology: &Topology, cpus: &CpuSet, distance: Distance, tasks: usize) -> Result<Vec<usize>, String> {
     if distance == Distance::SameCpu {
         let only = cpus.iter().last().ok_or("there is no CPU to measure on")?;
@@ -44,15 +44,21 @@ fn last_cache(topology: &Topology, cpu: usize) -> Option<&CpuSet> {
 
 fn missing(distance: Distance, cpus: &CpuSet, how_many: &str) -> String {
     let what = match distance {
-        Distance::SameCpu | Distance::OtherCpu => format!("there are not {how_many} CPUs in {cpus}"),
+        Distance::SameCpu | Distance::OtherCpu => format!("{cpus} has fewer than {how_many} CPUs"),
         Distance::Smt => {
-            format!("CPUs {cpus} hold not {how_many} hardware threads of one core (topology/thread_siblings_list)")
+            format!(
+                "CPUs {cpus} have fewer than {how_many} hardware threads of one core (topology/thread_siblings_list)"
+            )
         }
         Distance::SameCache => {
-            format!("CPUs {cpus} hold not {how_many} cores below one last-level cache (cache/index*/shared_cpu_list)")
+            format!(
+                "CPUs {cpus} have fewer than {how_many} cores below one last-level cache (cache/index*/shared_cpu_list)"
+            )
         }
         Distance::OtherCache => {
-            format!("CPUs {cpus} hold not {how_many} below different last-level caches (cache/index*/shared_cpu_list)")
+            format!(
+                "CPUs {cpus} have fewer than {how_many} below different last-level caches (cache/index*/shared_cpu_list)"
+            )
         }
     };
     format!("{what}: choose another `distance`, `ring` or `cpus`")
@@ -88,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_at_the_distance_that_was_asked_for() {
+    fn neighbours_are_at_the_requested_distance() {
         let of = |distance, ring| places(&topology(), &all(), distance, ring).unwrap();
         assert_eq!(of(Distance::SameCpu, 3), [7, 7, 7]);
         assert_eq!(of(Distance::OtherCpu, 4), [7, 6, 7, 6]);
@@ -106,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn what_is_missing_is_named() {
         let why = places(&topology(), &[0, 1].into_iter().collect(), Distance::Smt, 2).unwrap_err();
         assert!(why.contains("thread_siblings_list"), "{why}");
         let why = places(&Topology::default(), &all(), Distance::SameCache, 2).unwrap_err();

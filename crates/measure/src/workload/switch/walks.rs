@@ -4,7 +4,7 @@
 //! else makes the machine faster or slower meets both. The difference is a median of pairs with a
 //! distribution-free confidence interval; one that does not exceed the clock's own reading is none.
 
-/// What the table shows where the difference cannot be told from 0.
+/// What the table shows where the difference is not significant.
 pub const NOT_RESOLVED: &str = "not resolved";
 /// Fewer pairs have no interval: of 6 values, the least and the largest enclose the median with 97 %.
 const LEAST_PAIRS: usize = 6;
@@ -14,7 +14,7 @@ const LEAST_PAIRS: usize = 6;
 pub struct Walks {
     /// After a switch.
     pub after: i64,
-    /// A second time, with nobody between.
+    /// A second time, with no task between.
     pub alone: i64,
 }
 

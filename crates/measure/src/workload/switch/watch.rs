@@ -1,7 +1,7 @@
-//! Notices that a process of the ring has been killed: the leader would wait for its turn for ever.
+//! Detects that a process of the ring was killed: the leader would wait for its turn for ever.
 
 use super::members::{Ring, has_ended};
-use crate::workload::Outside;
+use crate::workload::Observer;
 use punctual_core::Notes;
 use punctual_host::task::signals;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often it looks. On the conductor's CPUs, while nothing else waits for it.
+/// How often it checks. On the controller's CPUs, while nothing else waits for it.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Looks after the processes while the ring measures.
+/// Checks the processes while the ring measures.
 pub struct Watch {
     ring: Arc<Ring>,
     ended: Arc<AtomicBool>,
@@ -26,18 +26,18 @@ impl Watch {
     }
 }
 
-impl Outside for Watch {
+impl Observer for Watch {
     fn before(&mut self) {
         let (ring, ended) = (Arc::clone(&self.ring), Arc::clone(&self.ended));
-        let pids: Vec<i32> = ring.board.slots().skip(1).map(|slot| slot.pid.load(Ordering::Acquire)).collect();
+        let pids: Vec<i32> = ring.shared_memory.slots().skip(1).map(|slot| slot.pid.load(Ordering::Acquire)).collect();
         let watch = move || {
             while !ended.load(Ordering::Acquire) {
                 if pids.iter().any(|pid| has_ended(*pid)) {
-                    ring.board.set_broken();
+                    ring.shared_memory.set_broken();
                 }
-                if ring.board.is_broken() {
-                    // Again until it has looked; ESRCH when it is gone already.
-                    let _ = signals::wake(ring.board.slot(0).tid.load(Ordering::Acquire));
+                if ring.shared_memory.is_broken() {
+                    // Repeated until it has checked; ESRCH when it has ended already.
+                    let _ = signals::wake(ring.shared_memory.slot(0).tid.load(Ordering::Acquire));
                 }
                 std::thread::park_timeout(EVERY);
             }

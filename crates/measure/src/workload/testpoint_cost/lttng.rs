@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 /// As in `lttng.c`.
 pub const BATCH: usize = 1_024;
-/// How long a session daemon may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a session daemon may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A session that records, and the program in it.
 pub struct Lttng {
@@ -94,13 +94,13 @@ fn compile(directory: &Path) -> Result<(), String> {
     }
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-I.", "-o", "points", "lttng.c", "-llttng-ust", "-ldl"]).current_dir(directory);
-    said(
+    run_to_end(
         &mut compiler,
         "LTTng-UST is not installed with its headers and a C compiler (apt-get install gcc lttng-tools liblttng-ust-dev)",
     )
 }
 
-/// A session daemon of one's own where none answers. It ends with the thread that measures.
+/// Starts a session daemon where none answers. It ends with the thread that measures.
 fn daemon() -> Result<Option<Child>, String> {
     if lttng(&["list"]).is_ok_and(|()| is_running()) {
         return Ok(None);
@@ -109,7 +109,7 @@ fn daemon() -> Result<Option<Child>, String> {
     command.arg("--no-kernel").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let lacks = |why| format!("lttng-sessiond: {why} (apt-get install lttng-tools)");
     let child = ending_with_us(&mut command).spawn().map_err(lacks)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while lttng(&["list"]).is_err() {
         if Instant::now() > until {
             end("", Some(&mut { child }));
@@ -120,7 +120,7 @@ fn daemon() -> Result<Option<Child>, String> {
     Ok(Some(child))
 }
 
-/// Whether a session daemon was there before anybody asked for one.
+/// Whether a session daemon ran before.
 fn is_running() -> bool {
     let comms = fs::read_dir("/proc").into_iter().flatten().flatten();
     let comms = comms.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok());
@@ -184,18 +184,18 @@ fn end(session: &str, daemon: Option<&mut Child>) {
 }
 
 fn lttng(words: &[&str]) -> Result<(), String> {
-    said(Command::new("lttng").arg("--no-sessiond").args(words), "lttng (apt-get install lttng-tools)")
+    run_to_end(Command::new("lttng").arg("--no-sessiond").args(words), "lttng (apt-get install lttng-tools)")
 }
 
-/// Runs it to its end; what it said last is the reason where it failed.
-fn said(command: &mut Command, what: &str) -> Result<(), String> {
+/// Runs it to its end; the last line of its stderr is the reason where it failed.
+fn run_to_end(command: &mut Command, what: &str) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{what}: {why}"))?;
     if output.status.success() {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().find(|line| line.to_lowercase().contains("error")).or(text.lines().last());
-    Err(format!("{what}: {}", line.unwrap_or("it failed without a word").trim()))
+    Err(format!("{what}: {}", line.unwrap_or("it failed without a message").trim()))
 }
 
 fn size_below(directory: &Path) -> u64 {

@@ -5,19 +5,22 @@ use super::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_host::isolate::{self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus};
-use punctual_host::journal::{Applied, Effect};
+use punctual_host::journal::{Effect, StepResult};
 use punctual_report::format::plain;
 use std::fmt::Write;
 
-/// Make a partition and keep everything else off its CPUs
+/// Create a partition and keep all other tasks off its CPUs
 ///
-/// Every change is noted in /run/punctual before it is made; `punctual isolate undo` takes all of them back, also after a crash.
+/// Every change is recorded in /run/punctual before it is made; `punctual isolate undo` reverts all
+/// of them, even after a crash.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate create 2-3 --dry-run\n  \
-                        punctual isolate create 0xc --no-replug --no-governor\n  punctual isolate create --node 1")]
+#[command(after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate create 2-3 \
+                        --dry-run\n  \
+                        punctual isolate create 0xc --no-replug --no-governor\n  punctual isolate \
+                        create --node 1")]
 pub struct Args {
-    /// The CPUs: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask with its `0x` (`0x8`) or in 32-bit words with commas
-    /// (`1,00000000` is CPU 32). A bare number is a list.
+    /// The CPUs: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask starting with `0x` (`0x8`) or in
+    /// 32-bit words separated by commas (`1,00000000` is CPU 32). A plain number is a list.
     #[arg(required_unless_present = "node", conflicts_with = "node")]
     cpus: Option<String>,
     /// All CPUs of a NUMA node, together with its memory
@@ -29,20 +32,20 @@ pub struct Args {
     /// The name of the housekeeping cgroup
     #[arg(long, value_name = "NAME", default_value = "nrt")]
     nrt_name: String,
-    /// A process that stays where it is, with all its threads (version 1 cgroups); may be given several times
+    /// Do not move this process or any of its threads (cgroup version 1); can be repeated
     #[arg(long, value_name = "PID")]
     leave: Vec<i32>,
-    /// Print the exact writes, and change nothing
+    /// Print the writes without applying them
     #[arg(long)]
     dry_run: bool,
-    /// Print everything that was done as JSON
+    /// Print all changes as JSON
     #[arg(long, conflicts_with = "dry_run")]
     json: bool,
     #[command(flatten)]
     without: Without,
 }
 
-/// Makes it, or says what it would do.
+/// Creates the partition, or prints what it would do.
 pub fn run(args: Args) -> Ending {
     let request = request(&args)?;
     let (files, store) = system();
@@ -81,7 +84,8 @@ fn request(args: &Args) -> Result<Request, Failure> {
 
 /// The plan, a line a change, as it would be made.
 fn planned(plan: &Plan) -> String {
-    let mut text = format!("CPU {} for real time, {} for the rest\n", plan.machine.rt, plan.machine.housekeeping);
+    let mut text =
+        format!("CPU {} for real-time tasks, {} for all others\n", plan.machine.rt, plan.machine.housekeeping);
     for step in &plan.steps {
         let _ = writeln!(text, "  {:<22} {}", step.name, change(step));
     }
@@ -97,7 +101,7 @@ fn planned(plan: &Plan) -> String {
 fn change(step: &Step) -> String {
     let about = step.about.as_ref().map(|about| format!(" ({})", plain(about))).unwrap_or_default();
     match &step.change {
-        Change::NoteAffinities => "note the affinity of every task".into(),
+        Change::NoteAffinities => "record the affinity of every task".into(),
         Change::EnableController { path } => format!("write `+cpuset` to {path}"),
         Change::MakeCgroup { path } => format!("mkdir {path}"),
         Change::Write(write) if write.old.is_empty() => format!("write `{}` to {}{about}", write.new, write.path),
@@ -105,15 +109,15 @@ fn change(step: &Step) -> String {
             format!("write `{}` to {}{about}, which holds `{}`", write.new, write.path, plain(&write.old))
         }
         Change::MoveTasks { to, now } => {
-            format!("write the numbers of tasks ({now} at present), one by one, to {to}/tasks")
+            format!("write the ids of all tasks ({now} at present), one at a time, to {to}/tasks")
         }
-        Change::ConfineTasks => "take the CPUs from the affinity of tasks that still have them".into(),
+        Change::ConfineTasks => "remove the CPUs from the affinity of tasks that still have them".into(),
         Change::Replug { cpu, may_change } => {
             let restored =
                 if may_change.is_empty() { String::new() } else { format!("; restore {}", may_change.join(", ")) };
             format!("write `0`, then `1` to /sys/devices/system/cpu/cpu{cpu}/online{restored}")
         }
-        Change::BecomePartition { path, kinds } => format!("write `{}` to {path}", kinds.join("` or else `")),
+        Change::BecomePartition { path, kinds } => format!("write `{}` to {path}", kinds.join("`, or else `")),
         Change::Verify { path, kinds } => format!("wait until {path} holds `{}`", kinds.join("` or `")),
     }
 }
@@ -124,23 +128,27 @@ fn made(partition: &Partition) -> String {
     let changed = partition.applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
     let tasks = &partition.tasks;
     let mut text = format!(
-        "partition {}: CPU {}; housekeeping {}: CPU {}\n{changed} changes made, {} tasks moved, {} kept off by their affinity\n",
+        "partition {}: CPU {}; housekeeping {}: CPU {}\n{changed} changes made, {} tasks moved, \
+         {} kept off by their affinity\n",
         note.rt, note.cpus, note.nrt, note.housekeeping, tasks.moved, tasks.confined
     );
-    let refused: Vec<&Applied> = partition.refused().collect();
+    let refused: Vec<&StepResult> = partition.refused().collect();
     section(&mut text, "refused by the kernel", refused.iter().map(|one| refusal(one)));
     let skipped = partition.skipped.iter().map(|one| format!("{:<22} {}", one.tweak, plain(&one.reason)));
     section(&mut text, "skipped", skipped);
-    let visiting = tasks.stayed.iter().filter(|task| task.may_visit);
+    let visiting = tasks.not_moved.iter().filter(|task| task.may_run_in_partition);
     let visiting = visiting.map(|task| format!("{:>7} {:<28} {}", task.tid, plain(&task.name), task.why));
     section(&mut text, "tasks that may still run on the partition's CPUs", visiting);
-    let elsewhere = tasks.stayed.iter().filter(|task| !task.may_visit).count();
+    let elsewhere = tasks.not_moved.iter().filter(|task| !task.may_run_in_partition).count();
     if elsewhere > 0 {
-        let _ =
-            writeln!(text, "{elsewhere} more tasks could not be moved, and run on other CPUs only (--json lists them)");
+        let _ = writeln!(
+            text,
+            "{elsewhere} more tasks could not be moved; they only run on other CPUs (--json lists them)"
+        );
     }
     if tasks.restless {
-        text += "new tasks kept appearing while they were moved: run `punctual isolate status` to see who visits\n";
+        text += "new tasks kept appearing during the move: run `punctual isolate status` to see \
+                 what still runs on these CPUs\n";
     }
     let advice = partition.advice.iter().map(|one| match &one.remedy {
         Some(remedy) => format!("{}: {remedy}", plain(&one.message)),
@@ -148,17 +156,17 @@ fn made(partition: &Partition) -> String {
     });
     section(&mut text, "advice", advice);
     let aside = partition.put_aside.iter().map(|name| format!("{name}: left by an earlier boot"));
-    section(&mut text, "put aside", aside);
-    text + "taken back by: punctual isolate undo\n"
+    section(&mut text, "moved aside", aside);
+    text + "to revert: punctual isolate undo\n"
 }
 
-fn refusal(one: &Applied) -> String {
+fn refusal(one: &StepResult) -> String {
     let why = match &one.effect {
         Effect::Refused { why, .. } | Effect::HalfMade { why } => plain(why),
-        Effect::Ignored { value } => format!("took it and kept `{}`", plain(value)),
+        Effect::Ignored { value } => format!("accepted the write and kept `{}`", plain(value)),
         Effect::Changed { .. } | Effect::Already => String::new(),
     };
-    format!("{:<22} `{}` to {}: {why}", one.step, one.wanted, plain(&one.path))
+    format!("{:<22} `{}` to {}: {why}", one.step, one.requested, plain(&one.path))
 }
 
 /// A heading with its lines; nothing without lines.

@@ -13,13 +13,14 @@ use std::process::Command;
 
 /// Run a command in a partition
 ///
-/// Becomes the command, so that its signals, its output and its exit code are its own.
+/// The process is replaced by the command (exec), so signals, output and exit code are those of the
+/// command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual isolate run rt -- ./control-loop\n  \
                         punctual isolate run --cpus 3 --fifo 80 rt -- cyclictest -m -p 80\n  \
                         punctual isolate run --deadline 1ms,5ms,10ms rt -- ./sampler")]
 pub struct RunArgs {
-    /// Some of the partition's CPUs: a list, or a mask with its `0x`
+    /// A subset of the partition's CPUs: a list, or a mask starting with `0x`
     #[arg(short, long, value_name = "CPUS")]
     cpus: Option<String>,
     /// SCHED_FIFO with this priority, 1 to 99
@@ -28,7 +29,8 @@ pub struct RunArgs {
     /// SCHED_RR with this priority, 1 to 99
     #[arg(short, long, value_name = "P", group = "policy")]
     rr: Option<u8>,
-    /// SCHED_DEADLINE with runtime, deadline and period (`1ms,5ms,10ms`); such a task cannot start others (sched(7))
+    /// SCHED_DEADLINE with runtime, deadline and period (`1ms,5ms,10ms`); such a task cannot fork
+    /// (sched(7))
     #[arg(short, long, value_name = "R,D,T", group = "policy")]
     deadline: Option<String>,
     /// SCHED_OTHER
@@ -45,10 +47,10 @@ pub struct RunArgs {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual isolate move 1234 rt\n  punctual isolate move --thread 1240 rt")]
 pub struct MoveArgs {
-    /// The one thread alone, not all threads of its process (version 1 cgroups)
+    /// Only this thread, not all threads of its process (cgroup version 1)
     #[arg(short, long)]
     thread: bool,
-    /// Some of the partition's CPUs: a list, or a mask with its `0x`
+    /// A subset of the partition's CPUs: a list, or a mask starting with `0x`
     #[arg(short, long, value_name = "CPUS")]
     cpus: Option<String>,
     /// The tasks
@@ -77,7 +79,8 @@ pub fn run_move(args: MoveArgs) -> Ending {
     let mut text = String::new();
     for pid in args.pids {
         let entered = move_process(&files, &store, pid, membership, &entry).map_err(failure)?;
-        let recorded = if entered.recorded { "" } else { "; undo does not know where they came from" };
+        let recorded =
+            if entered.recorded { "" } else { "; undo cannot move them back: their previous cgroup was not recorded" };
         let _ = writeln!(text, "{pid}: {} threads on CPU {}{recorded}", entered.threads.len(), entered.cpus);
     }
     output::print(&text)?;
@@ -114,11 +117,11 @@ fn deadline(text: &str) -> Result<Scheduling, Failure> {
     let spans: Vec<Nanos> =
         text.split(',').map(|part| part.parse().map_err(Failure::refused)).collect::<Result<_, _>>()?;
     let [runtime, deadline, period] = spans[..] else {
-        return Err(Failure::refused("--deadline wants three durations: runtime, deadline, period (`1ms,5ms,10ms`)"));
+        return Err(Failure::refused("--deadline takes three durations: runtime, deadline, period (`1ms,5ms,10ms`)"));
     };
     // sched(7): the kernel wants 1024 ns ≤ runtime ≤ deadline ≤ period.
     if runtime.ns() < 1024 || runtime > deadline || deadline > period {
-        return Err(Failure::refused("--deadline wants 1024ns ≤ runtime ≤ deadline ≤ period"));
+        return Err(Failure::refused("--deadline requires 1024ns ≤ runtime ≤ deadline ≤ period"));
     }
     let deadline = Some(Deadline { runtime, deadline, period });
     Ok(Scheduling { deadline, ..Scheduling::new(Policy::Deadline, None) })

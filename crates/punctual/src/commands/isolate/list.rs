@@ -7,7 +7,7 @@ use punctual_host::isolate::{self, PartitionView};
 use punctual_report::format::plain;
 use std::fmt::Write;
 
-/// The partitions with their CPUs and tasks
+/// List the partitions with their CPUs and tasks
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual isolate list\n  punctual isolate list --json | jq -r '.[] | .name, .cpus'"
@@ -30,15 +30,15 @@ pub fn run(args: Args) -> Ending {
         return Ok(Exit::Done);
     }
     let mut text = String::new();
-    views.iter().for_each(|view| tell(&mut text, view, args.quiet));
+    views.iter().for_each(|view| format_partition(&mut text, view, args.quiet));
     if views.is_empty() {
-        text += "no cgroup has CPUs of its own\n";
+        text += "no cgroup has exclusive CPUs\n";
     }
     output::print(&text)?;
     Ok(Exit::Done)
 }
 
-fn tell(text: &mut String, view: &PartitionView, quiet: bool) {
+fn format_partition(text: &mut String, view: &PartitionView, quiet: bool) {
     let claim = view.claim.as_ref().map(|claim| format!(", {}", plain(claim))).unwrap_or_default();
     let own = match view.half {
         Some("rt") => ", made by punctual for real time",

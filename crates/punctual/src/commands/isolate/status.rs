@@ -5,27 +5,29 @@ use super::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::{CpuSet, Fact, Nanos};
-use punctual_host::isolate::{self, CpuVisits, InterruptVisits, Sampling, Standing, Status, TaskVisits, Visits};
+use punctual_host::isolate::{
+    self, Activity, CpuActivity, InterruptActivity, Sampling, Standing, Status, TaskActivity,
+};
 use punctual_report::format::{counted, plain};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What is in force, and who visits the partition all the same
+/// Show which settings are in force and what still runs in the partition
 ///
-/// Interrupts and context switches are counted over the interval; tasks are seen by looking at them again and again: one that
-/// comes and goes between two looks is not seen.
+/// Interrupts and context switches are counted over the interval. Tasks are polled: a task that
+/// starts and ends between two polls is missed.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual isolate status --interval 10s\n  punctual isolate status --cpus 3 --json"
 )]
 pub struct Args {
-    /// How long to count visits; 0 for not at all
+    /// How long to observe the CPUs; 0 to skip it
     #[arg(long, default_value = "2s", value_name = "DURATION")]
     interval: Nanos,
-    /// How often to look at the tasks
+    /// How often to poll the tasks
     #[arg(long, default_value = "50ms", value_name = "DURATION")]
     period: Nanos,
-    /// Count visits to these CPUs instead of the partition's
+    /// Observe these CPUs instead of the partition's
     #[arg(long, value_name = "CPUS")]
     cpus: Option<String>,
     /// Print it as JSON
@@ -38,11 +40,11 @@ pub struct Args {
 struct Answer {
     /// The partition, if there is one; unavailable without the right to read the journals.
     partition: Fact<Option<Status>>,
-    /// Who visited.
-    visits: Fact<Visits>,
+    /// What ran on the CPUs.
+    visits: Fact<Activity>,
 }
 
-/// Looks, counts and tells.
+/// Polls, counts and prints.
 pub fn run(args: Args) -> Ending {
     let (files, store) = system();
     let wanted = args.cpus.as_deref().map(|text| isolate::parse_cpus(text).map_err(Failure::refused)).transpose()?;
@@ -63,25 +65,25 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&answer)?
     } else {
-        output::print(&told(&answer, &cpus))?
+        output::print(&format_answer(&answer, &cpus))?
     }
     Ok(Exit::Done)
 }
 
-fn told(answer: &Answer, cpus: &CpuSet) -> String {
+fn format_answer(answer: &Answer, cpus: &CpuSet) -> String {
     let mut text = String::new();
     match &answer.partition {
-        Fact::Known(Some(status)) => tell_partition(&mut text, status),
+        Fact::Known(Some(status)) => print_partition(&mut text, status),
         Fact::Unavailable(why) => drop(writeln!(text, "partition: unavailable: {}", plain(why))),
-        Fact::Known(None) | Fact::NotAsked => text += "no partition that punctual made\n",
+        Fact::Known(None) | Fact::NotAsked => text += "no partition created by punctual\n",
     }
     if let Some(visits) = answer.visits.known() {
-        tell_visits(&mut text, visits, cpus);
+        print_visits(&mut text, visits, cpus);
     }
     text
 }
 
-fn tell_partition(text: &mut String, status: &Status) {
+fn print_partition(text: &mut String, status: &Status) {
     let note = &status.note;
     let kind = status.kind.known().map(|kind| format!(", {}", plain(kind))).unwrap_or_default();
     let _ = writeln!(
@@ -91,9 +93,9 @@ fn tell_partition(text: &mut String, status: &Status) {
     );
     let standing = match status.journal.standing {
         Standing::InForce => None,
-        Standing::HalfMade => Some("it was never finished: its maker was killed"),
-        Standing::HalfUndone => Some("it was undone half way only"),
-        Standing::Abandoned => Some("the experiment that it was made for was killed"),
+        Standing::HalfMade => Some("incomplete: the process that created it was killed"),
+        Standing::HalfUndone => Some("it was only partly undone"),
+        Standing::Abandoned => Some("the experiment that created it was killed"),
     };
     section(text, "run `punctual isolate undo`", standing.into_iter().map(str::to_owned));
     let in_force = status.in_force.iter().filter(|one| one.in_force).count();
@@ -109,18 +111,18 @@ fn tell_partition(text: &mut String, status: &Status) {
     section(text, "changed since", changed);
     let budgets = status.without_rt_budget.iter();
     let budgets = budgets.map(|(cgroup, tasks)| format!("{}/cpu.rt_runtime_us is 0: {tasks} tasks", plain(cgroup)));
-    section(text, "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused there", budgets);
+    section(text, "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused in them", budgets);
 }
 
-fn tell_visits(text: &mut String, visits: &Visits, cpus: &CpuSet) {
-    let _ = writeln!(text, "visits to CPU {cpus} in {:.3} s:", visits.interval.as_secs_f64());
+fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
+    let _ = writeln!(text, "activity on CPU {cpus} in {:.3} s:", visits.interval.as_secs_f64());
     for cpu in &visits.cpus {
-        tell_cpu(text, cpu);
+        print_cpu(text, cpu);
     }
     match &visits.tasks {
         Fact::Known(tasks) => {
             let of_others = tasks.iter().filter(|task| !task.member).map(visit);
-            section(text, &format!("  tasks seen in {} looks", visits.samples), of_others);
+            section(text, &format!("  tasks seen in {} polls", visits.samples), of_others);
             let members = tasks.iter().filter(|task| task.member).count();
             let _ = writeln!(text, "  {members} tasks of the partition ran");
         }
@@ -130,11 +132,11 @@ fn tell_visits(text: &mut String, visits: &Visits, cpus: &CpuSet) {
         Fact::NotAsked => {}
     }
     if visits.tasks_left_out > 0 {
-        let _ = writeln!(text, "  {} more visits by tasks beyond those kept", visits.tasks_left_out);
+        let _ = writeln!(text, "  {} more tasks are not listed", visits.tasks_left_out);
     }
 }
 
-fn tell_cpu(text: &mut String, cpu: &CpuVisits) {
+fn print_cpu(text: &mut String, cpu: &CpuActivity) {
     let count = |fact: &Fact<u64>| match fact {
         Fact::Known(count) => count.to_string(),
         Fact::Unavailable(why) => format!("unavailable ({})", plain(why)),
@@ -148,18 +150,18 @@ fn tell_cpu(text: &mut String, cpu: &CpuVisits) {
     );
     for (what, fact) in [("interrupt", &cpu.interrupts), ("softirq", &cpu.softirqs)] {
         match fact {
-            Fact::Known(all) => all.iter().for_each(|one| tell_interrupt(text, what, one)),
+            Fact::Known(all) => all.iter().for_each(|one| print_interrupt(text, what, one)),
             Fact::Unavailable(why) => drop(writeln!(text, "    {what}s: unavailable: {}", plain(why))),
             Fact::NotAsked => {}
         }
     }
 }
 
-fn tell_interrupt(text: &mut String, what: &str, one: &InterruptVisits) {
+fn print_interrupt(text: &mut String, what: &str, one: &InterruptActivity) {
     let _ = writeln!(text, "    {:>8} × {what} {} {}", one.count, plain(&one.id), plain(&one.name));
 }
 
-fn visit(task: &TaskVisits) -> String {
+fn visit(task: &TaskActivity) -> String {
     let kind = match (task.kernel, task.bound) {
         (_, true) => "kernel thread, bound to its CPUs",
         (true, _) => "kernel thread",

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use punctual_host::isolate::tweaks;
 use std::fmt::Write;
 
-/// The tweaks of `create`, with what each does in the kernel
+/// List the tweaks of `create` and the effect of each in the kernel
 #[derive(clap::Args)]
 #[command(after_help = "Example: punctual isolate tweaks | less")]
 pub struct Args {}
@@ -21,7 +21,7 @@ pub fn run(Args {}: Args) -> Ending {
     Ok(Exit::Done)
 }
 
-/// The tweaks that are not wanted: a flag for each in the table.
+/// The tweaks to leave out: one flag for each entry of the table.
 pub struct Without(pub Vec<String>);
 
 /// The name of a flag. clap wants names that live as long as the program; this is called once a tweak and use.

@@ -10,25 +10,25 @@ use punctual_host::journal::{IfChanged, Saved, UndoReport, undo};
 use punctual_report::format::{counted, plain};
 use std::fmt::Write;
 
-/// Bring back what was before, also after a crash half way
+/// Revert all changes, even after a crash
 ///
-/// Goes through the journal backwards. What somebody else has changed since is reported and left alone; then the journal stays,
-/// and the exit code is 1.
+/// Reverts the entries of the journal, newest first. Settings changed by another program in the
+/// meantime are reported and left as they are; the journal is then kept and the exit code is 1.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual isolate undo\n  punctual isolate undo --force\n  punctual isolate undo --fixes"
 )]
 pub struct Args {
-    /// Restore the old value also of what somebody else has changed since
+    /// Also restore settings that another program changed in the meantime
     #[arg(long, conflicts_with = "keep")]
     force: bool,
-    /// Leave what cannot be restored as it is, and forget the journal
+    /// Leave what cannot be restored as it is, and delete the journal
     #[arg(long)]
     keep: bool,
-    /// Take back the changes of `punctual check --fix` instead
+    /// Revert the changes of `punctual check --fix` instead
     #[arg(long)]
     fixes: bool,
-    /// Take back everything, partition and fixes
+    /// Revert everything: partition and fixes
     #[arg(long, conflicts_with = "fixes")]
     all: bool,
     /// Print what was done as JSON
@@ -36,7 +36,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Ending {
     let (files, store) = system();
     let if_changed = match (args.force, args.keep) {
@@ -52,32 +52,35 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&report)?
     } else {
-        output::print(&told(&report))?
+        output::print(&format_report(&report))?
     }
     Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
 }
 
-fn told(report: &UndoReport) -> String {
+fn format_report(report: &UndoReport) -> String {
     let mut text = String::new();
-    let aside = report.put_aside.iter().map(|name| format!("{name}: left by an earlier boot, whose changes are gone"));
-    section(&mut text, "put aside", aside);
+    let aside = report.put_aside.iter().map(|name| format!("{name}: from an earlier boot; its changes are gone"));
+    section(&mut text, "moved aside", aside);
     if report.journals.is_empty() {
         text += "nothing to undo\n";
     }
-    report.journals.iter().for_each(|journal| tell(&mut text, journal));
+    report.journals.iter().for_each(|journal| format_journal(&mut text, journal));
     text
 }
 
-fn tell(text: &mut String, journal: &JournalReport) {
+fn format_journal(text: &mut String, journal: &JournalReport) {
     let restored = counted(journal.restored.len() as u64, "setting");
     let returned = counted(journal.tasks_returned as u64, "task");
-    let _ = writeln!(text, "{}: {restored} restored, {returned} sent back", journal.name);
+    let _ = writeln!(text, "{}: {restored} restored, {returned} moved back", journal.name);
     if journal.affinities_restored + journal.affinities_left > 0 {
         let (restored, left) = (journal.affinities_restored, journal.affinities_left);
-        let _ = writeln!(text, "affinities of tasks: {restored} restored, {left} left as they were chosen since");
+        let _ = writeln!(
+            text,
+            "affinities of tasks: {restored} restored, {left} kept because they were changed in the meantime"
+        );
     }
     let changed = journal.changed_hands.iter().map(|one| {
-        let what = if one.overwritten { "overwritten with" } else { "left; before it was" };
+        let what = if one.overwritten { "overwritten with" } else { "left as it is; before it was" };
         format!(
             "{}: `{}`, not `{}`; {what} `{}`",
             plain(&one.path),
@@ -86,13 +89,14 @@ fn tell(text: &mut String, journal: &JournalReport) {
             plain(&one.before)
         )
     });
-    section(text, "changed by somebody else meanwhile", changed);
+    section(text, "changed by another program in the meantime", changed);
     let failed = journal.failed.iter().map(|one| format!("{}: {}", plain(&one.path), plain(&one.why)));
     section(text, "not restored", failed);
     if !journal.damaged.is_empty() {
-        let _ = writeln!(text, "lines {:?} of the journal cannot be read: a change may be left", journal.damaged);
+        let _ = writeln!(text, "lines {:?} of the journal cannot be read: a change may remain", journal.damaged);
     }
     if !journal.complete {
-        *text += "the journal stays; --force restores what somebody else has changed, --keep leaves it and forgets the journal\n";
+        *text += "the journal is kept; --force restores what another program changed, --keep \
+                  leaves it and deletes the journal\n";
     }
 }

@@ -1,11 +1,11 @@
 //! `punctual lab replay`: a cell of a lab once more, with the recorder on.
 
 use super::report::inside;
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::labs::schedule;
 use crate::output;
+use crate::session::interrupt::Interrupts;
+use crate::session::request::shown;
 use punctual_bundle::lab::{self, CellDocument, SeedDocument};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_host::task::children;
@@ -14,32 +14,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// Run a cell and seed of a lab again with the recorder on, and say whether recording changed the timeline
+/// Run a cell and seed of a lab again with recording enabled, and check whether recording changed
+/// the timeline
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual lab replay punctual-lab-p2 6.1_voluntary_loaded\n  \
-                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 --output worst\n  \
-                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 --plain\n\n\
-                        Without --seed it is the worst one. --plain runs exactly what the lab ran: in virtual time the samples must be the same.\n\n\
-                        Exit codes: 0 run; 1 it failed, or with --plain and in virtual time the samples are not the same; 2 the request was wrong.")]
+                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 \
+                        --output worst\n  \
+                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 \
+                        --plain\n\n\
+                        Without --seed, the worst seed is used. --plain repeats the run without \
+                        recording: in virtual time the samples must be identical.\n\nExit codes: \
+                        0 done; 1 the run failed, or with --plain in virtual time the samples \
+                        differ; 2 the request was wrong.")]
 pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]
     directory: PathBuf,
-    /// The cell, by the name of its directory
+    /// The cell: the name of its directory
     #[arg(value_name = "CELL")]
     cell: String,
     /// The seed [default: the worst]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The new bundle's directory; it must not exist [default: replay-<cell>-<time>]
+    /// The new bundle's directory, which must not exist [default: replay-<cell>-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Without the recorder: exactly the run of the lab
+    /// Repeat the run exactly, without recording
     #[arg(long)]
     plain: bool,
 }
 
-/// Finds, runs, compares.
+/// Finds the cell, runs it again and compares.
 pub fn run(args: Args) -> Ending {
     let document = lab::read(&args.directory).map_err(Failure::refused)?;
     let cell = document.cells.iter().find(|cell| cell.name == args.cell).ok_or_else(|| {
@@ -47,7 +52,7 @@ pub fn run(args: Args) -> Ending {
         Failure::refused(format!("this lab has no cell `{}`; it has {}", args.cell, names.join(", ")))
     })?;
     let seed = seed(cell, args.seed)?;
-    let outside = || Failure::refused("the lab's lab.json names files that its directory does not hold");
+    let outside = || Failure::refused("lab.json names files that the lab's directory does not contain");
     let experiment = inside(&args.directory, &seed.experiment).ok_or_else(outside)?;
     experiment.open().map_err(|why| Failure::refused(format!("cannot read {}: {why}", experiment.display())))?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
@@ -55,7 +60,7 @@ pub fn run(args: Args) -> Ending {
     let status = replayed(experiment.path(), &output, args.plain)?;
     let bundle =
         Bundle::open(&output).map_err(|why| Failure::failed(format!("the run left no bundle ({status}): {why}")))?;
-    tell(&args, cell, seed, &bundle)
+    compare_with_lab(&args, cell, seed, &bundle)
 }
 
 /// The seed asked for, or the worst.
@@ -83,13 +88,13 @@ fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus,
         command.arg("--explain");
     }
     command.stdin(Stdio::null());
-    let cannot = |why: std::io::Error| Failure::failed(format!("cannot run punctual once more: {why}"));
+    let cannot = |why: std::io::Error| Failure::failed(format!("cannot start punctual: {why}"));
     let mut child = schedule::started(command).map_err(cannot)?;
     loop {
         if let Some(status) = child.try_wait().map_err(cannot)? {
             return Ok(status);
         }
-        if interrupts.asked() {
+        if interrupts.end_requested() {
             let _ = children::send(-(child.id() as i32), libc::SIGTERM);
             child.wait().map_err(cannot)?;
             return Err(Failure::failed("interrupted"));
@@ -99,7 +104,7 @@ fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus,
 }
 
 /// Whether the timeline is the same, and what is to be seen of it.
-fn tell(args: &Args, cell: &CellDocument, seed: &SeedDocument, replay: &Bundle) -> Ending {
+fn compare_with_lab(args: &Args, cell: &CellDocument, seed: &SeedDocument, replay: &Bundle) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
     let same = recorded.is_some() && recorded == punctual_analyze::summarize(replay).digest.as_deref();
     let exact = cell.timebase() == Timebase::Virtual;
@@ -110,16 +115,17 @@ fn tell(args: &Args, cell: &CellDocument, seed: &SeedDocument, replay: &Bundle) 
         |max: Option<punctual_core::Nanos>| max.map_or("nothing".to_owned(), |max| format!("{} {unit}", micros(max)));
     let (before, after) = (worst(before.map(punctual_core::Nanos)), worst(after));
     let words = match (same, exact, args.plain) {
-        (true, _, true) => format!("the same to the last sample: worst {after}"),
+        (true, _, true) => format!("identical to the last sample: worst {after}"),
         (true, _, false) => {
-            format!("recording did not change the timeline: the samples are the same to the last one, worst {after}")
+            format!("recording did not change the timeline: all samples are identical, worst {after}")
         }
-        (false, true, true) => format!("NOT the same: worst {before} in the lab, {after} now"),
+        (false, true, true) => format!("NOT identical: worst {before} in the lab, {after} now"),
         (false, true, false) => format!(
-            "recording changed the timeline (it adds instructions to the guest): worst {before} in the lab, {after} now; what is explained is this run's own worst"
+            "recording changed the timeline (it adds instructions to the guest): worst {before} \
+             in the lab, {after} now; the explanation applies to the worst sample of this run"
         ),
         (false, false, _) => {
-            format!("a run in real time is another one each time: worst {before} in the lab, {after} now")
+            format!("runs in real time are not repeatable: worst {before} in the lab, {after} now")
         }
     };
     let directory = shown(&replay.directory);

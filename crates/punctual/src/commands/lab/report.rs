@@ -1,17 +1,17 @@
-//! `punctual lab report`: what a lab has found, as one page.
+//! `punctual lab report`: the results of a lab as one page.
 
 use super::exit;
 use crate::commands::show::show_options;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Failure};
 use crate::output;
+use crate::session::request::shown;
 use punctual_analyze::lab::{pool, requiring};
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_report::{export, html, terminal};
 use std::path::{Path, PathBuf};
 
-/// Write the report on a lab, finished or not
+/// Write the report of a lab, finished or not
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  punctual lab report punctual-lab-p2\n  punctual lab report punctual-lab-p2 -o p2.html --junit p2.xml\n\n\
@@ -21,7 +21,7 @@ pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]
     directory: PathBuf,
-    /// The file to write [default: report.html in the lab's directory]
+    /// The output file [default: report.html in the lab's directory]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also write the verdicts as JUnit XML to this file
@@ -32,7 +32,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Reads, writes, shows.
+/// Reads the lab, writes the report and prints the tables.
 pub fn run(args: Args) -> Ending {
     let document = lab::read(&args.directory).map_err(Failure::refused)?;
     let page = write(&document, &args.directory, args.output.as_deref())?;
@@ -48,7 +48,7 @@ pub fn run(args: Args) -> Ending {
     Ok(exit::of(&document))
 }
 
-/// Writes the page and says where.
+/// Writes the page and prints its path.
 pub fn write(document: &LabDocument, directory: &Path, file: Option<&Path>) -> Result<PathBuf, Failure> {
     let pooled: Vec<Option<Bundle>> = document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
     let page = html::lab(document, &pooled, &directory.display().to_string()).map_err(Failure::failed)?;

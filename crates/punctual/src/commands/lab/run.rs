@@ -2,8 +2,6 @@
 
 use super::{exit, report};
 use crate::commands::show::show_options;
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
 use crate::labs::collect;
 use crate::labs::directory::Directory;
@@ -12,51 +10,57 @@ use crate::labs::lane::Lane;
 use crate::labs::request::{self, Overrides};
 use crate::labs::schedule;
 use crate::output;
+use crate::session::interrupt::Interrupts;
+use crate::session::request::shown;
 use punctual_core::Nanos;
 use punctual_plan::lab::Seeds;
 use punctual_report::format::{counted, duration, plain, roughly};
 use punctual_report::terminal;
 use std::path::PathBuf;
 
-/// Run every cell of a lab file; what is there already is not run again
+/// Run every cell of a lab file; finished runs are kept
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab run --plan examples/p2-lab.toml\n  \
-                        punctual lab run examples/p2-lab.toml --seeds 1..10 --repeat 2 -j 4 --junit result.xml\n\n\
-                        A lab that was interrupted, however that came about, goes on by the same command.\n\n\
-                        Exit codes: 0 done, every requirement met; 1 a cell failed, repetitions differ, or interrupted; 2 the request was wrong, \
-                        nothing was started; 3 a requirement is not met; 4 the evidence does not decide one."
-)]
+#[command(after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab run \
+                  --plan examples/p2-lab.toml\n  \
+                        punctual lab run examples/p2-lab.toml --seeds 1..10 --repeat 2 -j 4 \
+                        --junit result.xml\n\n\
+                        To continue a lab that was interrupted or killed, run the same command \
+                        again.\n\nExit codes: 0 done, every requirement met; 1 a cell failed, \
+                        repetitions differ, or interrupted; 2 the request was wrong, nothing was \
+                        started; 3 a requirement is not met; 4 the evidence does not decide a \
+                        requirement.")]
 pub struct Args {
     /// The lab file (docs/lab.md)
     file: PathBuf,
     /// List the cells with their estimated time, and start nothing
     #[arg(long)]
     plan: bool,
-    /// The lab's directory; one that is there goes on [default: punctual-lab-<name>]
+    /// The lab's directory; an existing lab is continued [default: punctual-lab-<name>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Run each cell with each of these seeds: 1..100, 7, 1..10,42 (overrides seeds of the file)
     #[arg(long, value_name = "SEEDS")]
     seeds: Option<Seeds>,
-    /// Run each cell and seed so often; in virtual time the runs must be equal (overrides repeat of the file)
+    /// Number of runs of each cell and seed; in virtual time they must be identical (overrides
+    /// repeat of the file)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
-    /// Runs in virtual time at the same time [default: parallel of the file, else one a CPU]
+    /// Number of concurrent runs in virtual time [default: parallel of the file, else one per CPU]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Also write the verdicts as JUnit XML to this file: a suite a cell, a case a requirement and series
+    /// Also write the verdicts as JUnit XML to this file: one suite per cell, one case per
+    /// requirement and series
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print lab.json at the end instead of tables
     #[arg(long)]
     json: bool,
-    /// Show no progress
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// Reads, plans, runs, shows.
+/// Reads the lab file, plans, runs and prints the results.
 pub fn run(args: Args) -> Ending {
     let lab = request::load(&args.file)?;
     let overrides = Overrides { seeds: args.seeds.clone(), repeat: args.repeat, parallel: args.jobs.map(usize::from) };
@@ -87,7 +91,7 @@ pub fn run(args: Args) -> Ending {
         output::print(&format!("\nlab     {}\nreport  {}\n", shown(&path), shown(&page)))?;
     }
     if ran.interrupted {
-        return Err(Failure::failed("interrupted: the same command goes on from here"));
+        return Err(Failure::failed("interrupted: run the same command again to continue"));
     }
     Ok(exit::of(&document))
 }
@@ -110,7 +114,7 @@ fn described(planned: &Planned) -> String {
     let width = planned.cells.iter().map(|cell| cell.cell.name.len()).max().unwrap_or(0);
     let (mut alone, mut side_by_side, mut known) = (Nanos::ZERO, Nanos::ZERO, true);
     for (number, cell) in planned.cells.iter().enumerate() {
-        let measures = cell.measures.map_or("an unknown time".to_owned(), duration);
+        let measures = cell.measures.map_or("unknown time".to_owned(), duration);
         text += &format!("  {:width$}  {}, measures {measures}\n", cell.cell.name, cell.place);
         match (planned.expected(number), &cell.lane) {
             (None, _) => known = false,
@@ -120,12 +124,9 @@ fn described(planned: &Planned) -> String {
     }
     let together = planned.parallel.clamp(1, (cells * runs).max(1) as usize);
     let total = alone + Nanos(side_by_side.ns() / together as i64);
-    let said = if known {
-        format!("about {}", roughly(total))
-    } else {
-        "not known: a cell does not say how long it takes".to_owned()
-    };
-    text += &format!("\nestimated time  {said}");
+    let estimate =
+        if known { format!("about {}", roughly(total)) } else { "unknown: a cell has no duration".to_owned() };
+    text += &format!("\nestimated time  {estimate}");
     if side_by_side > Nanos::ZERO {
         text += &format!(", {} side by side", counted(together as u64, "run"));
     }

@@ -37,7 +37,7 @@ impl Target {
             (None, Some(program)) => Ok(Target::Command { program, line: line.to_vec() }),
             (None, None) if everyone => Ok(Target::Everyone),
             (None, None) => {
-                Err(Failure::refused("whose functions? Give a command after `--`, a process with -p, or --everyone"))
+                Err(Failure::refused("no target: give a command after `--`, a process with -p, or --everyone"))
             }
         }
     }
@@ -147,7 +147,7 @@ fn interpreters(script: &Path) -> Vec<PathBuf> {
     let Some(first) = words.next().map(PathBuf::from) else { return Vec::new() };
     let of_env =
         first.ends_with("env").then(|| words.find(|word| !word.starts_with('-') && !word.contains('='))).flatten();
-    let of_env = of_env.and_then(|name| crate::conduct::request::find_program(name).ok());
+    let of_env = of_env.and_then(|name| crate::session::request::find_program(name).ok());
     [Some(first), of_env].into_iter().flatten().collect()
 }
 

@@ -1,8 +1,8 @@
 //! Whether every file that a run will write can be written: asked before anything starts, not when an hour has been measured.
 
 use super::Common;
-use crate::conduct::request::shown;
 use crate::exit::Failure;
+use crate::session::request::shown;
 use punctual_plan::{Output, Plan};
 use punctual_report::format::plain;
 use std::fs::OpenOptions;

@@ -1,7 +1,7 @@
 //! The command that runs while recording.
 
-use crate::conduct::request;
 use crate::exit::Failure;
+use crate::session::request;
 use punctual_host::task::children;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// How long a command that was asked to end may take before it is killed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A command that was started.
 pub struct Command {
@@ -20,7 +20,7 @@ pub struct Command {
 /// How it ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// As a shell tells it: its exit code, or 128 + the signal's number.
+    /// As a shell reports it: its exit code, or 128 + the signal's number.
     pub code: u8,
 }
 
@@ -71,7 +71,7 @@ impl Command {
     /// Asks it to end (SIGTERM; Ctrl-C has reached it already), and ends it when it does not.
     pub fn terminate(&mut self) {
         let _ = children::send(self.child.id() as i32, libc::SIGTERM);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + COMMAND_END_TIMEOUT;
         while !self.has_ended() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }

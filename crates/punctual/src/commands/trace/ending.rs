@@ -3,9 +3,9 @@
 use super::command::Ended;
 use super::watch;
 use crate::commands::{occupancy, show};
-use crate::conduct::recording::Done;
-use crate::conduct::request::shown;
 use crate::exit::{Ending, Exit, Failure};
+use crate::session::recording::Done;
+use crate::session::request::shown;
 use crate::{limits, output, recorded};
 use punctual_analyze::summary::LIMITS;
 use punctual_bundle::summary::VerdictWord;
@@ -32,7 +32,7 @@ pub fn end(
     let (exit, bundle) = close(writer, done, outcome, limits)?;
     // Under --quiet too: they are why it ends so.
     let of_limits = |found: &&Finding| LIMITS.iter().any(|(id, _)| found.id == *id);
-    watch::tell_findings(&bundle.findings.iter().filter(of_limits).cloned().collect::<Vec<_>>());
+    watch::report_findings(&bundle.findings.iter().filter(of_limits).cloned().collect::<Vec<_>>());
     if !quiet {
         sum_up(&bundle);
     }
@@ -77,15 +77,15 @@ pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[Strin
 /// What the recording holds, who was busiest, and what can be asked of it next.
 fn sum_up(bundle: &Bundle) {
     let Some(opened) = recorded::open(bundle) else { return };
-    let ((tally, occupancy), options) = (occupancy::tallied(&opened), show::show_options());
+    let ((tally, occupancy), options) = (occupancy::counted(&opened), show::show_options());
     output::say(&terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &options));
     if opened.recorded.covers(Group::Sched) {
         output::say(&terminal::busiest(&occupancy, &options));
     }
     let directory = shown(&bundle.directory);
     let next = [
-        ("pairs", "how long it took from any point to any other"),
-        ("occupancy", "who had the CPUs, and who waited for them"),
+        ("pairs", "the time between any two points"),
+        ("occupancy", "CPU usage, and what waiting threads waited for"),
         ("report", "one HTML file with the timeline"),
         ("show", "this again"),
     ];

@@ -1,8 +1,8 @@
 //! `--events list`, and the words of options.
 
-use crate::conduct::request;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use crate::session::request;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::event::Group;
 use punctual_record::{Backend, Recorder, Request, syscall_number};
@@ -10,7 +10,7 @@ use punctual_report::format::plain;
 
 /// Recorders by their words.
 const BACKENDS: [(&str, Backend, &str); 4] = [
-    ("auto", Backend::Auto, "the cheapest that works here"),
+    ("auto", Backend::Auto, "the cheapest backend that works here"),
     ("btf", Backend::Btf, "BPF programs on tracepoints with BTF; filters run in the kernel"),
     ("tracepoint", Backend::Tracepoint, "BPF programs on tracepoints by their format, for kernels without BTF"),
     ("tracefs", Backend::Tracefs, "the kernel's own trace buffers, for kernels without BPF"),
@@ -34,7 +34,7 @@ pub fn syscall_numbers(words: &[String]) -> Result<Vec<u32>, Failure> {
     words.iter().map(number).collect()
 }
 
-/// Explains every group, and tries which can be recorded here: nothing else tells for sure.
+/// Describes every group and tries to record it: only an attempt shows reliably what is available.
 pub fn list() -> Ending {
     let tried = Recorder::start(Request::new(Group::ALL, request::online_cpus()?));
     let (available, findings) = match &tried {
@@ -47,7 +47,7 @@ pub fn list() -> Ending {
         let usual = if Group::USUAL.contains(group) { "*" } else { " " };
         text += &format!("{:<10}{usual} {here}  {}\n", group.word(), group.explanation());
     }
-    text += "\n* recorded unless something else is asked for; yes: can be recorded here and now\n";
+    text += "\n* recorded by default; yes: available here\n";
     for finding in &findings {
         let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(": {evidence}"));
         text += &format!("{}\n", plain(&format!("{}{evidence}", finding.message)));

@@ -1,7 +1,7 @@
 //! What is said on standard error while recording goes on.
 
-use crate::conduct::recording::Progress;
 use crate::output;
+use crate::session::recording::Progress;
 use punctual_core::{Finding, MonotonicNs, Nanos};
 use punctual_host::task::clock;
 use punctual_report::format;
@@ -56,13 +56,13 @@ impl Drop for Line {
     }
 }
 
-/// What cannot be had, before anything is waited for.
-pub fn tell_findings(findings: &[Finding]) {
+/// What is unavailable, before anything is waited for.
+pub fn report_findings(findings: &[Finding]) {
     for finding in findings {
         let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(" ({evidence})"));
         let remedy = finding.remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));
-        let said = format::plain(&format!("{}{evidence}{remedy}", finding.message));
-        output::say(&format!("{}: {said}\n", finding.severity));
+        let messages = format::plain(&format!("{}{evidence}{remedy}", finding.message));
+        output::say(&format!("{}: {messages}\n", finding.severity));
     }
 }
 

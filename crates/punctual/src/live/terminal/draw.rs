@@ -4,7 +4,7 @@ mod columns;
 
 use super::super::Snapshot;
 use super::line::{Line, Paper, Style, clipped_in_the_middle};
-use crate::conduct::SeriesRun;
+use crate::session::SeriesRun;
 use columns::{Columns, FIGURE, bars};
 use punctual_core::{Nanos, Severity};
 use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
@@ -36,7 +36,7 @@ fn progress_lines(snapshot: &Snapshot, paper: Paper) -> Vec<String> {
             gauge(share, &format!("{:.0} %, {} left", share * 100.0, duration(seconds)), paper)
         }
         None => {
-            let text = format!("{} so far; Ctrl-C ends it with full results", duration(snapshot.elapsed));
+            let text = format!("{} so far; Ctrl-C ends the run and keeps all results", duration(snapshot.elapsed));
             Line::new(paper).push(&text, Style::PLAIN).finish()
         }
     };
@@ -118,7 +118,7 @@ fn cpu_line(snapshot: &Snapshot, paper: Paper) -> String {
         line = line.push(&format!("{:>3.0}%  ", shares.busy * 100.0), Style::PLAIN.color(color));
     }
     if load.all.steal >= 0.005 {
-        let text = format!("stolen by the hypervisor {:.1} %", load.all.steal * 100.0);
+        let text = format!("steal {:.1} %", load.all.steal * 100.0);
         line = line.push(&text, Style::PLAIN.color(Style::YELLOW));
     }
     line.finish()

@@ -1,4 +1,4 @@
-//! What must be said of a run in a virtual machine beside its limits.
+//! Findings about a run in a virtual machine.
 
 use super::machine::{asked_preemption, preemption_word};
 use punctual_core::{Finding, Severity};
@@ -6,7 +6,7 @@ use punctual_host::environment::Environment;
 use punctual_lab::{GuestResult, Outcome};
 use punctual_plan::VmPlan;
 
-/// Everything that is to be said.
+/// All of them.
 pub fn of(vm: &VmPlan, result: &GuestResult, environment: Option<&Environment>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = result.problems.iter().map(|problem| unprepared(problem)).collect();
     findings.extend(killed_for_memory(result));
@@ -15,14 +15,9 @@ pub fn of(vm: &VmPlan, result: &GuestResult, environment: Option<&Environment>) 
 }
 
 fn unprepared(problem: &str) -> Finding {
-    Finding::new(
-        "guest-unprepared",
-        Severity::Warning,
-        "system",
-        "a step of preparing the virtual machine did not work",
-    )
-    .evidence(problem)
-    .remedy("what needs it is missing there; console.log of the bundle may tell more")
+    Finding::new("guest-unprepared", Severity::Warning, "system", "a step of preparing the virtual machine failed")
+        .evidence(problem)
+        .remedy("workloads that need it do not work; see console.log in the bundle")
 }
 
 /// A run can come to its end although a load of it was killed.
@@ -30,7 +25,7 @@ fn killed_for_memory(result: &GuestResult) -> Option<Finding> {
     let killed = result.oom_kills.filter(|killed| *killed > 0 && result.outcome == Outcome::Finished)?;
     let message = format!("the virtual machine's memory ran out: its kernel killed {killed} task(s)");
     let finding = Finding::new("guest-out-of-memory", Severity::Bad, "system", message);
-    Some(finding.evidence("oom_kill in /proc/vmstat").remedy("give it more: memory = …, or load it less"))
+    Some(finding.evidence("oom_kill in /proc/vmstat").remedy("increase it (memory = …) or reduce the load"))
 }
 
 /// A kernel ignores in silence a model that it does not have.
@@ -41,10 +36,11 @@ fn other_preemption(vm: &VmPlan, environment: Option<&Environment>) -> Option<Fi
     if in_force == asked {
         return None;
     }
-    let message = format!("the kernel was asked for preempt={asked}, and {in_force} is in force");
-    let finding = Finding::new("preemption-not-as-asked", Severity::Warning, "system", message);
+    let message = format!("preempt={asked} was requested from the kernel, and {in_force} is in force");
+    let finding = Finding::new("preemption-not-as-requested", Severity::Warning, "system", message);
     Some(finding.evidence(known.evidence.clone()).remedy(
-        "this kernel does not offer that model at boot (a PREEMPT_RT kernel has one; 6.12 knows no lazy, 7.2 no none or voluntary, \
-         arm64's 6.1 ignores it): name the model that is in force",
+        "this kernel does not offer that model at boot (a PREEMPT_RT kernel has one model; 6.12 \
+         has no lazy, 7.2 neither none nor voluntary, arm64's 6.1 ignores the option): request \
+         the model that is in force",
     ))
 }

@@ -2,11 +2,11 @@
 
 use super::{devices, programs};
 use crate::exit::Failure;
-use crate::targets::{Errand, timebase};
+use crate::targets::{RemoteRun, timebase};
 use punctual_bundle::{KernelEvidence, RanOn};
 use punctual_core::Nanos;
 use punctual_host::environment::{Environment, PreemptionModel};
-use punctual_lab::{Accel, Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source, Wish};
+use punctual_lab::{Accel, Arch, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source};
 use punctual_plan::{Acceleration, Architecture, Board, KernelChoice, Plan, VmPlan, Word};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const EXPERIMENT: &str = "/experiment";
 const TIMEOUT_BASE: Duration = Duration::from_secs(600);
 /// How long a kernel on the host's processor may boot without a word: it takes seconds where that works at all.
 const KVM_SILENCE: Duration = Duration::from_secs(60);
-/// How much slower than planned it may be.
+/// How many times slower than planned it may be.
 const TIMEOUT_FACTOR: u32 = 20;
 
 /// What figures of an imitated Raspberry Pi do not say.
@@ -34,7 +34,7 @@ pub struct Machine {
 impl Machine {
     /// The machine of a plan, with everything in it.
     /// Files that it needs while it runs are put into `place`.
-    pub fn of(vm: &VmPlan, plan: &Plan, errand: &Errand, place: &Path) -> Result<Machine, Failure> {
+    pub fn of(vm: &VmPlan, plan: &Plan, remote: &RemoteRun, place: &Path) -> Result<Machine, Failure> {
         let arch = match vm.arch {
             Architecture::X86_64 => Arch::Amd64,
             Architecture::Aarch64 => Arch::Arm64,
@@ -50,12 +50,12 @@ impl Machine {
         guest.links = vec![("/usr/bin/punctual".into(), binary.to_string_lossy().into_owned())];
         guest.programs = [binary].into_iter().chain(loads).collect();
         guest.files = vec![GuestFile {
-            path: format!("{EXPERIMENT}/{}", errand.file_name()),
-            source: Source::Bytes(errand.asked.bytes.clone()),
+            path: format!("{EXPERIMENT}/{}", remote.file_name()),
+            source: Source::Bytes(remote.asked.bytes.clone()),
             mode: 0o644,
         }];
         let devices = devices::add(vm, place, &mut guest).map_err(|why| super::refused(&why))?;
-        guest.job = Job::Script(script(errand, &path, &devices));
+        guest.job = Job::Script(script(remote, &path, &devices));
         guest.cmdline_extra = vm.cmdline.clone();
         guest.board = match vm.machine {
             Board::Raspi3b => punctual_lab::Board::Raspi3b,
@@ -90,7 +90,7 @@ impl Machine {
     pub fn run(
         &self,
         place: &Path,
-        watch: &mut dyn FnMut(punctual_lab::Progress) -> Wish,
+        watch: &mut dyn FnMut(punctual_lab::Progress) -> Control,
     ) -> Result<GuestResult, LabError> {
         let guest = Guest { results_to: Some(place.to_owned()), ..self.guest.clone() };
         guest.run_watched(watch)
@@ -118,7 +118,7 @@ impl Machine {
     ) -> RanOn {
         let version =
             self.guest.kernel.version.as_ref().map(|version| format!(", package {version}")).unwrap_or_default();
-        let release = result.release.clone().unwrap_or_else(|| "not told: it did not come so far".to_owned());
+        let release = result.release.clone().unwrap_or_else(|| "unknown: it ended before it reported this".to_owned());
         let mut facts = vec![("kernel".to_owned(), format!("{release}{version}"))];
         let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
         facts
@@ -164,27 +164,28 @@ fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
     let (kernel, name) = match &vm.kernel {
         KernelChoice::Named(name) => (Kernel::by_name(name, arch)?, name.clone()),
         KernelChoice::Image { image, modules } => {
-            there(image, image.is_file(), "kernel image")?;
-            modules.iter().try_for_each(|dir| there(dir, dir.is_dir(), "directory of kernel modules"))?;
+            require_exists(image, image.is_file(), "kernel image")?;
+            modules.iter().try_for_each(|dir| require_exists(dir, dir.is_dir(), "directory of kernel modules"))?;
             (Kernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
         }
     };
     Ok((kernel, format!("the kernel {name}, {}", timebase(vm.accel).name())))
 }
 
-fn there(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
+fn require_exists(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
     let missing = || LabError::Request(format!("there is no {what} at {}", path.display()));
     is.then_some(()).ok_or_else(missing)
 }
 
 /// What the guest does.
-fn script(errand: &Errand, path: &[String], devices: &str) -> String {
+fn script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
     let mut words = vec!["/usr/bin/punctual".to_owned(), "run".to_owned(), "--output=/results/bundle".to_owned()];
-    words.extend(errand.arguments.iter().cloned());
-    words.push(format!("{EXPERIMENT}/{}", errand.file_name()));
+    words.extend(remote.arguments.iter().cloned());
+    words.push(format!("{EXPERIMENT}/{}", remote.file_name()));
     let path = path.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect::<String>();
     format!(
-        "export PATH={path}$PATH\n{devices}mkdir -p /results/files && cd /results/files || exit 1\nexec {}\n",
+        "export PATH={path}$PATH\n{devices}mkdir -p /results/files && cd /results/files || exit \
+         1\nexec {}\n",
         shell_words::join(&words)
     )
 }

@@ -1,7 +1,7 @@
 //! The programs that go into a machine: punctual itself, and those of the loads.
 
-use crate::conduct::request::find_program;
 use crate::exit::Failure;
+use crate::session::request::find_program;
 use punctual_plan::{Architecture, Plan, VmPlan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,9 @@ pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
         above.chain([PathBuf::from(&target)]).find(|path| path.is_file()).and_then(|path| path.canonicalize().ok());
     found.ok_or_else(|| {
         Failure::refused(format!(
-            "there is no punctual for {there}: this one is for {here}\nbuild it with `./x build --arch {there}` in punctual's sources \
-             (it comes to {target}), and name it with `binary = …` in [target] if it is elsewhere"
+            "there is no punctual for {there}; this one is for {here}\nbuild it with `./x build \
+             --arch {there}` in punctual's sources (the result is {target}), or name it with \
+             `binary = …` in [target]"
         ))
     })
 }

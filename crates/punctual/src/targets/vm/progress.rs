@@ -1,9 +1,9 @@
 //! What is known of machines while they run: how far they are and how long it took so far. Their own time goes at another speed, and
 //! asking it would change what they measure.
 
-use crate::conduct::interrupt::Interrupts;
+use crate::session::interrupt::Interrupts;
 use punctual_core::Nanos;
-use punctual_lab::{Phase, Wish};
+use punctual_lab::{Control, Phase};
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -47,10 +47,11 @@ impl Progress {
         self.show(&mut self.state(), step);
     }
 
-    /// Looks at the machine of a repeat, shows all of them, and passes on what the user wishes of it.
-    pub fn look(&self, repeat: u32, seen: punctual_lab::Progress, interrupts: &Interrupts) -> Wish {
+    /// Updates the state of a repeat's machine, shows all of them, and returns what the user
+    /// requests.
+    pub fn look(&self, repeat: u32, seen: punctual_lab::Progress, interrupts: &Interrupts) -> Control {
         let mut state = self.state();
-        if interrupts.asked() && state.asked.is_none() {
+        if interrupts.end_requested() && state.asked.is_none() {
             state.asked = Some(Instant::now());
         }
         match state.seen.iter_mut().find(|(known, _)| *known == repeat) {
@@ -61,11 +62,11 @@ impl Progress {
         let step = self.step(&state);
         self.show(&mut state, &step);
         match state.asked {
-            None => Wish::GoOn,
+            None => Control::GoOn,
             // Nothing is measured yet that could come back.
-            Some(_) if seen.phase == Phase::Booting => Wish::Kill,
-            Some(asked) if asked.elapsed() < END_TIMEOUT => Wish::End,
-            Some(_) => Wish::Kill,
+            Some(_) if seen.phase == Phase::Booting => Control::Kill,
+            Some(asked) if asked.elapsed() < END_TIMEOUT => Control::End,
+            Some(_) => Control::Kill,
         }
     }
 
@@ -77,7 +78,7 @@ impl Progress {
     }
 
     fn step(&self, state: &State) -> String {
-        let planned = self.planned.map(|time| format!(" (about {time} of its own time)")).unwrap_or_default();
+        let planned = self.planned.map(|time| format!(" (about {time} of guest time)")).unwrap_or_default();
         let word = |phase: Phase| match phase {
             Phase::Results => "sending the results".to_owned(),
             _ if state.asked.is_some() => "ending".to_owned(),
@@ -91,7 +92,7 @@ impl Progress {
                 let steps = [Phase::Booting, Phase::Job, Phase::Results].map(|phase| (count(phase), phase));
                 let steps = steps.into_iter().filter(|(count, _)| *count > 0);
                 let steps = steps.map(|(count, phase)| format!("{count} {}", word(phase))).collect::<Vec<_>>();
-                format!("{} of {all} repeats over, {}", state.over, steps.join(", "))
+                format!("{} of {all} repeats done, {}", state.over, steps.join(", "))
             }
         }
     }

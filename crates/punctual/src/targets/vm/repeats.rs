@@ -3,12 +3,12 @@
 use super::machine::Machine;
 use super::progress::Progress;
 use super::{refused, trouble};
-use crate::conduct::interrupt::Interrupts;
-use crate::conduct::request::shown;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::targets::Errand;
-use punctual_analyze::parting::first_parting;
+use crate::session::interrupt::Interrupts;
+use crate::session::request::shown;
+use crate::targets::RemoteRun;
+use punctual_analyze::divergence::first_divergence;
 use punctual_bundle::{Bundle, amend};
 use punctual_core::{Finding, Severity};
 use punctual_lab::{GuestResult, LabError};
@@ -41,7 +41,7 @@ pub fn run(
     };
     let many = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|n| *n < repeats);
-        let wanted = |repeat: &u32| *repeat == 0 || !interrupts.asked();
+        let wanted = |repeat: &u32| *repeat == 0 || !interrupts.end_requested();
         numbers.filter(wanted).map(|repeat| (repeat, one(repeat))).collect::<Vec<_>>()
     };
     let at_a_time = thread::available_parallelism().map_or(1, usize::from).min(repeats as usize);
@@ -54,10 +54,10 @@ pub fn run(
     done.into_iter().map(|(_, result)| result.map_err(|why| refused(&why))).collect()
 }
 
-/// Compares the others with the first, whose bundle is at the errand's output by now, and says in it what came of that. The bundle of one
-/// that differs is kept beside.
-pub fn compare(errand: &Errand, runs: &[Repeat], exit: Exit) -> Result<Exit, Failure> {
-    let first = Bundle::open(&errand.output).map_err(Failure::failed)?;
+/// Compares the others with the first, whose bundle is at the run's output by now, and writes the
+/// result into it. The bundle of a run that differs is kept beside it.
+pub fn compare(remote: &RemoteRun, runs: &[Repeat], exit: Exit) -> Result<Exit, Failure> {
+    let first = Bundle::open(&remote.output).map_err(Failure::failed)?;
     let digest = |bundle: &Bundle| punctual_analyze::summarize(bundle).digest;
     let own = digest(&first);
     let mut digests = vec![own.clone().unwrap_or_default()];
@@ -70,16 +70,16 @@ pub fn compare(errand: &Errand, runs: &[Repeat], exit: Exit) -> Result<Exit, Fai
             (_, Some(trouble)) => trouble,
             (Err(why), None) => why.to_string(),
             (Ok(other), None) if own.is_some() && digest(other) == own => continue,
-            (Ok(other), None) => match first_parting(&first, other).map_err(Failure::failed)? {
-                Some(parting) => parting.to_string(),
-                None => "nothing was measured that could be compared".to_owned(),
+            (Ok(other), None) => match first_divergence(&first, other).map_err(Failure::failed)? {
+                Some(divergence) => divergence.to_string(),
+                None => "there are no measurements to compare".to_owned(),
             },
         };
-        let kept = other.is_ok().then(|| keep(errand, number, &came)).transpose()?;
+        let kept = other.is_ok().then(|| keep(remote, number, &came)).transpose()?;
         let kept = kept.map(|path| format!(" (its bundle: {})", shown(&path))).unwrap_or_default();
-        differences.push(format!("repeat {number} parts from the first: {why}{kept}"));
+        differences.push(format!("repeat {number} differs from the first: {why}{kept}"));
     }
-    tell(errand, first, digests, &differences)?;
+    add_findings(remote, first, digests, &differences)?;
     match differences.as_slice() {
         [] => Ok(exit),
         some => {
@@ -90,8 +90,8 @@ pub fn compare(errand: &Errand, runs: &[Repeat], exit: Exit) -> Result<Exit, Fai
 }
 
 /// Beside the first one's place, under its name and the number.
-fn keep(errand: &Errand, number: usize, came: &Path) -> Result<PathBuf, Failure> {
-    let mut name = errand.output.clone().into_os_string();
+fn keep(remote: &RemoteRun, number: usize, came: &Path) -> Result<PathBuf, Failure> {
+    let mut name = remote.output.clone().into_os_string();
     name.push(format!(".repeat-{number}"));
     let path = PathBuf::from(name);
     let moved = fs::rename(came, &path);
@@ -99,15 +99,23 @@ fn keep(errand: &Errand, number: usize, came: &Path) -> Result<PathBuf, Failure>
     Ok(path)
 }
 
-fn tell(errand: &Errand, first: Bundle, digests: Vec<String>, differences: &[String]) -> Result<(), Failure> {
+fn add_findings(
+    remote: &RemoteRun,
+    first: Bundle,
+    digests: Vec<String>,
+    differences: &[String],
+) -> Result<(), Failure> {
     let finding = |difference: &String| {
-        Finding::new("repeats-differ", Severity::Bad, "system", "repeats in virtual time are not the same")
+        Finding::new("repeats-differ", Severity::Bad, "system", "repeats in virtual time differ")
             .evidence(difference.clone())
-            .remedy("something that is not counted in instructions entered the machine; docs/guests.md says what is known to")
+            .remedy(
+                "something that is not counted in instructions influenced the machine; \
+                     docs/guests.md lists known causes",
+            )
     };
     let findings: Vec<Finding> = differences.iter().map(finding).collect();
     let Some(target) = first.manifest.target.clone() else { return Ok(()) };
     let target = punctual_bundle::RanOn { repeats: digests, ..target };
-    let bundle = amend::amend(&errand.output, target, &findings, None).map_err(Failure::failed)?;
-    amend::renew_summary(&errand.output, &punctual_analyze::summarize(&bundle)).map_err(Failure::failed)
+    let bundle = amend::amend(&remote.output, target, &findings, None).map_err(Failure::failed)?;
+    amend::renew_summary(&remote.output, &punctual_analyze::summarize(&bundle)).map_err(Failure::failed)
 }

@@ -5,7 +5,7 @@ use super::instant;
 use super::packets::Packets;
 use super::wire::Message;
 use punctual_core::event::TaskState;
-use punctual_core::{Event, Names, Tid, What};
+use punctual_core::{Event, EventKind, Names, Tid};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +24,7 @@ impl Bundles {
             return Ok(());
         }
         let bundle = self.0.entry(event.cpu).or_default();
-        if let What::Lost { .. } = event.what {
+        if let EventKind::Lost { .. } = event.what {
             // What was lost lies before the events that follow in the next bundle.
             flush(event.cpu, bundle, packets)?;
             bundle.uint(3, 1);
@@ -62,52 +62,52 @@ fn add(bundle: &mut Message, event: &Event, names: &Names) {
         });
     };
     match event.what {
-        What::Switch { prev_prio, prev_state, next, next_prio } => put(4, &|own| {
+        EventKind::Switch { prev_prio, prev_state, next, next_prio } => put(4, &|own| {
             own.text(1, &comm(names, event.tid)).uint(2, event.tid.0.into()).int(3, prev_prio.into());
             own.uint(4, raw_state(prev_state));
             own.text(5, &comm(names, next)).uint(6, next.0.into()).int(7, next_prio.into());
         }),
-        What::Waking { task, prio, target } => put(20, &|own| woken(own, names, task, prio, target)),
-        What::Wakeup { task, prio, target, new } => {
+        EventKind::Waking { task, prio, target } => put(20, &|own| woken(own, names, task, prio, target)),
+        EventKind::Wakeup { task, prio, target, new } => {
             put(if new { 114 } else { 17 }, &|own| woken(own, names, task, prio, target));
         }
-        What::Migrate { task, from, to } => put(491, &|own| {
+        EventKind::Migrate { task, from, to } => put(491, &|own| {
             own.text(1, &comm(names, task)).uint(2, task.0.into()).uint(4, from.into()).uint(5, to.into());
         }),
-        What::Fork { child } => put(239, &|own| {
+        EventKind::Fork { child } => put(239, &|own| {
             own.text(1, &comm(names, event.tid)).uint(2, event.tid.0.into());
             own.text(3, &comm(names, child)).uint(4, child.0.into());
         }),
-        What::Exit => put(238, &|own| {
+        EventKind::Exit => put(238, &|own| {
             let process = names.tasks.get(&event.tid).map_or(event.tid.0, |task| task.process);
             own.text(1, &comm(names, event.tid)).uint(2, event.tid.0.into()).uint(3, process.into());
         }),
-        What::PiSetPrio { task, old, new } => put(353, &|own| {
+        EventKind::PiSetPrio { task, old, new } => put(353, &|own| {
             own.text(1, &comm(names, task)).int(2, new.into()).int(3, old.into()).uint(4, task.0.into());
         }),
-        What::IrqEntry { irq } => put(36, &|own| {
+        EventKind::IrqEntry { irq } => put(36, &|own| {
             own.uint(1, irq.into()).text(2, names.irqs.get(&irq).map_or("", String::as_str));
         }),
-        What::IrqExit { irq, handled } => put(37, &|own| {
+        EventKind::IrqExit { irq, handled } => put(37, &|own| {
             own.uint(1, irq.into()).uint(2, handled.into());
         }),
-        What::SoftirqEntry { vector } => put(24, &|own| {
+        EventKind::SoftirqEntry { vector } => put(24, &|own| {
             own.uint(1, vector.into());
         }),
-        What::SoftirqExit { vector } => put(25, &|own| {
+        EventKind::SoftirqExit { vector } => put(25, &|own| {
             own.uint(1, vector.into());
         }),
-        What::SoftirqRaise { vector } => put(26, &|own| {
+        EventKind::SoftirqRaise { vector } => put(26, &|own| {
             own.uint(1, vector.into());
         }),
-        What::IdleEnter { state } => put(13, &|own| {
+        EventKind::IdleEnter { state } => put(13, &|own| {
             own.uint(1, state.into()).uint(2, cpu);
         }),
         // PWR_EVENT_EXIT of include/trace/events/power.h.
-        What::IdleExit => put(13, &|own| {
+        EventKind::IdleExit => put(13, &|own| {
             own.uint(1, u32::MAX.into()).uint(2, cpu);
         }),
-        What::Frequency { khz } => put(11, &|own| {
+        EventKind::Frequency { khz } => put(11, &|own| {
             own.uint(1, khz.into()).uint(2, cpu);
         }),
         _ => {}
@@ -129,7 +129,7 @@ fn raw_state(state: TaskState) -> u64 {
         TaskState::Dead => 0x10,
         // TASK_IDLE, which idle kernel threads are in: the commonest of the others.
         TaskState::Other => 0x80,
-        TaskState::Preempted | TaskState::HeldBack => 0x100,
+        TaskState::Preempted | TaskState::Throttled => 0x100,
     }
 }
 

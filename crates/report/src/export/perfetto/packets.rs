@@ -13,7 +13,7 @@ const OTHERS: u64 = 2;
 const STATE_CLEARED: u64 = 1;
 /// sequence_flags: this packet needs earlier ones.
 const NEEDS_STATE: u64 = 2;
-/// More different names than this are written out each time: nothing a stranger names makes memory grow for ever.
+/// More different names than this are written out each time: untrusted names cannot exhaust memory.
 const MAX_INTERNED: usize = 100_000;
 
 /// The trace being written.
@@ -29,7 +29,7 @@ pub struct Packets<'w> {
 /// How a name is written: by its number, or out.
 #[derive(Clone, Copy)]
 pub enum Name<'n> {
-    /// Its number; and whether this packet must tell what it stands for.
+    /// Its number; and whether this packet must define it.
     Number(u64, bool),
     /// Written out.
     Text(&'n str),

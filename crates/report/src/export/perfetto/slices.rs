@@ -78,7 +78,7 @@ impl<'a> Slices<'a> {
         }
     }
 
-    /// A track over the whole recording that says whose time it is in, where it is not the system's own.
+    /// A track over the whole recording with the time base, if it is not the system's own.
     pub fn timebase(&mut self, timebase: Timebase, recorded: &Recorded, packets: &mut Packets<'_>) -> io::Result<()> {
         let Some(mark) = timebase.mark() else { return Ok(()) };
         let track = self.tracks.group("Whose time this is", packets)?;

@@ -30,7 +30,7 @@ impl<'a> Tracks<'a> {
         Tracks { names, known: HashMap::new() }
     }
 
-    /// The track of a lane, described when it is asked for the first time.
+    /// The track of a lane, described when it is requested the first time.
     pub fn of(&mut self, lane: Lane, packets: &mut Packets<'_>) -> io::Result<Uuid> {
         if let Some(uuid) = self.known.get(&Key::Lane(lane)) {
             return Ok(*uuid);
@@ -76,7 +76,7 @@ impl<'a> Tracks<'a> {
         packets.track_packet(|packet| {
             packet.message(60, |track| {
                 track.uint(1, uuid.0).message(4, |thread| {
-                    // A thread must have a process: where nobody knows it, the thread is its own.
+                    // A thread must have a process: if unknown, the thread is its own.
                     thread.uint(1, task.map_or(tid.0, |task| task.process).into()).uint(2, tid.0.into());
                     thread.text(5, &self.names.task(tid));
                 });

@@ -77,7 +77,7 @@ impl Message {
     }
 }
 
-/// Seven bits a byte, the lowest first; the top bit says that more follow.
+/// Seven bits a byte, the lowest first; the top bit is set if more follow.
 fn varint(mut value: u64) -> ([u8; 10], usize) {
     let mut bytes = [0; 10];
     let mut size = 0;

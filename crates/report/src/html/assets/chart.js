@@ -5,7 +5,7 @@ let printing = false;
 const charts = [];
 
 /**
- * `spec` tells what to draw:
+ * `spec` defines what to draw:
  *   domain()         [min, max] of the horizontal axis when nothing is zoomed
  *   log()            whether that axis is logarithmic
  *   height(width)    in CSS pixels

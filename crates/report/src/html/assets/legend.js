@@ -42,7 +42,7 @@ function only(keys) {
   changed();
 }
 
-/** A legend; `highlight(place of the curve or null)` is told what is pointed at. */
+/** A legend; `highlight(place of the curve or null)` gets the curve under the pointer. */
 function legend(place, highlight) {
   function chip(curve, number, name) {
     return node("button", {

@@ -1,4 +1,4 @@
-// A stretch of time: lanes of CPUs, threads and devices, drawn anew for what is in view. Items narrower than a pixel share it,
+// A period of time: lanes of CPUs, threads and devices, drawn anew for what is in view. Items narrower than a pixel share it,
 // so that the drawing stays small at every zoom; what is under the pointer is found among all of them.
 
 const LANE = { row: 17, gap: 3, values: 34, head: 26, axis: 24 };
@@ -11,7 +11,7 @@ function shape(tag, attributes, ...children) {
   return made;
 }
 
-/** A time relative to the subject's beginning, with its sign. */
+/** A time relative to the focus's beginning, with its sign. */
 function relative(ns) { return (ns < 0 ? "−" : "+") + span(Math.abs(ns), 6); }
 
 /** Ticks at 1, 2 or 5 times a power of ten, at least `apart` of them from each other. */
@@ -61,7 +61,7 @@ function pictures(place, all) {
     const inside = shape("g", { "clip-path": "url(#picture-clip)" });
     const outside = shape("g", {});
     axis(inside, left, w);
-    inside.append(shape("rect", { class: "subject", x: x(0), y: LANE.axis, width: Math.max(1, x(picture.end) - x(0)), height: layout.height - LANE.axis }));
+    inside.append(shape("rect", { class: "focus", x: x(0), y: LANE.axis, width: Math.max(1, x(picture.end) - x(0)), height: layout.height - LANE.axis }));
     for (const placed of layout.lanes) drawLane(placed, inside, outside, left, w);
     arrows(inside);
     edges(inside, left, w);
@@ -80,7 +80,7 @@ function pictures(place, all) {
     }
   }
 
-  /** The subject's beginning and end. */
+  /** The focus's beginning and end. */
   function edges(into, left, w) {
     const [from, to] = [x(0), x(picture.end)];
     for (const [at, label, side] of [[from, picture.labels[0], "end"], [to, picture.labels[1], "start"]]) {
@@ -139,7 +139,7 @@ function pictures(place, all) {
     if (high > low) inside.append(shape("text", { class: "scale", x: labels() + 3, y: y + height - 2 }, count(low)));
   }
 
-  /** Wake-ups, as long as they can be told apart: all of them, or those of the subject's thread, or none. */
+  /** Wake-ups, as long as they can be distinguished: all of them, or those of the focus's thread, or none. */
   function arrows(inside) {
     let seen = picture.arrows.filter((arrow) => arrow.at >= view[0] && arrow.at <= view[1]);
     if (seen.length > 16) seen = seen.filter((arrow) => arrow.to === picture.own);
@@ -148,7 +148,7 @@ function pictures(place, all) {
       const [from, to] = [layout.lanes[arrow.from], layout.lanes[arrow.to]];
       const [a, b] = [from.y + LANE.row / 2, to.y + LANE.row / 2];
       const way = b > a ? -4 : 4;
-      inside.append(shape("path", { class: "wake", d: `M${x(arrow.at)} ${a}V${b}m-3 ${way}l3 ${-way}l3 ${way}` }, shape("title", {}, arrow.says)));
+      inside.append(shape("path", { class: "wake", d: `M${x(arrow.at)} ${a}V${b}m-3 ${way}l3 ${-way}l3 ${way}` }, shape("title", {}, arrow.label_text)));
     }
   }
 
@@ -167,7 +167,7 @@ function pictures(place, all) {
     return { placed, item: best, time };
   }
 
-  function told({ placed, item, time }) {
+  function describe({ placed, item, time }) {
     const lane = placed.lane;
     const head = node("div", { class: "hint" }, lane.group === lane.title ? lane.group : `${lane.group} · ${lane.title}`);
     if (!item) return [head, node("div", {}, `at ${relative(time)}`)];
@@ -183,7 +183,7 @@ function pictures(place, all) {
     const found = itemAt(event.clientX - box.left, event.clientY - box.top);
     tip.style.display = found ? "block" : "none";
     if (!found) return;
-    tip.replaceChildren(...told(found));
+    tip.replaceChildren(...describe(found));
     const px = event.clientX - box.left, py = event.clientY - box.top;
     const beside = px + 16 + tip.offsetWidth < box.width ? px + 16 : px - 16 - tip.offsetWidth;
     tip.style.left = Math.max(2, Math.min(box.width - tip.offsetWidth - 4, beside)) + "px";
@@ -191,34 +191,34 @@ function pictures(place, all) {
   }
 
   /** What is in view stands on the element too: for tests, and for scripts that take pictures. */
-  function see(stretch) {
-    view = stretch;
-    [svg.dataset.from, svg.dataset.to] = stretch.map(Math.round);
+  function showRange(range) {
+    view = range;
+    [svg.dataset.from, svg.dataset.to] = range.map(Math.round);
   }
-  function lookAt(from, to) {
+  function setView(from, to) {
     const [least, most] = [picture.from, picture.to];
     const length = Math.min(Math.max(to - from, 20), most - least);
     const begin = Math.min(Math.max(from, least), most - length);
-    see([begin, begin + length]);
+    showRange([begin, begin + length]);
     tip.style.display = "none";
     later(draw);
   }
   function zoomBy(factor, around = 0.5) {
     const length = view[1] - view[0], centre = view[0] + length * around;
-    lookAt(centre - length * factor * around, centre + length * factor * (1 - around));
+    setView(centre - length * factor * around, centre + length * factor * (1 - around));
   }
   function moveBy(share) {
     const by = (view[1] - view[0]) * share;
-    lookAt(view[0] + by, view[1] + by);
+    setView(view[0] + by, view[1] + by);
   }
-  const whole = () => lookAt(picture.from, picture.to);
-  const subject = () => { const margin = Math.max(picture.end * 0.15, 200); lookAt(-margin, picture.end + margin); };
+  const whole = () => setView(picture.from, picture.to);
+  const focus = () => { const margin = Math.max(picture.end * 0.15, 200); setView(-margin, picture.end + margin); };
 
   function select(k) {
     picture = all[k];
     chooser.value = String(k);
     notes.textContent = [`0 is ${picture.labels[0]}: ${picture.zero} ns on CLOCK_MONOTONIC.`, ...picture.notes].join(" ");
-    see([picture.from, picture.to]);
+    showRange([picture.from, picture.to]);
     tip.style.display = "none";
     draw();
   }
@@ -235,14 +235,14 @@ function pictures(place, all) {
   const keys = {
     ArrowLeft: () => moveBy(-0.2), ArrowRight: () => moveBy(0.2), a: () => moveBy(-0.2), d: () => moveBy(0.2),
     "+": () => zoomBy(0.6), "=": () => zoomBy(0.6), w: () => zoomBy(0.6), "-": () => zoomBy(1 / 0.6), s: () => zoomBy(1 / 0.6),
-    0: whole, Home: whole, f: subject, Escape: () => svg.blur(),
+    0: whole, Home: whole, f: focus, Escape: () => svg.blur(),
   };
   svg.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();
     keys[event.key]();
   });
-  drag(svg, { left: labels, zoom: (a, b) => lookAt(timeAt(a), timeAt(b)), move: (px) => moveBy(-px / (width() - labels())), pinch: zoomBy, pointer: show });
+  drag(svg, { left: labels, zoom: (a, b) => setView(timeAt(a), timeAt(b)), move: (px) => moveBy(-px / (width() - labels())), pinch: zoomBy, pointer: show });
   svg.addEventListener("pointerleave", () => { tip.style.display = "none"; });
   svg.addEventListener("dblclick", whole);
   new ResizeObserver(() => { if (!printing && picture && Number(svg.getAttribute("width")) !== width()) later(draw); }).observe(place);
@@ -253,7 +253,7 @@ function pictures(place, all) {
     node("label", {}, "Show", chooser),
     node("span", { class: "buttons", role: "group", "aria-label": "Zoom" },
       button("+", "Zoom in", () => zoomBy(0.5)), button("−", "Zoom out", () => zoomBy(2)), button("‹", "Move left", () => moveBy(-0.3)),
-      button("›", "Move right", () => moveBy(0.3)), button("Subject", "Only from its beginning to its end", subject), button("Whole", "Show everything", whole)),
+      button("›", "Move right", () => moveBy(0.3)), button("Interval", "Zoom to the interval from its beginning to its end", focus), button("Whole", "Show everything", whole)),
     node("span", { class: "hint" }, "drag: zoom · Shift and drag: move · wheel: after a click, or with Ctrl · keys: ← → + − 0 f"));
   const entry = { draw: () => picture && draw(), spec: { drawn: false } };
   charts.push(entry);

@@ -1,4 +1,4 @@
-// One series over time: a band from the smallest to the largest latency of each stretch, the mean, and the worst samples.
+// One series over time: a band from the smallest to the largest latency of each bucket, the mean, and the worst samples.
 
 function timeline() {
   const state = { series: worstSeries(), log: false, marked: null };
@@ -12,7 +12,7 @@ function timeline() {
     });
     return worst;
   }
-  /** Stretches in s, each a step from its beginning to its end, with a hole where there was a gap. Windows lie on whole seconds of their clock: what
+  /** Buckets in s, each a step from its beginning to its end, with a hole where there was a gap. Windows lie on whole seconds of their clock: what
       of the first and the last lies outside of the phase is not shown. */
   function read(series) {
     const { time } = series;

@@ -57,7 +57,7 @@ fn table(lab: &LabDocument, series: &(String, String), rows: &[AxisDocument], ac
     };
     Table {
         caption: format!(
-            "{}: latency in µs; within each figure the colour goes from its smallest to its largest, by factors. A figure leads to all of its cell.",
+            "{}: latency in µs; the colour scale of each metric is logarithmic, from its smallest to its largest value. Each value links to its cell.",
             name(&format!("{}/{}", series.0, series.1))
         ),
         columns,
@@ -86,7 +86,7 @@ fn cell_of<'a>(
     value: Option<&String>,
 ) -> Option<(usize, &'a CellDocument)> {
     lab.cells.iter().enumerate().find(|(_, cell)| {
-        rows.iter().zip(key).all(|(axis, wanted)| cell.axes.get(&axis.name).is_some_and(|own| own == wanted))
+        rows.iter().zip(key).all(|(axis, requested)| cell.axes.get(&axis.name).is_some_and(|own| own == requested))
             && across.is_none_or(|axis| cell.axes.get(&axis.name) == value)
     })
 }

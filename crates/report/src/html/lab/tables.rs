@@ -9,7 +9,7 @@ use punctual_bundle::lab::{CellDocument, CellSeries, CellState, LabDocument, Pub
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
-/// Rows of a table; the rest is in lab.json, which is said.
+/// Rows of a table; the rest is in lab.json, with a note.
 const ROWS: usize = 2_000;
 /// Digits of a digest: enough to see that two differ.
 const DIGITS: usize = 16;
@@ -124,7 +124,7 @@ fn beside(lab: &LabDocument, row: &PublishedRow) -> Vec<Vec<Cell>> {
         vec![label, whole(row.min), whole(row.mean), whole(row.max)]
     };
     if here.is_empty() {
-        let nothing = [Cell::missing("no such cell was run"), Cell::default(), Cell::default(), Cell::default()];
+        let nothing = [Cell::missing("no such cell"), Cell::default(), Cell::default(), Cell::default()];
         return vec![own(true).into_iter().chain(nothing).collect()];
     }
     let row_of = |(k, (cell, series)): (usize, &(&CellDocument, &CellSeries))| {
@@ -142,7 +142,7 @@ pub fn effects(lab: &LabDocument) -> Option<Table> {
     for metric in METRICS {
         columns.push(Column::figures(metric).meaning("the geometric mean of the ratios, with its 95 % interval"));
     }
-    columns.extend([Column::text("Max of single pairs"), Column::figures("Pairs"), Column::text("The maximum is")]);
+    columns.extend([Column::text("Max of single pairs"), Column::figures("Pairs"), Column::text("Maximum")]);
     let row = |effect: &punctual_analyze::lab::Effect| {
         let mut row = vec![
             Cell::text(format!("{} {}", name(&effect.axis), name(&effect.value))),
@@ -159,7 +159,7 @@ pub fn effects(lab: &LabDocument) -> Option<Table> {
             Some(c) => row.extend([
                 Cell::text(format!("{} to {}", words::times(c.range.0), words::times(c.range.1))),
                 Cell::figure(format!("{} × {}", c.pairs, c.seeds / c.pairs.max(1)), c.seeds as f64),
-                match words::told_apart(&c) {
+                match words::describe_significance(&c) {
                     "lower" => Cell::default().badge("lower", "good"),
                     "higher" => Cell::default().badge("higher", "bad"),
                     other => Cell::text(other),
@@ -207,7 +207,7 @@ pub fn seeds(lab: &LabDocument, directory: &str) -> Option<Table> {
         Column::figures("Median max"),
         Column::figures("Worst max"),
         Column::figures("Worst seed"),
-        Column::text("Once more, with the recorder (--plain: exactly)"),
+        Column::text("Replay with the recorder (--plain: exactly)"),
     ];
     let caption = bounded("The largest latency of each seed, in µs.".to_owned(), &mut rows);
     (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: true })
@@ -242,19 +242,19 @@ pub fn cells(lab: &LabDocument, directory: &str) -> Table {
         Column::text("Cell"),
         Column::text("Verdict"),
         Column::text("Repetitions"),
-        Column::text("Digest").meaning("a sum of all samples: equal where every sample is"),
+        Column::text("Digest").meaning("hash of all samples: equal if every sample is equal"),
         Column::figures("Runs"),
-        Column::figures("Time of a run").meaning("by the clock of the machine that ran the lab"),
+        Column::figures("Time of a run").meaning("on the clock of the host"),
         Column::text("Where"),
         Column::text("Bundle of the worst seed"),
     ];
-    Table { caption: bounded("What became of each cell.".to_owned(), &mut rows), columns, rows, sortable: true }
+    Table { caption: bounded("State of each cell.".to_owned(), &mut rows), columns, rows, sortable: true }
 }
 
 fn verdict(cell: &CellDocument) -> Cell {
     let made = match cell.state {
         CellState::Failed => Cell::default().badge("failed", "bad").sub(clip(&cell.trouble.join("; "), 300)),
-        CellState::Waiting => Cell::default().badge("not run to its end", "warn"),
+        CellState::Waiting => Cell::default().badge("not run to completion", "warn"),
         CellState::Done => Cell::default(),
     };
     match cell.verdict {
@@ -271,6 +271,6 @@ fn equality(cell: &CellDocument) -> Cell {
         Some(true) => Cell::default().badge("equal", "good").sub(format!("{} runs a seed", cell.repeats.len())),
         Some(false) => Cell::default().badge("DIFFER", "bad"),
         None if cell.repeats.len() < 2 => Cell::missing("one run"),
-        None => Cell::missing("not expected to be equal"),
+        None => Cell::missing("not deterministic"),
     }
 }

@@ -65,7 +65,7 @@ fn ran(build: &mut Build<'_>, cpu: u16) -> Vec<Item> {
                 details.extend(known.and_then(|task| Some(("scheduling", super::name(task.scheduling.as_deref()?)))));
                 (build.words.of(&build.material.names.task(tid)), Look::Hue(build.hue(tid)), details)
             }
-            None => (build.words.of("not known"), Look::Unknown, Vec::new()),
+            None => (build.words.of("unknown"), Look::Unknown, Vec::new()),
         };
         details.extend(span.prio.map(|prio| ("priority (kernel)", prio.to_string())));
         let from = build.time(span.from);

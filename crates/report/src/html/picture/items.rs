@@ -19,7 +19,7 @@ pub enum Look {
     Blocked,
     /// Any other state.
     Other,
-    /// Not known.
+    /// Unknown.
     Unknown,
     /// A device's interrupt.
     Interrupt,
@@ -43,7 +43,7 @@ pub enum Look {
     Lost,
     /// Several things, each too short to be shown.
     Mixed,
-    /// A part of a late sample, by the kind of its cause: 0 to 12.
+    /// A part of a sample, by the kind of its cause: 0 to 12.
     Cause(u8),
 }
 

@@ -64,7 +64,7 @@ impl Lane {
 const MAX_ROWS: usize = 8;
 
 /// Leaves out the shortest items until at most `limit` are left; gives how many went. In lanes without holes what went is replaced by
-/// one item for each stretch of them, so that nothing looks as if nobody had run.
+/// one item for each segment of them, so that the CPU does not look idle.
 pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
     let all: usize = lanes.iter().map(Lane::len).sum();
     let mut least = 0;
@@ -73,7 +73,7 @@ pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
         if now <= limit {
             return all - now;
         }
-        // Stretches of short items become items of their own: after a round there may be more than were wanted.
+        // Segments of short items become items of their own: after a round there may be more than were wanted.
         let mut lengths: Vec<i64> = lanes.iter().flat_map(|lane| lane.items.iter().map(|item| item.length)).collect();
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         let next = lengths.get(limit / 2).copied().unwrap_or(i64::MAX);
@@ -86,29 +86,29 @@ impl Lane {
     fn drop_below(&mut self, least: i64, mixed: usize) {
         let whole = self.kind == Kind::State || self.rows == 1 && self.kind == Kind::Spans;
         let mut kept: Vec<Item> = Vec::with_capacity(self.items.len() / 2);
-        let mut stretch: Option<Item> = None;
+        let mut segment: Option<Item> = None;
         for item in self.items.drain(..) {
             if item.length >= least {
-                kept.extend(stretch.take().filter(|stretch| stretch.length >= least));
+                kept.extend(segment.take().filter(|segment| segment.length >= least));
                 kept.push(item);
                 continue;
             }
             if !whole {
                 continue;
             }
-            let touches = |stretch: &&mut Item| item.from.saturating_sub(stretch.end()) <= least;
-            match stretch.as_mut().filter(touches) {
-                Some(stretch) => stretch.length = item.end().saturating_sub(stretch.from),
+            let touches = |segment: &&mut Item| item.from.saturating_sub(segment.end()) <= least;
+            match segment.as_mut().filter(touches) {
+                Some(segment) => segment.length = item.end().saturating_sub(segment.from),
                 None => {
                     let from = item.from;
                     let next = Item { word: mixed, look: Look::Mixed, details: Vec::new(), ..item };
                     kept.extend(
-                        stretch.replace(next).filter(|stretch| stretch.end() <= from && stretch.length >= least),
+                        segment.replace(next).filter(|segment| segment.end() <= from && segment.length >= least),
                     );
                 }
             }
         }
-        kept.extend(stretch.filter(|stretch| stretch.length >= least));
+        kept.extend(segment.filter(|segment| segment.length >= least));
         self.items = kept;
     }
 }

@@ -3,7 +3,7 @@
 use super::cpus::of_mark;
 use super::{Build, Item, Kind, Lane, Look};
 use crate::marks;
-use punctual_analyze::threads::{Doing, ThreadLane};
+use punctual_analyze::threads::{ThreadLane, ThreadState};
 use punctual_core::event::PointId;
 use punctual_core::{Nanos, Tid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,7 @@ pub fn add(build: &mut Build<'_>) {
     }
 }
 
-/// The threads shown, the subject's first, then those that say something of themselves, then those that ran longest.
+/// The threads shown, the focused first, then those with test points or functions, then those that ran longest.
 fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
     let ran = |tid: &Tid| build.material.lanes.threads.get(tid).map_or(Nanos::ZERO, time_running);
     let speaks =
@@ -63,7 +63,7 @@ fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
     let all: BTreeSet<Tid> = build.material.lanes.threads.keys().chain(own.keys()).copied().collect();
     let mut all: Vec<Tid> = all.into_iter().filter(|tid| *tid != Tid::IDLE).collect();
     all.sort_by_key(|tid| {
-        let first = build.subject.tid != Some(*tid);
+        let first = build.focus.tid != Some(*tid);
         (first, !speaks(tid), std::cmp::Reverse(ran(tid)))
     });
     let rest = all.split_off(all.len().min(MAX_THREADS));
@@ -77,7 +77,7 @@ fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
 }
 
 fn time_running(lane: &ThreadLane) -> Nanos {
-    let running = lane.spans.iter().filter(|span| matches!(span.doing, Doing::Running { .. }));
+    let running = lane.spans.iter().filter(|span| matches!(span.doing, ThreadState::Running { .. }));
     running.fold(Nanos::ZERO, |sum, span| sum + (span.to - span.from))
 }
 
@@ -107,18 +107,18 @@ fn states(build: &mut Build<'_>, tid: Tid, hue: u8) -> Vec<Item> {
     for span in &lane.spans {
         let on = |cpu: u16| vec![("CPU", cpu.to_string())];
         let (word, look, details) = match span.doing {
-            Doing::Running { cpu } => ("runs", Look::Hue(hue), on(cpu)),
-            Doing::Ready { cpu, preempted } => {
+            ThreadState::Running { cpu } => ("runs", Look::Hue(hue), on(cpu)),
+            ThreadState::Ready { cpu, preempted } => {
                 let word = if preempted { "ready, was preempted" } else { "ready, was woken" };
                 (word, Look::Ready, cpu.map(on).unwrap_or_default())
             }
-            Doing::Waking => ("is being woken", Look::Ready, Vec::new()),
-            Doing::Sleeping => ("sleeps", Look::Sleeping, Vec::new()),
-            Doing::Blocked => ("blocked (uninterruptible)", Look::Blocked, Vec::new()),
-            Doing::LockWait => ("waits for a lock", Look::Blocked, Vec::new()),
-            Doing::Stopped => ("stopped", Look::Other, Vec::new()),
-            Doing::Other => ("waits otherwise", Look::Other, Vec::new()),
-            Doing::Unknown => ("not known", Look::Unknown, Vec::new()),
+            ThreadState::Waking => ("waking", Look::Ready, Vec::new()),
+            ThreadState::Sleeping => ("sleeps", Look::Sleeping, Vec::new()),
+            ThreadState::Blocked => ("blocked (uninterruptible)", Look::Blocked, Vec::new()),
+            ThreadState::LockWait => ("waits for a lock", Look::Blocked, Vec::new()),
+            ThreadState::Stopped => ("stopped", Look::Other, Vec::new()),
+            ThreadState::Other => ("waits (other)", Look::Other, Vec::new()),
+            ThreadState::Unknown => ("unknown", Look::Unknown, Vec::new()),
         };
         let word = build.words.of(word);
         let (from, length) = (build.time(span.from), (span.to - span.from).ns());

@@ -1,14 +1,14 @@
-//! What is worth a picture: the latest samples, the longest intervals and calls; where there are none, the longest waits for a CPU.
+//! What gets a picture: the worst samples, the longest intervals and calls; where there are none, the longest waits for a CPU.
 
-use super::super::picture::Subject;
+use super::super::picture::Focus;
 use super::super::text::{name, span};
 use super::RecordingSource;
 use punctual_bundle::intervals::{OccupancyDocument, PairsDocument, WorstInterval};
-use punctual_core::{Event, MonotonicNs, Nanos, Tid, What};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos, Tid};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Late samples with a picture.
+/// The worst samples with a picture.
 const SAMPLES: usize = 6;
 /// Intervals, and calls of functions, with a picture each.
 const INTERVALS: usize = 5;
@@ -17,7 +17,7 @@ const WAITS: usize = 4;
 /// What is shown of a recording in which nothing stands out: its beginning.
 const BEGINNING: Nanos = Nanos::from_millis(10);
 
-/// A late sample. Samples are ordered by how late they are.
+/// A sample. Samples are ordered by their latency.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Sample {
     late: Nanos,
@@ -29,12 +29,12 @@ struct Sample {
 
 /// The latest samples.
 #[derive(Default)]
-pub struct Late(BinaryHeap<Reverse<Sample>>);
+pub struct LatestSamples(BinaryHeap<Reverse<Sample>>);
 
-impl Late {
+impl LatestSamples {
     /// Takes the event if it is a sample.
     pub fn add(&mut self, event: &Event) {
-        let What::Sample { series, due } = event.what else { return };
+        let EventKind::Sample { series, due } = event.what else { return };
         let late = event.at - due;
         self.0.push(Reverse(Sample { late, due, woke: event.at, tid: event.tid, series }));
         if self.0.len() > SAMPLES {
@@ -42,30 +42,30 @@ impl Late {
         }
     }
 
-    fn subjects(&self, series: &[String]) -> Vec<Subject> {
+    fn foci(&self, series: &[String]) -> Vec<Focus> {
         let mut all: Vec<Sample> = self.0.iter().map(|Reverse(sample)| *sample).collect();
         all.sort_by_key(|sample| Reverse(*sample));
-        let subject = |Sample { late, due, woke, tid, series: number }: Sample| {
+        let focus = |Sample { late, due, woke, tid, series: number }: Sample| {
             let of = series.get(number as usize).map_or_else(|| format!("series {number}"), |series| name(series));
-            Subject {
-                title: format!("{} late: {of}", span(late)),
+            Focus {
+                title: format!("latency {}: {of}", span(late)),
                 tid: Some(tid).filter(|tid| *tid != Tid::IDLE),
                 from: (due, "due"),
                 to: (woke.max(due), "woke"),
             }
         };
-        all.into_iter().map(subject).collect()
+        all.into_iter().map(focus).collect()
     }
 }
 
 /// The subjects of a page's pictures.
-pub fn subjects(
-    late: &Late,
+pub fn foci(
+    late: &LatestSamples,
     intervals: &PairsDocument,
     occupancy: &OccupancyDocument,
     source: &RecordingSource<'_>,
-) -> Vec<Subject> {
-    let mut all = late.subjects(&source.series);
+) -> Vec<Focus> {
+    let mut all = late.foci(&source.series);
     let pairs = intervals.pairs.iter().map(|pair| (&pair.name, &pair.worst, pair.limit.is_some(), ["begin", "end"]));
     all.extend(longest(pairs.collect()));
     let calls = intervals.functions.iter().map(|f| (&f.name, &f.worst, f.limit.is_some(), ["entry", "exit"]));
@@ -77,7 +77,7 @@ pub fn subjects(
         let began = source.recorded.began;
         let to = (began + BEGINNING).min(source.recorded.ended.max(began));
         let title = "the beginning of the recording".to_owned();
-        all.push(Subject { title, tid: None, from: (began, "begin"), to: (to, "end") });
+        all.push(Focus { title, tid: None, from: (began, "begin"), to: (to, "end") });
     }
     all
 }
@@ -86,32 +86,32 @@ pub fn subjects(
 type Candidate<'a> = (&'a String, &'a Vec<WorstInterval>, bool, [&'static str; 2]);
 
 /// The worst of each, those with a limit first.
-fn longest(mut of: Vec<Candidate<'_>>) -> Vec<Subject> {
+fn longest(mut of: Vec<Candidate<'_>>) -> Vec<Focus> {
     of.sort_by_key(|(_, worst, limited, _)| Reverse((*limited, worst.first().map(|one| one.latency))));
-    let subject = |(title, worst, _, labels): Candidate<'_>| {
+    let focus = |(title, worst, _, labels): Candidate<'_>| {
         let one = worst.first()?;
         let (from, to) = (one.from.min(one.to), one.from.max(one.to));
-        Some(Subject {
+        Some(Focus {
             title: format!("{}: {}", span(Nanos(one.latency)), name(title)),
             tid: Some(Tid(one.tid)).filter(|tid| *tid != Tid::IDLE),
             from: (MonotonicNs(from), labels[0]),
             to: (MonotonicNs(to), labels[1]),
         })
     };
-    of.into_iter().filter_map(subject).take(INTERVALS).collect()
+    of.into_iter().filter_map(focus).take(INTERVALS).collect()
 }
 
-fn waits(occupancy: &OccupancyDocument) -> Vec<Subject> {
+fn waits(occupancy: &OccupancyDocument) -> Vec<Focus> {
     let threads = occupancy.processes.iter().flat_map(|process| &process.threads);
     let mut waits: Vec<_> = threads
         .filter_map(|thread| Some((thread.longest_ready?, thread.longest_ready_at?, thread.tid, &thread.name)))
         .collect();
     waits.sort_by_key(|(waited, ..)| Reverse(*waited));
-    let subject = |(waited, at, tid, task): (i64, i64, u32, &String)| Subject {
+    let focus = |(waited, at, tid, task): (i64, i64, u32, &String)| Focus {
         title: format!("{} waiting for a CPU: {} ({tid})", span(Nanos(waited)), name(task)),
         tid: Some(Tid(tid)),
         from: (MonotonicNs(at), "ready"),
         to: (MonotonicNs(at) + Nanos(waited), "runs"),
     };
-    waits.into_iter().take(WAITS).map(subject).collect()
+    waits.into_iter().take(WAITS).map(focus).collect()
 }

@@ -1,14 +1,14 @@
-//! How much happened when: so that a picture shows no more than can be told apart.
+//! The density of events over time: it bounds what a picture shows.
 
-use super::super::picture::Subject;
+use super::super::picture::Focus;
 use punctual_core::event::Recorded;
 use punctual_core::{Event, MonotonicNs, Nanos};
 
-/// Stretches that are counted apart.
-const STRETCHES: usize = 1 << 15;
+/// Buckets of time.
+const BUCKETS: usize = 1 << 15;
 /// Events in a window. A window shows about twice as many spans.
 const MAX_EVENTS: u64 = 8_000;
-/// However much happened, so much before the subject's end is shown.
+/// At least this much before the end of the interval is shown.
 const LEAST: Nanos = Nanos(100_000);
 
 /// Counts of events over time.
@@ -22,7 +22,7 @@ impl Density {
     /// Over the length of a recording.
     pub fn new(recorded: &Recorded) -> Density {
         let length = (recorded.ended - recorded.began).ns().max(0);
-        Density { began: recorded.began, width: Nanos(length / STRETCHES as i64 + 1), counts: vec![0; STRETCHES] }
+        Density { began: recorded.began, width: Nanos(length / BUCKETS as i64 + 1), counts: vec![0; BUCKETS] }
     }
 
     /// Counts one.
@@ -33,16 +33,16 @@ impl Density {
 
     fn place(&self, at: MonotonicNs) -> usize {
         let place = (at - self.began).ns().max(0) / self.width.ns();
-        usize::try_from(place).unwrap_or(usize::MAX).min(STRETCHES - 1)
+        usize::try_from(place).unwrap_or(usize::MAX).min(BUCKETS - 1)
     }
 
     /// The window of a subject, begun later where too much happened in it, and without its margins where those are too much.
-    pub fn narrowed(&self, subject: &Subject) -> (MonotonicNs, MonotonicNs) {
-        let (from, to) = subject.window();
+    pub fn narrowed(&self, focus: &Focus) -> (MonotonicNs, MonotonicNs) {
+        let (from, to) = focus.window();
         if self.count(from, to) <= MAX_EVENTS {
             return (from, to);
         }
-        let end = subject.to.0 + LEAST;
+        let end = focus.to.0 + LEAST;
         let mut begin = self.place(end);
         let mut room = MAX_EVENTS;
         while begin > self.place(from) && u64::from(self.counts[begin]) <= room {
@@ -50,7 +50,7 @@ impl Density {
             begin -= 1;
         }
         let begin = self.began + self.width * (begin as i64 + 1);
-        (begin.min(subject.to.0 + -LEAST).max(from), end.min(to))
+        (begin.min(focus.to.0 + -LEAST).max(from), end.min(to))
     }
 
     fn count(&self, from: MonotonicNs, to: MonotonicNs) -> u64 {

@@ -31,7 +31,7 @@ impl<'a> InWindows<'a> {
     /// The next event, in the order of time.
     pub fn push(&mut self, event: &Event) {
         if !self.windows.is_empty() {
-            self.marks.tell(event, &mut self.fresh);
+            self.marks.describe(event, &mut self.fresh);
             sort_in(&mut self.windows, &mut self.fresh);
         }
     }

@@ -41,8 +41,8 @@ impl Section {
     fn of(digest: &Digest, label: String, rows: usize) -> Section {
         Section {
             label,
-            about: tables::about(&digest.recorded, &digest.tally),
-            kinds: tables::kinds(&digest.recorded, &digest.tally),
+            about: tables::about(&digest.recorded, &digest.counts),
+            kinds: tables::kinds(&digest.recorded, &digest.counts),
             sources: tables::sources(&digest.recorded),
             intervals: tables::intervals(&digest.intervals),
             scopes: tables::scopes(&digest.intervals),
@@ -73,7 +73,7 @@ struct Histogram {
     limit: Option<String>,
 }
 
-/// A curve: when each stretch begins (ns since the recording began), its smallest, mean and largest value.
+/// A curve: when each segment begins (ns since the recording began), its smallest, mean and largest value.
 #[derive(Serialize)]
 struct Values {
     name: String,

@@ -1,22 +1,22 @@
 //! What a person reads of explained samples.
 
 use super::*;
-use punctual_analyze::explain::{Kind, Late, explain};
+use punctual_analyze::explain::{Kind, LatencyInterval, explain};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::Coverage;
 use punctual_bundle::explanation::EventSource;
 use punctual_core::event::{Futex, Recorded, TaskName, TaskState};
-use punctual_core::{CpuSet, Event, MonotonicNs, Tid, What};
+use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
 
 const CONTROL: Tid = Tid(7);
 const OWN: i16 = 19;
 
-fn event(us: i64, cpu: u16, tid: u32, what: What) -> Event {
+fn event(us: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
     Event { at: MonotonicNs(us * 1_000), cpu, tid: Tid(tid), what }
 }
 
 fn switch(us: i64, cpu: u16, prev: (u32, i16), prev_state: TaskState, next: (u32, i16)) -> Event {
-    event(us, cpu, prev.0, What::Switch { prev_prio: prev.1, prev_state, next: Tid(next.0), next_prio: next.1 })
+    event(us, cpu, prev.0, EventKind::Switch { prev_prio: prev.1, prev_state, next: Tid(next.0), next_prio: next.1 })
 }
 
 fn names() -> Names {
@@ -41,41 +41,41 @@ fn names() -> Names {
     }
 }
 
-/// A timer's interrupt comes late, and a fork is not preempted; an evil one runs a little.
+/// A timer interrupt is delayed, and a fork is not preempted; an evil one runs a little.
 fn spike() -> Explained {
     let events = vec![
-        event(0, 0, 5, What::SyscallEnter { number: 56, args: [0; 2] }),
-        event(1_030, 0, 5, What::VectorEntry { vector: 0xec }),
-        event(1_032, 0, 5, What::Waking { task: CONTROL, prio: OWN, target: 0 }),
-        event(1_033, 0, 5, What::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
-        event(1_038, 0, 5, What::VectorExit { vector: 0xec }),
-        event(1_040, 0, 5, What::SoftirqEntry { vector: 3 }),
-        event(1_100, 0, 5, What::SoftirqExit { vector: 3 }),
+        event(0, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] }),
+        event(1_030, 0, 5, EventKind::VectorEntry { vector: 0xec }),
+        event(1_032, 0, 5, EventKind::Waking { task: CONTROL, prio: OWN, target: 0 }),
+        event(1_033, 0, 5, EventKind::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
+        event(1_038, 0, 5, EventKind::VectorExit { vector: 0xec }),
+        event(1_040, 0, 5, EventKind::SoftirqEntry { vector: 3 }),
+        event(1_100, 0, 5, EventKind::SoftirqExit { vector: 3 }),
         switch(2_500, 0, (5, 120), TaskState::Preempted, (9, 0)),
         switch(2_540, 0, (9, 0), TaskState::Sleeping, (7, OWN)),
     ];
-    told(events, Kind::Timer, (1_000, 2_545), "timer/cpu0")
+    explained(events, Kind::Timer, (1_000, 2_545), "timer/cpu0")
 }
 
 /// A lock that a low one holds, which a middle one keeps from running.
 fn inversion() -> Explained {
     let events = vec![
         switch(0, 0, (0, 120), TaskState::Preempted, (7, OWN)),
-        event(1_000, 0, 7, What::FutexEnter { op: Futex::Wait, address: 64 }),
+        event(1_000, 0, 7, EventKind::FutexEnter { op: Futex::Wait, address: 64 }),
         switch(1_010, 0, (7, OWN), TaskState::Sleeping, (8, 89)),
         switch(1_050, 0, (8, 89), TaskState::Preempted, (6, 49)),
         switch(6_000, 0, (6, 49), TaskState::Sleeping, (8, 89)),
-        event(6_020, 0, 8, What::Waking { task: CONTROL, prio: OWN, target: 0 }),
-        event(6_021, 0, 8, What::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
+        event(6_020, 0, 8, EventKind::Waking { task: CONTROL, prio: OWN, target: 0 }),
+        event(6_021, 0, 8, EventKind::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
         switch(6_030, 0, (8, 89), TaskState::Preempted, (7, OWN)),
-        event(6_035, 0, 7, What::FutexExit { op: Futex::Wait, result: 0 }),
+        event(6_035, 0, 7, EventKind::FutexExit { op: Futex::Wait, result: 0 }),
     ];
-    told(events, Kind::Interval, (1_000, 6_040), "mutex/wait")
+    explained(events, Kind::Interval, (1_000, 6_040), "mutex/wait")
 }
 
-fn told(events: Vec<Event>, kind: Kind, (due, woke): (i64, i64), series: &str) -> Explained {
+fn explained(events: Vec<Event>, kind: Kind, (due, woke): (i64, i64), series: &str) -> Explained {
     let (due, woke) = (MonotonicNs(due * 1_000), MonotonicNs(woke * 1_000));
-    let late = Late { tid: CONTROL, cpu: 0, due, woke, kind };
+    let late = LatencyInterval { tid: CONTROL, cpu: 0, due, woke, kind };
     let coverage = Coverage::between(due, woke);
     let explanation = explain(late, &events, &coverage, &Gaps::default());
     let (phase, series) = ("main".to_owned(), series.to_owned());
@@ -86,7 +86,7 @@ fn all(samples: Vec<Explained>) -> Explanations {
     Explanations {
         source: EventSource::Windows,
         rule: None,
-        recorded: Recorded::nothing("none", MonotonicNs(0)),
+        recorded: Recorded::without_events("none", MonotonicNs(0)),
         names: names(),
         series: Vec::new(),
         samples,
@@ -104,89 +104,89 @@ fn shown(samples: Vec<Explained>, width: usize) -> String {
 }
 
 #[test]
-fn a_spike_is_told_of_in_80_columns() {
+fn a_spike_in_80_columns() {
     let text = shown(vec![spike()], 80);
     assert!(text.lines().all(|line| crate::format::width_of(line) <= 80), "{text}");
     insta::assert_snapshot!(text, @r#"
-    main/timer/cpu0: 1 of 1 late sample
-      1,545 µs late on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) ran on in
-      clone() with preemption disabled, or where this kernel cannot be preempted (2
-      times); for 60.0 µs the softirq NET_RX was served; for 40.0 µs
-      \u{1b}[31mevil\n (SCHED_OTHER) ran, which goes first. The other 43.0 µs are 3
-      shorter parts.
+    main/timer/cpu0: 1 of 1 sample
+      Latency 1,545 µs on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) was not
+      preempted in clone(): preemption was disabled, or this kernel has none there
+      (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs \u{1b}[31mevil\n
+      (SCHED_OTHER) ran with a higher priority. The other 43.0 µs are 3 shorter
+      parts.
       |DEBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACC|
-            µs   share  cause         who
-      A  1,402  90.7 %  not switched  stress-ng-fork (SCHED_OTHER) in clone()
-      B   60.0   3.9 %  softirq       NET_RX
-      C   40.0   2.6 %  preempted     \u{1b}[31mevil\n (SCHED_OTHER)
-      D   30.0   1.9 %  timer late    stress-ng-fork (SCHED_OTHER) in clone()
-      E   8.00   0.5 %  interrupt     local_timer
-      F   5.00   0.3 %  itself
+            µs  cause                           who
+      A  1,402  running task not preempted      stress-ng-fork (SCHED_OTHER) in clo…
+      B   60.0  softirq                         NET_RX
+      C   40.0  preempted by a higher priority  \u{1b}[31mevil\n (SCHED_OTHER)
+      D   30.0  timer interrupt delayed         stress-ng-fork (SCHED_OTHER) in clo…
+      E   8.00  interrupt handler               local_timer
+      F   5.00  own execution
 
-    Culprits: where the 1,545 µs of 1 late sample went
-       share     µs  samples  longest  cause         who
-      90.7 %  1,402        1    1,402  not switched  stress-ng-fork
-       3.9 %   60.0        1     60.0  softirq       NET_RX
-       2.6 %   40.0        1     40.0  preempted     \u{1b}[31mevil\n
-       1.9 %   30.0        1     30.0  timer late    stress-ng-fork
-       0.5 %   8.00        1     8.00  interrupt     local_timer
-       0.3 %   5.00        1     5.00  itself
+    Culprits of 1,545 µs in 1 sample
+       share     µs  samples  cause                           who
+      90.7 %  1,402        1  running task not preempted      stress-ng-fork
+       3.9 %   60.0        1  softirq                         NET_RX
+       2.6 %   40.0        1  preempted by a higher priority  \u{1b}[31mevil\n
+       1.9 %   30.0        1  timer interrupt delayed         stress-ng-fork
+       0.5 %   8.00        1  interrupt handler               local_timer
+       0.3 %   5.00        1  own execution
 
     What to do
-      · not switched (stress-ng-fork), 90.7 %: Only a real-time kernel can be
-        preempted nearly everywhere; with another one keep this task off the CPU.
+      · running task not preempted (stress-ng-fork), 90.7 %: Only a real-time kernel
+        is preemptible nearly everywhere; with another kernel keep this task off the
+        CPU.
         check preemption-model: the model is voluntary; boot a PREEMPT_RT kernel
     "#);
 }
 
 #[test]
-fn an_inversion_is_told_of_in_120_columns() {
+fn an_inversion_in_120_columns() {
     let text = shown(vec![inversion(), spike()], 120);
     assert!(text.lines().all(|line| crate::format::width_of(line) <= 120), "{text}");
     insta::assert_snapshot!(text, @r#"
-    main/mutex/wait: 1 of 1 late sample
-      5,040 µs on CPU 0. For 4,950 µs mid (SCHED_FIFO 50), less urgent than the thread, ran on CPU 0 and kept low
-      (SCHED_FIFO 10) from running, which held the lock that the thread waited for: a priority inversion. The other 90.0 µs
-      are 4 shorter parts.
+    main/mutex/wait: 1 of 1 sample
+      5,040 µs on CPU 0. For 4,950 µs mid (SCHED_FIFO 50), of lower priority than the thread, ran on CPU 0 and kept low
+      (SCHED_FIFO 10), which held the lock, from running: a priority inversion. The other 90.0 µs are 4 shorter parts.
       |BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB|
-            µs   share  cause               who
-      A  4,950  98.2 %  priority inversion  mid (SCHED_FIFO 50); low (SCHED_FIFO 10) held the lock
-      B   60.0   1.2 %  lock                low (SCHED_FIFO 10)
-      C   20.0   0.4 %  itself
-      D   9.00   0.2 %  not switched        low (SCHED_FIFO 10)
-      E   1.00   0.0 %  waking
+            µs   share  cause                       who
+      A  4,950  98.2 %  priority inversion          mid (SCHED_FIFO 50); low (SCHED_FIFO 10) held the lock
+      B   60.0   1.2 %  waiting for a lock          low (SCHED_FIFO 10)
+      C   20.0   0.4 %  own execution
+      D   9.00   0.2 %  running task not preempted  low (SCHED_FIFO 10)
+      E   1.00   0.0 %  wake-up in progress
 
-    main/timer/cpu0: 1 of 1 late sample
-      1,545 µs late on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) ran on in clone() with preemption disabled, or where
-      this kernel cannot be preempted (2 times); for 60.0 µs the softirq NET_RX was served; for 40.0 µs \u{1b}[31mevil\n
-      (SCHED_OTHER) ran, which goes first. The other 43.0 µs are 3 shorter parts.
+    main/timer/cpu0: 1 of 1 sample
+      Latency 1,545 µs on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) was not preempted in clone(): preemption was
+      disabled, or this kernel has none there (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs \u{1b}[31mevil\n
+      (SCHED_OTHER) ran with a higher priority. The other 43.0 µs are 3 shorter parts.
       |DDABBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACCC|
-            µs   share  cause         who
-      A  1,402  90.7 %  not switched  stress-ng-fork (SCHED_OTHER) in clone()
-      B   60.0   3.9 %  softirq       NET_RX
-      C   40.0   2.6 %  preempted     \u{1b}[31mevil\n (SCHED_OTHER)
-      D   30.0   1.9 %  timer late    stress-ng-fork (SCHED_OTHER) in clone()
-      E   8.00   0.5 %  interrupt     local_timer
-      F   5.00   0.3 %  itself
+            µs   share  cause                           who
+      A  1,402  90.7 %  running task not preempted      stress-ng-fork (SCHED_OTHER) in clone()
+      B   60.0   3.9 %  softirq                         NET_RX
+      C   40.0   2.6 %  preempted by a higher priority  \u{1b}[31mevil\n (SCHED_OTHER)
+      D   30.0   1.9 %  timer interrupt delayed         stress-ng-fork (SCHED_OTHER) in clone()
+      E   8.00   0.5 %  interrupt handler               local_timer
+      F   5.00   0.3 %  own execution
 
-    Culprits: where the 6,585 µs of 2 late samples went
-       share     µs  samples  longest  cause               who
-      75.2 %  4,950        1    4,950  priority inversion  mid
-      21.3 %  1,402        1    1,402  not switched        stress-ng-fork
-       0.9 %   60.0        1     60.0  lock                low
-       0.9 %   60.0        1     60.0  softirq             NET_RX
-       0.6 %   40.0        1     40.0  preempted           \u{1b}[31mevil\n
-       0.5 %   30.0        1     30.0  timer late          stress-ng-fork
-       0.4 %   25.0        2     20.0  itself
-       0.1 %   9.00        1     9.00  not switched        low
-       0.1 %   8.00        1     8.00  interrupt           local_timer
-       0.0 %   1.00        1     1.00  waking
+    Culprits of 6,585 µs in 2 samples
+       share     µs  samples  longest  cause                           who
+      75.2 %  4,950        1    4,950  priority inversion              mid
+      21.3 %  1,402        1    1,402  running task not preempted      stress-ng-fork
+       0.9 %   60.0        1     60.0  waiting for a lock              low
+       0.9 %   60.0        1     60.0  softirq                         NET_RX
+       0.6 %   40.0        1     40.0  preempted by a higher priority  \u{1b}[31mevil\n
+       0.5 %   30.0        1     30.0  timer interrupt delayed         stress-ng-fork
+       0.4 %   25.0        2     20.0  own execution
+       0.1 %   9.00        1     9.00  running task not preempted      low
+       0.1 %   8.00        1     8.00  interrupt handler               local_timer
+       0.0 %   1.00        1     1.00  wake-up in progress
 
     What to do
-      · priority inversion (mid), 75.2 %: Make it a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then
-        runs with the urgency of who waits.
-      · not switched (stress-ng-fork), 21.3 %: Only a real-time kernel can be preempted nearly everywhere; with another one
-        keep this task off the CPU.
+      · priority inversion (mid), 75.2 %: Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then runs
+        with the priority of the waiting thread.
+      · running task not preempted (stress-ng-fork), 21.3 %: Only a real-time kernel is preemptible nearly everywhere; with
+        another kernel keep this task off the CPU.
         check preemption-model: the model is voluntary; boot a PREEMPT_RT kernel
     "#);
 }
@@ -201,19 +201,19 @@ fn the_legend_keeps_who_in_80_columns_and_fewer() {
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
     insta::assert_snapshot!(legend(80), @r#"
-            µs  cause               who
-      A  4,950  priority inversion  mid (SCHED_FIFO 50); low (SCHED_FIFO 10) held t…
-      B   60.0  lock                low (SCHED_FIFO 10)
-      C   20.0  itself
-      D   9.00  not switched        low (SCHED_FIFO 10)
-      E   1.00  waking
+            µs  cause                       who
+      A  4,950  priority inversion          mid (SCHED_FIFO 50); low (SCHED_FIFO 10…
+      B   60.0  waiting for a lock          low (SCHED_FIFO 10)
+      C   20.0  own execution
+      D   9.00  running task not preempted  low (SCHED_FIFO 10)
+      E   1.00  wake-up in progress
     "#);
-    assert!(legend(60).contains("priority inversion  mid (SCHED_FIFO 50); low"), "{}", legend(60));
+    assert!(legend(60).contains("priority inversion          mid (SCHED_FIFO"), "{}", legend(60));
 }
 
 #[test]
 fn without_samples_it_says_so() {
-    assert_eq!(shown(Vec::new(), 80), "There is no sample or interval like this.\n");
+    assert_eq!(shown(Vec::new(), 80), "No sample or interval matches.\n");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which columns the table has: on a narrow terminal few, and the names of series can still be told apart.
 
-use crate::conduct::SeriesRun;
+use crate::session::SeriesRun;
 
 /// Columns of a figure: up to 9,999,999 µs.
 pub const FIGURE: usize = 9;
@@ -26,7 +26,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// What fits: first the histogram, then what tells of trouble.
+    /// The columns that fit: the histogram is dropped first, then the columns of problems.
     pub fn for_width(width: usize, longest_name: usize) -> Columns {
         let longest = longest_name.clamp(2, LONG_NAME);
         let name = longest.min(SHORT_NAME);
@@ -68,7 +68,8 @@ fn scale(width: usize) -> String {
     labels.map(|label| format!("{label:·<decade$}")).collect()
 }
 
-/// Counts by latency, both on a logarithmic scale: a single late sample is as visible as a million early ones.
+/// Counts by latency, both on a logarithmic scale: a single outlier is as visible as a million
+/// short latencies.
 pub fn bars(series: &SeriesRun, width: usize) -> String {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     if width == 0 {

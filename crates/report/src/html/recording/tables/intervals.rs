@@ -22,7 +22,7 @@ pub fn intervals(document: &PairsDocument) -> Option<Table> {
         let beginnings =
             format!("{} without an end, {} without a beginning", count(pair.unmatched_from), count(pair.unmatched_to));
         row.push(Cell { exact: Some(beginnings), ..Cell::count(unmatched) });
-        row.push(Cell::count(pair.doubtful.count));
+        row.push(Cell::count(pair.uncertain.count));
         row.push(limit(pair.limit.as_ref()));
         row
     };
@@ -30,7 +30,7 @@ pub fn intervals(document: &PairsDocument) -> Option<Table> {
     columns.extend(figure_columns());
     columns.extend([
         Column::figures("Unmatched"),
-        Column::figures("Doubtful").meaning("matches that reach over missing events; in no other figure"),
+        Column::figures("Uncertain").meaning("matches that span lost events; in no other figure"),
         Column::text("Limit"),
     ]);
     let rows: Vec<Vec<Cell>> = document.pairs.iter().map(row).collect();
@@ -78,7 +78,7 @@ fn oddities(scope: &ScopeSummary) -> String {
         (scope.recursive, "within another of the same name"),
         (scope.overlapping, "overlapping one that began later"),
         (scope.open, "without an end"),
-        (scope.doubtful, "doubtful, over missing points"),
+        (scope.uncertain, "uncertain, over missing points"),
     ];
     let said = all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n)));
     said.collect::<Vec<_>>().join("; ")
@@ -100,10 +100,10 @@ pub fn functions(document: &PairsDocument) -> Option<Table> {
     let mut columns = vec![Column::text("Function")];
     columns.extend(figure_columns());
     columns.extend([
-        Column::figures("Exclusive").meaning("mean time without the probed functions that it called"),
+        Column::figures("Exclusive").meaning("mean time without the probed functions it called"),
         Column::figures("Period").meaning("mean time from entry to entry in one thread"),
         Column::figures("Left")
-            .meaning("calls left by longjmp, an exception or the end of the thread; in no other figure"),
+            .meaning("calls left by longjmp, an exception or the exit of the thread; in no other figure"),
         Column::text("Limit"),
     ]);
     let rows: Vec<Vec<Cell>> = document.functions.iter().map(row).collect();
@@ -126,14 +126,14 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
             Cell::text(name(title)),
             Cell::text(format!("{} ({})", name(&one.task), one.tid)),
             Cell::figure(format!("{since:.6}"), since),
-            told(shares(one)),
-            Cell { class: "wide", ..told(ran(one)) },
+            text_cell(shares(one)),
+            Cell { class: "wide", ..text_cell(ran(one)) },
         ]
     };
     let rows: Vec<Vec<Cell>> = all.iter().take(rows).map(row).collect();
     (!rows.is_empty()).then(|| Table {
         caption: format!(
-            "The {} longest of all intervals and calls, in µs. What happened meanwhile is told of the {} longest of each.",
+            "The {} longest of all intervals and calls, in µs. The {} longest of each have details.",
             rows.len(),
             super::super::DETAIL.explained
         ),
@@ -142,8 +142,8 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
             Column::text("What"),
             Column::text("Thread"),
             Column::figures("Began, s").meaning("since the recording began"),
-            Column::text("The thread meanwhile"),
-            Column::text("What ran on its CPUs").meaning("interrupts are within the time of what they interrupted"),
+            Column::text("State of the thread"),
+            Column::text("What ran on its CPUs").meaning("the time of a task includes its interrupts"),
         ],
         rows,
         sortable: true,
@@ -162,7 +162,7 @@ pub fn violated(document: &PairsDocument) -> Vec<String> {
     pairs.chain(functions).filter_map(sentence).collect()
 }
 
-fn told(text: String) -> Cell {
+fn text_cell(text: String) -> Cell {
     if text.is_empty() { Cell::missing("–") } else { Cell::text(text) }
 }
 

@@ -34,12 +34,12 @@ pub fn cpus(document: &OccupancyDocument) -> Option<Table> {
         caption: "CPUs: shares of the recorded time.".to_owned(),
         columns: vec![
             Column::figures("CPU"),
-            Column::figures("Busy").meaning("tasks had it, interrupts included"),
-            Column::figures("Interrupts").meaning("also those that came while it idled"),
+            Column::figures("Busy").meaning("time of tasks, with their interrupts"),
+            Column::figures("Interrupts").meaning("including those during idle"),
             Column::figures("Idle"),
-            Column::figures("Not known").meaning("the recording does not tell"),
+            Column::figures("Unknown").meaning("not covered by recorded events"),
             Column::figures("Switches"),
-            Column::text("Who had it"),
+            Column::text("CPU usage"),
         ],
         rows,
         sortable: true,
@@ -70,19 +70,20 @@ pub fn threads(document: &OccupancyDocument, limit: usize) -> Option<Table> {
             add(Cell::text(title), &thread.times, thread.longest_ready);
         }
     }
-    let more = if left_out > 0 { format!(" {left_out} more, less busy ones, are not shown.") } else { String::new() };
+    let more = if left_out > 0 { format!(" {left_out} less busy ones are not shown.") } else { String::new() };
     (!rows.is_empty()).then(|| Table {
         caption: format!("Processes and their threads.{more}"),
         columns: vec![
             Column::text("Process, thread"),
             Column::figures("Running"),
-            Column::figures("Ready").meaning("could run and waited for a CPU"),
+            Column::figures("Ready").meaning("runnable, waiting for a CPU"),
             Column::figures("Sleeping"),
-            Column::figures("Blocked").meaning("waited uninterruptibly, or for a lock with priority inheritance"),
+            Column::figures("Blocked")
+                .meaning("uninterruptible sleep, or waiting for a lock with priority inheritance"),
             Column::figures("Other"),
-            Column::figures("Not known"),
+            Column::figures("Unknown"),
             Column::figures("Longest ready, µs").meaning("the longest wait for a CPU"),
-            Column::figures("Switches").meaning("because it waited + although it could have run"),
+            Column::figures("Switches").meaning("voluntary + involuntary"),
             Column::figures("Migrations"),
         ],
         rows,
@@ -148,8 +149,8 @@ pub fn interrupts(document: &OccupancyDocument) -> Option<Table> {
             Column::text("Interrupt"),
             Column::figures("CPU"),
             Column::figures("Served"),
-            Column::figures("Time").meaning("without those that interrupted it"),
-            Column::figures("Longest, µs").meaning("with those that interrupted it"),
+            Column::figures("Time").meaning("without nested interrupts"),
+            Column::figures("Longest, µs").meaning("with nested interrupts"),
         ],
         rows,
         sortable: true,

@@ -1,0 +1,88 @@
+//! Where two runs that should be the same part.
+
+use punctual_bundle::{Bundle, BundleError, Series};
+use punctual_core::Sample;
+use std::fmt;
+
+/// The first place at which two runs differ.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Divergence {
+    /// A sample: of the series of either run that differ, the one that was due first.
+    Sample {
+        /// The series with its phase.
+        series: String,
+        /// In the one run; none where the series ends before it.
+        first: Option<Sample>,
+        /// In the other.
+        second: Option<Sample>,
+    },
+    /// The runs do not have the same series.
+    Series(String),
+    /// All kept samples are the same: what differs was counted, or came after the last kept one.
+    BeyondKept(String),
+}
+
+/// Compares two runs sample by sample; `None` where nothing differs. Phases and series are matched by their place and name.
+pub fn first_divergence(first: &Bundle, second: &Bundle) -> Result<Option<Divergence>, BundleError> {
+    let (ours, theirs): (Vec<_>, Vec<_>) = (first.series().collect(), second.series().collect());
+    let mut earliest: Option<(i64, Divergence)> = None;
+    let mut beyond = None;
+    for (place, (phase, series)) in ours.iter().enumerate() {
+        let name = format!("{phase}/{}", series.meta.name);
+        let other = theirs.get(place).filter(|(their, other)| their == phase && other.meta.name == series.meta.name);
+        let Some((_, other)) = other else { return Ok(Some(Divergence::Series(name))) };
+        if series.state.digest.is_some() && series.state.digest == other.state.digest {
+            continue;
+        }
+        match first_sample(series, other)? {
+            Some((one, two)) => {
+                let due = [one, two].iter().flatten().map(|sample| sample.due.ns()).min().unwrap_or(i64::MAX);
+                if earliest.as_ref().is_none_or(|(so_far, _)| due < *so_far) {
+                    earliest = Some((due, Divergence::Sample { series: name, first: one, second: two }));
+                }
+            }
+            None if series.state.digest != other.state.digest => beyond = beyond.or(Some(Divergence::BeyondKept(name))),
+            None => {}
+        }
+    }
+    let unmatched =
+        theirs.get(ours.len()).map(|(phase, series)| Divergence::Series(format!("{phase}/{}", series.meta.name)));
+    Ok(earliest.map(|(_, divergence)| divergence).or(beyond).or(unmatched))
+}
+
+/// The samples at one place of two series.
+type Pair = (Option<Sample>, Option<Sample>);
+
+/// The first pair of kept samples that differ.
+fn first_sample(one: &Series, two: &Series) -> Result<Option<Pair>, BundleError> {
+    let (ours, theirs) = (one.log()?.samples, two.log()?.samples);
+    let same = |a: &Sample, b: &Sample| (a.seq, a.due, a.woke) == (b.seq, b.due, b.woke);
+    let place = ours.iter().zip(&theirs).take_while(|(a, b)| same(a, b)).count();
+    let pair = (ours.get(place).copied(), theirs.get(place).copied());
+    Ok((pair != (None, None)).then_some(pair))
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Divergence::Sample { series, first: Some(one), second: Some(two) }
+                if (one.seq, one.due) == (two.seq, two.due) =>
+            {
+                write!(f, "sample {} of {series}, due at {} ns: ", one.seq, one.due.ns())?;
+                write!(f, "latency {} ns in one, {} ns in the other", one.latency().ns(), two.latency().ns())
+            }
+            Divergence::Sample { series, first: Some(one), second: Some(two) } => {
+                write!(f, "{series}: sample {} due at {} ns in one, ", one.seq, one.due.ns())?;
+                write!(f, "sample {} due at {} ns in the other", two.seq, two.due.ns())
+            }
+            Divergence::Sample { series, first, second } => {
+                let last = first.or(*second).map_or(0, |sample| sample.seq);
+                write!(f, "{series}: one of the two has no sample {last}")
+            }
+            Divergence::Series(series) => write!(f, "{series}: one of the two has no such series"),
+            Divergence::BeyondKept(series) => {
+                write!(f, "{series}: the logged samples are equal: the difference is in samples outside the log")
+            }
+        }
+    }
+}

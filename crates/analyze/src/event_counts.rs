@@ -1,0 +1,98 @@
+//! How many events of each kind a recording holds.
+
+use punctual_core::event::{Event, EventKind, Group, Recorded, TracepointId};
+use punctual_core::{MonotonicNs, Nanos};
+use std::collections::BTreeMap;
+
+/// Counts of events.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EventCounts {
+    /// Of the kernel, by group and name ([`EventKind::name`]).
+    pub kernel: BTreeMap<Group, BTreeMap<&'static str, u64>>,
+    /// Of tracepoints that were recorded by name.
+    pub tracepoints: BTreeMap<TracepointId, u64>,
+    /// Test points.
+    pub points: u64,
+    /// Calls of probed functions.
+    pub calls: u64,
+    /// Samples of the run that the recording belongs to.
+    pub samples: u64,
+    /// Stacks taken by the recorder.
+    pub stacks: u64,
+    /// Findings of the recorder itself: interrupted tasks, unthrottled tasks.
+    pub looked: u64,
+    /// Events missing, as the marks in the recording say.
+    pub lost: u64,
+    /// The first and the last instant.
+    pub span: Option<(MonotonicNs, MonotonicNs)>,
+}
+
+impl EventCounts {
+    /// Counts all events of a recording.
+    pub fn of(events: impl IntoIterator<Item = Event>) -> EventCounts {
+        let mut counts = EventCounts::default();
+        events.into_iter().for_each(|event| counts.add(&event));
+        counts
+    }
+
+    /// Counts one.
+    pub fn add(&mut self, event: &Event) {
+        match event.what {
+            EventKind::Lost { count, .. } => self.lost = self.lost.saturating_add(count),
+            EventKind::Point { .. } => self.points += 1,
+            EventKind::Call { .. } => self.calls += 1,
+            EventKind::Sample { .. } => self.samples += 1,
+            EventKind::Stack { .. } => self.stacks += 1,
+            EventKind::Tracepoint { tracepoint, .. } => *self.tracepoints.entry(tracepoint).or_default() += 1,
+            EventKind::Interrupted { .. } | EventKind::Unthrottled { .. } => self.looked += 1,
+            ref what => {
+                if let Some(group) = what.group() {
+                    *self.kernel.entry(group).or_default().entry(what.name()).or_default() += 1;
+                }
+            }
+        }
+        let (first, last) = self.span.unwrap_or((event.at, event.at));
+        self.span = Some((first.min(event.at), last.max(event.at)));
+    }
+
+    /// Events of the kernel in a group.
+    pub fn group(&self, group: Group) -> u64 {
+        self.kernel.get(&group).map_or(0, |kinds| kinds.values().sum())
+    }
+
+    /// Tracepoints that were recorded by name, in the order of their ids, also those that never came.
+    pub fn named<'r>(&self, recorded: &'r Recorded) -> Vec<(&'r str, u64)> {
+        let count = |id: u32| self.tracepoints.get(&TracepointId(id)).copied().unwrap_or(0);
+        (0..).zip(&recorded.tracepoints).map(|(id, name)| (name.as_str(), count(id))).collect()
+    }
+
+    /// All that happened: everything but marks of what is missing.
+    pub fn total(&self) -> u64 {
+        let kernel: u64 = self.kernel.values().flat_map(|kinds| kinds.values()).sum();
+        let named: u64 = self.tracepoints.values().sum();
+        kernel + named + self.points + self.calls + self.samples + self.stacks + self.looked
+    }
+
+    /// From the first event to the last.
+    pub fn length(&self) -> Nanos {
+        self.span.map_or(Nanos::ZERO, |(first, last)| last - first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::event::Tid;
+
+    #[test]
+    fn each_kind_is_counted_in_its_group() {
+        let event = |at, what| Event { at: MonotonicNs(at), cpu: 0, tid: Tid(1), what };
+        let waking = EventKind::Waking { task: Tid(2), prio: 120, target: 0 };
+        let lost = EventKind::Lost { count: u64::MAX, since: MonotonicNs(5) };
+        let given =
+            [event(10, waking), event(20, waking), event(30, EventKind::IdleExit), event(40, lost), event(50, lost)];
+        let counts = EventCounts::of(given);
+        assert_eq!((counts.group(Group::Sched), counts.group(Group::Idle), counts.group(Group::Irq)), (2, 1, 0));
+        assert_eq!((counts.total(), counts.lost, counts.length()), (3, u64::MAX, Nanos(40)));
+    }
+}

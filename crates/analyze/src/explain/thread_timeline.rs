@@ -1,0 +1,329 @@
+//! The timeline of one thread: its states and its waits, in lists that are searched by instant.
+
+use super::trace_context::{TraceContext, covering, switched_to};
+use crate::threads::{ThreadSpan, WakeMark};
+use punctual_core::event::{Futex, TaskState, Tid};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
+
+/// A page fault, whose end is not recorded, takes at most this long (a page that must be zeroed, in a virtual machine whose host has to
+/// map it too), and so much more for each page of a large one.
+pub const FAULT: Nanos = Nanos(20_000);
+const FAULT_PER_PAGE: Nanos = Nanos(1_000);
+/// If the next event of a thread is a fault on a page this near, it touches one page after the other: all until then
+/// belongs to the fault, up to this duration.
+pub const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
+
+/// A thread, and the places of its events in the trace context.
+pub struct ThreadTimeline {
+    pub tid: Tid,
+    /// What it did, in the order of time; not where nothing is known.
+    pub spans: Vec<ThreadSpan>,
+    /// Events that show it on a CPU.
+    pub runs: Vec<u32>,
+    /// Events of its running, waiting and migration.
+    pub about: Vec<u32>,
+    /// Its operations on locks.
+    pub lock_events: Vec<u32>,
+    /// Its page faults.
+    pub fault_events: Vec<u32>,
+    /// Its reclaims of memory.
+    pub reclaim_events: Vec<u32>,
+    /// Its waits for locks, those that began first first: futexes, and locks inside the kernel.
+    pub locks: Vec<LockWait>,
+    pub reclaims: Vec<(MonotonicNs, MonotonicNs)>,
+    pub faults: Vec<(MonotonicNs, MonotonicNs)>,
+    /// Its wake-ups.
+    pub wakes: Vec<WakeMark>,
+    /// The CPU on which it was put on a runqueue, from an instant on.
+    pub enqueued: Vec<(MonotonicNs, u16)>,
+    /// The tasks that moved it to another CPU, when, and on which CPU they ran.
+    pub moves: Vec<(Tid, MonotonicNs, u16)>,
+    /// The tasks that inherited its priority, and when: the holder of its lock.
+    pub lent: Vec<(MonotonicNs, Tid)>,
+    /// When the quota of its group throttled it, and the task that got its CPU.
+    pub held: Vec<(MonotonicNs, MonotonicNs, Tid)>,
+    /// Its priority from an instant on.
+    prios: Vec<(MonotonicNs, i16)>,
+}
+
+/// It was inside an operation on a lock that may wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockWait {
+    pub from: MonotonicNs,
+    pub to: MonotonicNs,
+    pub kernel: bool,
+    /// A futex with priority inheritance: whoever waits for one spins while its holder runs (kernel/locking/rtmutex.c, rtmutex_spin_on_owner).
+    pub pi: bool,
+}
+
+impl ThreadTimeline {
+    pub fn of(tid: Tid, context: &TraceContext) -> ThreadTimeline {
+        let lane = context.lanes.threads.get(&tid);
+        let mut timeline = ThreadTimeline {
+            tid,
+            spans: lane.map(|lane| lane.spans.clone()).unwrap_or_default(),
+            runs: Vec::new(),
+            about: Vec::new(),
+            lock_events: Vec::new(),
+            fault_events: Vec::new(),
+            reclaim_events: Vec::new(),
+            locks: Vec::new(),
+            reclaims: Vec::new(),
+            faults: Vec::new(),
+            wakes: context.lanes.wakes.iter().filter(|wake| wake.task == tid).copied().collect(),
+            enqueued: Vec::new(),
+            moves: Vec::new(),
+            lent: Vec::new(),
+            held: Vec::new(),
+            prios: Vec::new(),
+        };
+        let mut open = Open::default();
+        for (place, event) in context.events.iter().enumerate() {
+            timeline.look(place as u32, event, &mut open);
+        }
+        open.end(context.until, &mut timeline);
+        timeline.locks.sort_by_key(|wait| wait.from);
+        timeline
+    }
+
+    fn look(&mut self, place: u32, event: &Event, open: &mut Open) {
+        let (tid, own) = (self.tid, event.tid == self.tid);
+        match event.what {
+            EventKind::Waking { task, prio, .. } if task == tid => {
+                self.about.push(place);
+                self.has_priority(event.at, prio);
+            }
+            EventKind::Wakeup { task, prio, .. } if task == tid => {
+                self.about.push(place);
+                self.enqueued.push((event.at, event.cpu));
+                self.has_priority(event.at, prio);
+            }
+            EventKind::Migrate { task, .. } if task == tid => {
+                self.about.push(place);
+                self.moves.push((event.tid, event.at, event.cpu));
+            }
+            EventKind::PiSetPrio { task, new, .. } if task == tid => self.has_priority(event.at, new),
+            // Whoever it was: a group's tasks are let go together.
+            EventKind::Unthrottled { .. } if open.held.is_some_and(|(_, cpu, _)| cpu == event.cpu) => {
+                self.let_go(event.at, open)
+            }
+            EventKind::Switch { next, next_prio, .. } if next == tid => {
+                self.about.push(place);
+                self.runs.push(place);
+                self.has_priority(event.at, next_prio);
+                self.let_go(event.at, open);
+                open.comes(event.at);
+            }
+            _ => {}
+        }
+        if own && event.cpu != Event::NO_CPU && switched_to(event) != Some(tid) {
+            self.runs.push(place);
+        }
+        if own {
+            self.does(place, event, open);
+        }
+    }
+
+    fn let_go(&mut self, at: MonotonicNs, open: &mut Open) {
+        self.held.extend(open.held.take().map(|(from, _, instead)| (from, at, instead)));
+    }
+
+    /// The task that got its CPU if the quota of its group throttled it.
+    pub fn held_at(&self, at: MonotonicNs) -> Option<Tid> {
+        covering(&self.held, at, |(from, to, _)| (*from, *to)).map(|(.., instead)| *instead)
+    }
+
+    /// What it did itself.
+    fn does(&mut self, place: u32, event: &Event, open: &mut Open) {
+        let at = event.at;
+        if open.ends_fault(event) {
+            open.goes_on_page_by_page(event);
+            self.faults.extend(open.fault_until(at));
+        }
+        match event.what {
+            EventKind::Switch { prev_prio, prev_state, next, .. } if next != self.tid => {
+                self.about.push(place);
+                self.has_priority(at, prev_prio);
+                open.held = (prev_state == TaskState::Throttled).then_some((at, event.cpu, next));
+                open.leaves(at, prev_state, self);
+            }
+            EventKind::FutexEnter { op: op @ (Futex::Wait | Futex::LockPi), .. } => {
+                self.lock_events.push(place);
+                open.futex = Some((at, op == Futex::LockPi));
+            }
+            EventKind::FutexExit { .. } => {
+                self.lock_events.push(place);
+                self.locks.extend(open.futex.take().map(|(from, pi)| LockWait { from, to: at, kernel: false, pi }));
+            }
+            EventKind::ContentionBegin { .. } => {
+                self.lock_events.push(place);
+                open.kernel = Some(at);
+            }
+            EventKind::ContentionEnd { .. } => {
+                self.lock_events.push(place);
+                let wait = |from| LockWait { from, to: at, kernel: true, pi: false };
+                self.locks.extend(open.kernel.take().map(wait));
+            }
+            EventKind::PiSetPrio { task, .. } => self.lent.push((at, task)),
+            EventKind::ReclaimBegin { .. } => {
+                self.reclaim_events.push(place);
+                open.reclaim = Some(at);
+            }
+            EventKind::ReclaimEnd { .. } => {
+                self.reclaim_events.push(place);
+                self.reclaims.extend(open.reclaim.take().map(|from| (from, at)));
+            }
+            EventKind::PageFault { address, .. } => {
+                self.fault_events.push(place);
+                open.fault = Some(Fault { from: at, address, longest: FAULT, away: false });
+            }
+            EventKind::PageAlloc { order, .. } => open.needs_pages(order),
+            _ => {}
+        }
+    }
+
+    fn has_priority(&mut self, at: MonotonicNs, prio: i16) {
+        if self.prios.last().is_none_or(|(_, last)| *last != prio) {
+            self.prios.push((at, prio));
+        }
+    }
+
+    /// The span at this instant.
+    pub fn span(&self, at: MonotonicNs) -> Option<&ThreadSpan> {
+        covering(&self.spans, at, |span| (span.from, span.to))
+    }
+
+    /// The wake-up that ends a wait which goes on at this instant.
+    pub fn wake_after(&self, at: MonotonicNs) -> Option<&WakeMark> {
+        self.wakes.get(self.wakes.partition_point(|wake| wake.at < at))
+    }
+
+    /// On which CPU it is put on a runqueue next.
+    pub fn enqueued_after(&self, at: MonotonicNs) -> Option<u16> {
+        let place = self.enqueued.partition_point(|(when, _)| *when < at);
+        self.enqueued.get(place).map(|(_, cpu)| *cpu)
+    }
+
+    /// The innermost wait for a lock that it was in: a lock inside the kernel lies within a futex call.
+    pub fn lock(&self, at: MonotonicNs) -> Option<LockWait> {
+        let begun = self.locks.partition_point(|wait| wait.from <= at);
+        // Of each kind one at most is open, so two that are nearest are enough.
+        self.locks[..begun].iter().rev().take(NEAREST).find(|wait| at < wait.to).copied()
+    }
+
+    /// Whether it was reclaiming memory.
+    pub fn reclaims_at(&self, at: MonotonicNs) -> bool {
+        covering(&self.reclaims, at, |ends| *ends).is_some()
+    }
+
+    /// Whether it was in a page fault.
+    pub fn faults_at(&self, at: MonotonicNs) -> bool {
+        covering(&self.faults, at, |ends| *ends).is_some()
+    }
+
+    /// Its priority, if an event shows it.
+    pub fn prio(&self, at: MonotonicNs) -> Option<i16> {
+        let known = self.prios.partition_point(|(since, _)| *since <= at);
+        // The next recorded priority held before, unless it changed and that event was lost as well.
+        self.prios.get(known.saturating_sub(1)).map(|(_, prio)| *prio)
+    }
+
+    /// Instants at which its priority changed.
+    pub fn changes_of_priority(&self) -> impl Iterator<Item = MonotonicNs> {
+        self.prios.iter().map(|(at, _)| *at)
+    }
+
+    /// The task that inherited its priority while it waited.
+    pub fn lent_to(&self, from: MonotonicNs, to: MonotonicNs) -> Option<Tid> {
+        let first = self.lent.partition_point(|(at, _)| *at < from);
+        self.lent.get(first).filter(|(at, tid)| *at <= to && *tid != self.tid).map(|(_, tid)| *tid)
+    }
+}
+
+/// Locks searched for the one that is waited for.
+const NEAREST: usize = 8;
+
+/// What of a thread's doings has not ended.
+#[derive(Default)]
+struct Open {
+    /// The throttling: since when, on which CPU, and the task that got it.
+    held: Option<(MonotonicNs, u16, Tid)>,
+    futex: Option<(MonotonicNs, bool)>,
+    kernel: Option<MonotonicNs>,
+    reclaim: Option<MonotonicNs>,
+    fault: Option<Fault>,
+}
+
+/// A page fault in progress: since when, how long it may take while the thread runs, and whether the thread waits in it.
+#[derive(Clone, Copy)]
+struct Fault {
+    from: MonotonicNs,
+    address: u64,
+    longest: Nanos,
+    away: bool,
+}
+
+impl Open {
+    /// Whether the thread does something that it cannot do inside of a page fault.
+    fn ends_fault(&self, event: &Event) -> bool {
+        self.fault.is_some()
+            && matches!(
+                event.what,
+                EventKind::PageFault { .. }
+                    | EventKind::SyscallEnter { .. }
+                    | EventKind::SyscallExit { .. }
+                    | EventKind::FutexEnter { .. }
+                    | EventKind::FutexExit { .. }
+                    | EventKind::Point { .. }
+                    | EventKind::Call { .. }
+                    | EventKind::Sample { .. }
+            )
+    }
+
+    fn goes_on_page_by_page(&mut self, event: &Event) {
+        if let (Some(fault), EventKind::PageFault { address, .. }) = (&mut self.fault, event.what)
+            && address.abs_diff(fault.address) <= NEXT.0
+        {
+            fault.longest = fault.longest.max(NEXT.1);
+        }
+    }
+
+    /// The fault ended at `at`, or when it had taken as long as one takes.
+    fn fault_until(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, MonotonicNs)> {
+        let fault = self.fault.take()?;
+        let to = if fault.away { at } else { at.min(fault.from + fault.longest) };
+        Some((fault.from, to)).filter(|(from, to)| to > from)
+    }
+
+    /// A fault in which pages were allocated takes as long as they are many.
+    fn needs_pages(&mut self, order: u8) {
+        if let Some(fault) = &mut self.fault {
+            fault.longest += FAULT_PER_PAGE * (1 << order.min(10));
+        }
+    }
+
+    /// The thread leaves its CPU. Where it waits it is still in the fault, if it was.
+    fn leaves(&mut self, at: MonotonicNs, state: TaskState, timeline: &mut ThreadTimeline) {
+        match &mut self.fault {
+            Some(fault) if at - fault.from <= fault.longest && state == TaskState::Blocked => fault.away = true,
+            _ => timeline.faults.extend(self.fault_until(at)),
+        }
+    }
+
+    /// It has a CPU again: a fault in which it waited goes on.
+    fn comes(&mut self, at: MonotonicNs) {
+        if let Some(fault) = self.fault.as_mut().filter(|fault| fault.away) {
+            fault.longest = (at - fault.from) + FAULT;
+            fault.away = false;
+        }
+    }
+
+    fn end(mut self, until: MonotonicNs, timeline: &mut ThreadTimeline) {
+        timeline.locks.extend(self.futex.map(|(from, pi)| LockWait { from, to: until, kernel: false, pi }));
+        timeline.locks.extend(self.kernel.map(|from| LockWait { from, to: until, kernel: true, pi: false }));
+        timeline.reclaims.extend(self.reclaim.map(|from| (from, until)));
+        timeline.held.extend(self.held.map(|(from, _, instead)| (from, until, instead)));
+        let fault = self.fault_until(until);
+        timeline.faults.extend(fault);
+    }
+}

@@ -1,0 +1,334 @@
+//! The events around a sample, indexed for queries by instant.
+
+use super::thread_timeline::{FAULT, NEXT, ThreadTimeline};
+use super::{LatencyInterval, Mode};
+use crate::gaps::Gaps;
+use crate::steal::{self, Hole, Wait};
+use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, Lanes, Tracker, Windows};
+use punctual_core::event::{StackId, Tid};
+use punctual_core::{Event, EventKind, MonotonicNs};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// At most this many threads have a timeline: that of the sample, and those that it waited for.
+const TIMELINES: usize = 32;
+/// A page fault is searched in this many events of its CPU.
+const FAULT_WITHIN: usize = 64;
+/// The task that an interrupt found is searched in this many events of its CPU.
+const FOUND_WITHIN: usize = 512;
+/// A stack comes within this many events of its CPU after the interrupt that requested it.
+const STACK_WITHIN: usize = 4;
+
+/// One sample and the events around it.
+pub struct TraceContext<'e> {
+    pub interval: LatencyInterval,
+    pub events: &'e [Event],
+    pub contradictions: u64,
+    /// Spans from the first event to `until`.
+    pub lanes: Lanes,
+    /// The end of what is explained.
+    pub until: MonotonicNs,
+    /// When the hypervisor had taken the machine, or the CPU of the sample.
+    pub holes: Vec<Hole>,
+    /// Timers that waited through silences of their CPUs.
+    pub waits: Vec<Wait>,
+    /// What was recorded.
+    pub coverage: Coverage,
+    /// By CPU: what was served at each instant, without overlaps.
+    interrupts: BTreeMap<u16, Vec<(MonotonicNs, MonotonicNs, Interrupt)>>,
+    /// The places of each CPU's events.
+    places: Vec<Vec<u32>>,
+    /// Nothing is known before the first event.
+    began: MonotonicNs,
+    /// For threads of which a system call is in the record: the one that they were in when it began, until when.
+    calls: HashMap<Tid, Option<(MonotonicNs, u32)>>,
+    timelines: RefCell<HashMap<Tid, Rc<ThreadTimeline>>>,
+}
+
+impl<'e> TraceContext<'e> {
+    pub fn of(interval: LatencyInterval, events: &'e [Event], coverage: &Coverage, gaps: &Gaps) -> TraceContext<'e> {
+        let began = events.iter().map(|event| event.at).min().unwrap_or(interval.due);
+        let until = interval.woke.max(interval.due);
+        let from = began.min(interval.due);
+        let coverage = Coverage { began: from, ended: until, ..coverage.clone() };
+        let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Windows::new([(from, until)]));
+        events.iter().filter(|event| event.at <= until).for_each(|event| tracker.push(event));
+        let (windows, warnings) = tracker.finish();
+        let lanes = windows.finish().into_iter().next().unwrap_or_default();
+        let waits = if interval.woke - interval.due < steal::SHORTEST { Vec::new() } else { steal::waits(events) };
+        let interrupts = lanes.cpus.iter().map(|(cpu, lane)| (*cpu, flattened(lane))).collect();
+        TraceContext {
+            interval,
+            events,
+            contradictions: warnings.contradictions,
+            lanes,
+            until,
+            holes: holes(interval, events, &waits),
+            waits,
+            coverage,
+            interrupts,
+            places: places(events),
+            began,
+            calls: calls(events),
+            timelines: RefCell::default(),
+        }
+    }
+
+    /// The timeline of a thread; `None` beyond the limit.
+    pub fn timeline(&self, tid: Tid) -> Option<Rc<ThreadTimeline>> {
+        if let Some(known) = self.timelines.borrow().get(&tid) {
+            return Some(known.clone());
+        }
+        if self.timelines.borrow().len() >= TIMELINES {
+            return None;
+        }
+        let timeline = Rc::new(ThreadTimeline::of(tid, self));
+        self.timelines.borrow_mut().insert(tid, timeline.clone());
+        Some(timeline)
+    }
+
+    /// The places of a CPU's events, ascending.
+    pub fn on(&self, cpu: u16) -> &[u32] {
+        self.places.get(usize::from(cpu)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The task on a CPU at this instant.
+    pub fn on_cpu(&self, cpu: u16, at: MonotonicNs) -> Option<&CpuSpan> {
+        covering(&self.lanes.cpus.get(&cpu)?.ran, at, |span| (span.from, span.to))
+    }
+
+    /// What was served on a CPU, the innermost interrupt of each instant.
+    pub fn served(&self, cpu: u16) -> &[(MonotonicNs, MonotonicNs, Interrupt)] {
+        self.interrupts.get(&cpu).map_or(&[], Vec::as_slice)
+    }
+
+    /// What interrupt was being served there.
+    pub fn interrupt(&self, cpu: u16, at: MonotonicNs) -> Option<Interrupt> {
+        covering(self.served(cpu), at, |(from, to, _)| (*from, *to)).map(|(_, _, what)| *what)
+    }
+
+    /// The idle state that the CPU was in.
+    pub fn idle_state(&self, cpu: u16, at: MonotonicNs) -> Option<u32> {
+        covering(&self.lanes.cpus.get(&cpu)?.idle, at, |span| (span.from, span.to)).map(|span| span.state)
+    }
+
+    /// Where a task was that ran on this CPU with interrupts disabled: the interrupt at its end shows it, if system calls were not recorded.
+    pub fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+        match self.mode(tid, cpu, at) {
+            known if self.calls.contains_key(&tid) => known,
+            known => self.found_after(tid, cpu, at).map_or(known, |found| self.mode_of(found, tid, cpu)),
+        }
+    }
+
+    /// Where the thread itself was that ran on this CPU: what interrupts find later may be its next call.
+    pub fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+        if self.calls.contains_key(&tid) {
+            return self.mode(tid, cpu, at);
+        }
+        let found = self.found_before(tid, cpu, at);
+        found.map_or_else(|| self.mode_without_calls(tid, cpu, at), |found| self.mode_of(found, tid, cpu))
+    }
+
+    /// Where a task was that ran on this CPU.
+    pub fn mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+        let first = self.calls.get(&tid);
+        let lane = self.lanes.threads.get(&tid);
+        let within = lane.and_then(|lane| covering(&lane.syscalls, at, |span| (span.from, span.to)));
+        let left = || first.copied().flatten().filter(|(to, _)| at < *to).map(|(_, number)| number);
+        match within.map(|span| span.number).or_else(left) {
+            Some(number) => Mode::Syscall(number),
+            None if first.is_none() => {
+                let found = self.found_before(tid, cpu, at).or_else(|| self.found_after(tid, cpu, at));
+                found.map_or_else(|| self.mode_without_calls(tid, cpu, at), |found| self.mode_of(found, tid, cpu))
+            }
+            None if self.is_in_fault(tid, cpu, at) => Mode::Fault,
+            None => Mode::User,
+        }
+    }
+
+    fn mode_without_calls(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+        if self.is_in_fault(tid, cpu, at) { Mode::Fault } else { Mode::Unknown }
+    }
+
+    /// What an interrupt found: where it met the task in no call, that one was in user mode, or in a page fault if one has just begun.
+    fn mode_of(&self, (when, call): (MonotonicNs, Option<u32>), tid: Tid, cpu: u16) -> Mode {
+        match (call, self.fault_before(tid, cpu, when).map(|began| when - began)) {
+            (Some(number), _) => Mode::Syscall(number),
+            (None, Some(since)) if since <= FAULT => Mode::Fault,
+            (None, Some(since)) if since <= NEXT.1 => Mode::Unknown,
+            (None, _) => Mode::User,
+        }
+    }
+
+    /// What the last interrupt before this instant found the task doing since it got the CPU, and when.
+    fn found_before(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<(MonotonicNs, Option<u32>)> {
+        let places = self.on(cpu);
+        let end = places.partition_point(|place| self.events[*place as usize].at <= at);
+        found(places[..end].iter().rev().map(|place| &self.events[*place as usize]), tid)
+    }
+
+    /// What the next interrupt will find it doing, if it has the CPU until then.
+    fn found_after(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<(MonotonicNs, Option<u32>)> {
+        let places = self.on(cpu);
+        let first = places.partition_point(|place| self.events[*place as usize].at <= at);
+        found(places[first..].iter().map(|place| &self.events[*place as usize]), tid)
+    }
+
+    /// Whether the last event of a task on its CPU, except interrupts, belongs to a page fault.
+    fn is_in_fault(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> bool {
+        self.fault_before(tid, cpu, at).is_some()
+    }
+
+    /// When that fault began.
+    fn fault_before(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<MonotonicNs> {
+        let places = self.on(cpu);
+        let end = places.partition_point(|place| self.events[*place as usize].at <= at);
+        let before = places[..end].iter().rev().take(FAULT_WITHIN).map(|place| &self.events[*place as usize]);
+        for event in before.take_while(|event| event.tid == tid) {
+            match event.what {
+                EventKind::PageFault { .. } => return Some(event.at),
+                EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } | EventKind::Switch { .. } => {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether events of this CPU are missing at this instant.
+    pub fn is_lost(&self, cpu: u16, at: MonotonicNs) -> bool {
+        self.lanes.gaps.iter().any(|gap| gap.cpu == Some(cpu) && gap.from <= at && at < gap.to)
+    }
+
+    /// Whether the hypervisor had taken the machine, or this CPU.
+    pub fn hole(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
+        covering(&self.holes, at, |hole| (hole.from, hole.to)).filter(|hole| hole.cpu.is_none() || hole.cpu == cpu)
+    }
+
+    /// Whether the thread was taken to another CPU by this task while that ran as it does at this instant.
+    pub fn is_moved_by(&self, timeline: &ThreadTimeline, running: Tid, at: MonotonicNs) -> bool {
+        let mut moves = timeline.moves.iter().rev().take(TIMELINES).filter(|(by, ..)| *by == running);
+        moves.any(|(_, when, cpu)| self.on_cpu(*cpu, *when).is_some_and(|span| span.from <= at && at < span.to))
+    }
+
+    /// The kernel stack of a task, taken by an interrupt during a piece or at its end.
+    pub fn stack(&self, cpu: u16, tid: Tid, from: MonotonicNs, to: MonotonicNs) -> Option<StackId> {
+        let places = self.on(cpu);
+        let event = |place: &u32| &self.events[*place as usize];
+        let first = places.partition_point(|place| event(place).at <= from);
+        let end = places.partition_point(|place| event(place).at <= to);
+        let near = places.get(first..(end + STACK_WITHIN).min(places.len()))?;
+        near.iter().rev().take(TIMELINES).map(event).filter(|event| event.tid == tid).find_map(|event| {
+            match event.what {
+                EventKind::Stack { stack } => Some(stack),
+                _ => None,
+            }
+        })
+    }
+
+    /// Events that are missing within the interval.
+    pub fn lost(&self) -> u64 {
+        let within = self.lanes.gaps.iter().filter(|gap| gap.to >= self.interval.due);
+        within.fold(self.lanes.left_out, |sum, gap| sum.saturating_add(gap.count))
+    }
+
+    /// Whether the record begins after `due`.
+    pub fn begins_after_due(&self) -> bool {
+        self.began > self.interval.due || self.events.is_empty()
+    }
+}
+
+/// When the machine or the sample's CPU was taken within the sample; without overlaps.
+fn holes(interval: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
+    // Shorter ones are none.
+    if interval.woke - interval.due < steal::SHORTEST {
+        return Vec::new();
+    }
+    let mut holes: Vec<Hole> = steal::holes(events);
+    let apart = |hole: &Hole, holes: &[Hole]| holes.iter().all(|other| hole.to <= other.from || other.to <= hole.from);
+    let alone: Vec<Hole> =
+        steal::holes_of(interval.cpu, waits).into_iter().filter(|hole| apart(hole, &holes)).collect();
+    holes.extend(alone);
+    holes.sort_by_key(|hole| hole.from);
+    holes.retain(|hole| hole.to > interval.due && hole.from < interval.woke && hole.from < hole.to);
+    holes.dedup_by(|next, last| next.from < last.to);
+    holes
+}
+
+/// The span that holds this instant, of spans that do not overlap and come in the order of time.
+pub fn covering<T>(spans: &[T], at: MonotonicNs, ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs)) -> Option<&T> {
+    let place = spans.partition_point(|span| ends(span).1 <= at);
+    spans.get(place).filter(|span| ends(span).0 <= at)
+}
+
+/// The first of these events of one CPU that shows the mode of the interrupted task, unless a switch lies between.
+fn found<'e>(events: impl Iterator<Item = &'e Event>, tid: Tid) -> Option<(MonotonicNs, Option<u32>)> {
+    let same = events.take(FOUND_WITHIN).take_while(|event| switched_to(event).is_none());
+    same.filter(|event| event.tid == tid).find_map(|event| match event.what {
+        EventKind::Interrupted { call } => Some((event.at, call)),
+        _ => None,
+    })
+}
+
+pub fn switched_to(event: &Event) -> Option<Tid> {
+    match event.what {
+        EventKind::Switch { next, .. } => Some(next),
+        _ => None,
+    }
+}
+
+/// The places of each CPU's events.
+fn places(events: &[Event]) -> Vec<Vec<u32>> {
+    let mut places: Vec<Vec<u32>> = Vec::new();
+    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU) {
+        let cpu = usize::from(event.cpu);
+        if cpu >= places.len() {
+            places.resize_with(cpu + 1, Vec::new);
+        }
+        places[cpu].push(place as u32);
+    }
+    places
+}
+
+/// Nested interrupts as segments in each of which the innermost one is served.
+fn flattened(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
+    let mut out: Vec<(MonotonicNs, MonotonicNs, Interrupt)> = Vec::new();
+    let mut open: Vec<(MonotonicNs, Interrupt)> = Vec::new();
+    let mut now = MonotonicNs(i64::MIN);
+    let mut serve = |open: &mut Vec<(MonotonicNs, Interrupt)>, until: MonotonicNs, now: &mut MonotonicNs| {
+        while let Some((end, what)) = open.last().copied() {
+            let to = end.min(until);
+            if to > *now {
+                out.push((*now, to, what));
+                *now = to;
+            }
+            if end > until {
+                break;
+            }
+            open.pop();
+        }
+        *now = until.max(*now);
+    };
+    for span in &lane.interrupts {
+        serve(&mut open, span.from, &mut now);
+        open.push((span.to, span.what));
+    }
+    serve(&mut open, MonotonicNs(i64::MAX), &mut now);
+    out
+}
+
+/// Threads with recorded system calls. If the first event is an exit, the thread was in that call before.
+fn calls(events: &[Event]) -> HashMap<Tid, Option<(MonotonicNs, u32)>> {
+    let mut calls = HashMap::new();
+    for event in events {
+        match event.what {
+            EventKind::SyscallEnter { .. } => drop(calls.entry(event.tid).or_insert(None)),
+            EventKind::SyscallExit { number, .. } => drop(calls.entry(event.tid).or_insert(Some((event.at, number)))),
+            _ => {}
+        }
+    }
+    calls
+}

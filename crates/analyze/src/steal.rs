@@ -1,0 +1,210 @@
+//! Steal: intervals in which the hypervisor or the firmware had taken all CPUs.
+//!
+//! A machine that does not run records nothing, and an idle one neither. Timers distinguish them: on an idle CPU its timers expire,
+//! a CPU with interrupts off lets its own timer wait, and only a machine that does not run lets those of several CPUs wait through the
+//! same silence and serves them when it ends.
+
+use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
+
+/// A timer that waited less may have waited for an idle CPU to wake up: the deepest idle states take some hundred microseconds.
+const OVERDUE: Nanos = Nanos::from_millis(1);
+/// No shorter hole is found.
+pub const SHORTEST: Nanos = OVERDUE;
+/// This many events of a CPU after the silence are searched for the timers that waited.
+const NEARBY: usize = 32;
+/// This many events of all CPUs are: the first that comes back may do much before the second does.
+const SEARCHED: usize = 8_192;
+/// A CPU that takes longer to come back has reasons of its own.
+const RETURN: Nanos = Nanos::from_millis(50);
+
+/// A segment in which nothing ran: on any of the recorded CPUs, or on one of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hole {
+    /// The CPU that was taken; `None`: all of them.
+    pub cpu: Option<u16>,
+    /// When the first overdue timer was due, or the last event before, if one came between; the machine may have been taken from a
+    /// little before on.
+    pub from: MonotonicNs,
+    /// The first event afterwards.
+    pub to: MonotonicNs,
+    /// The timers that waited through it, as places in the events given, ascending.
+    pub evidence: Vec<usize>,
+}
+
+/// The holes in what was recorded of several CPUs; `events` in the order of time. One CPU alone proves nothing.
+pub fn holes(events: &[Event]) -> Vec<Hole> {
+    let mut holes = Vec::new();
+    let mut last: Option<MonotonicNs> = None;
+    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU) {
+        if last.is_some_and(|last| event.at - last >= OVERDUE) {
+            holes.extend(last.and_then(|last| hole(events, last, place)));
+        }
+        last = Some(event.at);
+    }
+    holes
+}
+
+/// The hole that ends with the event at `place`, if timers prove one.
+fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole> {
+    let to = events.get(place)?.at;
+    let (mut cpus, mut looked) = (CpuSet::new(), std::collections::HashMap::<u16, usize>::new());
+    let (mut evidence, mut from) = (Vec::new(), to);
+    for (later, event) in events.iter().enumerate().skip(place).take(SEARCHED) {
+        *looked.entry(event.cpu).or_default() += 1;
+        if event.at - to > RETURN {
+            break;
+        }
+        let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
+        if *looked.entry(event.cpu).or_default() <= NEARBY
+            && expires + OVERDUE >= silent_from
+            && to - expires >= OVERDUE
+        {
+            cpus.insert(usize::from(event.cpu));
+            evidence.push(later);
+            from = from.min(expires.max(silent_from));
+        }
+    }
+    (cpus.len() >= 2).then_some(Hole { cpu: None, from, to, evidence })
+}
+
+/// A timer of a CPU that waited through a silence of that CPU: 1 ms at least.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// The CPU.
+    pub cpu: u16,
+    /// When the timer was due, or the last event before, if one came between.
+    pub from: MonotonicNs,
+    /// The first event afterwards.
+    pub to: MonotonicNs,
+    /// The timer's expiry, as a place in the events given.
+    pub place: usize,
+}
+
+impl Wait {
+    /// Whether both CPUs were taken for the same reason: their timers were overdue at one time and expired together, within half of the time that
+    /// they waited, because a hypervisor gives CPUs back one by one. One CPU may have its interrupts off; two that come back together were not
+    /// running. The accounting has the same rule (docs/account.md).
+    pub fn proves(&self, other: &Wait) -> bool {
+        let apart = Nanos((self.to - other.to).ns().abs());
+        self.cpu != other.cpu && apart.ns() * 2 <= (self.to - self.from).min(other.to - other.from).ns()
+    }
+}
+
+/// What is known of a CPU while its events are read.
+#[derive(Clone, Copy)]
+struct Silence {
+    last: MonotonicNs,
+    /// The last silence that no timer was found to have waited through, and how many events came since.
+    silence: Option<(MonotonicNs, MonotonicNs, usize)>,
+}
+
+/// The timers that waited through a silence of their CPU; `events` in the order of time.
+pub fn waits(events: &[Event]) -> Vec<Wait> {
+    let mut cpus = std::collections::HashMap::<u16, Silence>::new();
+    let mut waits = Vec::new();
+    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU) {
+        let known = cpus.entry(event.cpu).or_insert(Silence { last: event.at, silence: None });
+        known.silence = match known.silence {
+            // A CPU whose events are missing was not silent.
+            _ if matches!(event.what, EventKind::Lost { .. }) => None,
+            _ if event.at - known.last >= OVERDUE => Some((known.last, event.at, 0)),
+            Some((from, to, since)) if since < NEARBY && event.at - to <= RETURN => Some((from, to, since + 1)),
+            _ => None,
+        };
+        known.last = event.at;
+        let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
+        if let Some((from, to, _)) = known.silence
+            && to - expires.max(from) >= OVERDUE
+        {
+            waits.push(Wait { cpu: event.cpu, from: expires.max(from), to, place });
+            known.silence = None;
+        }
+    }
+    waits
+}
+
+/// When one CPU was taken although others were not: a timer of another CPU was overdue as well, and expired together with its own.
+pub fn holes_of(cpu: u16, waits: &[Wait]) -> Vec<Hole> {
+    let own = waits.iter().filter(|wait| wait.cpu == cpu);
+    let hole = |own: &Wait| {
+        let other = waits.iter().find(|other| own.proves(other))?;
+        let evidence = vec![own.place.min(other.place), own.place.max(other.place)];
+        Some(Hole { cpu: Some(cpu), from: own.from, to: own.to, evidence })
+    };
+    own.filter_map(hole).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::Tid;
+
+    fn expiry(at: i64, cpu: u16, expires: i64) -> Event {
+        let what =
+            EventKind::HrtimerExpireEntry { timer: 1, now: Some(MonotonicNs(at)), expires: Some(MonotonicNs(expires)) };
+        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what }
+    }
+
+    fn idle(at: i64, cpu: u16) -> Event {
+        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what: EventKind::IdleEnter { state: 1 } }
+    }
+
+    #[test]
+    fn timers_of_two_cpus_that_wait_through_a_silence_prove_a_hole() {
+        let events = [
+            idle(0, 0),
+            idle(10, 1),
+            expiry(20_000_000, 0, 1_000_000),
+            expiry(20_100_000, 1, 3_000_000),
+            idle(21_000_000, 0),
+        ];
+        let hole = Hole { cpu: None, from: MonotonicNs(1_000_000), to: MonotonicNs(20_000_000), evidence: vec![2, 3] };
+        assert_eq!(holes(&events), [hole]);
+    }
+
+    #[test]
+    fn the_first_cpu_that_comes_back_may_do_much_before_the_second() {
+        let busy = (0..500).map(|k| idle(20_000_100 + k * 1_000, 0));
+        let mut events = vec![idle(0, 0), idle(10, 1), expiry(20_000_000, 0, 1_000_000)];
+        events.extend(busy);
+        events.push(expiry(25_000_000, 1, 3_000_000));
+        assert_eq!(holes(&events).len(), 1);
+    }
+
+    #[test]
+    fn a_timer_that_was_due_just_before_the_silence_waited_through_it_too() {
+        let events =
+            [idle(0, 0), idle(1_300_000, 1), expiry(20_000_000, 0, 1_000_000), expiry(20_100_000, 1, 3_000_000)];
+        let found = holes(&events);
+        assert_eq!((found.len(), found[0].from), (1, MonotonicNs(1_300_000)));
+    }
+
+    #[test]
+    fn two_cpus_of_several_that_come_back_together_were_taken_and_one_alone_proves_nothing() {
+        // CPU 2 goes on all the while, so that the machine as a whole is never silent.
+        let mut events: Vec<Event> = (0..50).map(|k| idle(k * 400_000, 2)).collect();
+        events.extend([idle(0, 0), idle(10, 1), expiry(10_000_000, 0, 1_000_000)]);
+        events.sort_by_key(|event| event.at);
+        assert_eq!((holes(&events), waits(&events).len()), (vec![], 1));
+        assert_eq!(holes_of(0, &waits(&events)), []);
+        events.push(expiry(11_000_000, 1, 2_000_000));
+        events.sort_by_key(|event| event.at);
+        let found = holes_of(0, &waits(&events));
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].cpu, found[0].from, found[0].to),
+            (Some(0), MonotonicNs(1_000_000), MonotonicNs(10_000_000))
+        );
+        events.push(expiry(19_900_000, 1, 12_000_000));
+        assert_eq!(holes_of(0, &waits(&events)).len(), 1, "who comes back at another time says nothing of this one");
+    }
+
+    #[test]
+    fn one_cpu_or_an_idle_machine_proves_nothing() {
+        let one = [idle(0, 0), idle(10, 1), expiry(20_000_000, 0, 1_000_000), expiry(20_100_000, 1, 20_099_000)];
+        assert_eq!(holes(&one), []);
+        let other = [expiry(0, 1, 0), expiry(900_000, 1, 900_000), expiry(1_800_000, 0, 10_000)];
+        assert_eq!(holes(&other), [], "the other CPU served its timers meanwhile");
+        assert_eq!(holes(&[]), []);
+    }
+}

@@ -1,0 +1,266 @@
+//! Counting samples in the thread that measures them: for loops so fast that a ring would be their main work.
+//!
+//! A [`BinnedCounter`] is memory that is there before the first sample; recording is some additions. Whoever owns the series merges it with
+//! [`SeriesData::absorb`], which leaves the same statistics as [`SeriesData::record`] of each sample.
+
+use crate::series::{HDR_DIGITS, HDR_MAX, WORST_KEPT, record_hdr};
+use crate::{ClockNs, Nanos, Sample, SeriesData, SeriesShape};
+
+/// Values below this have a bucket each: `2 · 10^HDR_DIGITS` rounded up to a power of two (HdrHistogram's sub-bucket count).
+const UNIT_BUCKETS: u64 = 2_048;
+const HALF: usize = UNIT_BUCKETS as usize / 2;
+const _: () = assert!(HDR_DIGITS == 3);
+/// Beyond values below [`UNIT_BUCKETS`], each power of two up to [`HDR_MAX`] takes half as many.
+const BUCKETS: usize = bucket(HDR_MAX) + 1;
+
+/// The bucket of a value: HdrHistogram's layout.
+#[inline(always)]
+const fn bucket(value: u64) -> usize {
+    let shift = (u64::BITS - 11).saturating_sub((value | (UNIT_BUCKETS - 1)).leading_zeros());
+    (shift as usize) * HALF + (value >> shift) as usize
+}
+
+/// The least value of a bucket.
+const fn edge(bucket: usize) -> u64 {
+    if bucket < UNIT_BUCKETS as usize {
+        return bucket as u64;
+    }
+    let shift = bucket / HALF - 1;
+    ((bucket - shift * HALF) as u64) << shift
+}
+
+/// Samples of one series, counted. Single-threaded; sharing it is up to the caller.
+///
+/// Latencies below 2,048 ns are counted and nothing else: every statistic of them follows from those counts, exactly.
+#[derive(Debug)]
+pub struct BinnedCounter {
+    /// How many samples took 0, 1, 2, … ns.
+    units: [u64; UNIT_BUCKETS as usize],
+    /// The others, in HdrHistogram's layout.
+    whole: Box<[u64]>,
+    /// The others in the requested range.
+    exact: Box<[u64]>,
+    resolution: u64,
+    /// What follows is of the others alone.
+    above: u64,
+    below: u64,
+    count: u64,
+    min: i64,
+    max: i64,
+    sum: i64,
+    sum_squares: u128,
+    /// Buckets that are not empty lie below these.
+    whole_used: usize,
+    exact_used: usize,
+    /// The worst of all, in no order, and the least latency among them once they are [`WORST_KEPT`].
+    worst: Vec<Sample>,
+    bar: i64,
+    /// When the first sample of all began; `i64::MIN` before.
+    first: i64,
+}
+
+impl BinnedCounter {
+    /// An empty one, all of its memory touched.
+    pub fn new(shape: SeriesShape) -> BinnedCounter {
+        let resolution = shape.resolution.ns().max(1) as u64;
+        let bins = (shape.range.ns().max(0) as u64 / resolution) as usize + 1;
+        let touched = |n: usize| {
+            let mut memory: Box<[u64]> = (0..n).map(|_| u64::MAX).collect();
+            memory.fill(0);
+            memory
+        };
+        BinnedCounter {
+            units: [0; UNIT_BUCKETS as usize],
+            whole: touched(BUCKETS),
+            exact: touched(bins),
+            resolution,
+            above: 0,
+            below: 0,
+            count: 0,
+            min: i64::MAX,
+            max: i64::MIN,
+            sum: 0,
+            sum_squares: 0,
+            whole_used: 0,
+            exact_used: 0,
+            worst: Vec::with_capacity(WORST_KEPT),
+            bar: i64::MIN,
+            first: i64::MIN,
+        }
+    }
+
+    /// Counts a sample. No allocation; for a latency below 2,048 ns an addition and two comparisons.
+    #[inline(always)]
+    pub fn record(&mut self, seq: u64, begin: i64, end: i64, cpu: u32) {
+        let latency = end.wrapping_sub(begin);
+        if self.first == i64::MIN {
+            self.first = begin;
+        }
+        if (latency as u64) < UNIT_BUCKETS {
+            self.units[latency as usize] += 1;
+        } else {
+            self.record_other(latency);
+        }
+        if latency > self.bar {
+            self.keep(Sample { seq, due: ClockNs(begin), woke: ClockNs(end), cpu });
+        }
+    }
+
+    /// A latency that is long, or negative.
+    #[inline(never)]
+    fn record_other(&mut self, latency: i64) {
+        let place = bucket((latency.max(0) as u64).min(HDR_MAX));
+        self.whole[place] += 1;
+        self.whole_used = self.whole_used.max(place + 1);
+        self.count += 1;
+        self.min = self.min.min(latency);
+        self.max = self.max.max(latency);
+        self.sum = self.sum.wrapping_add(latency);
+        self.sum_squares = self.sum_squares.saturating_add(square(latency));
+        if latency < 0 {
+            self.below += 1;
+            return;
+        }
+        // Not of the value: latencies above the largest bucket are beyond every range.
+        let bin = usize::try_from(latency as u64 / self.resolution).unwrap_or(usize::MAX);
+        match self.exact.get_mut(bin) {
+            Some(count) => {
+                *count += 1;
+                self.exact_used = self.exact_used.max(bin + 1);
+            }
+            None => self.above += 1,
+        }
+    }
+
+    /// Puts one among the worst. Seldom: the bar rises with every one kept.
+    #[cold]
+    #[inline(never)]
+    fn keep(&mut self, sample: Sample) {
+        if self.worst.len() < WORST_KEPT {
+            self.worst.push(sample);
+        } else if let Some(least) =
+            self.worst.iter_mut().min_by_key(|kept| (kept.latency(), std::cmp::Reverse(kept.seq)))
+        {
+            *least = sample;
+        }
+        if self.worst.len() == WORST_KEPT {
+            self.bar = self.worst.iter().map(|kept| kept.latency().ns()).min().unwrap_or(i64::MIN);
+        }
+    }
+
+    /// The latencies below 2,048 ns that occurred, ascending, with their counts.
+    fn short(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
+        self.units.iter().enumerate().filter(|(_, n)| **n > 0).map(|(latency, n)| (latency as i64, *n))
+    }
+
+    /// How many samples it holds.
+    pub fn count(&self) -> u64 {
+        self.units.iter().sum::<u64>() + self.count
+    }
+
+    /// When its first sample began, the least and largest latency and the sum of all; `None` without samples.
+    pub fn extent(&self) -> Option<(ClockNs, Nanos, Nanos, Nanos)> {
+        let min = self.short().next().map_or(self.min, |(latency, _)| latency.min(self.min));
+        let max = self.short().next_back().map_or(self.max, |(latency, _)| latency.max(self.max));
+        let sum = self.short().fold(self.sum, |sum, (latency, n)| sum.wrapping_add(latency.wrapping_mul(n as i64)));
+        (self.first != i64::MIN).then_some((ClockNs(self.first), Nanos(min), Nanos(max), Nanos(sum)))
+    }
+
+    /// The worst since it was emptied, in no order.
+    pub fn worst(&self) -> &[Sample] {
+        &self.worst
+    }
+
+    /// The memory of its counts, to be locked.
+    pub fn memory(&self) -> [&[u64]; 3] {
+        [&self.units[..], &self.whole, &self.exact]
+    }
+
+    /// Empties it. Touches only what was used.
+    pub fn clear(&mut self) {
+        self.units.fill(0);
+        self.whole[..self.whole_used].fill(0);
+        self.exact[..self.exact_used].fill(0);
+        self.worst.clear();
+        (self.above, self.below, self.count) = (0, 0, 0);
+        (self.min, self.max, self.sum, self.sum_squares) = (i64::MAX, i64::MIN, 0, 0);
+        (self.bar, self.whole_used, self.exact_used, self.first) = (i64::MIN, 0, 0, i64::MIN);
+    }
+}
+
+fn square(latency: i64) -> u128 {
+    let size = u128::from(latency.unsigned_abs());
+    size * size
+}
+
+impl SeriesData {
+    /// Adds the samples of a counter of the same shape.
+    pub fn absorb(&mut self, counter: &BinnedCounter) {
+        let Some((_, min, max, _)) = counter.extent() else { return };
+        self.min = Some(self.min.map_or(min, |so_far| so_far.min(min)));
+        self.max = Some(self.max.map_or(max, |so_far| so_far.max(max)));
+        let others = counter.whole[..counter.whole_used].iter().enumerate().filter(|(_, n)| **n > 0);
+        let others = others.map(|(place, n)| (edge(place) as i64, *n));
+        for (latency, n) in counter.short().chain(others) {
+            record_hdr(&mut self.whole, Nanos(latency), n);
+            if let Some(corrected) = &mut self.corrected {
+                record_hdr(corrected, Nanos(latency), n);
+            }
+        }
+        let (mut sum, mut squares) = (i128::from(counter.sum), counter.sum_squares);
+        for (latency, n) in counter.short() {
+            self.exact.record_n(Nanos(latency), n);
+            sum += i128::from(latency) * i128::from(n);
+            squares = squares.saturating_add(square(latency) * u128::from(n));
+        }
+        for (mine, n) in self.exact.bins.iter_mut().zip(&counter.exact[..counter.exact_used]) {
+            *mine += n;
+        }
+        self.exact.above += counter.above;
+        self.exact.below += counter.below;
+        self.losses.recorded += counter.count();
+        self.sum += sum;
+        self.sum_squares = self.sum_squares.map(|so_far| so_far.saturating_add(squares));
+        let mut worst: Vec<&Sample> = counter.worst.iter().collect();
+        worst.sort_by_key(|sample| sample.seq);
+        worst.into_iter().for_each(|sample| self.keep_if_bad(sample));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn counted_in_the_thread_is_the_same_as_recorded(
+            latencies in proptest::collection::vec(prop_oneof![-5i64..5_000, 0i64..50_000_000, 0i64..(1 << 52)], 0..300),
+            resolution in 1i64..5_000,
+            split in 0usize..300,
+        ) {
+            let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(resolution), period: None };
+            let (mut one, mut other, mut counter) = (SeriesData::new(shape), SeriesData::new(shape), BinnedCounter::new(shape));
+            for (k, latency) in latencies.iter().enumerate() {
+                let (begin, end) = (k as i64 * 1_000, k as i64 * 1_000 + latency);
+                one.record(&Sample { seq: k as u64, due: ClockNs(begin), woke: ClockNs(end), cpu: 1 }, 0);
+                counter.record(k as u64, begin, end, 1);
+                if k == split {
+                    other.absorb(&counter);
+                    counter.clear();
+                }
+            }
+            other.absorb(&counter);
+            prop_assert_eq!(&one.exact, &other.exact);
+            prop_assert_eq!(&one.whole, &other.whole);
+            prop_assert_eq!(&one.worst, &other.worst);
+            prop_assert_eq!((one.min, one.max, one.sum, one.sum_squares), (other.min, other.max, other.sum, other.sum_squares));
+            prop_assert_eq!(one.losses, other.losses);
+        }
+        #[test]
+        fn edges_are_the_least_of_their_buckets(value in 0u64..=HDR_MAX) {
+            prop_assert!(edge(bucket(value)) <= value);
+            prop_assert_eq!(bucket(edge(bucket(value))), bucket(value));
+        }
+    }
+}

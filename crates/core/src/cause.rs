@@ -1,0 +1,347 @@
+//! The causes of latency: one definition of each, for terminal, page, JSON, glossary and laboratory.
+//!
+//! docs/glossary.md holds a table that is generated from this file.
+
+macro_rules! causes {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident {
+            id: $id:literal,
+            words: $words:literal,
+            meaning: $meaning:literal,
+            advice: $advice:literal,
+            rules: [$($rule:literal),*],
+            source: $source:literal,
+            former: [$($former:literal),*],
+        }
+    )*) => {
+        /// What took the time of a sample, or of a part of it.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum CauseKind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl CauseKind {
+            /// All causes, in the order of the glossary.
+            pub const ALL: &[CauseKind] = &[$(CauseKind::$name,)*];
+
+            /// The stable id in JSON and on the command line.
+            pub fn id(self) -> &'static str {
+                match self { $(CauseKind::$name => $id,)* }
+            }
+            /// The name in tables, figures and sentences.
+            pub fn words(self) -> &'static str {
+                match self { $(CauseKind::$name => $words,)* }
+            }
+            /// The definition, in one or two sentences.
+            pub fn meaning(self) -> &'static str {
+                match self { $(CauseKind::$name => $meaning,)* }
+            }
+            /// What to do about it, in one or two sentences.
+            pub fn advice(self) -> &'static str {
+                match self { $(CauseKind::$name => $advice,)* }
+            }
+            /// The rules of `punctual check` whose fix removes it, the most specific first.
+            pub fn rules(self) -> &'static [&'static str] {
+                match self { $(CauseKind::$name => &[$($rule,)*],)* }
+            }
+            /// Where the field defines the term.
+            pub fn source(self) -> &'static str {
+                match self { $(CauseKind::$name => $source,)* }
+            }
+            /// Ids that documents of earlier versions use for it.
+            pub fn former_ids(self) -> &'static [&'static str] {
+                match self { $(CauseKind::$name => &[$($former,)*],)* }
+            }
+        }
+    };
+}
+
+causes! {
+    /// The timer interrupt came after the programmed expiry.
+    TimerIrqDelay {
+        id: "timer-irq-delay",
+        words: "timer interrupt delayed",
+        meaning: "The timer interrupt was delayed: interrupts were disabled, or the hardware was \
+            slow. rtla calls it the IRQ handler delay, and counts the exit from idle into it.",
+        advice: "Keep this task away from the CPU: isolate the CPU, or set the affinity of the \
+            task to other CPUs. Long sections with interrupts disabled are in drivers and \
+            consoles; a real-time kernel has fewer of them.",
+        rules: ["isolated-cpus", "preemption-model", "user-tasks", "console-messages",
+            "serial-console"],
+        source: "Documentation/tools/rtla/common_timerlat_aa.rst",
+        former: ["timer-late"],
+    }
+    /// The timer of a thread without real-time policy expired within its slack.
+    TimerSlack {
+        id: "timer-slack",
+        words: "timer slack",
+        meaning: "The timer slack of a thread that is not real-time, 50 µs by default: the kernel \
+            may let its timers expire that much later.",
+        advice: "Give the thread a real-time policy, or a smaller slack: \
+            prctl(PR_SET_TIMERSLACK, 1).",
+        rules: ["timer-slack"],
+        source: "PR_SET_TIMERSLACK(2const)",
+        former: [],
+    }
+    /// An interrupt handler ran on the CPU of the thread.
+    Irq {
+        id: "irq",
+        words: "interrupt handler",
+        meaning: "An interrupt handler ran on the CPU of the thread: of a device, or of one of \
+            the CPU's own vectors (local timer, IPI).",
+        advice: "Set the affinity of this interrupt to another CPU, or run its handler in a \
+            thread of lower priority than this task.",
+        rules: ["interrupts-elsewhere", "irqbalance", "managed-interrupts", "threaded-interrupts"],
+        source: "Documentation/trace/osnoise-tracer.rst",
+        former: ["hardirq", "vector"],
+    }
+    /// A non-maskable interrupt.
+    Nmi {
+        id: "nmi",
+        words: "non-maskable interrupt",
+        meaning: "A non-maskable interrupt: of the watchdog, of perf or of the hardware. It \
+            interrupts the CPU even where interrupts are disabled.",
+        advice: "Switch the NMI watchdog off, and do not sample with perf while it matters.",
+        rules: ["nmi-watchdog"],
+        source: "Documentation/trace/osnoise-tracer.rst",
+        former: [],
+    }
+    /// A softirq ran on the CPU of the thread.
+    Softirq {
+        id: "softirq",
+        words: "softirq",
+        meaning: "A softirq ran on the CPU of the thread: deferred work of interrupts, such as \
+            network packets, timers and RCU callbacks.",
+        advice: "Softirqs run on the CPU that raised them: keep the interrupts and tasks that \
+            raise them off this CPU.",
+        rules: ["interrupts-elsewhere", "isolated-cpus"],
+        source: "Documentation/trace/osnoise-tracer.rst",
+        former: [],
+    }
+    /// The CPU was idle.
+    IdleExit {
+        id: "idle-exit",
+        words: "exit from idle",
+        meaning: "The CPU was idle and had to leave its idle state. Where this takes far longer \
+            than the declared exit latency of the state, steal is likely and the confidence falls.",
+        advice: "Disable deep idle states: hold /dev/cpu_dma_latency at 0 while it matters \
+            (punctual does so during its runs by default), or limit them at boot.",
+        rules: ["idle-states", "governor"],
+        source: "Documentation/admin-guide/pm/cpuidle.rst",
+        former: [],
+    }
+    /// The wake-up had begun, and the thread was not yet on a runqueue.
+    Wakeup {
+        id: "wakeup",
+        words: "wake-up in progress",
+        meaning: "A wake-up in progress: sched_waking has happened, sched_wakeup has not.",
+        advice: "The wake-up reaches another CPU by an interrupt: let the waker and the thread \
+            share a CPU or a cache, or keep that CPU free.",
+        rules: ["isolated-cpus", "idle-states"],
+        source: "include/trace/events/sched.h",
+        former: ["waking"],
+    }
+    /// The running task kept the CPU although the thread has the higher priority.
+    NonPreemptible {
+        id: "non-preemptible",
+        words: "running task not preempted",
+        meaning: "The thread was ready and had the higher priority, and the running task was not \
+            preempted: preemption was disabled, or the kernel has no preemption there. rtla calls \
+            that task the blocking thread.",
+        advice: "Only a real-time kernel is preemptible nearly everywhere; with another kernel \
+            keep this task off the CPU.",
+        rules: ["preemption-model", "preemption-request", "isolated-cpus", "user-tasks",
+            "kernel-threads"],
+        source: "Documentation/tools/rtla/common_timerlat_aa.rst",
+        former: ["not-switched"],
+    }
+    /// A task of higher priority ran.
+    Preempted {
+        id: "preempted",
+        words: "preempted by a higher priority",
+        meaning: "The thread was ready, and a task of higher priority ran.",
+        advice: "Give the other task another CPU, or this one a higher priority if it is the \
+            more important one.",
+        rules: ["competing-priorities", "irq-thread-priorities", "isolated-cpus"],
+        source: "sched(7)",
+        former: [],
+    }
+    /// A task of the same priority ran.
+    Runqueue {
+        id: "runqueue",
+        words: "queued behind the same priority",
+        meaning: "The thread was ready, and a task of the same priority ran, or one of the \
+            time-sharing policies.",
+        advice: "Give the threads CPUs of their own, or different priorities.",
+        rules: ["user-tasks", "isolated-cpus", "kernel-threads", "competing-priorities"],
+        source: "sched(7)",
+        former: [],
+    }
+    /// The thread was throttled.
+    Throttled {
+        id: "throttled",
+        words: "throttled",
+        meaning: "The thread was ready and its runtime was used up: RT throttling, the fair \
+            server (Linux 6.12 and later), the runtime of SCHED_DEADLINE or CFS bandwidth.",
+        advice: "Real-time tasks used up their runtime: let them sleep, or lift the limit where \
+            nothing else needs this CPU.",
+        rules: ["rt-throttling", "fair-server", "rt-group-budget"],
+        source: "Documentation/scheduler/sched-rt-group.rst, sched-bwc.rst",
+        former: [],
+    }
+    /// The thread was moved to another CPU.
+    Migration {
+        id: "migration",
+        words: "migration",
+        meaning: "The thread was moved to another CPU.",
+        advice: "Set the affinity of the thread to one CPU: a migration costs the time of the \
+            stopper thread, and the caches.",
+        rules: ["isolated-cpus"],
+        source: "sched_setaffinity(2)",
+        former: [],
+    }
+    /// The thread waited for a lock.
+    Lock {
+        id: "lock",
+        words: "waiting for a lock",
+        meaning: "The thread waited for a lock: a futex of its program, or a lock in the kernel.",
+        advice: "Hold this lock for a shorter time, share less, or hand data over without a lock.",
+        rules: [],
+        source: "futex(2), Documentation/locking/locktypes.rst",
+        former: [],
+    }
+    /// The holder of the lock could not run.
+    PriorityInversion {
+        id: "priority-inversion",
+        words: "priority inversion",
+        meaning: "The thread waited for a lock whose holder could not run, because a task of a \
+            priority between the two ran.",
+        advice: "Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then \
+            runs with the priority of the waiting thread.",
+        rules: [],
+        source: "Documentation/locking/rt-mutex-design.rst",
+        former: [],
+    }
+    /// The thread waited for a block device.
+    Io {
+        id: "io",
+        words: "I/O",
+        meaning: "The thread waited for a block device.",
+        advice: "Do not wait for a device in a real-time thread: hand the data to another \
+            thread, and write there.",
+        rules: ["writeback-workqueue", "access-times"],
+        source: "Documentation/block/stat.rst",
+        former: [],
+    }
+    /// A page fault of the thread.
+    PageFault {
+        id: "page-fault",
+        words: "page fault",
+        meaning: "The kernel handled a page fault of the thread, or the thread waited for a page.",
+        advice: "Lock the memory before it matters: mlockall(MCL_CURRENT | MCL_FUTURE), touch \
+            the stack and all buffers once, and allocate nothing later.",
+        rules: ["memory-lock-limit", "swap", "transparent-hugepages", "numa-balancing"],
+        source: "mlock(2)",
+        former: [],
+    }
+    /// The thread reclaimed memory.
+    Reclaim {
+        id: "reclaim",
+        words: "memory reclaim",
+        meaning: "Memory was short and the thread reclaimed some itself (direct reclaim).",
+        advice: "Lock the memory, allocate nothing later, and leave more memory free.",
+        rules: ["memory-lock-limit", "swap", "hugepage-defrag"],
+        source: "Documentation/admin-guide/mm/concepts.rst",
+        former: [],
+    }
+    /// The thread waited for something that was not recorded.
+    Waiting {
+        id: "waiting",
+        words: "waiting",
+        meaning: "The thread waited, for what is not recorded.",
+        advice: "Look at what the thread that woke it did meanwhile, or record more groups of \
+            events.",
+        rules: [],
+        source: "include/trace/events/sched.h (prev_state of sched_switch)",
+        former: ["sleeping", "blocked"],
+    }
+    /// The thread itself ran.
+    OwnExecution {
+        id: "self",
+        words: "own execution",
+        meaning: "The thread itself ran, in its own code or in a system call of its own.",
+        advice: "Examine the code of the thread, with test points or `punctual probe`.",
+        rules: ["mitigations", "governor", "frequency-cap"],
+        source: "Documentation/trace/timerlat-tracer.rst",
+        former: ["itself"],
+    }
+    /// The hypervisor had taken the CPU.
+    Steal {
+        id: "steal",
+        words: "steal",
+        meaning: "Steal: the hypervisor had taken the CPU, as the steal clock shows, or several \
+            CPUs that stopped at once.",
+        advice: "No setting of this system removes what the hypervisor takes: give the guest \
+            CPUs of its own, or measure on the hardware.",
+        rules: ["steal-time", "hypervisor", "smi-count"],
+        source: "proc_stat(5)",
+        former: ["stolen"],
+    }
+    /// The CPU stopped.
+    HwLatency {
+        id: "hw-latency",
+        words: "hardware latency",
+        meaning: "Hardware latency: the CPU stopped and no event of the operating system says why \
+            (SMI, firmware).",
+        advice: "Ask the vendor for a firmware with fewer SMIs, and measure with the workload \
+            `spin` on an otherwise idle machine.",
+        rules: ["smi-count"],
+        source: "Documentation/trace/hwlat_detector.rst",
+        former: [],
+    }
+    /// No event proves a cause.
+    Unknown {
+        id: "unknown",
+        words: "not attributed",
+        meaning: "Not attributed: no recorded event proves a cause.",
+        advice: "Larger buffers lose fewer events ([explain] buffer), and a kernel with BTF \
+            records more of them.",
+        rules: ["kernel-recorder"],
+        source: "docs/explain.md",
+        former: [],
+    }
+}
+
+impl CauseKind {
+    /// The cause of this id, or of an id that an earlier version wrote.
+    pub fn from_id(id: &str) -> Option<CauseKind> {
+        let is = |cause: &&CauseKind| cause.id() == id || cause.former_ids().contains(&id);
+        CauseKind::ALL.iter().find(is).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_are_read_back_in_old_and_new_documents() {
+        let mut ids = std::collections::HashSet::new();
+        for cause in CauseKind::ALL {
+            for id in [cause.id()].iter().chain(cause.former_ids()) {
+                assert!(ids.insert(*id), "{id} twice");
+                assert_eq!(CauseKind::from_id(id), Some(*cause));
+            }
+        }
+        assert_eq!(CauseKind::from_id("gremlins"), None);
+    }
+
+    #[test]
+    fn texts_are_sentences() {
+        for cause in CauseKind::ALL {
+            assert!(cause.meaning().ends_with('.') && cause.advice().ends_with('.'), "{}", cause.id());
+            assert!(!cause.words().ends_with('.') && !cause.words().is_empty(), "{}", cause.id());
+        }
+    }
+}

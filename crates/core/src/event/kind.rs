@@ -1,0 +1,252 @@
+//! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the kernel).
+
+use super::{FunctionId, Group, PointId, RecordBytes, StackId, Tid, TracepointId};
+use crate::{MonotonicNs, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Why a task left its CPU: `prev_state` of sched_switch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Still runnable, and preempted: the switch was the kernel's or another task's doing.
+    Preempted,
+    /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot distinguish it report [`TaskState::Preempted`].
+    Yielded,
+    /// Still runnable, and throttled because the quota of its group is used up, if the recorder reads it.
+    Throttled,
+    /// Waits and can be interrupted: `S`.
+    Sleeping,
+    /// Waits and cannot be interrupted, most often for I/O, a page or a kernel lock: `D`.
+    Blocked,
+    /// Waits for a lock with priority inheritance on PREEMPT_RT (TASK_RTLOCK_WAIT).
+    LockWait,
+    /// Stopped or traced.
+    Stopped,
+    /// Ended.
+    Dead,
+    /// Any other state.
+    Other,
+}
+
+/// The kind of a test point.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PointKind {
+    /// An instant.
+    Point,
+    /// The beginning of something that the same name ends.
+    Begin,
+    /// Its end.
+    End,
+}
+
+/// What a futex call does, as far as waiting is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Futex {
+    /// FUTEX_WAIT and its variants.
+    Wait,
+    /// FUTEX_LOCK_PI and its variants.
+    LockPi,
+    /// FUTEX_WAKE and its variants.
+    Wake,
+    /// FUTEX_UNLOCK_PI.
+    UnlockPi,
+    /// Anything else.
+    Other,
+}
+
+/// What happened. Priorities are the kernel's `prio`: 0–99 real-time (99 − rt_priority), 100–139 others, −1 deadline.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[allow(missing_docs)] // The fields are those of the tracepoints that the variants name.
+pub enum EventKind {
+    /// sched:sched_switch; `Event::tid` is the task that leaves.
+    Switch { prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
+    /// sched:sched_waking: the wake-up of `task` begins; `Event::tid` is the waker or the interrupted task.
+    Waking { task: Tid, prio: i16, target: u16 },
+    /// sched:sched_wakeup and sched_wakeup_new: `task` is now on the runqueue of CPU `target`.
+    Wakeup { task: Tid, prio: i16, target: u16, new: bool },
+    /// sched:sched_migrate_task.
+    Migrate { task: Tid, from: u16, to: u16 },
+    /// sched:sched_process_fork: `child` is new.
+    Fork { child: Tid },
+    /// sched:sched_process_exec.
+    Exec,
+    /// sched:sched_process_exit.
+    Exit,
+    /// sched:sched_pi_setprio: `task` inherits a priority.
+    PiSetPrio { task: Tid, old: i16, new: i16 },
+    /// irq:irq_handler_entry.
+    IrqEntry { irq: u32 },
+    /// irq:irq_handler_exit.
+    IrqExit { irq: u32, handled: bool },
+    /// irq_vectors:*_entry: see [`super::Names::vectors`] for the vector's name.
+    VectorEntry { vector: u8 },
+    /// irq_vectors:*_exit.
+    VectorExit { vector: u8 },
+    /// irq:softirq_raise.
+    SoftirqRaise { vector: u8 },
+    /// irq:softirq_entry.
+    SoftirqEntry { vector: u8 },
+    /// irq:softirq_exit.
+    SoftirqExit { vector: u8 },
+    /// ipi:ipi_send_cpu: an interrupt for another CPU was sent.
+    IpiSend { target: u16 },
+    /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was requested, before any slack.
+    HrtimerStart { timer: u64, expires: MonotonicNs },
+    /// timer:hrtimer_cancel.
+    HrtimerCancel { timer: u64 },
+    /// timer:hrtimer_expire_entry: the handler of `timer` begins; `now` is the instant that it was judged by and `expires` when it should
+    /// have begun, where the recorder reads them.
+    HrtimerExpireEntry { timer: u64, now: Option<MonotonicNs>, expires: Option<MonotonicNs> },
+    /// timer:hrtimer_expire_exit.
+    HrtimerExpireExit { timer: u64 },
+    /// timer:timer_start (the timer wheel); `expires` in jiffies.
+    TimerStart { timer: u64, expires: u64 },
+    /// timer:timer_expire_entry.
+    TimerExpireEntry { timer: u64, function: u64 },
+    /// timer:timer_expire_exit.
+    TimerExpireExit { timer: u64 },
+    /// raw_syscalls:sys_enter, with the first arguments.
+    SyscallEnter { number: u32, args: [u64; 2] },
+    /// raw_syscalls:sys_exit.
+    SyscallExit { number: u32, result: i64 },
+    /// A futex call that may wait or wake, from its entry: the address identifies the lock.
+    FutexEnter { op: Futex, address: u64 },
+    /// The end of that call.
+    FutexExit { op: Futex, result: i32 },
+    /// lock:contention_begin: a lock inside the kernel is waited for; `flags` as LCB_F_* of the kernel.
+    ContentionBegin { lock: u64, flags: u32 },
+    /// lock:contention_end.
+    ContentionEnd { lock: u64, result: i32 },
+    /// exceptions:page_fault_user and page_fault_kernel.
+    PageFault { address: u64, ip: u64, user: bool },
+    /// kmem:mm_page_alloc. `page` identifies the page: the frame number, or with BTF the address of its `struct page`.
+    PageAlloc { order: u8, page: u64 },
+    /// vmscan:mm_vmscan_direct_reclaim_begin.
+    ReclaimBegin { order: u8 },
+    /// vmscan:mm_vmscan_direct_reclaim_end.
+    ReclaimEnd { reclaimed: u64 },
+    /// kmem:kmalloc.
+    Kmalloc { requested: u64, allocated: u64 },
+    /// kmem:kmem_cache_alloc.
+    CacheAlloc { requested: u64, allocated: u64 },
+    /// block:block_rq_issue; `device` is the kernel's dev_t.
+    BlockIssue { device: u32, sector: u64, bytes: u32, write: bool },
+    /// block:block_rq_complete.
+    BlockComplete { device: u32, sector: u64, bytes: u32, error: i32 },
+    /// jbd2:jbd2_start_commit.
+    JournalStart { device: u32, transaction: u64 },
+    /// jbd2:jbd2_end_commit.
+    JournalEnd { device: u32, transaction: u64 },
+    /// mmc:mmc_request_start.
+    MmcStart { opcode: u32, blocks: u32 },
+    /// mmc:mmc_request_done.
+    MmcDone { opcode: u32, error: i32 },
+    /// workqueue:workqueue_execute_start; `function` is an address, see [`super::Names::symbols`].
+    WorkStart { function: u64 },
+    /// workqueue:workqueue_execute_end.
+    WorkEnd { function: u64 },
+    /// napi:napi_poll.
+    NapiPoll { work: u32, budget: u32 },
+    /// power:cpu_idle with a state: the CPU goes to sleep.
+    IdleEnter { state: u32 },
+    /// power:cpu_idle with PWR_EVENT_EXIT.
+    IdleExit,
+    /// power:cpu_frequency.
+    Frequency { khz: u32 },
+    /// A tracepoint recorded by name, with its own record. [`super::Names::tracepoints`] has the format.
+    Tracepoint { tracepoint: TracepointId, record: RecordBytes },
+    /// The interrupt of the previous event found the task in the kernel, in this system call (`None`: in user mode, or
+    /// where an exception leads from there). Recorded if system calls are not.
+    Interrupted { call: Option<u32> },
+    /// The last throttled task of this CPU is unthrottled: found at a switch there.
+    Unthrottled { task: Tid },
+    /// A sample of what ran (kernel stack), taken by the recorder itself at this instant.
+    Stack { stack: StackId },
+    /// A test point of an application.
+    Point { point: PointId, kind: PointKind, count: u8, values: [i64; 2] },
+    /// A probed function returned (or was left by longjmp, an exception or exit): the event's instant is the end.
+    Call { function: FunctionId, began: MonotonicNs, depth: u16, left: bool, argument: Option<u64> },
+    /// A mark made by punctual: the end of a measured sample; `series` as numbered in its bundle.
+    Sample { series: u32, due: MonotonicNs },
+    /// Events are missing between `since` and this instant on this CPU (or of this thread, for test points).
+    Lost { count: u64, since: MonotonicNs },
+}
+
+impl EventKind {
+    /// What it is called: its tracepoint's name where it has one of its own.
+    pub fn name(&self) -> &'static str {
+        self.kind().0
+    }
+    /// The group that it is recorded with; `None` for what is no event of the kernel.
+    pub fn group(&self) -> Option<Group> {
+        self.kind().1
+    }
+    fn kind(&self) -> (&'static str, Option<Group>) {
+        match self {
+            EventKind::Switch { .. } => ("sched_switch", Some(Group::Sched)),
+            EventKind::Waking { .. } => ("sched_waking", Some(Group::Sched)),
+            EventKind::Wakeup { .. } => ("sched_wakeup", Some(Group::Sched)),
+            EventKind::Migrate { .. } => ("sched_migrate_task", Some(Group::Sched)),
+            EventKind::Fork { .. } => ("sched_process_fork", Some(Group::Sched)),
+            EventKind::Exec => ("sched_process_exec", Some(Group::Sched)),
+            EventKind::Exit => ("sched_process_exit", Some(Group::Sched)),
+            EventKind::PiSetPrio { .. } => ("sched_pi_setprio", Some(Group::Sched)),
+            EventKind::IrqEntry { .. } => ("irq_handler_entry", Some(Group::Irq)),
+            EventKind::IrqExit { .. } => ("irq_handler_exit", Some(Group::Irq)),
+            EventKind::VectorEntry { .. } => ("vector_entry", Some(Group::Vectors)),
+            EventKind::VectorExit { .. } => ("vector_exit", Some(Group::Vectors)),
+            EventKind::SoftirqRaise { .. } => ("softirq_raise", Some(Group::Softirq)),
+            EventKind::SoftirqEntry { .. } => ("softirq_entry", Some(Group::Softirq)),
+            EventKind::SoftirqExit { .. } => ("softirq_exit", Some(Group::Softirq)),
+            EventKind::IpiSend { .. } => ("ipi_send_cpu", Some(Group::Ipi)),
+            EventKind::HrtimerStart { .. } => ("hrtimer_start", Some(Group::Hrtimer)),
+            EventKind::HrtimerCancel { .. } => ("hrtimer_cancel", Some(Group::Hrtimer)),
+            EventKind::HrtimerExpireEntry { .. } => ("hrtimer_expire_entry", Some(Group::Hrtimer)),
+            EventKind::HrtimerExpireExit { .. } => ("hrtimer_expire_exit", Some(Group::Hrtimer)),
+            EventKind::TimerStart { .. } => ("timer_start", Some(Group::Timer)),
+            EventKind::TimerExpireEntry { .. } => ("timer_expire_entry", Some(Group::Timer)),
+            EventKind::TimerExpireExit { .. } => ("timer_expire_exit", Some(Group::Timer)),
+            EventKind::SyscallEnter { .. } => ("sys_enter", Some(Group::Syscall)),
+            EventKind::SyscallExit { .. } => ("sys_exit", Some(Group::Syscall)),
+            EventKind::FutexEnter { .. } => ("futex_enter", Some(Group::Futex)),
+            EventKind::FutexExit { .. } => ("futex_exit", Some(Group::Futex)),
+            EventKind::ContentionBegin { .. } => ("contention_begin", Some(Group::Lock)),
+            EventKind::ContentionEnd { .. } => ("contention_end", Some(Group::Lock)),
+            EventKind::PageFault { .. } => ("page_fault", Some(Group::Fault)),
+            EventKind::PageAlloc { .. } => ("mm_page_alloc", Some(Group::Page)),
+            EventKind::ReclaimBegin { .. } => ("mm_vmscan_direct_reclaim_begin", Some(Group::Page)),
+            EventKind::ReclaimEnd { .. } => ("mm_vmscan_direct_reclaim_end", Some(Group::Page)),
+            EventKind::Kmalloc { .. } => ("kmalloc", Some(Group::Kmalloc)),
+            EventKind::CacheAlloc { .. } => ("kmem_cache_alloc", Some(Group::Kmalloc)),
+            EventKind::BlockIssue { .. } => ("block_rq_issue", Some(Group::Block)),
+            EventKind::BlockComplete { .. } => ("block_rq_complete", Some(Group::Block)),
+            EventKind::JournalStart { .. } => ("jbd2_start_commit", Some(Group::Jbd2)),
+            EventKind::JournalEnd { .. } => ("jbd2_end_commit", Some(Group::Jbd2)),
+            EventKind::MmcStart { .. } => ("mmc_request_start", Some(Group::Mmc)),
+            EventKind::MmcDone { .. } => ("mmc_request_done", Some(Group::Mmc)),
+            EventKind::WorkStart { .. } => ("workqueue_execute_start", Some(Group::Workqueue)),
+            EventKind::WorkEnd { .. } => ("workqueue_execute_end", Some(Group::Workqueue)),
+            EventKind::NapiPoll { .. } => ("napi_poll", Some(Group::Napi)),
+            EventKind::IdleEnter { .. } => ("cpu_idle", Some(Group::Idle)),
+            EventKind::IdleExit => ("cpu_idle_exit", Some(Group::Idle)),
+            EventKind::Frequency { .. } => ("cpu_frequency", Some(Group::Frequency)),
+            EventKind::Tracepoint { .. } => ("tracepoint", None),
+            EventKind::Interrupted { .. } => ("interrupted", None),
+            EventKind::Unthrottled { .. } => ("released", None),
+            EventKind::Stack { .. } => ("stack", None),
+            EventKind::Point { .. } => ("point", None),
+            EventKind::Call { .. } => ("call", None),
+            EventKind::Sample { .. } => ("sample", None),
+            EventKind::Lost { .. } => ("lost", None),
+        }
+    }
+    /// The latency of a sample's mark at `end`.
+    pub fn sample_latency(&self, end: MonotonicNs) -> Option<Nanos> {
+        match self {
+            EventKind::Sample { due, .. } => Some(Nanos(end.0.saturating_sub(due.0))),
+            _ => None,
+        }
+    }
+}

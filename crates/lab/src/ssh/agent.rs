@@ -1,0 +1,188 @@
+//! The other end: punctual itself, in a directory of its own on the other system.
+//!
+//! ```text
+//! punctual            the program
+//! lock                held by the supervisor as long as it lives; its process number
+//! order               what to run (see [`request::RunRequest`])
+//! work/               where it runs, with the experiment's file
+//! run.pid             the process of the run while it runs
+//! interrupted         the run was interrupted
+//! contact             when somebody was last connected (CLOCK_BOOTTIME, seconds)
+//! messages, answer    what the run wrote to standard error and standard output
+//! bundle/             the results
+//! ended               how it ended
+//! ```
+//!
+//! The supervisor starts the run and outlives every connection; `attach` is the process at the end of a connection and looks at these
+//! files. Whatever happens, the directory goes: when the bundle was fetched, or when nobody came for it.
+
+mod attach;
+mod remove;
+mod request;
+mod supervise;
+
+pub(crate) use request::RunRequest;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The first argument by which the program knows that it is the other end.
+pub const ARGUMENT: &str = "__remote";
+/// A supervisor starts, or ends when requested, within this time, even on a busy or slow system.
+const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Does what the other arguments say: a word, the directory, and more. Errors go to standard error, which the connection brings back.
+pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
+    let mut next = || arguments.next().unwrap_or_default();
+    let (word, directory, more) = (next(), RunDirectory { path: PathBuf::from(next()) }, next());
+    let done = match word.to_str() {
+        Some("begin") => directory.begin(),
+        Some("supervise") => supervise::supervise(&directory),
+        Some("attach") => attach::attach(&directory, more.to_str().and_then(|more| more.parse().ok()).unwrap_or(0)),
+        Some("status") => directory.status(),
+        Some("remove") => remove::remove(&directory),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "unknown request")),
+    };
+    match done {
+        Ok(()) => 0,
+        // What a shell says of a program that is not there.
+        Err(_) if !directory.path.is_dir() => 127,
+        Err(why) => {
+            let _ = writeln!(io::stderr(), "punctual, in {}: {why}", directory.path.display());
+            1
+        }
+    }
+}
+
+/// The directory.
+struct RunDirectory {
+    path: PathBuf,
+}
+
+impl RunDirectory {
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Starts the supervisor and sees it hold its lock.
+    fn begin(&self) -> io::Result<()> {
+        self.touch()?;
+        let mut command = Command::new(self.file("punctual"));
+        command.args([ARGUMENT.as_ref(), "supervise".as_ref(), self.path.as_os_str()]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let until = Instant::now() + SUPERVISOR_TIMEOUT;
+        while Instant::now() < until {
+            if self.supervisor()?.is_some() {
+                return Ok(());
+            }
+            if let Some(status) = child.try_wait()? {
+                return Err(io::Error::other(format!("the supervisor ended at once: {status}")));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(io::Error::other("the supervisor does not start"))
+    }
+
+    fn lock_file(&self) -> io::Result<File> {
+        File::options().read(true).write(true).create(true).truncate(false).open(self.file("lock"))
+    }
+
+    /// The lock, taken; `None` when somebody else has it.
+    fn lock(&self) -> io::Result<Option<File>> {
+        let file = self.lock_file()?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// The process of the supervisor while it lives: a lock that is held makes the number in it good.
+    fn supervisor(&self) -> io::Result<Option<Pid>> {
+        match self.lock()? {
+            Some(_free) => Ok(None),
+            None => Ok(self.pid_in("lock")),
+        }
+    }
+
+    /// The process of the run while it runs.
+    fn run(&self) -> io::Result<Option<Pid>> {
+        Ok(self.supervisor()?.and_then(|_| self.pid_in("run.pid")))
+    }
+
+    fn pid_in(&self, name: &str) -> Option<Pid> {
+        fs::read_to_string(self.file(name)).ok()?.trim().parse().ok().and_then(Pid::from_raw)
+    }
+
+    /// Ends the run as Ctrl-C does, once: a second signal would end it at once without cleanup.
+    /// False while there is no run.
+    fn interrupt(&self) -> io::Result<bool> {
+        if self.file("interrupted").exists() {
+            return Ok(true);
+        }
+        let Some(run) = self.run()? else { return Ok(false) };
+        kill_process(run, Signal::INT).or_else(gone_already)?;
+        // On a disk without room for a name, another signal may follow.
+        let _ = fs::write(self.file("interrupted"), []);
+        Ok(true)
+    }
+
+    /// Somebody is connected.
+    fn touch(&self) -> io::Result<()> {
+        fs::write(self.file("contact"), since_boot().as_secs().to_string())
+    }
+
+    /// How long ago somebody was connected.
+    fn disconnected_for(&self) -> Duration {
+        let at = fs::read_to_string(self.file("contact")).ok().and_then(|text| text.parse().ok());
+        since_boot().saturating_sub(Duration::from_secs(at.unwrap_or(0)))
+    }
+
+    /// A file that is there whole or not at all.
+    fn write_whole(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let new = self.file(&format!("{name}.new"));
+        fs::write(&new, bytes)?;
+        fs::rename(new, self.file(name))
+    }
+
+    /// How the run ended, once it has.
+    fn ended(&self) -> Option<String> {
+        fs::read_to_string(self.file("ended")).ok().map(|text| text.trim_end_matches(['\0', '\n']).to_owned())
+    }
+
+    /// One line for those who list what is there.
+    fn status(&self) -> io::Result<()> {
+        let state = match (self.ended(), self.supervisor()?.is_some(), self.file("run.pid").exists()) {
+            (Some(ended), true, _) => format!("ended ({ended}), its bundle can be fetched"),
+            (Some(ended), false, _) => format!("ended ({ended}), its supervisor is gone"),
+            (None, true, true) => "running".to_owned(),
+            (None, true, false) => "starting".to_owned(),
+            (None, false, _) => "lost: its supervisor was killed, or the system was restarted".to_owned(),
+        };
+        let of = RunRequest::read(&self.file("order")).map_or_else(|_| "?".to_owned(), |request| request.file);
+        writeln!(io::stdout(), "{of}\t{state}\t{}", self.disconnected_for().as_secs())
+    }
+}
+
+fn since_boot() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::new(now.tv_sec.max(0) as u64, now.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+fn gone_already(why: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
+    if why == rustix::io::Errno::SRCH { Ok(()) } else { Err(why) }
+}
+
+fn remove_all(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,130 @@
+//! The process at the end of a connection: reports the state of the run, passes on requests, sends
+//! the bundle.
+
+use super::super::files;
+use super::super::wire::{self, Frame, GREETING, Kind};
+use super::{RunDirectory, RunRequest, remove};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How often the files are polled: each poll wakes a CPU of the system that is being measured.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Between notes that somebody is connected.
+const TOUCH: Duration = Duration::from_secs(20);
+
+/// Serves until the connection ends or the bundle has been fetched; messages before `offset` are known over here.
+pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(GREETING)?;
+    out.flush()?;
+    directory.touch()?;
+    let (send, asked) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut from = io::stdin().lock();
+        while let Ok(Some(frame)) = wire::read(&mut from) {
+            if send.send(frame).is_err() {
+                return;
+            }
+        }
+    });
+    let mut end = End { directory, out, offset, request: None, interrupt: false, reported: false };
+    let mut touched = Instant::now();
+    loop {
+        match asked.recv_timeout(POLL_INTERVAL) {
+            Ok(frame) if frame.kind == Kind::Fetched => {
+                remove::remove(directory)?;
+                return wire::write(&mut end.out, Kind::Gone, &[]);
+            }
+            Ok(frame) => end.serve(frame)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return directory.touch(),
+        }
+        end.report()?;
+        if touched.elapsed() > TOUCH {
+            directory.touch()?;
+            touched = Instant::now();
+        }
+    }
+}
+
+struct End<'a, W> {
+    directory: &'a RunDirectory,
+    out: W,
+    offset: u64,
+    request: Option<RunRequest>,
+    /// The run is to be interrupted, as soon as there is one.
+    interrupt: bool,
+    reported: bool,
+}
+
+impl<W: Write> End<'_, W> {
+    fn serve(&mut self, frame: Frame) -> io::Result<()> {
+        match frame.kind {
+            Kind::RunRequest => self.request = Some(RunRequest::decode(&frame.payload)?),
+            Kind::Experiment => self.begin(&frame.payload)?,
+            Kind::Interrupt => self.interrupt = true,
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the other direction")),
+        }
+        Ok(())
+    }
+
+    /// The order is complete: the supervisor waits for it. After a reconnection it comes again.
+    fn begin(&mut self, experiment: &[u8]) -> io::Result<()> {
+        let Some(request) = self.request.take() else { return Ok(()) };
+        if self.directory.file("order").exists() {
+            return Ok(());
+        }
+        let work = self.directory.file("work");
+        let written = fs::create_dir_all(&work).and_then(|()| fs::write(work.join(&request.file), experiment));
+        match written.and_then(|()| self.directory.write_whole("order", &request.encode())) {
+            Ok(()) => Ok(()),
+            Err(why) => {
+                let _ = wire::write(
+                    &mut self.out,
+                    Kind::Failed,
+                    format!("the experiment cannot be written: {why}").as_bytes(),
+                );
+                Err(why)
+            }
+        }
+    }
+
+    /// How things stand; all of the bundle, once, when the run has ended.
+    fn report(&mut self) -> io::Result<()> {
+        self.interrupt = self.interrupt && !self.directory.interrupt()?;
+        if self.reported {
+            return wire::write(&mut self.out, Kind::Alive, &[]);
+        }
+        // In this order: a supervisor that ends between the two has written how the run ended.
+        let supervised = self.directory.supervisor()?.is_some();
+        let ended = self.directory.ended().or_else(|| (!supervised).then(|| "died".to_owned()));
+        self.messages()?;
+        let Some(ended) = ended else { return wire::write(&mut self.out, Kind::Alive, &[]) };
+        self.reported = true;
+        let answer = fs::read(self.directory.file("answer")).unwrap_or_default();
+        answer.chunks(64 << 10).try_for_each(|chunk| wire::write(&mut self.out, Kind::Answer, chunk))?;
+        wire::write(&mut self.out, Kind::Ended, ended.as_bytes())?;
+        let bundle = self.directory.file("bundle");
+        match bundle.is_dir() {
+            true => files::send(&bundle, &mut self.out),
+            false => wire::write(&mut self.out, Kind::BundleEnd, &[0; 16]),
+        }
+    }
+
+    fn messages(&mut self) -> io::Result<()> {
+        let Ok(mut file) = File::open(self.directory.file("messages")) else { return Ok(()) };
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut chunk = [0; 16 << 10];
+        loop {
+            match file.read(&mut chunk)? {
+                0 => return Ok(()),
+                n => {
+                    self.offset += n as u64;
+                    wire::write(&mut self.out, Kind::Message, &chunk[..n])?;
+                }
+            }
+        }
+    }
+}

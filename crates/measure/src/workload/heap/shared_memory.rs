@@ -1,0 +1,190 @@
+//! The memory that punctual shares with the process that allocates: requests and results. `heap.c` has the same two structures.
+
+use crate::workload::raw::checked;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Every block is touched.
+pub const TOUCH: u32 = 1;
+/// Each round is in a process of its own.
+pub const FRESH: u32 = 2;
+/// mlockall(2).
+pub const LOCK: u32 = 4;
+/// No transparent huge pages: a page is a page.
+pub const SMALL_PAGES: u32 = 8;
+/// It ends.
+pub const END: u32 = 16;
+/// It runs on one CPU, and need not ask which.
+pub const ONE_CPU: u32 = 32;
+
+/// `struct head`. Written by the side whose turn it is; `turn` and `stop` by both.
+#[repr(C)]
+pub struct Head {
+    turn: AtomicU32,
+    stop: AtomicU32,
+    pub flags: u32,
+    /// errno of what ended the batch early.
+    pub error: u32,
+    layout: u64,
+    pub page: u64,
+    /// Of the batch.
+    pub blocks: u64,
+    /// Blocks that are allocated, then touched, then freed.
+    pub round: u64,
+    /// When the next round begins, with a period.
+    pub due: i64,
+    pub period: i64,
+    pub burst: i64,
+    pub until: i64,
+    pub limit: i64,
+    /// Blocks of whole rounds.
+    pub done: u64,
+    /// malloc gave nothing.
+    pub failed: u64,
+    pub skipped: u64,
+    /// Time in rounds, in ns, without sleep.
+    pub spent: i64,
+    /// Page faults in rounds.
+    pub faults: u64,
+    /// CPU time in rounds of more than one block, in ns: what others had of the CPU meanwhile is not in it.
+    pub cpu_time: i64,
+    malloc_at: u64,
+    free_at: u64,
+    libc: [u8; 32],
+}
+
+/// `struct block`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Block {
+    pub size: u64,
+    /// Which block of the round is touched at this place.
+    pub visit: u64,
+    pub at: u64,
+    /// Begin and end.
+    pub malloc: [i64; 2],
+    pub touch: [i64; 2],
+    pub free: [i64; 2],
+    pub cpu: u64,
+}
+
+/// The mapping, this side's.
+pub struct SharedMemory {
+    file: File,
+    start: NonNull<u8>,
+    length: usize,
+    blocks: usize,
+}
+
+// SAFETY: the mapping belongs to the board; apart from the atomic words it is reached through `&mut self` alone, and by the other side only
+// while it has the turn, during which this side waits.
+unsafe impl Send for SharedMemory {}
+
+const HEAD: usize = size_of::<Head>().next_multiple_of(64);
+
+impl SharedMemory {
+    /// For batches of at most so many blocks, all of it touched.
+    pub fn new(blocks: usize) -> io::Result<SharedMemory> {
+        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let length = blocks.checked_mul(size_of::<Block>()).and_then(|n| n.checked_add(HEAD)).ok_or_else(too_large)?;
+        // SAFETY: the name ends with a NUL.
+        let fd = checked(unsafe { libc::memfd_create(c"punctual-heap".as_ptr(), libc::MFD_CLOEXEC) })?;
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        let file = unsafe { File::from_raw_fd(fd) };
+        file.set_len(length as u64)?;
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
+        // SAFETY: a new mapping of its own, of a file that nobody else knows.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(too_large)?;
+        // SAFETY: sysconf takes a number.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let mut shared_memory = SharedMemory { file, start, length, blocks };
+        let head = shared_memory.head();
+        head.page = page.max(1) as u64;
+        head.burst = crate::workload::measurement_loop::Pacing::BURST.ns();
+        (head.until, head.limit) = (i64::MAX, i64::MAX);
+        // The other side's from the beginning: it says when it is there.
+        head.turn.store(1, Ordering::Release);
+        Ok(shared_memory)
+    }
+
+    /// Its description for a program: descriptor, length, offset of the blocks.
+    pub fn described(&self) -> (i32, [String; 3]) {
+        let fd = self.file.as_raw_fd();
+        (fd, [fd.to_string(), self.length.to_string(), HEAD.to_string()])
+    }
+
+    /// Where both parts are.
+    fn pointers(&self) -> (*mut Head, *mut Block) {
+        // SAFETY: the blocks begin HEAD bytes after the beginning of the mapping, which is longer.
+        (self.start.as_ptr().cast(), unsafe { self.start.as_ptr().add(HEAD) }.cast())
+    }
+
+    fn words(&self) -> (&AtomicU32, &AtomicU32) {
+        // SAFETY: the mapping begins with a `Head`, whose first two words are atomic on both sides.
+        unsafe { (&(*self.pointers().0).turn, &(*self.pointers().0).stop) }
+    }
+
+    /// The header of a batch. This side has the turn.
+    pub fn head(&mut self) -> &mut Head {
+        // SAFETY: the mapping begins with a `Head`, any bytes are one, and the other side leaves it alone while this one has the turn.
+        unsafe { &mut *self.pointers().0 }
+    }
+
+    /// All blocks. This side has the turn.
+    pub fn blocks(&mut self) -> &mut [Block] {
+        // SAFETY: there are `blocks` of them, any bytes are one, and the other side leaves them alone while this one has the turn.
+        unsafe { std::slice::from_raw_parts_mut(self.pointers().1, self.blocks) }
+    }
+
+    /// Whether the other side has the same structures.
+    pub fn agrees(&mut self) -> bool {
+        self.head().layout == (size_of::<Head>() as u64) << 32 | size_of::<Block>() as u64
+    }
+
+    /// The addresses of the other side's malloc and free, and the version of its C library.
+    pub fn allocator_addresses(&mut self) -> ([u64; 2], String) {
+        let head = self.head();
+        let end = head.libc.iter().position(|byte| *byte == 0).unwrap_or_default();
+        ([head.malloc_at, head.free_at], String::from_utf8_lossy(&head.libc[..end]).into_owned())
+    }
+
+    /// Gives the turn to the other side.
+    pub fn hand_over(&mut self) {
+        let (turn, stop) = self.words();
+        stop.store(0, Ordering::Relaxed);
+        turn.store(1, Ordering::Release);
+        // SAFETY: the word is mapped; FUTEX_WAKE takes numbers beside it.
+        unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAKE, 1) };
+    }
+
+    /// Asks the other side to end its batch.
+    pub fn ask_to_stop(&self) {
+        self.words().1.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether this side has the turn.
+    pub fn has_turn(&self) -> bool {
+        self.words().0.load(Ordering::Acquire) == 0
+    }
+
+    /// Waits for the turn, a while, or until a signal comes.
+    pub fn wait_a_while(&self) {
+        let time = libc::timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+        // SAFETY: the word is mapped and the timespec valid.
+        unsafe { libc::syscall(libc::SYS_futex, self.words().0.as_ptr(), libc::FUTEX_WAIT, 1, &time) };
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this board's, and nothing of it is used any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}

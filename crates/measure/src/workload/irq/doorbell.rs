@@ -1,0 +1,30 @@
+//! `self-ipi`: an interrupt that the CPU sends to itself. A BPF program submits to a ring buffer with a wake-up, which the kernel defers to such an
+//! interrupt (irq_work, kernel/bpf/ringbuf.c); the thread that polls the ring buffer is woken.
+
+use super::raiser::Line;
+use super::uio::ready;
+use punctual_record::interrupt::Stamps;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+pub struct Doorbell(pub Arc<Stamps>);
+
+impl Line for Doorbell {
+    #[inline(always)]
+    fn raise(&self) -> io::Result<()> {
+        self.0.raise()
+    }
+    fn raised(&self) -> Option<i64> {
+        Some(self.0.raised())
+    }
+    #[inline(always)]
+    fn wait(&self) -> io::Result<bool> {
+        let Some(ring) = self.0.doorbell() else { return Ok(false) };
+        ready(ring.as_raw_fd(), -1)
+    }
+    fn rearm(&self) -> io::Result<()> {
+        self.0.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! The loop of workloads that do one thing over and over: when it starts, how it is paced, what ends it.
+
+use crate::sink::Sink;
+use crate::stop::Stop;
+use crate::workload::{MeasureConfig, SeriesConfig};
+use punctual_core::Nanos;
+use punctual_host::task::attributes::current_cpu;
+use punctual_host::task::clock;
+
+/// A clock that a loop is compiled for.
+pub trait Ticks {
+    /// Now, as the clock counts.
+    fn now(&self) -> i64;
+    /// Such a reading on CLOCK_MONOTONIC, in ns. Not between two readings.
+    #[inline(always)]
+    fn ns(&self, reading: i64) -> i64 {
+        reading
+    }
+    /// What is read, and how.
+    fn name(&self) -> &'static str;
+    /// Sleeps until this instant on CLOCK_MONOTONIC, or until a signal comes.
+    fn sleep_until(&self, at: i64);
+}
+
+/// CLOCK_MONOTONIC through the vDSO.
+#[derive(Clone, Copy, Debug)]
+pub struct Monotonic;
+
+impl Ticks for Monotonic {
+    #[inline(always)]
+    fn now(&self) -> i64 {
+        clock::read(libc::CLOCK_MONOTONIC)
+    }
+    fn name(&self) -> &'static str {
+        "CLOCK_MONOTONIC (clock_gettime in the vDSO)"
+    }
+    fn sleep_until(&self, at: i64) {
+        let at = clock::timespec(at);
+        // SAFETY: `at` is a valid timespec; with TIMER_ABSTIME nothing is written back.
+        unsafe {
+            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut());
+        }
+    }
+}
+
+/// What separates two samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pacing {
+    /// One follows the other. After every [`Pacing::BURST`] the thread sleeps for this long: a real-time thread that never sleeps is
+    /// throttled (sched_rt_runtime_us, 950 ms of each second), and a thread that waits for its CPU waits for ever.
+    BackToBack {
+        /// How long; zero: it never sleeps.
+        rest: Nanos,
+    },
+    /// Each begins at the next multiple of the period.
+    Periodic(Nanos),
+}
+
+impl Pacing {
+    /// How long samples follow one another before a rest.
+    pub const BURST: Nanos = Nanos::from_millis(10);
+}
+
+/// When a loop begins and what ends it.
+#[derive(Clone, Debug)]
+pub struct MeasurementLoop {
+    /// The number of its series, for [`Stop::trip`].
+    pub series: u32,
+    /// What separates two samples.
+    pub pacing: Pacing,
+    /// For how long.
+    pub duration: Option<Nanos>,
+    /// At most this many samples.
+    pub samples: u64,
+    /// A longer sample trips the stop.
+    pub limit: i64,
+    /// The CPU, where the thread has only one: saves asking at every sample.
+    pub only_cpu: Option<u32>,
+}
+
+/// What a loop did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// Samples.
+    pub samples: u64,
+    /// Periods that passed while a sample took longer than one; there is no sample for them.
+    pub skipped: u64,
+}
+
+impl MeasurementLoop {
+    /// The loop of one series of a measure.
+    pub fn of(config: &MeasureConfig, series: &SeriesConfig, pacing: Pacing) -> MeasurementLoop {
+        let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
+        MeasurementLoop {
+            series: series.number,
+            pacing,
+            duration: config.duration,
+            samples: config.samples.unwrap_or(u64::MAX),
+            limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
+            only_cpu: cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32),
+        }
+    }
+
+    /// The same for `samples` samples, back to back, with nothing that ends it early: for warming up and for counting.
+    pub fn short(&self, samples: u64) -> MeasurementLoop {
+        MeasurementLoop {
+            pacing: Pacing::BackToBack { rest: Nanos::ZERO },
+            duration: None,
+            samples,
+            limit: i64::MAX,
+            ..self.clone()
+        }
+    }
+
+    /// Runs the loop from `start` on: `before` is not timed, `act` is. Between the two readings of the clock there is nothing else.
+    #[inline(always)]
+    pub fn run<T: Ticks, S: Sink>(
+        &self,
+        start: i64,
+        ticks: &T,
+        sink: &mut S,
+        stop: &Stop,
+        mut before: impl FnMut(),
+        mut act: impl FnMut(),
+    ) -> Taken {
+        let mut taken = Taken::default();
+        let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
+        let mut next = start;
+        let mut now = ticks.ns(ticks.now());
+        while now < start && !stop.is_asked() {
+            ticks.sleep_until(start);
+            now = ticks.ns(ticks.now());
+        }
+        let mut burst_end = now.saturating_add(Pacing::BURST.ns());
+        while taken.samples < self.samples && now < end_at && !stop.is_asked() {
+            match self.pacing {
+                Pacing::BackToBack { rest } if rest > Nanos::ZERO && now >= burst_end => {
+                    ticks.sleep_until(now + rest.ns());
+                    burst_end = ticks.ns(ticks.now()) + Pacing::BURST.ns();
+                }
+                Pacing::Periodic(period) => {
+                    if now < next {
+                        ticks.sleep_until(next.min(end_at));
+                        now = ticks.ns(ticks.now());
+                        // A signal came, or the end did.
+                        if now < next {
+                            continue;
+                        }
+                    }
+                    let behind = (now - next) / period.ns().max(1);
+                    taken.skipped += behind as u64;
+                    next += (behind + 1) * period.ns().max(1);
+                }
+                Pacing::BackToBack { .. } => {}
+            }
+            before();
+            let begin = ticks.now();
+            act();
+            let end = ticks.now();
+            let (begin, end) = (ticks.ns(begin), ticks.ns(end));
+            sink.put(begin, end, self.only_cpu.unwrap_or_else(current_cpu));
+            taken.samples += 1;
+            now = end;
+            if end - begin > self.limit {
+                stop.trip(self.series);
+            }
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::SampleSource;
+    use std::cell::Cell;
+
+    /// A clock on which every reading takes 5 ns and nothing else takes any time but what a test adds.
+    struct Simulated(Cell<i64>);
+
+    impl Ticks for Simulated {
+        fn now(&self) -> i64 {
+            self.0.set(self.0.get() + 5);
+            self.0.get()
+        }
+        fn name(&self) -> &'static str {
+            "simulated"
+        }
+        fn sleep_until(&self, at: i64) {
+            self.0.set(self.0.get().max(at));
+        }
+    }
+
+    fn measurement_loop(pacing: Pacing) -> MeasurementLoop {
+        MeasurementLoop { series: 0, pacing, duration: None, samples: 4, limit: i64::MAX, only_cpu: Some(2) }
+    }
+
+    fn spans(measurement_loop: &MeasurementLoop, act: impl Fn(&Simulated)) -> (Vec<(i64, i64)>, Taken) {
+        let ticks = Simulated(Cell::new(0));
+        let (mut ring, mut reader) = crate::ring::ring(64);
+        let taken = measurement_loop.run(1_000, &ticks, &mut ring, &Stop::default(), || (), || act(&ticks));
+        let mut spans = Vec::new();
+        reader.drain(|drained| spans.push((drained.sample.due.ns(), drained.sample.latency().ns())));
+        (spans, taken)
+    }
+
+    #[test]
+    fn a_sample_is_what_is_done_and_one_reading_of_the_clock() {
+        let (back_to_back, taken) =
+            spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| t.0.set(t.0.get() + 100));
+        assert_eq!(taken, Taken { samples: 4, skipped: 0 });
+        assert!(back_to_back.iter().all(|(_, span)| *span == 105), "{back_to_back:?}");
+    }
+
+    #[test]
+    fn a_period_that_passes_meanwhile_is_skipped_and_counted() {
+        let (periodic, taken) = spans(&measurement_loop(Pacing::Periodic(Nanos(1_000))), |t| {
+            let longer = if t.0.get() < 2_000 { 2_500 } else { 10 };
+            t.0.set(t.0.get() + longer);
+        });
+        assert_eq!(taken, Taken { samples: 4, skipped: 1 });
+        assert_eq!(periodic.iter().map(|(begin, _)| begin / 1_000).collect::<Vec<_>>(), [1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn time_ends_it_and_a_long_sample_trips_the_stop() {
+        let timed = MeasurementLoop {
+            duration: Some(Nanos(250)),
+            samples: u64::MAX,
+            ..measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO })
+        };
+        assert_eq!(spans(&timed, |t| t.0.set(t.0.get() + 90)).1.samples, 3);
+        let ticks = Simulated(Cell::new(0));
+        let (mut sink, source) = crate::sink::ring(Nanos::MILLI);
+        let stop = Stop::default();
+        let limited = MeasurementLoop { limit: 50, series: 7, samples: u64::MAX, ..timed };
+        let limited = MeasurementLoop { duration: None, ..limited };
+        let taken = limited.run(0, &ticks, &mut sink, &stop, || (), || ticks.0.set(ticks.0.get() + 60));
+        assert_eq!((taken.samples, stop.tripped_by()), (1, Some(7)));
+        assert!(matches!(source, SampleSource::Ring(_)));
+    }
+}

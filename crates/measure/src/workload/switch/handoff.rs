@@ -1,0 +1,226 @@
+//! How one task hands over to the next, and how it waits for its turn: nothing but that.
+
+use super::shared_memory::{SharedMemory, Slot};
+use crate::workload::raw::checked;
+use punctual_core::Nanos;
+use punctual_host::task::clock;
+use punctual_plan::kinds::Mechanism;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+/// How long a task of `sleep` sleeps.
+pub const NAP: Nanos = Nanos::from_micros(20);
+/// How long after the other's alarm a task of `sleep` goes to sleep itself: the other is ready to run by then.
+const READY: Nanos = Nanos::from_micros(30);
+
+/// A mechanism with what it needs. The descriptors are numbers that forked processes have too.
+pub struct HandoffMechanism {
+    mechanism: Mechanism,
+    /// Each task's end to read from.
+    from: Vec<OwnedFd>,
+    /// Its end to write to; with eventfds the same.
+    to: Vec<OwnedFd>,
+    /// FUTEX_PRIVATE_FLAG or 0.
+    private: libc::c_int,
+    signals: libc::sigset_t,
+}
+
+/// The signal that carries a turn.
+fn turn_signal() -> libc::c_int {
+    libc::SIGRTMIN() + 3
+}
+
+impl HandoffMechanism {
+    /// Opens what the tasks need. EMFILE: there are not enough descriptors.
+    pub fn open(mechanism: Mechanism, tasks: usize, processes: bool) -> io::Result<HandoffMechanism> {
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        for _ in 0..tasks {
+            match mechanism {
+                Mechanism::Pipe => {
+                    let mut ends = [0; 2];
+                    // SAFETY: the array has room for two descriptors, which are new and belong to nobody else.
+                    let (out, into) = unsafe {
+                        checked(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
+                        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
+                    };
+                    from.push(out);
+                    to.push(into);
+                }
+                Mechanism::Eventfd => {
+                    // SAFETY: eventfd takes numbers alone; the descriptor is new and belongs to nobody else.
+                    let fd = unsafe { OwnedFd::from_raw_fd(checked(libc::eventfd(0, libc::EFD_CLOEXEC))?) };
+                    to.push(fd.try_clone()?);
+                    from.push(fd);
+                }
+                _ => {}
+            }
+        }
+        let private = if processes { 0 } else { libc::FUTEX_PRIVATE_FLAG };
+        // SAFETY: a sigset_t is plain integers, made valid by sigemptyset.
+        let signals = unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, turn_signal());
+            set
+        };
+        Ok(HandoffMechanism { mechanism, from, to, private, signals })
+    }
+
+    /// How many descriptors [`HandoffMechanism::open`] takes.
+    pub fn descriptors(mechanism: Mechanism, tasks: usize) -> usize {
+        if matches!(mechanism, Mechanism::Pipe | Mechanism::Eventfd) { 2 * tasks } else { 0 }
+    }
+
+    /// Whether tasks that wait keep running from time to time, and so must be parked while the leader rests.
+    pub fn parks(&self) -> bool {
+        matches!(self.mechanism, Mechanism::Sleep | Mechanism::Yield)
+    }
+
+    /// Whether a task waits without sleeping.
+    pub fn yields(&self) -> bool {
+        self.mechanism == Mechanism::Yield
+    }
+
+    /// What must be so before a task may leave: with `sleep`, the next one's alarm has come.
+    #[inline(always)]
+    pub fn before(&self, shared_memory: &SharedMemory, next: usize) {
+        if self.mechanism == Mechanism::Sleep {
+            let due = shared_memory.slot(next).due.load(Ordering::Acquire) + READY.ns();
+            while clock::read(libc::CLOCK_MONOTONIC) < due {}
+        }
+    }
+
+    /// Hands over.
+    #[inline(always)]
+    pub fn hand_over(&self, shared_memory: &SharedMemory, next: usize) {
+        let slot = shared_memory.slot(next);
+        match self.mechanism {
+            Mechanism::Pipe => self.write(next, 1),
+            Mechanism::Eventfd => self.write(next, 8),
+            Mechanism::Futex => self.wake(slot),
+            Mechanism::Signal => {
+                let (pid, tid) = (slot.pid.load(Ordering::Relaxed), slot.tid.load(Ordering::Relaxed));
+                // SAFETY: tgkill takes numbers alone. The task is there: it ends only when the leader has set the last mode.
+                unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, turn_signal()) };
+            }
+            Mechanism::Sleep | Mechanism::Yield => shared_memory.set_turn(next),
+        }
+    }
+
+    #[inline(always)]
+    fn write(&self, next: usize, length: usize) {
+        let one = 1u64.to_le();
+        // SAFETY: `one` is readable memory of eight bytes.
+        unsafe { libc::write(self.to[next % self.to.len()].as_raw_fd(), (&raw const one).cast(), length) };
+    }
+
+    /// Sets a task's word and wakes it.
+    #[inline(always)]
+    pub fn wake(&self, slot: &Slot) {
+        slot.word.store(1, Ordering::Release);
+        // SAFETY: the word lives as long as the board; the call takes numbers otherwise.
+        unsafe { libc::syscall(libc::SYS_futex, slot.word.as_ptr(), libc::FUTEX_WAKE | self.private, 1) };
+    }
+
+    /// Waits until its word is set, and takes it back. False: the ring is broken.
+    #[inline(always)]
+    fn wait_word(&self, shared_memory: &SharedMemory, slot: &Slot) -> bool {
+        while slot.word.load(Ordering::Acquire) == 0 {
+            let forever = std::ptr::null::<libc::timespec>();
+            // SAFETY: as in `wake`; without a timeout.
+            unsafe { libc::syscall(libc::SYS_futex, slot.word.as_ptr(), libc::FUTEX_WAIT | self.private, 0, forever) };
+            if shared_memory.is_broken() {
+                return false;
+            }
+        }
+        slot.word.store(0, Ordering::Relaxed);
+        true
+    }
+
+    /// Waits for the turn of task `me`. False: the ring is broken, and the turn will not come.
+    #[inline(always)]
+    pub fn wait(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+        let slot = shared_memory.slot(me);
+        match self.mechanism {
+            Mechanism::Pipe | Mechanism::Eventfd => {
+                let mut buffer = [0u8; 8];
+                let length = if self.mechanism == Mechanism::Pipe { 1 } else { 8 };
+                // SAFETY: the buffer has room for what is read.
+                while unsafe { libc::read(self.from[me].as_raw_fd(), buffer.as_mut_ptr().cast(), length) } <= 0 {
+                    if shared_memory.is_broken() {
+                        return false;
+                    }
+                }
+                true
+            }
+            Mechanism::Futex => self.wait_word(shared_memory, slot),
+            Mechanism::Signal => {
+                // SAFETY: the set is valid, and nothing is to be written back.
+                while unsafe { libc::sigwaitinfo(&self.signals, std::ptr::null_mut()) } < 0 {
+                    if shared_memory.is_broken() {
+                        return false;
+                    }
+                }
+                true
+            }
+            Mechanism::Sleep => {
+                let due = slot.left.load(Ordering::Relaxed) + NAP.ns();
+                slot.due.store(due, Ordering::Release);
+                let at = clock::timespec(due);
+                // SAFETY: a valid timespec; with TIMER_ABSTIME nothing is written back.
+                unsafe {
+                    let none = std::ptr::null_mut();
+                    libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, none);
+                }
+                self.wait_turn(shared_memory, me)
+            }
+            Mechanism::Yield => {
+                // SAFETY: no arguments.
+                unsafe { libc::sched_yield() };
+                self.wait_turn(shared_memory, me)
+            }
+        }
+    }
+
+    /// Until it is this task's turn: gives way as often as it gets the CPU without it.
+    #[inline(always)]
+    fn wait_turn(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+        while shared_memory.turn() != me as u32 {
+            if shared_memory.is_broken() || shared_memory.mode() == super::shared_memory::Mode::End {
+                return !shared_memory.is_broken();
+            }
+            if shared_memory.is_parking() && me != 0 {
+                if !self.park(shared_memory, me) {
+                    return false;
+                }
+                continue;
+            }
+            shared_memory.slot(me).strays.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: no arguments.
+            unsafe { libc::sched_yield() };
+        }
+        true
+    }
+
+    /// Waits for the end of the leader's rest.
+    #[cold]
+    fn park(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+        let slot = shared_memory.slot(me);
+        slot.parks.fetch_add(1, Ordering::Relaxed);
+        slot.parked.store(1, Ordering::Release);
+        let whole = self.wait_word(shared_memory, slot);
+        slot.parked.store(0, Ordering::Release);
+        slot.due.store(0, Ordering::Release);
+        whole
+    }
+
+    /// The first wait of a task: with what parks, in the park.
+    pub fn first_wait(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+        if self.parks() {
+            self.park(shared_memory, me) && self.wait_turn(shared_memory, me)
+        } else {
+            self.wait(shared_memory, me)
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The memory that all tasks of a ring share, threads and processes alike: whose turn it is, when each came and left, and the working sets.
+
+use punctual_host::task::usage::Usage;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// What a task does when its turn has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Mode {
+    /// Goes through its working set and hands over.
+    Run = 0,
+    /// As `Run`; the first task after the leader goes through its working set a second time, with
+    /// no task between, and reports how long either took.
+    Twice = 1,
+    /// Reports how often the kernel has switched it out so far.
+    Count = 2,
+    /// Hands over for the last time.
+    End = 3,
+}
+
+/// What concerns all. Written by the leader while it has the turn; so nothing of it changes while it is read.
+#[repr(C, align(128))]
+struct Head {
+    mode: AtomicU32,
+    size: AtomicU64,
+    /// Members that have come as far as their first wait, or failed.
+    ready: AtomicU32,
+    /// A member has ended: no task will hand over any more.
+    broken: AtomicU32,
+    /// The leader rests: members that wait by yielding or sleeping wait on their futex instead.
+    parking: AtomicU32,
+}
+
+/// Whose turn it is, for mechanisms that do not carry it themselves: on a cache line of its own.
+#[repr(C, align(128))]
+struct Turn(AtomicU32);
+
+/// A task of the ring.
+#[repr(C, align(128))]
+#[derive(Default)]
+pub struct Slot {
+    /// 1: its turn has come, or it shall leave its park.
+    pub word: AtomicU32,
+    /// Whether it waits on `word` because the leader rests.
+    pub parked: AtomicU32,
+    /// The first instruction after its turn had come.
+    pub arrived: AtomicI64,
+    /// The last one before it handed over.
+    pub left: AtomicI64,
+    /// When its sleep ends.
+    pub due: AtomicI64,
+    /// Of `Mode::Twice`: how long going through the working set took after the switch.
+    pub after: AtomicI64,
+    /// And the second time, with no task between.
+    pub alone: AtomicI64,
+    /// The kernel's ids.
+    pub pid: AtomicI32,
+    /// As `pid`.
+    pub tid: AtomicI32,
+    /// Why it could not be made ready: an errno.
+    pub error: AtomicI32,
+    /// Whether the scheduling that was asked for was refused: an errno.
+    pub refused: AtomicI32,
+    /// Times that it got the CPU when it was not its turn.
+    pub strays: AtomicU64,
+    /// Times that it waited for the end of a rest.
+    pub parks: AtomicU64,
+    /// Of the last `Mode::Count`.
+    voluntary: AtomicU64,
+    involuntary: AtomicU64,
+}
+
+impl Slot {
+    /// Reports how often the kernel has switched the calling task out.
+    pub fn count(&self) {
+        let usage = Usage::of_this_thread();
+        self.voluntary.store(usage.voluntary_switches, Ordering::Relaxed);
+        self.involuntary.store(usage.involuntary_switches, Ordering::Release);
+    }
+    /// What it reported last.
+    pub fn counted(&self) -> (u64, u64) {
+        (self.voluntary.load(Ordering::Relaxed), self.involuntary.load(Ordering::Acquire))
+    }
+}
+
+/// The mapping. Processes that are forked from this one share it.
+pub struct SharedMemory {
+    start: NonNull<u8>,
+    length: usize,
+    tasks: usize,
+    largest: usize,
+}
+
+// SAFETY: the control part is made of atomics; the working sets are reached through raw pointers by the task that owns each, and by nobody else.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for SharedMemory {}
+
+const HEAD: usize = size_of::<Head>();
+const TURN: usize = size_of::<Turn>();
+const SLOT: usize = size_of::<Slot>();
+const PAGE: usize = 4096;
+/// A cache line of most processors.
+const LINE: usize = 64;
+
+impl SharedMemory {
+    /// For this many tasks with working sets of at most `size` bytes.
+    pub fn new(tasks: usize, largest: usize) -> io::Result<SharedMemory> {
+        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let largest = largest.checked_next_multiple_of(PAGE).ok_or_else(too_large)?;
+        let control = (HEAD + TURN + SLOT * tasks).next_multiple_of(PAGE);
+        let length = largest.checked_mul(tasks).and_then(|sets| sets.checked_add(control)).ok_or_else(too_large)?;
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping of its own, anonymous.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(too_large)?;
+        Ok(SharedMemory { start, length, tasks, largest })
+    }
+
+    fn head(&self) -> &Head {
+        // SAFETY: the mapping begins with a `Head`; zeroes are one, and it lives as long as `self`.
+        unsafe { self.start.cast().as_ref() }
+    }
+    fn turn_word(&self) -> &AtomicU32 {
+        // SAFETY: the `Turn` follows the `Head`, with the same alignment.
+        unsafe { &self.start.add(HEAD).cast::<Turn>().as_ref().0 }
+    }
+    /// How many tasks there are.
+    pub fn tasks(&self) -> usize {
+        self.tasks
+    }
+    /// A task, by its place in the ring; places go round.
+    #[inline(always)]
+    pub fn slot(&self, task: usize) -> &Slot {
+        // SAFETY: there are `tasks` slots after the `Turn`, and the place is one of them.
+        unsafe { self.start.add(HEAD + TURN + SLOT * (task % self.tasks)).cast().as_ref() }
+    }
+    /// All tasks, the leader first.
+    pub fn slots(&self) -> impl Iterator<Item = &Slot> {
+        (0..self.tasks).map(|task| self.slot(task))
+    }
+
+    /// What is to be done.
+    #[inline(always)]
+    pub fn mode(&self) -> Mode {
+        match self.head().mode.load(Ordering::Acquire) {
+            0 => Mode::Run,
+            1 => Mode::Twice,
+            2 => Mode::Count,
+            _ => Mode::End,
+        }
+    }
+    /// Sets what is to be done from the next hand-over on.
+    pub fn set_mode(&self, mode: Mode) {
+        self.head().mode.store(mode as u32, Ordering::Release);
+    }
+    /// Sets the size of working sets from the next hand-over on.
+    pub fn set_size(&self, bytes: usize) {
+        self.head().size.store(bytes.min(self.largest) as u64, Ordering::Release);
+    }
+    /// Whose turn it is.
+    #[inline(always)]
+    pub fn turn(&self) -> u32 {
+        self.turn_word().load(Ordering::Acquire)
+    }
+    /// Gives the turn away.
+    #[inline(always)]
+    pub fn set_turn(&self, task: usize) {
+        self.turn_word().store((task % self.tasks) as u32, Ordering::Release);
+    }
+    /// Members that are ready or failed.
+    pub fn ready(&self) -> usize {
+        self.head().ready.load(Ordering::Acquire) as usize
+    }
+    /// One more is.
+    pub fn add_ready(&self) {
+        self.head().ready.fetch_add(1, Ordering::AcqRel);
+    }
+    /// Whether a member is gone.
+    pub fn is_broken(&self) -> bool {
+        self.head().broken.load(Ordering::Acquire) != 0
+    }
+    /// A member is gone.
+    pub fn set_broken(&self) {
+        self.head().broken.store(1, Ordering::Release);
+    }
+    /// Whether the leader rests.
+    pub fn is_parking(&self) -> bool {
+        self.head().parking.load(Ordering::Acquire) != 0
+    }
+    /// The leader begins to rest, or ends it.
+    pub fn set_parking(&self, parking: bool) {
+        self.head().parking.store(parking.into(), Ordering::Release);
+    }
+
+    fn go_through(&self, task: usize, bytes: usize) {
+        // SAFETY: the working sets follow the control part, page by page; the place is one of them.
+        let set = unsafe { self.start.add(self.length - self.largest * (self.tasks - task % self.tasks)) };
+        for at in (0..bytes.min(self.largest)).step_by(LINE) {
+            // SAFETY: within the task's own working set, aligned, and touched by no other task.
+            unsafe {
+                let word = set.add(at).cast::<u64>().as_ptr();
+                word.write_volatile(word.read_volatile().wrapping_add(1));
+            }
+        }
+    }
+    /// Reads and writes a word of every line of the task's working set, in its present size.
+    #[inline(always)]
+    pub fn work(&self, task: usize) {
+        let bytes = self.head().size.load(Ordering::Acquire) as usize;
+        if bytes > 0 {
+            self.go_through(task, bytes);
+        }
+    }
+    /// The same with the whole of it: all its pages are there from now on.
+    pub fn touch(&self, task: usize) {
+        self.go_through(task, self.largest);
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's, and nobody refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}

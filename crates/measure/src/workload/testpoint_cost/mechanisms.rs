@@ -1,0 +1,145 @@
+//! The mechanisms that write a test point, each opened separately: what this system lacks is reported, and the others go on.
+
+use super::lttng::Lttng;
+use super::module::{Stored, ioctl_number};
+use super::ring::OwnRing;
+use crate::workload::counter::Counter;
+use crate::workload::io_uring::Uring;
+use crate::workload::raw::{Raw, checked, pipe};
+use punctual_core::CpuSet;
+use punctual_plan::kinds::PointMechanism;
+use punctual_record::probe::OwnProbe;
+use punctual_record::tracefs::Tracefs;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Where a memfd's offset begins again.
+pub const MEMFD_SIZE: i64 = 1 << 20;
+
+/// A mechanism that is open.
+pub enum OpenMechanism {
+    /// Nothing is written.
+    Clock,
+    /// The ring of test points.
+    Ring(OwnRing),
+    /// A system call, with another one before it that is not timed.
+    Raw {
+        /// The one.
+        timed: Raw,
+        /// The other.
+        before: Option<Raw>,
+        /// In use by number.
+        _open: Vec<OwnedFd>,
+        /// Of punctual's own module: what it stored.
+        stored: Option<Stored>,
+    },
+    /// pwrite(2) at an offset that goes on.
+    Memfd(File),
+    /// io_uring, and what it writes to.
+    Uring(Box<Uring>, File),
+    /// A uprobe.
+    Uprobe(Box<OwnProbe>),
+    /// A program with LTTng's tracepoints.
+    Lttng(Box<Lttng>),
+}
+
+impl OpenMechanism {
+    /// Opens a mechanism; `payload` is what is written and lives longer. The error names what is missing.
+    pub fn open(
+        mechanism: PointMechanism,
+        payload: &mut [u8],
+        cpus: &CpuSet,
+        ticks: &Counter,
+    ) -> Result<OpenMechanism, String> {
+        let failed = |what: &'static str| move |why: io::Error| format!("{what}: {why}");
+        match mechanism {
+            PointMechanism::Clock => Ok(OpenMechanism::Clock),
+            PointMechanism::Ring => OwnRing::open().map(OpenMechanism::Ring),
+            PointMechanism::Syscall => Ok(raw(Raw::new(libc::SYS_getpid, &[]), None, Vec::new())),
+            PointMechanism::Procfs => {
+                // The name of this thread, given to it again.
+                let path = format!("/proc/self/task/{}/comm", punctual_host::task::attributes::tid());
+                let file = File::options().write(true).open(path).map_err(failed("/proc/self/task/TID/comm"))?;
+                Ok(written(file, payload))
+            }
+            PointMechanism::Device => {
+                Ok(written(File::options().write(true).open("/dev/null").map_err(failed("/dev/null"))?, payload))
+            }
+            PointMechanism::ModuleDevice => {
+                stored(Stored::open("/dev/punctual-point", "stored_device", payload)?, payload)
+            }
+            PointMechanism::ModuleIoctl => {
+                let (file, counter) = Stored::open("/dev/punctual-point", "stored_ioctl", payload)?;
+                let number = ioctl_number(payload.len());
+                let arguments = [file.as_raw_fd().into(), number, payload.as_ptr() as libc::c_long];
+                let timed = Raw::new(libc::SYS_ioctl, &arguments);
+                Ok(OpenMechanism::Raw { timed, before: None, _open: vec![file.into()], stored: Some(counter) })
+            }
+            PointMechanism::ModuleProcfs => {
+                stored(Stored::open("/proc/punctual-point", "stored_procfs", payload)?, payload)
+            }
+            PointMechanism::ModuleDebugfs => {
+                stored(Stored::open("/sys/kernel/debug/punctual-point", "stored_debugfs", payload)?, payload)
+            }
+            PointMechanism::Tracefs => Ok(written(Tracefs::open()?.file("trace_marker", true)?, payload)),
+            PointMechanism::TraceMarkerRaw => Ok(written(Tracefs::open()?.file("trace_marker_raw", true)?, payload)),
+            PointMechanism::Memfd => memfd().map(OpenMechanism::Memfd).map_err(failed("memfd_create")),
+            PointMechanism::Pipe => {
+                let (from, to) = pipe().map_err(failed("pipe"))?;
+                let (at, length) = (payload.as_mut_ptr() as libc::c_long, payload.len() as libc::c_long);
+                let take = Raw::new(libc::SYS_read, &[from.as_raw_fd().into(), at, length]);
+                let give = Raw::new(libc::SYS_write, &[to.as_raw_fd().into(), at, length]);
+                // What the first call before takes out again.
+                give.call();
+                Ok(raw(give, Some(take), vec![from, to]))
+            }
+            PointMechanism::IoUring => {
+                let uring = Uring::new().map_err(failed("io_uring_setup (sysctl kernel.io_uring_disabled?)"))?;
+                Ok(OpenMechanism::Uring(Box::new(uring), memfd().map_err(failed("memfd_create"))?))
+            }
+            PointMechanism::Uprobe => {
+                OwnProbe::start(cpus).map(|probe| OpenMechanism::Uprobe(Box::new(probe))).map_err(|why| why.to_string())
+            }
+            PointMechanism::UserEvents => {
+                let found = Tracefs::open()?.file("user_events_data", true);
+                let lacks = |why| format!("this kernel has no user events (CONFIG_USER_EVENTS): {why}");
+                found.map_err(lacks).and(Err("user events are not measured by this version".to_owned()))
+            }
+            PointMechanism::Lttng if !ticks.is_counter() => Err(
+                "the program with LTTng's tracepoints stamps with the processor's counter, which is not trusted here"
+                    .to_owned(),
+            ),
+            PointMechanism::Lttng => {
+                Lttng::open(cpus.first().unwrap_or(0)).map(|lttng| OpenMechanism::Lttng(Box::new(lttng)))
+            }
+        }
+    }
+}
+
+fn raw(timed: Raw, before: Option<Raw>, open: Vec<OwnedFd>) -> OpenMechanism {
+    OpenMechanism::Raw { timed, before, _open: open, stored: None }
+}
+
+fn stored((file, counter): (File, Stored), payload: &[u8]) -> Result<OpenMechanism, String> {
+    match written(file, payload) {
+        OpenMechanism::Raw { timed, before, _open, .. } => {
+            Ok(OpenMechanism::Raw { timed, before, _open, stored: Some(counter) })
+        }
+        way => Ok(way),
+    }
+}
+
+fn written(file: File, payload: &[u8]) -> OpenMechanism {
+    let arguments = [file.as_raw_fd().into(), payload.as_ptr() as libc::c_long, payload.len() as libc::c_long];
+    raw(Raw::new(libc::SYS_write, &arguments), None, vec![file.into()])
+}
+
+fn memfd() -> io::Result<File> {
+    // SAFETY: the name ends with a NUL.
+    let fd = checked(unsafe { libc::memfd_create(c"punctual".as_ptr(), libc::MFD_CLOEXEC) })?;
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    let file = unsafe { File::from_raw_fd(fd) };
+    file.set_len(MEMFD_SIZE as u64 + (1 << 13))?;
+    Ok(file)
+}

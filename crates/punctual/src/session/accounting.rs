@@ -1,0 +1,153 @@
+//! Every sample of the timers divided into main parts: the kernel's records brought together with the samples that they are of.
+//!
+//! Nothing of it happens in a measuring thread. The kernel emits the record of a sample when the
+//! next one begins, so a sample is settled one round of draining later.
+
+mod joining;
+
+pub use joining::Joining;
+
+use super::SeriesRun;
+use joining::Overdue;
+use punctual_core::{AccountCost, CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
+use punctual_host::task::clock;
+use punctual_plan::{MeasurePlan, PhasePlan, Plan, TimerMethod, Workload};
+use punctual_record::Backend;
+use punctual_record::account::Accountant;
+
+/// A sample is settled when it is so old: by then the records of other CPUs are in, which show
+/// whether all CPUs were stopped.
+const SETTLED: Nanos = Nanos::from_millis(150);
+/// At most this many overdue timers are remembered: samples may be settled late if the controller
+/// thread was delayed.
+const REMEMBERED: usize = 1_024;
+
+/// The accounting of a run.
+pub struct Accounting {
+    accountant: Accountant,
+    cost: Fact<AccountCost>,
+    /// What was overdue by much and lately, on any CPU.
+    overdue: Vec<Overdue>,
+}
+
+/// Whether, and how.
+pub enum State {
+    /// Nobody asked, or there is no timer.
+    NotAsked,
+    /// This system cannot, for this reason.
+    Unavailable(String),
+    /// It goes on.
+    On(Box<Accounting>),
+}
+
+impl State {
+    /// Puts the programs into the kernel, where the plan asks for it. Where this system cannot, measuring goes on without.
+    pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> State {
+        if !plan.explain.as_ref().is_some_and(|explain| explain.account) {
+            return State::NotAsked;
+        }
+        let measures = || plan.phases.iter().flat_map(|phase| &phase.measures).filter(|m| has_timer(&m.workload));
+        let threads = || measures().flat_map(|measure| &measure.threads);
+        let cpus = threads().fold(CpuSet::new(), |all, thread| all.union(&thread.cpus));
+        let rate = cpus.iter().flat_map(|cpu| plan.phases.iter().map(move |phase| rate_on(cpu, phase))).max();
+        if cpus.is_empty() {
+            return State::NotAsked;
+        }
+        let several_cpus = threads().any(|thread| thread.cpus.len() > 1);
+        match Accountant::start(&cpus, several_cpus, rate.unwrap_or(0), backend()) {
+            Ok(mut accountant) => {
+                findings.extend(accountant.findings.iter().cloned());
+                let cost = accountant.cost();
+                State::On(Box::new(Accounting { accountant, cost, overdue: Vec::new() }))
+            }
+            Err(why) => {
+                let message = "the latency of all samples cannot be accounted by cause here";
+                let finding = Finding::new("account-unavailable", Severity::Warning, "account", message);
+                let remedy = "run as root on a kernel with BPF tracing (CONFIG_BPF_EVENTS=y); \
+                              `account = false` in [explain] disables it";
+                findings.push(finding.evidence(why.to_string()).remedy(remedy));
+                State::Unavailable(why.to_string())
+            }
+        }
+    }
+
+    /// Divides the samples of a series from now on, if its thread sleeps on a timer of the kernel's.
+    pub fn join(&mut self, workload: &Workload, series: &mut SeriesRun) -> Result<(), String> {
+        let (Workload::Timer(timer), Some(tid)) = (workload, series.meta.tid) else { return Ok(()) };
+        series.account = match self {
+            State::NotAsked => return Ok(()),
+            State::Unavailable(why) => Fact::Unavailable(why.clone()),
+            State::On(_) if timer.method == TimerMethod::Deadline => Fact::Unavailable(
+                "SCHED_DEADLINE wakes its threads without a timer that expires when the sample is due".to_owned(),
+            ),
+            State::On(accounting) => {
+                accounting.accountant.watch(tid as u32).map_err(|why| why.to_string())?;
+                Fact::Known(Joining::new(tid as u32, series.meta.clock, timer, accounting.cost.clone()))
+            }
+        };
+        Ok(())
+    }
+
+    /// Takes the kernel's records and settles the samples that can be: all of them once the threads
+    /// have ended.
+    pub fn settle(&mut self, series: &mut [SeriesRun], ended: bool) {
+        let State::On(accounting) = self else { return };
+        accounting.take(series, ended);
+        let now = clock::monotonic();
+        let forgotten = accounting.overdue.len().saturating_sub(REMEMBERED);
+        accounting.overdue.drain(..forgotten);
+        let lost = accounting.accountant.lost();
+        let until = (!ended).then(|| MonotonicNs(now.0 - SETTLED.ns()));
+        for joining in series.iter_mut().filter_map(SeriesRun::joining) {
+            joining.settle(until, &accounting.overdue);
+            joining.account.lost = lost;
+            joining.account.complete = ended;
+        }
+    }
+}
+
+impl Accounting {
+    fn take(&mut self, series: &mut [SeriesRun], ended: bool) {
+        let mut joinings: Vec<&mut Joining> = series.iter_mut().filter_map(SeriesRun::joining).collect();
+        let overdue = &mut self.overdue;
+        let mut give = |record: punctual_record::account::AccountRecord| {
+            if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid() == record.tid) {
+                overdue.extend(Overdue::of(&record));
+                joining.record(record);
+            }
+        };
+        self.accountant.drain(&mut give);
+        if ended {
+            let tids: Vec<u32> = joinings.iter().map(|joining| joining.tid()).collect();
+            let last: Vec<_> = tids.into_iter().filter_map(|tid| self.accountant.last(tid)).collect();
+            let mut joinings = joinings;
+            for record in last {
+                if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid() == record.tid) {
+                    self.overdue.extend(Overdue::of(&record));
+                    joining.record(record);
+                }
+            }
+        }
+    }
+}
+
+/// Tests show on any kernel what the accounting does on one that does not describe its types.
+fn backend() -> Backend {
+    if std::env::var_os("PUNCTUAL_TEST_UNTYPED").is_some() { Backend::Tracepoint } else { Backend::Auto }
+}
+
+/// How many samples of timers come on this CPU in a second of the phase, at most: of threads that may run there all of them.
+fn rate_on(cpu: usize, phase: &PhasePlan) -> u64 {
+    let of = |measure: &MeasurePlan| match &measure.workload {
+        Workload::Timer(timer) => {
+            let threads = measure.threads.iter().filter(|thread| thread.cpus.contains(cpu)).count() as u64;
+            threads * (Nanos::SECOND.ns() / timer.period.ns().max(1)).max(1) as u64
+        }
+        _ => 0,
+    };
+    phase.measures.iter().map(of).sum()
+}
+
+fn has_timer(workload: &Workload) -> bool {
+    matches!(workload, Workload::Timer(_))
+}

@@ -1,0 +1,160 @@
+//! The samples of one series and the kernel's records of them, brought together.
+
+use punctual_bundle::SeriesAccount;
+use punctual_core::{AccountCost, Clock, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
+use punctual_host::task::clock;
+use punctual_plan::{TimerMethod, TimerPlan};
+use punctual_record::account::AccountRecord;
+use std::collections::VecDeque;
+
+/// At most this many samples and records wait for one another, or two seconds of them if that is
+/// more, up to the second bound; samples beyond that count as unattributed.
+const WAITING: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 18;
+const WAITING_SPAN: Nanos = Nanos::from_secs(2);
+/// How exactly the distance of another clock from CLOCK_MONOTONIC is known.
+const CLOCK_ERROR: Nanos = Nanos::from_micros(3);
+/// A timer that waits longer does not wait for an idle CPU: the deepest idle states take some hundred microseconds.
+const LONG: Nanos = Nanos::MILLI;
+
+/// A timer of a thread that waited long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overdue {
+    cpu: u16,
+    from: MonotonicNs,
+    /// When it was served.
+    to: MonotonicNs,
+}
+
+impl Overdue {
+    /// If it waited long.
+    pub fn of(record: &AccountRecord) -> Option<Overdue> {
+        let waited = record.overdue();
+        (waited >= LONG).then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + waited })
+    }
+
+    /// What a sample itself waited: for its timer, or, where the machine stopped in the midst of something else, in that one part.
+    fn of_sample(record: &AccountRecord, split: &Split) -> Option<Overdue> {
+        let longest = split.longest().map_or(Nanos::ZERO, |part| split.of(part));
+        // Of one that was put on another CPU nobody knows on which of them that was.
+        let almost_all = !record.moved && longest >= LONG && longest * 10 >= split.sum() * 9;
+        let whole =
+            || almost_all.then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + split.sum() });
+        Overdue::of(record).or_else(whole)
+    }
+
+    /// Whether both waited for the same: the timers of two CPUs were due while neither was served, and were served together: within half of the time
+    /// that they waited, because a hypervisor gives CPUs back one by one. One CPU may have its interrupts off; both at once were not running.
+    fn proves(&self, other: &Overdue) -> bool {
+        let apart = Nanos((self.to - other.to).ns().abs());
+        let shorter = (self.to - self.from).min(other.to - other.from);
+        self.cpu != other.cpu && apart * 2 <= shorter
+    }
+}
+
+/// A series whose samples are divided.
+pub struct Joining {
+    tid: u32,
+    clock: Clock,
+    relative: bool,
+    /// So many may wait.
+    most: usize,
+    samples: VecDeque<Sample>,
+    records: VecDeque<AccountRecord>,
+    /// What was settled so far.
+    pub account: SeriesAccount,
+}
+
+impl Joining {
+    /// Nothing so far. Samples of a relative sleep begin before their timer is armed.
+    pub fn new(tid: u32, clock: Clock, timer: &TimerPlan, cost: Fact<AccountCost>) -> Joining {
+        let account = SeriesAccount { cost, ..SeriesAccount::default() };
+        let relative = timer.method == TimerMethod::NanosleepRelative;
+        let most = WAITING_SPAN.ns() / timer.period.ns().max(1);
+        let most = (most as usize).clamp(*WAITING.start(), *WAITING.end());
+        Joining { tid, clock, relative, most, samples: VecDeque::new(), records: VecDeque::new(), account }
+    }
+
+    /// The thread.
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+
+    /// Takes samples, in their order.
+    pub fn samples(&mut self, samples: &[Sample]) {
+        self.samples.extend(samples);
+        while self.samples.len() > self.most {
+            let Some(sample) = self.samples.pop_front() else { break };
+            self.unattributed(sample.latency());
+        }
+    }
+
+    /// Takes a record. Those of a thread that migrates come from several CPUs, each in its order.
+    pub fn record(&mut self, record: AccountRecord) {
+        if self.records.len() == self.most {
+            self.records.pop_front();
+        }
+        let earlier = self.records.iter().rposition(|other| other.begin <= record.begin);
+        self.records.insert(earlier.map_or(0, |place| place + 1), record);
+    }
+
+    /// Settles the samples that were seen until then; all of them without an instant.
+    pub fn settle(&mut self, until: Option<MonotonicNs>, overdue: &[Overdue]) {
+        let ahead = self.ahead();
+        let error = if self.clock == Clock::Monotonic { Nanos::ZERO } else { CLOCK_ERROR };
+        while let Some(sample) = self.samples.front().copied() {
+            let due = MonotonicNs(sample.due.ns() - ahead.ns());
+            let woke = MonotonicNs(sample.woke.ns() - ahead.ns());
+            if until.is_some_and(|until| woke > until) {
+                return;
+            }
+            // Those of warming up, and of samples that the ring dropped.
+            while self.records.front().is_some_and(|record| record.begin + error < due) {
+                self.records.pop_front();
+            }
+            // An absolute timer is due when its sample is; a relative one somewhat later, when it was armed.
+            let latest = if self.relative { woke } else { due + error };
+            match self.records.front().filter(|record| record.begin <= latest) {
+                Some(record) => {
+                    let due = if self.relative { due } else { record.begin };
+                    let mut split = record.split(due, due + sample.latency());
+                    if let Some(own) = Overdue::of_sample(record, &split)
+                        && overdue.iter().any(|other| own.proves(other))
+                    {
+                        let served = if Overdue::of(record).is_some() { None } else { split.longest() };
+                        let stolen =
+                            served.map_or(vec![MainPart::TimerIrqDelay, MainPart::IdleExit], |part| vec![part]);
+                        stolen.into_iter().for_each(|part| split.rename(part, MainPart::Steal));
+                    }
+                    self.account.account.record(&split);
+                    self.records.pop_front();
+                }
+                // The record goes out with the next sample, which may be far off.
+                None if self.records.is_empty() && until.is_some() && self.samples.len() == 1 => return,
+                None => self.unattributed(sample.latency()),
+            }
+            self.samples.pop_front();
+        }
+    }
+
+    fn unattributed(&mut self, latency: Nanos) {
+        let mut split = Split::default();
+        split.add(MainPart::Unknown, latency);
+        self.account.account.record(&split);
+        self.account.unattributed += 1;
+    }
+
+    /// How far the clock of the samples is ahead of CLOCK_MONOTONIC.
+    fn ahead(&self) -> Nanos {
+        if self.clock == Clock::Monotonic {
+            return Nanos::ZERO;
+        }
+        // The closest of several readings, so that being preempted in between does not count.
+        let readings = (0..5).map(|_| {
+            let before = clock::monotonic();
+            let there = clock::now(self.clock);
+            let after = clock::monotonic();
+            (after - before, Nanos(there.ns() - (before.ns() + (after - before).ns() / 2)))
+        });
+        readings.min().map_or(Nanos::ZERO, |(_, ahead)| ahead)
+    }
+}

@@ -1,0 +1,156 @@
+//! What shows that a phase is measured as asked: collected on the controller's thread, never by the threads that measure. docs/validity.md
+//! says how each part is had; `punctual_analyze::validity` judges it.
+
+mod loads;
+mod others;
+mod threads;
+mod throttling;
+
+pub use threads::AfterEnd;
+
+use super::measure::MeasureRun;
+use super::partition;
+use super::series::SeriesRun;
+use loads::LoadWatch;
+use others::Announcement;
+use punctual_bundle::Evidence;
+use punctual_bundle::evidence::{ClockEvidence, IsolationEvidence, MemoryEvidence};
+use punctual_core::{CpuSet, Fact, MonotonicNs, Nanos};
+use punctual_host::files::{Files, Root};
+use punctual_host::task::{clock, memory};
+use punctual_measure::load::Event;
+use punctual_plan::{PhasePlan, Plan};
+use threads::ThreadWatch;
+use throttling::Throttling;
+
+/// Where the kernel says what it reads time from.
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// The evidence of a phase in the making.
+pub struct Collecting {
+    begin: MonotonicNs,
+    real_time_required: bool,
+    threads: Vec<ThreadWatch>,
+    loads: Vec<LoadWatch>,
+    memory: MemoryEvidence,
+    clock: ClockEvidence,
+    isolation: Fact<IsolationEvidence>,
+    others: Announcement,
+    throttling: Throttling,
+}
+
+impl Collecting {
+    /// Before anything of a phase is started.
+    pub fn new(plan: &Plan, phase: &PhasePlan) -> Collecting {
+        let begin = clock::monotonic();
+        Collecting {
+            begin,
+            real_time_required: plan.require_real_time,
+            threads: Vec::new(),
+            loads: phase.loads.iter().map(|load| LoadWatch::new(load, begin)).collect(),
+            memory: MemoryEvidence { asked: plan.memory_lock, ..MemoryEvidence::default() },
+            clock: ClockEvidence::default(),
+            isolation: Fact::NotAsked,
+            others: Announcement::default(),
+            throttling: Throttling::default(),
+        }
+    }
+
+    /// The threads of a measure, prepared.
+    pub fn add_threads(&mut self, threads: impl Iterator<Item = ThreadWatch>) {
+        self.threads.extend(threads);
+    }
+
+    /// Something happened to a load.
+    pub fn load_event(&mut self, event: &Event) {
+        let now = clock::monotonic();
+        match event {
+            Event::Started { load, pid } => self.loads.get_mut(*load).into_iter().for_each(|l| l.started(*pid, now)),
+            Event::Ended { load, how, success, then } => {
+                self.loads.get_mut(*load).into_iter().for_each(|l| l.ended(how, *success, *then, now));
+            }
+            Event::NotStarted { .. } | Event::AllEnded { .. } => {}
+        }
+    }
+
+    /// Directly before the threads start.
+    pub fn begin(&mut self, files: &Root, partition: Option<&partition::Held>, series: &[SeriesRun]) {
+        self.begin = clock::monotonic();
+        let cpus = series.iter().fold(CpuSet::new(), |all, series| all.union(&series.meta.cpus));
+        let coarsest = series.iter().map(|series| clock::resolution(series.meta.clock)).max();
+        self.clock.resolution = coarsest.map_or(Fact::NotAsked, Fact::Known);
+        self.clock.source = files.read_trimmed(CLOCK_SOURCE).into();
+        self.isolation = match partition.map(partition::Held::missing) {
+            None => Fact::NotAsked,
+            Some(Err(why)) => Fact::Unavailable(why),
+            Some(Ok(missing_before)) => Fact::Known(IsolationEvidence {
+                cpus: partition.map(|held| held.cpus().clone()).unwrap_or_default(),
+                missing_before,
+                missing_after: Vec::new(),
+            }),
+        };
+        self.throttling = Throttling::begin(files, &cpus, series.iter().filter_map(|series| series.meta.tid));
+        self.others = Announcement::of(cpus);
+        self.others.poll(files);
+        self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));
+    }
+
+    /// The kernel refused to lock the memory of the process.
+    pub fn memory_refused(&mut self, why: String) {
+        self.memory.refused = Some(why);
+    }
+
+    /// A clock that can be set was set.
+    pub fn clock_stepped(&mut self, step: Nanos) {
+        self.clock.stepped = Some(step);
+    }
+
+    /// While it goes on, about each second.
+    pub fn poll(&mut self, files: &Root, measures: &[MeasureRun]) {
+        let now = clock::monotonic();
+        let at = now - self.begin;
+        self.threads.iter_mut().for_each(|thread| thread.poll(at, measures));
+        self.loads.iter_mut().for_each(|load| load.poll(files, now));
+        self.others.poll(files);
+    }
+
+    /// Whether all threads came to their own end; called before they are stopped.
+    pub fn before_stop(&mut self, files: &Root, measures: &[MeasureRun]) {
+        self.poll(files, measures);
+        self.threads.iter_mut().for_each(|thread| thread.before_stop(measures));
+    }
+
+    /// What the threads of a measure read at their end.
+    pub fn after_end(&mut self, measure: usize, after: Vec<AfterEnd>) {
+        for (number, after) in after.into_iter().enumerate() {
+            let its = self.threads.iter_mut().find(|thread| thread.is(measure, number));
+            its.into_iter().for_each(|thread| thread.after_end(&after));
+        }
+    }
+
+    /// All of it; the loads still run.
+    pub fn end(mut self, files: &Root, partition: Option<&partition::Held>) -> Evidence {
+        let now = clock::monotonic();
+        self.clock.source_after = files.read_trimmed(CLOCK_SOURCE).into();
+        self.memory.locked_kib = memory::locked_kib().into();
+        match (&mut self.isolation, partition.map(partition::Held::missing)) {
+            (Fact::Known(isolation), Some(Ok(missing))) => isolation.missing_after = missing,
+            (isolation @ Fact::Known(_), Some(Err(why))) => *isolation = Fact::Unavailable(why),
+            _ => {}
+        }
+        self.others.poll(files);
+        Evidence {
+            real_time_required: self.real_time_required,
+            threads: self.threads.into_iter().map(ThreadWatch::into_evidence).collect(),
+            memory: self.memory,
+            clock: self.clock,
+            isolation: self.isolation,
+            loads: self.loads.into_iter().map(|load| load.into_evidence(files, now)).collect(),
+            others: self.others.found(),
+            throttled: self.throttling.end(files),
+        }
+    }
+}
+
+/// The threads of a measure as they are watched.
+pub use threads::watch_of;

@@ -1,0 +1,129 @@
+//! Whether the loads are there, and whether they do anything.
+
+use punctual_bundle::evidence::{LoadEvidence, LoadProgress};
+use punctual_core::{Fact, MonotonicNs, Nanos};
+use punctual_host::files::Root;
+use punctual_host::task::progress::{self, Done};
+use punctual_measure::load::OnExit;
+use punctual_plan::LoadPlan;
+use std::collections::HashMap;
+
+/// Looks closer together than this say nothing.
+const CLOSE: Nanos = Nanos(50_000_000);
+/// A load works when it used a thousandth of a CPU, …
+const WORK: i64 = 1_000;
+/// … or was given a CPU ten times a second, or read or wrote a byte.
+const OFTEN: Nanos = Nanos(100_000_000);
+
+/// A load and what was seen of it so far.
+pub struct LoadWatch {
+    /// When it is to be there from.
+    due_from: MonotonicNs,
+    pid: Option<i32>,
+    since: Option<MonotonicNs>,
+    last_poll: Option<MonotonicNs>,
+    /// What each of its processes had done at the last poll.
+    last: HashMap<i32, Done>,
+    evidence: LoadEvidence,
+}
+
+impl LoadWatch {
+    pub fn new(load: &LoadPlan, now: MonotonicNs) -> LoadWatch {
+        LoadWatch {
+            due_from: now + load.start_delay,
+            pid: None,
+            since: None,
+            last_poll: None,
+            last: HashMap::new(),
+            evidence: LoadEvidence { name: load.name.clone(), may_rest: load.may_rest, ..LoadEvidence::default() },
+        }
+    }
+
+    pub fn started(&mut self, pid: i32, now: MonotonicNs) {
+        // Until its first start it was not late: a seed, or its own delay, held it.
+        if self.evidence.ended.is_none() && self.since.is_none() {
+            self.due_from = now;
+        }
+        self.pid = Some(pid);
+        self.since = Some(now);
+        self.evidence.done = false;
+    }
+
+    pub fn ended(&mut self, how: &str, success: bool, then: OnExit, now: MonotonicNs) {
+        self.add_alive(now);
+        self.pid = None;
+        self.evidence.done = success && then != OnExit::Respawn;
+        self.evidence.ended = Some(how.to_owned());
+    }
+
+    fn add_alive(&mut self, now: MonotonicNs) {
+        if let Some(since) = self.since.take() {
+            self.evidence.alive += now - since;
+        }
+    }
+
+    /// Whether anything has happened in its processes since the last look. The first look only notes where they stand.
+    pub fn poll(&mut self, files: &Root, now: MonotonicNs) {
+        let Some(pid) = self.pid else { return };
+        let since = self.last_poll.map(|last| now - last);
+        if since.is_some_and(|since| since < CLOSE) {
+            return;
+        }
+        let Ok(tree) = progress::tree(files, pid) else { return };
+        let (mut time, mut switches, mut bytes) = (Nanos::ZERO, 0u64, 0u64);
+        let mut worked = false;
+        self.last.retain(|pid, _| tree.contains(pid));
+        for pid in tree {
+            let Some(done) = progress::of_process(files, pid) else { continue };
+            let before = self.last.insert(pid, done).unwrap_or_default();
+            time += Nanos((done.cpu_time - before.cpu_time).ns().max(0));
+            switches += done.switches.saturating_sub(before.switches);
+            bytes += done.io_bytes.saturating_sub(before.io_bytes);
+            worked = since.is_some_and(|since| {
+                time.ns() >= since.ns() / WORK || switches as i64 * OFTEN.ns() >= since.ns() || bytes > 0
+            });
+            // One that works is enough; the others are not read.
+            if worked {
+                break;
+            }
+        }
+        self.last_poll = Some(now);
+        if since.is_some() {
+            self.evidence.looks += 1;
+            self.evidence.idle_looks += u64::from(!worked);
+        }
+    }
+
+    /// With what its processes did in all.
+    pub fn into_evidence(mut self, files: &Root, now: MonotonicNs) -> LoadEvidence {
+        self.evidence.due = Nanos((now - self.due_from).ns().max(0));
+        if self.evidence.ended.is_none() && self.since.is_none() && self.evidence.due < CLOSE {
+            // It was to start at the very end.
+            self.evidence.due = Nanos::ZERO;
+        }
+        self.evidence.progress = match self.pid {
+            Some(pid) => whole(files, pid),
+            None => Fact::NotAsked,
+        };
+        self.add_alive(now);
+        self.evidence
+    }
+}
+
+fn whole(files: &Root, pid: i32) -> Fact<LoadProgress> {
+    let tree = match progress::tree(files, pid) {
+        Ok(tree) => tree,
+        Err(why) => return Fact::Unavailable(why),
+    };
+    let mut all = LoadProgress::default();
+    for done in tree.into_iter().filter_map(|pid| progress::of_process(files, pid)) {
+        all.cpu_time += done.cpu_time;
+        all.switches = all.switches.saturating_add(done.switches);
+        all.io_bytes = all.io_bytes.saturating_add(done.io_bytes);
+        all.processes += 1;
+    }
+    match all.processes {
+        0 => Fact::Unavailable("/proc hides its processes from this user".to_owned()),
+        _ => Fact::Known(all),
+    }
+}

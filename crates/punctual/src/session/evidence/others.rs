@@ -1,0 +1,111 @@
+//! Who else measures on the same CPUs. Whoever measures says so by a socket without a file (unix(7), abstract): it needs no right, is seen
+//! by all of the same network namespace in /proc/net/unix, and goes with its process, also after kill -9.
+
+use punctual_bundle::evidence::OtherMeasurement;
+use punctual_core::{CpuSet, Fact};
+use punctual_host::files::{Files, Root};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// What all names begin with; the process and its CPUs follow.
+const PREFIX: &str = "punctual/measures/";
+/// A name holds a list of CPUs of this length at most (sun_path has 108 bytes); longer ones are several names.
+const LIST: usize = 70;
+/// So many CPUs fit into a name, however they lie.
+const PIECE: usize = 12;
+
+/// The announcement of this process, and the others that it has seen.
+#[derive(Default)]
+pub struct Announcement {
+    cpus: CpuSet,
+    /// Held as long as this lives.
+    _sockets: Vec<UnixDatagram>,
+    found: Vec<OtherMeasurement>,
+    trouble: Option<String>,
+}
+
+impl Announcement {
+    /// Says that this process measures on these CPUs from now on.
+    pub fn of(cpus: CpuSet) -> Announcement {
+        let me = std::process::id();
+        let names: Vec<String> = match cpus.to_string() {
+            list if list.len() <= LIST => vec![list],
+            _ => cpus
+                .iter()
+                .collect::<Vec<_>>()
+                .chunks(PIECE)
+                .map(|some| some.iter().copied().collect::<CpuSet>().to_string())
+                .collect(),
+        };
+        let bind = |list: &String| {
+            let address = SocketAddr::from_abstract_name(format!("{PREFIX}{me}/{list}"))?;
+            UnixDatagram::bind_addr(&address)
+        };
+        // A process that cannot announce itself still sees the others.
+        let _sockets = names.iter().filter_map(|list| bind(list).ok()).collect();
+        Announcement { cpus, _sockets, ..Announcement::default() }
+    }
+
+    /// Looks for others.
+    pub fn poll(&mut self, files: &Root) {
+        match files.read("/proc/net/unix") {
+            Ok(text) => {
+                let new = others(&text, std::process::id(), &self.cpus);
+                let is_new = |other: &OtherMeasurement| !self.found.contains(other);
+                let new: Vec<OtherMeasurement> = new.into_iter().filter(is_new).collect();
+                self.found.extend(new);
+            }
+            Err(why) => self.trouble = Some(why.to_string()),
+        }
+    }
+
+    /// Whom it has seen.
+    pub fn found(self) -> Fact<Vec<OtherMeasurement>> {
+        match self.trouble {
+            Some(why) if self.found.is_empty() => Fact::Unavailable(why),
+            _ => Fact::Known(self.found),
+        }
+    }
+}
+
+/// Those of a text of /proc/net/unix that measure on any of these CPUs.
+fn others(text: &str, me: u32, cpus: &CpuSet) -> Vec<OtherMeasurement> {
+    let of = |line: &str| {
+        let name = line.split_ascii_whitespace().nth(7)?.strip_prefix('@')?.strip_prefix(PREFIX)?;
+        let (pid, list) = name.split_once('/')?;
+        let pid: u32 = pid.parse().ok().filter(|pid| *pid != me)?;
+        let cpus = list.parse::<CpuSet>().ok()?.intersection(cpus);
+        (!cpus.is_empty()).then_some(OtherMeasurement { pid, cpus })
+    };
+    text.lines().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_on_the_same_cpus_are_found() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    0000000000000000: 00000002 00000000 00000000 0002 01 123 @punctual/measures/41/0-1\n\
+                    0000000000000000: 00000002 00000000 00000000 0002 01 124 @punctual/measures/42/2\n\
+                    0000000000000000: 00000002 00000000 00000000 0002 01 125 @punctual/measures/43/1\n\
+                    0000000000000000: 00000002 00000000 00010000 0001 01 126 /run/x\n\
+                    0000000000000000: 00000002 00000000 00000000 0002 01 127 @punctual/measures/x/\n";
+        let cpus: CpuSet = "1-3".parse().unwrap();
+        let found: Vec<(u32, String)> =
+            others(text, 43, &cpus).into_iter().map(|o| (o.pid, o.cpus.to_string())).collect();
+        assert_eq!(found, [(41, "1".to_owned()), (42, "2".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_said_is_seen_in_proc() {
+        let cpu = CpuSet::single(1_000);
+        let held = Announcement::of(cpu.clone());
+        let text = Root::system().read("/proc/net/unix").unwrap();
+        assert!(others(&text, 0, &cpu).iter().any(|other| other.pid == std::process::id()));
+        drop(held);
+        let text = Root::system().read("/proc/net/unix").unwrap();
+        assert!(!others(&text, 0, &cpu).iter().any(|other| other.pid == std::process::id()));
+    }
+}

@@ -1,0 +1,134 @@
+//! Policy, priority and affinity of the measuring threads, read back while they measure and by themselves at their end.
+
+use super::super::mapping;
+use super::super::measure::MeasureRun;
+use punctual_bundle::evidence::{Deviation, ReadBack, ThreadEvidence};
+use punctual_core::{CpuSet, Fact, Nanos};
+use punctual_host::task::attributes::{self, Scheduling};
+use punctual_measure::thread::PreparedThread;
+use punctual_measure::workload::MeasureConfig;
+use punctual_plan::{Length, MeasurePlan};
+use std::io;
+
+/// What a thread read directly after its last sample.
+pub type AfterEnd = io::Result<(Scheduling, CpuSet)>;
+
+/// A thread and what was read of it so far.
+pub struct ThreadWatch {
+    measure: usize,
+    number: usize,
+    in_force: Scheduling,
+    cpus: CpuSet,
+    evidence: ThreadEvidence,
+}
+
+/// One for each thread of a measure, which is number `place` of the phase.
+pub fn watch_of(
+    place: usize,
+    measure: &MeasurePlan,
+    order: &MeasureConfig,
+    prepared: &[&PreparedThread],
+) -> Vec<ThreadWatch> {
+    let due = due(measure, order);
+    let watch = |(number, prepared): (usize, &&PreparedThread)| {
+        let planned = measure.threads.get(number);
+        let asked = planned.map_or(prepared.scheduling, |planned| mapping::scheduling(planned.scheduling));
+        let read = |asked: String| ReadBack { asked, times: 0, other: None, after: Fact::NotAsked };
+        let series = order.series.iter().filter(|series| series.thread == number).map(|series| series.name.clone());
+        let offset = planned.map_or(Nanos::ZERO, |planned| planned.start_offset);
+        let evidence = ThreadEvidence {
+            tid: prepared.tid,
+            series: series.collect(),
+            scheduling: read(asked.to_string()),
+            refused: prepared.refused.as_ref().map(ToString::to_string),
+            affinity: match asked.deadline {
+                Some(_) => Fact::NotAsked,
+                None => Fact::Known(read(prepared.cpus.to_string())),
+            },
+            unlocked: prepared.unlocked.as_ref().map(ToString::to_string),
+            due: due.map(|due| due(offset)),
+            has_end: measure.length != Length::UntilInterrupted,
+            reached_end: false,
+        };
+        let (in_force, cpus) = (prepared.scheduling, prepared.cpus.clone());
+        ThreadWatch { measure: place, number, in_force, cpus, evidence }
+    };
+    prepared.iter().enumerate().map(watch).collect()
+}
+
+/// How many samples a series of a timer is to have, by what its thread starts later; other kinds take samples when they can.
+fn due<'a>(measure: &'a MeasurePlan, order: &MeasureConfig) -> Option<impl Fn(Nanos) -> u64 + Copy + use<'a>> {
+    let period = order.series.first()?.shape.period.filter(|period| period.ns() > 0)?;
+    let known = matches!(measure.length, Length::Duration(_) | Length::Samples(_));
+    known.then_some(move |_offset: Nanos| match measure.length {
+        // Each thread measures for the whole duration from its own first expiry on.
+        Length::Duration(span) => (span.ns() / period.ns()).max(0) as u64,
+        Length::Samples(samples) => samples,
+        Length::UntilInterrupted => 0,
+    })
+}
+
+impl ThreadWatch {
+    /// Whether it is this thread of this measure.
+    pub fn is(&self, measure: usize, number: usize) -> bool {
+        (self.measure, self.number) == (measure, number)
+    }
+
+    fn has_ended(&self, measures: &[MeasureRun]) -> bool {
+        measures.get(self.measure).is_none_or(|measure| measure.thread_has_ended(self.number))
+    }
+
+    /// Reads what the kernel says of it now.
+    pub fn poll(&mut self, at: Nanos, measures: &[MeasureRun]) {
+        if self.has_ended(measures) {
+            return;
+        }
+        let scheduling = attributes::scheduling(self.evidence.tid);
+        let affinity = attributes::affinity(self.evidence.tid);
+        // Its id may be another's by now.
+        if self.has_ended(measures) {
+            return;
+        }
+        let in_force = self.in_force;
+        note(&mut self.evidence.scheduling, at, scheduling, |now| *now == in_force);
+        if let Fact::Known(read) = &mut self.evidence.affinity {
+            let cpus = &self.cpus;
+            note(read, at, affinity, |now| now == cpus);
+        }
+    }
+
+    /// Whether it came to its own end.
+    pub fn before_stop(&mut self, measures: &[MeasureRun]) {
+        self.evidence.reached_end =
+            measures.get(self.measure).is_some_and(|measure| measure.thread_reached_end(self.number));
+    }
+
+    /// What it read at its end. Where the kernel had refused what was asked for, what it gave instead is what must have stayed.
+    pub fn after_end(&mut self, after: &AfterEnd) {
+        let Ok((scheduling, cpus)) = after else {
+            let why = || Fact::Unavailable(after.as_ref().err().map_or(String::new(), ToString::to_string));
+            self.evidence.scheduling.after = why();
+            if let Fact::Known(read) = &mut self.evidence.affinity {
+                read.after = why();
+            }
+            return;
+        };
+        self.evidence.scheduling.after = Fact::Known(scheduling.to_string());
+        if let Fact::Known(read) = &mut self.evidence.affinity {
+            read.after = Fact::Known(cpus.to_string());
+        }
+    }
+
+    pub fn into_evidence(self) -> ThreadEvidence {
+        self.evidence
+    }
+}
+
+fn note<T: std::fmt::Display>(read: &mut ReadBack, at: Nanos, now: io::Result<T>, as_asked: impl Fn(&T) -> bool) {
+    // ESRCH: it has just ended, and reads it itself.
+    let Ok(now) = now else { return };
+    read.times += 1;
+    if !as_asked(&now) && read.other.is_none() {
+        read.other = Some(Deviation { at, value: now.to_string() });
+    }
+}

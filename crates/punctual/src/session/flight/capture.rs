@@ -1,0 +1,143 @@
+//! Copying what happened around a sample out of the kernel's buffers.
+
+use super::pending::Window;
+use super::steal::StealClock;
+use super::{Watched, Whose};
+use punctual_bundle::windows::{KeptRule, Lane, WindowHead};
+use punctual_core::event::{Event, EventKind, Tid};
+use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos, Sample};
+use punctual_host::task::clock;
+use punctual_record::{Recorder, Window as CpuWindow, wire};
+use std::collections::BTreeSet;
+
+/// What all CPUs together may take in a window, unless one CPU's buffer is larger.
+const WINDOW: usize = 4 << 20;
+/// So much after the end of a sample is kept: the ends of what was under way.
+const AFTER: Nanos = Nanos::from_micros(200);
+/// The same for latencies so long that the hypervisor may have taken all CPUs: what the other CPUs
+/// did when they resumed proves it, and a hypervisor resumes them one by one.
+const AFTER_LONG: Nanos = Nanos::from_millis(10);
+/// From this latency on, that applies.
+pub const LONG: Nanos = Nanos::MILLI;
+/// How often a CPU is asked again whose writers were at work.
+const ASKS: usize = 5;
+
+/// The events of one CPU around a sample.
+struct Around {
+    cpu: u16,
+    whole_from: MonotonicNs,
+    records: Vec<u8>,
+    tids: BTreeSet<Tid>,
+    /// Whether any of it is about the thread.
+    concerns: bool,
+}
+
+/// Copies a window; `None` where what the thread's CPU did is not there any more.
+pub fn window(
+    recorder: &mut Recorder,
+    cpus: &CpuSet,
+    of: &Watched,
+    sample: &Sample,
+    rule: &KeptRule,
+    steal: &StealClock,
+) -> Option<Window> {
+    let (due, woke) = on_monotonic(of.clock, sample)?;
+    let own = u16::try_from(sample.cpu).ok()?;
+    let after = if woke - due >= LONG { AFTER_LONG } else { AFTER };
+    let mut all: Vec<Around> = Vec::new();
+    let mut left_out = CpuSet::new();
+    let (from, to) = (due + Nanos(-rule.before.ns()), woke);
+    let first = copied(recorder, own, (from, to)).filter(|copied| copied.whole_from < woke)?;
+    let tid = match of.whose {
+        Whose::Thread(tid) => tid,
+        Whose::RunsAtEnd => ran_at(&first.records, woke)?,
+    };
+    all.push(around(first, own, to + after, tid));
+    for cpu in cpus.iter().filter(|cpu| *cpu != usize::from(own)) {
+        match copied(recorder, cpu as u16, (from, to)) {
+            Some(copied) => all.push(around(copied, cpu as u16, to + after, tid)),
+            None => left_out.insert(cpu),
+        }
+    }
+    // First what the thread did and who woke it, then the rest as far as there is room.
+    all[1..].sort_by_key(|around| !(around.concerns || of.cpus.contains(usize::from(around.cpu))));
+    let most = WINDOW.max(rule.buffer.get() as usize);
+    let (mut lanes, mut records, mut tids, mut bytes) = (Vec::new(), Vec::new(), BTreeSet::from([tid]), 0);
+    for around in all {
+        if bytes + around.records.len() > most && !lanes.is_empty() {
+            left_out.insert(usize::from(around.cpu));
+            continue;
+        }
+        bytes += around.records.len();
+        lanes.push(Lane { cpu: around.cpu, whole_from: around.whole_from, bytes: around.records.len() as u32 });
+        tids.extend(around.tids);
+        records.push(around.records);
+    }
+    let (phase, series, waited) = (of.phase.clone(), of.series.clone(), of.waited);
+    let steal = steal.grown(own, due);
+    let head = WindowHead { phase, series, sample: *sample, due, woke, tid, waited, lanes, left_out, steal };
+    Some(Window { head, records, tids })
+}
+
+/// A sample's instants on CLOCK_MONOTONIC; `None` where its clock was set since.
+fn on_monotonic(of: Clock, sample: &Sample) -> Option<(MonotonicNs, MonotonicNs)> {
+    let ahead = match of {
+        Clock::Monotonic => 0,
+        other => clock::now(other).ns() - clock::monotonic().ns(),
+    };
+    let (due, woke) = (MonotonicNs(sample.due.ns() - ahead), MonotonicNs(sample.woke.ns() - ahead));
+    (woke <= clock::monotonic() + Nanos::MILLI).then_some((due, woke))
+}
+
+fn copied(recorder: &mut Recorder, cpu: u16, (from, to): (MonotonicNs, MonotonicNs)) -> Option<CpuWindow> {
+    (0..ASKS).find_map(|_| recorder.window(cpu, from, to))
+}
+
+/// The task that ran on a CPU at an instant, by the last event until then, else by the first after
+/// it. `None` if there is no event.
+fn ran_at(records: &[u8], at: MonotonicNs) -> Option<Tid> {
+    let mut ran = None;
+    for event in wire::decode(records).flatten() {
+        match event.what {
+            // Nobody but the task that was switched away from can have had the CPU before.
+            _ if event.at > at => return ran.or(Some(event.tid)),
+            EventKind::Switch { next, .. } => ran = Some(next),
+            _ => ran = Some(event.tid),
+        }
+    }
+    ran
+}
+
+fn around(window: CpuWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> Around {
+    let (mut records, whole_from) = (window.records, window.whole_from);
+    let (mut tids, mut concerns, mut end) = (BTreeSet::new(), false, 0);
+    let mut events = wire::decode(&records);
+    while let Some(event) = events.next() {
+        let Ok(event) = event else { continue };
+        if event.at > until {
+            continue;
+        }
+        end = events.position();
+        for other in occurring(&event) {
+            tids.insert(other);
+            concerns |= other == tid;
+        }
+    }
+    records.truncate(end);
+    records.shrink_to_fit();
+    Around { cpu, whole_from, records, tids, concerns }
+}
+
+/// The threads that an event is about.
+fn occurring(event: &Event) -> impl Iterator<Item = Tid> {
+    let other = match event.what {
+        EventKind::Switch { next, .. } => Some(next),
+        EventKind::Waking { task, .. }
+        | EventKind::Wakeup { task, .. }
+        | EventKind::Migrate { task, .. }
+        | EventKind::PiSetPrio { task, .. } => Some(task),
+        EventKind::Fork { child } => Some(child),
+        _ => None,
+    };
+    std::iter::once(event.tid).chain(other)
+}

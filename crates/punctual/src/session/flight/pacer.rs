@@ -1,0 +1,84 @@
+//! When to poll new samples: before the events around them are overwritten, and no earlier.
+//!
+//! A thread that wakes fifty times a second adds a microsecond to the median wake-up of another,
+//! idle CPU (docs/explain.md, what is kept). So the threads that are awake anyway check how full
+//! the buffers are, and the flight thread sleeps as long as it can.
+
+use punctual_record::BufferProgress;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+/// The part of a buffer that may be written between two polls.
+const POLL_FRACTION: f64 = 0.2;
+/// The longest time between polls: rings hold two seconds, and a process that is killed keeps only
+/// what was polled.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(450);
+/// How long the flight thread sleeps when nobody wakes it.
+const POLL_INTERVAL_RANGE: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_secs(1);
+
+/// What was written since the last poll.
+pub struct Pacer {
+    buffer_progress: BufferProgress,
+    polled_at: Instant,
+    laps: Vec<f64>,
+}
+
+impl Pacer {
+    /// Counts as a poll.
+    pub fn new(buffer_progress: BufferProgress) -> Pacer {
+        let laps = buffer_progress.laps().collect();
+        Pacer { buffer_progress, polled_at: Instant::now(), laps }
+    }
+
+    /// Whether it is time for a poll; if so, counts as one.
+    pub fn is_time(&mut self) -> bool {
+        let is_time = self.polled_at.elapsed() >= IDLE_POLL_INTERVAL || self.written() >= POLL_FRACTION;
+        if is_time {
+            self.restart();
+        }
+        is_time
+    }
+
+    /// After a poll: how long until the next, at the rate since the last one.
+    pub fn interval(&mut self) -> Duration {
+        let interval = until(self.polled_at.elapsed(), self.written());
+        self.restart();
+        interval
+    }
+
+    fn restart(&mut self) {
+        self.polled_at = Instant::now();
+        self.laps.clear();
+        self.laps.extend(self.buffer_progress.laps());
+    }
+
+    /// The part of a buffer, of the one that was written most.
+    fn written(&self) -> f64 {
+        self.buffer_progress.laps().zip(&self.laps).map(|(now, then)| now - then).fold(0.0, f64::max)
+    }
+}
+
+/// How long a part of a buffer lasts of which so much was written in that time.
+fn until(elapsed: Duration, written: f64) -> Duration {
+    let lasts = Duration::try_from_secs_f64(elapsed.as_secs_f64() * POLL_FRACTION / written);
+    lasts.map_or(*POLL_INTERVAL_RANGE.end(), |lasts| {
+        lasts.clamp(*POLL_INTERVAL_RANGE.start(), *POLL_INTERVAL_RANGE.end())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_faster_a_buffer_is_written_the_sooner_it_is_looked_at() {
+        let second = Duration::from_secs(1);
+        assert_eq!(until(second, 0.0), *POLL_INTERVAL_RANGE.end());
+        assert_eq!(until(Duration::ZERO, 0.0), *POLL_INTERVAL_RANGE.end()); // not a number
+        assert_eq!(until(second, 0.1), *POLL_INTERVAL_RANGE.end());
+        assert_eq!(until(second, 0.4), Duration::from_millis(500));
+        assert_eq!(until(second, 4.0), Duration::from_millis(50));
+        assert_eq!(until(second, 1e9), *POLL_INTERVAL_RANGE.start());
+        assert_eq!(until(Duration::ZERO, 1.0), *POLL_INTERVAL_RANGE.start());
+    }
+}

@@ -1,0 +1,86 @@
+//! What was copied, between the thread that copies and the one that writes.
+
+use punctual_bundle::windows::{SeriesWindows, WindowHead};
+use punctual_core::event::{TaskName, Tid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A window in memory.
+pub struct Window {
+    /// What it is of.
+    pub head: WindowHead,
+    /// The records of each lane.
+    pub records: Vec<Vec<u8>>,
+    /// Threads that occur in it.
+    pub tids: BTreeSet<Tid>,
+}
+
+/// Windows that are not written yet, and what belongs to all of them.
+#[derive(Default)]
+pub struct PendingWindows {
+    fresh: BTreeMap<u64, Window>,
+    gone: Vec<u64>,
+    changed: bool,
+    /// The threads of each window that is kept.
+    tids: BTreeMap<u64, BTreeSet<Tid>>,
+    /// Names of threads.
+    pub tasks: BTreeMap<Tid, TaskName>,
+    /// Counts by series.
+    pub series: Vec<SeriesWindows>,
+    /// Kernel stacks, and addresses that want names.
+    pub stacks: Vec<Vec<u64>>,
+    /// See `stacks`.
+    pub functions: BTreeSet<u64>,
+}
+
+/// What there is to write.
+pub struct PendingWrites {
+    pub fresh: BTreeMap<u64, Window>,
+    pub gone: Vec<u64>,
+    pub tasks: BTreeMap<Tid, TaskName>,
+    pub series: Vec<SeriesWindows>,
+    pub stacks: Vec<Vec<u64>>,
+    pub functions: BTreeSet<u64>,
+}
+
+impl PendingWindows {
+    /// Adds a window.
+    pub fn put(&mut self, number: u64, window: Window) {
+        self.tids.insert(number, window.tids.clone());
+        self.fresh.insert(number, window);
+        self.changed = true;
+    }
+
+    /// Takes one away: out of here, or out of the bundle.
+    pub fn remove(&mut self, number: u64) {
+        self.tids.remove(&number);
+        if self.fresh.remove(&number).is_none() {
+            self.gone.push(number);
+        }
+        self.changed = true;
+    }
+
+    /// The counts are others.
+    pub fn count(&mut self, series: Vec<SeriesWindows>) {
+        if self.series != series {
+            self.series = series;
+            self.changed = true;
+        }
+    }
+
+    /// What there is to write; `None` where nothing changed.
+    pub fn take(&mut self) -> Option<PendingWrites> {
+        if !std::mem::take(&mut self.changed) {
+            return None;
+        }
+        let occur: BTreeSet<Tid> = self.tids.values().flatten().copied().collect();
+        self.tasks.retain(|tid, _| occur.contains(tid));
+        Some(PendingWrites {
+            fresh: std::mem::take(&mut self.fresh),
+            gone: std::mem::take(&mut self.gone),
+            tasks: self.tasks.clone(),
+            series: self.series.clone(),
+            stacks: self.stacks.clone(),
+            functions: self.functions.clone(),
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! The steal time of each CPU between two polls, by the kernel's steal clock.
+
+use punctual_core::{MonotonicNs, Nanos};
+use punctual_host::cpu_time::CpuTimes;
+use punctual_host::files::Root;
+use punctual_host::task::clock;
+
+/// A reading that is older says nothing of one sample.
+const OLDEST: Nanos = Nanos::from_secs(2);
+
+/// The steal clocks of all CPUs, in ticks of /proc/stat: at the last poll, and now.
+pub struct StealClock {
+    files: Root,
+    before: Reading,
+    now: Option<Reading>,
+}
+
+#[derive(Clone)]
+struct Reading {
+    at: MonotonicNs,
+    times: CpuTimes,
+}
+
+impl StealClock {
+    /// Reads them.
+    pub fn new() -> StealClock {
+        let files = Root::system();
+        let before = Reading::take(&files);
+        StealClock { files, before, now: None }
+    }
+
+    /// A poll begins in which windows of long waits are copied: reads the clocks to compare with.
+    pub fn read(&mut self) {
+        self.now = Some(Reading::take(&self.files));
+    }
+
+    /// A poll has ended: the next one's samples are later. Without any steal so far there is
+    /// nothing to read.
+    pub fn poll_ended(&mut self) {
+        match self.now.take() {
+            Some(now) => self.before = now,
+            None if self.before.times.all.steal > 0 => self.before = Reading::take(&self.files),
+            None => self.before.at = clock::monotonic(),
+        }
+    }
+
+    /// By how much that of a CPU grew around a sample that began then; `None` where it was not read, or too long before.
+    pub fn grown(&self, cpu: u16, since: MonotonicNs) -> Option<Nanos> {
+        let now = self.now.as_ref()?;
+        let steal = |reading: &Reading| Some(reading.times.cpus.get(&u32::from(cpu))?.steal);
+        let covers = self.before.at <= since && now.at - self.before.at <= OLDEST;
+        let ticks = steal(now)?.saturating_sub(steal(&self.before)?);
+        covers.then(|| Nanos(CpuTimes::TICK.ns().saturating_mul(ticks as i64)))
+    }
+}
+
+impl Reading {
+    fn take(files: &Root) -> Reading {
+        Reading { at: clock::monotonic(), times: CpuTimes::read(files).unwrap_or_default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_host::cpu_time::Ticks;
+
+    #[test]
+    fn it_grows_between_two_looks_and_says_nothing_of_earlier_samples() {
+        let reading = |at, steal| Reading {
+            at: MonotonicNs(at),
+            times: CpuTimes { cpus: [(1, Ticks { steal, ..Ticks::default() })].into(), ..CpuTimes::default() },
+        };
+        let files = Root::system();
+        let clock = StealClock { files, before: reading(1_000, 7), now: Some(reading(500_000_000, 9)) };
+        assert_eq!(clock.grown(1, MonotonicNs(2_000)), Some(Nanos::from_millis(20)));
+        assert_eq!(clock.grown(1, MonotonicNs(999)), None);
+        assert_eq!(clock.grown(0, MonotonicNs(2_000)), None);
+        let late = StealClock { now: Some(reading(3_000_000_000, 9)), ..clock };
+        assert_eq!(late.grown(1, MonotonicNs(2_000)), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! The thread that polls new samples and copies the events around the worst.
+
+use super::pacer::Pacer;
+use super::pending::PendingWindows;
+use super::steal::StealClock;
+use super::worst_set::{KeptWindow, WorstSet};
+use super::{Watched, capture};
+use punctual_bundle::windows::{KeptRule, SeriesWindows};
+use punctual_core::event::{Names, Recorded};
+use punctual_core::{CpuSet, Sample};
+use punctual_record::Recorder;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How long the first poll waits.
+const BEGINNING: Duration = Duration::from_millis(20);
+
+/// So long the copy of a long wait's window waits for what the other CPUs do when they come back.
+const AFTERWARDS: Duration = Duration::from_millis(10);
+
+/// Commands of the controller thread.
+pub enum WatchCommand {
+    /// Poll these series, and no others.
+    Watch(Vec<Watched>),
+    /// The worst samples of a watched series that is only counted.
+    WorstSamples(usize, Vec<Sample>),
+    /// Poll the samples since the last poll.
+    Poll,
+    /// Poll once more, acknowledge, and stop polling.
+    Settle(SyncSender<()>),
+    /// End.
+    Stop,
+}
+
+/// The recorder with what is watched.
+pub struct Watch {
+    recorder: Recorder,
+    cpus: CpuSet,
+    rule: KeptRule,
+    pending: Arc<Mutex<PendingWindows>>,
+    watched: Vec<(Watched, WorstSet)>,
+    /// Counts of series that ended.
+    ended: Vec<SeriesWindows>,
+    next: u64,
+    /// Bytes of all windows that are kept.
+    bytes: u64,
+    pacer: Option<Pacer>,
+    steal: StealClock,
+}
+
+impl Watch {
+    /// Nothing watched yet.
+    pub fn new(recorder: Recorder, rule: KeptRule, pending: Arc<Mutex<PendingWindows>>) -> Watch {
+        let cpus = recorder.recorded().cpus;
+        let pacer = recorder.buffer_progress().map(Pacer::new);
+        let (watched, ended, steal) = (Vec::new(), Vec::new(), StealClock::new());
+        Watch { recorder, cpus, rule, pending, watched, ended, next: 0, bytes: 0, pacer, steal }
+    }
+
+    /// Polls until it is stopped; returns what was recorded, and names.
+    pub fn run(mut self, commands: &Receiver<WatchCommand>) -> (Recorded, Names) {
+        let mut interval = BEGINNING;
+        loop {
+            match commands.recv_timeout(interval) {
+                Ok(WatchCommand::Watch(series)) => self.begin(series),
+                Ok(WatchCommand::WorstSamples(place, samples)) => self.offer(place, samples),
+                Ok(WatchCommand::Settle(done)) => {
+                    self.poll();
+                    self.end();
+                    let _ = done.send(());
+                }
+                Ok(WatchCommand::Poll) | Err(RecvTimeoutError::Timeout) => {
+                    interval = self.pacer.as_mut().map_or(BEGINNING, Pacer::interval);
+                    self.poll();
+                }
+                Ok(WatchCommand::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let stopped = self.recorder.stop(&mut |_, _| {});
+        (stopped.recorded, stopped.names)
+    }
+
+    fn begin(&mut self, series: Vec<Watched>) {
+        self.end();
+        let worst_set = |of: &Watched| WorstSet::new(self.rule.worst, self.rule.above, &of.phase, &of.series);
+        self.watched =
+            series.into_iter().map(|of| (worst_set(&of), of)).map(|(worst_set, of)| (of, worst_set)).collect();
+        self.count();
+    }
+
+    fn end(&mut self) {
+        let ended = self.watched.drain(..).map(|(_, worst_set)| worst_set.counts);
+        self.ended.extend(ended);
+        self.count();
+    }
+
+    fn count(&self) {
+        let all = self.ended.iter().chain(self.watched.iter().map(|(_, worst_set)| &worst_set.counts));
+        if let Ok(mut pending) = self.pending.lock() {
+            pending.count(all.cloned().collect());
+        }
+    }
+
+    /// Polls the samples since the last poll.
+    fn poll(&mut self) {
+        // Names of threads, before they occur in a window.
+        self.recorder.drain(&mut |_, _| {});
+        for place in 0..self.watched.len() {
+            let Some((of, worst_set)) = self.watched.get_mut(place) else { return };
+            let Some(snapshot_reader) = &mut of.snapshot_reader else { continue };
+            let mut found = Vec::new();
+            let unseen = snapshot_reader.read_snapshot(|sample| worst_set.offer(sample, &mut found));
+            worst_set.counts.unseen += unseen;
+            self.capture(place, found);
+        }
+        self.steal.poll_ended();
+        self.count();
+    }
+
+    /// Offers samples of a series whose samples are only counted.
+    fn offer(&mut self, place: usize, samples: Vec<Sample>) {
+        let Some((_, worst_set)) = self.watched.get_mut(place) else { return };
+        let mut found = Vec::new();
+        samples.iter().for_each(|sample| worst_set.offer(sample, &mut found));
+        self.recorder.drain(&mut |_, _| {});
+        self.capture(place, found);
+        self.count();
+    }
+
+    /// Copies the windows of these samples, the worst first: it is the last that are overwritten meanwhile, if any.
+    fn capture(&mut self, place: usize, samples: Vec<Sample>) {
+        let any = !samples.is_empty();
+        if samples.iter().any(|sample| sample.latency() >= capture::LONG) {
+            std::thread::sleep(AFTERWARDS);
+            self.steal.read();
+        }
+        for sample in samples {
+            let Some((of, worst_set)) = self.watched.get_mut(place) else { return };
+            let Ok(replaced) = worst_set.place(sample.latency()) else { continue };
+            let Some(window) = capture::window(&mut self.recorder, &self.cpus, of, &sample, &self.rule, &self.steal)
+            else {
+                worst_set.counts.missed_overwritten += 1;
+                continue;
+            };
+            let bytes: u64 = window.records.iter().map(|records| records.len() as u64).sum();
+            let free = self.rule.room.get().saturating_sub(self.bytes) + replaced.map_or(0, |window| window.bytes);
+            if bytes > free {
+                worst_set.counts.missed_room += 1;
+                continue;
+            }
+            let (number, partial) = (self.next, window.head.is_partial());
+            self.next += 1;
+            self.bytes = (self.bytes + bytes).saturating_sub(replaced.map_or(0, |window| window.bytes));
+            worst_set.keep(KeptWindow { latency: window.head.latency(), number, bytes, partial });
+            let Ok(mut pending) = self.pending.lock() else { return };
+            for tid in &window.tids {
+                if let Some(name) = self.recorder.task(*tid) {
+                    pending.tasks.insert(*tid, name.clone());
+                }
+            }
+            pending.put(number, window);
+            replaced.into_iter().for_each(|window| pending.remove(window.number));
+        }
+        if any && let Ok(mut pending) = self.pending.lock() {
+            let (stacks, functions) = self.recorder.addresses();
+            pending.stacks = stacks;
+            pending.functions.clone_from(functions);
+        }
+    }
+}

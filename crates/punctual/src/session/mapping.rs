@@ -1,0 +1,184 @@
+//! The plan's words in the words of those who do it.
+
+use punctual_bundle::SeriesMeta;
+use punctual_bundle::load::{CpuLoad, Shares};
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::{Clock, Nanos, Notes, SeriesShape};
+use punctual_host::cpu_time::{CpuTimes, TimeShares};
+use punctual_host::task::attributes::{Deadline, Scheduling};
+use punctual_measure::load::{LoadSpec, OnExit};
+use punctual_measure::stop::Stop;
+use punctual_measure::thread::{PreparedThread, ThreadPlan};
+use punctual_measure::workload::{MeasureConfig, SeriesConfig};
+use punctual_plan as plan;
+use punctual_plan::seeding::SEED_VARIABLE;
+use punctual_plan::{Length, MeasurePlan, TimerMethod, Word, Workload};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How the kernel is asked for a policy.
+pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
+    let deadline = match asked {
+        plan::Scheduling::Deadline(d) => Some(Deadline { runtime: d.runtime, deadline: d.deadline, period: d.period }),
+        _ => None,
+    };
+    let nice = asked.nice().map_or(0, |nice| nice.get().into());
+    Scheduling { policy: asked.policy(), priority: asked.priority(), nice, deadline }
+}
+
+/// A measure as it is ordered; its first series is number `first` of the phase.
+pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<Stop>) -> MeasureConfig {
+    let (duration, samples) = match measure.length {
+        Length::Duration(span) => (Some(span), None),
+        Length::Samples(n) => (None, Some(n)),
+        Length::UntilInterrupted => (None, None),
+    };
+    let clock = clock(measure);
+    let thread = |thread: &plan::ThreadPlan| ThreadPlan {
+        cpus: thread.cpus.clone(),
+        scheduling: scheduling(thread.scheduling),
+        clock,
+        offset: thread.start_offset,
+        lock_memory: plan.memory_lock,
+        counters: measure.counters.clone(),
+    };
+    let names = series_names(measure).into_iter().enumerate();
+    let series = names.map(|(k, (thread, name))| SeriesConfig {
+        number: (first + k) as u32,
+        name,
+        thread,
+        shape: shape(measure),
+    });
+    MeasureConfig {
+        name: measure.name.clone(),
+        workload: measure.workload.clone(),
+        threads: measure.threads.iter().map(thread).collect(),
+        series: series.collect(),
+        cpus: measure.cpus.clone(),
+        clock,
+        duration,
+        samples,
+        stop_above: measure.stop_above,
+        lock_memory: plan.memory_lock,
+        seed: plan.seed_or_default(),
+        stop: Arc::clone(stop),
+    }
+}
+
+/// The series of a measure, each with its thread.
+fn series_names(measure: &MeasurePlan) -> Vec<(usize, String)> {
+    let each = |(thread, plan): (usize, &plan::ThreadPlan)| {
+        measure.workload.series_of(&plan.name).into_iter().map(move |name| (thread, name)).collect::<Vec<_>>()
+    };
+    measure.threads.iter().enumerate().flat_map(each).collect()
+}
+
+fn clock(measure: &MeasurePlan) -> Clock {
+    match &measure.workload {
+        Workload::Timer(timer) => timer.clock,
+        _ => Clock::Monotonic,
+    }
+}
+
+/// The statistics of each series of a measure.
+pub fn shape(measure: &MeasurePlan) -> SeriesShape {
+    let (range, resolution) = (measure.histogram.range, measure.histogram.resolution);
+    SeriesShape { range, resolution, period: expected_period(measure) }
+}
+
+/// The period that samples are expected at; a relative sleep has none, what it misses is not there to be missed. Neither have the
+/// other kinds: a long sample is not one that came late.
+fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
+    match &measure.workload {
+        Workload::Timer(timer) if timer.method != TimerMethod::NanosleepRelative => Some(timer.period),
+        _ => None,
+    }
+}
+
+/// What a bundle says of a series before its first sample.
+pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThread) -> SeriesMeta {
+    let mut details: BTreeMap<String, String> = BTreeMap::new();
+    let cpus = prepared.cpus.clone();
+    if let Some(thread) = measure.threads.get(series.thread) {
+        details.insert("requested".to_owned(), scheduling(thread.scheduling).to_string());
+        if thread.start_offset != Nanos::ZERO {
+            details.insert("offset".to_owned(), thread.start_offset.to_string());
+        }
+    }
+    match &measure.workload {
+        Workload::Timer(timer) => {
+            details.insert("method".to_owned(), timer.method.word().to_owned());
+            details.insert("period".to_owned(), timer.period.to_string());
+        }
+        other => details.extend(other.facts().into_iter().map(|(key, value)| (key.to_owned(), value))),
+    }
+    SeriesMeta {
+        name: series.name.clone(),
+        measure: measure.name.clone(),
+        workload: measure.workload.kind().word().to_owned(),
+        clock: clock(measure),
+        cpus,
+        scheduling: prepared.scheduling.to_string(),
+        real_time: prepared.refused.is_none() && prepared.scheduling.policy.is_real_time(),
+        period: series.shape.period,
+        tid: Some(prepared.tid),
+        requirements: measure.requirements.iter().map(ToString::to_string).collect(),
+        details,
+    }
+}
+
+/// What a bundle says of a measure before it has ended.
+pub fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
+    let parameters = measure.workload.facts().into_iter().map(|(key, value)| (key.to_owned(), value));
+    MeasureMeta {
+        name: measure.name.clone(),
+        workload: measure.workload.kind().word().to_owned(),
+        parameters: parameters.collect(),
+        series: series_names(measure).into_iter().map(|(_, name)| name).collect(),
+        notes: Notes::default(),
+    }
+}
+
+fn on_exit(what: plan::OnExit) -> OnExit {
+    match what {
+        plan::OnExit::Respawn => OnExit::Respawn,
+        plan::OnExit::Ignore => OnExit::Ignore,
+        plan::OnExit::Stop => OnExit::Stop,
+    }
+}
+
+/// A load as its guard wants it; `joins` is the entrance of the partition that it runs in, `seed` the experiment's.
+pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpec {
+    let file = |output: &plan::Output| match output {
+        plan::Output::Null => None,
+        plan::Output::File(path) => Some(path.clone()),
+    };
+    let asked = scheduling(load.scheduling);
+    LoadSpec {
+        name: load.name.clone(),
+        program: load.program.clone(),
+        argv: load.argv.clone(),
+        environment: vec![(SEED_VARIABLE.to_owned(), seed.to_string())],
+        joins,
+        cpus: load.cpus.clone(),
+        policy: asked.policy,
+        priority: asked.priority,
+        nice: asked.nice,
+        stdout: file(&load.stdout),
+        stderr: file(&load.stderr),
+        on_success: on_exit(load.on_success),
+        on_failure: on_exit(load.on_failure),
+        start_delay: load.start_delay,
+    }
+}
+
+fn shares(shares: TimeShares) -> Shares {
+    Shares { busy: shares.busy, steal: shares.steal, interrupts: shares.interrupts }
+}
+
+/// How busy the CPUs were between two readings; `None` where no tick passed.
+pub fn cpu_load(earlier: &CpuTimes, now: &CpuTimes) -> Option<CpuLoad> {
+    let (all, each) = now.since(earlier);
+    all.map(|all| CpuLoad { all: shares(all), cpus: each.into_iter().map(|(cpu, s)| (cpu, shares(s))).collect() })
+}

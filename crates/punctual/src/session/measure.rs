@@ -1,0 +1,134 @@
+//! One measure of a phase: its threads together, from prepared to ended. Its series are in [`super::series`].
+
+use super::evidence::AfterEnd;
+use super::partition;
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::{CpuSet, Finding, Nanos};
+use punctual_host::task::usage::Usage;
+use punctual_measure::sink::SampleSource;
+use punctual_measure::workload::{self, CpuPlacement, MeasureConfig, Prepared, Running, Waiting};
+use punctual_record::perf::Total;
+
+/// A measure that is prepared, runs, or has ended.
+pub struct MeasureRun {
+    /// The places of its series among those of the phase.
+    pub series: std::ops::Range<usize>,
+    /// The thread of each of them.
+    pub threads: Vec<usize>,
+    state: State,
+}
+
+enum State {
+    Waiting(Option<Waiting>),
+    Running(Running),
+    Ended,
+}
+
+/// What the kernel counted for each thread, and why threads ended early.
+pub struct MeasureEnd {
+    /// One for each thread; empty where nothing was started.
+    pub usages: Vec<Usage>,
+    /// What was counted of each thread.
+    pub counted: Vec<Vec<Result<Total, String>>>,
+    /// What each thread read directly after its last sample.
+    pub after: Vec<AfterEnd>,
+    /// Why it did not reach its end.
+    pub errors: Vec<std::io::Error>,
+    /// What its reader must know.
+    pub findings: Vec<Finding>,
+}
+
+/// Creates threads inside the partition that their CPUs belong to.
+pub struct PartitionPlacement<'a>(pub Option<&'a partition::Held>);
+
+impl CpuPlacement for PartitionPlacement<'_> {
+    fn run_in(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String> {
+        match self.0.filter(|partition| partition.has(cpus)) {
+            Some(partition) => partition.run_in(what),
+            None => {
+                what();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Asks for what a measure needs; it is there, and held, as long as what comes back.
+pub fn ask(order: &MeasureConfig) -> Result<Prepared, String> {
+    workload::prepare_workload(order).map_err(|why| format!("{}: {why}", order.name))
+}
+
+impl MeasureRun {
+    /// Prepares what the order asks for. Its series stand at `series` in the phase.
+    pub fn prepare(
+        order: &MeasureConfig,
+        placement: &PartitionPlacement,
+        series: std::ops::Range<usize>,
+    ) -> Result<(MeasureRun, Waiting), String> {
+        let waiting = workload::prepare(order, placement).map_err(|why| format!("{}: {why}", order.name))?;
+        let threads = order.series.iter().map(|series| series.thread).collect();
+        Ok((MeasureRun { series, threads, state: State::Waiting(None) }, waiting))
+    }
+
+    /// Keeps what was prepared until the start.
+    pub fn keep(&mut self, waiting: Waiting) {
+        self.state = State::Waiting(Some(waiting));
+    }
+
+    /// Starts its threads, `ahead` from now; returns the sample source of each of its series.
+    pub fn start(&mut self, ahead: Nanos) -> Vec<SampleSource> {
+        let State::Waiting(waiting) = &mut self.state else { return Vec::new() };
+        let Some(waiting) = waiting.take() else { return Vec::new() };
+        let (running, sources) = waiting.start(ahead);
+        self.state = State::Running(running);
+        sources
+    }
+
+    /// Whether all of its threads have ended.
+    pub fn is_finished(&self) -> bool {
+        match &self.state {
+            State::Running(running) => running.is_finished(),
+            State::Waiting(_) | State::Ended => true,
+        }
+    }
+
+    /// Whether its thread of this number has ended.
+    pub fn thread_has_ended(&self, thread: usize) -> bool {
+        match &self.state {
+            State::Running(running) => running.has_ended(thread),
+            State::Waiting(_) | State::Ended => true,
+        }
+    }
+
+    /// Whether it was started and its thread of this number is at its end.
+    pub fn thread_reached_end(&self, thread: usize) -> bool {
+        matches!(&self.state, State::Running(running) if running.has_ended(thread))
+    }
+
+    /// Wakes its threads from a long sleep, to see that they shall stop.
+    pub fn wake(&self) {
+        if let State::Running(running) = &self.state {
+            running.wake();
+        }
+    }
+
+    /// Waits for its threads, which must have been stopped or be at their end. What it has to say
+    /// goes into `meta`.
+    pub fn finish(&mut self, phase: &str, meta: &mut MeasureMeta) -> MeasureEnd {
+        let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) else {
+            return MeasureEnd {
+                usages: Vec::new(),
+                counted: Vec::new(),
+                after: Vec::new(),
+                errors: Vec::new(),
+                findings: Vec::new(),
+            };
+        };
+        let mut ended = running.join();
+        let mut findings = std::mem::take(&mut ended.notes.findings);
+        findings.iter_mut().for_each(|finding| finding.subject = format!("{phase}/{}", finding.subject));
+        meta.notes = ended.notes;
+        let workload::Ended { usages, counted, after, errors, .. } = ended;
+        MeasureEnd { usages, counted, after, errors, findings }
+    }
+}

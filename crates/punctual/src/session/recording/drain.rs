@@ -1,0 +1,199 @@
+//! The loop of the recording thread: take, append, sleep; and what ends it.
+
+use super::points::Points;
+use super::probing::Probing;
+use super::sink::Sink;
+use super::{Done, Progress, Wanted};
+use crate::exit::Failure;
+use punctual_bundle::{RecordingDocument, RecordingWriter};
+use punctual_core::event::{Names, Recorded};
+use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
+use punctual_host::task::clock;
+use punctual_record::{Recorder, Request, StartError};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often recorders are polled while they are far from full. A buffer holds about a second of
+/// what a busy CPU records.
+const TICK: Duration = Duration::from_millis(40);
+/// The same where applications pass test points: their rings are smaller.
+const POINTS_TICK: Duration = Duration::from_millis(5);
+/// Above this fill level (in hundredths of the fullest buffer) they are polled again at once.
+const HURRY: u64 = 25;
+/// How often names and counts are renewed: what kill -9 can cost of them.
+const RENEWAL: Nanos = Nanos::SECOND;
+
+/// Recorders and where they are drained to.
+pub struct Drain {
+    kernel: Option<Recorder>,
+    points: Option<Points>,
+    probing: Option<Probing>,
+    sink: Sink,
+    document: RecordingDocument,
+    writer: RecordingWriter,
+    renewed: MonotonicNs,
+    /// Names and sources of test points that the document has.
+    known: usize,
+}
+
+impl Drain {
+    /// Attaches the recorders and begins the recording in the bundle.
+    pub fn start(bundle: &Path, wanted: Wanted, progress: Arc<Progress>) -> Result<Drain, Failure> {
+        let (points, pointless) = Points::start(&wanted)?;
+        let (kernel, refused) = kernel_recorder(&wanted)?;
+        let mut recorded = kernel.as_ref().map_or_else(|| record_no_kernel_events(&wanted), Recorder::recorded);
+        recorded.findings.extend(refused.into_iter().chain(pointless));
+        let mut names = kernel.as_ref().map_or_else(Names::default, Recorder::names);
+        if let Some(probes) = &wanted.probes {
+            Probing::name(probes, &mut names);
+        }
+        let document = RecordingDocument::new(wanted.keeps, recorded, names);
+        let writer = RecordingWriter::create(bundle, &document).map_err(Failure::failed)?;
+        let mut sink = Sink::new(&writer, &document.recorded.sources, &wanted, progress);
+        let renewed = clock::monotonic();
+        let probing =
+            wanted.probes.as_ref().map(|probes| Probing::start(probes, &wanted.online, &mut sink)).transpose()?;
+        Ok(Drain { kernel, points, probing, sink, document, writer, renewed, known: 0 })
+    }
+
+    /// What of the request is unavailable.
+    pub fn findings(&self) -> &[Finding] {
+        &self.document.recorded.findings
+    }
+
+    /// Drains until it is stopped or cannot continue.
+    pub fn run(mut self, stop: &AtomicBool) -> Done {
+        while !stop.load(Ordering::Relaxed) && self.sink.goes_on() {
+            self.take();
+            let known = self.points.as_ref().map_or(0, Points::known);
+            if clock::monotonic() - self.renewed > RENEWAL || known > self.known {
+                self.known = known;
+                self.renew();
+            }
+            if self.fill() < HURRY {
+                let tick = if self.known > 0 { POINTS_TICK } else { TICK };
+                std::thread::park_timeout(tick);
+            }
+        }
+        self.end()
+    }
+
+    /// How full the fullest buffer is, in hundredths.
+    fn fill(&self) -> u64 {
+        let kernel = self.kernel.as_ref().and_then(Recorder::fill).unwrap_or_default();
+        let probing = self.probing.as_ref().map_or(0, Probing::fill);
+        kernel.max(probing).max(self.points.as_ref().map_or(0, |points| points.fill))
+    }
+
+    /// Takes what the recorders hold.
+    fn take(&mut self) {
+        let until = clock::monotonic();
+        if let Some(kernel) = &mut self.kernel {
+            self.sink.losses(&kernel.losses());
+            kernel.drain(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
+        }
+        if let Some(probing) = &mut self.probing {
+            probing.take(&mut self.sink);
+        }
+        if let Some(points) = &mut self.points {
+            points.take(&mut self.sink);
+        }
+        self.sink.round_ended(until);
+    }
+
+    /// Renews the document: a reader of a bundle that is cut off finds names and counts not older than that.
+    fn renew(&mut self) {
+        self.renewed = clock::monotonic();
+        self.document.recorded.sources = self.sink.sources();
+        self.document.recorded.ended = self.renewed;
+        if let Some(kernel) = &self.kernel {
+            self.document.names.tasks = kernel.names().tasks;
+        }
+        if let Some(points) = &self.points {
+            points.name(&mut self.document.names);
+        }
+        if let Err(trouble) = self.writer.renew(&self.document) {
+            self.sink.fail(trouble);
+        }
+    }
+
+    /// Takes the recorders away and everything in, and writes the document for good.
+    fn end(mut self) -> Done {
+        let ended = self.sink.ended();
+        if let Some(kernel) = self.kernel.take() {
+            let stopped = kernel.stop(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
+            let losses = stopped.recorded.sources.iter().filter_map(|source| Some((source.cpu?, source.lost)));
+            self.sink.losses(&losses.collect::<Vec<_>>());
+            let mut recorded = stopped.recorded;
+            for found in std::mem::take(&mut self.document.recorded.findings) {
+                if !recorded.findings.contains(&found) {
+                    recorded.findings.push(found);
+                }
+            }
+            self.document.recorded = recorded;
+            let probed = std::mem::replace(&mut self.document.names, stopped.names);
+            let names = &mut self.document.names;
+            (names.functions, names.lines) = (probed.functions, probed.lines);
+            (names.points, names.probe_costs) = (probed.points, probed.probe_costs);
+        }
+        if let Some(probing) = self.probing.take() {
+            self.document.names.calls = probing.stop(&mut self.sink);
+        }
+        if let Some(points) = self.points.take() {
+            points.end(&mut self.sink, &mut self.document);
+        }
+        let recorded = &mut self.document.recorded;
+        recorded.sources = self.sink.sources();
+        recorded.ended = ended.unwrap_or_else(clock::monotonic);
+        let (found, mut trouble) = self.sink.cause_of_end();
+        recorded.findings.extend(found);
+        self.document.complete = true;
+        if let Err(why) = self.writer.finish(&self.document) {
+            trouble.get_or_insert(why.to_string());
+        }
+        Done { recorded: self.document.recorded, trouble }
+    }
+}
+
+/// The recorder of kernel events; if they are unavailable and optional, the reason.
+fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>), Failure> {
+    if wanted.events.is_empty() {
+        return Ok((None, None));
+    }
+    let request = Request {
+        pids: wanted.pids.clone(),
+        follow_children: wanted.follow_children,
+        comms: wanted.comms.clone(),
+        syscalls: wanted.syscalls.clone(),
+        backend: wanted.backend,
+        buffer: wanted.buffer,
+        tracepoints: wanted.events.tracepoints.clone(),
+        ..Request::new(&wanted.events.groups, wanted.cpus.clone())
+    };
+    match Recorder::start(request) {
+        Ok(recorder) => Ok((Some(recorder), None)),
+        Err(why @ StartError::Request(_)) => Err(Failure::refused(why)),
+        Err(why) if wanted.insist || !wanted.points => Err(Failure::refused(match punctual_record::missing_rights() {
+            Some(missing) => format!(
+                "kernel events cannot be recorded without {missing}: run as root, or record test points alone (--events none)"
+            ),
+            None => why.to_string(),
+        })),
+        Err(why) => {
+            let message = "kernel events cannot be recorded here; only test points are recorded";
+            let finding = Finding::new("no-kernel-events", Severity::Warning, "recording", message);
+            Ok((
+                None,
+                Some(finding.evidence(why.to_string()).remedy("`punctual trace --events list` shows what is missing")),
+            ))
+        }
+    }
+}
+
+/// A recording of test points alone.
+fn record_no_kernel_events(wanted: &Wanted) -> Recorded {
+    let recorded = Recorded::without_events("none", clock::monotonic());
+    Recorded { pids: wanted.pids.clone(), comms: wanted.comms.clone(), ..recorded }
+}

@@ -1,0 +1,87 @@
+//! Test points of applications: read by their collector, put on the wire like all else.
+
+use super::Wanted;
+use super::sink::Sink;
+use crate::exit::Failure;
+use punctual_bundle::RecordingDocument;
+use punctual_bundle::recording::Encoding;
+use punctual_core::event::{Event, Names};
+use punctual_core::{Finding, Severity};
+use punctual_record::points::{Collector, Options};
+use punctual_record::wire;
+
+/// The collector, and which of the recording's sources are its own.
+pub struct Points {
+    collector: Collector,
+    /// The number in the recording of each of the collector's sources.
+    numbers: Vec<u32>,
+    bytes: Vec<u8>,
+    /// How full the fullest ring was, in hundredths.
+    pub fill: u64,
+}
+
+impl Points {
+    /// Switches the test points on, where they are wanted. Where that cannot be and kernel events are recorded, why.
+    pub fn start(wanted: &Wanted) -> Result<(Option<Points>, Option<Finding>), Failure> {
+        if !wanted.points {
+            return Ok((None, None));
+        }
+        match Collector::start(Options::record().only(&wanted.pids)) {
+            Ok(collector) => Ok((Some(Points { collector, numbers: Vec::new(), bytes: Vec::new(), fill: 0 }), None)),
+            Err(why) if wanted.events.is_empty() => Err(Failure::refused(why)),
+            Err(why) => {
+                let message = "test points are not recorded";
+                let finding = Finding::new("no-test-points", Severity::Warning, "recording", message);
+                Ok((None, Some(finding.evidence(why.to_string()).remedy("use --no-points to record without them"))))
+            }
+        }
+    }
+
+    /// Takes what came since.
+    pub fn take(&mut self, sink: &mut Sink) {
+        let Points { collector, numbers, bytes, fill } = self;
+        let poll = collector.poll(&mut |source, events| take(numbers, bytes, sink, source, events));
+        *fill = (poll.fullest * 100.0) as u64;
+        for (number, source) in numbers.iter().zip(collector.sources()) {
+            sink.describe(*number, source.to_source());
+        }
+    }
+
+    /// Adds the names so far.
+    pub fn name(&self, names: &mut Names) {
+        names.points = self.collector.names().to_vec();
+    }
+
+    /// How many names and sources there are: more than before ask for a renewed document.
+    pub fn known(&self) -> usize {
+        self.collector.names().len() + self.collector.sources().len()
+    }
+
+    /// Switches them off and takes the rest.
+    pub fn end(self, sink: &mut Sink, document: &mut RecordingDocument) {
+        let Points { collector, mut numbers, mut bytes, .. } = self;
+        let last = collector.finish(&mut |source, events| take(&mut numbers, &mut bytes, sink, source, events));
+        for (place, source) in last.sources.iter().enumerate() {
+            let number = number(&mut numbers, sink, place);
+            sink.describe(number, source.to_source());
+        }
+        document.names.points = last.names;
+        document.recorded.point_clock_error = last.clock_error;
+        document.recorded.findings.extend(last.findings);
+    }
+}
+
+fn take(numbers: &mut Vec<u32>, bytes: &mut Vec<u8>, sink: &mut Sink, source: usize, events: &[Event]) {
+    let number = number(numbers, sink, source);
+    bytes.clear();
+    events.iter().for_each(|event| wire::encode(event, bytes));
+    sink.append(number, Encoding::POINTS, bytes);
+}
+
+/// The number of a source of the collector; new ones come in their order.
+fn number(numbers: &mut Vec<u32>, sink: &mut Sink, place: usize) -> u32 {
+    while numbers.len() <= place {
+        numbers.push(sink.add_source());
+    }
+    numbers[place]
+}

@@ -1,0 +1,140 @@
+//! Where records go: into the lane, as long as there is room; and what ended that.
+
+use super::sources::Sources;
+use super::{Progress, Wanted};
+use punctual_bundle::recording::{Encoding, Keeps, LaneWriter};
+use punctual_bundle::{BundleError, RecordingWriter};
+use punctual_core::event::Source;
+use punctual_core::{Finding, MonotonicNs, Severity};
+use punctual_host::task::clock;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The lane, and the count of each source.
+pub struct Sink {
+    sources: Sources,
+    lane: LaneWriter,
+    bound: Option<u64>,
+    progress: Arc<Progress>,
+    /// Why recording ended before it was stopped.
+    cause: Option<Cause>,
+}
+
+enum Cause {
+    /// The bound on its size; all that happened until this instant is there.
+    Bound { until: MonotonicNs },
+    /// A failed write.
+    Trouble { why: BundleError, at: MonotonicNs },
+}
+
+impl Sink {
+    /// For these sources of a recording that begins; others may join.
+    pub fn new(writer: &RecordingWriter, first: &[Source], wanted: &Wanted, progress: Arc<Progress>) -> Sink {
+        let mut sources = Sources::default();
+        for source in first {
+            sources.add(source.clone());
+        }
+        let newest = (wanted.keeps == Keeps::Newest).then_some(wanted.max_size);
+        let bound = (wanted.keeps == Keeps::All).then_some(wanted.max_size);
+        Sink { sources, lane: writer.lane(0, newest), bound, progress, cause: None }
+    }
+
+    /// Whether there is room, and nothing failed.
+    pub fn goes_on(&self) -> bool {
+        self.cause.is_none()
+    }
+
+    /// Takes kernel events of a CPU.
+    pub fn append_of_cpu(&mut self, cpu: u16, records: &[u8]) {
+        if let Some(number) = self.sources.of_cpu(cpu) {
+            self.append(number, Encoding::KERNEL, records);
+        }
+    }
+
+    /// Takes records of a source.
+    pub fn append(&mut self, number: u32, encoding: Encoding, records: &[u8]) {
+        if self.is_full() {
+            return; // Later than what the recording covers.
+        }
+        let lane = self.cause.is_none().then_some(&mut self.lane);
+        if let Err(why) = self.sources.append(number, encoding, records, lane, &self.progress) {
+            self.fail(why);
+        }
+    }
+
+    /// Another source; it is described later.
+    pub fn add_source(&mut self) -> u32 {
+        self.sources.add_unknown()
+    }
+
+    /// Says what a source is, and what it has lost by itself.
+    pub fn describe(&mut self, number: u32, source: Source) {
+        if !self.is_full() {
+            self.sources.describe(number, source);
+        }
+    }
+
+    /// What CPUs have lost so far.
+    pub fn losses(&mut self, losses: &[(u16, u64)]) {
+        if !self.is_full() {
+            losses.iter().for_each(|(cpu, lost)| self.sources.set_lost(*cpu, *lost));
+        }
+    }
+
+    /// All sources were read that had anything at `until`: the bound is looked at here, so that all of them end at one instant.
+    pub fn round_ended(&mut self, until: MonotonicNs) {
+        self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
+        if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
+            self.end(Cause::Bound { until });
+        }
+    }
+
+    /// Something could not be written: recording ends.
+    pub fn fail(&mut self, why: BundleError) {
+        if self.cause.is_none() {
+            self.end(Cause::Trouble { why, at: clock::monotonic() });
+        }
+    }
+
+    fn end(&mut self, cause: Cause) {
+        self.cause = Some(cause);
+        self.progress.ended.store(true, Ordering::Relaxed);
+    }
+
+    fn is_full(&self) -> bool {
+        matches!(self.cause, Some(Cause::Bound { .. }))
+    }
+
+    /// When recording ended of itself.
+    pub fn ended(&self) -> Option<MonotonicNs> {
+        self.cause.as_ref().map(|cause| match cause {
+            Cause::Bound { until: at } | Cause::Trouble { at, .. } => *at,
+        })
+    }
+
+    /// The sources and what became of their events.
+    pub fn sources(&self) -> Vec<Source> {
+        self.sources.listed()
+    }
+
+    /// Why recording ended of itself, as a finding, and as the trouble that fails the command.
+    pub fn cause_of_end(&self) -> (Option<Finding>, Option<String>) {
+        match &self.cause {
+            None => (None, None),
+            Some(Cause::Bound { .. }) => {
+                let message = "the recording ended when it reached its maximum size; later events are missing";
+                let finding = Finding::new("recording-full", Severity::Warning, "recording", message);
+                let evidence = format!("{} bytes", self.lane.bytes());
+                let remedy = "allow more (--max-size), record fewer events, or keep the newest (--keep newest)";
+                (Some(finding.evidence(evidence).remedy(remedy)), None)
+            }
+            Some(Cause::Trouble { why, .. }) => {
+                let message =
+                    format!("the recording ended early: {} more events could not be written", self.sources.unwritten());
+                let finding = Finding::new("recording-not-written", Severity::Bad, "recording", message);
+                let remedy = "record to a file system with free space, or record fewer events";
+                (Some(finding.evidence(why.to_string()).remedy(remedy)), Some(why.to_string()))
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What became of each source's events: written, or not.
+
+use super::Progress;
+use punctual_bundle::BundleError;
+use punctual_bundle::recording::{Block, Encoding, LaneWriter};
+use punctual_core::event::Source;
+use punctual_record::wire::{self, Survey};
+use std::sync::atomic::Ordering;
+
+/// What a block holds, about: what a damaged one costs, and what a reader holds of each source.
+const BLOCK: usize = 256 << 10;
+
+/// The sources of a recording, as numbered in its document.
+#[derive(Debug, Default)]
+pub struct Sources {
+    all: Vec<SourceCounts>,
+}
+
+#[derive(Clone, Debug)]
+struct SourceCounts {
+    source: Source,
+    written: u64,
+    unwritten: u64,
+}
+
+impl SourceCounts {
+    fn block(&self, number: u32, encoding: Encoding, survey: &Survey) -> Block {
+        Block {
+            source: number,
+            encoding,
+            count: u32::try_from(survey.events).unwrap_or(u32::MAX),
+            before: self.written + self.unwritten,
+            lost: self.source.lost,
+            first: survey.first,
+            last: survey.last,
+        }
+    }
+}
+
+impl Sources {
+    /// Adds one and says its number.
+    pub fn add(&mut self, source: Source) -> u32 {
+        self.all.push(SourceCounts { source, written: 0, unwritten: 0 });
+        (self.all.len() - 1) as u32
+    }
+
+    /// Adds one of which more is known later.
+    pub fn add_unknown(&mut self) -> u32 {
+        let name = format!("source {}", self.all.len());
+        self.add(Source { name, cpu: None, recorded: 0, lost: 0, torn: 0 })
+    }
+
+    /// Says what a source is, and what it has lost by itself so far.
+    pub fn describe(&mut self, number: u32, source: Source) {
+        if let Some(tally) = self.all.get_mut(number as usize) {
+            tally.source = source;
+        }
+    }
+
+    /// The CPU's number among them.
+    pub fn of_cpu(&self, cpu: u16) -> Option<u32> {
+        self.all.iter().position(|tally| tally.source.cpu == Some(cpu)).map(|place| place as u32)
+    }
+
+    /// What the source of a CPU has lost by itself so far.
+    pub fn set_lost(&mut self, cpu: u16, lost: u64) {
+        if let Some(tally) = self.all.iter_mut().find(|tally| tally.source.cpu == Some(cpu)) {
+            tally.source.lost = lost;
+        }
+    }
+
+    /// Appends records to the lane, or, without one, counts them as not written. After a failed write the rest is counted.
+    pub fn append(
+        &mut self,
+        number: u32,
+        encoding: Encoding,
+        mut records: &[u8],
+        mut lane: Option<&mut LaneWriter>,
+        progress: &Progress,
+    ) -> Result<(), BundleError> {
+        let Some(tally) = self.all.get_mut(number as usize) else { return Ok(()) };
+        let mut outcome = Ok(());
+        while let Some(survey) = wire::survey(records, BLOCK) {
+            let (these, rest) = records.split_at(survey.bytes);
+            records = rest;
+            let block = tally.block(number, encoding, &survey);
+            match lane.as_mut().filter(|_| outcome.is_ok()).map(|lane| lane.append(&block, these)) {
+                Some(Ok(appended)) => {
+                    tally.written += survey.events;
+                    progress.events.fetch_add(survey.events, Ordering::Relaxed);
+                    progress.bytes.store(appended.bytes, Ordering::Relaxed);
+                }
+                failed => {
+                    tally.unwritten += survey.events;
+                    outcome = outcome.and(failed.map_or(Ok(()), |failed| failed.map(drop)));
+                }
+            }
+        }
+        outcome
+    }
+
+    /// All that sources have lost and all that could not be written.
+    pub fn lost(&self) -> u64 {
+        self.all.iter().map(|tally| tally.source.lost + tally.unwritten).sum()
+    }
+
+    /// Those that could not be written.
+    pub fn unwritten(&self) -> u64 {
+        self.all.iter().map(|tally| tally.unwritten).sum()
+    }
+
+    /// As the document lists them.
+    pub fn listed(&self) -> Vec<Source> {
+        let listed = |tally: &SourceCounts| {
+            let lost = tally.source.lost + tally.unwritten;
+            Source { recorded: tally.written, lost, ..tally.source.clone() }
+        };
+        self.all.iter().map(listed).collect()
+    }
+}

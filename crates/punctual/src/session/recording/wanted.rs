@@ -1,0 +1,175 @@
+//! What to record: as an experiment or a command line says it.
+
+use crate::exit::Failure;
+use punctual_bundle::recording::Keeps;
+use punctual_core::CpuSet;
+use punctual_core::event::{Group, NamedTracepoint, ProbeCost};
+use punctual_core::words::nearest;
+use punctual_plan::RecordPlan;
+use punctual_record::probe::ProbeRequest;
+use punctual_record::symbols::Function;
+use punctual_record::symbols::lines::Line;
+use punctual_record::tracefs::Tracefs;
+use punctual_record::{Backend, group_of};
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Kernel events; none for test points alone.
+    pub events: Events,
+    /// Whether nothing at all shall be recorded where kernel events cannot be.
+    pub insist: bool,
+    /// The CPUs whose kernel events are wanted.
+    pub cpus: CpuSet,
+    /// The processes that kernel events are limited to; empty: all.
+    pub pids: Vec<u32>,
+    /// With those that they bear from now on.
+    pub follow_children: bool,
+    /// The task names that kernel events are limited to; empty: all.
+    pub comms: Vec<String>,
+    /// The system calls that are meant; empty: all.
+    pub syscalls: Vec<u32>,
+    /// How kernel events are recorded.
+    pub backend: Backend,
+    /// Whether test points of applications are recorded.
+    pub points: bool,
+    /// Bytes of the buffer of each CPU.
+    pub buffer: usize,
+    /// All CPUs that are online.
+    pub online: CpuSet,
+    /// Functions of programs that are timed.
+    pub probes: Option<WantedProbes>,
+    /// Bytes that the recording may take.
+    pub max_size: u64,
+    /// What becomes of it when it has.
+    pub keeps: Keeps,
+    /// Where the thread that takes it all runs; empty: anywhere.
+    pub thread_cpus: CpuSet,
+}
+
+/// What a busy CPU records in about a third of a second.
+pub const BUFFER: usize = 8 << 20;
+/// Functions to time.
+#[derive(Clone, Debug)]
+pub struct WantedProbes {
+    /// The functions.
+    pub functions: Vec<Function>,
+    /// The source lines.
+    pub lines: Vec<Line>,
+    /// Whose calls, and what to keep of them.
+    pub request: ProbeRequest,
+    /// What probes cost here.
+    pub costs: Vec<ProbeCost>,
+}
+
+impl Wanted {
+    /// As a plan wants it; the recording thread runs on the CPUs of the controller thread.
+    pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> Wanted {
+        Wanted {
+            events: Events { groups: record.events.clone(), tracepoints: alone(record) },
+            insist: true,
+            cpus: record.cpus.clone(),
+            pids: record.pids.clone(),
+            follow_children: false,
+            comms: Vec::new(),
+            syscalls: Vec::new(),
+            backend: Backend::Auto,
+            points: record.points,
+            buffer: BUFFER,
+            online: record.cpus.clone(),
+            probes: None,
+            max_size: record.max_size.0,
+            keeps: Keeps::All,
+            thread_cpus: thread_cpus.clone(),
+        }
+    }
+}
+
+/// The tracepoints of a plan that none of its groups records anyway.
+fn alone(record: &RecordPlan) -> Vec<NamedTracepoint> {
+    let recorded = |named: &NamedTracepoint| group_of(named).is_some_and(|group| record.events.contains(&group));
+    record.tracepoints.iter().filter(|named| !recorded(named)).cloned().collect()
+}
+
+/// Kernel events.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Events {
+    /// Groups of them.
+    pub groups: Vec<Group>,
+    /// Tracepoints by name, which no group records.
+    pub tracepoints: Vec<NamedTracepoint>,
+}
+
+impl Events {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.tracepoints.is_empty()
+    }
+}
+
+/// The events of these words: `all`, `none`, names of groups, or `GROUP:NAME` of tracepoints; where the first begins with `+`, they are
+/// added to the usual ones. The usual ones where there are no words.
+pub fn events(words: &[String], usual: &[Group]) -> Result<Events, Failure> {
+    match words {
+        [] => Ok(Events { groups: usual.to_vec(), ..Events::default() }),
+        [word] if word == "all" => Ok(Events { groups: Group::ALL.to_vec(), ..Events::default() }),
+        [word] if word == "none" => Ok(Events::default()),
+        words => {
+            let added = words[0].starts_with('+');
+            let mut events = Events { groups: if added { usual.to_vec() } else { Vec::new() }, ..Events::default() };
+            let (mut named, mut wrong) = (Vec::new(), Vec::new());
+            for word in words {
+                let word = word.strip_prefix('+').filter(|_| added).unwrap_or(word);
+                match (Group::from_word(word), word.contains(':')) {
+                    (Some(group), _) if events.groups.contains(&group) => {}
+                    (Some(group), _) => events.groups.push(group),
+                    (None, true) => named.push(word),
+                    (None, false) => wrong.push(unknown_group(word)),
+                }
+            }
+            if !named.is_empty() {
+                let tracefs = Tracefs::open().map_err(Failure::refused)?;
+                for word in named {
+                    match tracepoint(word, &tracefs, &events.groups) {
+                        Ok(tracepoint) if events.tracepoints.contains(&tracepoint) => {}
+                        Ok(tracepoint) => events.tracepoints.push(tracepoint),
+                        Err(why) => wrong.push(why),
+                    }
+                }
+            }
+            match wrong.is_empty() {
+                true => Ok(events),
+                false => Err(Failure::refused(wrong.join("\n       "))),
+            }
+        }
+    }
+}
+
+fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTracepoint, String> {
+    let (group, name) = word.split_once(':').unwrap_or((word, ""));
+    if word.contains(['*', '?']) {
+        let names = tracefs.events(group);
+        let known = match names.is_empty() {
+            true => String::new(),
+            false => format!("; {group} has {}", names.join(", ")),
+        };
+        return Err(format!("`{word}`: tracepoints are named one by one, not by patterns{known}"));
+    }
+    let named: NamedTracepoint = word.parse()?;
+    if !tracefs.events(group).iter().any(|other| other == name) {
+        return Err(tracefs.no_tracepoint(group, name));
+    }
+    match group_of(&named).filter(|group| groups.contains(group)) {
+        Some(group) => Err(format!("{named} is one of the group `{}`, which is recorded anyway", group.word())),
+        None => Ok(named),
+    }
+}
+
+fn unknown_group(word: &str) -> String {
+    let near = nearest(word, Group::ALL.iter().map(|group| group.word()));
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!(
+        "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all groups; a \
+         tracepoint is GROUP:NAME)"
+    )
+}

@@ -1,0 +1,43 @@
+//! Whether somebody sets the wall clock while latencies are measured on it: they would be blamed on the scheduler.
+
+use punctual_core::{Clock, Finding, Nanos, Severity};
+use punctual_host::task::clock;
+
+/// A slower change is the adjustment that a time service makes all the time (at most 500 ppm, see adjtimex(2)).
+const STEP: i64 = 1_000_000;
+/// Readings further apart than this tell nothing: the thread was preempted between them.
+const CLOSE: i64 = 100_000;
+
+/// The distance of the wall clock from CLOCK_MONOTONIC, as of the last look.
+pub struct WallClock {
+    offset: Option<i64>,
+}
+
+impl WallClock {
+    pub fn new() -> WallClock {
+        WallClock { offset: offset() }
+    }
+
+    /// By how much it was set since the last look, if it was. To be asked at least each second.
+    pub fn stepped(&mut self) -> Option<Nanos> {
+        let now = offset()?;
+        let before = self.offset.replace(now)?;
+        ((now - before).abs() > STEP).then_some(Nanos(now - before))
+    }
+}
+
+fn offset() -> Option<i64> {
+    let before = clock::monotonic().ns();
+    let wall = clock::now(Clock::Realtime).ns();
+    let after = clock::monotonic().ns();
+    (after - before < CLOSE).then_some(wall - before)
+}
+
+/// The finding about a step.
+pub fn finding(phase: &str, step: Nanos) -> Finding {
+    let message = "the wall clock was set while latencies were measured on it: some latencies and missed \
+         periods result from that";
+    Finding::new("clock-set", Severity::Bad, phase, message)
+        .evidence(format!("CLOCK_REALTIME moved by {step} against CLOCK_MONOTONIC"))
+        .remedy("stop time services (chronyd, systemd-timesyncd) while measuring, or measure on CLOCK_MONOTONIC")
+}

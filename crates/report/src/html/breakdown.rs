@@ -1,0 +1,353 @@
+//! The breakdown of samples: the causes of each, as a paragraph, a band and a picture, the culprits over all of them, and what
+//! to do about it.
+
+use super::picture::{Focus, Item, Kind, Lane, Look, Material, Picture};
+use super::recording::InWindows;
+use super::table::{Cell, Column, Table};
+use super::text::{name, span};
+use crate::format::{count, counted, micros, percent};
+use crate::sentence::advice::{self, Rules};
+use crate::sentence::explain::{blamed, paragraph, reasons, share, title, who};
+use punctual_analyze::explain::{Cause, Explanation, Kind as Begins, Ranking, rank};
+use punctual_analyze::gaps::Gaps;
+use punctual_analyze::threads::{Coverage, Interrupt, Tracker, Windows};
+use punctual_analyze::{Explained, Explanations};
+use punctual_core::{Finding, Names, Nanos, Tid};
+use serde::Serialize;
+
+/// Samples that are shown one by one.
+const SHOWN: usize = 20;
+/// Of them this many are open at first.
+const OPEN: usize = 2;
+/// Parts of a band: the shortest are left out of it.
+const BAND: usize = 300;
+/// Rows of the table of one sample's reasons.
+const REASONS: usize = 12;
+/// Rows of the table of culprits.
+const CULPRITS: usize = 20;
+/// A culprit with less than this share of the time gets no advice.
+const WORTH_ADVICE: f64 = 0.05;
+/// Items of the finest picture.
+const MAX_ITEMS: usize = 3_000;
+
+/// What a page needs of explained samples.
+#[derive(Clone, Debug)]
+pub struct Breakdown {
+    ranking: Ranking,
+    culprits: Table,
+    advice: Vec<Advice>,
+    samples: Vec<Sample>,
+    pictures: Vec<Picture>,
+    findings: Vec<Finding>,
+    not_shown: usize,
+}
+
+/// One sample.
+#[derive(Clone, Debug, Serialize)]
+struct Sample {
+    title: String,
+    /// The longest reason, for who does not open it.
+    mostly: String,
+    paragraph: String,
+    band: Vec<Segment>,
+    reasons: Table,
+    open: bool,
+}
+
+/// A segment of a band: its place and length in per cent, its colour's number, and what it says.
+#[derive(Clone, Debug, Serialize)]
+struct Segment {
+    x: f64,
+    width: f64,
+    look: u8,
+    label_text: String,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Serialize)]
+struct Advice {
+    about: String,
+    text: String,
+    /// Rules of check: id, message, fix.
+    rules: Vec<(String, String, Option<String>)>,
+}
+
+impl Breakdown {
+    /// Of the explained samples of a bundle, and the result of `punctual check` there; `None` where there are no samples.
+    pub fn of(all: &Explanations, check: Option<&serde_json::Value>) -> Option<Breakdown> {
+        if all.samples.is_empty() {
+            return None;
+        }
+        let names = &all.names;
+        let ranking = rank(all.samples.iter().map(|one| &one.explanation), names, Nanos::ZERO);
+        // The latest of all series first.
+        let mut latest: Vec<&Explained> = all.samples.iter().collect();
+        latest.sort_by_key(|one| std::cmp::Reverse(one.explanation.latency()));
+        let shown = &latest[..latest.len().min(SHOWN)];
+        let coverage = Coverage::of(&all.recorded, names);
+        Some(Breakdown {
+            culprits: culprits(&ranking, names),
+            advice: advices(&ranking, names, &Rules::of(check)),
+            samples: shown.iter().enumerate().map(|(k, one)| sample(one, names, k < OPEN)).collect(),
+            pictures: shown.iter().map(|one| picture(one, names, &coverage)).collect(),
+            findings: all.findings.clone(),
+            not_shown: latest.len() - shown.len(),
+            ranking,
+        })
+    }
+
+    /// The warnings about it.
+    pub fn warnings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The pictures, one for each sample that is shown, in their order.
+    pub fn pictures(&self) -> &[Picture] {
+        &self.pictures
+    }
+}
+
+/// A name, or empty if the cause needs none.
+fn shown(who: &str) -> String {
+    if who.is_empty() { String::new() } else { name(who) }
+}
+
+/// What the templates draw.
+#[derive(Serialize)]
+pub struct Section {
+    /// Of which bundle; empty where there is but one.
+    label: String,
+    /// `2,178 µs of 3 worst samples`.
+    sum: String,
+    culprits: Table,
+    advice: Vec<Advice>,
+    samples: Vec<Sample>,
+    /// The number of its first picture among those of the page; the rest follow.
+    picture: usize,
+    /// How many have a picture.
+    pictures: usize,
+    not_shown: String,
+}
+
+impl Section {
+    /// Of a bundle; its pictures are the `pictures` first from number `picture` on.
+    pub fn of(breakdown: &Breakdown, label: String, picture: usize, pictures: usize) -> Section {
+        let Breakdown { ranking, culprits, advice, samples, not_shown, .. } = breakdown;
+        let sum = format!("{} µs of {}", micros(ranking.latency), counted(ranking.samples, "sample"));
+        let not_shown = if *not_shown == 0 {
+            String::new()
+        } else {
+            format!("{} are in the table only.", counted(*not_shown as u64, "further sample"))
+        };
+        Section {
+            label,
+            sum,
+            culprits: culprits.clone(),
+            advice: advice.clone(),
+            samples: samples.clone(),
+            picture,
+            pictures: pictures.min(samples.len()),
+            not_shown,
+        }
+    }
+}
+
+fn series(one: &Explained) -> String {
+    if one.phase.is_empty() { name(&one.series) } else { name(&format!("{}/{}", one.phase, one.series)) }
+}
+
+fn heading(one: &Explained) -> String {
+    let kind = if one.explanation.interval.kind == Begins::Timer { "latency " } else { "" };
+    format!("{kind}{}: {}", span(one.explanation.latency()), series(one))
+}
+
+fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
+    let explanation = &one.explanation;
+    let mut by_time = reasons(explanation);
+    by_time.sort_by_key(|reason| std::cmp::Reverse(reason.time));
+    let mostly = by_time.first().map_or(String::new(), |reason| {
+        let who = who(reason.part.cause, reason.part.prio, names);
+        let share = percent(share(reason.time, explanation.latency()));
+        name(&format!("{share} {}{}{who}", title(reason.part.cause), if who.is_empty() { "" } else { ": " }))
+    });
+    let row = |reason: &crate::sentence::explain::Reason<'_>| {
+        let share = share(reason.time, explanation.latency());
+        let evidence: usize = reason.part.evidence.len();
+        vec![
+            Cell { swatch: Some(look(reason.part.cause).number()), ..Cell::text(title(reason.part.cause)) },
+            Cell::text(shown(&who(reason.part.cause, reason.part.prio, names))),
+            Cell {
+                exact: Some(format!("{} ns", reason.time.ns())),
+                sort: Some(reason.time.ns() as f64),
+                ..Cell::text(micros(reason.time))
+            },
+            Cell { bar: Some(share), sort: Some(share), ..Cell::text(percent(share)) },
+            Cell { sort: Some(reason.parts as f64), ..Cell::text(count(reason.parts)) },
+            Cell { sort: Some(evidence as f64), ..Cell::text(count(evidence as u64)) },
+        ]
+    };
+    let reasons = Table {
+        caption: format!("The parts of {} ns: they add up.", count(explanation.latency().ns().unsigned_abs())),
+        columns: vec![
+            Column::text("Cause"),
+            Column::text("Who"),
+            Column::figures("µs"),
+            Column::figures("Share"),
+            Column::figures("Times"),
+            Column::figures("Evidence (events)"),
+        ],
+        rows: by_time.iter().take(REASONS).map(row).collect(),
+        sortable: false,
+    };
+    let paragraph = paragraph(explanation, names, &one.events);
+    Sample { title: heading(one), mostly, paragraph, band: band(explanation, names), reasons, open }
+}
+
+/// The parts as segments of a band from 0 to 100; where there are too many, the longest.
+fn band(explanation: &Explanation, names: &Names) -> Vec<Segment> {
+    let whole = explanation.latency().ns().max(1) as f64;
+    let mut longest: Vec<usize> = (0..explanation.parts.len()).collect();
+    longest.sort_by_key(|place| std::cmp::Reverse(explanation.parts[*place].span()));
+    longest.truncate(BAND);
+    longest.sort_unstable();
+    let segment = |place: usize| {
+        let part = &explanation.parts[place];
+        let who = who(part.cause, part.prio, names);
+        let label_text =
+            format!("{}: {} µs{}{who}", title(part.cause), micros(part.span()), if who.is_empty() { "" } else { ", " });
+        let x = (part.from - explanation.interval.due).ns() as f64 / whole * 100.0;
+        Segment {
+            x: round(x),
+            width: round(part.span().ns() as f64 / whole * 100.0),
+            look: look(part.cause).number(),
+            label_text: name(&label_text),
+        }
+    };
+    longest.into_iter().map(segment).collect()
+}
+
+fn round(percent: f64) -> f64 {
+    (percent * 1_000.0).round() / 1_000.0
+}
+
+/// How a cause looks in bands and pictures.
+pub fn look(cause: Cause) -> Look {
+    Look::Cause(match cause {
+        Cause::Steal => 0,
+        Cause::TimerIrqDelay { .. } => 1,
+        Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => 2,
+        Cause::Interrupt(Interrupt::Soft(_)) => 3,
+        Cause::IdleExit { .. } => 4,
+        Cause::Wakeup { .. } | Cause::Migration { .. } => 5,
+        Cause::NonPreemptible { .. } => 6,
+        Cause::Preempted { .. } | Cause::Throttled { .. } | Cause::Runqueue { .. } => 7,
+        Cause::Lock { .. } => 8,
+        Cause::Inversion { .. } => 12,
+        Cause::Io { .. } | Cause::PageFault | Cause::Reclaim => 9,
+        Cause::Waiting { .. } | Cause::OwnExecution { .. } => 10,
+        Cause::Unknown => 11,
+    })
+}
+
+/// The timeline around a sample, with its parts above it.
+fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
+    let late = one.explanation.interval;
+    let labels = if late.kind == Begins::Timer { ("due", "woke") } else { ("begin", "end") };
+    let focus = Focus {
+        title: heading(one),
+        tid: Some(late.tid).filter(|tid| *tid != Tid::IDLE),
+        from: (late.due, labels.0),
+        to: (late.woke.max(late.due), labels.1),
+    };
+    let (from, to) = focus.window();
+    // The window holds some time before the sample and nothing after it.
+    let from = one.events.first().map_or(late.due, |first| from.max(first.at)).min(late.due);
+    let to = one.events.last().map_or(late.woke, |last| to.min(last.at)).max(focus.to.0);
+    let coverage =
+        Coverage { began: from.min(one.events.first().map_or(from, |first| first.at)), ended: to, ..coverage.clone() };
+    let gaps = Gaps::of(one.events.iter().copied());
+    let mut tracker = Tracker::new(coverage, gaps, Windows::new([(from, to)]));
+    let mut marks = InWindows::new(names, &[(from, to)]);
+    for event in &one.events {
+        tracker.push(event);
+        marks.push(event);
+    }
+    let lanes = tracker.finish().0.finish().into_iter().next().unwrap_or_default();
+    let (marks, left_out) = marks.finish().into_iter().next().unwrap_or_default();
+    let material = Material { lanes: &lanes, marks: &marks, names, series: &[], left_out };
+    let mut picture = Picture::of(&focus, &material, MAX_ITEMS);
+    let mut items = Vec::new();
+    for part in &one.explanation.parts {
+        let word = picture.word(title(part.cause));
+        let who = who(part.cause, part.prio, names);
+        let mut details = Vec::new();
+        if !who.is_empty() {
+            details.push(("who", name(&who)));
+        }
+        details.extend(part.cpu.map(|cpu| ("CPU", cpu.to_string())));
+        details.push(("evidence (events)", part.evidence.len().to_string()));
+        let (from, length) = ((part.from - late.due).ns(), part.span().ns());
+        items.push(Item { from, length, row: 0, look: look(part.cause), word, value: None, details });
+    }
+    picture.put_first(Lane::new("breakdown", "causes", Kind::Spans, items), MAX_ITEMS);
+    picture
+}
+
+fn culprits(ranking: &Ranking, names: &Names) -> Table {
+    let rows = ranking.culprits.iter().take(CULPRITS).map(|culprit| {
+        vec![
+            Cell { swatch: Some(look(culprit.cause).number()), ..Cell::text(title(culprit.cause)) },
+            Cell::text(shown(&blamed(culprit, names))),
+            Cell { bar: Some(culprit.share), sort: Some(culprit.share), ..Cell::text(percent(culprit.share)) },
+            Cell { sort: Some(culprit.time.ns() as f64), ..Cell::text(micros(culprit.time)) },
+            Cell { sort: Some(culprit.samples as f64), ..Cell::text(count(culprit.samples)) },
+            Cell { sort: Some(culprit.leads as f64), ..Cell::text(count(culprit.leads)) },
+            Cell { sort: Some(culprit.longest.ns() as f64), ..Cell::text(micros(culprit.longest)) },
+        ]
+    });
+    let more = ranking.culprits.len().saturating_sub(CULPRITS);
+    let more = if more > 0 {
+        format!(" {} with less are not listed.", counted(more as u64, "culprit"))
+    } else {
+        String::new()
+    };
+    Table {
+        caption: format!("Culprits of {}, by time.{more}", counted(ranking.samples, "sample")),
+        columns: vec![
+            Column::text("Cause"),
+            Column::text("Who"),
+            Column::figures("Share"),
+            Column::figures("µs"),
+            Column::figures("Samples"),
+            Column::figures("Longest part in"),
+            Column::figures("Longest, µs"),
+        ],
+        rows: rows.collect(),
+        sortable: true,
+    }
+}
+
+fn advices(ranking: &Ranking, names: &Names, rules: &Rules) -> Vec<Advice> {
+    let mut all: Vec<Advice> = Vec::new();
+    for culprit in ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH_ADVICE) {
+        let advice = advice::of(culprit.cause, names);
+        if all.iter().any(|other| other.text == advice.text) {
+            continue;
+        }
+        let who = blamed(culprit, names);
+        let about = format!("{}{}{who}", title(culprit.cause), if who.is_empty() { "" } else { ": " });
+        let rule = |rule: advice::Matching| {
+            (
+                rule.id.to_owned(),
+                rule.message.map(|sentences| name(&sentences)).unwrap_or_default(),
+                rule.fix.map(|fix| name(&fix)),
+            )
+        };
+        all.push(Advice {
+            about: name(&about),
+            rules: rules.matching(&advice).into_iter().map(rule).collect(),
+            text: advice.text,
+        });
+    }
+    all
+}

@@ -1,0 +1,220 @@
+//! The page's data for its script: JSON inside `<script type="application/json">`, from which nothing can break out.
+
+use super::Size;
+use super::account;
+use super::curve::{Curve, Run};
+use super::gather::{Content, Line};
+use super::over_time::{self, Source};
+use super::percentiles::PER_DECADE;
+use super::recording::section::Data;
+use super::scale::Scale;
+use super::style::Style;
+use crate::format::count;
+use serde::Serialize;
+
+/// All of it. Latencies are integers in ns; times are integers in µs since the zero of their series.
+#[derive(Serialize)]
+pub struct EmbeddedData<'a> {
+    /// Points of a percentile curve in each decade.
+    per_decade: usize,
+    /// Whose time latencies are in, for the titles of axes, where it is not the system's own.
+    timebase: Option<&'static str>,
+    /// How the histogram is drawn at first.
+    scale: Scale,
+    /// Whether each group is one curve at first.
+    merge: bool,
+    /// Whether a group is never one curve.
+    apart: bool,
+    groups: Vec<GroupData<'a>>,
+    series: Vec<SeriesData<'a>>,
+    recording: Data,
+    account: &'a account::Data,
+}
+
+#[derive(Serialize)]
+struct GroupData<'a> {
+    name: &'a str,
+    style: Style,
+    /// Percentile points of its series together.
+    #[serde(skip_serializing_if = "<[i64]>::is_empty")]
+    together: &'a [i64],
+    #[serde(skip_serializing_if = "<[i64]>::is_empty")]
+    together_corrected: &'a [i64],
+}
+
+#[derive(Serialize)]
+struct SeriesData<'a> {
+    group: usize,
+    short: &'a str,
+    full: &'a str,
+    style: Style,
+    count: u64,
+    max: Option<i64>,
+    /// Widths and counts of bins: see [`Run`].
+    bins: Vec<Run>,
+    percentiles: &'a [i64],
+    #[serde(skip_serializing_if = "<[i64]>::is_empty")]
+    corrected: &'a [i64],
+    /// Samples of the corrected view, or of the plain one where it does not differ.
+    corrected_count: u64,
+    time: TimeData,
+    /// `[latency, time, cpu, seq]` of each.
+    worst: Vec<(i64, i64, u32, u64)>,
+}
+
+#[derive(Serialize)]
+struct TimeData {
+    /// What the plot is made of.
+    note: String,
+    /// Zero is the beginning of the phase (else of the series).
+    since_phase: bool,
+    /// The end of the phase, where zero is its beginning: no stretch is longer than that.
+    until: Option<i64>,
+    /// The width of a segment.
+    width: i64,
+    /// A distance that is a gap.
+    gap: i64,
+    /// When each segment begins: the first, then distances.
+    at: Vec<i64>,
+    n: Vec<u64>,
+    min: Vec<i64>,
+    mean: Vec<i64>,
+    max: Vec<i64>,
+}
+
+impl<'a> EmbeddedData<'a> {
+    /// The data of a page of this size.
+    pub fn of(
+        content: &'a Content<'a>,
+        curves: &[Curve],
+        scale: Scale,
+        size: &Size,
+        recording: Data,
+        account: &'a account::Data,
+    ) -> EmbeddedData<'a> {
+        let groups = content.groups.iter().map(|g| GroupData {
+            name: &g.name,
+            style: g.style,
+            together: &g.together,
+            together_corrected: &g.together_corrected,
+        });
+        let series = content.lines.iter().zip(curves).map(|(line, curve)| series(line, curve, size));
+        EmbeddedData {
+            per_decade: PER_DECADE,
+            timebase: content.timebase.word(),
+            scale,
+            merge: merges(content),
+            apart: content.apart,
+            groups: groups.collect(),
+            series: series.collect(),
+            recording,
+            account,
+        }
+    }
+
+    /// As text for the inside of a script element. In HTML such an element ends only at `</script`, and `<!--` changes how it
+    /// is read (HTML standard, 4.12.1.3): without `<` neither can occur. `&`, `>` and the two line separators go the same
+    /// way, so that the text is also harmless in XML and as JavaScript.
+    pub fn to_text(&self) -> Result<String, serde_json::Error> {
+        Ok(escape(&serde_json::to_string(self)?))
+    }
+}
+
+/// Whether there are too many curves to distinguish them.
+pub fn merges(content: &Content<'_>) -> bool {
+    !content.apart && content.lines.len() > 16 && content.groups.len() < content.lines.len()
+}
+
+/// All these characters can stand only inside JSON's strings, where `\u` is understood.
+fn escape(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn series<'a>(line: &'a Line<'a>, curve: &Curve, size: &Size) -> SeriesData<'a> {
+    let data = &line.series.state.data;
+    let micros = |ns: i64| ns.div_euclid(1_000);
+    let worst = line.worst().iter().take(size.worst);
+    SeriesData {
+        group: line.group,
+        short: &line.short,
+        full: &line.full,
+        style: line.style,
+        count: data.count(),
+        max: data.max.map(|max| max.ns()),
+        bins: curve.runs(),
+        percentiles: &line.percentiles,
+        corrected: &line.corrected,
+        corrected_count: data.corrected.as_ref().map_or(data.count(), |hdr| hdr.len()),
+        time: time(line, size),
+        worst: worst.map(|s| (s.latency().ns(), micros(line.time(s.due).ns()), s.cpu, s.seq)).collect(),
+    }
+}
+
+fn time(line: &Line<'_>, size: &Size) -> TimeData {
+    let shown = over_time::reduced(&line.timeline, size.buckets);
+    let micros = |ns: i64| ns.div_euclid(1_000);
+    let mut last = 0;
+    let at = shown.buckets.iter().map(|bucket| {
+        let at = micros(line.time(bucket.start).ns());
+        let step = at.saturating_sub(last);
+        last = at;
+        step
+    });
+    // Windows hold a second, however finely the plot is divided.
+    let width = shown.width.ns().max(if line.source == Source::Windows { 1_000_000_000 } else { 0 });
+    let period = line.series.meta.period.map_or(0, |period| period.ns());
+    TimeData {
+        note: note(line),
+        since_phase: line.since_phase,
+        until: line.phase.meta.duration.filter(|_| line.since_phase).map(|span| micros(span.ns())),
+        width: micros(width),
+        gap: micros(width.max(period).saturating_mul(5) / 2).max(1),
+        at: at.collect(),
+        n: shown.buckets.iter().map(|b| b.count).collect(),
+        min: shown.buckets.iter().map(|b| b.min.ns()).collect(),
+        mean: shown.buckets.iter().map(|b| b.mean.round() as i64).collect(),
+        max: shown.buckets.iter().map(|b| b.max.ns()).collect(),
+    }
+}
+
+/// What the plot over time is made of, in a sentence.
+fn note(line: &Line<'_>) -> String {
+    let recorded = line.series.state.data.count();
+    if let Some(trouble) = &line.trouble {
+        return format!("Samples over time cannot be read: {}", super::text::name(trouble));
+    }
+    match line.source {
+        Source::Samples => format!("From all {} samples.", count(recorded)),
+        Source::Windows => {
+            format!("From one-second windows over all {} samples; the log does not hold every sample.", count(recorded))
+        }
+        Source::FirstSamples(kept) => {
+            format!("From the first {} of {} samples; the rest is not in the log.", count(kept), count(recorded))
+        }
+        Source::Nothing => "No samples with times are in the log.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn nothing_breaks_out_of_the_script_element() {
+        let hostile = serde_json::json!({"name": "</script><!--<script>\u{2028}&amp;]]>"});
+        let text = escape(&hostile.to_string());
+        assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), hostile);
+    }
+}

@@ -1,0 +1,190 @@
+//! Findings for the page: the most severe first, equal ones of several CPUs and bundles merged.
+
+use super::ReportInput;
+use super::text::{clip, name};
+use punctual_bundle::Completeness;
+use punctual_core::{Finding, Severity};
+use serde::Serialize;
+use std::collections::HashSet;
+
+/// Kinds of findings beyond this are only counted.
+const MAX_KINDS: usize = 60;
+/// At most this many kinds are sorted; punctual itself has some hundred.
+const MAX_SEEN: usize = 1_000;
+/// Different sentences of one kind beyond this are only counted.
+const MAX_SENTENCES: usize = 12;
+/// Subjects of one sentence beyond this are only counted.
+const MAX_SUBJECTS: usize = 10;
+/// Pieces of evidence for one sentence beyond this are only counted.
+const MAX_PLACES: usize = 60;
+/// A sentence is cut at this many characters.
+const MAX_LENGTH: usize = 600;
+
+/// Findings of one kind.
+#[derive(Serialize)]
+pub struct Warning {
+    /// The stable word for it.
+    id: String,
+    /// `bad`, `warning`, `advice`, `note`.
+    severity: String,
+    /// What is the case, and where.
+    sentences: Vec<Sentence>,
+    /// Sentences left out.
+    more: usize,
+    /// What to do about it; several where they differ.
+    remedies: Vec<String>,
+    /// In which bundles, where there are several and not all have it.
+    bundles: Option<String>,
+    #[serde(skip)]
+    weight: Severity,
+    #[serde(skip)]
+    places: Vec<usize>,
+}
+
+/// One sentence, and where it holds.
+#[derive(Serialize)]
+struct Sentence {
+    text: String,
+    places: Vec<Place>,
+    more: usize,
+}
+
+/// Subjects that share their evidence.
+#[derive(Serialize)]
+struct Place {
+    subjects: Vec<String>,
+    more: usize,
+    evidence: Option<String>,
+}
+
+/// All warnings, and how many kinds are not shown.
+#[derive(Serialize)]
+pub struct Warnings {
+    /// What must be known before the figures are believed.
+    pub grave: Vec<Warning>,
+    /// What is good to know.
+    pub light: Vec<Warning>,
+    /// Kinds left out.
+    pub more: usize,
+}
+
+/// The findings of all bundles, together.
+pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
+    let (mut all, mut strange): (Vec<Warning>, usize) = (Vec::new(), 0);
+    for (place, input) in inputs.iter().enumerate() {
+        for finding in findings_of(input) {
+            strange += usize::from(!add(&mut all, place, &finding));
+        }
+    }
+    for warning in &mut all {
+        let names: Vec<&str> =
+            warning.places.iter().take(6).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
+        let more = warning.places.len().saturating_sub(6);
+        warning.bundles = match (labels.len(), warning.places.len()) {
+            (1, _) => None,
+            (all, these) if all == these => Some(format!("all {all} bundles")),
+            _ if more > 0 => Some(format!("{} and {more} more", names.join(", "))),
+            _ => Some(names.join(", ")),
+        };
+    }
+    all.sort_by_key(|warning| std::cmp::Reverse(warning.weight));
+    let more = all.len().saturating_sub(MAX_KINDS) + strange;
+    all.truncate(MAX_KINDS);
+    let (grave, light) = all.into_iter().partition(|warning| warning.weight >= Severity::Warning);
+    Warnings { grave, light, more }
+}
+
+/// The findings of a bundle; what the summary does not have is taken from the bundle itself, so that none is lost.
+fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
+    let known: HashSet<(&str, &str)> =
+        input.summary.findings.iter().map(|f| (f.id.as_str(), f.subject.as_str())).collect();
+    let more = input.bundle.findings.iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str())));
+    let mut all: Vec<Finding> = input.summary.findings.iter().chain(more).cloned().collect();
+    if input.bundle.completeness == Completeness::CutOff && !all.iter().any(|f| f.id == "cut-off") {
+        all.push(Finding::new(
+            "cut-off",
+            Severity::Warning,
+            "system",
+            "The run has no recorded end: the page shows the last checkpoint.",
+        ));
+    }
+    let of_recording = input.recording.map(|digest| digest.warnings()).unwrap_or_default();
+    all.extend(of_recording.into_iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str()))));
+    if !all.iter().any(|f| f.id == "bundle-damaged") {
+        let damage = input.bundle.damage.iter().take(MAX_SENTENCES);
+        all.extend(damage.map(|why| Finding::new("bundle-damaged", Severity::Warning, "system", why.clone())));
+    }
+    all
+}
+
+/// A sentence begins with a capital letter, wherever it was born.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    clip(&first.chain(letters).collect::<String>(), MAX_LENGTH)
+}
+
+/// Adds a finding to those of its kind; false where there are too many kinds for one more.
+fn add(all: &mut Vec<Warning>, place: usize, finding: &Finding) -> bool {
+    let known = all.iter().position(|d| d.id == finding.id && d.weight == finding.severity);
+    let warning = match known {
+        Some(k) => &mut all[k],
+        None if all.len() >= MAX_SEEN => return false,
+        None => {
+            all.push(Warning {
+                id: finding.id.clone(),
+                severity: finding.severity.to_string(),
+                sentences: Vec::new(),
+                more: 0,
+                remedies: Vec::new(),
+                bundles: None,
+                weight: finding.severity,
+                places: Vec::new(),
+            });
+            let last = all.len() - 1;
+            &mut all[last]
+        }
+    };
+    if warning.places.last() != Some(&place) {
+        warning.places.push(place);
+    }
+    // A remedy can be a command: it stays as it is.
+    let remedy = finding.remedy.as_deref().map(|text| clip(text, MAX_LENGTH));
+    warning
+        .remedies
+        .extend(remedy.filter(|text| !warning.remedies.contains(text) && warning.remedies.len() < MAX_SENTENCES));
+    let text = sentence(&finding.message);
+    let place = warning.sentences.iter().position(|s| s.text == text);
+    match place {
+        Some(k) => warning.sentences[k].add(finding),
+        None if warning.sentences.len() >= MAX_SENTENCES => warning.more += 1,
+        None => {
+            let mut new = Sentence { text, places: Vec::new(), more: 0 };
+            new.add(finding);
+            warning.sentences.push(new);
+        }
+    }
+    true
+}
+
+impl Sentence {
+    fn add(&mut self, finding: &Finding) {
+        let evidence = finding.evidence.as_deref().map(|text| clip(text, MAX_LENGTH));
+        let of_machine = ["system", "run", Finding::READINESS].contains(&finding.subject.as_str());
+        let subject = (!of_machine).then(|| name(&finding.subject));
+        let place = self.places.iter().position(|place| place.evidence == evidence);
+        match place {
+            Some(k) => {
+                let place = &mut self.places[k];
+                let new = subject.filter(|subject| !place.subjects.contains(subject));
+                if place.subjects.len() < MAX_SUBJECTS {
+                    place.subjects.extend(new)
+                } else {
+                    place.more += new.iter().len()
+                }
+            }
+            None if self.places.len() >= MAX_PLACES => self.more += 1,
+            None => self.places.push(Place { subjects: subject.into_iter().collect(), more: 0, evidence }),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! From each kind of event to its marks.
+
+use super::Detail::{Address, Number, Span, Text};
+use super::open::Open;
+use super::{Detail, Details, Lane, Mark, Marks, Shape, label};
+use punctual_core::event::{Futex, PointKind};
+use punctual_core::{Event, EventKind, MonotonicNs, Names, Tid};
+use std::borrow::Cow;
+
+/// The marks of one event.
+pub fn describe<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    match event.what {
+        EventKind::Switch { .. } | EventKind::Waking { .. } | EventKind::Wakeup { .. } | EventKind::Migrate { .. } => {}
+        EventKind::Fork { .. } | EventKind::Exec | EventKind::Exit | EventKind::PiSetPrio { .. } => {
+            scheduling(marks, event, out)
+        }
+        EventKind::IrqEntry { .. }
+        | EventKind::IrqExit { .. }
+        | EventKind::VectorEntry { .. }
+        | EventKind::VectorExit { .. }
+        | EventKind::SoftirqRaise { .. }
+        | EventKind::SoftirqEntry { .. }
+        | EventKind::SoftirqExit { .. }
+        | EventKind::IpiSend { .. }
+        | EventKind::NapiPoll { .. }
+        | EventKind::IdleEnter { .. }
+        | EventKind::IdleExit
+        | EventKind::Frequency { .. } => cpu(marks, event, out),
+        EventKind::HrtimerStart { .. }
+        | EventKind::HrtimerCancel { .. }
+        | EventKind::HrtimerExpireEntry { .. }
+        | EventKind::HrtimerExpireExit { .. }
+        | EventKind::TimerStart { .. }
+        | EventKind::TimerExpireEntry { .. }
+        | EventKind::TimerExpireExit { .. } => timers(marks, event, out),
+        EventKind::Point { .. } | EventKind::Call { .. } | EventKind::Sample { .. } | EventKind::Lost { .. } => {
+            own(marks, event, out)
+        }
+        EventKind::BlockIssue { .. }
+        | EventKind::BlockComplete { .. }
+        | EventKind::JournalStart { .. }
+        | EventKind::JournalEnd { .. }
+        | EventKind::MmcStart { .. }
+        | EventKind::MmcDone { .. } => storage(marks, event, out),
+        _ => thread(marks, event, out),
+    }
+}
+
+fn scheduling<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (name, details): (&str, Details<'a>) = match event.what {
+        EventKind::Fork { child } => {
+            ("fork", vec![("child", task(marks.names, child)), ("tid", Number(child.0.into()))])
+        }
+        EventKind::Exec => ("exec", Vec::new()),
+        EventKind::Exit => ("exit", Vec::new()),
+        EventKind::PiSetPrio { task: other, old, new } => (
+            "priority inherited",
+            vec![("task", task(marks.names, other)), ("old", Number(old.into())), ("new", Number(new.into()))],
+        ),
+        _ => return,
+    };
+    out.push(instant(event, in_thread(event), name, details));
+}
+
+fn cpu<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, cpu, at) = (marks.names, event.cpu, event.at);
+    let begun = |name: Cow<'a, str>| Open { since: at, name, details: interrupted(names, event.tid) };
+    match event.what {
+        EventKind::IrqEntry { irq } => marks.begin(Lane::Interrupts(cpu), begun(names.irq(irq).into()), out),
+        EventKind::IrqExit { irq, handled } => {
+            let details = vec![("handled", Text(if handled { "yes" } else { "no" }.into()))];
+            marks.end(Lane::Interrupts(cpu), at, || names.irq(irq).into(), details, out);
+        }
+        EventKind::VectorEntry { vector } => {
+            marks.begin(Lane::Vectors(cpu), begun(label::vector(names, vector)), out);
+        }
+        EventKind::VectorExit { vector } => {
+            marks.end(Lane::Vectors(cpu), at, || label::vector(names, vector), Vec::new(), out);
+        }
+        EventKind::SoftirqEntry { vector } => {
+            marks.begin(Lane::Softirqs(cpu), begun(label::softirq(names, vector)), out);
+        }
+        EventKind::SoftirqExit { vector } => {
+            marks.end(Lane::Softirqs(cpu), at, || label::softirq(names, vector), Vec::new(), out);
+        }
+        EventKind::SoftirqRaise { vector } => {
+            let which = ("softirq", Text(label::softirq(names, vector)));
+            out.push(instant(event, Lane::OnCpu(cpu), "softirq raised", vec![which]));
+        }
+        EventKind::IpiSend { target } => {
+            out.push(instant(event, Lane::OnCpu(cpu), "IPI sent", vec![("to CPU", Number(target.into()))]));
+        }
+        EventKind::NapiPoll { work, budget } => {
+            let details = vec![("work", Number(work.into())), ("budget", Number(budget.into()))];
+            out.push(instant(event, Lane::OnCpu(cpu), "napi poll", details));
+        }
+        EventKind::IdleEnter { state } => {
+            let open = Open { since: at, name: label::idle_state(names, state), details: Vec::new() };
+            marks.begin(Lane::Idle(cpu), open, out);
+        }
+        EventKind::IdleExit => marks.end(Lane::Idle(cpu), at, || "idle state".into(), Vec::new(), out),
+        EventKind::Frequency { khz } => {
+            out.push(Mark::new(Lane::Frequency(cpu), "frequency", Shape::Value(at, khz.into())));
+        }
+        _ => {}
+    }
+}
+
+fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, at, lane) = (marks.names, event.at, Lane::Timers(event.cpu));
+    let on_cpu = Lane::OnCpu(event.cpu);
+    match event.what {
+        EventKind::HrtimerStart { timer, expires } => {
+            let expires = ("expires in", Span(expires - at));
+            out.push(instant(event, on_cpu, "hrtimer started", vec![("timer", Address(timer)), expires]));
+        }
+        EventKind::HrtimerCancel { timer } => {
+            out.push(instant(event, on_cpu, "hrtimer cancelled", vec![("timer", Address(timer))]));
+        }
+        EventKind::HrtimerExpireEntry { timer, expires, .. } => {
+            let mut details = vec![("timer", Address(timer))];
+            details.extend(expires.map(|expires| ("late by", Span(at - expires))));
+            marks.begin(lane, Open { since: at, name: "hrtimer".into(), details }, out);
+        }
+        EventKind::HrtimerExpireExit { .. } => marks.end(lane, at, || "hrtimer".into(), Vec::new(), out),
+        EventKind::TimerStart { timer, expires } => {
+            let details = vec![("timer", Address(timer)), ("expires (jiffies)", Number(expires as i64))];
+            out.push(instant(event, on_cpu, "timer started", details));
+        }
+        EventKind::TimerExpireEntry { timer, function } => {
+            let name = format!("timer {}", label::symbol(names, function)).into();
+            marks.begin(lane, Open { since: at, name, details: vec![("timer", Address(timer))] }, out);
+        }
+        EventKind::TimerExpireExit { .. } => marks.end(lane, at, || "timer".into(), Vec::new(), out),
+        _ => {}
+    }
+}
+
+/// Descriptions of punctual's own points, probes and marks.
+fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, at, tid) = (marks.names, event.at, event.tid);
+    match event.what {
+        EventKind::Point { point, kind, count, values } => {
+            let (lane, name) = (Lane::Points(tid, point), label::point(names, point));
+            let values = &values[..usize::from(count).min(2)];
+            for (place, value) in values.iter().enumerate() {
+                let lane = Lane::Values(tid, point, place as u8);
+                out.push(Mark::new(lane, name.clone(), Shape::Value(at, *value)));
+            }
+            let mut details: Details<'a> =
+                ["value", "second value"].into_iter().zip(values.iter().map(|v| Number(*v))).collect();
+            match kind {
+                PointKind::Point => out.push(instant(event, lane, name, details)),
+                PointKind::Begin => marks.begin_inside(lane, Open { since: at, name, details }),
+                PointKind::End => {
+                    let at_end = ["value at end", "second value at end"];
+                    details.iter_mut().zip(at_end).for_each(|(detail, name)| detail.0 = name);
+                    marks.end(lane, at, || name, details, out);
+                }
+            }
+        }
+        EventKind::Call { function, began, depth, left, argument } => {
+            let shape = Shape::Span(began, at.max(began));
+            let mut call = Mark::new(Lane::Calls(tid), label::function(names, function), shape);
+            call.function = Some(function);
+            call.details.push(("depth", Number(depth.into())));
+            call.details.extend(argument.map(|argument| ("argument", Address(argument))));
+            call.details.extend(left.then_some(("note", Text("left without returning".into()))));
+            out.push(call);
+        }
+        EventKind::Sample { series, due } => {
+            let end = at.max(due);
+            let lane = marks.slot(|slot| Lane::Samples(tid, series, slot), due, end);
+            let mut sample = Mark::new(lane, format!("sample of series {series}"), Shape::Span(due, end));
+            sample.details.push(("latency", Span(at - due)));
+            sample.wake = marks.wakes.of(tid, due);
+            out.push(sample);
+        }
+        EventKind::Lost { count, since } => lost(marks, event, (count, since), out),
+        _ => {}
+    }
+}
+
+fn lost<'a>(marks: &mut Marks<'a>, event: &Event, (count, since): (u64, MonotonicNs), out: &mut Vec<Mark<'a>>) {
+    let of_points = event.cpu == Event::NO_CPU;
+    let concerned = |lane: Lane| match lane {
+        Lane::Points(tid, _) => of_points && tid == event.tid,
+        _ if of_points => false,
+        lane => lane.cpu().is_none_or(|cpu| cpu == event.cpu),
+    };
+    marks.cut(concerned, since, out);
+    let lane = if of_points { Lane::InThread(event.tid) } else { Lane::OnCpu(event.cpu) };
+    let mut gap = Mark::new(lane, "events lost", Shape::Span(since.min(event.at), event.at));
+    gap.details.push(("events", Number(i64::try_from(count).unwrap_or(i64::MAX))));
+    out.push(gap);
+}
+
+fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, at) = (marks.names, event.at);
+    match event.what {
+        EventKind::BlockIssue { device, sector, bytes, write } => {
+            let details = vec![
+                ("device", Text(label::device(names, device))),
+                ("sector", Number(sector as i64)),
+                ("bytes", Number(bytes.into())),
+                ("issued by", task(names, event.tid)),
+            ];
+            let name = if write { "write" } else { "read" }.into();
+            marks.request_begins(device, sector, Open { since: at, name, details });
+        }
+        EventKind::BlockComplete { device, sector, error, .. } => {
+            let details = if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
+            marks.request_ends((device, sector), at, details, out);
+        }
+        EventKind::JournalStart { device, transaction } => {
+            let details = vec![("transaction", Number(transaction as i64)), ("by", task(names, event.tid))];
+            let name = format!("journal commit on {}", label::device(names, device)).into();
+            marks.begin(Lane::Journal(device), Open { since: at, name, details }, out);
+        }
+        EventKind::JournalEnd { device, .. } => {
+            marks.end(Lane::Journal(device), at, || "journal commit".into(), Vec::new(), out);
+        }
+        EventKind::MmcStart { opcode, blocks } => {
+            let details = vec![("opcode", Number(opcode.into())), ("blocks", Number(blocks.into()))];
+            marks.begin(Lane::Mmc, Open { since: at, name: format!("MMC command {opcode}").into(), details }, out);
+        }
+        EventKind::MmcDone { opcode, error } => {
+            let details = if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
+            marks.end(Lane::Mmc, at, || format!("MMC command {opcode}").into(), details, out);
+        }
+        _ => {}
+    }
+}
+
+/// What a thread does in the kernel.
+fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let (names, at, tid) = (marks.names, event.at, event.tid);
+    match event.what {
+        EventKind::SyscallEnter { number, args } => {
+            let name = label::syscall(names, number);
+            let details = vec![("first argument", Address(args[0])), ("second argument", Address(args[1]))];
+            marks.begin(Lane::Syscalls(tid), Open { since: at, name, details }, out);
+        }
+        EventKind::SyscallExit { number, result } => {
+            let details = vec![("result", Number(result))];
+            marks.end(Lane::Syscalls(tid), at, || label::syscall(names, number), details, out);
+        }
+        EventKind::FutexEnter { op, address } => {
+            let open = Open { since: at, name: futex(op).into(), details: vec![("futex", Address(address))] };
+            marks.begin(Lane::Futexes(tid), open, out);
+        }
+        EventKind::FutexExit { op, result } => {
+            let details = vec![("result", Number(result.into()))];
+            marks.end(Lane::Futexes(tid), at, || futex(op).into(), details, out);
+        }
+        EventKind::ContentionBegin { lock, flags } => {
+            let details = vec![("lock", Address(lock)), ("flags", Address(flags.into()))];
+            marks.begin_inside(Lane::Locks(tid), Open { since: at, name: "waits for a kernel lock".into(), details });
+        }
+        EventKind::ContentionEnd { result, .. } => {
+            let details = vec![("result", Number(result.into()))];
+            marks.end(Lane::Locks(tid), at, || "waits for a kernel lock".into(), details, out);
+        }
+        EventKind::ReclaimBegin { order } => {
+            let open =
+                Open { since: at, name: "direct reclaim".into(), details: vec![("order", Number(order.into()))] };
+            marks.begin(Lane::Reclaim(tid), open, out);
+        }
+        EventKind::ReclaimEnd { reclaimed } => {
+            let details = vec![("pages", Number(reclaimed as i64))];
+            marks.end(Lane::Reclaim(tid), at, || "direct reclaim".into(), details, out);
+        }
+        EventKind::WorkStart { function } => {
+            let open = Open { since: at, name: label::symbol(names, function), details: Vec::new() };
+            marks.begin(Lane::Work(tid), open, out);
+        }
+        EventKind::WorkEnd { function } => {
+            marks.end(Lane::Work(tid), at, || label::symbol(names, function), Vec::new(), out);
+        }
+        _ => memory(marks, event, out),
+    }
+}
+
+fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
+    let sizes = |requested: u64, allocated: u64| {
+        vec![("requested", Number(requested as i64)), ("allocated", Number(allocated as i64))]
+    };
+    let (name, details): (&str, Details<'a>) = match event.what {
+        EventKind::PageFault { address, ip, user } => (
+            if user { "page fault" } else { "page fault in the kernel" },
+            vec![("address", Address(address)), ("instruction", Address(ip))],
+        ),
+        EventKind::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
+        EventKind::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
+        EventKind::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
+        EventKind::Tracepoint { tracepoint, record } => {
+            let format = marks.names.tracepoints.get(tracepoint.0 as usize);
+            let fields = format.map(|format| ("fields", Text(format.describe(&record).into())));
+            let details = fields.into_iter().collect();
+            return out.push(instant(event, in_thread(event), marks.names.tracepoint(tracepoint), details));
+        }
+        EventKind::Unthrottled { task: other } => ("quota let go", vec![("task", task(marks.names, other))]),
+        EventKind::Interrupted { call: Some(number) } => {
+            ("interrupted in", vec![("call", Text(marks.names.syscall(number).into()))])
+        }
+        EventKind::Stack { stack } => ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))]),
+        _ => return,
+    };
+    out.push(instant(event, in_thread(event), name, details));
+}
+
+fn futex(op: Futex) -> &'static str {
+    match op {
+        Futex::Wait => "futex wait",
+        Futex::LockPi => "futex lock (PI)",
+        Futex::Wake => "futex wake",
+        Futex::UnlockPi => "futex unlock (PI)",
+        Futex::Other => "futex",
+    }
+}
+
+/// Idle tasks are no threads: what happens in them happened on the CPU.
+fn in_thread(event: &Event) -> Lane {
+    if event.tid == Tid::IDLE && event.cpu != Event::NO_CPU {
+        Lane::OnCpu(event.cpu)
+    } else {
+        Lane::InThread(event.tid)
+    }
+}
+
+fn instant<'a>(event: &Event, lane: Lane, name: impl Into<Cow<'a, str>>, details: Details<'a>) -> Mark<'a> {
+    Mark::new(lane, name, Shape::Instant(event.at)).with(details)
+}
+
+fn task<'a>(names: &'a Names, tid: Tid) -> Detail<'a> {
+    match names.tasks.get(&tid) {
+        Some(task) if tid != Tid::IDLE => Text(Cow::Borrowed(&task.comm)),
+        _ => Text(names.task(tid).into()),
+    }
+}
+
+fn interrupted<'a>(names: &'a Names, tid: Tid) -> Details<'a> {
+    vec![("interrupted", task(names, tid)), ("tid", Number(tid.0.into()))]
+}

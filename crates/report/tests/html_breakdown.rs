@@ -1,0 +1,106 @@
+//! The breakdown of samples in the page: paragraphs, bands, timelines, culprits; nothing hostile becomes markup.
+
+#[path = "browser/mod.rs"]
+mod browser;
+#[path = "recording/mod.rs"]
+mod recording;
+#[path = "html/mod.rs"]
+mod support;
+
+use browser::open;
+use punctual_analyze::explain::{Kind, LatencyInterval, explain};
+use punctual_analyze::gaps::Gaps;
+use punctual_analyze::threads::Coverage;
+use punctual_analyze::{Explained, Explanations};
+use punctual_bundle::explanation::EventSource;
+use punctual_core::event::TaskState;
+use punctual_core::{CpuSet, EventKind};
+use punctual_report::html::breakdown::Breakdown;
+use punctual_report::html::{ReportInput, report};
+use recording::{CONTROL, HOG, Recording, us};
+use scraper::{Html, Selector};
+use support::hostile_names;
+use support::synthetic::{Recipe, write};
+
+/// A thread that a hog's system call kept from running, the hog being called so.
+fn explanations(hog: &str) -> Explanations {
+    let mut names = recording::names();
+    names.tasks.entry(HOG).or_default().comm = hog.to_owned();
+    names.syscalls.insert(56, "clone".to_owned());
+    let recorded = punctual_core::event::Recorded::without_events("none", us(0));
+    let mut all = Recording { recorded, names, events: Vec::new() };
+    all.add(0, 0, HOG, EventKind::SyscallEnter { number: 56, args: [0; 2] });
+    all.add(1_030, 0, HOG, EventKind::VectorEntry { vector: 0xec });
+    all.add(1_032, 0, HOG, EventKind::Waking { task: CONTROL, prio: 19, target: 0 });
+    all.add(1_033, 0, HOG, EventKind::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
+    all.add(1_038, 0, HOG, EventKind::VectorExit { vector: 0xec });
+    all.switch(2_500, 0, HOG, TaskState::Preempted, CONTROL);
+    let late = LatencyInterval { tid: CONTROL, cpu: 0, due: us(1_000), woke: us(2_545), kind: Kind::Timer };
+    let explanation = explain(late, &all.events, &Coverage::between(us(0), us(3_000)), &Gaps::default());
+    let events = all.events;
+    let (phase, series) = ("main".to_owned(), hog.to_owned());
+    Explanations {
+        source: EventSource::Windows,
+        rule: None,
+        recorded: all.recorded,
+        names: all.names,
+        series: Vec::new(),
+        samples: vec![Explained { phase, series, explanation, events, left_out: CpuSet::new() }],
+        findings: Vec::new(),
+    }
+}
+
+fn page(hog: &str, directory: &std::path::Path) -> String {
+    let bundle = write(&directory.join("b"), &Recipe::default());
+    let summary = punctual_analyze::summarize(&bundle);
+    let breakdown = Breakdown::of(&explanations(hog), None).expect("a late sample");
+    report(&[ReportInput { breakdown: Some(&breakdown), ..ReportInput::of(&bundle, &summary) }]).unwrap()
+}
+
+fn texts(page: &Html, selector: &str) -> Vec<String> {
+    let selector = Selector::parse(selector).unwrap();
+    page.select(&selector).map(|element| element.text().collect::<String>().trim().to_owned()).collect()
+}
+
+#[test]
+fn a_sample_has_its_paragraph_its_band_and_its_culprit() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = Html::parse_document(&page("hog", directory.path()));
+    let sentence = texts(&page, "#breakdown details p").join(" ");
+    assert!(sentence.contains("Latency 1,545 µs on CPU 0."), "{sentence}");
+    assert!(sentence.contains("hog (SCHED_OTHER) was not preempted in clone(): preemption was disabled"), "{sentence}");
+    let band = Selector::parse("#breakdown svg.band rect").unwrap();
+    let widths: f64 = page.select(&band).filter_map(|part| part.value().attr("width")?.parse::<f64>().ok()).sum();
+    assert!((99.9..100.1).contains(&widths), "the band is whole: {widths}");
+    assert!(texts(&page, "#breakdown tbody th")[0].contains("running task not preempted"));
+    assert!(texts(&page, "#breakdown .advice li")[0].contains("preemption-model"));
+}
+
+#[test]
+fn its_timeline_is_drawn_with_the_parts_above() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = page("hog", directory.path());
+    let Some(seen) = open(&page, directory.path()) else { return };
+    assert!(seen.document.contains("breakdown: causes"), "the lane of the parts");
+    assert!(seen.document.contains("data-picture=\"0\""), "a button leads there");
+}
+
+#[test]
+fn hostile_names_stay_texts() {
+    let directory = tempfile::tempdir().unwrap();
+    for (k, name) in hostile_names("http://127.0.0.1:1").iter().enumerate() {
+        let place = directory.path().join(k.to_string());
+        std::fs::create_dir(&place).unwrap();
+        let page = Html::parse_document(&page(name, &place));
+        for tag in [
+            "#breakdown script",
+            "#breakdown img",
+            "#breakdown iframe",
+            "#breakdown a",
+            "#breakdown link",
+            "#breakdown image",
+        ] {
+            assert_eq!(page.select(&Selector::parse(tag).unwrap()).count(), 0, "{tag} out of {name:?}");
+        }
+    }
+}
