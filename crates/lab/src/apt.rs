@@ -129,13 +129,28 @@ impl<'a> Suite<'a> {
         fs::write(self.stamp(), "").map_err(LabError::io("write", self.stamp()))
     }
 
-    /// The newest version of a package in the suite.
+    /// The newest version of a package in the suite. The answer is kept until the lists are fetched anew: every guest asks
+    /// several times, and apt reads the whole index each time, while others wait.
     pub fn candidate(&self, name: &str) -> Result<Package, LabError> {
+        let kept = self.dir().join("candidates").join(name);
+        let time = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        if time(&kept) > time(&self.stamp())
+            && let Some(package) = fs::read_to_string(&kept).ok().as_deref().and_then(Package::from_stanza)
+        {
+            return Ok(package);
+        }
         // Another process may be exchanging the lists, or the index that apt makes of them.
         let _lock = self.cache.lock()?;
         let stanza = self.apt(&self.apt_cache, &["show", "--no-all-versions", name], self.cache.dir())?;
-        Package::from_stanza(&stanza)
-            .ok_or_else(|| LabError::missing(format!("the package {name} in Debian's {}", self.name), "apt-get update"))
+        let package = Package::from_stanza(&stanza).ok_or_else(|| {
+            LabError::missing(format!("the package {name} in Debian's {}", self.name), "apt-get update")
+        })?;
+        // Those who read it hold no lock: whole or not at all.
+        let (dir, part) = (self.dir().join("candidates"), self.dir().join("candidate.part"));
+        fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
+        fs::write(&part, stanza).map_err(LabError::io("write", &part))?;
+        fs::rename(&part, &kept).map_err(LabError::io("rename to", &kept))?;
+        Ok(package)
     }
 
     /// The newest version of a package and, through all levels, the siblings that it needs in an exact version: what a
@@ -301,6 +316,35 @@ mod tests {
         ");
         assert_eq!(mirrors.source_lines("next-backports", Arch::Amd64).lines().count(), 1);
         assert_eq!(Mirrors::from_targets("a-security main x:y\n/ main"), None);
+    }
+
+    #[test]
+    fn apt_is_asked_once_for_each_state_of_the_lists() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::at(place.path()).unwrap();
+        let program = place.path().join("apt-cache");
+        fs::write(&program, "#!/bin/sh\necho >>asked\nprintf 'Package: p\\nVersion: '; grep -c '' asked\n").unwrap();
+        fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let unused = PathBuf::new();
+        let suite = Suite {
+            cache: &cache,
+            name: "s",
+            arch: Arch::Amd64,
+            apt_get: unused.clone(),
+            apt_cache: program,
+            dpkg_deb: unused,
+        };
+        fs::create_dir_all(suite.dir()).unwrap();
+        let lists_of = |time: SystemTime| {
+            fs::write(suite.stamp(), "").unwrap();
+            fs::File::options().write(true).open(suite.stamp()).unwrap().set_modified(time).unwrap();
+        };
+        lists_of(SystemTime::now() - Duration::from_secs(60));
+        let version = |name: &str| suite.candidate(name).unwrap().version;
+        assert_eq!([version("p"), version("p"), version("q"), version("p")], ["1", "1", "2", "1"]);
+        lists_of(SystemTime::now() + Duration::from_secs(60));
+        assert_eq!(version("p"), "3");
     }
 
     #[test]
