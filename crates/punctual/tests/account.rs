@@ -50,10 +50,10 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
     assert!(account["cost"]["known"]["per_sample"].as_u64() > Some(0), "{account}");
     assert!(!place.bundle().join("windows").exists(), "worst = 0: no windows");
     let shown = text(&place.punctual(&["show", "bundle"]));
-    assert!(shown.contains("where the time went") && shown.contains("cost: "), "{shown}");
+    assert!(shown.contains("time by cause") && shown.contains("cost: "), "{shown}");
     let report = place.punctual(&["report", "bundle"]);
     assert!(report.status.success(), "{}", text(&report));
-    assert!(std::fs::read_to_string(place.bundle().join("report.html")).unwrap().contains("Where the time went"));
+    assert!(std::fs::read_to_string(place.bundle().join("report.html")).unwrap().contains("Time by cause"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn left_off_it_is_not_asked() {
     let ran = place.run();
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     assert_eq!(place.summary()["phases"][0]["series"][0]["account"], Value::Null);
-    assert!(!text(&place.punctual(&["show", "bundle"])).contains("where the time went"));
+    assert!(!text(&place.punctual(&["show", "bundle"])).contains("time by cause"));
 }
 
 #[test]

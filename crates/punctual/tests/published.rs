@@ -38,11 +38,11 @@ fn measured() -> (Vec<Value>, String) {
         .arg("--quick")
         .env("PUNCTUAL", env!("CARGO_BIN_EXE_punctual"))
         .env("OUTPUT", place.path())
-        .env("COLUMNS", "150");
+        .env("COLUMNS", "200");
     let output = command.output().expect("the script runs");
     assert!(output.status.success(), "{}", text(&output));
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(table.contains("published and here") && table.contains("because"), "{table}");
+    assert!(table.contains("published and measured figures") && table.contains("reason"), "{table}");
 
     let mut results = Vec::new();
     for entry in std::fs::read_dir(place.path()).unwrap() {

@@ -228,7 +228,7 @@ fn wrong_requests_start_nothing_and_leave_nothing() {
     let place = Place::with("");
     for (arguments, word) in [
         (vec!["-e", "shed"], "`sched`"),
-        (vec!["-e", "none", "--no-points"], "nothing is left"),
+        (vec!["-e", "none", "--no-points"], "nothing to record"),
         (vec!["--cpus", "4000"], "not online"),
         (vec!["--max-size", "1KiB"], "1MiB"),
         (vec!["--syscalls", "opennat"], "opennat"),

@@ -165,7 +165,7 @@ fn every_fixture_is_explained_or_says_why_not() {
                 let any = !document["samples"].as_array().unwrap().is_empty();
                 sources.extend(any.then(|| document["source"].as_str().unwrap().to_owned()));
             }
-            Some(2) => assert!(text(&report).contains("nothing to explain"), "{}", text(&report)),
+            Some(2) => assert!(text(&report).contains("no events to explain samples with"), "{}", text(&report)),
             _ => panic!("{}: {}", fixture.display(), text(&report)),
         }
         let for_people = punctual().arg("explain").arg(&fixture).output().unwrap();
