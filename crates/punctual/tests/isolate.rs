@@ -202,7 +202,10 @@ fn a_partition_is_made_used_and_taken_back_by_hand() {
 
     let made = text(&expect(0, &create));
     assert!(made.contains(&format!("partition fast: CPU {cpu}; housekeeping slow")), "{made}");
-    assert!(made.contains("replug                 not requested") && made.ends_with("punctual isolate undo\n"), "{made}");
+    assert!(
+        made.contains("replug                 not requested") && made.ends_with("punctual isolate undo\n"),
+        "{made}"
+    );
     assert_eq!(allowed(bystanders.any()), inherited(&online_without(&cpu)));
     let listed = text(&expect(0, &["isolate", "list", "--quiet"]));
     assert!(listed.contains("Name: fast") && listed.contains("Name: slow"), "{listed}");
