@@ -194,7 +194,7 @@ fn a_limit_on_a_recording_fails_the_command_that_made_it() {
         return;
     }
     assert_eq!(violated.status.code(), Some(3), "{}", text(&violated));
-    assert!(text(&violated).contains("does not hold"), "{}", text(&violated));
+    assert!(text(&violated).contains("is violated"), "{}", text(&violated));
     let shown = document(&place, &["show", "violated", "--json"]);
     assert_eq!(shown["verdict"], "not-met");
     assert_eq!(shown["ending"]["exit_code"], 3);

@@ -203,7 +203,7 @@ fn an_allocator_that_is_not_there_is_refused() {
     let name = bundle();
     let output = place.punctual(&["measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting]);
     common::assert_refused(&output, &place.path().join(&name));
-    assert!(text(&output).contains("was not taken"), "{}", text(&output));
+    assert!(text(&output).contains("is not used"), "{}", text(&output));
 }
 
 /// Processes whose parent this is and which allocate.

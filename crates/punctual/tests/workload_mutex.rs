@@ -64,7 +64,7 @@ fn who_was_overtaken_how_often_is_what_the_log_holds() {
     assert_eq!(sum(by["rows"].as_array().expect("rows"), 1), stated, "{title}");
     let longest = table("longest-wait").expect("the log of the longest wait");
     let rows = longest["rows"].as_array().expect("rows");
-    let before = usize::from(longest["title"].as_str().expect("a title").contains("the first row is who had it last"));
+    let before = usize::from(longest["title"].as_str().expect("a title").contains("the first row is the holder at the time of the request"));
     assert_eq!(sum(&rows[before..], 2), stated, "{longest}");
     // Of the rows that are shown none is from before the request, but the first.
     let times = rows[before..].iter().filter_map(|row| row[0].as_f64());
@@ -126,7 +126,7 @@ fn the_longest_wait_says_who_held_the_lock() {
     let summary = measured(&place, "bundle", &arguments);
     let rows = table(&summary, "longest-wait").unwrap()["rows"].as_array().unwrap();
     let last = rows.last().unwrap();
-    assert!(last[1].as_str().unwrap().ends_with("has it"), "{rows:?}");
+    assert!(last[1].as_str().unwrap().ends_with("holds it"), "{rows:?}");
     let longest =
         summary["phases"][0]["series"].as_array().unwrap().iter().map(|series| series["max"].as_f64().unwrap());
     assert_eq!(last[0].as_f64().unwrap(), longest.fold(0.0, f64::max), "the last row is the longest sample");

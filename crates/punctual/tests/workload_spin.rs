@@ -19,7 +19,7 @@ fn rows<'a>(summary: &'a Value, table: &str) -> &'a Vec<Value> {
 
 /// The rows of causes, without the one for the time that nobody watched.
 fn causes(summary: &Value) -> Vec<&Value> {
-    rows(summary, "gaps-by-cause").iter().filter(|row| !row[1].as_str().unwrap().contains("unwatched")).collect()
+    rows(summary, "gaps-by-cause").iter().filter(|row| !row[1].as_str().unwrap().contains("not watched")).collect()
 }
 
 #[test]

@@ -265,5 +265,5 @@ fn what_cannot_be_is_refused() {
     let one = ["measure", "switch", "-q", "--cpus", "0", "-s", "distance=other-cpu", "--count", "10", "-o", "one"];
     let refused = place.punctual(&one);
     common::assert_refused(&refused, &place.path().join("one"));
-    assert!(text(&refused).contains("there are not two CPUs in 0"), "{}", text(&refused));
+    assert!(text(&refused).contains("0 has fewer than two CPUs"), "{}", text(&refused));
 }

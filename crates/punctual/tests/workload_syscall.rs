@@ -131,7 +131,7 @@ fn what_is_wrong_is_said_as_of_any_experiment() {
         ("cal=getpid", "did you mean `call`?"),
         ("period=1", "put it in quotes: `\"1\"`"),
         ("period=x\nkind = 'timer'", "is not a number"),
-        ("arguments=[1]", "means nothing here"),
+        ("arguments=[1]", "has no effect here"),
         ("number=99999", "out of bounds"),
     ] {
         let refused = place.punctual(&["measure", "syscall", "-q", "--set", setting]);
