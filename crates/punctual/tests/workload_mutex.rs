@@ -64,7 +64,9 @@ fn who_was_overtaken_how_often_is_what_the_log_holds() {
     assert_eq!(sum(by["rows"].as_array().expect("rows"), 1), stated, "{title}");
     let longest = table("longest-wait").expect("the log of the longest wait");
     let rows = longest["rows"].as_array().expect("rows");
-    let before = usize::from(longest["title"].as_str().expect("a title").contains("the first row is the holder at the time of the request"));
+    let before = usize::from(
+        longest["title"].as_str().expect("a title").contains("the first row is the holder at the time of the request"),
+    );
     assert_eq!(sum(&rows[before..], 2), stated, "{longest}");
     // Of the rows that are shown none is from before the request, but the first.
     let times = rows[before..].iter().filter_map(|row| row[0].as_f64());
