@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const PROGRAMS: [&str; 9] = ["events", "raw", "probe", "count", "account", "account_untyped", "irq", "release", "gaps"];
+const PROGRAMS: [&str; 10] =
+    ["events", "raw", "probe", "count", "account", "account_untyped", "irq", "release", "gaps", "attach"];
 /// Compiled once more with -DFLIGHT, as `NAME_flight`: what is known when a program is compiled costs no instruction.
 const FLIGHT: [&str; 2] = ["events", "raw"];
 /// Objects of targets that BPF programs were not written for hold nothing, and the recorder says so; so do all without the feature `bpf`.

@@ -5,6 +5,7 @@
 pub mod account;
 pub mod compare;
 pub mod counts;
+pub mod cycles;
 pub mod distribution;
 pub mod divergence;
 pub mod event_counts;

@@ -44,8 +44,18 @@ main_parts! {
     Throttled,
     /// A task of the same priority ran, or one of the time-sharing policies.
     Runqueue,
+    /// The thread waited for a lock.
+    Lock,
+    /// The thread waited for a block device or a file system.
+    Io,
+    /// A page fault of the thread.
+    PageFault,
     /// The thread waited for something else before the sample ended.
     Waiting,
+    /// The cycle before had not ended at the release.
+    Overrun,
+    /// The thread itself ran in a system call.
+    SystemCall,
     /// The thread itself ran: the return to user space, or its own work.
     OwnExecution,
     /// The hypervisor had taken the CPUs.
@@ -113,6 +123,20 @@ impl Split {
             }
         }
         longest
+    }
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Split) -> Split {
+        Split(std::array::from_fn(|part| self.0[part].saturating_add(other.0[part])))
+    }
+    /// Takes so much away: of this part, and where it is too short of the others in their order.
+    pub fn take(&mut self, first: MainPart, span: Nanos) {
+        let mut left = span.ns().max(0) as u64;
+        for part in std::iter::once(first).chain(MainPart::ALL.iter().copied()) {
+            let less = left.min(self.0[part as usize]);
+            self.0[part as usize] -= less;
+            left -= less;
+        }
     }
     /// Calls everything that one part has another: evidence came later.
     pub fn rename(&mut self, from: MainPart, to: MainPart) {

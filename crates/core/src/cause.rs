@@ -266,6 +266,26 @@ causes! {
         source: "include/trace/events/sched.h (prev_state of sched_switch)",
         former: ["sleeping", "blocked"],
     }
+    /// The cycle before had not ended.
+    Overrun {
+        id: "overrun",
+        words: "previous cycle not ended",
+        meaning: "The release passed while the thread still worked on the cycle before.",
+        advice: "Look at what delayed the cycle before: this one is late because of it.",
+        rules: [],
+        source: "docs/attach.md",
+        former: [],
+    }
+    /// The thread itself ran in a system call.
+    SystemCall {
+        id: "system-call",
+        words: "own system calls",
+        meaning: "The thread itself ran in the kernel, in a system call of its own.",
+        advice: "Make fewer system calls in the cycle, or cheaper ones.",
+        rules: ["mitigations"],
+        source: "syscalls(2)",
+        former: [],
+    }
     /// The thread itself ran.
     OwnExecution {
         id: "self",

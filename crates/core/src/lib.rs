@@ -8,6 +8,7 @@ pub mod binned_counter;
 pub mod bytes;
 pub mod cause;
 pub mod cpuset;
+pub mod cycle;
 pub mod digest;
 pub mod event;
 pub mod fact;

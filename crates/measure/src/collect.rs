@@ -156,7 +156,7 @@ fn many(counter: &BinnedCounter) -> Option<Window> {
 
 /// Puts samples into the window that they belong to; gives back the one before when a new one begins. Windows lie on whole multiples of
 /// their length on the series' clock.
-fn extend_window(window: &mut Option<Window>, more: Window) -> Option<Window> {
+pub fn extend_window(window: &mut Option<Window>, more: Window) -> Option<Window> {
     let start = ClockNs(more.start.ns().div_euclid(WINDOW.ns()) * WINDOW.ns());
     match window {
         Some(open) if open.start == start => {

@@ -1,5 +1,6 @@
 //! One file a subcommand, each reading like a table of contents.
 
+pub mod attach;
 pub mod check;
 pub mod compare;
 #[cfg(feature = "manual")]

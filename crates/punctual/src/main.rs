@@ -3,6 +3,7 @@
 // They panic where the terminal was closed: `output` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod attach;
 mod cli;
 mod commands;
 mod counted;

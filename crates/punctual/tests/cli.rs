@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 37] = [
+const COMMANDS: [&str; 38] = [
     "",
     "demo",
     "new",
@@ -32,6 +32,7 @@ const COMMANDS: [&str; 37] = [
     "trace",
     "probe",
     "count",
+    "attach",
     "measure",
     "check",
     "isolate",

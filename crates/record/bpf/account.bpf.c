@@ -1,20 +1,6 @@
 /* The accounting where the kernel describes its types: tracepoints hand over pointers, and what they point at can be read. */
 #define HOW "tp_btf/"
-#include "account.h"
-
-INLINE u32 task_cpu(struct task_struct *task)
-{
-	if (field_exists(task->thread_info.cpu))
-		return task->thread_info.cpu;
-	return ((struct task_struct___before_5_16 *)task)->cpu;
-}
-
-INLINE bool is_held(struct wire_account_thread *thread)
-{
-	struct task_struct *task = (void *)thread->task;
-
-	return task && thread->prio >= REAL_TIME && held_back(task);
-}
+#include "typed.h"
 
 /* This stands at sched_waking, and once more at sched_wakeup: where the timer interrupts the very program that looks at somebody else's
  * wake-up, the kernel does not run that program for it, but the other. */

@@ -30,6 +30,8 @@ struct cpu {
 	u64 soft_now;
 	struct soft soft[2];
 	u64 expires; /* of the timer whose handler runs; 0: none */
+	u64 timer; /* that timer, or the last one, where the including file keeps it */
+	u64 fired; /* its expiry */
 	u64 held; /* some thread that waits here may be held back by the quota of its group */
 	u64 switched; /* when the running task was chosen */
 	u32 running;
@@ -40,6 +42,11 @@ struct cpu {
 	u64 head;
 	struct change changes[WIRE_ACCOUNT_CHANGES];
 };
+
+/* A watched thread: the including file may keep more of it behind this. */
+#ifndef THREAD
+#define THREAD struct wire_account_thread
+#endif
 
 /* One for each buffer: the CPUs where measuring happens. */
 struct {
@@ -53,7 +60,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WIRE_ACCOUNT_THREADS);
 	__type(key, u32);
-	__type(value, struct wire_account_thread);
+	__type(value, THREAD);
 } threads SEC(".maps");
 
 const volatile bool several_cpus = false; /* some watched thread may run on several CPUs */
@@ -514,6 +521,19 @@ INLINE void arrives(struct wire_account_thread *thread, struct cpu *cpu, u32 her
 	cpu->watched = tid;
 }
 
+/* Interrupts and softirqs whose end was not seen. */
+INLINE void cpu_switched(struct cpu *cpu, u64 now)
+{
+	/* Nothing is switched within an interrupt: where its end was not seen it has ended. */
+	if (cpu->depth) {
+		cpu->depth = 0;
+		cpu->hard_since = 0;
+	}
+	/* A softirq that is switched away from belongs to a task (PREEMPT_RT). */
+	if (cpu->soft[cpu->soft_now & 1].since)
+		set_soft(cpu, soft_until(cpu, now, cpu->hard_total), 0, 0);
+}
+
 /* From one task to another, of which `prio` is the priority; `blocked`: the one before sleeps now. */
 INLINE int switched(u32 from, bool blocked, u32 to, i32 prio)
 {
@@ -525,14 +545,7 @@ INLINE int switched(u32 from, bool blocked, u32 to, i32 prio)
 	if (!cpu)
 		return 0;
 	now = bpf_ktime_get_ns();
-	/* Nothing is switched within an interrupt: where its end was not seen it has ended. */
-	if (cpu->depth) {
-		cpu->depth = 0;
-		cpu->hard_since = 0;
-	}
-	/* A softirq that is switched away from belongs to a task (PREEMPT_RT). */
-	if (cpu->soft[cpu->soft_now & 1].since)
-		set_soft(cpu, soft_until(cpu, now, cpu->hard_total), 0, 0);
+	cpu_switched(cpu, now);
 	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
 		u32 tid = cpu->waiting[i];
 

@@ -81,6 +81,7 @@ struct sched_dl_entity {
 };
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	u32 flags;
 	int pid;
 	int tgid;
@@ -111,6 +112,7 @@ struct timer_list {
 struct pt_regs {
 	unsigned long di;
 	unsigned long si;
+	unsigned long dx;
 	unsigned long orig_ax;
 	unsigned long ip;
 };

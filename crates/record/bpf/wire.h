@@ -301,6 +301,11 @@ struct wire_counts {
 #define WIRE_PART_RUNQUEUE 8
 #define WIRE_PART_BLOCKED 9
 #define WIRE_PART_ITSELF 10
+#define WIRE_PART_KERNEL 11 /* the thread itself, in a system call */
+#define WIRE_PART_LOCK 12
+#define WIRE_PART_IO 13
+#define WIRE_PART_PAGE_FAULT 14
+#define WIRE_PART_OVERRUN 15 /* the cycle before had not ended */
 
 #define WIRE_ACCOUNT_THREADS 1024
 #define WIRE_ACCOUNT_WAITING 8
@@ -333,6 +338,54 @@ struct wire_account_thread {
 /* How far clocks of timers are ahead of CLOCK_MONOTONIC, which is the first; in ns, modulo 2^64. */
 struct wire_account_clocks {
 	u64 ahead[4]; /* WIRE_ACCOUNT_CLOCKS */
+};
+
+/* A cycle of a thread of some program: from its release to its next wait. Never in a recording; the header has its thread. */
+#define WIRE_CYCLE 81
+#define WIRE_CYCLE_CALLS 4096 /* system calls of a cycle that are timed: later ones are only counted */
+/* Who ended the wait. */
+#define WIRE_CYCLE_UNSEEN 0
+#define WIRE_CYCLE_BY_TIMER 1
+#define WIRE_CYCLE_BY_TASK 2
+#define WIRE_CYCLE_BY_IRQ 3
+#define WIRE_CYCLE_BY_SOFTIRQ 4
+#define WIRE_CYCLE_BY_SLEEP 5 /* the timer of the waiting call itself; BY_TIMER: another */
+#define WIRE_CYCLE_BY_PERIOD 6 /* of SCHED_DEADLINE */
+struct wire_cycle {
+	u64 release;
+	u64 entered; /* the waiting call that the cycle begins with */
+	u64 woken;
+	u64 returned;
+	u64 again; /* the next waiting call was entered */
+	u64 argument; /* the first of the waiting call: a file, an address, a clock */
+	u64 timer; /* the kernel's, that ended the wait; 0: none */
+	u64 blocked; /* ns in other waits */
+	u64 culprit_ns; /* the thread was ready and the task `culprit` ran */
+	u64 longest_ns; /* in the system call `longest` */
+	u32 call; /* the number of the waiting call */
+	u16 operation; /* futex: its command; clock_nanosleep: its flags */
+	u8 by; /* WIRE_CYCLE_BY_… */
+	u8 within; /* WIRE_PART_…: what the wait is, if it is none of the cycle's */
+	u32 waker; /* the thread that ran when the wait was ended */
+	u32 blocks; /* other waits */
+	u32 migrations;
+	u32 syscalls;
+	u32 faults;
+	u32 missed;
+	u32 culprit;
+	u32 longest;
+	u8 waker_comm[16];
+	u8 culprit_comm[16];
+	u64 wake[16]; /* WIRE_ACCOUNT_PARTS: from `release` to `returned` */
+	u64 run[16]; /* from there to `again` */
+};
+
+/* The waiting call of a thread's cycles. */
+struct wire_selection {
+	u64 argument;
+	u32 call; /* WIRE_MAX_SYSCALLS: none is */
+	u16 operation;
+	u16 by_argument; /* its first argument too */
 };
 
 /* One interrupt that somebody waits for; never in a recording. Instants are of CLOCK_MONOTONIC; 0: none. */

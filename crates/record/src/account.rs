@@ -18,6 +18,7 @@ mod programs;
 mod record;
 
 pub use record::AccountRecord;
+pub(crate) use record::part;
 
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::wire::layout::{AccountThread, Buffer};
@@ -51,7 +52,7 @@ const MOVES: (&str, &str) = ("sched_migrate_task", "account_moved");
 const ENTRY_AND_EXIT: (&str, &str) = ("account_irq_entry", "account_irq_exit");
 /// If one of these is missing, its time counts for what the interrupt interrupted. The names lack
 /// `_entry` and `_exit`.
-const SERVED: [(&str, (&str, &str)); 8] = [
+pub(crate) const SERVED: [(&str, (&str, &str)); 8] = [
     ("softirq", ("account_soft_entry", "account_soft_exit")),
     ("irq_handler", ENTRY_AND_EXIT),
     ("local_timer", ENTRY_AND_EXIT),

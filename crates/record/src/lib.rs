@@ -1,6 +1,7 @@
 //! Recorders: kernel events and the test points of applications, on one clock.
 
 pub mod account;
+pub mod attach;
 mod bpf;
 pub mod count;
 mod format;
@@ -19,7 +20,7 @@ pub mod tracefs;
 mod tracepoints;
 pub mod wire;
 
-pub use names::{kernel_symbols, syscall_number};
+pub use names::{kernel_symbols, syscall_names, syscall_number};
 pub use recorder::{Backend, BufferProgress, Mode, Recorder, Request, StartError, Stopped, Window};
 pub use rights::missing_rights;
 pub use tracepoints::group_of;

@@ -5,6 +5,6 @@ mod symbols;
 mod tasks;
 
 pub(crate) use machine::name_machine;
-pub use machine::syscall_number;
+pub use machine::{syscall_names, syscall_number};
 pub use symbols::kernel_symbols;
 pub(crate) use tasks::Collector;

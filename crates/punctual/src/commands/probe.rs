@@ -1,6 +1,6 @@
 //! `punctual probe`: how long functions of unmodified programs take, and when source lines of them are passed.
 
-mod target;
+pub mod target;
 
 use super::pairs;
 use super::trace::command::Command;

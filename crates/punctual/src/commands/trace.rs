@@ -1,6 +1,6 @@
 //! `punctual trace`: kernel events and test points into a bundle.
 
-pub(super) mod command;
+pub mod command;
 pub(super) mod ending;
 mod listing;
 pub(super) mod watch;

@@ -126,6 +126,11 @@ impl Flight {
         let _ = self.commands.send(WatchCommand::Watch(series));
     }
 
+    /// Polls these beside those that are watched already, whose places stay.
+    pub fn watch_also(&self, series: Watched) {
+        let _ = self.commands.send(WatchCommand::WatchAlso(Box::new(series)));
+    }
+
     /// The worst samples of watched series number `place`, if it has no snapshot reader.
     pub fn add_worst(&self, place: usize, samples: Vec<Sample>) {
         if !samples.is_empty() {

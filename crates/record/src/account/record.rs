@@ -58,7 +58,7 @@ impl AccountRecord {
     }
 }
 
-fn part(code: u64) -> MainPart {
+pub(crate) fn part(code: u64) -> MainPart {
     match code {
         wire::PART_TIMER_LATE => MainPart::TimerIrqDelay,
         wire::PART_HARDIRQ => MainPart::Irq,
@@ -69,6 +69,11 @@ fn part(code: u64) -> MainPart {
         wire::PART_THROTTLED => MainPart::Throttled,
         wire::PART_RUNQUEUE => MainPart::Runqueue,
         wire::PART_BLOCKED => MainPart::Waiting,
+        wire::PART_LOCK => MainPart::Lock,
+        wire::PART_IO => MainPart::Io,
+        wire::PART_PAGE_FAULT => MainPart::PageFault,
+        wire::PART_OVERRUN => MainPart::Overrun,
+        wire::PART_KERNEL => MainPart::SystemCall,
         wire::PART_ITSELF => MainPart::OwnExecution,
         _ => MainPart::Unknown,
     }

@@ -117,6 +117,11 @@ impl Object {
         }
     }
 
+    /// Bytes of a map's values.
+    pub(crate) fn value_size(&self, map: &str) -> usize {
+        self.object.maps.get(map).map_or(0, |map| map.value_size() as usize)
+    }
+
     /// A map's descriptor, once prepared.
     pub(crate) fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
         self.maps.get(name).ok_or_else(|| LoadError::Unfit(format!("there is no map {name}")))

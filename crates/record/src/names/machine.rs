@@ -7,9 +7,7 @@ use std::fs;
 
 /// Adds everything but tasks, functions and points. What cannot be read stays a number.
 pub(crate) fn name_machine(names: &mut Names) {
-    names.syscalls = syscalls::Sysno::iter()
-        .filter_map(|call| Some((u32::try_from(call.id()).ok()?, call.name().to_owned())))
-        .collect();
+    names.syscalls = syscall_names();
     names.softirqs = (0..).zip(SOFTIRQS).map(|(vector, name)| (vector, name.to_owned())).collect();
     names.vectors = VECTORS.iter().map(|(vector, name)| (*vector, (*name).to_owned())).collect();
     names.irqs = interrupts(&fs::read_to_string("/proc/interrupts").unwrap_or_default());
@@ -17,6 +15,12 @@ pub(crate) fn name_machine(names: &mut Names) {
     names.idle_states = idle_states("name").collect();
     let latency = |text: String| text.parse::<i64>().ok().map(Nanos::from_micros);
     names.idle_latencies = idle_states("latency").filter_map(|(state, text)| Some((state, latency(text)?))).collect();
+}
+
+/// The names of system calls of this architecture, by number.
+pub fn syscall_names() -> BTreeMap<u32, String> {
+    let name = |call: syscalls::Sysno| Some((u32::try_from(call.id()).ok()?, call.name().to_owned()));
+    syscalls::Sysno::iter().filter_map(name).collect()
 }
 
 /// The system call of this name on this architecture.

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod accounting_untyped;
+mod attach;
 mod common;
 mod counting;
 mod flight;

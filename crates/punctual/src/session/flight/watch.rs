@@ -23,6 +23,8 @@ const AFTERWARDS: Duration = Duration::from_millis(10);
 pub enum WatchCommand {
     /// Poll these series, and no others.
     Watch(Vec<Watched>),
+    /// This one too.
+    WatchAlso(Box<Watched>),
     /// The worst samples of a watched series that is only counted.
     WorstSamples(usize, Vec<Sample>),
     /// Poll the samples since the last poll.
@@ -64,6 +66,7 @@ impl Watch {
         loop {
             match commands.recv_timeout(interval) {
                 Ok(WatchCommand::Watch(series)) => self.begin(series),
+                Ok(WatchCommand::WatchAlso(series)) => self.add(*series),
                 Ok(WatchCommand::WorstSamples(place, samples)) => self.offer(place, samples),
                 Ok(WatchCommand::Settle(done)) => {
                     self.poll();
@@ -83,10 +86,13 @@ impl Watch {
 
     fn begin(&mut self, series: Vec<Watched>) {
         self.end();
-        let worst_set = |of: &Watched| WorstSet::new(self.rule.worst, self.rule.above, &of.phase, &of.series);
-        self.watched =
-            series.into_iter().map(|of| (worst_set(&of), of)).map(|(worst_set, of)| (of, worst_set)).collect();
+        series.into_iter().for_each(|of| self.add(of));
         self.count();
+    }
+
+    fn add(&mut self, of: Watched) {
+        let worst_set = WorstSet::new(self.rule.worst, self.rule.above, &of.phase, &of.series);
+        self.watched.push((of, worst_set));
     }
 
     fn end(&mut self) {

@@ -1,0 +1,146 @@
+//! The cycles of a thread of some program: what kind they are, which wait ends them, and which releases had none.
+
+mod follow;
+mod infer;
+
+pub use follow::{Follower, Measured};
+pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};
+
+use punctual_core::cycle::{Cycle, WaitingCall, WokenBy};
+use punctual_core::words::nearest;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// What releases the cycles of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CycleKind {
+    /// It sleeps until an instant that it computes.
+    Absolute,
+    /// It sleeps for a time, so that every cycle comes later by what the one before took.
+    Relative,
+    /// A timerfd.
+    Timerfd,
+    /// A POSIX timer or an interval timer, by a signal.
+    PosixTimer,
+    /// The period of SCHED_DEADLINE.
+    Deadline,
+    /// Another thread or an interrupt.
+    Event,
+}
+
+impl CycleKind {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [CycleKind; 6] = [
+        CycleKind::Absolute,
+        CycleKind::Relative,
+        CycleKind::Timerfd,
+        CycleKind::PosixTimer,
+        CycleKind::Deadline,
+        CycleKind::Event,
+    ];
+
+    /// The word for it on the command line and in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            CycleKind::Absolute => "absolute",
+            CycleKind::Relative => "relative",
+            CycleKind::Timerfd => "timerfd",
+            CycleKind::PosixTimer => "posix-timer",
+            CycleKind::Deadline => "deadline",
+            CycleKind::Event => "event",
+        }
+    }
+
+    /// What releases a cycle, in words.
+    pub fn release(self) -> &'static str {
+        match self {
+            CycleKind::Absolute => "the time it sleeps until",
+            CycleKind::Relative => "call plus duration of its sleep",
+            CycleKind::Timerfd => "expiry of its timerfd",
+            CycleKind::PosixTimer => "expiry of its timer",
+            CycleKind::Deadline => "begin of its SCHED_DEADLINE period",
+            CycleKind::Event => "wake-up by another thread or an interrupt",
+        }
+    }
+
+    /// Whether releases come at equal distances whatever the thread does.
+    pub fn is_periodic(self) -> bool {
+        !matches!(self, CycleKind::Relative | CycleKind::Event)
+    }
+}
+
+impl FromStr for CycleKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<CycleKind, String> {
+        let found = CycleKind::ALL.into_iter().find(|kind| kind.word() == word);
+        found.ok_or_else(|| match nearest(word, CycleKind::ALL.map(CycleKind::word)) {
+            Some(near) => format!("there is no kind of cycle `{}`; did you mean `{near}`?", word.escape_debug()),
+            None => format!("a cycle is one of {}", CycleKind::ALL.map(CycleKind::word).join(", ")),
+        })
+    }
+}
+
+/// The names of system calls by number, as [`punctual_core::Names::syscalls`] has them.
+pub type CallNames = BTreeMap<u32, String>;
+
+/// Which of a thread's waits a cycle begins with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Site {
+    /// The call.
+    pub call: WaitingCall,
+    /// Whether its first argument counts: a file descriptor.
+    pub by_argument: bool,
+}
+
+impl Site {
+    /// The site of a wait.
+    pub fn of(call: WaitingCall, names: &CallNames) -> Site {
+        let by_argument = waits_for_file(name_of(call, names));
+        let argument = if by_argument { call.argument } else { 0 };
+        Site { call: WaitingCall { argument, ..call }, by_argument }
+    }
+
+    /// Whether the wait is one of these.
+    pub fn has(&self, call: WaitingCall) -> bool {
+        let same = (self.call.number, self.call.operation) == (call.number, call.operation);
+        same && (!self.by_argument || self.call.argument == call.argument)
+    }
+
+    /// `clock_nanosleep`, `read of file 5`.
+    pub fn describe(&self, names: &CallNames) -> String {
+        let name = names.get(&self.call.number).cloned();
+        let name = name.unwrap_or_else(|| format!("system call {}", self.call.number));
+        match self.by_argument {
+            true => format!("{name}, file {}", self.call.argument),
+            false => name,
+        }
+    }
+}
+
+fn name_of(call: WaitingCall, names: &CallNames) -> &str {
+    names.get(&call.number).map_or("", String::as_str)
+}
+
+fn waits_for_file(name: &str) -> bool {
+    let files = ["read", "readv", "ioctl", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "io_uring_enter"];
+    files.contains(&name) || name.starts_with("epoll_")
+}
+
+/// What released a cycle, as far as it alone shows.
+fn kind_of(cycle: &Cycle, names: &CallNames) -> CycleKind {
+    let name = name_of(cycle.call, names);
+    match cycle.by {
+        WokenBy::Sleep if name == "clock_nanosleep" && cycle.call.operation != 0 => CycleKind::Absolute,
+        WokenBy::Sleep => CycleKind::Relative,
+        WokenBy::Period => CycleKind::Deadline,
+        WokenBy::Timer if waits_for_file(name) || name.contains("poll") || name.contains("select") => {
+            CycleKind::Timerfd
+        }
+        WokenBy::Timer => CycleKind::PosixTimer,
+        WokenBy::Task | WokenBy::Irq | WokenBy::Softirq | WokenBy::Unseen => CycleKind::Event,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Which wait ends the cycles of a thread, from its first waits.
+
+use super::{CallNames, CycleKind, Site, kind_of};
+use punctual_core::cycle::Cycle;
+use punctual_core::{MainPart, Nanos};
+use std::collections::BTreeMap;
+
+/// Fewer cycles show nothing.
+pub const LEAST: usize = 10;
+/// From this share of fitting releases on a timer's cycles are taken for what they look like.
+const SURE: f64 = 0.8;
+/// Intervals fit where they are this near to a multiple of the period: a share of it, and an amount for short ones.
+const NEAR: f64 = 0.02;
+const NEAR_LEAST: f64 = 1_000.0;
+
+/// What a thread's cycles are.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Inferred {
+    /// What releases them.
+    pub kind: CycleKind,
+    /// The wait that they begin with.
+    pub site: Site,
+    /// The distance of releases, where it is the same.
+    pub period: Option<Nanos>,
+    /// The share of releases that fit, from 0 to 1.
+    pub confidence: f64,
+    /// How many cycles that is of.
+    pub cycles: usize,
+}
+
+/// What the user says of it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Constraint {
+    /// Cycles of this kind alone.
+    pub kind: Option<CycleKind>,
+}
+
+/// A wait that occurred, for who wants to know why none was taken.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// The wait, and what released it.
+    pub inferred: Inferred,
+    /// How long the thread was in it, altogether.
+    pub asleep: Nanos,
+    /// Whether it is for a lock, which is no cycle's.
+    pub lock: bool,
+}
+
+/// What the cycles of a thread are by its first waits, in the order of time; each of them is a cycle here. An error tells what was
+/// seen instead, the wait in which it slept the longest first.
+pub fn infer(waits: &[Cycle], constraint: Constraint, names: &CallNames) -> Result<Inferred, Vec<Candidate>> {
+    let mut sites: BTreeMap<(Site, CycleKind), Vec<&Cycle>> = BTreeMap::new();
+    for wait in waits {
+        sites.entry((Site::of(wait.call, names), kind_of(wait, names))).or_default().push(wait);
+    }
+    let mut candidates: Vec<Candidate> =
+        sites.iter().map(|((site, kind), cycles)| candidate(*site, *kind, cycles)).collect();
+    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.asleep));
+    let allowed = |candidate: &&Candidate| {
+        let of = &candidate.inferred;
+        let fits = of.kind == CycleKind::Event || of.confidence >= SURE || constraint.kind.is_some();
+        of.cycles >= LEAST && !candidate.lock && fits && constraint.kind.is_none_or(|kind| kind == of.kind)
+    };
+    let timed = |candidate: &&Candidate| candidate.inferred.kind != CycleKind::Event;
+    let asleep = |of: &Candidate| of.asleep.ns() as f64;
+    let by_timer = candidates.iter().filter(allowed).find(timed);
+    let by_event = candidates.iter().filter(allowed).find(|candidate| !timed(candidate));
+    // A timer may be the timeout of a wait for events, or a pause within the cycle.
+    match (by_timer, by_event) {
+        (Some(timer), Some(event)) if asleep(event) > MOSTLY * asleep(timer) => Ok(event.inferred),
+        (Some(found), _) | (None, Some(found)) => Ok(found.inferred),
+        (None, None) => Err(candidates),
+    }
+}
+
+/// So many times longer a thread must wait for events than for its timer to be one of events.
+const MOSTLY: f64 = 4.0;
+
+fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
+    let asleep = cycles.iter().fold(Nanos::ZERO, |sum, cycle| sum + Nanos((cycle.woken - cycle.entered).ns().max(0)));
+    let lock = cycles.iter().any(|cycle| cycle.wait_is == MainPart::Lock);
+    let releases: Vec<i64> = cycles.iter().map(|cycle| cycle.release.ns()).collect();
+    let (period, fitting) = match kind {
+        // Its duration is what is always the same.
+        CycleKind::Relative => {
+            let spans: Vec<i64> = cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns()).collect();
+            (None, fitting(&spans))
+        }
+        _ => period_of(&releases),
+    };
+    let period = period.filter(|_| fitting >= SURE);
+    Candidate { inferred: Inferred { kind, site, period, confidence: fitting, cycles: cycles.len() }, asleep, lock }
+}
+
+/// The share of spans near their median.
+fn fitting(spans: &[i64]) -> f64 {
+    let Some(usual) = median(spans.to_vec()) else { return 0.0 };
+    let near = (usual as f64 * NEAR).max(NEAR_LEAST * 10.0);
+    share(spans.iter().map(|span| (*span - usual).abs() as f64 <= near))
+}
+
+/// The period of releases, and the share of their distances that are multiples of it.
+fn period_of(releases: &[i64]) -> (Option<Nanos>, f64) {
+    let distances: Vec<i64> = releases.windows(2).map(|pair| pair[1] - pair[0]).filter(|ns| *ns > 0).collect();
+    let Some(usual) = median(distances.clone()) else { return (None, 0.0) };
+    let multiples = |ns: i64| (ns as f64 / usual as f64).round().max(1.0);
+    let near = (usual as f64 * NEAR).max(NEAR_LEAST);
+    let fits = |ns: i64| (ns as f64 - multiples(ns) * usual as f64).abs() <= near * multiples(ns);
+    let (mut whole, mut count) = (0.0, 0.0);
+    for ns in distances.iter().filter(|ns| fits(**ns)) {
+        whole += *ns as f64;
+        count += multiples(*ns);
+    }
+    let period = (count > 0.0).then(|| Nanos((whole / count).round() as i64));
+    (period, share(distances.iter().map(|ns| fits(*ns))))
+}
+
+fn median(mut values: Vec<i64>) -> Option<i64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}
+
+fn share(fits: impl ExactSizeIterator<Item = bool>) -> f64 {
+    let all = fits.len();
+    fits.filter(|fits| *fits).count() as f64 / all.max(1) as f64
+}

@@ -1,0 +1,205 @@
+use super::*;
+use proptest::prelude::*;
+use punctual_core::cycle::TaskName;
+use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+
+const SLEEP: u32 = 1;
+const READ: u32 = 2;
+const FUTEX: u32 = 3;
+
+fn names() -> CallNames {
+    let names = [(SLEEP, "clock_nanosleep"), (READ, "read"), (FUTEX, "futex")];
+    names.into_iter().map(|(number, name)| (number, name.to_owned())).collect()
+}
+
+/// A cycle that was released at `release`, whose wait was entered at `entered`, and that took `took`.
+fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -> Cycle {
+    let (mut wake, mut run) = (Split::default(), Split::default());
+    let begin = release.max(entered);
+    wake.add(MainPart::Overrun, Nanos(begin - release));
+    wake.add(MainPart::Irq, Nanos(500));
+    run.add(MainPart::OwnExecution, Nanos(took));
+    Cycle {
+        tid: 7,
+        cpu: 0,
+        release: MonotonicNs(release),
+        entered: MonotonicNs(entered),
+        woken: MonotonicNs(begin + 400),
+        returned: MonotonicNs(begin + 500),
+        again: MonotonicNs(begin + 500 + took),
+        call: WaitingCall { number: call.0, operation: call.1, argument: 5 },
+        by,
+        timer: 0,
+        waker: 9,
+        waker_name: TaskName::default(),
+        wait_is: MainPart::Waiting,
+        blocks: 0,
+        blocked: Nanos::ZERO,
+        migrations: 0,
+        syscalls: 1,
+        faults: 0,
+        longest_call: None,
+        culprit: None,
+        wake,
+        run,
+    }
+}
+
+/// A thread that does this in each cycle: what it waits in, and what it does then.
+fn thread(period: i64, works: &[i64]) -> Vec<Cycle> {
+    let mut at = 0;
+    let mut next = period;
+    let mut cycles = Vec::new();
+    for took in works {
+        let one = cycle((SLEEP, 1), WokenBy::Sleep, at, next, *took);
+        at = one.again.ns();
+        next += period;
+        // As cyclictest does: releases that have passed are left out.
+        while next < at {
+            next += period;
+        }
+        cycles.push(one);
+    }
+    cycles
+}
+
+fn inferred(cycles: &[Cycle]) -> Inferred {
+    infer(cycles, Constraint::default(), &names()).expect("it has cycles")
+}
+
+#[test]
+fn an_absolute_sleeper_is_periodic() {
+    let found = inferred(&thread(1_000_000, &[40_000; 50]));
+    assert_eq!((found.kind, found.period, found.confidence), (CycleKind::Absolute, Some(Nanos::MILLI), 1.0));
+}
+
+#[test]
+fn releases_that_passed_are_counted() {
+    let mut works = vec![40_000; 50];
+    works[20] = 3_300_000;
+    let cycles = thread(1_000_000, &works);
+    let found = inferred(&cycles);
+    assert_eq!(found.period, Some(Nanos::MILLI));
+    let mut follower = Follower::new(&found);
+    let mut all: Vec<Measured> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
+    all.extend(follower.finish());
+    assert_eq!(all.len(), 50);
+    assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 3);
+    assert_eq!(all[21].skipped, 3);
+}
+
+#[test]
+fn a_release_that_passes_while_late_is_an_overrun() {
+    let cycles =
+        [cycle((SLEEP, 1), WokenBy::Sleep, 0, 1_000, 5_000), cycle((SLEEP, 1), WokenBy::Sleep, 6_500, 2_000, 100)];
+    let found = Inferred {
+        kind: CycleKind::Absolute,
+        site: Site::of(cycles[0].call, &names()),
+        period: Some(Nanos(1_000)),
+        confidence: 1.0,
+        cycles: 2,
+    };
+    let mut follower = Follower::new(&found);
+    let all: Vec<_> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
+    assert_eq!(all.len(), 1);
+    assert!(follower.finish().is_some_and(|last| last.overrun && last.skipped == 0));
+}
+
+#[test]
+fn a_relative_sleeper_drifts() {
+    let mut at = 0;
+    let cycles: Vec<Cycle> = (0..50)
+        .map(|k| {
+            let one = cycle((SLEEP, 0), WokenBy::Sleep, at, at + 1_000_000, 40_000 + k * 7_000);
+            at = one.again.ns();
+            one
+        })
+        .collect();
+    let found = inferred(&cycles);
+    assert_eq!((found.kind, found.period), (CycleKind::Relative, None));
+}
+
+#[test]
+fn a_reader_of_a_pipe_waits_for_events() {
+    let mut at = 0;
+    let cycles: Vec<Cycle> = (0..50)
+        .map(|k| {
+            let one = cycle((READ, 0), WokenBy::Task, at, at + 300_000 + (k * k * 7919) % 2_000_000, 40_000);
+            at = one.again.ns();
+            one
+        })
+        .collect();
+    let found = inferred(&cycles);
+    assert_eq!((found.kind, found.period, found.site.by_argument), (CycleKind::Event, None, true));
+}
+
+#[test]
+fn a_lock_is_no_cycle_and_few_waits_are_none() {
+    let mut lock = thread(1_000_000, &[40_000; 50]);
+    for one in &mut lock {
+        (one.call.number, one.wait_is, one.by) = (FUTEX, MainPart::Lock, WokenBy::Task);
+    }
+    let seen = infer(&lock, Constraint::default(), &names()).expect_err("locks are waited for within cycles");
+    assert!(seen.len() == 1 && seen[0].lock && seen[0].inferred.cycles == 50);
+    assert!(infer(&thread(1_000_000, &[1; 9]), Constraint::default(), &names()).is_err());
+    assert_eq!(infer(&[], Constraint::default(), &names()), Err(Vec::new()));
+}
+
+#[test]
+fn the_wish_decides() {
+    let cycles = thread(1_000_000, &[40_000; 50]);
+    let constraint = |kind| Constraint { kind: Some(kind) };
+    assert!(infer(&cycles, constraint(CycleKind::Absolute), &names()).is_ok());
+    assert!(infer(&cycles, constraint(CycleKind::Timerfd), &names()).is_err());
+    assert_eq!("timerfd".parse(), Ok(CycleKind::Timerfd));
+    assert!("timrfd".parse::<CycleKind>().unwrap_err().contains("timerfd"));
+}
+
+proptest! {
+    /// What a thread waits for within its cycles is merged, and nothing is lost: each cycle's parts are its response time, and
+    /// the cycles with the waits for their releases fill the time.
+    #[test]
+    fn merged_cycles_add_up(works in proptest::collection::vec(
+        (1_000i64..900_000, proptest::collection::vec((1_000i64..50_000, -5_000i64..300_000), 0..4)), 12..40,
+    )) {
+        let (mut at, mut next, mut records) = (0, 1_000_000i64, Vec::new());
+        for (took, inner) in &works {
+            let one = cycle((SLEEP, 1), WokenBy::Sleep, at, next, *took);
+            at = one.again.ns();
+            records.push(one);
+            for (took, later) in inner {
+                let one = cycle((FUTEX, 0), WokenBy::Task, at, at + later, *took);
+                at = one.again.ns();
+                records.push(one);
+            }
+            next += 1_000_000;
+        }
+        let found = inferred(&records);
+        prop_assert_eq!(found.kind, CycleKind::Absolute);
+        let mut follower = Follower::new(&found);
+        let mut all: Vec<Measured> = records.iter().filter_map(|one| follower.push(*one)).collect();
+        all.extend(follower.finish());
+        prop_assert_eq!(all.len(), works.len());
+        for (one, (_, inner)) in all.iter().zip(&works) {
+            prop_assert_eq!(one.cycle.split().sum(), one.cycle.response_time());
+            prop_assert_eq!(one.cycle.blocks as usize, inner.len());
+        }
+        for pair in all.windows(2) {
+            prop_assert_eq!(pair[0].cycle.again, pair[1].cycle.entered);
+        }
+    }
+
+    #[test]
+    fn nothing_panics(records in proptest::collection::vec((0u32..4, 0u16..2, -5i64..1_000_000, -5i64..1_000_000, 0i64..9), 0..60)) {
+        let cycles: Vec<Cycle> = records
+            .iter()
+            .map(|(call, operation, entered, release, took)| cycle((*call, *operation), WokenBy::Task, *entered, *release, *took))
+            .collect();
+        if let Ok(found) = infer(&cycles, Constraint::default(), &names()) {
+            let mut follower = Follower::new(&found);
+            cycles.iter().for_each(|one| {
+                let _ = follower.push(*one);
+            });
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A cycle of a thread of some program, as the kernel's events show it.
+
+use crate::{MonotonicNs, Nanos, Split};
+
+/// What ended the wait that a cycle begins with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum WokenBy {
+    /// The timer of the waiting call itself: the release is its expiry.
+    Sleep,
+    /// Another timer (timerfd, POSIX timer): the release is its expiry.
+    Timer,
+    /// The next period of SCHED_DEADLINE.
+    Period,
+    /// Another thread.
+    Task,
+    /// The handler of an interrupt.
+    Irq,
+    /// A softirq.
+    Softirq,
+    /// No event shows it.
+    Unseen,
+}
+
+/// A waiting system call as far as cycles are told apart by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct WaitingCall {
+    /// Its number.
+    pub number: u32,
+    /// futex(2): the command; clock_nanosleep(2): the flags; else 0.
+    pub operation: u16,
+    /// Its first argument: a file descriptor, an address, a clock.
+    pub argument: u64,
+}
+
+/// The name of a task, of at most 16 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct TaskName(pub [u8; 16]);
+
+impl std::fmt::Display for TaskName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        f.write_str(&String::from_utf8_lossy(&self.0[..end]))
+    }
+}
+
+/// Another task, and how long a cycle waited for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Culprit {
+    /// Its thread id.
+    pub tid: u32,
+    /// Its name.
+    pub name: TaskName,
+    /// How long it ran while the thread was ready.
+    pub time: Nanos,
+}
+
+/// From a release to the next wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cycle {
+    /// The thread.
+    pub tid: u32,
+    /// The CPU on which it ended.
+    pub cpu: u16,
+    /// When it was due.
+    pub release: MonotonicNs,
+    /// When the waiting call was entered.
+    pub entered: MonotonicNs,
+    /// When the thread was woken.
+    pub woken: MonotonicNs,
+    /// When the waiting call returned.
+    pub returned: MonotonicNs,
+    /// When the next wait was entered.
+    pub again: MonotonicNs,
+    /// The waiting call that it begins with.
+    pub call: WaitingCall,
+    /// What ended the wait.
+    pub by: WokenBy,
+    /// The kernel's address of the timer that did; 0: none.
+    pub timer: u64,
+    /// The thread that ran then, or was interrupted.
+    pub waker: u32,
+    /// Its name.
+    pub waker_name: TaskName,
+    /// What its wait is where it is none of the cycle's.
+    pub wait_is: crate::MainPart,
+    /// Other waits.
+    pub blocks: u32,
+    /// Their time.
+    pub blocked: Nanos,
+    /// Moves to another CPU.
+    pub migrations: u32,
+    /// System calls.
+    pub syscalls: u32,
+    /// Page faults.
+    pub faults: u32,
+    /// The number of the system call that took the longest, and its time.
+    pub longest_call: Option<(u32, Nanos)>,
+    /// The task that kept it from a CPU for the longest.
+    pub culprit: Option<Culprit>,
+    /// The time from `release` to `returned`.
+    pub wake: Split,
+    /// The time from `returned` to `again`.
+    pub run: Split,
+}
+
+impl Cycle {
+    /// From the release to the return of the waiting call.
+    pub fn wakeup_latency(&self) -> Nanos {
+        self.returned - self.release
+    }
+
+    /// From the release to the next wait.
+    pub fn response_time(&self) -> Nanos {
+        self.again - self.release
+    }
+
+    /// How long the thread ran within it.
+    pub fn execution_time(&self) -> Nanos {
+        let own = [crate::MainPart::OwnExecution, crate::MainPart::SystemCall];
+        own.into_iter().fold(Nanos::ZERO, |sum, part| sum + self.wake.of(part) + self.run.of(part))
+    }
+
+    /// All of it, divided.
+    pub fn split(&self) -> Split {
+        self.wake.plus(&self.run)
+    }
+
+    /// The same thread waited once more within the cycle, and went on: both as one cycle, no ns of which is lost.
+    pub fn followed_by(&self, next: &Cycle) -> Cycle {
+        let mut run = self.run;
+        // In the call before it was woken; what it then took to come back is in the parts of `next`.
+        let entered = next.entered.max(self.again);
+        run.add(next.wait_is, next.release - entered);
+        // Where cycles between were lost.
+        run.add(crate::MainPart::Unknown, entered - self.again);
+        // Where the release came before the wait was entered the time before belongs to this cycle already.
+        let early = entered - next.release;
+        let mut wake = next.wake;
+        wake.take(crate::MainPart::Overrun, early);
+        Cycle {
+            cpu: next.cpu,
+            again: next.again,
+            blocks: self.blocks.saturating_add(next.blocks).saturating_add(1),
+            blocked: self.blocked + next.blocked + Nanos((next.woken - next.entered).ns().max(0)),
+            migrations: self.migrations.saturating_add(next.migrations),
+            syscalls: self.syscalls.saturating_add(next.syscalls),
+            faults: self.faults.saturating_add(next.faults),
+            longest_call: longer(self.longest_call, next.longest_call),
+            culprit: match (self.culprit, next.culprit) {
+                (Some(a), Some(b)) if a.tid == b.tid => Some(Culprit { time: a.time + b.time, ..a }),
+                (Some(a), Some(b)) if a.time < b.time => Some(b),
+                (a, b) => a.or(b),
+            },
+            run: run.plus(&wake).plus(&next.run),
+            ..*self
+        }
+    }
+}
+
+/// The longer of two system calls.
+fn longer(a: Option<(u32, Nanos)>, b: Option<(u32, Nanos)>) -> Option<(u32, Nanos)> {
+    let time = |call: Option<(u32, Nanos)>| call.map_or(Nanos::ZERO, |(_, time)| time);
+    if time(b) > time(a) { b } else { a }
+}

@@ -1,0 +1,180 @@
+//! The series of a thread: what a cycle gives, and where it goes.
+
+use punctual_analyze::SeriesView;
+use punctual_analyze::cycles::Measured;
+use punctual_bundle::state::State;
+use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta, SeriesWriter};
+use punctual_core::{ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window};
+use punctual_measure::collect::extend_window;
+
+/// What is measured of a cycle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// From the release to the return of the waiting call.
+    Wakeup,
+    /// From the release to the next wait.
+    Response,
+    /// On a CPU within the cycle.
+    Execution,
+    /// From the release before to this one.
+    Period,
+}
+
+/// All of them, in the order in which they are listed.
+pub const KINDS: [Kind; 4] = [Kind::Wakeup, Kind::Response, Kind::Execution, Kind::Period];
+
+impl Kind {
+    /// The last part of its series' name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Wakeup => "wakeup",
+            Kind::Response => "response",
+            Kind::Execution => "execution",
+            Kind::Period => "period",
+        }
+    }
+
+    /// The kind of this word.
+    pub fn from_word(word: &str) -> Option<Kind> {
+        KINDS.into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// Whether a release that had no cycle is a sample that is missing here.
+    fn misses_releases(self) -> bool {
+        matches!(self, Kind::Wakeup | Kind::Response)
+    }
+
+    /// What a cycle gives: an interval, and how its time is divided.
+    fn of(self, measured: &Measured) -> Option<(MonotonicNs, MonotonicNs, Option<Split>)> {
+        let cycle = &measured.cycle;
+        match self {
+            Kind::Wakeup => Some((cycle.release, cycle.returned, Some(cycle.wake))),
+            Kind::Response => Some((cycle.release, cycle.again, Some(cycle.split()))),
+            Kind::Execution => Some((cycle.release, cycle.release + cycle.execution_time(), None)),
+            Kind::Period => measured.period.map(|period| (cycle.release + Nanos(-period.ns()), cycle.release, None)),
+        }
+    }
+}
+
+/// Samples that go into the log of a series.
+const KEPT: u64 = 1 << 20;
+/// Bins of an exact histogram, at most.
+const BINS: i64 = 4_096;
+
+/// A series that is being measured.
+pub struct CycleSeries {
+    kind: Kind,
+    /// What it is.
+    pub meta: SeriesMeta,
+    /// Its statistics.
+    pub state: State,
+    /// The first thing that went wrong with its files.
+    pub trouble: Option<BundleError>,
+    account: Fact<SeriesAccount>,
+    writer: SeriesWriter,
+    window: Option<Window>,
+    pending: Vec<Sample>,
+    /// Releases so far, those without a cycle among them.
+    releases: u64,
+}
+
+impl CycleSeries {
+    /// Begins it in the bundle. Response times are expected within `span`.
+    pub fn begin(
+        kind: Kind,
+        meta: SeriesMeta,
+        span: Nanos,
+        writer: &BundleWriter,
+        number: usize,
+    ) -> Result<CycleSeries, BundleError> {
+        let range = span.max(Nanos::MILLI);
+        let resolution = Nanos((range.ns() / BINS / 1_000 + 1) * 1_000);
+        let data = SeriesData::new(SeriesShape { range, resolution, period: meta.period });
+        let account = match kind {
+            Kind::Wakeup | Kind::Response => Fact::Known(SeriesAccount::default()),
+            Kind::Execution | Kind::Period => Fact::NotAsked,
+        };
+        let writer = writer.series(0, number, &meta, KEPT)?;
+        let state = State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 };
+        let (window, pending) = (None, Vec::new());
+        let mut series =
+            CycleSeries { kind, meta, state, trouble: None, account, writer, window, pending, releases: 0 };
+        series.checkpoint();
+        Ok(series)
+    }
+
+    /// Takes a cycle in; its sample.
+    pub fn push(&mut self, measured: &Measured) -> Option<Sample> {
+        self.releases += measured.skipped;
+        let seq = self.releases;
+        self.releases += 1;
+        let (due, woke, split) = self.kind.of(measured)?;
+        let (due, woke) = (ClockNs(due.ns()), ClockNs(woke.ns()));
+        let sample = Sample { seq, due, woke, cpu: u32::from(measured.cycle.cpu) };
+        let missed = if self.kind.misses_releases() { measured.skipped } else { 0 };
+        self.state.data.record(&sample, missed);
+        if let (Fact::Known(account), Some(split)) = (&mut self.account, split) {
+            account.account.record(&split);
+        }
+        let latency = sample.latency();
+        let one = Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency };
+        if let Some(ended) = extend_window(&mut self.window, one) {
+            let written = self.writer.append_window(&ended);
+            self.keep_trouble(written);
+        }
+        self.pending.push(sample);
+        Some(sample)
+    }
+
+    /// Saves what there is.
+    pub fn checkpoint(&mut self) {
+        self.save(false);
+    }
+
+    /// Saves it for good. `lost` records of all threads found no room.
+    pub fn finish(&mut self, lost: u64) {
+        if let Some(ended) = self.window.take() {
+            let written = self.writer.append_window(&ended);
+            self.keep_trouble(written);
+        }
+        if let Fact::Known(account) = &mut self.account {
+            account.complete = true;
+            account.lost = lost;
+        }
+        self.save(true);
+    }
+
+    fn save(&mut self, ended: bool) {
+        if self.trouble.is_none() {
+            let written = self.writer.append(&std::mem::take(&mut self.pending));
+            self.keep_trouble(written);
+        }
+        self.pending.clear();
+        (self.state.samples_kept, self.state.log_bytes) = (self.writer.kept(), self.writer.log_bytes());
+        let written = match ended {
+            true => self.writer.finish(&self.state),
+            false => self.writer.checkpoint(&self.state),
+        };
+        self.keep_trouble(written);
+        if self.account.known().is_some() {
+            let written = self.writer.write_account(&self.account);
+            self.keep_trouble(written);
+        }
+    }
+
+    fn keep_trouble(&mut self, written: Result<(), BundleError>) {
+        if let (Err(why), None) = (written, &self.trouble) {
+            self.trouble = Some(why);
+        }
+    }
+
+    /// As the analysis wants it.
+    pub fn view(&self) -> SeriesView<'_> {
+        SeriesView { meta: &self.meta, state: &self.state, account: Some(&self.account) }
+    }
+
+    /// Which.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+}

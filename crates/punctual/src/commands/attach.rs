@@ -1,0 +1,93 @@
+//! `punctual attach`: the cycles of a program's threads, without its help.
+
+use crate::attach::ending::{self, Output};
+use crate::attach::requirement::SeriesRequirement;
+use crate::attach::target::Target;
+use crate::attach::{Attachment, Options};
+use crate::exit::{Ending, Failure};
+use crate::session::interrupt::Interrupts;
+use crate::session::request::shown;
+use punctual_analyze::cycles::CycleKind;
+use punctual_core::Nanos;
+use std::path::PathBuf;
+
+/// Measure the cycles of a running program's threads, and what delayed them
+///
+/// The program is not changed, not stopped and not traced: the kernel's events alone show when a thread's cycle was
+/// due, when it began, and when the thread waited again. Which wait a cycle begins with is inferred from the first
+/// cycles of each thread. docs/attach.md explains the figures.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual attach 4711\n  punctual attach --comm linuxcnc --duration 10min --require 'response p99.9 < 800us'\n  \
+                  punctual attach -- ./control-loop\n  \
+                  punctual attach 4711 --thread 4713 --cycle timerfd --deadline 900us --stop-above 2ms --explain\n\n\
+                  With a command, punctual writes to standard error alone: standard output is the command's.\n\n\
+                  Exit codes: that of the command, 128 + n where signal n ended it; without a command, or where it ended \
+                  with 0: 0 done; 1 failed while measuring, or no cycles were found; 2 the request was wrong, nothing was started; \
+                  with --require also 3 a requirement was not met, 4 it could not be decided."
+)]
+pub struct Args {
+    /// Processes, by their ids
+    #[arg(value_name = "PID", conflicts_with_all = ["comm", "command"])]
+    pids: Vec<u32>,
+    /// All processes of this name
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    comm: Option<String>,
+    /// These threads alone, by their ids
+    #[arg(long, value_name = "TID", value_delimiter = ',', conflicts_with = "command")]
+    thread: Vec<u32>,
+    /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event [default: inferred for each thread]
+    #[arg(long, value_name = "KIND")]
+    cycle: Option<CycleKind>,
+    /// Count the cycles whose response time exceeds this
+    #[arg(long, value_name = "DURATION")]
+    deadline: Option<Nanos>,
+    /// End when a response time exceeds this; the command, where it still runs, is sent SIGTERM
+    #[arg(long, value_name = "DURATION")]
+    stop_above: Option<Nanos>,
+    /// End after this time; the command, where it still runs, is sent SIGTERM
+    #[arg(long, short, value_name = "DURATION")]
+    duration: Option<Nanos>,
+    /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response (if left out), execution or
+    /// period; `response p99.9 < 800us`, `overruns == 0`
+    #[arg(long, value_name = "REQUIREMENT")]
+    require: Vec<SeriesRequirement>,
+    /// Also keep what happened around the longest response times: `punctual explain` shows it
+    #[arg(long)]
+    explain: bool,
+    /// The bundle's directory; it must not exist [default: punctual-attach-<time>]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// No live line
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print summary.json's shape (docs/json.md) at the end instead of tables
+    #[arg(long)]
+    json: bool,
+    /// The command to start and to measure
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Attaches, measures, shows.
+pub fn run(args: Args) -> Ending {
+    let target = Target::find(&args.pids, args.comm.as_deref(), &args.thread, &args.command)?;
+    let interrupts = Interrupts::listen()?;
+    let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
+    let options = Options {
+        kind: args.cycle,
+        deadline: args.deadline,
+        stop_above: args.stop_above,
+        duration: args.duration,
+        requirements: args.require,
+        explain: args.explain,
+        quiet: args.quiet,
+    };
+    let output = Output { to_stderr: !args.command.is_empty(), json: args.json };
+    let mut attachment = Attachment::start(&directory, &target, options)?;
+    let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
+    let started = attachment.begin(&target).inspect_err(discard)?;
+    let outcome = attachment.measure(started, &interrupts);
+    ending::end(attachment, outcome, &output, &shown(&directory))
+}

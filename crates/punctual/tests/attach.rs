@@ -1,0 +1,243 @@
+//! `punctual attach` against programs whose cycles are known, and against what cyclictest prints of itself.
+
+mod common;
+
+use common::{Place, has_program, is_root, text};
+use serde_json::Value;
+use std::process::{Command, Output};
+
+/// Cycles of a program; it has some hundred.
+const CYCLES: &str = "400";
+/// Its exit code, unless it spins.
+const OWN: Option<i32> = Some(7);
+/// Its period in ns.
+const PERIOD: f64 = 2e6;
+
+/// A directory with the program in it.
+fn compiled() -> Option<Place> {
+    if !is_root("attaching to programs") || !has_program("cc", "gcc") {
+        return None;
+    }
+    let place = Place::with("");
+    place.write("periodic.c", include_bytes!("attach/periodic.c"));
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-pthread", "-o", "periodic", "periodic.c"]).current_dir(place.path());
+    let built = cc.output().unwrap();
+    assert!(built.status.success(), "{}", text(&built));
+    Some(place)
+}
+
+fn attached(place: &Place, more: &[&str], command: &[&str]) -> Output {
+    place.punctual(&[&["attach", "--quiet", "--output", "bundle"], more, &["--"], command].concat())
+}
+
+/// The summary of what was measured of the program in this mode.
+fn summary(mode: &str, more: &[&str]) -> Option<Value> {
+    let place = compiled()?;
+    let output = attached(&place, more, &["./periodic", mode, CYCLES, "0"]);
+    assert_eq!(output.status.code(), OWN, "the command's own: {}", text(&output));
+    assert!(output.stdout.is_empty(), "{}", text(&output));
+    println!("{}", String::from_utf8_lossy(&output.stderr));
+    Some(place.summary())
+}
+
+/// The measure of the first thread of this name.
+fn measure<'v>(summary: &'v Value, name: &str) -> &'v Value {
+    let measures = summary["phases"][0]["measures"].as_array().unwrap();
+    let found = measures.iter().find(|one| one["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name}: {measures:#?}"))
+}
+
+fn series<'v>(summary: &'v Value, name: &str) -> &'v Value {
+    let all = summary["phases"][0]["series"].as_array().unwrap();
+    all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn figure(measure: &Value, name: &str) -> f64 {
+    let figures = measure["notes"]["figures"].as_array().unwrap();
+    let found = figures.iter().find(|one| one["name"] == name);
+    found.and_then(|one| one["value"].as_f64()).unwrap_or_else(|| panic!("no {name}: {figures:#?}"))
+}
+
+/// ns of a part in the mean response time.
+fn part(summary: &Value, series_name: &str, part: &str) -> f64 {
+    let account = &series(summary, series_name)["account"]["known"];
+    account["whole"]["mean_ns"][part].as_f64().unwrap_or(0.0)
+}
+
+#[track_caller]
+fn assert_kind(summary: &Value, kind: &str, periodic: bool) {
+    let parameters = &measure(summary, "periodic")["parameters"];
+    assert_eq!(parameters["cycle"], kind, "{parameters:#}");
+    let median = series(summary, "periodic/period")["median"].as_f64().unwrap();
+    if periodic {
+        assert!((median - PERIOD).abs() < PERIOD / 50.0, "{median}");
+    }
+    let response = series(summary, "periodic/response");
+    let all = response["count"].as_u64().unwrap() + response["overruns"].as_u64().unwrap();
+    let wanted: u64 = CYCLES.parse().unwrap();
+    // The last ends with the thread, and what a program is late for may be left out by itself.
+    assert!(all + 20 >= wanted, "{all} cycles of {wanted}");
+    assert!(response["min"].as_i64().unwrap() >= 100_000, "{response:#}");
+}
+
+#[test]
+fn an_absolute_sleeper() {
+    let Some(summary) = summary("absolute", &[]) else { return };
+    assert_kind(&summary, "absolute", true);
+    let response = "periodic/response";
+    let account = &series(&summary, response)["account"]["known"]["whole"];
+    let parts: f64 = account["mean_ns"].as_object().unwrap().values().map(|ns| ns.as_f64().unwrap()).sum();
+    let mean = series(&summary, response)["mean"].as_f64().unwrap();
+    assert!((parts - mean).abs() < 1.0, "the parts add up to {parts}, the mean is {mean}");
+    let unknown = part(&summary, response, "unknown");
+    assert!(unknown < mean / 20.0, "{unknown} of {mean} ns are not attributed: {account:#}");
+}
+
+#[test]
+fn a_timerfd() {
+    let Some(summary) = summary("timerfd", &[]) else { return };
+    assert_kind(&summary, "timerfd", true);
+}
+
+#[test]
+fn a_posix_timer() {
+    let Some(summary) = summary("posix-timer", &[]) else { return };
+    assert_kind(&summary, "posix-timer", true);
+}
+
+#[test]
+fn a_relative_sleeper() {
+    let Some(summary) = summary("relative", &[]) else { return };
+    assert_kind(&summary, "relative", false);
+}
+
+#[test]
+fn a_reader_of_a_pipe() {
+    let Some(summary) = summary("event", &[]) else { return };
+    assert_kind(&summary, "event", false);
+}
+
+#[test]
+fn a_spinner_has_no_cycles() {
+    let Some(place) = compiled() else { return };
+    let output = attached(&place, &[], &["./periodic", "spinner", "100"]);
+    assert_eq!(output.status.code(), Some(3), "the command's own: {}", text(&output));
+    assert!(text(&output).contains("no thread with cycles was found"), "{}", text(&output));
+}
+
+#[test]
+fn a_task_of_higher_priority_is_named() {
+    let Some(summary) = summary("hog", &[]) else { return };
+    let culprits = &measure(&summary, "periodic")["notes"]["tables"][0];
+    assert_eq!(culprits["name"], "culprits");
+    assert_eq!(culprits["rows"][0][0], "hog", "{culprits:#}");
+    let preempted = part(&summary, "periodic/response", "preempted");
+    assert!(preempted > 50_000.0, "{preempted}");
+}
+
+#[test]
+fn a_lock_is_waited_for() {
+    let Some(summary) = summary("lock", &[]) else { return };
+    assert_kind(&summary, "absolute", true);
+    assert!(part(&summary, "periodic/response", "lock") > 50_000.0, "{summary:#}");
+    assert!(figure(measure(&summary, "periodic"), "blockings") > 0.05);
+}
+
+#[test]
+fn page_faults_are_counted() {
+    let Some(summary) = summary("fault", &[]) else { return };
+    let faults = figure(measure(&summary, "periodic"), "page-faults");
+    assert!(faults >= 1000.0, "{faults} in a cycle that touches 1,024 pages");
+}
+
+#[test]
+fn a_write_to_disk_is_io() {
+    let Some(summary) = summary("fsync", &[]) else { return };
+    let (io, mean) =
+        (part(&summary, "periodic/response", "io"), series(&summary, "periodic/response")["mean"].as_f64().unwrap());
+    let calls = part(&summary, "periodic/response", "system-call");
+    // On a file system in memory there is nothing to wait for.
+    assert!(io > 0.0 || calls > mean / 10.0, "{summary:#}");
+}
+
+#[test]
+fn requirements_decide_where_the_command_ended_well() {
+    let Some(place) = compiled() else { return };
+    let code = |require: &str| {
+        let _ = std::fs::remove_dir_all(place.bundle());
+        let loops = "./periodic absolute 200; true";
+        attached(&place, &["--require", require], &["sh", "-c", loops]).status.code()
+    };
+    assert_eq!(code("response max < 1h"), Some(0));
+    assert_eq!(code("response max < 1us"), Some(3));
+    assert_eq!(code("wakeup count > 1000000"), Some(3));
+}
+
+#[test]
+fn a_running_process_goes_on() {
+    let Some(place) = compiled() else { return };
+    let mut child = Command::new("./periodic").args(["absolute", "100000"]).current_dir(place.path()).spawn().unwrap();
+    let pid = child.id().to_string();
+    let output = place.punctual(&["attach", &pid, "--quiet", "--duration", "2s", "--output", "bundle"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(child.try_wait().unwrap().is_none(), "it was ended");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("periodic/response"), "{}", text(&output));
+    let gone = place.punctual(&["attach", &pid, "--output", "none"]);
+    assert_eq!(gone.status.code(), Some(2), "{}", text(&gone));
+    assert!(text(&gone).contains(&format!("there is no process {pid}")), "{}", text(&gone));
+    assert!(!place.path().join("none").exists());
+}
+
+#[test]
+fn wrong_requests_start_nothing() {
+    let place = Place::with("");
+    let refused = |arguments: &[&str], why: &str| {
+        let output = place.punctual(&[&["attach", "--output", "none"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output));
+        assert!(text(&output).contains(why), "{arguments:?}: {}", text(&output));
+        assert!(!place.path().join("none").exists());
+    };
+    refused(&[], "nothing to attach to");
+    refused(&["--comm", "no-such-name"], "no process has the name");
+    refused(&["2"], "kernel thread");
+    refused(&["--", "no-such-program"], "cannot run");
+    refused(&["1", "--cycle", "timrfd"], "did you mean `timerfd`");
+    refused(&["1", "--require", "respnse max < 1us"], "respnse");
+}
+
+#[test]
+fn cyclictest_prints_the_same() {
+    let Some(place) = compiled().filter(|_| has_program("cyclictest", "rt-tests")) else { return };
+    let command = ["cyclictest", "-m", "-p95", "-i1000", "-l3000", "-v"];
+    let output = attached(&place, &[], &command);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let of_line = |line: &str| {
+        let mut fields = line.split(':').map(str::trim);
+        match (fields.next(), fields.next(), fields.next()) {
+            (Some("0"), Some(_), Some(latency)) => latency.parse::<i64>().ok(),
+            _ => None,
+        }
+    };
+    let mut theirs: Vec<i64> = printed.lines().filter_map(of_line).collect();
+    assert!(theirs.len() >= 2_990, "{printed}");
+    let max = theirs.iter().copied().max().unwrap();
+    theirs.sort_unstable();
+    let median = theirs[theirs.len() / 2] as f64;
+    let summary = place.summary();
+    // The thread that prints sleeps relatively; the other is the one that measures.
+    let is_absolute = |one: &&Value| one["parameters"]["cycle"] == "absolute";
+    let measures = summary["phases"][0]["measures"].as_array().unwrap();
+    let name = measures.iter().find(is_absolute).unwrap_or_else(|| panic!("{measures:#?}"))["name"].as_str().unwrap();
+    let ours = series(&summary, &format!("{name}/wakeup"));
+    println!("cyclictest: {} cycles, median {median} µs, max {max} µs; attached: {ours:#}", theirs.len());
+    let of = |key: &str| ours[key].as_f64().unwrap() / 1_000.0;
+    assert!((of("median") - median).abs() <= median * 0.05 + 2.0, "median {} µs, theirs {median} µs", of("median"));
+    // What it reads after the call has returned, and what interrupts that, is in its figure alone.
+    assert!((of("max") - max as f64).abs() <= max as f64 * 0.1 + 50.0, "max {} µs, theirs {max} µs", of("max"));
+    let count = ours["count"].as_u64().unwrap();
+    assert!(count + 10 >= theirs.len() as u64, "{count} cycles of {}", theirs.len());
+}

@@ -1,0 +1,176 @@
+/* A program with cycles of a known kind, for the tests of `punctual attach`: periodic MODE CYCLES. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PERIOD 2000000L /* ns */
+
+static long now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+static void spin(long ns)
+{
+	long until = now() + ns;
+
+	while (now() < until)
+		;
+}
+
+static void sleep_until(long at)
+{
+	struct timespec t = { at / 1000000000L, at % 1000000000L };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, 0);
+}
+
+static void be(int priority, int cpu)
+{
+	struct sched_param param = { .sched_priority = priority };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (cpu >= 0 && sched_setaffinity(0, sizeof set, &set))
+		perror("sched_setaffinity");
+	if (priority && sched_setscheduler(0, SCHED_FIFO, &param))
+		perror("sched_setscheduler");
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int over;
+static int pipes[2];
+
+/* Holds the lock for half a period, again and again. */
+static void *holder(void *unused)
+{
+	prctl(PR_SET_NAME, "holder");
+	while (!over) {
+		pthread_mutex_lock(&lock);
+		usleep(PERIOD / 2000);
+		pthread_mutex_unlock(&lock);
+		usleep(100);
+	}
+	return unused;
+}
+
+/* Goes before the cycles for three of them, again and again. */
+static void *hog(void *cpu)
+{
+	prctl(PR_SET_NAME, "hog");
+	be(60, (int)(intptr_t)cpu);
+	while (!over) {
+		spin(PERIOD * 3 / 2);
+		usleep(PERIOD * 5 / 1000);
+	}
+	return cpu;
+}
+
+static void *writer(void *unused)
+{
+	prctl(PR_SET_NAME, "writer");
+	while (!over) {
+		usleep(1000 + rand() % 3000);
+		if (write(pipes[1], "x", 1) < 0)
+			break;
+	}
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "absolute";
+	long cycles = argc > 2 ? atol(argv[2]) : 500;
+	int cpu = argc > 3 ? atoi(argv[3]) : -1, fd = -1;
+	pthread_t other = 0;
+	long next = now() + PERIOD;
+	char *area = 0;
+
+	if (!strcmp(mode, "timerfd")) {
+		struct itimerspec t = { { 0, PERIOD }, { 0, PERIOD } };
+
+		fd = timerfd_create(CLOCK_MONOTONIC, 0);
+		timerfd_settime(fd, 0, &t, 0);
+	} else if (!strcmp(mode, "posix-timer")) {
+		struct itimerspec t = { { 0, PERIOD }, { 0, PERIOD } };
+		struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
+		timer_t timer;
+		sigset_t set;
+
+		sigemptyset(&set);
+		sigaddset(&set, SIGRTMIN);
+		sigprocmask(SIG_BLOCK, &set, 0);
+		timer_create(CLOCK_MONOTONIC, &event, &timer);
+		timer_settime(timer, 0, &t, 0);
+	} else if (!strcmp(mode, "lock")) {
+		pthread_create(&other, 0, holder, 0);
+	} else if (!strcmp(mode, "hog")) {
+		be(50, cpu);
+		pthread_create(&other, 0, hog, (void *)(intptr_t)cpu);
+	} else if (!strcmp(mode, "event")) {
+		if (pipe(pipes))
+			return 1;
+		pthread_create(&other, 0, writer, 0);
+	} else if (!strcmp(mode, "fault")) {
+		area = mmap(0, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		madvise(area, 4 << 20, MADV_NOHUGEPAGE);
+	} else if (!strcmp(mode, "fsync")) {
+		fd = open("data", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	} else if (!strcmp(mode, "spinner")) {
+		spin(cycles * PERIOD);
+		return 3;
+	}
+	for (long k = 0; k < cycles; k++) {
+		uint64_t expired;
+		char byte;
+
+		if (!strcmp(mode, "timerfd")) {
+			if (read(fd, &expired, sizeof expired) < 0)
+				return 1;
+		} else if (!strcmp(mode, "posix-timer")) {
+			sigset_t set;
+			int signal;
+
+			sigemptyset(&set);
+			sigaddset(&set, SIGRTMIN);
+			sigwait(&set, &signal);
+		} else if (!strcmp(mode, "event")) {
+			if (read(pipes[0], &byte, 1) < 0)
+				return 1;
+		} else if (!strcmp(mode, "relative")) {
+			usleep(PERIOD / 1000);
+		} else {
+			sleep_until(next);
+			next += PERIOD;
+		}
+		spin(100000);
+		if (!strcmp(mode, "lock")) {
+			pthread_mutex_lock(&lock);
+			pthread_mutex_unlock(&lock);
+		} else if (!strcmp(mode, "fault")) {
+			madvise(area, 4 << 20, MADV_DONTNEED);
+			for (long at = 0; at < 4 << 20; at += 4096)
+				area[at] = 1;
+		} else if (!strcmp(mode, "fsync")) {
+			if (pwrite(fd, &k, sizeof k, 0) < 0 || fsync(fd))
+				return 1;
+		}
+	}
+	over = 1;
+	return 7;
+}

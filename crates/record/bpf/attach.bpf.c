@@ -1,0 +1,772 @@
+/* The cycles of the threads of a program that knows nothing of it, timed and divided by cause.
+ *
+ * A thread's life is cut at its waiting system calls. A cycle begins with its release: the expiry of
+ * the timer that wakes the thread, or the wake-up by somebody else. It ends where the next wait is
+ * entered. One cursor per thread (account.from) goes through time, and what lies between two events
+ * is added to one part, so that the parts of a cycle add up to it.
+ *
+ * Until user space has selected the waiting call of a thread's cycle, each call that may wait ends
+ * one. Afterwards other waits are blockings within the cycle. */
+#define HOW "tp_btf/"
+#define THREAD struct attached
+#include "kernel.h"
+#include "wire.h"
+
+enum { UNSEEN, RUNNING, READY, ASLEEP };
+/* What the call under way is for the cycle. */
+enum { NO_CYCLE, OPEN, WAITING, WOKEN };
+
+/* Who ended a wait, as in struct wire_cycle. */
+struct waker {
+	u64 timer;
+	u32 tid;
+	u32 by;
+	u8 comm[16];
+};
+
+struct attached {
+	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
+	struct wire_cycle cycle; /* the one that goes on */
+	u64 before[16]; /* the sums when the call was entered, if `apart` */
+	u64 entered; /* the call under way */
+	u64 slept; /* when it went to sleep */
+	struct waker waker;
+	u64 wake_at; /* of a wake-up that came before it slept */
+	u64 wake_expires;
+	u64 asked; /* until when the sleep under way shall last; 0: not known */
+	u32 state;
+	u32 phase;
+	u32 call; /* its number + 1; 0: none, or not looked at */
+	u32 apart; /* what belongs to the call is in `wait`, what was before in `before` */
+	u32 woken; /* a wake-up came before it slept */
+	u32 early; /* made ready by such a wake-up: a later one counts */
+	u32 within; /* the part that its sleep is, where that is none of the cycle's */
+	u32 spare;
+};
+
+#include "typed.h"
+
+/* A thread's value, of which the kernel copies a new one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct attached);
+} blank SEC(".maps");
+
+/* Processes all threads of which are looked at. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} processes SEC(".maps");
+
+/* The waiting call of the cycles of a thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WIRE_ACCOUNT_THREADS);
+	__type(key, u32);
+	__type(value, struct wire_selection);
+} selections SEC(".maps");
+
+const volatile bool children = false; /* processes that watched ones start are watched too */
+const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
+const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* calls whose uninterruptible sleep is I/O */
+const volatile u32 futex = 0; /* the numbers of two calls */
+const volatile u32 clock_nanosleep = 0;
+const volatile u32 nanosleep = 0;
+
+#define FUTEX_COMMAND 0x7f
+#define FUTEX_WAIT 0
+#define FUTEX_LOCK_PI 6
+#define FUTEX_LOCK_PI2 13
+#define TASK_INTERRUPTIBLE 1
+#define CLOCK_MONOTONIC 1
+#define BPF_NOEXIST 1
+
+INLINE struct attached *attached_of(u32 tid)
+{
+	return (struct attached *)thread_of(tid);
+}
+
+INLINE bool in_set(const volatile u64 *set, u32 number)
+{
+	u32 word = number / 64;
+
+	asm volatile("" : "+r"(word));
+	return word < WIRE_MAX_SYSCALLS / 64 && (set[word] >> (number & 63) & 1);
+}
+
+/* --- Which calls end a cycle --- */
+
+/* What is known of a system call. */
+struct call {
+	u64 argument;
+	u32 number;
+	u32 operation;
+};
+
+INLINE bool read_call(struct pt_regs *regs, struct call *call)
+{
+	u64 second;
+
+#if defined(TARGET_x86_64)
+	call->number = regs->orig_ax;
+	call->argument = regs->di;
+	second = regs->si;
+#elif defined(TARGET_aarch64)
+	call->number = regs->syscallno;
+	call->argument = regs->regs[0];
+	second = regs->regs[1];
+#endif
+	call->operation = 0;
+	if (call->number == futex)
+		call->operation = second & FUTEX_COMMAND;
+	else if (call->number == clock_nanosleep)
+		call->operation = second & 1;
+	/* Outside of any call the number is -1. */
+	return call->number < WIRE_MAX_SYSCALLS;
+}
+
+INLINE bool ends_cycle(u32 tid, const struct call *call)
+{
+	struct wire_selection *of = bpf_map_lookup_elem(&selections, &tid);
+
+	if (!of)
+		return in_set(waits, call->number);
+	return of->call == call->number && of->operation == call->operation &&
+	       (!of->by_argument || of->argument == call->argument);
+}
+
+/* What a sleep in this state is, where it is none of the cycle's. */
+INLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
+{
+	if (!in_call)
+		return WIRE_PART_PAGE_FAULT;
+	if (call->number == futex)
+		return call->operation == FUTEX_WAIT || call->operation == FUTEX_LOCK_PI ||
+				       call->operation == FUTEX_LOCK_PI2 ?
+			       WIRE_PART_LOCK :
+			       WIRE_PART_BLOCKED;
+	if (state & TASK_UNINTERRUPTIBLE && in_set(files, call->number))
+		return WIRE_PART_IO;
+	return WIRE_PART_BLOCKED;
+}
+
+/* The end of a sleep by its arguments, where its clock is CLOCK_MONOTONIC: where no event of its timer is seen, this is its release. */
+INLINE u64 asked_time(struct pt_regs *regs, const struct call *call, u64 entered)
+{
+	u64 time[2] = {}, ns;
+	const void *at;
+
+#if defined(TARGET_x86_64)
+	at = (const void *)(call->number == nanosleep ? regs->di : regs->dx);
+#elif defined(TARGET_aarch64)
+	at = (const void *)(call->number == nanosleep ? regs->regs[0] : regs->regs[2]);
+#endif
+	if (call->number != nanosleep && (call->number != clock_nanosleep || call->argument != CLOCK_MONOTONIC))
+		return 0;
+	if (bpf_probe_read_user(time, sizeof(time), at))
+		return 0;
+	ns = time[0] * 1000000000 + time[1];
+	return call->operation ? ns : entered + ns;
+}
+
+/* --- Sums --- */
+
+INLINE void clear_sums(struct attached *t)
+{
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+		t->account.wait[i] = 0;
+}
+
+/* From now on the sums are those of the call under way. */
+INLINE void set_apart(struct attached *t)
+{
+	if (t->apart)
+		return;
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++) {
+		t->before[i] = t->account.wait[i];
+		t->account.wait[i] = 0;
+	}
+	t->apart = 1;
+}
+
+INLINE void put_together(struct attached *t)
+{
+	if (!t->apart)
+		return;
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+		t->account.wait[i] += t->before[i];
+	t->apart = 0;
+}
+
+INLINE void set_from(struct attached *t, struct cpu *cpu, u64 now)
+{
+	struct wire_account_thread *a = &t->account;
+
+	a->from = now;
+	a->hard = hard_until(cpu, now);
+	a->soft = soft_until(cpu, now, a->hard);
+}
+
+/* The time that a running thread had until now. */
+static __attribute__((noinline)) int ran_until(struct attached *t, struct cpu *cpu, u64 now)
+{
+	struct wire_account_thread *a;
+	u64 hard, soft, whole, irqs, softs;
+
+	if (!t || !cpu)
+		return 0;
+	a = &t->account;
+	hard = hard_until(cpu, now);
+	soft = soft_until(cpu, now, hard);
+	whole = later(now, a->from);
+	irqs = later(hard, a->hard);
+	softs = later(soft, a->soft);
+	if (irqs > whole)
+		irqs = whole;
+	if (softs > whole - irqs)
+		softs = whole - irqs;
+	add(a, WIRE_PART_HARDIRQ, irqs);
+	add(a, WIRE_PART_SOFTIRQ, softs);
+	add(a, t->call ? WIRE_PART_KERNEL : WIRE_PART_ITSELF, whole - irqs - softs);
+	a->from = whole ? now : a->from;
+	a->hard = hard;
+	a->soft = soft;
+	return 0;
+}
+
+/* --- The cycle --- */
+
+/* The cycle that is open ends: its last wait was entered at `again`. Its sums are in `before`. */
+static __attribute__((noinline)) int publish_cycle(struct attached *t, u32 tid, u64 again)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+
+	if (!t || !buffer)
+		return 0;
+	t->cycle.again = again;
+#pragma unroll
+	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+		t->cycle.run[i] = t->before[i];
+	return emit_to(buffer, t->cycle.release, tid, WIRE_CYCLE, cpu, (const u64 *)&t->cycle,
+		       sizeof(struct wire_cycle) / 8);
+}
+
+INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered, u32 within)
+{
+	struct wire_cycle *c = &t->cycle;
+
+	c->entered = entered;
+	c->argument = call->argument;
+	c->call = call->number;
+	c->operation = call->operation;
+	c->within = within;
+	c->blocked = 0;
+	c->culprit_ns = 0;
+	c->longest_ns = 0;
+	c->blocks = 0;
+	c->migrations = 0;
+	c->syscalls = 0;
+	c->faults = 0;
+	c->missed = 0;
+	c->culprit = 0;
+	c->longest = 0;
+}
+
+/* Beyond the end of a stack there is another one, if any. */
+#define STACK 16384
+
+INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *task)
+{
+	struct waker *waker = &t->waker;
+
+	waker->timer = here->expires ? here->timer : 0;
+	waker->tid = bpf_get_current_pid_tgid();
+	bpf_get_current_comm(waker->comm, sizeof(waker->comm));
+	/* The timer of a sleep or a timeout is on the stack of who sleeps. */
+	if (here->expires)
+		waker->by = here->timer - (u64)task->stack < STACK ? WIRE_CYCLE_BY_SLEEP : WIRE_CYCLE_BY_TIMER;
+	else if (here->hard_since)
+		waker->by = WIRE_CYCLE_BY_IRQ;
+	else if (here->soft[here->soft_now & 1].since)
+		waker->by = WIRE_CYCLE_BY_SOFTIRQ;
+	else
+		waker->by = WIRE_CYCLE_BY_TASK;
+}
+
+/* The wait of the cycle is over: at `now` the thread was woken, by a timer that was due at `expires`
+ * or by somebody else (0). The sums of the cycle begin with what lies before. */
+static __attribute__((noinline)) int release(struct attached *t, struct cpu *here, u64 now, u64 expires)
+{
+	struct wire_account_thread *a;
+	u64 at;
+
+	if (!t || !here)
+		return 0;
+	a = &t->account;
+	clear_sums(t);
+	t->phase = WOKEN;
+	t->cycle.woken = now;
+	t->cycle.by = t->waker.by;
+	t->cycle.timer = t->waker.timer;
+	t->cycle.waker = t->waker.tid;
+	__builtin_memcpy(t->cycle.waker_comm, t->waker.comm, sizeof(t->waker.comm));
+	t->cycle.release = expires && expires < now ? expires : now;
+	at = t->cycle.release;
+	/* The timer was due before the wait began: the cycle before took so long. */
+	add(a, WIRE_PART_OVERRUN, later(t->entered < now ? t->entered : now, at));
+	at = at > t->entered ? at : t->entered;
+	add(a, WIRE_PART_KERNEL, later(t->slept < now ? t->slept : now, at));
+	a->begin = at > t->slept ? at : t->slept;
+	if (a->begin < now)
+		overdue(a, here, now);
+	return 0;
+}
+
+/* The same where the wake-up was not seen: events of an idle CPU may not be shown to programs. The timer that fired last on this CPU, or
+ * what the thread asked for, shows when. */
+static __attribute__((noinline)) int release_unseen(struct attached *t, struct cpu *cpu, u64 now)
+{
+	struct task_struct *task;
+	u64 expires = t ? t->asked : 0;
+
+	if (!t || !cpu)
+		return 0;
+	t->waker = (struct waker){};
+	task = bpf_get_current_task_btf();
+	if (cpu->timer - (u64)task->stack < STACK && cpu->fired > t->entered && cpu->fired < now)
+		expires = cpu->fired;
+	if (expires && expires < now)
+		t->waker.by = WIRE_CYCLE_BY_SLEEP;
+	return release(t, cpu, now, expires);
+}
+
+/* --- Events of a thread --- */
+
+INLINE void wait_for_cpu(struct attached *t, struct cpu *cpu, u32 number, u32 tid, u64 now)
+{
+	struct wire_account_thread *a = &t->account;
+
+	t->state = READY;
+	a->since = now;
+	a->cpu = number;
+	a->active = 1;
+	a->blocked = 0;
+	look(a, cpu, now);
+	join(cpu, a, tid);
+}
+
+/* Somebody wakes a thread that sleeps, which shall run on `target`. */
+INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u64 now, u64 expires)
+{
+	struct wire_account_thread *a;
+	struct cpu *there = cpu_of(target);
+	u64 slept;
+
+	if (!t || !here)
+		return 0;
+	a = &t->account;
+	slept = later(now, a->from);
+	if (t->phase == WAITING || (t->early && t->phase == WOKEN)) {
+		release(t, here, now, expires);
+	} else if (t->state == ASLEEP) {
+		add(a, t->within, slept);
+		t->cycle.blocks++;
+		t->cycle.blocked += slept;
+	}
+	t->early = 0;
+	if (there)
+		wait_for_cpu(t, there, target, tid, now);
+	return 0;
+}
+
+INLINE int waking(struct task_struct *task, bool again)
+{
+	u32 tid = task->pid;
+	struct attached *t = attached_of(tid);
+	struct cpu *here;
+	u64 now;
+
+	if (likely(!t))
+		return 0;
+	here = cpu_here();
+	if (!here || (t->state == READY && !t->early) || (again && t->state != ASLEEP))
+		return 0;
+	now = bpf_ktime_get_ns();
+	t->account.prio = task->prio;
+	t->account.task = (u64)task;
+	set_waker(t, here, task);
+	if (t->state == RUNNING) {
+		/* It is on its way to sleep, or will see that it need not. */
+		t->woken = t->call != 0;
+		t->wake_at = now;
+		t->wake_expires = here->expires;
+		return 0;
+	}
+	return wake_up(t, here, tid, task_cpu(task), now, here->expires);
+}
+
+PROGRAM(attach_waking)
+{
+	return waking((void *)ctx[0], false);
+}
+
+/* Where sched_waking was not seen: see account.bpf.c. */
+PROGRAM(attach_wakeup)
+{
+	return waking((void *)ctx[0], true);
+}
+
+/* Of what a ready thread waited, whoever ran until now (`prev`) may be the culprit. */
+INLINE void waited_for(struct attached *t, struct cpu *cpu, struct task_struct *prev, u64 now)
+{
+	struct wire_account_thread *a = &t->account;
+	struct wire_cycle *c = &t->cycle;
+	u64 *wait = a->wait, before, took;
+
+	before = wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE] + wait[WIRE_PART_NOT_SWITCHED] +
+		 wait[WIRE_PART_THROTTLED];
+	waited(a, cpu, now);
+	took = wait[WIRE_PART_PREEMPTED] + wait[WIRE_PART_RUNQUEUE] + wait[WIRE_PART_NOT_SWITCHED] +
+	       wait[WIRE_PART_THROTTLED] - before;
+	if (!took || !prev->pid)
+		return;
+	if (c->culprit == (u32)prev->pid) {
+		c->culprit_ns += took;
+	} else if (took > c->culprit_ns) {
+		c->culprit = prev->pid;
+		c->culprit_ns = took;
+		bpf_probe_read_kernel(c->culprit_comm, sizeof(c->culprit_comm), &prev->comm);
+	}
+}
+
+static __attribute__((noinline)) int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64 now)
+{
+	struct attached *t = attached_of(tid);
+
+	if (t && cpu && prev)
+		waited_for(t, cpu, prev, now);
+	return 0;
+}
+
+/* The thread is switched away from: it sleeps, or (`state` 0) could run on. */
+INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_struct *task, u64 state, u64 now)
+{
+	struct call call = {};
+	u32 tid = task->pid;
+	bool in_call, cut;
+
+	if (t->call)
+		set_apart(t);
+	ran_until(t, cpu, now);
+	t->account.prio = task->prio;
+	t->account.task = (u64)task;
+	if (!state) {
+		wait_for_cpu(t, cpu, here, tid, now);
+		return;
+	}
+	t->state = ASLEEP;
+	t->slept = now;
+	t->account.from = now;
+	in_call = read_call(bpf_task_pt_regs(task), &call);
+	cut = in_call && state & TASK_INTERRUPTIBLE && ends_cycle(tid, &call);
+	t->within = part_of_sleep(&call, in_call, state);
+	if (cut && t->phase == WOKEN) {
+		/* Woken, and it waits on in the same call: that was no release. */
+		t->phase = WAITING;
+	} else if (cut) {
+		/* Where there were too many calls its entry was not seen. */
+		u64 entered = t->apart ? t->entered : now;
+
+		set_apart(t);
+		if (t->phase == OPEN)
+			publish_cycle(t, tid, entered);
+		t->entered = entered;
+		next_cycle(t, &call, entered, t->within);
+		t->asked = asked_time(bpf_task_pt_regs(task), &call, entered);
+		t->phase = WAITING;
+	}
+	if (t->woken) {
+		t->woken = 0;
+		wake_up(t, cpu, tid, here, t->wake_at > now ? t->wake_at : now, t->wake_expires);
+		t->early = 1;
+	}
+}
+
+INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid, struct task_struct *prev, u64 now)
+{
+	struct wire_account_thread *a = &t->account;
+
+	if (t->state == READY && a->cpu == here) {
+		waited_for(t, cpu, prev, now);
+		leave(cpu, tid);
+	} else if (t->state == READY) {
+		struct cpu *there = cpu_of(a->cpu);
+
+		if (there)
+			leave(there, tid);
+		add(a, WIRE_PART_UNKNOWN, later(now, a->from));
+		t->cycle.migrations++;
+	} else if (t->state == ASLEEP && t->phase == WAITING) {
+		/* Nobody saw who woke it: at the end of the call it is known when that should have been. */
+	} else if (t->state == ASLEEP) {
+		add(a, WIRE_PART_UNKNOWN, later(now, a->from));
+	}
+	t->state = RUNNING;
+	t->early = 0;
+	a->active = 0;
+	a->cpu = here;
+	set_from(t, cpu, now);
+	cpu->watched = tid;
+}
+
+INLINE int switch_of(u64 *ctx, u64 state)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	u32 here = bpf_get_smp_processor_id(), from = prev->pid, to = next->pid;
+	struct cpu *cpu = cpu_of(here);
+	struct attached *t;
+	u64 now;
+
+	if (!cpu)
+		return 0;
+	now = bpf_ktime_get_ns();
+	cpu_switched(cpu, now);
+	for (u32 i = 0; i < WIRE_ACCOUNT_WAITING; i++) {
+		u32 tid = cpu->waiting[i];
+
+		if (tid && tid != to)
+			other_waits(tid, cpu, prev, now);
+	}
+	if (cpu->watched) {
+		cpu->watched = 0;
+		t = attached_of(from);
+		if (t && t->state == RUNNING)
+			leaves(t, cpu, here, prev, state, now);
+	}
+	change(cpu, now, to ? TASK : IDLE);
+	t = to ? attached_of(to) : 0;
+	if (unlikely(t))
+		arrives_here(t, cpu, here, to, prev, now);
+	cpu->running = to;
+	cpu->prio = next->prio;
+	cpu->switched = now;
+	return 0;
+}
+
+PROGRAM(attach_switched)
+{
+	return switch_of(ctx, (u8)ctx[0] ? 0 : ctx[3]);
+}
+
+PROGRAM(attach_switched_before_5_18)
+{
+	struct task_struct *prev = (void *)ctx[1];
+
+	return switch_of(ctx, (u8)ctx[0] ? 0 : prev->__state);
+}
+
+/* A thread runs of which no event said so: the first that is seen of it, or its CPU was idle. */
+static __attribute__((noinline)) int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid, u64 now)
+{
+	if (!t || !cpu)
+		return 0;
+	if (t->state == READY) {
+		struct cpu *there = cpu_of(t->account.cpu);
+
+		if (there)
+			leave(there, tid);
+		add(&t->account, WIRE_PART_UNKNOWN, later(now, t->account.from));
+	} else if (t->state == ASLEEP && t->phase != WAITING) {
+		add(&t->account, t->within, later(now, t->account.from));
+	}
+	t->state = RUNNING;
+	t->early = 0;
+	t->account.active = 0;
+	t->account.cpu = here;
+	set_from(t, cpu, now);
+	cpu->watched = tid;
+	return 0;
+}
+
+PROGRAM(attach_sys_enter)
+{
+	u32 tid = bpf_get_current_pid_tgid(), here;
+	struct attached *t = attached_of(tid);
+	struct cpu *cpu;
+	u64 now;
+
+	if (likely(!t))
+		return 0;
+	if (t->cycle.syscalls++ >= WIRE_CYCLE_CALLS)
+		return 0;
+	here = bpf_get_smp_processor_id();
+	cpu = cpu_of(here);
+	if (!cpu)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (t->state == RUNNING)
+		ran_until(t, cpu, now);
+	else
+		begins_here(t, cpu, here, tid, now);
+	t->entered = now;
+	t->call = (u32)ctx[1] + 1;
+	t->apart = 0;
+	t->woken = 0;
+	return 0;
+}
+
+PROGRAM(attach_sys_exit)
+{
+	u32 tid = bpf_get_current_pid_tgid(), here;
+	struct attached *t = attached_of(tid);
+	struct wire_cycle *c;
+	struct call call = {};
+	struct cpu *cpu;
+	u64 now, took;
+
+	if (likely(!t) || (!t->call && t->phase != WOKEN && t->phase != WAITING))
+		return 0;
+	here = bpf_get_smp_processor_id();
+	cpu = cpu_of(here);
+	if (!cpu)
+		return 0;
+	c = &t->cycle;
+	now = bpf_ktime_get_ns();
+	if (t->state != RUNNING)
+		begins_here(t, cpu, here, tid, now);
+	if (t->phase == WAITING) {
+		release_unseen(t, cpu, now);
+		set_from(t, cpu, now);
+	}
+	if (t->phase == OPEN || t->phase == NO_CYCLE) {
+		read_call((void *)ctx[0], &call);
+		if (t->woken && ends_cycle(tid, &call)) {
+			/* What it waited for came before it slept. */
+			u32 within = part_of_sleep(&call, true, TASK_INTERRUPTIBLE);
+
+			set_apart(t);
+			ran_until(t, cpu, now);
+			if (t->phase == OPEN)
+				publish_cycle(t, tid, t->entered);
+			next_cycle(t, &call, t->entered, within);
+			t->slept = t->wake_at;
+			release(t, cpu, t->wake_at, t->wake_expires);
+			set_from(t, cpu, t->wake_at < now ? t->wake_at : now);
+		}
+	}
+	ran_until(t, cpu, now);
+	if (t->phase == WOKEN) {
+		c->returned = now;
+#pragma unroll
+		for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+			c->wake[i] = t->account.wait[i];
+		clear_sums(t);
+		t->apart = 0;
+		t->phase = OPEN;
+		c->syscalls = 0;
+	} else {
+		put_together(t);
+		took = later(now, t->entered);
+		if (took > c->longest_ns) {
+			c->longest_ns = took;
+			c->longest = t->call - 1;
+		}
+	}
+	t->call = 0;
+	t->woken = 0;
+	return 0;
+}
+
+PROGRAM(attach_moved)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct attached *t = attached_of(task->pid);
+
+	if (likely(!t))
+		return 0;
+	t->cycle.migrations++;
+	return moved(task->pid, ctx[1]);
+}
+
+PROGRAM(attach_fault)
+{
+	struct attached *t = attached_of(bpf_get_current_pid_tgid());
+
+	if (t)
+		t->cycle.faults++;
+	return 0;
+}
+
+/* The instant that was asked for: the kernel may defer a timer beyond it by the task's slack. */
+PROGRAM(attach_expire_entry)
+{
+	struct hrtimer *timer = (void *)ctx[0];
+	struct cpu *cpu = cpu_here();
+
+	if (cpu) {
+		cpu->expires = cpu->fired = timer->_softexpires - timer->base->offset;
+		cpu->timer = (u64)timer;
+	}
+	return 0;
+}
+
+/* --- Which threads --- */
+
+INLINE void begin_watching(u32 tid)
+{
+	u32 zero = 0;
+	struct attached *value = bpf_map_lookup_elem(&blank, &zero);
+
+	if (value)
+		bpf_map_update_elem(&threads, &tid, value, BPF_NOEXIST);
+}
+
+PROGRAM(attach_fork)
+{
+	struct task_struct *child = (void *)ctx[1];
+	u64 id = bpf_get_current_pid_tgid();
+	u32 parent = id >> 32, process = child->tgid, one = 1;
+
+	if (!bpf_map_lookup_elem(&processes, &parent))
+		return 0;
+	if (process != parent) {
+		if (!children)
+			return 0;
+		bpf_map_update_elem(&processes, &process, &one, 0);
+	}
+	begin_watching(child->pid);
+	return 0;
+}
+
+/* A thread that is not its process's first becomes it. */
+PROGRAM(attach_exec)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 process = task->tgid;
+
+	if (bpf_map_lookup_elem(&processes, &process))
+		begin_watching(task->pid);
+	return 0;
+}
+
+PROGRAM(attach_exit)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 tid = task->pid;
+
+	if (likely(!attached_of(tid)))
+		return 0;
+	bpf_map_delete_elem(&threads, &tid);
+	bpf_map_delete_elem(&selections, &tid);
+	return 0;
+}
+
+const char gpl[] SEC("license") = "GPL";

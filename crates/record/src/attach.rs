@@ -1,0 +1,259 @@
+//! The cycles of threads of other programs, timed and divided by cause in the kernel.
+//!
+//! ```no_run
+//! use punctual_record::attach::Attacher;
+//! let mut attacher = Attacher::start(&"0-3".parse()?, false)?;
+//! attacher.watch_process(4711)?;
+//! // … later …
+//! attacher.drain(&mut |cycle| println!("{}: {}", cycle.tid, cycle.response_time()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! It needs BPF and BTF. Nothing is added to the program itself, which is not stopped and not traced.
+
+mod cost;
+mod record;
+
+pub use cost::Counting;
+
+use crate::StartError;
+use crate::account::SERVED;
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::format::NR_FUTEX;
+use crate::wire::layout::{self as wire, Selection};
+use aya_obj::btf::Btf;
+use punctual_core::cycle::{Cycle, WaitingCall};
+use punctual_core::{CpuSet, Finding, Severity};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
+const BACKEND: &str = "BPF (BTF tracepoints)";
+/// Of each CPU: some 10,000 cycles.
+const BUFFER: usize = 4 << 20;
+/// Threads that are looked at at once.
+pub const THREADS: u32 = 4096;
+
+/// Calls that may be a cycle's wait.
+const WAITS: [&str; 36] = [
+    "clock_nanosleep",
+    "nanosleep",
+    "read",
+    "readv",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "futex",
+    "futex_wait",
+    "futex_waitv",
+    "rt_sigtimedwait",
+    "rt_sigsuspend",
+    "pause",
+    "sched_yield",
+    "io_uring_enter",
+    "io_getevents",
+    "io_pgetevents",
+    "ioctl",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "accept",
+    "accept4",
+    "mq_timedreceive",
+    "msgrcv",
+    "semop",
+    "semtimedop",
+    "wait4",
+    "waitid",
+    "sigtimedwait",
+    "restart_syscall",
+    "pread64",
+];
+/// Calls whose uninterruptible sleep is I/O.
+const FILES: [&str; 22] = [
+    "fsync",
+    "fdatasync",
+    "sync",
+    "syncfs",
+    "msync",
+    "sync_file_range",
+    "read",
+    "write",
+    "pread64",
+    "pwrite64",
+    "readv",
+    "writev",
+    "preadv",
+    "pwritev",
+    "open",
+    "openat",
+    "close",
+    "rename",
+    "unlink",
+    "ftruncate",
+    "fallocate",
+    "sendfile",
+];
+
+/// In order: tracepoint, programs; alternatives are separated by `|`.
+const NEEDED: [(&str, &str); 11] = [
+    ("sched_process_exit", "attach_exit"),
+    ("sched_process_exec", "attach_exec"),
+    ("sched_process_fork", "attach_fork"),
+    ("sched_migrate_task", "attach_moved"),
+    ("hrtimer_expire_entry", "attach_expire_entry"),
+    ("hrtimer_expire_exit", "account_expire_exit"),
+    ("sched_switch", "attach_switched|attach_switched_before_5_18"),
+    ("sched_waking", "attach_waking"),
+    ("sched_wakeup", "attach_wakeup"),
+    ("sys_exit", "attach_sys_exit"),
+    ("sys_enter", "attach_sys_enter"),
+];
+/// Where one of these is missing its count stays 0: that is told.
+const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
+
+/// The programs in the kernel; they end when this is dropped.
+pub struct Attacher {
+    object: Object,
+    attached: Vec<Attach>,
+    buffers: Buffers,
+    cpus: CpuSet,
+    scratch: Vec<u8>,
+    /// What is not told apart here, and why.
+    pub findings: Vec<Finding>,
+}
+
+impl Attacher {
+    /// Starts on all these CPUs, those on which the program may run; nothing is watched yet. `children`: what watched processes start
+    /// is watched too.
+    pub fn start(cpus: &CpuSet, children: bool) -> Result<Attacher, StartError> {
+        Attacher::load(cpus, children).map_err(|why| StartError::of(BACKEND, &why))
+    }
+
+    fn load(cpus: &CpuSet, children: bool) -> Result<Attacher, LoadError> {
+        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+        let (shape, count) = (Shape::of(BUFFER, false), cpus.len() as u32);
+        let number = |name| crate::syscall_number(name).unwrap_or(u32::MAX);
+        let mut constants = vec![
+            ("mask", shape.mask().to_ne_bytes().to_vec()),
+            ("children", vec![u8::from(children)]),
+            ("waits", set(&WAITS)),
+            ("files", set(&FILES)),
+            ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
+            ("clock_nanosleep", number("clock_nanosleep").to_ne_bytes().to_vec()),
+            ("nanosleep", number("nanosleep").to_ne_bytes().to_vec()),
+        ];
+        constants.extend(slots(cpus));
+        let mut object = Object::open(OBJECT, &borrowed(&constants))?;
+        object.shape("buffers", shape.value_size(), count);
+        object.entries("cpus", count);
+        object.entries("threads", THREADS);
+        object.entries("selections", THREADS);
+        object.prepare(Some(&kernel))?;
+        let bytes = u64::from(shape.value_size()) * u64::from(count);
+        let buffers =
+            Buffers::map(object.map("buffers")?, shape, count).map_err(|why| LoadError::Map { bytes, why })?;
+        let (attached, scratch, findings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut attacher = Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, findings };
+        attacher.attach(&kernel)?;
+        Ok(attacher)
+    }
+
+    /// Interrupts first: a switch must not find one that began unseen.
+    fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+        for (name, (entry, exit)) in SERVED {
+            let exit = self.object.attach_btf_tracepoint(kernel, exit, &format!("{name}_exit"));
+            let entry = self.object.attach_btf_tracepoint(kernel, entry, &format!("{name}_entry"));
+            if let (Ok(exit), Ok(entry)) = (exit, entry) {
+                self.attached.extend([exit, entry]);
+            }
+        }
+        let faults = FAULTS.map(|name| self.object.attach_btf_tracepoint(kernel, "attach_fault", name));
+        if faults.iter().any(Result::is_err) {
+            let message = "page faults are not counted: this kernel has no tracepoints for them";
+            self.findings.push(Finding::new("faults-not-counted", Severity::Note, "attach", message));
+        }
+        self.attached.extend(faults.into_iter().flatten());
+        for (tracepoint, programs) in NEEDED {
+            let mut result = Err(LoadError::NoTracepoint(tracepoint.to_owned()));
+            for program in programs.split('|') {
+                result = self.object.attach_btf_tracepoint(kernel, program, tracepoint);
+                if result.is_ok() {
+                    break;
+                }
+            }
+            self.attached.push(result?);
+        }
+        Ok(())
+    }
+
+    /// Watches all threads of a process, those that it has and those that it will have.
+    pub fn watch_process(&self, process: u32) -> Result<(), StartError> {
+        self.set("processes", process, &1u32.to_ne_bytes())?;
+        // In this order: a thread that begins meanwhile is found by one or the other.
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+        tids.into_iter().try_for_each(|tid| self.watch_thread(tid))
+    }
+
+    /// Watches one thread.
+    pub fn watch_thread(&self, tid: u32) -> Result<(), StartError> {
+        let size = self.object.value_size("threads");
+        self.set("threads", tid, &vec![0; size])
+    }
+
+    /// From now on a cycle of this thread ends where it waits in this call; `by_argument`: in this very file or at this address. With `None`
+    /// no cycle of it is recorded any more.
+    pub fn select(&self, tid: u32, call: Option<(WaitingCall, bool)>) -> Result<(), StartError> {
+        let selection = match call {
+            Some((call, by_argument)) => Selection {
+                argument: call.argument,
+                call: call.number,
+                operation: call.operation,
+                by_argument: u16::from(by_argument),
+            },
+            None => Selection { argument: 0, call: wire::MAX_SYSCALLS as u32, operation: 0, by_argument: 0 },
+        };
+        let mut bytes = [0; Selection::SIZE];
+        selection.write(&mut bytes);
+        self.set("selections", tid, &bytes)
+    }
+
+    fn set(&self, map: &str, key: u32, value: &[u8]) -> Result<(), StartError> {
+        let refused = |why| StartError::of(BACKEND, &LoadError::Map { bytes: value.len() as u64, why });
+        let map = self.object.map(map).map_err(|why| StartError::of(BACKEND, &why))?;
+        sys::update_map(map, &key.to_ne_bytes(), value).map_err(refused)
+    }
+
+    /// Hands over the cycles that have ended, of each CPU in the order of time.
+    pub fn drain(&mut self, take: &mut dyn FnMut(Cycle)) {
+        for slot in 0..self.cpus.len() as u32 {
+            self.scratch.clear();
+            self.buffers.take(slot, &mut self.scratch);
+            record::read(&self.scratch, take);
+        }
+    }
+
+    /// Cycles that found no room.
+    pub fn lost(&self) -> u64 {
+        (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
+    }
+
+    /// Events that the kernel did not show because the same program ran on that CPU already.
+    pub fn unseen(&self) -> u64 {
+        self.attached.iter().filter_map(Attach::misses).sum()
+    }
+}
+
+/// A set of system calls as the programs take it. A call that this architecture does not have is none.
+fn set(names: &[&str]) -> Vec<u8> {
+    let mut bits = vec![0u8; wire::MAX_SYSCALLS as usize / 8];
+    for number in names.iter().filter_map(|name| crate::syscall_number(name)) {
+        if let Some(byte) = bits.get_mut(number as usize / 8) {
+            *byte |= 1 << (number % 8);
+        }
+    }
+    bits
+}

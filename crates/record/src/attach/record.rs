@@ -1,0 +1,141 @@
+//! A cycle from its record.
+
+use crate::account::part;
+use crate::wire::layout::{self as wire, Cycle as Wire, Header};
+use punctual_core::cycle::{Culprit, Cycle, TaskName, WaitingCall, WokenBy};
+use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+
+/// The cycles in what a buffer held. What is something else, or cut off, is passed over.
+pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle)) {
+    while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
+        let header = Header::read(head);
+        let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else { return };
+        bytes = rest;
+        if u64::from(header.kind) != wire::CYCLE {
+            continue;
+        }
+        if let Some(cycle) = payload.first_chunk::<{ Wire::SIZE }>().filter(|chunk| chunk.len() == payload.len()) {
+            take(decode(&header, &Wire::read(cycle)));
+        }
+    }
+}
+
+fn decode(header: &Header, wire: &Wire) -> Cycle {
+    let at = |ns: u64| MonotonicNs(i64::try_from(ns).unwrap_or(i64::MAX));
+    let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    // In this order: an instant that another CPU took may lie some ns before.
+    let release = at(wire.release);
+    let returned = at(wire.returned).max(release);
+    let again = at(wire.again).max(returned);
+    let culprit = Culprit { tid: wire.culprit, name: TaskName(wire.culprit_comm), time: span(wire.culprit_ns) };
+    Cycle {
+        tid: header.tid,
+        cpu: header.cpu,
+        release,
+        entered: at(wire.entered),
+        woken: at(wire.woken),
+        returned,
+        again,
+        call: WaitingCall { number: wire.call, operation: wire.operation, argument: wire.argument },
+        by: woken_by(wire.by),
+        timer: wire.timer,
+        waker: wire.waker,
+        waker_name: TaskName(wire.waker_comm),
+        wait_is: part(wire.within.into()),
+        blocks: wire.blocks,
+        blocked: span(wire.blocked),
+        migrations: wire.migrations,
+        syscalls: wire.syscalls,
+        faults: wire.faults,
+        longest_call: (wire.longest_ns > 0).then_some((wire.longest, span(wire.longest_ns))),
+        culprit: (wire.culprit_ns > 0).then_some(culprit),
+        wake: split(&wire.wake, returned - release),
+        run: split(&wire.run, again - returned),
+    }
+}
+
+fn woken_by(code: u8) -> WokenBy {
+    match u64::from(code) {
+        wire::CYCLE_BY_TIMER => WokenBy::Timer,
+        wire::CYCLE_BY_SLEEP => WokenBy::Sleep,
+        wire::CYCLE_BY_PERIOD => WokenBy::Period,
+        wire::CYCLE_BY_TASK => WokenBy::Task,
+        wire::CYCLE_BY_IRQ => WokenBy::Irq,
+        wire::CYCLE_BY_SOFTIRQ => WokenBy::Softirq,
+        _ => WokenBy::Unseen,
+    }
+}
+
+/// The parts of a span, which they add up to: what is missing is unknown, and so is all of it where they are more than it (two CPUs
+/// looked at the thread at once).
+fn split(parts: &[u64], whole: Nanos) -> Split {
+    let mut split = Split::default();
+    let sum = parts.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+    let known = i64::try_from(sum).ok().filter(|sum| *sum <= whole.ns() + SLACK);
+    match known {
+        Some(sum) => {
+            let mut over = Nanos((sum - whole.ns()).max(0));
+            for (code, ns) in parts.iter().enumerate() {
+                let ns = Nanos(*ns as i64);
+                let less = over.min(ns);
+                over = over - less;
+                split.add(part(code as u64), ns - less);
+            }
+            split.add(MainPart::Unknown, whole - Nanos(sum).min(whole));
+        }
+        None => split.add(MainPart::Unknown, whole),
+    }
+    split
+}
+
+/// Parts may be so much more than the span: instants that two CPUs took.
+const SLACK: i64 = 2_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_record_is_read_back() {
+        let mut wire = Wire::read(&[0; Wire::SIZE]);
+        (wire.release, wire.returned, wire.again) = (1_000, 1_500, 3_000);
+        wire.wake[wire::PART_HARDIRQ as usize] = 400;
+        wire.run[wire::PART_ITSELF as usize] = 1_500;
+        (wire.culprit, wire.culprit_ns, wire.by) = (9, 70, wire::CYCLE_BY_TIMER as u8);
+        wire.culprit_comm[..3].copy_from_slice(b"hog");
+        let mut payload = [0; Wire::SIZE];
+        wire.write(&mut payload);
+        let (mut bytes, mut head) = (Vec::new(), [0; Header::SIZE]);
+        let header = Header { ns: 1_000, tid: 7, kind: wire::CYCLE as u8, words: (Wire::SIZE / 8) as u8, cpu: 1 };
+        header.write(&mut head);
+        bytes.extend(head);
+        bytes.extend(payload);
+        let mut all = Vec::new();
+        read(&bytes, &mut |cycle| all.push(cycle));
+        let [cycle] = all[..] else { panic!("one cycle") };
+        assert_eq!((cycle.tid, cycle.cpu, cycle.by), (7, 1, WokenBy::Timer));
+        assert_eq!((cycle.wakeup_latency(), cycle.response_time()), (Nanos(500), Nanos(2_000)));
+        assert_eq!(cycle.wake.of(MainPart::Unknown), Nanos(100));
+        assert_eq!(cycle.culprit.map(|culprit| culprit.name.to_string()), Some("hog".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_whatever_the_kernel_says(words in proptest::collection::vec(any::<u64>(), Wire::SIZE / 8),
+                                                 small in any::<bool>()) {
+            let bytes: Vec<u8> =
+                words.iter().flat_map(|word| if small { word % 5_000 } else { *word }.to_le_bytes()).collect();
+            let header = Header { ns: 0, tid: 1, kind: wire::CYCLE as u8, words: (Wire::SIZE / 8) as u8, cpu: 0 };
+            let wire = Wire::read(bytes.first_chunk().expect("as long"));
+            let cycle = decode(&header, &wire);
+            prop_assert_eq!(cycle.wake.sum(), cycle.wakeup_latency());
+            prop_assert_eq!(cycle.split().sum(), cycle.response_time());
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+            read(&bytes, &mut |_| ());
+        }
+    }
+}
