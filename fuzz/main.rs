@@ -20,19 +20,20 @@ mod fuzz_targets {
 }
 use fuzz_targets::*;
 
-static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| match std::env::var("FUZZ_TARGET").as_deref() {
-    Ok("bundle_log") => bundle_log::fuzz,
-    Ok("experiment_systress") => experiment_systress::fuzz,
-    Ok("experiment_toml") => experiment_toml::fuzz,
-    Ok("explain") => explain::fuzz,
-    Ok("import_json") => import_json::fuzz,
-    Ok("import_text") => import_text::fuzz,
-    Ok("pairs") => pairs::fuzz,
-    Ok("points_file") => points_file::fuzz,
-    Ok("recording") => recording::fuzz,
-    Ok("window") => window::fuzz,
-    Ok("wire") => wire::fuzz,
-    name => panic!("$FUZZ_TARGET is {name:?}, which is no target"),
-});
+static TARGET: LazyLock<fn(&[u8])> =
+    LazyLock::new(|| match std::env::var("FUZZ_TARGET").as_deref() {
+        Ok("bundle_log") => bundle_log::fuzz,
+        Ok("experiment_systress") => experiment_systress::fuzz,
+        Ok("experiment_toml") => experiment_toml::fuzz,
+        Ok("explain") => explain::fuzz,
+        Ok("import_json") => import_json::fuzz,
+        Ok("import_text") => import_text::fuzz,
+        Ok("pairs") => pairs::fuzz,
+        Ok("points_file") => points_file::fuzz,
+        Ok("recording") => recording::fuzz,
+        Ok("window") => window::fuzz,
+        Ok("wire") => wire::fuzz,
+        name => panic!("$FUZZ_TARGET is {name:?}, which is no target"),
+    });
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| TARGET(bytes));

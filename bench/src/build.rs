@@ -1,5 +1,5 @@
-//! What building punctual takes, and what the program consists of: seconds of CPU and crates from an empty target directory, bytes by
-//! section and by crate.
+//! What building punctual takes, and what the program consists of: seconds of CPU and crates from
+//! an empty target directory, bytes by section and by crate.
 
 mod parts;
 
@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A build from nothing: its name here, and the arguments of cargo, as `./x` gives them. `board` is the program that ships
-/// without what is behind a feature: for a small system.
+/// A build from nothing: its name here, and the arguments of cargo, as `./x` gives them. `board` is
+/// the program that ships without what is behind a feature: for a small system.
 const BUILDS: [(&str, &[&str]); 3] = [
     ("demo", &["--profile", "quick", "--no-default-features"]),
     ("release", &["--profile", "release"]),
     ("board", &["--profile", "release", "--no-default-features"]),
 ];
 
-/// Builds, and takes each program apart. With `--quick` only what `./x demo` builds: the others take long.
+/// Builds, and takes each program apart. With `--quick` only what `./x demo` builds: the others
+/// take long.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let builds = BUILDS.iter().filter(|(name, _)| !args.quick || *name == "demo");
     builds.map(|(name, arguments)| built(name, arguments)).collect()
@@ -29,8 +30,21 @@ fn built(name: &str, arguments: &[&str]) -> Result<Value, String> {
     let before = tools::cpu_of_children()?;
     let start = Instant::now();
     let mut command = Command::new("cargo");
-    command.args(["build", "--locked", "--package", "punctual", "--message-format", "json", "--target", &host]);
-    command.args(arguments).env("CARGO_TARGET_DIR", target.path()).stdin(Stdio::null()).stderr(Stdio::inherit());
+    command.args([
+        "build",
+        "--locked",
+        "--package",
+        "punctual",
+        "--message-format",
+        "json",
+        "--target",
+        &host,
+    ]);
+    command
+        .args(arguments)
+        .env("CARGO_TARGET_DIR", target.path())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit());
     let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
     command.env(flags, "-C target-feature=+crt-static -C relocation-model=static");
     let output = command.output().map_err(|why| format!("cargo: {why}"))?;
@@ -42,20 +56,25 @@ fn built(name: &str, arguments: &[&str]) -> Result<Value, String> {
     let program = program.ok_or("cargo names no program")?;
     let program = parts::of(&program)?;
     println!("{name}: {cpu:.0} s of CPU, {wall:.0} s, {crates} crates, {} bytes", program["bytes"]);
-    Ok(json!({ "name": name, "cpu_seconds": cpu, "wall_seconds": wall, "crates": crates, "program": program }))
+    Ok(
+        json!({ "name": name, "cpu_seconds": cpu, "wall_seconds": wall, "crates": crates, "program": program }),
+    )
 }
 
 /// How many crates there are, and the program.
 fn said_by_cargo(messages: &str) -> (usize, Option<PathBuf>) {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let made: Vec<Value> = messages.filter(|message| message["reason"] == "compiler-artifact").collect();
-    let crates: std::collections::BTreeSet<&str> = made.iter().filter_map(|one| one["package_id"].as_str()).collect();
+    let made: Vec<Value> =
+        messages.filter(|message| message["reason"] == "compiler-artifact").collect();
+    let crates: std::collections::BTreeSet<&str> =
+        made.iter().filter_map(|one| one["package_id"].as_str()).collect();
     let program = made.iter().rev().find_map(|one| one["executable"].as_str());
     (crates.len(), program.map(|path| Path::new(path).to_owned()))
 }
 
 fn host() -> Result<String, String> {
-    let output = Command::new("rustc").arg("-vV").output().map_err(|why| format!("rustc: {why}"))?;
+    let output =
+        Command::new("rustc").arg("-vV").output().map_err(|why| format!("rustc: {why}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or("rustc -vV names no host".to_owned())

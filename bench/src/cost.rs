@@ -1,4 +1,5 @@
-//! What the loop itself costs, by method: the distance between two clock readings around an empty sample.
+//! What the loop itself costs, by method: the distance between two clock readings around an empty
+//! sample.
 
 use punctual_measure::timer::Method;
 use punctual_measure::timer::cost::empty_samples;

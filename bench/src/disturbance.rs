@@ -1,6 +1,7 @@
-//! What it does to timer latency to be ready to explain it: punctual's flight recorder and its accounting, beside the kernel's trace buffers with the same
-//! events, overwriting (what `cyclictest --breaktrace` keeps until it breaks) and spliced into files (what trace-cmd does). Rounds are interleaved; each
-//! way is compared with the bare rounds of the same instrument.
+//! What it does to timer latency to be ready to explain it: punctual's flight recorder and its
+//! accounting, beside the kernel's trace buffers with the same events, overwriting (what
+//! `cyclictest --breaktrace` keeps until it breaks) and spliced into files (what trace-cmd does).
+//! Rounds are interleaved; each way is compared with the bare rounds of the same instrument.
 
 pub mod beside;
 
@@ -82,12 +83,14 @@ const TRACING: &str = "/sys/kernel/tracing";
 /// p50 and p99.9 of one round, µs.
 type Figures = (f64, f64);
 
-/// Median and p99.9 of each way, and by how much they differ from the bare rounds of the same instrument.
+/// Median and p99.9 of each way, and by how much they differ from the bare rounds of the same
+/// instrument.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let (rounds, seconds) = if args.quick { (2, 3) } else { (11, 11) };
     let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| possible(*way)).collect();
     println!(
-        "timer latency while something is kept, period 1 ms, {rounds} rounds of {seconds} s each way, interleaved:"
+        "timer latency while something is kept, period 1 ms, {rounds} rounds of {seconds} s each \
+         way, interleaved:"
     );
     let mut all: Vec<Vec<Figures>> = vec![Vec::new(); ways.len()];
     for round in 0..rounds {
@@ -100,7 +103,11 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     eprintln!();
     let of = |way: Way| ways.iter().position(|(other, _)| *other == way).map(|place| &all[place]);
     let row = |((way, name), rounds): (&(Way, &str), &Vec<Figures>)| {
-        let bare = of(if matches!(way, Way::Cyclictest | Way::Breaktrace) { Way::Cyclictest } else { Way::Bare });
+        let bare = of(if matches!(way, Way::Cyclictest | Way::Breaktrace) {
+            Way::Cyclictest
+        } else {
+            Way::Bare
+        });
         row(name, rounds, bare.unwrap_or(rounds))
     };
     Ok(ways.iter().zip(&all).map(row).collect())
@@ -109,14 +116,21 @@ pub fn measure(args: &Args) -> Result<Value, String> {
 /// Differences are of rounds that stand beside each other.
 fn row(name: &str, rounds: &[Figures], bare: &[Figures]) -> Value {
     let column = |of: fn(&Figures) -> f64| {
-        let added: Vec<f64> = rounds.iter().zip(bare).map(|(one, base)| of(one) - of(base)).collect();
+        let added: Vec<f64> =
+            rounds.iter().zip(bare).map(|(one, base)| of(one) - of(base)).collect();
         let values: Vec<f64> = rounds.iter().map(of).collect();
-        (median(&values), median(&added), median(&values) / median(&bare.iter().map(of).collect::<Vec<_>>()), values)
+        (
+            median(&values),
+            median(&added),
+            median(&values) / median(&bare.iter().map(of).collect::<Vec<_>>()),
+            values,
+        )
     };
     let (p50, added50, ratio50, p50s) = column(|figures| figures.0);
     let (p999, added999, ratio999, p999s) = column(|figures| figures.1);
     println!(
-        "  {name:<52} p50 {p50:>7.1} µs ({added50:>+6.1}, ratio {ratio50:.3})   p99.9 {p999:>8.1} µs ({added999:>+8.1}, ratio {ratio999:.3})"
+        "  {name:<52} p50 {p50:>7.1} µs ({added50:>+6.1}, ratio {ratio50:.3})   p99.9 {p999:>8.1} \
+         µs ({added999:>+8.1}, ratio {ratio999:.3})"
     );
     json!({"name": name, "p50_us": p50s, "p99_9_us": p999s, "median_p50_us": p50, "median_p99_9_us": p999, "added_p50_us": added50,
            "added_p99_9_us": added999, "ratio_p50": ratio50, "ratio_p99_9": ratio999})
@@ -129,7 +143,9 @@ fn possible(way: Way) -> bool {
         Way::Overwriting | Way::Spliced => {
             Instance::new(Path::new("."), false).err().map(|why| format!("{TRACING}: {why}"))
         }
-        Way::Breaktrace if Command::new("cyclictest").arg("--help").output().is_err() => return false,
+        Way::Breaktrace if Command::new("cyclictest").arg("--help").output().is_err() => {
+            return false;
+        }
         _ => None,
     };
     if let Some(why) = &why {
@@ -152,13 +168,19 @@ fn one_round(program: &Path, way: Way, seconds: u64) -> Result<Figures, String> 
 
 fn punctual(program: &Path, place: &Path, seconds: u64, explain: &str) -> Result<Figures, String> {
     let measure = tools::timer(80, "1ms", &format!("{seconds}s"))?;
-    fs::write(place.join("bench.toml"), format!("{explain}{measure}")).map_err(|e| e.to_string())?;
+    fs::write(place.join("bench.toml"), format!("{explain}{measure}"))
+        .map_err(|e| e.to_string())?;
     let program = std::path::absolute(program).map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
     command.args(["run", "-q", "bench.toml", "-o", "out"]).current_dir(place);
-    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).output().map_err(|e| e.to_string())?;
+    let ended =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).output().map_err(|e| e.to_string())?;
     if !matches!(ended.status.code(), Some(0 | 3 | 4)) {
-        return Err(format!("{command:?}: {}: {}", ended.status, String::from_utf8_lossy(&ended.stderr)));
+        return Err(format!(
+            "{command:?}: {}: {}",
+            ended.status,
+            String::from_utf8_lossy(&ended.stderr)
+        ));
     }
     let text = fs::read(place.join("out/summary.json")).map_err(|e| e.to_string())?;
     let summary: Value = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
@@ -173,7 +195,13 @@ fn cyclictest(place: &Path, seconds: u64, more: &[&str]) -> Result<Figures, Stri
     let json = place.join("out.json");
     let mut command = Command::new("cyclictest");
     command.args(["-m", "-q", "-p", "80", "-t", "1", "-h", "20000", "-i", "1000"]).args(more);
-    command.args(["-a", &tools::cpu()?.to_string(), "-D", &seconds.to_string(), &format!("--json={}", json.display())]);
+    command.args([
+        "-a",
+        &tools::cpu()?.to_string(),
+        "-D",
+        &seconds.to_string(),
+        &format!("--json={}", json.display()),
+    ]);
     let ended = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
     if !ended.status.success() {
         return Err(format!("{command:?}: {}", ended.status));
@@ -215,13 +243,23 @@ impl Instance {
         fs::create_dir(&path)?;
         let mut instance = Instance { path, stop: Arc::default(), threads: Vec::new() };
         fs::write(instance.path.join("buffer_size_kb"), "8192")?;
-        for (number, cpu) in fs::read_dir(instance.path.join("per_cpu"))?.enumerate().filter(|_| spliced) {
-            let from = OpenOptions::new().read(true).custom_flags(0o4000).open(cpu?.path().join("trace_pipe_raw"))?;
-            let (to, stop) = (File::create(place.join(format!("{number}.raw")))?, Arc::clone(&instance.stop));
+        for (number, cpu) in
+            fs::read_dir(instance.path.join("per_cpu"))?.enumerate().filter(|_| spliced)
+        {
+            let from = OpenOptions::new()
+                .read(true)
+                .custom_flags(0o4000)
+                .open(cpu?.path().join("trace_pipe_raw"))?;
+            let (to, stop) =
+                (File::create(place.join(format!("{number}.raw")))?, Arc::clone(&instance.stop));
             instance.threads.push(thread::spawn(move || splice(&from, &to, &stop)));
         }
         for event in EVENTS {
-            let file = if event.ends_with("/enable") { event.to_owned() } else { format!("{event}/enable") };
+            let file = if event.ends_with("/enable") {
+                event.to_owned()
+            } else {
+                format!("{event}/enable")
+            };
             // Those that this kernel lacks, nobody keeps.
             let _ = fs::write(instance.path.join("events").join(file), "1");
         }
@@ -245,7 +283,9 @@ fn splice(from: &File, to: &File, stop: &AtomicBool) {
         match splice(from, None, &into, None, 64 << 10, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
             Ok(mut left @ 1..) => {
                 while left > 0 {
-                    let Ok(moved) = splice(&out, None, to, None, left, SpliceFlags::MOVE) else { return };
+                    let Ok(moved) = splice(&out, None, to, None, left, SpliceFlags::MOVE) else {
+                        return;
+                    };
                     left -= moved;
                 }
             }

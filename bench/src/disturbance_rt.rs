@@ -1,10 +1,14 @@
-//! The disturbance of timer latency in a guest with a real-time kernel, where `rtla timerlat` works: punctual's flight recorder and its accounting beside rtla
-//! and `cyclictest --breaktrace`. The guest's time is counted in its instructions, on one CPU: what one way executes more than another is seen to the last
-//! 8 ns, and nothing of this machine's noise. What is not seen is what caches make of it.
+//! The disturbance of timer latency in a guest with a real-time kernel, where `rtla timerlat`
+//! works: punctual's flight recorder and its accounting beside rtla and `cyclictest --breaktrace`.
+//! The guest's time is counted in its instructions, on one CPU: what one way executes more than
+//! another is seen to the last 8 ns, and nothing of this machine's noise. What is not seen is what
+//! caches make of it.
 //!
-//! Two views. *Own*: what each instrument says of its own samples, on against off. That is all of it for punctual and cyclictest; rtla's tracer measures from
-//! inside of what it costs, and its hooks are there when nothing is kept too. *Beside*: therefore an independent thread, the same for all, of higher priority and
-//! with a period of its own, while the tool is at work on the same CPU.
+//! Two views. *Own*: what each instrument says of its own samples, on against off. That is all of
+//! it for punctual and cyclictest; rtla's tracer measures from inside of what it costs, and its
+//! hooks are there when nothing is kept too. *Beside*: therefore an independent thread, the same
+//! for all, of higher priority and with a period of its own, while the tool is at work on the same
+//! CPU.
 
 mod read;
 
@@ -21,7 +25,8 @@ const JOB: &str = include_str!("disturbance_rt/job.sh");
 const KERNEL: &str = "debian:6.12-rt";
 /// No multiple of the tick nor of the tools' period, so that samples meet both in every phase.
 const PERIOD_US: u64 = 1_037;
-/// One CPU's worth of tasks that are born, that pass messages, that wait for timers, and that compute.
+/// One CPU's worth of tasks that are born, that pass messages, that wait for timers, and that
+/// compute.
 const LOAD: &str = "--cpu 1 --fork 1 --pipe 1 --timer 1";
 const LOADS: [&str; 2] = ["idle", "loaded"];
 /// By this machine's clock, for a whole guest: a busy machine takes long.
@@ -59,7 +64,8 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let stress = guest.programs.iter().any(|program| program.ends_with("stress-ng"));
     let loads = &LOADS[..if stress { 2 } else { 1 }];
     println!(
-        "timer latency in a guest with {KERNEL}, virtual time (1 instruction = 8 ns, 1 CPU), {seeds} seeds of {seconds} s each way:"
+        "timer latency in a guest with {KERNEL}, virtual time (1 instruction = 8 ns, 1 CPU), \
+         {seeds} seeds of {seconds} s each way:"
     );
     // As many guests at a time as there are CPUs: none of them notices.
     let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
@@ -67,8 +73,12 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let all_seeds: Vec<usize> = (0..seeds).collect();
     for some in all_seeds.chunks(at_a_time) {
         results.extend(std::thread::scope(|scope| {
-            let started: Vec<_> = some.iter().map(|seed| scope.spawn(|| run(&guest, loads, *seed))).collect();
-            started.into_iter().map(|guest| guest.join().map_err(|_| "the thread of a guest died")?).collect::<Vec<_>>()
+            let started: Vec<_> =
+                some.iter().map(|seed| scope.spawn(|| run(&guest, loads, *seed))).collect();
+            started
+                .into_iter()
+                .map(|guest| guest.join().map_err(|_| "the thread of a guest died")?)
+                .collect::<Vec<_>>()
         }));
         eprint!(".");
     }
@@ -79,14 +89,17 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         all.insert(name.clone(), results.iter().map(|result| figures(result, &name)).collect());
     }
     let release = results.first().and_then(|result| result.release.clone());
-    let tables: Vec<Value> =
-        loads.iter().flat_map(|load| ["own", "beside"].map(|view| table(load, view, &all))).collect();
+    let tables: Vec<Value> = loads
+        .iter()
+        .flat_map(|load| ["own", "beside"].map(|view| table(load, view, &all)))
+        .collect();
     Ok(
         json!({"kernel": release, "seeds": seeds, "seconds": seconds, "period_us": PERIOD_US, "load": LOAD, "tables": tables}),
     )
 }
 
-/// One guest; its seed is a word on its command line, which makes its whole history another, and the order of the ways.
+/// One guest; its seed is a word on its command line, which makes its whole history another, and
+/// the order of the ways.
 fn run(guest: &Guest, loads: &[&str], seed: usize) -> Result<GuestResult, String> {
     let mut guest = guest.clone();
     guest.cmdline_extra = format!("bench.seed={seed}");
@@ -116,15 +129,22 @@ fn keep(result: &GuestResult, seed: usize) {
 
 /// The guest with all tools in it; none, after saying what is lacking.
 fn guest(args: &Args, seconds: u64) -> Result<Option<Guest>, String> {
-    let Some(kernel) = testing::or_skip(Kernel::by_name(KERNEL, punctual_lab::Arch::Amd64)) else { return Ok(None) };
+    let Some(kernel) = testing::or_skip(Kernel::by_name(KERNEL, punctual_lab::Arch::Amd64)) else {
+        return Ok(None);
+    };
     let mut guest = Guest::new(kernel, Job::Script(String::new()));
     let punctual = std::path::absolute(&args.punctual).map_err(|e| e.to_string())?;
-    let mut words = format!("seconds={seconds} period={PERIOD_US} punctual='{}' stress=''\n", punctual.display());
+    let mut words = format!(
+        "seconds={seconds} period={PERIOD_US} punctual='{}' stress=''\n",
+        punctual.display()
+    );
     guest.programs.push(punctual);
     for (package, program, variable) in
         [("rtla", "usr/bin/rtla", "rtla"), ("rt-tests", "usr/bin/cyclictest", "cyclictest")]
     {
-        let Some((files, start)) = testing::debian_program(package, program) else { return Ok(None) };
+        let Some((files, start)) = testing::debian_program(package, program) else {
+            return Ok(None);
+        };
         guest.files.extend(files);
         words += &format!("{variable}='{start}'\n");
     }
@@ -133,10 +153,13 @@ fn guest(args: &Args, seconds: u64) -> Result<Option<Guest>, String> {
             guest.programs.extend([stress.to_owned(), "/usr/bin/nice".into()]);
             words += &format!("stress='{} {LOAD}'\n", stress.display());
         }
-        _ => println!("SKIPPED: the loaded half lacks the program stress-ng (Debian package stress-ng)"),
+        _ => println!(
+            "SKIPPED: the loaded half lacks the program stress-ng (Debian package stress-ng)"
+        ),
     }
     guest.files.push(GuestFile::text("/bench.sh", words + JOB));
-    (guest.cpus, guest.memory_mb, guest.accel, guest.timeout) = (1, 1536, Accel::VirtualTime, GUEST_TIMEOUT);
+    (guest.cpus, guest.memory_mb, guest.accel, guest.timeout) =
+        (1, 1536, Accel::VirtualTime, GUEST_TIMEOUT);
     Ok(Some(guest))
 }
 
@@ -144,7 +167,8 @@ fn guest(args: &Args, seconds: u64) -> Result<Option<Guest>, String> {
 fn names(loads: &[&str]) -> Vec<String> {
     let of = |load: &str| {
         let own = WAYS.iter().map(move |way| format!("{load}/own/{}", way.key));
-        let beside = [&NOBODY].into_iter().chain(&WAYS).map(move |way| format!("{load}/beside/{}", way.key));
+        let beside =
+            [&NOBODY].into_iter().chain(&WAYS).map(move |way| format!("{load}/beside/{}", way.key));
         own.chain(beside.collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     loads.iter().flat_map(|load| of(load)).collect()
@@ -155,7 +179,8 @@ fn script(loads: &[&str], seed: usize) -> String {
     let mut text = ". /bench.sh\n".to_owned();
     for load in loads {
         if *load == "loaded" {
-            // Nice to what sets tools up, which would take minutes; those that are measured go before both.
+            // Nice to what sets tools up, which would take minutes; those that are measured go
+            // before both.
             text += "/usr/bin/nice -n 19 $stress --timeout 0 >/run/load 2>&1 & load=$!\nsleep 1\n";
         }
         let mut lines: Vec<String> = names(&[load])
@@ -180,7 +205,9 @@ fn figures(result: &GuestResult, name: &str) -> Option<Figures> {
     let file = |ending: &str| result.results.get(&format!("{name}.{ending}")).map(Vec::as_slice);
     let own = name.contains("/own/");
     let figures = match (file("json"), file("rtla")) {
-        (Some(json), _) if own && !["cyclictest", "breaktrace"].iter().any(|way| name.ends_with(way)) => {
+        (Some(json), _)
+            if own && !["cyclictest", "breaktrace"].iter().any(|way| name.ends_with(way)) =>
+        {
             read::punctual(json)
         }
         (Some(json), _) => read::cyclictest(json),
@@ -189,22 +216,35 @@ fn figures(result: &GuestResult, name: &str) -> Option<Figures> {
     };
     let report_failure = |why: &String| {
         let described = file("said").map(String::from_utf8_lossy).unwrap_or_default();
-        println!("SKIPPED: {name}: {why}: {}{}", described.trim(), String::from_utf8_lossy(&result.stderr).trim());
+        println!(
+            "SKIPPED: {name}: {why}: {}{}",
+            described.trim(),
+            String::from_utf8_lossy(&result.stderr).trim()
+        );
     };
     figures.inspect_err(report_failure).ok()
 }
 
 /// One view under one load.
 fn table(load: &str, view: &str, all: &BTreeMap<String, Vec<Option<Figures>>>) -> Value {
-    let ways: Vec<&Way> =
-        if view == "own" { WAYS.iter().collect() } else { [&NOBODY].into_iter().chain(&WAYS).collect() };
+    let ways: Vec<&Way> = if view == "own" {
+        WAYS.iter().collect()
+    } else {
+        [&NOBODY].into_iter().chain(&WAYS).collect()
+    };
     println!(
         "{load}, {}:",
-        if view == "own" { "each instrument's own samples" } else { "an independent thread beside" }
+        if view == "own" {
+            "each instrument's own samples"
+        } else {
+            "an independent thread beside"
+        }
     );
     let of = |key: &str| &all[&format!("{load}/{view}/{key}")];
-    let rows: Vec<Value> =
-        ways.iter().map(|way| row(way, of(way.key), of(if view == "own" { way.off } else { "nobody" }))).collect();
+    let rows: Vec<Value> = ways
+        .iter()
+        .map(|way| row(way, of(way.key), of(if view == "own" { way.off } else { "nobody" })))
+        .collect();
     json!({"load": load, "view": view, "rows": rows})
 }
 
@@ -214,15 +254,19 @@ fn row(way: &Way, seeds: &[Option<Figures>], off: &[Option<Figures>]) -> Value {
         seeds.iter().zip(off).filter_map(|(on, off)| on.as_ref().zip(off.as_ref())).collect();
     let column = |of: fn(&Figures) -> u64| {
         let values: Vec<f64> = pairs.iter().map(|(on, _)| of(on) as f64 / 1e3).collect();
-        let added: Vec<f64> = pairs.iter().map(|(on, off)| (of(on) as f64 - of(off) as f64) / 1e3).collect();
+        let added: Vec<f64> =
+            pairs.iter().map(|(on, off)| (of(on) as f64 - of(off) as f64) / 1e3).collect();
         (values, added)
     };
-    let ((p50s, added50s), (p999s, added999s)) = (column(|figures| figures.p50), column(|figures| figures.p99_9));
-    let [p50, added50, p999, added999] = [&p50s, &added50s, &p999s, &added999s].map(|values| median(values));
-    let [samples, missed]: [u64; 2] =
-        [|f: &Figures| f.samples, |f: &Figures| f.missed].map(|of| pairs.iter().map(|(on, _)| of(on)).sum());
+    let ((p50s, added50s), (p999s, added999s)) =
+        (column(|figures| figures.p50), column(|figures| figures.p99_9));
+    let [p50, added50, p999, added999] =
+        [&p50s, &added50s, &p999s, &added999s].map(|values| median(values));
+    let [samples, missed]: [u64; 2] = [|f: &Figures| f.samples, |f: &Figures| f.missed]
+        .map(|of| pairs.iter().map(|(on, _)| of(on)).sum());
     println!(
-        "  {:<48} p50 {p50:>7.2} µs ({added50:>+6.2})   p99.9 {p999:>8.2} µs ({added999:>+7.2})   {samples} samples, {missed} missed",
+        "  {:<48} p50 {p50:>7.2} µs ({added50:>+6.2})   p99.9 {p999:>8.2} µs ({added999:>+7.2})   \
+         {samples} samples, {missed} missed",
         way.title
     );
     json!({"name": way.title, "p50_us": p50s, "added_p50_us": added50s, "p99_9_us": p999s, "added_p99_9_us": added999s, "median_p50_us": p50,

@@ -1,4 +1,5 @@
-//! How fast late samples are taken apart: events a second, and ten thousand windows, beside merely decoding the same events.
+//! How fast late samples are taken apart: events a second, and ten thousand windows, beside merely
+//! decoding the same events.
 
 use crate::Args;
 use crate::figures::median;
@@ -20,7 +21,8 @@ struct Size {
     events: usize,
 }
 
-/// What is asked for: this many windows, whose events are those of 1.5 ms of a machine that makes a million a second; and few large ones.
+/// What is asked for: this many windows, whose events are those of 1.5 ms of a machine that makes a
+/// million a second; and few large ones.
 const SIZES: [Size; 2] = [
     Size { name: "10,000 windows", windows: 10_000, events: 1_500 },
     Size { name: "large windows", windows: 20, events: 200_000 },
@@ -34,7 +36,10 @@ const THREAD: Tid = Tid(7);
 pub fn measure(args: &Args) -> Result<Value, String> {
     let rounds = if args.quick { 1 } else { 5 };
     println!("explaining windows, {rounds} rounds:");
-    let rows = SIZES.iter().map(|size| measure_size(size, rounds)).collect::<Result<Vec<Value>, String>>()?;
+    let rows = SIZES
+        .iter()
+        .map(|size| measure_size(size, rounds))
+        .collect::<Result<Vec<Value>, String>>()?;
     Ok(Value::Array(rows))
 }
 
@@ -68,17 +73,21 @@ fn measure_size(size: &Size, rounds: usize) -> Result<Value, String> {
     let (seconds, decode) = (median(&explaining), median(&decoding));
     let rate = events as f64 / seconds;
     println!(
-        "  {:<16} {events:>9} events, {parts:>8} parts: {seconds:>6.2} s, {:>5.1} million events a second, {:>4.1} times as long as decoding",
+        "  {:<16} {events:>9} events, {parts:>8} parts: {seconds:>6.2} s, {:>5.1} million events \
+         a second, {:>4.1} times as long as decoding",
         size.name,
         rate / 1e6,
         seconds / decode
     );
-    Ok(json!({"name": size.name, "windows": size.windows, "events": events, "parts": parts, "seconds": explaining,
-              "seconds_decoding": decoding, "events_per_second": rate, "ratio_to_decoding": seconds / decode}))
+    Ok(
+        json!({"name": size.name, "windows": size.windows, "events": events, "parts": parts, "seconds": explaining,
+              "seconds_decoding": decoding, "events_per_second": rate, "ratio_to_decoding": seconds / decode}),
+    )
 }
 
-/// A machine at work: system calls, wake-ups, switches, interrupts and softirqs on every CPU, a microsecond apart, and a real-time thread whose
-/// timer's interrupt was kept waiting, and which then was.
+/// A machine at work: system calls, wake-ups, switches, interrupts and softirqs on every CPU, a
+/// microsecond apart, and a real-time thread whose timer's interrupt was kept waiting, and which
+/// then was.
 fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move |below: u64| {
@@ -87,7 +96,11 @@ fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
         random ^= random << 17;
         random % below
     };
-    let mut machine = Machine { events: Vec::with_capacity(count + 64), now: 1_000_000, running: [100, 200, 300, 400] };
+    let mut machine = Machine {
+        events: Vec::with_capacity(count + 64),
+        now: 1_000_000,
+        running: [100, 200, 300, 400],
+    };
     // Two thirds before it was due: 1 ms of 1.5.
     while machine.events.len() < count * 2 / 3 {
         machine.goes_on(next(CPUS.into()) as u16, next(16));
@@ -106,7 +119,13 @@ fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
     }
     machine.switch(0, THREAD);
     machine.now += 2_000;
-    let interval = LatencyInterval { tid: THREAD, cpu: 0, due, woke: MonotonicNs(machine.now), kind: Kind::Timer };
+    let interval = LatencyInterval {
+        tid: THREAD,
+        cpu: 0,
+        due,
+        woke: MonotonicNs(machine.now),
+        kind: Kind::Timer,
+    };
     let mut bytes = Vec::new();
     machine.events.iter().for_each(|event| wire::encode(event, &mut bytes));
     (interval, machine.events, bytes)
@@ -127,14 +146,23 @@ impl Machine {
 
     fn switch(&mut self, cpu: u16, to: Tid) {
         let next_prio = if to == THREAD { 19 } else { 120 };
-        self.add(cpu, EventKind::Switch { prev_prio: 120, prev_state: TaskState::Sleeping, next: to, next_prio });
+        self.add(
+            cpu,
+            EventKind::Switch {
+                prev_prio: 120,
+                prev_state: TaskState::Sleeping,
+                next: to,
+                next_prio,
+            },
+        );
         self.running[usize::from(cpu)] = to.0;
     }
 
     fn goes_on(&mut self, cpu: u16, what: u64) {
         match what {
             0..4 => {
-                let other = (self.running[usize::from(cpu)] / 100) * 100 + (self.now / 1_000 % 8) as u32;
+                let other =
+                    (self.running[usize::from(cpu)] / 100) * 100 + (self.now / 1_000 % 8) as u32;
                 let task = Tid(other);
                 self.add(cpu, EventKind::Waking { task, prio: 120, target: cpu });
                 self.add(cpu, EventKind::Wakeup { task, prio: 120, target: cpu, new: false });

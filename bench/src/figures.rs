@@ -11,7 +11,8 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The median of a histogram of whole µs, by linear interpolation within its bin (the usual median of grouped data).
+/// The median of a histogram of whole µs, by linear interpolation within its bin (the usual median
+/// of grouped data).
 pub fn grouped_median(bins: &[(u64, u64)]) -> f64 {
     let half = bins.iter().map(|(_, n)| *n).sum::<u64>() as f64 / 2.0;
     let mut before = 0.0;

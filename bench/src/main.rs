@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! Side by side: punctual and cyclictest on the same CPU, in interleaved rounds of equal length. Every ratio comes with all its rounds.
+//! Side by side: punctual and cyclictest on the same CPU, in interleaved rounds of equal length.
+//! Every ratio comes with all its rounds.
 
 mod build;
 mod cost;
@@ -24,7 +25,8 @@ use clap::Parser;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Compares punctual with other tools on this machine and writes a table and JSON. Leave the machine alone meanwhile.
+/// Compares punctual with other tools on this machine and writes a table and JSON. Leave the
+/// machine alone meanwhile.
 #[derive(Parser)]
 pub struct Args {
     /// The program to compare (`./x build` makes it)
@@ -76,13 +78,17 @@ fn compare(args: &Args) -> Result<(), String> {
         ("explain", explain::measure),
         ("build", build::measure),
     ];
-    if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part)) {
+    if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part))
+    {
         return Err(format!("there is no part {unknown}"));
     }
     let has_cyclictest = tools::has_cyclictest();
     for (name, part) in parts {
         let wanted = args.only.is_empty() || args.only.iter().any(|only| only == name);
-        if wanted && (has_cyclictest || !["one_millisecond", "twenty_microseconds", "loaded"].contains(&name)) {
+        if wanted
+            && (has_cyclictest
+                || !["one_millisecond", "twenty_microseconds", "loaded"].contains(&name))
+        {
             results.insert(name.into(), part(args)?);
         }
     }

@@ -1,5 +1,6 @@
-//! What a test point costs beside other ways to leave a record, all in one program and one run: the counter alone, our point while
-//! `punctual trace` collects it, LTTng-UST in a session of its own, a system call, trace_marker.
+//! What a test point costs beside other ways to leave a record, all in one program and one run: the
+//! counter alone, our point while `punctual trace` collects it, LTTng-UST in a session of its own,
+//! a system call, trace_marker.
 
 use crate::Args;
 use crate::figures::median;
@@ -7,7 +8,8 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const FILES: [(&str, &str); 2] = [("cost.c", include_str!("points/cost.c")), ("tp.h", include_str!("points/tp.h"))];
+const FILES: [(&str, &str); 2] =
+    [("cost.c", include_str!("points/cost.c")), ("tp.h", include_str!("points/tp.h"))];
 const SESSION: &str = "punctual-bench";
 
 /// Means of batches, and the ratios that are aimed at.
@@ -20,12 +22,19 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let mut command = Command::new(std::path::absolute(&args.punctual).map_err(|e| e.to_string())?);
     command.args(["trace", "-q", "--events", "none", "--output", "recorded", "--", "./cost"]);
     command.arg(if args.quick { "30" } else { "400" }).env("PUNCTUAL_POINTS_DIR", &points);
-    let output = command.current_dir(place.path()).stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
+    let output = command
+        .current_dir(place.path())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| e.to_string())?;
     drop(session);
     if !output.status.success() {
         return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    println!("what a record costs (ns, median of the means of batches), and how many test points that is:");
+    println!(
+        "what a record costs (ns, median of the means of batches), and how many test points that \
+         is:"
+    );
     table(&String::from_utf8_lossy(&output.stdout))
 }
 
@@ -34,10 +43,15 @@ fn table(text: &str) -> Result<Value, String> {
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap_or_default().to_owned();
-        let means: Vec<f64> = words.map(str::parse).collect::<Result<_, _>>().map_err(|e| format!("{line}: {e}"))?;
+        let means: Vec<f64> =
+            words.map(str::parse).collect::<Result<_, _>>().map_err(|e| format!("{line}: {e}"))?;
         ways.push((name, means));
     }
-    let ring = ways.iter().find(|(name, _)| name == "ring").map(|(_, means)| median(means)).ok_or("no test points")?;
+    let ring = ways
+        .iter()
+        .find(|(name, _)| name == "ring")
+        .map(|(_, means)| median(means))
+        .ok_or("no test points")?;
     let mut rows = Map::new();
     for (name, means) in ways {
         let ns = median(&means);
@@ -57,8 +71,15 @@ fn build(place: &Path) -> Result<bool, String> {
     done(Command::new(install).arg(&installed).stdout(Stdio::null()))?;
     let compile = |extra: &[&str]| {
         let mut command = Command::new("cc");
-        command.args(["-O2", "-I.", "-o", "cost", "cost.c"]).arg("-I").arg(installed.join("include"));
-        command.arg(installed.join("lib/libpunctual-testpoint.a")).args(extra).args(["-lpthread", "-ldl", "-lm"]);
+        command
+            .args(["-O2", "-I.", "-o", "cost", "cost.c"])
+            .arg("-I")
+            .arg(installed.join("include"));
+        command.arg(installed.join("lib/libpunctual-testpoint.a")).args(extra).args([
+            "-lpthread",
+            "-ldl",
+            "-lm",
+        ]);
         command.current_dir(place).stderr(Stdio::null());
         done(&mut command)
     };
@@ -88,7 +109,8 @@ impl Session {
     fn start(place: &Path) -> Result<Session, String> {
         lttng(&["create", SESSION, &format!("--output={}", place.join("lttng").display())])?;
         let session = Session;
-        let channel = ["enable-channel", "-u", "all", "--subbuf-size=1M", "--num-subbuf=16", "-s", SESSION];
+        let channel =
+            ["enable-channel", "-u", "all", "--subbuf-size=1M", "--num-subbuf=16", "-s", SESSION];
         lttng(&channel)?;
         lttng(&["enable-event", "-u", "punctual_bench:*", "-c", "all", "-s", SESSION])?;
         lttng(&["start", SESSION])?;

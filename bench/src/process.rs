@@ -19,7 +19,8 @@ pub struct Seen {
 /// Runs a command to its end and watches it from `begin` to `end` after its start.
 pub fn watch(command: &mut Command, begin: Duration, end: Duration) -> Result<Seen, String> {
     let start = Instant::now();
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(|e| e.to_string())?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(|e| e.to_string())?;
     let seen = look(&child, start, begin, end);
     let status = child.wait().map_err(|e| e.to_string())?;
     // 3 and 4 are punctual's answers about the machine.
@@ -34,16 +35,24 @@ fn look(child: &Child, start: Instant, begin: Duration, end: Duration) -> Result
     let (first, at) = (cpu_ns(child.id())?, Instant::now());
     std::thread::sleep(end.saturating_sub(start.elapsed()));
     let (second, span) = (cpu_ns(child.id())?, at.elapsed().as_secs_f64());
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).map_err(|e| e.to_string())?;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()))
+        .map_err(|e| e.to_string())?;
     let kb = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key));
-        line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok()).ok_or(format!("no {key} in its status"))
+        line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
+            .ok_or(format!("no {key} in its status"))
     };
-    Ok(Seen { cpu_ns: second.saturating_sub(first), span, resident_kb: kb("VmRSS:")?, peak_kb: kb("VmHWM:")? })
+    Ok(Seen {
+        cpu_ns: second.saturating_sub(first),
+        span,
+        resident_kb: kb("VmRSS:")?,
+        peak_kb: kb("VmHWM:")?,
+    })
 }
 
 fn cpu_ns(pid: u32) -> Result<u64, String> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|e| format!("it ended too early: {e}"))?;
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .map_err(|e| format!("it ended too early: {e}"))?;
     let of_task = |path: std::path::PathBuf| -> Option<u64> {
         std::fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
     };

@@ -1,5 +1,6 @@
-//! What recording scheduling events costs the recorded, and what it loses: punctual beside perf and beside the kernel's trace buffers spliced
-//! into files, which is what trace-cmd does. Pinned ping-pongs make the switches; rounds are interleaved.
+//! What recording scheduling events costs the recorded, and what it loses: punctual beside perf and
+//! beside the kernel's trace buffers spliced into files, which is what trace-cmd does. Pinned
+//! ping-pongs make the switches; rounds are interleaved.
 
 mod pingpong;
 mod reading;
@@ -16,7 +17,8 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let (rounds, turns) = if args.quick { (2, 150_000) } else { (9, 800_000) };
     let recorders = recorder::available(&args.punctual);
     println!(
-        "recording scheduling events of {pairs} pinned ping-pongs, {rounds} rounds of {turns} turns, interleaved:"
+        "recording scheduling events of {pairs} pinned ping-pongs, {rounds} rounds of {turns} \
+         turns, interleaved:"
     );
     let mut results: Vec<Vec<Round>> = recorders.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
@@ -30,7 +32,10 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     eprintln!();
     let unrecorded: Vec<f64> = results[0].iter().map(|round| round.ns_per_switch).collect();
     let base = median(&unrecorded);
-    println!("  unrecorded: {base:.0} ns a switch, {:.0} switches a second in all", pairs as f64 * 1e9 / base);
+    println!(
+        "  unrecorded: {base:.0} ns a switch, {:.0} switches a second in all",
+        pairs as f64 * 1e9 / base
+    );
     let mut rows = Vec::new();
     for (recorder, rounds) in recorders.iter().zip(&results).skip(1) {
         rows.push(row(recorder, rounds, &unrecorded));
@@ -60,6 +65,10 @@ fn row(recorder: &Recorder, rounds: &[Round], unrecorded: &[f64]) -> Value {
     let slowdowns: Vec<f64> = rounds.iter().zip(unrecorded).map(slowdown).collect();
     let lost: Vec<u64> = rounds.iter().map(|round| round.lost.0).collect();
     let name = recorder.name();
-    println!("  {name:<34} slowdown {:>6.1} %   lost {:>9}", median(&slowdowns), lost.iter().sum::<u64>());
+    println!(
+        "  {name:<34} slowdown {:>6.1} %   lost {:>9}",
+        median(&slowdowns),
+        lost.iter().sum::<u64>()
+    );
     json!({"name": name, "slowdown_percent": slowdowns, "median_slowdown_percent": median(&slowdowns), "lost": lost})
 }

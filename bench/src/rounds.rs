@@ -7,7 +7,12 @@ use serde_json::{Value, json};
 use std::process::{Child, Command, Stdio};
 
 /// Rounds of both, in the order A B B A B A A B …: a drift of the machine meets both alike.
-fn interleave(args: &Args, rounds: usize, period_us: u64, seconds: u64) -> Result<(Vec<Round>, Vec<Round>), String> {
+fn interleave(
+    args: &Args,
+    rounds: usize,
+    period_us: u64,
+    seconds: u64,
+) -> Result<(Vec<Round>, Vec<Round>), String> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         for turn in 0..2 {
@@ -23,11 +28,20 @@ fn interleave(args: &Args, rounds: usize, period_us: u64, seconds: u64) -> Resul
     Ok((ours, theirs))
 }
 
-fn compared(name: &str, unit: &str, rounds: &(Vec<Round>, Vec<Round>), of: impl Fn(&Round) -> f64) -> Value {
+fn compared(
+    name: &str,
+    unit: &str,
+    rounds: &(Vec<Round>, Vec<Round>),
+    of: impl Fn(&Round) -> f64,
+) -> Value {
     let values = |rounds: &[Round]| rounds.iter().map(&of).collect::<Vec<f64>>();
     let (ours, theirs) = (values(&rounds.0), values(&rounds.1));
     let ratio = median(&ours) / median(&theirs);
-    println!("  {name:<34} {:>10.3} {:>10.3} {unit:<3} ratio {ratio:.3}", median(&ours), median(&theirs));
+    println!(
+        "  {name:<34} {:>10.3} {:>10.3} {unit:<3} ratio {ratio:.3}",
+        median(&ours),
+        median(&theirs)
+    );
     json!({"name": name, "unit": unit, "punctual": ours, "cyclictest": theirs, "median_punctual": median(&ours),
            "median_cyclictest": median(&theirs), "ratio_of_medians": ratio})
 }
@@ -39,7 +53,10 @@ fn cpu_per_sample(round: &Round, period_us: u64) -> f64 {
 /// The usual run: 1 ms.
 pub fn one_millisecond(args: &Args) -> Result<Value, String> {
     let (rounds, seconds) = if args.quick { (2, 3) } else { (15, 5) };
-    println!("period 1 ms, {rounds} rounds of {seconds} s each, interleaved; medians of punctual and cyclictest:");
+    println!(
+        "period 1 ms, {rounds} rounds of {seconds} s each, interleaved; medians of punctual and \
+         cyclictest:"
+    );
     let both = interleave(args, rounds, 1000, seconds)?;
     Ok(json!([
         compared("mean latency within 1 ms", "µs", &both, |r| grouped_mean(&r.bins)),
@@ -54,7 +71,9 @@ pub fn one_millisecond(args: &Args) -> Result<Value, String> {
 /// A period that leaves little time.
 pub fn twenty_microseconds(args: &Args) -> Result<Value, String> {
     let (rounds, seconds) = if args.quick { (1, 2) } else { (3, 3) };
-    println!("period 20 µs, {rounds} rounds of {seconds} s each; share of periods without a sample:");
+    println!(
+        "period 20 µs, {rounds} rounds of {seconds} s each; share of periods without a sample:"
+    );
     let both = interleave(args, rounds, 20, seconds)?;
     let missed = |r: &Round| r.missed as f64 / (r.missed + r.samples) as f64 * 100.0;
     Ok(json!([
@@ -78,10 +97,17 @@ impl Drop for Load {
 /// Under stress-ng.
 pub fn loaded(args: &Args) -> Result<Value, String> {
     let (rounds, seconds) = if args.quick { (1, 3) } else { (3, 5) };
-    let arguments = ["--cpu", "2", "--fork", "2", "--pipe", "1", "--timer", "1", "--timeout", "300"];
-    let load = Command::new("stress-ng").args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let arguments =
+        ["--cpu", "2", "--fork", "2", "--pipe", "1", "--timer", "1", "--timeout", "300"];
+    let load = Command::new("stress-ng")
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
     let Ok(load) = load.map(Load) else {
-        println!("SKIPPED: the loaded rounds lack the program stress-ng (Debian package stress-ng)");
+        println!(
+            "SKIPPED: the loaded rounds lack the program stress-ng (Debian package stress-ng)"
+        );
         return Ok(Value::Null);
     };
     println!("loaded (stress-ng {}), {rounds} rounds of {seconds} s each:", arguments.join(" "));

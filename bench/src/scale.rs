@@ -8,7 +8,11 @@ use std::time::Instant;
 
 fn punctual(program: &Path, place: &Path, arguments: &[&str]) -> Result<Output, String> {
     let program = std::path::absolute(program).map_err(|e| e.to_string())?;
-    let output = Command::new(program).args(arguments).current_dir(place).output().map_err(|e| e.to_string())?;
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(place)
+        .output()
+        .map_err(|e| e.to_string())?;
     match output.status.code() {
         Some(0 | 3 | 4) => Ok(output),
         _ => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
@@ -21,10 +25,13 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let seconds = if args.quick { 5 } else { 60 };
     let measure = |threads: u32, seconds: u64| {
         format!(
-            "[[measure]]\nkind = \"timer\"\ncpus = \"all\"\nthreads = {threads}\nperiod = \"100us\"\nduration = \"{seconds}s\"\n"
+            "[[measure]]\nkind = \"timer\"\ncpus = \"all\"\nthreads = {threads}\nperiod = \
+             \"100us\"\nduration = \"{seconds}s\"\n"
         )
     };
-    let write = |name: &str, text: String| std::fs::write(place.path().join(name), text).map_err(|e| e.to_string());
+    let write = |name: &str, text: String| {
+        std::fs::write(place.path().join(name), text).map_err(|e| e.to_string())
+    };
     write("many.toml", measure(64, seconds))?;
     write("million.toml", measure(2, 50))?;
     punctual(&args.punctual, place.path(), &["run", "-q", "many.toml", "-o", "many"])?;

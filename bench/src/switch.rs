@@ -1,4 +1,5 @@
-//! Context switches beside others' ways to count them: a bare ring in C, `perf bench sched pipe`, hackbench; the same CPU and policy, interleaved.
+//! Context switches beside others' ways to count them: a bare ring in C, `perf bench sched pipe`,
+//! hackbench; the same CPU and policy, interleaved.
 
 use crate::Args;
 use crate::figures::median;
@@ -8,7 +9,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Hand-overs of a round of the others: well below the second in which real-time throttling strikes.
+/// Hand-overs of a round of the others: well below the second in which real-time throttling
+/// strikes.
 const SWITCHES: u64 = 200_000;
 /// A round of punctual, about as long.
 const ROUND_MS: u64 = 500;
@@ -16,7 +18,8 @@ const ROUND_MS: u64 = 500;
 /// A way to switch, and what it is called.
 type Way<'a> = (&'static str, Box<dyn Fn(usize) -> Result<f64, String> + 'a>);
 
-/// ns a hand-over, round by round; hackbench's is the time of a message, of which several go before a switch.
+/// ns a hand-over, round by round; hackbench's is the time of a message, of which several go before
+/// a switch.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let ring = place.path().join("pipes");
@@ -26,7 +29,9 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         println!("SKIPPED: the comparison of switch lacks a C compiler (Debian package gcc)");
         return Ok(Value::Null);
     }
-    println!("SKIPPED: lmbench's lat_ctx is in no free suite of Debian; the bare ring does as it does");
+    println!(
+        "SKIPPED: lmbench's lat_ctx is in no free suite of Debian; the bare ring does as it does"
+    );
     let mut compared = Vec::new();
     for tasks in ["threads", "processes"] {
         compared.push(ways(args, place.path(), &ring, tasks)?);
@@ -36,7 +41,12 @@ pub fn measure(args: &Args) -> Result<Value, String> {
 
 fn ways(args: &Args, place: &Path, ring: &Path, tasks: &'static str) -> Result<Value, String> {
     let mut ways: Vec<Way> = vec![
-        ("punctual", Box::new(move |round| punctual(&args.punctual, &place.join(format!("{tasks}-{round}")), tasks))),
+        (
+            "punctual",
+            Box::new(move |round| {
+                punctual(&args.punctual, &place.join(format!("{tasks}-{round}")), tasks)
+            }),
+        ),
         ("ring in C, timed", Box::new(move |_| bare(ring, tasks, "timed"))),
         ("ring in C, bare", Box::new(move |_| bare(ring, tasks, "bare"))),
     ];
@@ -51,7 +61,10 @@ fn ways(args: &Args, place: &Path, ring: &Path, tasks: &'static str) -> Result<V
         println!("SKIPPED: the comparison of switch lacks hackbench (Debian package rt-tests)");
     }
     let rounds = if args.quick { 3 } else { 15 };
-    println!("a byte over two pipes between {tasks} on one CPU, {rounds} rounds each, interleaved; ns a hand-over:");
+    println!(
+        "a byte over two pipes between {tasks} on one CPU, {rounds} rounds each, interleaved; ns \
+         a hand-over:"
+    );
     let mut figures = vec![Vec::new(); ways.len()];
     for round in 0..rounds {
         for turn in 0..ways.len() {
@@ -76,7 +89,8 @@ fn has(program: &str, arguments: &[&str]) -> bool {
 }
 
 fn punctual(program: &Path, bundle: &Path, tasks: &str) -> Result<f64, String> {
-    let (duration, cpu, tasks) = (format!("{ROUND_MS}ms"), tools::cpu()?.to_string(), format!("tasks={tasks}"));
+    let (duration, cpu, tasks) =
+        (format!("{ROUND_MS}ms"), tools::cpu()?.to_string(), format!("tasks={tasks}"));
     let mut command = Command::new(program);
     command.args([
         "measure",
@@ -92,16 +106,19 @@ fn punctual(program: &Path, bundle: &Path, tasks: &str) -> Result<f64, String> {
     ]);
     command.args(["--duration", &duration, "--cpus", &cpu, "--output"]).arg(bundle);
     let output = command.output().map_err(|e| e.to_string())?;
-    let summary: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|why| format!("punctual measure switch: {why}: {}", String::from_utf8_lossy(&output.stderr)))?;
-    let count = summary["phases"][0]["series"][0]["count"].as_f64().ok_or("no count in the summary")?;
+    let summary: Value = serde_json::from_slice(&output.stdout).map_err(|why| {
+        format!("punctual measure switch: {why}: {}", String::from_utf8_lossy(&output.stderr))
+    })?;
+    let count =
+        summary["phases"][0]["series"][0]["count"].as_f64().ok_or("no count in the summary")?;
     Ok(ROUND_MS as f64 * 1e6 / count)
 }
 
 /// The output of a program on the last CPU with SCHED_FIFO 80.
 fn pinned(words: &[&str]) -> Result<String, String> {
     let cpu = tools::cpu()?.to_string();
-    let output = Command::new("taskset").args(["-c", &cpu, "chrt", "-f", "80"]).args(words).output();
+    let output =
+        Command::new("taskset").args(["-c", &cpu, "chrt", "-f", "80"]).args(words).output();
     let output = output.map_err(|e| e.to_string())?;
     if !output.status.success() {
         return Err(format!("{}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr)));
@@ -117,10 +134,14 @@ fn number<'t>(mut words: impl Iterator<Item = &'t str>, after: &str) -> Option<f
 
 fn bare(ring: &Path, tasks: &str, kind: &str) -> Result<f64, String> {
     let (rounds, cpu) = ((SWITCHES / 2).to_string(), tools::cpu()?.to_string());
-    let output = Command::new(ring).args([&rounds, &cpu, tasks, kind]).output().map_err(|e| e.to_string())?;
+    let output = Command::new(ring)
+        .args([&rounds, &cpu, tasks, kind])
+        .output()
+        .map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     let figure = text.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
-    figure.ok_or_else(|| "the bare ring gave no figure: it needs the right to SCHED_FIFO".to_owned())
+    figure
+        .ok_or_else(|| "the bare ring gave no figure: it needs the right to SCHED_FIFO".to_owned())
 }
 
 /// An operation is a round: two hand-overs.
@@ -138,7 +159,9 @@ fn perf(tasks: &str) -> Result<f64, String> {
 fn hackbench(tasks: &str) -> Result<f64, String> {
     let messages = SWITCHES.to_string();
     let kind = if tasks == "threads" { "-T" } else { "-P" };
-    let text = pinned(&["hackbench", kind, "-p", "-g", "1", "-f", "1", "-s", "1", "-l", &messages])?;
-    let seconds = number(text.split_ascii_whitespace(), "Time:").ok_or(format!("hackbench said {text}"))?;
+    let text =
+        pinned(&["hackbench", kind, "-p", "-g", "1", "-f", "1", "-s", "1", "-l", &messages])?;
+    let seconds =
+        number(text.split_ascii_whitespace(), "Time:").ok_or(format!("hackbench said {text}"))?;
     Ok(seconds * 1e9 / SWITCHES as f64)
 }

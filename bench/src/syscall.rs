@@ -1,4 +1,5 @@
-//! What `punctual measure syscall` adds to a bare loop in C: the same clock, the same call, the same CPU and policy, in interleaved rounds.
+//! What `punctual measure syscall` adds to a bare loop in C: the same clock, the same call, the
+//! same CPU and policy, in interleaved rounds.
 
 use crate::Args;
 use crate::figures::median;
@@ -38,9 +39,14 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     }
     eprintln!();
     let row = |name: &str, pick: fn(&(f64, f64)) -> f64| {
-        let (ours, theirs): (Vec<f64>, Vec<f64>) = (ours.iter().map(pick).collect(), theirs.iter().map(pick).collect());
+        let (ours, theirs): (Vec<f64>, Vec<f64>) =
+            (ours.iter().map(pick).collect(), theirs.iter().map(pick).collect());
         let ratio = median(&ours) / median(&theirs);
-        println!("  {name:<14} {:>8.2} {:>8.2} ns  ratio {ratio:.4}", median(&ours), median(&theirs));
+        println!(
+            "  {name:<14} {:>8.2} {:>8.2} ns  ratio {ratio:.4}",
+            median(&ours),
+            median(&theirs)
+        );
         json!({"name": name, "unit": "ns", "punctual": ours, "bare": theirs, "median_punctual": median(&ours),
                "median_bare": median(&theirs), "ratio_of_medians": ratio})
     };
@@ -63,15 +69,17 @@ fn punctual(program: &Path, bundle: &Path) -> Result<(f64, f64), String> {
         &cpu,
     ]);
     let output = command.arg("--output").arg(bundle).output().map_err(|e| e.to_string())?;
-    let summary: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|why| format!("punctual measure syscall: {why}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let summary: Value = serde_json::from_slice(&output.stdout).map_err(|why| {
+        format!("punctual measure syscall: {why}: {}", String::from_utf8_lossy(&output.stderr))
+    })?;
     let series = &summary["phases"][0]["series"][0];
     let figure = |name: &str| series[name].as_f64().ok_or(format!("no {name} in the summary"));
     Ok((ROUND_MS as f64 * 1e6 / figure("count")?, figure("mean")?))
 }
 
 fn bare_loop(program: &Path) -> Result<(f64, f64), String> {
-    let output = Command::new(program).args([TURNS.to_string(), tools::cpu()?.to_string()]).output();
+    let output =
+        Command::new(program).args([TURNS.to_string(), tools::cpu()?.to_string()]).output();
     let output = output.map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<f64>);

@@ -1,4 +1,5 @@
-//! The two tools under the same orders: one thread, one CPU, SCHED_FIFO 80, one period, one duration.
+//! The two tools under the same orders: one thread, one CPU, SCHED_FIFO 80, one period, one
+//! duration.
 
 use crate::process::{Seen, watch};
 use serde_json::Value;
@@ -32,7 +33,8 @@ pub fn has_cyclictest() -> bool {
 
 /// The last CPU that is online.
 pub fn cpu() -> Result<usize, String> {
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|e| e.to_string())?;
+    let online =
+        std::fs::read_to_string("/sys/devices/system/cpu/online").map_err(|e| e.to_string())?;
     let last = online.trim().rsplit([',', '-']).next().and_then(|cpu| cpu.parse().ok());
     last.ok_or("cannot determine which CPUs are online".to_owned())
 }
@@ -41,7 +43,8 @@ pub fn cpu() -> Result<usize, String> {
 pub fn timer(priority: u8, period: &str, duration: &str) -> Result<String, String> {
     let cpu = cpu()?;
     Ok(format!(
-        "[[measure]]\nkind = \"timer\"\ncpus = \"{cpu}\"\npolicy = \"fifo\"\npriority = {priority}\nperiod = \"{period}\"\nduration = \"{duration}\"\n"
+        "[[measure]]\nkind = \"timer\"\ncpus = \"{cpu}\"\npolicy = \"fifo\"\npriority = \
+         {priority}\nperiod = \"{period}\"\nduration = \"{duration}\"\n"
     ))
 }
 
@@ -66,7 +69,9 @@ pub fn punctual(program: &Path, period_us: u64, seconds: u64) -> Result<Round, S
     };
     let (begin, end) = watched(seconds);
     let seen = watch(&mut run(&["run", "-q", "bench.toml", "-o", "out"]), begin, end)?;
-    let exported = run(&["export", "out", "--format", "cyclictest-json"]).output().map_err(|e| e.to_string())?;
+    let exported = run(&["export", "out", "--format", "cyclictest-json"])
+        .output()
+        .map_err(|e| e.to_string())?;
     let shown = run(&["show", "--json", "out"]).output().map_err(|e| e.to_string())?;
     let summary: Value = serde_json::from_slice(&shown.stdout).map_err(|e| e.to_string())?;
     let series = &summary["phases"][0]["series"][0];
@@ -86,7 +91,14 @@ pub fn cyclictest(period_us: u64, seconds: u64) -> Result<Round, String> {
     let json = place.path().join("out.json");
     let mut command = Command::new("cyclictest");
     command.args(["-m", "-q", "-p", "80", "-t", "1", "-h", "1000"]);
-    command.args(["-a", &cpu()?.to_string(), "-i", &period_us.to_string(), "-D", &seconds.to_string()]);
+    command.args([
+        "-a",
+        &cpu()?.to_string(),
+        "-i",
+        &period_us.to_string(),
+        "-D",
+        &seconds.to_string(),
+    ]);
     command.arg(format!("--json={}", json.display()));
     let (begin, end) = watched(seconds);
     let seen = watch(&mut command, begin, end)?;
@@ -102,17 +114,19 @@ pub fn cyclictest(period_us: u64, seconds: u64) -> Result<Round, String> {
 /// The histogram in cyclictest's JSON.
 pub fn bins(json: &[u8]) -> Result<Vec<(u64, u64)>, String> {
     let document: Value = serde_json::from_slice(json).map_err(|e| e.to_string())?;
-    let histogram = document["thread"]["0"]["histogram"].as_object().ok_or("no histogram in the JSON")?;
+    let histogram =
+        document["thread"]["0"]["histogram"].as_object().ok_or("no histogram in the JSON")?;
     let pair = |(us, n): (&String, &Value)| Some((us.parse().ok()?, n.as_u64()?));
     let mut bins: Vec<(u64, u64)> = histogram.iter().filter_map(pair).collect();
     bins.sort();
     Ok(bins)
 }
 
-/// Seconds of CPU of all children that have ended, and theirs (fields 16 and 17 of proc_pid_stat(5), in ticks of which Linux shows
-/// programs 100 a second).
+/// Seconds of CPU of all children that have ended, and theirs (fields 16 and 17 of
+/// proc_pid_stat(5), in ticks of which Linux shows programs 100 a second).
 pub fn cpu_of_children() -> Result<f64, String> {
-    let stat = std::fs::read_to_string("/proc/self/stat").map_err(|why| format!("/proc/self/stat: {why}"))?;
+    let stat = std::fs::read_to_string("/proc/self/stat")
+        .map_err(|why| format!("/proc/self/stat: {why}"))?;
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     Ok(fields.skip(13).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0)
 }

@@ -1,4 +1,5 @@
-//! The indirect cost of a switch beside an independent C program: how much longer going through a working set takes after it.
+//! The indirect cost of a switch beside an independent C program: how much longer going through a
+//! working set takes after it.
 
 use crate::Args;
 use crate::tools;
@@ -13,21 +14,28 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let program = place.path().join("working_set");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/working_set.c");
-    let built = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status();
+    let built =
+        Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status();
     if !built.is_ok_and(|status| status.success()) {
         println!("SKIPPED: the comparison of working sets lacks a C compiler (Debian package gcc)");
         return Ok(Value::Null);
     }
     let rounds = if args.quick { 1 } else { 5 };
-    println!("what going through a working set takes after a switch and alone, ns; median difference, and its border:");
+    println!(
+        "what going through a working set takes after a switch and alone, ns; median difference, \
+         and its border:"
+    );
     let mut rows = Vec::new();
     for size in SIZES {
         for round in 0..rounds {
             let theirs = independent(&program, size)?;
-            let ours = punctual(&args.punctual, &place.path().join(format!("{size}-{round}")), size)?;
+            let ours =
+                punctual(&args.punctual, &place.path().join(format!("{size}-{round}")), size)?;
             println!("  {size:>8} B  C: {theirs:?}");
             println!("             punctual: {ours}");
-            rows.push(json!({"size": size, "round": round, "independent": theirs, "punctual": ours}));
+            rows.push(
+                json!({"size": size, "round": round, "independent": theirs, "punctual": ours}),
+            );
         }
     }
     let columns = ["after", "alone", "difference", "lower quartile", "upper quartile"];
@@ -39,19 +47,32 @@ fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
     let arguments = [size.to_string(), tools::cpu()?.to_string(), "200".to_owned()];
     let output = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let figures: Vec<f64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
-    if figures.len() == 5 { Ok(figures) } else { Err("the C program gave no figures: it needs SCHED_FIFO".to_owned()) }
+    let figures: Vec<f64> =
+        text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+    if figures.len() == 5 {
+        Ok(figures)
+    } else {
+        Err("the C program gave no figures: it needs SCHED_FIFO".to_owned())
+    }
 }
 
 /// The row of the table `working-sets`.
 fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<Value, String> {
     let (cpu, set) = (tools::cpu()?.to_string(), format!("working_set=[\"{size}B\"]"));
     let mut command = Command::new(program);
-    command.args(["measure", "switch", "--quiet", "--json", "--count", "4000", "--cpus", &cpu, "--set", &set]);
+    command.args([
+        "measure", "switch", "--quiet", "--json", "--count", "4000", "--cpus", &cpu, "--set", &set,
+    ]);
     let output = command.arg("--output").arg(bundle).output().map_err(|e| e.to_string())?;
-    let summary: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|why| format!("punctual measure switch: {why}: {}", String::from_utf8_lossy(&output.stderr)))?;
-    let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().cloned().unwrap_or_default();
+    let summary: Value = serde_json::from_slice(&output.stdout).map_err(|why| {
+        format!("punctual measure switch: {why}: {}", String::from_utf8_lossy(&output.stderr))
+    })?;
+    let tables = summary["phases"][0]["measures"][0]["notes"]["tables"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let table = tables.into_iter().find(|table| table["name"] == "working-sets");
-    table.map(|table| table["rows"][0].clone()).ok_or_else(|| "no table `working-sets` in the summary".to_owned())
+    table
+        .map(|table| table["rows"][0].clone())
+        .ok_or_else(|| "no table `working-sets` in the summary".to_owned())
 }

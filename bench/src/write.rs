@@ -17,7 +17,8 @@ fn version_of(program: &str, arguments: &[&str]) -> Option<String> {
 
 /// What bears on the figures. No host name.
 pub fn machine() -> Value {
-    let guest = line_of("/proc/cpuinfo", "flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    let guest = line_of("/proc/cpuinfo", "flags")
+        .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     json!({
         "cpu": line_of("/proc/cpuinfo", "model name"),
         "cpus": std::thread::available_parallelism().map(usize::from).ok(),
@@ -29,8 +30,10 @@ pub fn machine() -> Value {
 
 /// Letters, digits and dashes alone.
 fn file_name(text: &str) -> String {
-    let plain: String =
-        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
     plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
@@ -39,12 +42,19 @@ pub fn results(directory: &Path, results: &Value) -> Result<(), String> {
     let machine = &results["machine"];
     let text = |key: &str| machine[key].as_str().unwrap_or("unknown").to_owned();
     let guest = if machine["virtual_machine"].as_bool() == Some(true) { "-guest" } else { "" };
-    let stem = format!("{}-{}cpu{guest}-{}", file_name(&text("cpu")), machine["cpus"], file_name(&text("commit")));
-    std::fs::create_dir_all(directory).map_err(|e| format!("cannot create {}: {e}", directory.display()))?;
+    let stem = format!(
+        "{}-{}cpu{guest}-{}",
+        file_name(&text("cpu")),
+        machine["cpus"],
+        file_name(&text("commit"))
+    );
+    std::fs::create_dir_all(directory)
+        .map_err(|e| format!("cannot create {}: {e}", directory.display()))?;
     let json = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
     for (ending, content) in [("json", json), ("md", table(results))] {
         let path = directory.join(format!("{stem}.{ending}"));
-        std::fs::write(&path, content).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        std::fs::write(&path, content)
+            .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         println!("{}", path.display());
     }
     Ok(())
@@ -56,11 +66,13 @@ fn table(results: &Value) -> String {
     for part in ["one_millisecond", "twenty_microseconds", "loaded"] {
         let Some(rows) = results[part].as_array() else { continue };
         text += &format!(
-            "\n## {}\n\n| | unit | punctual | cyclictest | ratio | rounds of punctual | rounds of cyclictest |\n|---|---|---|---|---|---|---|\n",
+            "\n## {}\n\n| | unit | punctual | cyclictest | ratio | rounds of punctual | rounds of \
+             cyclictest |\n|---|---|---|---|---|---|---|\n",
             part.replace('_', " ")
         );
         for row in rows {
-            let number = |key: &str| row[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.3}"));
+            let number =
+                |key: &str| row[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.3}"));
             let rounds = |key: &str| {
                 let all = row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
                 all.map(|n| format!("{n:.2}")).collect::<Vec<_>>().join(" ")
@@ -78,7 +90,8 @@ fn table(results: &Value) -> String {
         }
     }
     if results["cost_of_the_loop"].is_array() {
-        text += "\n## cost of an empty sample (ns)\n\n| method | minimum | median | p99 |\n|---|---|---|---|\n";
+        text += "\n## cost of an empty sample (ns)\n\n| method | minimum | median | p99 \
+                 |\n|---|---|---|---|\n";
     }
     for row in results["cost_of_the_loop"].as_array().into_iter().flatten() {
         text += &format!(
@@ -108,18 +121,30 @@ fn build(results: &Value) -> String {
     let Some(builds) = results.as_array() else { return String::new() };
     let head = "\n## build\n\n| | s of CPU | s | crates | MB |\n|---|---|---|---|---|\n";
     let name = |part: &Value| part["name"].as_str().unwrap_or_default().to_owned();
-    let mega = |part: &Value| part["bytes"].as_f64().map_or("–".to_owned(), |n| format!("{:.2}", n / 1e6));
+    let mega = |part: &Value| {
+        part["bytes"].as_f64().map_or("–".to_owned(), |n| format!("{:.2}", n / 1e6))
+    };
     let rows = builds.iter().map(|one| {
         let seconds = |key: &str| one[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.0}"));
         let (cpu, wall) = (seconds("cpu_seconds"), seconds("wall_seconds"));
-        format!("| {} | {cpu} | {wall} | {} | {} |\n", name(one), one["crates"], mega(&one["program"]))
+        format!(
+            "| {} | {cpu} | {wall} | {} | {} |\n",
+            name(one),
+            one["crates"],
+            mega(&one["program"])
+        )
     });
     let mut text = rows.fold(head.to_owned(), |text, row| text + &row);
     for one in builds {
         for of in ["sections", "crates"] {
-            text += &format!("\nThe program of `{}` by {of}, MB of {}:\n\n", name(one), mega(&one["program"]));
+            text += &format!(
+                "\nThe program of `{}` by {of}, MB of {}:\n\n",
+                name(one),
+                mega(&one["program"])
+            );
             let parts = one["program"][of].as_array().into_iter().flatten().take(12);
-            text = parts.fold(text, |text, part| text + &format!("- {}: {}\n", name(part), mega(part)));
+            text = parts
+                .fold(text, |text, part| text + &format!("- {}: {}\n", name(part), mega(part)));
         }
     }
     text
@@ -145,12 +170,19 @@ fn heap(results: &Value) -> String {
 
 /// A table of what stands beside a bare loop.
 fn bare(what: &str, rows: &[Value]) -> String {
-    let mut text =
-        format!("\n## {what} beside a bare loop in C (ns)\n\n| | punctual | bare | ratio |\n|---|---|---|---|\n");
+    let mut text = format!(
+        "\n## {what} beside a bare loop in C (ns)\n\n| | punctual | bare | ratio \
+         |\n|---|---|---|---|\n"
+    );
     for row in rows {
         let [ours, theirs] = ["median_punctual", "median_bare"].map(|key| cell(&row[key]));
-        let ratio = row["ratio_of_medians"].as_f64().map_or("–".to_owned(), |ratio| format!("{ratio:.4}"));
-        text += &format!("| {} | {ours} | {theirs} | {ratio} |\n", row["name"].as_str().unwrap_or_default());
+        let ratio = row["ratio_of_medians"]
+            .as_f64()
+            .map_or("–".to_owned(), |ratio| format!("{ratio:.4}"));
+        text += &format!(
+            "| {} | {ours} | {theirs} | {ratio} |\n",
+            row["name"].as_str().unwrap_or_default()
+        );
     }
     text
 }
@@ -158,11 +190,21 @@ fn bare(what: &str, rows: &[Value]) -> String {
 /// Timer latency while something is kept to explain it with.
 fn disturbance(results: &Value) -> String {
     let Some(rows) = results.as_array() else { return String::new() };
-    let mut text = "\n## disturbance of timer latency\n\n| way | p50, µs | added | ratio | p99.9, µs | added | ratio |\n|---|---|---|---|---|---|---|\n".to_owned();
+    let mut text = "\n## disturbance of timer latency\n\n| way | p50, µs | added | ratio | p99.9, \
+                    µs | added | ratio |\n|---|---|---|---|---|---|---|\n"
+        .to_owned();
     for row in rows {
-        let cells = ["median_p50_us", "added_p50_us", "ratio_p50", "median_p99_9_us", "added_p99_9_us", "ratio_p99_9"];
+        let cells = [
+            "median_p50_us",
+            "added_p50_us",
+            "ratio_p50",
+            "median_p99_9_us",
+            "added_p99_9_us",
+            "ratio_p99_9",
+        ];
         let cells: Vec<String> = cells.iter().map(|key| cell(&row[*key])).collect();
-        text += &format!("| {} | {} |\n", row["name"].as_str().unwrap_or_default(), cells.join(" | "));
+        text +=
+            &format!("| {} | {} |\n", row["name"].as_str().unwrap_or_default(), cells.join(" | "));
     }
     text
 }
@@ -170,16 +212,21 @@ fn disturbance(results: &Value) -> String {
 /// The same of an independent process, beside which it is switched on and off.
 fn disturbance_beside(results: &Value) -> String {
     let Some(rows) = results.as_array() else { return String::new() };
-    let mut text = "\n## disturbance of an independent thread, switched on and off beside it\n\nAdded, µs, with 95 % of resampled turns.\n\n\
-                    | way | turns | p50 | p90 | p99 | p99.9 |\n|---|---|---|---|---|---|\n"
+    let mut text = "\n## disturbance of an independent thread, switched on and off beside \
+                    it\n\nAdded, µs, with 95 % of resampled turns.\n\n| way | turns | p50 | p90 | \
+                    p99 | p99.9 |\n|---|---|---|---|---|---|\n"
         .to_owned();
     for row in rows {
         let cells = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"].map(|key| {
             let [value, low, high] = [0, 1, 2].map(|place| cell(&row[key][place]));
             format!("{value} ({low} to {high})")
         });
-        text +=
-            &format!("| {} | {} | {} |\n", row["name"].as_str().unwrap_or_default(), row["turns"], cells.join(" | "));
+        text += &format!(
+            "| {} | {} | {} |\n",
+            row["name"].as_str().unwrap_or_default(),
+            row["turns"],
+            cells.join(" | ")
+        );
     }
     text
 }
@@ -189,21 +236,30 @@ fn disturbance_rt(results: &Value) -> String {
     let mut text = String::new();
     for table in results["tables"].as_array().into_iter().flatten() {
         let view = match table["view"].as_str() {
-            Some("own") => "each instrument's own samples, added against the same instrument with nothing kept",
+            Some("own") => {
+                "each instrument's own samples, added against the same instrument with nothing kept"
+            }
             _ => "an independent thread while the tool is at work, added against nobody at work",
         };
         text += &format!(
-            "\n## disturbance in a real-time guest, {}: {view}\n\nKernel {}, virtual time (1 instruction = 8 ns, 1 CPU), {} seeds of {} s; medians, and the range of the seeds.\n\n",
+            "\n## disturbance in a real-time guest, {}: {view}\n\nKernel {}, virtual time (1 \
+             instruction = 8 ns, 1 CPU), {} seeds of {} s; medians, and the range of the \
+             seeds.\n\n",
             cell(&table["load"]),
             cell(&results["kernel"]),
             results["seeds"],
             results["seconds"]
         );
-        text += "| way | p50, µs | added | of the seeds | p99.9, µs | added | of the seeds | samples | missed |\n|---|---|---|---|---|---|---|---|---|\n";
+        text += "| way | p50, µs | added | of the seeds | p99.9, µs | added | of the seeds | \
+                 samples | missed |\n|---|---|---|---|---|---|---|---|---|\n";
         for row in table["rows"].as_array().into_iter().flatten() {
             let range = |key: &str| {
                 let values = || row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
-                format!("{:.2} … {:.2}", values().fold(f64::NAN, f64::min), values().fold(f64::NAN, f64::max))
+                format!(
+                    "{:.2} … {:.2}",
+                    values().fold(f64::NAN, f64::min),
+                    values().fold(f64::NAN, f64::max)
+                )
             };
             let [p50, added50, p999, added999, samples, missed] = [
                 "median_p50_us",
@@ -217,7 +273,8 @@ fn disturbance_rt(results: &Value) -> String {
             let name = row["name"].as_str().unwrap_or_default();
             let [range50, range999] = [range("added_p50_us"), range("added_p99_9_us")];
             text += &format!(
-                "| {name} | {p50} | {added50} | {range50} | {p999} | {added999} | {range999} | {samples} | {missed} |\n"
+                "| {name} | {p50} | {added50} | {range50} | {p999} | {added999} | {range999} | \
+                 {samples} | {missed} |\n"
             );
         }
     }
@@ -229,17 +286,21 @@ fn recording(results: &Value) -> String {
     if results.is_null() {
         return String::new();
     }
-    let mut text =
-        "\n## recording scheduling events\n\n| recorder | slowdown, % | rounds | lost |\n|---|---|---|---|\n"
-            .to_owned();
+    let mut text = "\n## recording scheduling events\n\n| recorder | slowdown, % | rounds | lost \
+                    |\n|---|---|---|---|\n"
+        .to_owned();
     for row in results["recorders"].as_array().into_iter().flatten() {
-        let all = |key: &str| row[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(" ");
-        let (name, median) = (row["name"].as_str().unwrap_or_default(), cell(&row["median_slowdown_percent"]));
+        let all = |key: &str| {
+            row[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(" ")
+        };
+        let (name, median) =
+            (row["name"].as_str().unwrap_or_default(), cell(&row["median_slowdown_percent"]));
         text += &format!("| {name} | {median} | {} | {} |\n", all("slowdown_percent"), all("lost"));
     }
     text += "\n| reading | events | s | events a second |\n|---|---|---|---|\n";
     for (name, row) in results["reading"].as_object().into_iter().flatten() {
-        let [events, seconds, rate] = ["events", "seconds", "events_per_second"].map(|key| cell(&row[key]));
+        let [events, seconds, rate] =
+            ["events", "seconds", "events_per_second"].map(|key| cell(&row[key]));
         text += &format!("| {name} | {events} | {seconds} | {rate} |\n");
     }
     text
@@ -250,9 +311,14 @@ fn points(results: &Value) -> String {
     if results.is_null() {
         return String::new();
     }
-    let mut text = "\n## what a record costs\n\n| way | ns | test points |\n|---|---|---|\n".to_owned();
+    let mut text =
+        "\n## what a record costs\n\n| way | ns | test points |\n|---|---|---|\n".to_owned();
     for (name, row) in results.as_object().into_iter().flatten() {
-        text += &format!("| {name} | {} | {} |\n", cell(&row["median_ns"]), cell(&row["per_test_point"]));
+        text += &format!(
+            "| {name} | {} | {} |\n",
+            cell(&row["median_ns"]),
+            cell(&row["per_test_point"])
+        );
     }
     text
 }
@@ -262,7 +328,10 @@ fn cell(value: &Value) -> String {
     if let Some(text) = value.as_str() {
         return text.to_owned();
     }
-    value.as_u64().map_or_else(|| value.as_f64().map_or("–".to_owned(), |n| format!("{n:.2}")), |n| n.to_string())
+    value.as_u64().map_or_else(
+        || value.as_f64().map_or("–".to_owned(), |n| format!("{n:.2}")),
+        |n| n.to_string(),
+    )
 }
 
 #[cfg(test)]
@@ -276,8 +345,7 @@ mod tests {
             "sections": [{ "name": ".text", "bytes": 20_000_000 }],
             "crates": [{ "name": "core", "bytes": 5_000_000 }],
         });
-        let build =
-            json!({ "name": "demo", "cpu_seconds": 210.4, "wall_seconds": 132.0, "crates": 103, "program": program });
+        let build = json!({ "name": "demo", "cpu_seconds": 210.4, "wall_seconds": 132.0, "crates": 103, "program": program });
         let text = super::table(&json!({ "machine": null, "build": [build] }));
         assert!(text.contains("| demo | 210 | 132 | 103 | 38.80 |\n"), "{text}");
         assert!(text.contains("of `demo` by sections, MB of 38.80:\n\n- .text: 20.00\n"), "{text}");

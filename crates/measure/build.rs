@@ -1,5 +1,6 @@
-//! Compiles the loop of the workload `heap`: into this library, and as a program that is linked dynamically, so that it meets the machine's own
-//! allocator. The program is carried along compressed; where none can be linked for the target it is empty, and the workload says so.
+//! Compiles the loop of the workload `heap`: into this library, and as a program that is linked
+//! dynamically, so that it meets the machine's own allocator. The program is carried along
+//! compressed; where none can be linked for the target it is empty, and the workload says so.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,19 @@ const SOURCE: &str = "src/workload/heap/heap.c";
 fn main() {
     println!("cargo:rerun-if-changed={SOURCE}");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    cc::Build::new().file(SOURCE).opt_level(2).warnings(true).extra_warnings(true).compile("punctual_heap");
+    cc::Build::new()
+        .file(SOURCE)
+        .opt_level(2)
+        .warnings(true)
+        .extra_warnings(true)
+        .compile("punctual_heap");
     let program = out.join("heap");
     let bytes = match linked(&program) {
         Ok(()) => fs::read(&program).expect("it was just linked"),
         Err(why) => {
-            println!("cargo:warning=the workload `heap` will know punctual's own allocator alone: {why}");
+            println!(
+                "cargo:warning=the workload `heap` will know punctual's own allocator alone: {why}"
+            );
             Vec::new()
         }
     };
@@ -25,7 +33,8 @@ fn main() {
     fs::write(out.join("heap.z"), packed).expect("OUT_DIR is writable");
 }
 
-/// With the C compiler for programs of the machine: that of the target's architecture with glibc, whatever punctual itself is linked with.
+/// With the C compiler for programs of the machine: that of the target's architecture with glibc,
+/// whatever punctual itself is linked with.
 fn linked(program: &Path) -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=PUNCTUAL_HEAP_CC");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").map_err(|why| why.to_string())?;
@@ -33,11 +42,21 @@ fn linked(program: &Path) -> Result<(), String> {
     let usual = if native { "cc".to_owned() } else { format!("{arch}-linux-gnu-gcc") };
     let compiler = env::var("PUNCTUAL_HEAP_CC").unwrap_or(usual);
     let mut command = Command::new(&compiler);
-    command.args(["-DHEAP_PROGRAM", "-O2", "-fPIE", "-pie", "-nostartfiles", "-fno-stack-protector", "-fno-plt"]);
+    command.args([
+        "-DHEAP_PROGRAM",
+        "-O2",
+        "-fPIE",
+        "-pie",
+        "-nostartfiles",
+        "-fno-stack-protector",
+        "-fno-plt",
+    ]);
     command.args(["-Wall", "-Wextra", "-Wl,-z,now", "-Wl,--build-id=none", "-s"]);
     match command.arg(SOURCE).arg("-o").arg(program).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{compiler} could not link it: {status} (PUNCTUAL_HEAP_CC names another compiler)")),
+        Ok(status) => Err(format!(
+            "{compiler} could not link it: {status} (PUNCTUAL_HEAP_CC names another compiler)"
+        )),
         Err(why) => Err(format!("{compiler}: {why} (PUNCTUAL_HEAP_CC names another compiler)")),
     }
 }

@@ -1,4 +1,5 @@
-//! Says of a program that is not built as it ships in what it differs: in its version, and in the bundles that it makes.
+//! Says of a program that is not built as it ships in what it differs: in its version, and in the
+//! bundles that it makes.
 
 use std::env;
 
@@ -7,8 +8,10 @@ const FEATURES: [&str; 3] = ["bpf", "manual", "parquet"];
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
-    let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
-    // The profile `quick` alone is a release at this level. A build for tests is known by its assertions.
+    let has =
+        |feature: &str| env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
+    // The profile `quick` alone is a release at this level. A build for tests is known by its
+    // assertions.
     let quick = is("PROFILE", "release") && is("OPT_LEVEL", "1");
     let without: Vec<&str> = FEATURES.into_iter().filter(|feature| !has(feature)).collect();
     let mut differs = Vec::new();

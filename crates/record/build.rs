@@ -6,11 +6,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const PROGRAMS: [&str; 10] =
-    ["events", "raw", "probe", "count", "account", "account_untyped", "irq", "release", "gaps", "attach"];
-/// Compiled once more with -DFLIGHT, as `NAME_flight`: what is known when a program is compiled costs no instruction.
+const PROGRAMS: [&str; 10] = [
+    "events",
+    "raw",
+    "probe",
+    "count",
+    "account",
+    "account_untyped",
+    "irq",
+    "release",
+    "gaps",
+    "attach",
+];
+/// Compiled once more with -DFLIGHT, as `NAME_flight`: what is known when a program is compiled
+/// costs no instruction.
 const FLIGHT: [&str; 2] = ["events", "raw"];
-/// Objects of targets that BPF programs were not written for hold nothing, and the recorder says so; so do all without the feature `bpf`.
+/// Objects of targets that BPF programs were not written for hold nothing, and the recorder says
+/// so; so do all without the feature `bpf`.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
 
 fn main() {
@@ -26,14 +38,20 @@ fn main() {
         let object = out.join(format!("{program}.bpf.o"));
         let wanted = env::var_os("CARGO_FEATURE_BPF").is_some();
         if wanted && ARCHITECTURES.contains(&architecture.as_str()) {
-            compile(&architecture, define, Path::new("bpf").join(format!("{source}.bpf.c")), &object);
+            compile(
+                &architecture,
+                define,
+                Path::new("bpf").join(format!("{source}.bpf.c")),
+                &object,
+            );
         } else {
             fs::write(&object, b"").expect("OUT_DIR is writable");
         }
         // A third of the size: a program that locks its memory locks these bytes too.
         let bytes = fs::read(&object).expect("it was just written");
         let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-        let packed = packed.write_all(&bytes).and_then(|()| packed.finish()).expect("a Vec takes it");
+        let packed =
+            packed.write_all(&bytes).and_then(|()| packed.finish()).expect("a Vec takes it");
         fs::write(out.join(format!("{program}.bpf.o.z")), packed).expect("OUT_DIR is writable");
     }
 }
@@ -41,13 +59,32 @@ fn main() {
 fn compile(architecture: &str, define: Option<&str>, source: PathBuf, object: &Path) {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let mut command = Command::new(&clang);
-    command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]);
+    command.args([
+        "-target",
+        "bpf",
+        "-mcpu=v3",
+        "-O2",
+        "-g",
+        "-ffreestanding",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+    ]);
     // What a header offers and one program does not use.
     command.args(["-Wno-unused-variable", "-Wno-unused-function"]);
-    command.args(define).arg(format!("-DTARGET_{architecture}")).arg("-c").arg(&source).arg("-o").arg(object);
+    command
+        .args(define)
+        .arg(format!("-DTARGET_{architecture}"))
+        .arg("-c")
+        .arg(&source)
+        .arg("-o")
+        .arg(object);
     match command.status() {
         Ok(status) if status.success() => {}
-        Ok(status) => panic!("{clang} could not compile {}: {status}; clang 12 or newer is needed", source.display()),
+        Ok(status) => panic!(
+            "{clang} could not compile {}: {status}; clang 12 or newer is needed",
+            source.display()
+        ),
         Err(why) => panic!(
             "{clang}: {why}: clang compiles the BPF programs; on Debian: apt-get install clang \
              (or set CLANG=…)"
@@ -58,7 +95,8 @@ fn compile(architecture: &str, define: Option<&str>, source: PathBuf, object: &P
 /// Type, name, and how many of them.
 type Field = (String, String, usize);
 
-/// `#define WIRE_X 1` becomes a constant, `struct wire_x` a type that is read from and written to bytes.
+/// `#define WIRE_X 1` becomes a constant, `struct wire_x` a type that is read from and written to
+/// bytes.
 fn rust_of(header: &str) -> String {
     let mut rust = String::new();
     let mut fields: Option<(String, Vec<Field>)> = None;
@@ -69,7 +107,9 @@ fn rust_of(header: &str) -> String {
                 let name = &name["WIRE_".len()..];
                 writeln!(rust, "pub const {name}: u64 = {value};").expect("a String takes it");
             }
-            (None, ["struct", name, "{"]) => fields = Some((name["wire_".len()..].to_owned(), Vec::new())),
+            (None, ["struct", name, "{"]) => {
+                fields = Some((name["wire_".len()..].to_owned(), Vec::new()))
+            }
             (Some(_), ["};"]) => {
                 if let Some((name, fields)) = fields.take() {
                     rust.push_str(&structure(&name, &fields));
@@ -78,7 +118,9 @@ fn rust_of(header: &str) -> String {
             (Some((_, fields)), [kind, name, ..]) => {
                 let name = name.trim_end_matches(';');
                 let (name, count) = match name.split_once('[') {
-                    Some((name, count)) => (name, count.trim_end_matches(']').parse().expect("an array's length")),
+                    Some((name, count)) => {
+                        (name, count.trim_end_matches(']').parse().expect("an array's length"))
+                    }
                     None => (name, 1),
                 };
                 fields.push(((*kind).to_owned(), name.to_owned(), count));
@@ -91,23 +133,35 @@ fn rust_of(header: &str) -> String {
 
 fn structure(name: &str, fields: &[Field]) -> String {
     let camel: String = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
-    let (mut members, mut reads, mut writes, mut offset) = (String::new(), String::new(), String::new(), 0);
+    let (mut members, mut reads, mut writes, mut offset) =
+        (String::new(), String::new(), String::new(), 0);
     for (kind, name, count) in fields {
         let size = kind[1..].parse::<usize>().expect("u8 … i64") / 8;
         assert_eq!(offset % size, 0, "struct wire_{camel}: {name} is not aligned");
         let range = format!("{offset}..{}", offset + size * count);
         offset += size * count;
         let (kind, read, write) = if *count > 1 {
-            let place = format!("bytes[{offset}..][i * {size}..][..{size}]", offset = offset - size * count);
-            let read =
-                format!("std::array::from_fn(|i| {kind}::from_le_bytes(*{place}.first_chunk().unwrap_or(&[0; _])))");
+            let place = format!(
+                "bytes[{offset}..][i * {size}..][..{size}]",
+                offset = offset - size * count
+            );
+            let read = format!(
+                "std::array::from_fn(|i| \
+                 {kind}::from_le_bytes(*{place}.first_chunk().unwrap_or(&[0; _])))"
+            );
             let write = format!(
-                "for (i, item) in self.{name}.iter().enumerate() {{ {place}.copy_from_slice(&item.to_le_bytes()); }}"
+                "for (i, item) in self.{name}.iter().enumerate() {{ \
+                 {place}.copy_from_slice(&item.to_le_bytes()); }}"
             );
             (format!("[{kind}; {count}]"), read, write)
         } else {
-            let read = format!("{kind}::from_le_bytes(*bytes[{range}].first_chunk().unwrap_or(&[0; _]))");
-            (kind.clone(), read, format!("bytes[{range}].copy_from_slice(&self.{name}.to_le_bytes());"))
+            let read =
+                format!("{kind}::from_le_bytes(*bytes[{range}].first_chunk().unwrap_or(&[0; _]))");
+            (
+                kind.clone(),
+                read,
+                format!("bytes[{range}].copy_from_slice(&self.{name}.to_le_bytes());"),
+            )
         };
         writeln!(members, "pub {name}: {kind},").expect("a String takes it");
         writeln!(reads, "{name}: {read},").expect("a String takes it");
@@ -118,7 +172,8 @@ fn structure(name: &str, fields: &[Field]) -> String {
         "#[derive(Clone, Copy, PartialEq, Eq, Debug)] pub struct {camel} {{ {members} }}
          impl {camel} {{
              pub const SIZE: usize = {offset};
-             #[inline(always)] pub fn read(bytes: &[u8; {offset}]) -> Self {{ {camel} {{ {reads} }} }}
+             #[inline(always)] pub fn read(bytes: &[u8; {offset}]) -> Self {{ {camel} {{ {reads} \
+         }} }}
              #[inline(always)] pub fn write(&self, bytes: &mut [u8; {offset}]) {{ {writes} }}
          }}\n"
     )

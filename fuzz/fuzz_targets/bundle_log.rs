@@ -1,5 +1,6 @@
-//! Random bytes as the log of a series and as its checkpoint; as the payload of one sound block of a log and of one sound frame of a
-//! checkpoint, since no mutation meets a checksum; and, when they begin with a brace, as the state of a series.
+//! Random bytes as the log of a series and as its checkpoint; as the payload of one sound block of
+//! a log and of one sound frame of a checkpoint, since no mutation meets a checksum; and, when they
+//! begin with a brace, as the state of a series.
 use punctual_analyze::{Distribution, Timeline};
 use punctual_bundle::checkpoint;
 use punctual_bundle::log::{MAGIC, decode, encode_samples, encode_window};
@@ -7,7 +8,9 @@ use punctual_bundle::state::State;
 
 pub fn fuzz(bytes: &[u8]) {
     if bytes.starts_with(b"{") {
-        if let Ok(state) = std::str::from_utf8(bytes).map_err(|e| e.to_string()).and_then(State::decode) {
+        if let Ok(state) =
+            std::str::from_utf8(bytes).map_err(|e| e.to_string()).and_then(State::decode)
+        {
             use_state(&state);
         }
         return;
@@ -28,7 +31,14 @@ fn block(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&[kind]);
     crc.update(payload);
-    [MAGIC.as_slice(), &(payload.len() as u32).to_le_bytes(), &crc.finalize().to_le_bytes(), &[kind], payload].concat()
+    [
+        MAGIC.as_slice(),
+        &(payload.len() as u32).to_le_bytes(),
+        &crc.finalize().to_le_bytes(),
+        &[kind],
+        payload,
+    ]
+    .concat()
 }
 
 fn log(bytes: &[u8]) {
@@ -45,7 +55,8 @@ fn log(bytes: &[u8]) {
 
 /// A checkpoint of one frame that its checksum fits.
 fn frame(payload: &[u8]) -> Vec<u8> {
-    let head = [[7, 0, 0, 0, 0, 0, 0, 0].as_slice(), &(payload.len() as u32).to_le_bytes()].concat();
+    let head =
+        [[7, 0, 0, 0, 0, 0, 0, 0].as_slice(), &(payload.len() as u32).to_le_bytes()].concat();
     let mut crc = crc32fast::Hasher::new();
     crc.update(&head);
     crc.update(payload);
@@ -64,7 +75,8 @@ fn use_state(state: &State) {
     );
     let mut text = Vec::new();
     state.write(&mut text).expect("memory takes every byte");
-    State::decode(std::str::from_utf8(&text).expect("JSON is UTF-8")).expect("a state that was just written");
+    State::decode(std::str::from_utf8(&text).expect("JSON is UTF-8"))
+        .expect("a state that was just written");
     let (mut frame, mut again) = (Vec::new(), Vec::new());
     checkpoint::encode(&mut frame, 0, state);
     // A frame larger than the first slots is not looked for at the beginning of a file.

@@ -13,17 +13,23 @@ pub fn fuzz(bytes: &[u8]) {
         None => MonotonicNs(i64::from(place)),
     };
     let interval = LatencyInterval {
-        tid: events.get(usize::from(head[2]) * events.len() / 256).map_or(Tid(1), |event| event.tid),
+        tid: events
+            .get(usize::from(head[2]) * events.len() / 256)
+            .map_or(Tid(1), |event| event.tid),
         cpu: if head[3] == 255 { Event::NO_CPU } else { u16::from(head[3]) },
         due: at(head[0]),
         woke: at(head[1]),
         kind: if head[4] & 1 == 0 { Kind::Timer } else { Kind::Interval },
     };
     let gaps = if head[4] & 2 == 0 { Gaps::of(events.iter().copied()) } else { Gaps::default() };
-    let explanation = explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
+    let explanation =
+        explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
     assert!(explanation.adds_up());
     check(&explanation.parts, &events);
-    assert_eq!(rank([&explanation], &Default::default(), Nanos::ZERO).latency, explanation.latency());
+    assert_eq!(
+        rank([&explanation], &Default::default(), Nanos::ZERO).latency,
+        explanation.latency()
+    );
 }
 
 fn check(parts: &[Part], events: &[Event]) {

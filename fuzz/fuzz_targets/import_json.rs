@@ -2,7 +2,13 @@
 use punctual_bundle::import::{ImportOptions, Tool, check};
 
 pub fn fuzz(bytes: &[u8]) {
-    for from in [None, Some(Tool::Cyclictest), Some(Tool::Oslat), Some(Tool::Pmqtest), Some(Tool::Signaltest)] {
+    for from in [
+        None,
+        Some(Tool::Cyclictest),
+        Some(Tool::Oslat),
+        Some(Tool::Pmqtest),
+        Some(Tool::Signaltest),
+    ] {
         let _ = check(bytes, &ImportOptions { from, ..ImportOptions::default() });
     }
 }

@@ -1,4 +1,5 @@
-//! Random test points matched by every rule, against a model that looks through all of them for each match.
+//! Random test points matched by every rule, against a model that looks through all of them for
+//! each match.
 use punctual_analyze::pairs::{By, Matcher, Rule, Seen};
 use punctual_core::{MonotonicNs, Tid};
 
@@ -30,7 +31,10 @@ fn point((place, bytes): (usize, &[u8])) -> (bool, Seen) {
     let (what, value) = (bytes[0], bytes[1]);
     let value = (value & 1 == 0).then_some(i64::from(value >> 4));
     let cpu = if what & 2 == 0 { u16::MAX } else { u16::from(what >> 6) };
-    (what & 1 == 1, Seen { at: MonotonicNs(place as i64), tid: Tid((what >> 2 & 3).into()), cpu, value })
+    (
+        what & 1 == 1,
+        Seen { at: MonotonicNs(place as i64), tid: Tid((what >> 2 & 3).into()), cpu, value },
+    )
 }
 
 fn model(points: &[(bool, Seen)], by: By, rule: Rule) -> Vec<(i64, i64)> {

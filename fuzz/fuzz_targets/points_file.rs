@@ -1,5 +1,6 @@
-//! Random bytes as the file of a process's test points, under a control page that is sound where the first byte says so. Whatever it is, it is read to the
-//! end, gives no event that its counts do not know, and no instant outside of what the clock covers.
+//! Random bytes as the file of a process's test points, under a control page that is sound where
+//! the first byte says so. Whatever it is, it is read to the end, gives no event that its counts do
+//! not know, and no instant outside of what the clock covers.
 use punctual_core::EventKind;
 use punctual_record::points::{Clock, read_whole};
 use punctual_testpoint::counter::Pair;
@@ -26,7 +27,8 @@ pub fn fuzz(bytes: &[u8]) {
     let Some((&kind, bytes)) = bytes.split_first() else { return };
     let mut file = bytes.to_vec();
     if kind & 1 == 1 && bytes.len() >= 256 {
-        // Rings at their place: what follows the control page in the input goes to where they begin, or mutations would never get there.
+        // Rings at their place: what follows the control page in the input goes to where they
+        // begin, or mutations would never get there.
         file = vec![0; RINGS_AT as usize + 65_536];
         let (control, rings) = bytes.split_at(256);
         file[..256].copy_from_slice(control);
@@ -49,7 +51,9 @@ pub fn fuzz(bytes: &[u8]) {
     let mut given = |_: usize, more: &[punctual_core::Event]| {
         events += more.len() as u64;
         for event in more {
-            let EventKind::Point { count, .. } = event.what else { panic!("a file of points gives points") };
+            let EventKind::Point { count, .. } = event.what else {
+                panic!("a file of points gives points")
+            };
             assert!(count <= 2 && event.at.ns() >= 0);
         }
     };

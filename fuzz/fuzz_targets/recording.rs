@@ -1,4 +1,5 @@
-//! Random bytes as a segment of a recording, as the payload of a sound block, and, when they begin with a brace, as its document.
+//! Random bytes as a segment of a recording, as the payload of a sound block, and, when they begin
+//! with a brace, as its document.
 use punctual_bundle::Recording;
 use punctual_bundle::recording::{Block, Encoding, RecordingWriter};
 use punctual_core::MonotonicNs;
@@ -6,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 pub fn fuzz(bytes: &[u8]) {
-    let place = std::env::temp_dir().join(format!("punctual-fuzz-recording-{}", std::process::id()));
+    let place =
+        std::env::temp_dir().join(format!("punctual-fuzz-recording-{}", std::process::id()));
     let directory = place.join("recording");
     let _ = fs::create_dir_all(&directory);
     let file = if bytes.starts_with(b"{") { "recording.json" } else { "00-000000.events" };

@@ -1,4 +1,5 @@
-//! Random bytes as a window, as the head and the records of a sound one, and, when they begin with a brace, as the document of windows.
+//! Random bytes as a window, as the head and the records of a sound one, and, when they begin with
+//! a brace, as the document of windows.
 use punctual_bundle::Windows;
 use punctual_bundle::windows::WindowHead;
 use punctual_record::wire;
@@ -10,7 +11,9 @@ pub fn fuzz(bytes: &[u8]) {
     let half = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let (head, records) = bytes.split_at(half);
     let mut sound = b"PNCTWIN1".to_vec();
-    for word in [head.len() as u32, crc32fast::hash(head), records.len() as u32, crc32fast::hash(records)] {
+    for word in
+        [head.len() as u32, crc32fast::hash(head), records.len() as u32, crc32fast::hash(records)]
+    {
         sound.extend_from_slice(&word.to_le_bytes());
     }
     sound.extend_from_slice(bytes);
@@ -21,7 +24,10 @@ pub fn fuzz(bytes: &[u8]) {
     fs::write(place.join("windows").join(file), &sound).expect("a file in a temporary directory");
     fs::write(place.join("windows/windows.json"), head).expect("a file in a temporary directory");
     if let Some(windows) = Windows::open(&place) {
-        let _ = (windows.findings(), windows.windows.iter().map(|window| window.read().is_ok()).count());
+        let _ = (
+            windows.findings(),
+            windows.windows.iter().map(|window| window.read().is_ok()).count(),
+        );
     }
     let _ = fs::remove_dir_all(&place);
 }

@@ -1,4 +1,5 @@
-//! Random bytes as records on the wire: all are accounted for, and what is read can be written and read again.
+//! Random bytes as records on the wire: all are accounted for, and what is read can be written and
+//! read again.
 use punctual_record::wire;
 
 pub fn fuzz(bytes: &[u8]) {
@@ -10,7 +11,8 @@ pub fn fuzz(bytes: &[u8]) {
         events.push(event);
     }
     assert_eq!(records.position(), bytes.len());
-    let second: Vec<_> = wire::decode(&again).map(|event| event.expect("what was encoded is sound")).collect();
+    let second: Vec<_> =
+        wire::decode(&again).map(|event| event.expect("what was encoded is sound")).collect();
     assert_eq!(second.len(), events.len());
     let mut third = Vec::new();
     second.iter().for_each(|event| wire::encode(event, &mut third));

@@ -1,6 +1,8 @@
-//! Anything as an experiment file: read, resolved, described, written as TOML, and read back to the same plan.
+//! Anything as an experiment file: read, resolved, described, written as TOML, and read back to the
+//! same plan.
 //!
-//! The fuzz targets run this with random bytes, and crates/plan/tests/crashers.rs with every input that once broke it.
+//! The fuzz targets run this with random bytes, and crates/plan/tests/crashers.rs with every input
+//! that once broke it.
 
 use punctual_core::CpuSet;
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, load_and_resolve};
@@ -32,7 +34,12 @@ fn check_with(path: &str, bytes: &[u8], options: &LoadOptions, force: bool) {
             continue;
         }
         // The name comes from the file's where the file does not say: the same stem again.
-        let again = load_and_resolve(&Path::new(path).with_extension("toml"), toml.as_bytes(), options, &context);
+        let again = load_and_resolve(
+            &Path::new(path).with_extension("toml"),
+            toml.as_bytes(),
+            options,
+            &context,
+        );
         match again {
             Ok((_, again)) => assert_eq!(again.plan, resolved.plan, "written as\n{toml}"),
             Err(problems) => panic!("not read back: {problems}\nwritten as\n{toml}"),
@@ -48,7 +55,11 @@ fn context(force: bool) -> ResolveContext<'static> {
         present: cpus("0-7"),
         memory_bytes: 64 << 30,
         find_program: &|name| {
-            if name.contains('?') { Err("no such program".to_owned()) } else { Ok(PathBuf::from(name)) }
+            if name.contains('?') {
+                Err("no such program".to_owned())
+            } else {
+                Ok(PathBuf::from(name))
+            }
         },
         stamp: "20261103-141500".to_owned(),
         force,

@@ -11,7 +11,8 @@ const SHOWN: usize = 25;
 
 pub fn of(program: &Path) -> Result<Value, String> {
     let bytes = std::fs::read(program).map_err(|why| format!("{}: {why}", program.display()))?;
-    let file = ElfBytes::<AnyEndian>::minimal_parse(&bytes).map_err(|why| format!("{}: {why}", program.display()))?;
+    let file = ElfBytes::<AnyEndian>::minimal_parse(&bytes)
+        .map_err(|why| format!("{}: {why}", program.display()))?;
     let sections = sections(&file).map_err(|why| why.to_string())?;
     let crates = crates(&file).map_err(|why| why.to_string())?;
     Ok(json!({ "bytes": bytes.len(), "sections": largest(sections), "crates": largest(crates) }))
@@ -35,11 +36,14 @@ fn sections(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::Pa
     Ok(sizes)
 }
 
-/// Code and data that have symbols, by the crate that the symbol's name begins with: of a generic function, the crate that wrote it.
+/// Code and data that have symbols, by the crate that the symbol's name begins with: of a generic
+/// function, the crate that wrote it.
 fn crates(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::ParseError> {
     let mut sizes = BTreeMap::new();
     let Some((symbols, names)) = file.symbol_table()? else { return Ok(sizes) };
-    for symbol in symbols.iter().filter(|symbol| symbol.st_size > 0 && symbol.st_shndx != elf::abi::SHN_UNDEF) {
+    for symbol in
+        symbols.iter().filter(|symbol| symbol.st_size > 0 && symbol.st_shndx != elf::abi::SHN_UNDEF)
+    {
         let name = names.get(symbol.st_name as usize)?;
         *sizes.entry(crate_of(name)).or_default() += symbol.st_size;
     }
@@ -51,10 +55,13 @@ fn crate_of(symbol: &str) -> String {
     let Ok(name) = rustc_demangle::try_demangle(symbol) else { return "C and compiler".to_owned() };
     let name = name.to_string();
     let path = name.trim_start_matches(['<', '&', '*', '[', '(']);
-    let path = ["mut ", "dyn ", "const "].iter().fold(path, |path, word| path.trim_start_matches(word));
-    let first =
-        |path: &str| path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned();
-    // Of a type without a path, as `T` or `u64`, the trait has one: `<T as alloc::string::ToString>::to_string`.
+    let path =
+        ["mut ", "dyn ", "const "].iter().fold(path, |path, word| path.trim_start_matches(word));
+    let first = |path: &str| {
+        path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned()
+    };
+    // Of a type without a path, as `T` or `u64`, the trait has one: `<T as
+    // alloc::string::ToString>::to_string`.
     let of_trait = path.split_once(" as ").filter(|(own, _)| !own.contains("::"));
     first(of_trait.map_or(path, |(_, of_trait)| of_trait))
 }
@@ -69,11 +76,12 @@ mod tests {
         assert_eq!(crate_of("_RNvCs1234_7mycrate3foo"), "mycrate");
         assert_eq!(crate_of("memcpy"), "C and compiler");
         // <T as alloc::string::ToString>::to_string
-        let blanket = "_ZN45_$LT$T$u20$as$u20$alloc..string..ToString$GT$9to_string17h0123456789abcdefE";
+        let blanket =
+            "_ZN45_$LT$T$u20$as$u20$alloc..string..ToString$GT$9to_string17h0123456789abcdefE";
         assert_eq!(crate_of(blanket), "alloc");
         // <alloc::vec::Vec<T> as core::fmt::Debug>::fmt
-        let implementation =
-            "_ZN65_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..fmt..Debug$GT$3fmt17h0123456789abcdefE";
+        let implementation = "_ZN65_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..fmt..\
+                              Debug$GT$3fmt17h0123456789abcdefE";
         assert_eq!(crate_of(implementation), "alloc");
     }
 
@@ -81,8 +89,9 @@ mod tests {
     fn a_program_has_sections_and_crates() {
         let own = std::env::current_exe().unwrap();
         let parts = of(&own).unwrap();
-        let names =
-            |key: &str| parts[key].as_array().unwrap().iter().map(|one| one["name"].clone()).collect::<Vec<_>>();
+        let names = |key: &str| {
+            parts[key].as_array().unwrap().iter().map(|one| one["name"].clone()).collect::<Vec<_>>()
+        };
         assert!(names("sections").contains(&".text".into()), "{parts}");
         assert!(names("crates").contains(&"core".into()), "{parts}");
     }

@@ -1,6 +1,7 @@
-//! The same as an independent thread feels it: one process measures from the beginning to the end, and beside it each way is switched on and off, a second
-//! each. Processes that measure one after the other differ by a microsecond or two among themselves, which is more than what is asked for; one process
-//! differs from itself by less.
+//! The same as an independent thread feels it: one process measures from the beginning to the end,
+//! and beside it each way is switched on and off, a second each. Processes that measure one after
+//! the other differ by a microsecond or two among themselves, which is more than what is asked for;
+//! one process differs from itself by less.
 
 use super::{Instance, NEVER_BREAKS, WAYS, Way, possible};
 use crate::Args;
@@ -50,7 +51,8 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let length = Duration::from_millis(second);
     let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| possible(*way)).collect();
     println!(
-        "timer latency of an independent process, period 1 ms, {rounds} times {second} ms beside each way, and as long without:"
+        "timer latency of an independent process, period 1 ms, {rounds} times {second} ms beside \
+         each way, and as long without:"
     );
     let punctual = std::path::absolute(&args.punctual).map_err(|why| why.to_string())?;
     let measuring = Measuring::start(&punctual)?;
@@ -69,10 +71,14 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     eprintln!();
     let samples = measuring.end()?;
     let next_off = |place: usize| turns.get(place + 1).map_or(last, |turn: &Turn| turn.off);
-    let seen: Vec<(usize, Seen)> =
-        turns.iter().enumerate().map(|(place, turn)| (turn.way, seen(&samples, turn, next_off(place)))).collect();
+    let seen: Vec<(usize, Seen)> = turns
+        .iter()
+        .enumerate()
+        .map(|(place, turn)| (turn.way, seen(&samples, turn, next_off(place))))
+        .collect();
     let row = |(way, (_, name)): (usize, &(Way, &str))| {
-        let own: Vec<&Seen> = seen.iter().filter(|(of, _)| *of == way).map(|(_, seen)| seen).collect();
+        let own: Vec<&Seen> =
+            seen.iter().filter(|(of, _)| *of == way).map(|(_, seen)| seen).collect();
         row(name, &own)
     };
     Ok(ways.iter().enumerate().map(row).collect())
@@ -126,12 +132,15 @@ impl Measuring<'_> {
     fn end(self) -> Result<Vec<(i64, i64)>, String> {
         drop(self.running);
         let mut export = Command::new(self.program);
-        let export = export.args(["export", "out", "--format", "csv"]).current_dir(self.place.path());
+        let export =
+            export.args(["export", "out", "--format", "csv"]).current_dir(self.place.path());
         let output = export.output().map_err(|why| why.to_string())?;
         let text = String::from_utf8_lossy(&output.stdout);
         let mut lines = text.lines();
         let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-        let column = |name: &str| header.iter().position(|of| *of == name).ok_or(format!("no {name} in the samples"));
+        let column = |name: &str| {
+            header.iter().position(|of| *of == name).ok_or(format!("no {name} in the samples"))
+        };
         let (due, latency) = (column("due_ns")?, column("latency_ns")?);
         let sample = |line: &str| {
             let cells: Vec<&str> = line.split(',').collect();
@@ -142,13 +151,21 @@ impl Measuring<'_> {
 }
 
 /// `punctual run` of one timer on the measured CPU.
-fn punctual(program: &Path, place: &Path, explain: &str, priority: u8, period: &str) -> Result<Running, String> {
+fn punctual(
+    program: &Path,
+    place: &Path,
+    explain: &str,
+    priority: u8,
+    period: &str,
+) -> Result<Running, String> {
     let measure = tools::timer(priority, period, "2h")?;
-    fs::write(place.join("bench.toml"), format!("{explain}{measure}")).map_err(|why| why.to_string())?;
+    fs::write(place.join("bench.toml"), format!("{explain}{measure}"))
+        .map_err(|why| why.to_string())?;
     start(Command::new(program).args(["run", "-q", "bench.toml", "-o", "out"]).current_dir(place))
 }
 
-/// What is kept beside, until it is dropped. Who keeps it measures too, ten times a second and with less priority: so seldom that it is not in the way.
+/// What is kept beside, until it is dropped. Who keeps it measures too, ten times a second and with
+/// less priority: so seldom that it is not in the way.
 struct Kept {
     _program: Option<Running>,
     _instance: Option<Instance>,
@@ -174,7 +191,11 @@ impl Kept {
 
 fn cyclictest(more: &[&str]) -> Result<Running, String> {
     let cpu = tools::cpu()?.to_string();
-    start(Command::new("cyclictest").args(["-m", "-q", "-p", "70", "-t", "1", "-i", "100000", "-a", &cpu]).args(more))
+    start(
+        Command::new("cyclictest")
+            .args(["-m", "-q", "-p", "70", "-t", "1", "-i", "100000", "-a", &cpu])
+            .args(more),
+    )
 }
 
 /// The latencies of the samples that were due in a window.
@@ -202,18 +223,23 @@ fn seen(samples: &[(i64, i64)], turn: &Turn, after: Window) -> Seen {
     Seen { off: [before, after].concat(), on, added }
 }
 
-/// Percentiles that a second supports: the median of all turns. The rarest one: of all turns together.
+/// Percentiles that a second supports: the median of all turns. The rarest one: of all turns
+/// together.
 fn added(turns: &[&Seen], place: usize) -> f64 {
     if place < 3 {
         return median(&turns.iter().map(|turn| turn.added[place]).collect::<Vec<_>>());
     }
     let pooled = |of: fn(&Seen) -> &Vec<i64>| {
-        percentile(&turns.iter().flat_map(|turn| of(turn)).copied().collect::<Vec<_>>(), PERCENTILES[place])
+        percentile(
+            &turns.iter().flat_map(|turn| of(turn)).copied().collect::<Vec<_>>(),
+            PERCENTILES[place],
+        )
     };
     pooled(|turn| &turn.on) - pooled(|turn| &turn.off)
 }
 
-/// A statistic of the turns, and what 95 % of resampled turns say of it (percentile bootstrap; the turns are a second or more apart).
+/// A statistic of the turns, and what 95 % of resampled turns say of it (percentile bootstrap; the
+/// turns are a second or more apart).
 fn with_interval(turns: &[&Seen], statistic: impl Fn(&[&Seen]) -> f64) -> [f64; 3] {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut resampled: Vec<f64> = (0..RESAMPLED)
@@ -227,10 +253,12 @@ fn with_interval(turns: &[&Seen], statistic: impl Fn(&[&Seen]) -> f64) -> [f64; 
 }
 
 fn row(name: &str, turns: &[&Seen]) -> Value {
-    let all: Vec<[f64; 3]> =
-        (0..PERCENTILES.len()).map(|place| with_interval(turns, |turns| added(turns, place))).collect();
+    let all: Vec<[f64; 3]> = (0..PERCENTILES.len())
+        .map(|place| with_interval(turns, |turns| added(turns, place)))
+        .collect();
     let bare: Vec<i64> = turns.iter().flat_map(|turn| &turn.off).copied().collect();
-    let cells = all.iter().map(|[value, low, high]| format!("{value:>+7.2} ({low:>+6.2} to {high:>+6.2})"));
+    let cells =
+        all.iter().map(|[value, low, high]| format!("{value:>+7.2} ({low:>+6.2} to {high:>+6.2})"));
     println!("  {name:<52} p50, p90, p99, p99.9 {}", cells.collect::<Vec<_>>().join("  "));
     let keys = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"];
     let mut row = json!({"name": name, "turns": turns.len(), "samples": turns.iter().map(|turn| turn.on.len()).sum::<usize>(),

@@ -18,7 +18,10 @@ pub fn punctual(json: &[u8]) -> Result<Figures, String> {
     let series = &summary["phases"][0]["series"][0];
     let percentiles = &series["percentiles"];
     // A short round supports no p99.9; its p99 stands in.
-    let rare = percentiles["99.9"].as_f64().or(percentiles["99"].as_f64()).ok_or("no percentiles in the summary")?;
+    let rare = percentiles["99.9"]
+        .as_f64()
+        .or(percentiles["99"].as_f64())
+        .ok_or("no percentiles in the summary")?;
     let number = |name: &str| series[name].as_u64().ok_or(format!("no {name} in the summary"));
     Ok(Figures {
         p50: percentiles["50"].as_f64().ok_or("no median in the summary")? as u64,
@@ -31,14 +34,17 @@ pub fn punctual(json: &[u8]) -> Result<Figures, String> {
 /// The JSON of `cyclictest -N -h`: a histogram in ns.
 pub fn cyclictest(json: &[u8]) -> Result<Figures, String> {
     let document: Value = serde_json::from_slice(json).map_err(|e| e.to_string())?;
-    let cycles = document["thread"]["0"]["cycles"].as_u64().ok_or("no cycles in cyclictest's JSON")?;
+    let cycles =
+        document["thread"]["0"]["cycles"].as_u64().ok_or("no cycles in cyclictest's JSON")?;
     of_bins(&crate::tools::bins(json)?, cycles)
 }
 
-/// The text of `rtla timerlat hist -n` of one CPU: an index in ns and a column for each place where time is read, of which the last is the thread's: `Usr` (back
-/// in user mode) where there is one, else `Thr`.
+/// The text of `rtla timerlat hist -n` of one CPU: an index in ns and a column for each place where
+/// time is read, of which the last is the thread's: `Usr` (back in user mode) where there is one,
+/// else `Thr`.
 pub fn rtla(text: &str) -> Result<Figures, String> {
-    let columns = text.lines().find_map(|line| line.strip_prefix("Index")).ok_or("no histogram of rtla's")?;
+    let columns =
+        text.lines().find_map(|line| line.strip_prefix("Index")).ok_or("no histogram of rtla's")?;
     let columns = columns.split_whitespace().count();
     let mut bins = Vec::new();
     let mut beyond = 0;
@@ -70,7 +76,10 @@ fn of_bins(bins: &[(u64, u64)], all: u64) -> Result<Figures, String> {
                 before >= wanted
             })
             .map(|(ns, _)| *ns)
-            .ok_or(format!("{} of {all} samples are beyond the histogram", all.saturating_sub(within)))
+            .ok_or(format!(
+                "{} of {all} samples are beyond the histogram",
+                all.saturating_sub(within)
+            ))
     };
     if all == 0 {
         return Err("no samples".to_owned());
@@ -88,20 +97,31 @@ mod tests {
     use super::*;
 
     /// As rtla 6.12 prints it.
-    const RTLA: &str = "# RTLA timerlat histogram\n# Time unit is nanoseconds (ns)\n# Duration:   0 00:00:03\nIndex   IRQ-000   Thr-000   Usr-000\n\
-                        24000         3         0         0\n31008         0         2         1\n40000         0         1         1\n\
-                        over:         0         0         1\ncount:        3         3         3\nmin:      24001     31010     31012\n\
-                        avg:      24002     31015     40000\nmax:      24007     40001     90000\n";
+    const RTLA: &str = "# RTLA timerlat histogram\n# Time unit is nanoseconds (ns)\n# Duration:   \
+                        0 00:00:03\nIndex   IRQ-000   Thr-000   Usr-000\n24000         3         \
+                        0         0\n31008         0         2         1\n40000         0         \
+                        1         1\nover:         0         0         1\ncount:        3         \
+                        3         3\nmin:      24001     31010     31012\navg:      24002     \
+                        31015     40000\nmax:      24007     40001     90000\n";
 
     #[test]
     fn the_last_column_of_rtla_is_the_threads() {
         let figures = rtla(RTLA).map_err(|why| assert!(why.contains("1 of 3"), "{why}"));
         assert!(figures.is_err(), "its worst is beyond the histogram: {figures:?}");
         let whole =
-            rtla(&RTLA.replace("over:         0         0         1", "over:         0         0         0")).unwrap();
+            rtla(&RTLA.replace(
+                "over:         0         0         1",
+                "over:         0         0         0",
+            ))
+            .unwrap();
         assert_eq!(whole, Figures { p50: 31008, p99_9: 40000, samples: 2, missed: 0 });
-        let without_user = "Index   IRQ-000   Thr-000\n24000         1         0\n31008         0         1\nover:         0         0\n";
-        assert_eq!(rtla(without_user).unwrap(), Figures { p50: 31008, p99_9: 31008, samples: 1, missed: 0 });
+        let without_user =
+            "Index   IRQ-000   Thr-000\n24000         1         0\n31008         0         \
+             1\nover:         0         0\n";
+        assert_eq!(
+            rtla(without_user).unwrap(),
+            Figures { p50: 31008, p99_9: 31008, samples: 1, missed: 0 }
+        );
         assert!(rtla("nothing").is_err());
     }
 
@@ -110,13 +130,19 @@ mod tests {
         let json = br#"{"thread": {"0": {"cycles": 4, "histogram": {"8": 1, "16": 2}}}}"#;
         assert!(cyclictest(json).unwrap_err().contains("1 of 4"));
         let json = br#"{"thread": {"0": {"cycles": 3, "histogram": {"8": 1, "16": 2}}}}"#;
-        assert_eq!(cyclictest(json).unwrap(), Figures { p50: 16, p99_9: 16, samples: 3, missed: 0 });
+        assert_eq!(
+            cyclictest(json).unwrap(),
+            Figures { p50: 16, p99_9: 16, samples: 3, missed: 0 }
+        );
     }
 
     #[test]
     fn a_short_round_has_its_99_percent() {
         let json = br#"{"phases": [{"series": [{"count": 900, "overruns": 1, "lost": 2, "percentiles": {"50": 10, "99": 30}}]}]}"#;
-        assert_eq!(punctual(json).unwrap(), Figures { p50: 10, p99_9: 30, samples: 900, missed: 3 });
+        assert_eq!(
+            punctual(json).unwrap(),
+            Figures { p50: 10, p99_9: 30, samples: 900, missed: 3 }
+        );
         assert!(punctual(b"{}").is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! Pairs of threads that hand a byte to and fro through pipes, each pair on a CPU of its own: every hand-over is a context switch.
+//! Pairs of threads that hand a byte to and fro through pipes, each pair on a CPU of its own: every
+//! hand-over is a context switch.
 
 use punctual_core::{CpuSet, Policy, Priority};
 use punctual_host::task::attributes::{self, Scheduling};
@@ -22,7 +23,8 @@ pub fn run(pairs: usize, turns: u64) -> Result<Duration, String> {
     for cpu in 0..pairs {
         let (one_reads, other_writes) = pipe().map_err(|e| e.to_string())?;
         let (other_reads, one_writes) = pipe().map_err(|e| e.to_string())?;
-        // The first ball is in play before the game begins: both wait first, and each hand-over is a switch.
+        // The first ball is in play before the game begins: both wait first, and each hand-over is
+        // a switch.
         let mut serve = one_writes.try_clone().map_err(|e| e.to_string())?;
         threads.push(player(cpu, one_reads, one_writes, turns, Arc::clone(&begin)));
         threads.push(player(cpu, other_reads, other_writes, turns, Arc::clone(&begin)));
@@ -39,7 +41,13 @@ pub fn run(pairs: usize, turns: u64) -> Result<Duration, String> {
 type Player = thread::JoinHandle<Result<(), String>>;
 
 /// SCHED_FIFO: nobody else's work is among the switches.
-fn player(cpu: usize, mut from: PipeReader, mut to: PipeWriter, turns: u64, begin: Arc<Barrier>) -> Player {
+fn player(
+    cpu: usize,
+    mut from: PipeReader,
+    mut to: PipeWriter,
+    turns: u64,
+    begin: Arc<Barrier>,
+) -> Player {
     thread::spawn(move || {
         let pinned = attributes::set_affinity(0, &CpuSet::single(cpu));
         let fifo = Scheduling::new(Policy::Fifo, Priority::new(50));

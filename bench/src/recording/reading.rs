@@ -1,4 +1,5 @@
-//! How long it takes to read a recording of some million events: `perf script` writes each as text, punctual decodes, merges and pairs them.
+//! How long it takes to read a recording of some million events: `perf script` writes each as text,
+//! punctual decodes, merges and pairs them.
 
 use super::pingpong;
 use super::recorder::Recorder;
@@ -19,7 +20,8 @@ pub fn measure(recorders: &[Recorder], pairs: usize, turns: u64) -> Result<Value
         pingpong::run(pairs, turns)?;
         let lost = running.stop(pairs as u64 * turns * 2)?.0;
         let start = Instant::now();
-        let status = command.current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status =
+            command.current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).status();
         let seconds = start.elapsed().as_secs_f64();
         if !status.as_ref().is_ok_and(|status| status.success()) {
             return Err(format!("{command:?}: {status:?}"));
@@ -28,7 +30,10 @@ pub fn measure(recorders: &[Recorder], pairs: usize, turns: u64) -> Result<Value
         let read = events.saturating_sub(lost);
         let rate = read as f64 / seconds;
         println!("  {name:<20} {seconds:>6.2} s, {:>10.0} events a second", rate);
-        rows.insert(name.to_owned(), json!({"events": read, "seconds": seconds, "events_per_second": rate}));
+        rows.insert(
+            name.to_owned(),
+            json!({"events": read, "seconds": seconds, "events_per_second": rate}),
+        );
     }
     Ok(Value::Object(rows))
 }

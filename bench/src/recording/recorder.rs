@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Events that a recorder lost: what it counts itself, and whatever of the known switches its recording does not hold.
+/// Events that a recorder lost: what it counts itself, and whatever of the known switches its
+/// recording does not hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost(pub u64);
 
@@ -60,8 +61,17 @@ impl Recorder {
         match self {
             Recorder::None => Ok(Running::None),
             Recorder::Punctual(program) => {
-                let mut command = Command::new(std::path::absolute(program).map_err(|e| e.to_string())?);
-                command.args(["trace", "-q", "--events", "sched", "--no-points", "--output", "out"]);
+                let mut command =
+                    Command::new(std::path::absolute(program).map_err(|e| e.to_string())?);
+                command.args([
+                    "trace",
+                    "-q",
+                    "--events",
+                    "sched",
+                    "--no-points",
+                    "--output",
+                    "out",
+                ]);
                 let child = spawn(command.current_dir(place))?;
                 let segment = place.join("out/recording/00-000000.events");
                 wait_for("punctual's first events", || segment.exists())?;
@@ -70,14 +80,20 @@ impl Recorder {
             Recorder::Perf => {
                 let mut command = Command::new("perf");
                 command.args(["record", "-q", "-a", "-m", "2048", "-o", "perf.data"]);
-                command.args(EVENTS.iter().flat_map(|event| ["-e".to_owned(), format!("sched:{event}")]));
+                command.args(
+                    EVENTS.iter().flat_map(|event| ["-e".to_owned(), format!("sched:{event}")]),
+                );
                 let child = spawn(command.current_dir(place))?;
                 let data = place.join("perf.data");
-                wait_for("perf's first events", || data.metadata().is_ok_and(|data| data.len() > 0))?;
+                wait_for("perf's first events", || {
+                    data.metadata().is_ok_and(|data| data.len() > 0)
+                })?;
                 thread::sleep(Duration::from_millis(500));
                 Ok(Running::Perf(child, place.to_owned()))
             }
-            Recorder::Ftrace => Spliced::start(place).map(Running::Ftrace).map_err(|e| format!("{TRACING}: {e}")),
+            Recorder::Ftrace => {
+                Spliced::start(place).map(Running::Ftrace).map_err(|e| format!("{TRACING}: {e}"))
+            }
         }
     }
 }
@@ -98,11 +114,16 @@ impl Running {
             Running::Punctual(program, child, place) => {
                 interrupt(child, &[0, 4])?;
                 let program = std::path::absolute(program).map_err(|e| e.to_string())?;
-                let shown = Command::new(program).args(["show", "--json", "out"]).current_dir(place).output();
+                let shown = Command::new(program)
+                    .args(["show", "--json", "out"])
+                    .current_dir(place)
+                    .output();
                 let shown = shown.map_err(|e| e.to_string())?;
-                let summary: Value = serde_json::from_slice(&shown.stdout).map_err(|e| e.to_string())?;
+                let summary: Value =
+                    serde_json::from_slice(&shown.stdout).map_err(|e| e.to_string())?;
                 let recording = &summary["recording"];
-                let found = recording["events"]["sched"]["sched_switch"].as_u64().unwrap_or_default();
+                let found =
+                    recording["events"]["sched"]["sched_switch"].as_u64().unwrap_or_default();
                 let lost = recording["lost"].as_u64().ok_or("no losses in the summary")?;
                 Ok(Lost(lost.max(switches.saturating_sub(found))))
             }
@@ -112,10 +133,13 @@ impl Running {
                 report.args(["report", "--stats", "-i", "perf.data"]).current_dir(place);
                 let stats = stats_of(&mut report)?;
                 let found = samples(&stats, "sched:sched_switch");
-                // Each switch of a ping-pong comes with a waking and a wake-up, lost at the same rate: perf counts only chunks.
+                // Each switch of a ping-pong comes with a waking and a wake-up, lost at the same
+                // rate: perf counts only chunks.
                 Ok(Lost(switches.saturating_sub(found) * EVENTS.len() as u64))
             }
-            Running::Ftrace(spliced) => spliced.stop().map(Lost).map_err(|e| format!("{TRACING}: {e}")),
+            Running::Ftrace(spliced) => {
+                spliced.stop().map(Lost).map_err(|e| format!("{TRACING}: {e}"))
+            }
         }
     }
 }
@@ -129,7 +153,10 @@ fn stats_of(command: &mut Command) -> Result<String, String> {
 fn samples(stats: &str, event: &str) -> u64 {
     let after = stats.split_once(&format!("{event} stats:")).map_or("", |(_, rest)| rest);
     let line = after.lines().find(|line| line.contains("SAMPLE events:")).unwrap_or_default();
-    line.split("SAMPLE events:").nth(1).and_then(|n| n.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+    line.split("SAMPLE events:")
+        .nth(1)
+        .and_then(|n| n.split_whitespace().next()?.parse().ok())
+        .unwrap_or_default()
 }
 
 fn spawn(command: &mut Command) -> Result<Child, String> {
@@ -149,7 +176,10 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) -> Result<(), String> {
 }
 
 fn interrupt(mut child: Child, accepted: &[i32]) -> Result<(), String> {
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().map_err(|e| e.to_string())?;
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .map_err(|e| e.to_string())?;
     let ended = child.wait().map_err(|e| e.to_string())?;
     // perf dies of the signal that ends it.
     let well = ended.code().is_none_or(|code| accepted.contains(&code));
@@ -197,7 +227,10 @@ impl Spliced {
         let mut threads = Vec::new();
         for (number, cpu) in instance.cpus()?.into_iter().enumerate() {
             // O_NONBLOCK: nobody is woken by the recorded.
-            let from = OpenOptions::new().read(true).custom_flags(0o4000).open(cpu.join("trace_pipe_raw"))?;
+            let from = OpenOptions::new()
+                .read(true)
+                .custom_flags(0o4000)
+                .open(cpu.join("trace_pipe_raw"))?;
             let to = File::create(place.join(format!("{number}.raw")))?;
             let stop = Arc::clone(&stop);
             threads.push(thread::spawn(move || splice(&from, &to, &stop)));
@@ -213,9 +246,13 @@ impl Spliced {
         let mut lost = 0;
         for cpu in self.instance.cpus()? {
             let stats = fs::read_to_string(cpu.join("stats"))?;
-            let number = |key: &str| stats.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
-            lost +=
-                ["overrun:", "commit overrun:", "dropped events:"].iter().filter_map(|key| number(key)).sum::<u64>();
+            let number = |key: &str| {
+                stats.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
+            };
+            lost += ["overrun:", "commit overrun:", "dropped events:"]
+                .iter()
+                .filter_map(|key| number(key))
+                .sum::<u64>();
         }
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
@@ -230,7 +267,14 @@ fn splice(from: &File, to: &File, stop: &AtomicBool) -> io::Result<()> {
     let (out, into) = io::pipe()?;
     loop {
         let last = stop.load(Ordering::Relaxed);
-        match rustix::pipe::splice(from, None, &into, None, 64 << 10, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
+        match rustix::pipe::splice(
+            from,
+            None,
+            &into,
+            None,
+            64 << 10,
+            SpliceFlags::MOVE | SpliceFlags::NONBLOCK,
+        ) {
             Ok(mut left @ 1..) => {
                 while left > 0 {
                     left -= rustix::pipe::splice(&out, None, to, None, left, SpliceFlags::MOVE)?;

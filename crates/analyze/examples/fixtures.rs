@@ -1,8 +1,10 @@
 //! Makes the fixture bundles anew: `cargo run -p punctual-analyze --example fixtures`.
 //!
-//! Everything is computed from fixed seeds and written with the product's own writer, so that what it makes differs only when the
-//! format or the figures do. `good` is a whole run, `cut-off` one that was killed, `lossy` one with every kind of loss, `hostile` one
-//! whose names and numbers mean harm, `imported` one of cyclictest, `workloads` one of other kinds than timers, with all that they can say.
+//! Everything is computed from fixed seeds and written with the product's own writer, so that what
+//! it makes differs only when the format or the figures do. `good` is a whole run, `cut-off` one
+//! that was killed, `lossy` one with every kind of loss, `hostile` one whose names and numbers mean
+//! harm, `imported` one of cyclictest, `workloads` one of other kinds than timers, with all that
+//! they can say.
 
 use punctual_analyze::summarize;
 use punctual_bundle::import::{ImportOptions, import};
@@ -12,8 +14,8 @@ use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, PhaseMeta, SeriesMeta};
 use punctual_core::notes::Absent;
 use punctual_core::{
-    Cell, Clock, ClockCost, ClockNs, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Sample, SeriesData,
-    SeriesShape, Severity, Table, Tolerance, Validation, Window,
+    Cell, Clock, ClockCost, ClockNs, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Sample,
+    SeriesData, SeriesShape, Severity, Table, Tolerance, Validation, Window,
 };
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
@@ -50,7 +52,8 @@ fn main() -> Made {
     Ok(())
 }
 
-/// Numbers that look random and are the same each time (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", 2014).
+/// Numbers that look random and are the same each time (Steele, Lea, Flood: "Fast Splittable
+/// Pseudorandom Number Generators", 2014).
 struct Noise(u64);
 
 impl Noise {
@@ -65,7 +68,8 @@ impl Noise {
     fn share(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
-    /// A latency as timers have it: a least one, a spread, and now and then a delay of another order.
+    /// A latency as timers have it: a least one, a spread, and now and then a delay of another
+    /// order.
     fn latency(&mut self, least: i64, spread: f64, rare: f64) -> i64 {
         let body = -self.share().ln() * spread;
         let tail = if self.share() < rare { -self.share().ln() * spread * 20.0 } else { 0.0 };
@@ -113,8 +117,15 @@ impl Maker {
             writer.append(second)?;
             writer.append_window(&window(second))?;
         }
-        let mut state = State { data: SeriesData::new(shape), usage, digest: None, samples_kept: 0, log_bytes: 0 };
-        // As a run does it: a checkpoint before the first sample, one later, and statistics for good at the end.
+        let mut state = State {
+            data: SeriesData::new(shape),
+            usage,
+            digest: None,
+            samples_kept: 0,
+            log_bytes: 0,
+        };
+        // As a run does it: a checkpoint before the first sample, one later, and statistics for
+        // good at the end.
         writer.checkpoint(&state)?;
         state = State { data, samples_kept: writer.kept(), log_bytes: writer.log_bytes(), ..state };
         writer.checkpoint(&state)?;
@@ -166,12 +177,16 @@ impl Series {
         let cpu = meta.cpus.first().unwrap_or(0) as u32;
         for latency in latencies {
             let due = BEGIN + seq as i64 * 1_000_000;
-            let sample = Sample { seq, due: ClockNs(due), woke: ClockNs(due.saturating_add(latency)), cpu };
+            let sample =
+                Sample { seq, due: ClockNs(due), woke: ClockNs(due.saturating_add(latency)), cpu };
             let missed = (latency / 1_000_000).clamp(0, 10_000) as u64;
             samples.push((sample, missed));
             seq += 1 + missed;
         }
-        let usage = Fact::Known(ThreadUsage { voluntary_switches: samples.len() as u64, ..ThreadUsage::default() });
+        let usage = Fact::Known(ThreadUsage {
+            voluntary_switches: samples.len() as u64,
+            ..ThreadUsage::default()
+        });
         Series { meta, samples, keep: 1 << 20, dropped: 0, usage, range: Nanos::MILLI, ended: true }
     }
 }
@@ -224,7 +239,8 @@ fn good(directory: &Path, host: &Path) -> Made {
     for (phase, spread) in [(0, 900.0), (1, 2_600.0)] {
         for cpu in 0..2 {
             let mut noise = Noise(7 * phase as u64 + cpu as u64);
-            let latencies: Vec<i64> = (0..4_000).map(|_| noise.latency(1_800, spread, 0.002)).collect();
+            let latencies: Vec<i64> =
+                (0..4_000).map(|_| noise.latency(1_800, spread, 0.002)).collect();
             let meta = meta(&format!("timer/cpu{cpu}"), cpu, &["max < 500us", "p99 < 100us"]);
             maker.series(phase, cpu, Series::new(meta, latencies.into_iter()))?;
         }
@@ -239,13 +255,16 @@ fn cut_off(directory: &Path, host: &Path) -> Made {
     maker.writer.write_plan(EXPERIMENT)?;
     maker.environment(host)?;
     maker.phase(0, &phase(&maker, "idle", 0, 0.02, Vec::new()))?;
-    let mut second = phase(&maker, "loaded", 1, 0.0, vec![load("compute", &["stress-ng", "--cpu", "2"])]);
+    let mut second =
+        phase(&maker, "loaded", 1, 0.0, vec![load("compute", &["stress-ng", "--cpu", "2"])]);
     (second.duration, second.cpu_load) = (None, Fact::NotAsked);
     maker.phase(1, &second)?;
     for (phase, count) in [(0, 3_000), (1, 1_500)] {
         let mut noise = Noise(100 + phase as u64);
-        let latencies = (0..count).map(|_| noise.latency(2_000, 1_500.0, 0.003)).collect::<Vec<i64>>();
-        let mut series = Series::new(meta("timer/cpu0", 0, &["max < 500us"]), latencies.into_iter());
+        let latencies =
+            (0..count).map(|_| noise.latency(2_000, 1_500.0, 0.003)).collect::<Vec<i64>>();
+        let mut series =
+            Series::new(meta("timer/cpu0", 0, &["max < 500us"]), latencies.into_iter());
         (series.usage, series.ended) = (Fact::NotAsked, phase == 0);
         maker.series(phase, 0, series)?;
     }
@@ -256,7 +275,8 @@ fn cut_off(directory: &Path, host: &Path) -> Made {
     Ok(())
 }
 
-/// Everything that can be lost was, the machine got no real-time scheduling for one thread, and requirements fail.
+/// Everything that can be lost was, the machine got no real-time scheduling for one thread, and
+/// requirements fail.
 fn lossy(directory: &Path, host: &Path) -> Made {
     let maker = Maker::new(directory, "lossy", "run")?;
     maker.environment(host)?;
@@ -268,11 +288,13 @@ fn lossy(directory: &Path, host: &Path) -> Made {
     }
     maker.phase(0, &main)?;
     let mut noise = Noise(4_711);
-    let mut latencies = |n: usize| (0..n).map(|_| noise.latency(2_500, 4_000.0, 0.01)).collect::<Vec<i64>>();
+    let mut latencies =
+        |n: usize| (0..n).map(|_| noise.latency(2_500, 4_000.0, 0.01)).collect::<Vec<i64>>();
 
     let mut late = latencies(3_000);
     (late[700], late[1_900], late[2_500]) = (7_300_000, 2_100_000, 1_250_000);
-    let requirements = ["max < 1ms", "p99 < 100us", "overruns == 0", "corrected p99 < 100us", "p99.999 < 1ms"];
+    let requirements =
+        ["max < 1ms", "p99 < 100us", "overruns == 0", "corrected p99 < 100us", "p99.999 < 1ms"];
     let mut overruns = Series::new(meta("overruns", 0, &requirements), late.into_iter());
     overruns.usage = Fact::Known(ThreadUsage {
         minor_faults: 3,
@@ -282,7 +304,8 @@ fn lossy(directory: &Path, host: &Path) -> Made {
     });
     maker.series(0, 0, overruns)?;
 
-    let mut dropped = Series::new(meta("dropped", 1, &["max < 10ms", "lost == 0"]), latencies(2_000).into_iter());
+    let mut dropped =
+        Series::new(meta("dropped", 1, &["max < 10ms", "lost == 0"]), latencies(2_000).into_iter());
     (dropped.dropped, dropped.keep) = (130, 500);
     maker.series(0, 1, dropped)?;
 
@@ -292,8 +315,10 @@ fn lossy(directory: &Path, host: &Path) -> Made {
     (negative.meta.clock, negative.range) = (Clock::Realtime, Nanos::from_micros(20));
     maker.series(0, 2, negative)?;
 
-    let mut shared =
-        Series::new(meta("time-sharing", 3, &["max < 10ms"]), latencies(1_000).into_iter().map(|l| l / 4_000 * 4_000));
+    let mut shared = Series::new(
+        meta("time-sharing", 3, &["max < 10ms"]),
+        latencies(1_000).into_iter().map(|l| l / 4_000 * 4_000),
+    );
     (shared.meta.scheduling, shared.meta.real_time) = ("SCHED_OTHER".into(), false);
     shared.meta.details.insert("asked".into(), "SCHED_FIFO 80".into());
     shared.usage = Fact::Unavailable("getrusage(2): Operation not permitted".into());
@@ -302,14 +327,19 @@ fn lossy(directory: &Path, host: &Path) -> Made {
     let mut empty = Series::new(meta("empty", 3, &["max < 1ms"]), std::iter::empty());
     empty.usage = Fact::NotAsked;
     maker.series(0, 4, empty)?;
-    let governor =
-        Finding::new("governor", Severity::Warning, "cpu 0", "the frequency of this CPU changes with its load")
-            .evidence("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor: schedutil")
-            .remedy("cpupower frequency-set -g performance");
+    let governor = Finding::new(
+        "governor",
+        Severity::Warning,
+        "cpu 0",
+        "the frequency of this CPU changes with its load",
+    )
+    .evidence("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor: schedutil")
+    .remedy("cpupower frequency-set -g performance");
     maker.finish(Outcome::Interrupted, 3, &[governor])
 }
 
-/// Names that want to be markup, escapes, paths or walls of text, and numbers at the ends of their types.
+/// Names that want to be markup, escapes, paths or walls of text, and numbers at the ends of their
+/// types.
 fn hostile(directory: &Path, _: &Path) -> Made {
     const NAMES: [&str; 7] = [
         "<script>alert('name')</script>",
@@ -336,7 +366,8 @@ fn hostile(directory: &Path, _: &Path) -> Made {
     for (index, name) in names.enumerate() {
         let huge = [1_000_000_000_000_000_000, i64::MAX - BEGIN, 0, -1_000_000_000_000_000_000];
         let latencies = huge.into_iter().cycle().take(if index % 2 == 0 { 4 } else { 40 });
-        let mut series = Series::new(meta(name, 0, &[NAMES[4], "max < 1us", "p50 > 1d"]), latencies);
+        let mut series =
+            Series::new(meta(name, 0, &[NAMES[4], "max < 1us", "p50 > 1d"]), latencies);
         series.meta.scheduling = NAMES[3].into();
         series.meta.workload = NAMES[5].into();
         series.meta.period = Some(Nanos(i64::MAX));
@@ -351,11 +382,14 @@ fn hostile(directory: &Path, _: &Path) -> Made {
         });
         maker.series(0, index, series)?;
     }
-    let findings = NAMES.map(|name| Finding::new(name, Severity::Bad, name, name).evidence(long.clone()).remedy(name));
+    let findings = NAMES.map(|name| {
+        Finding::new(name, Severity::Bad, name, name).evidence(long.clone()).remedy(name)
+    });
     maker.finish(Outcome::Failed { why: NAMES[2].into() }, 1, &findings)
 }
 
-/// Kinds other than timers: one series and several to a measure, claims that agree, differ and could not be checked, figures and tables.
+/// Kinds other than timers: one series and several to a measure, claims that agree, differ and
+/// could not be checked, figures and tables.
 fn workloads(directory: &Path, host: &Path) -> Made {
     let maker = Maker::new(directory, "workloads", "run")?;
     maker.environment(host)?;
@@ -374,7 +408,8 @@ fn workloads(directory: &Path, host: &Path) -> Made {
             let count = if *one == "points/lttng" { 0 } else { 2_000 };
             let latencies: Vec<i64> = (0..count).map(|_| noise.latency(140, 60.0, 0.001)).collect();
             let mut made = Series::new(meta(one, 2, &["p99 < 1us"]), latencies.into_iter());
-            (made.meta.measure, made.meta.workload, made.meta.period) = (name.into(), kind.into(), None);
+            (made.meta.measure, made.meta.workload, made.meta.period) =
+                (name.into(), kind.into(), None);
             made.meta.details = parameters.clone();
             // Counted in the thread: no sample is kept but the worst.
             made.keep = if kind == "syscall" { 0 } else { made.keep };
@@ -383,7 +418,13 @@ fn workloads(directory: &Path, host: &Path) -> Made {
         }
         let series = series.iter().map(|name| name.to_string()).collect();
         let notes = notes_of(kind);
-        main.measures.push(MeasureMeta { name: name.into(), workload: kind.into(), parameters, series, notes });
+        main.measures.push(MeasureMeta {
+            name: name.into(),
+            workload: kind.into(),
+            parameters,
+            series,
+            notes,
+        });
     }
     maker.phase(0, &main)?;
     maker.finish(Outcome::Completed, 0, &[])
@@ -413,7 +454,10 @@ fn notes_of(kind: &str) -> Notes {
             ..Notes::default()
         },
         "testpoint-cost" => Notes {
-            absent: vec![Absent { series: "points/lttng".into(), why: "LTTng-UST is not installed".into() }],
+            absent: vec![Absent {
+                series: "points/lttng".into(),
+                why: "LTTng-UST is not installed".into(),
+            }],
             ..Notes::default()
         },
         "heap" => Notes {
@@ -441,7 +485,11 @@ fn notes_of(kind: &str) -> Notes {
             tables: vec![Table {
                 name: "sizes".into(),
                 title: "Time by size".into(),
-                columns: vec![Column::new("size", "bytes"), Column::new("median", "ns"), Column::new("remark", "")],
+                columns: vec![
+                    Column::new("size", "bytes"),
+                    Column::new("median", "ns"),
+                    Column::new("remark", ""),
+                ],
                 rows: vec![
                     vec![Cell::from(1_024), Cell::Number(181.5), Cell::Nothing],
                     vec![Cell::from(1 << 20), Cell::from(Nanos(90_400)), Cell::from("mmap")],

@@ -7,7 +7,8 @@ use punctual_core::{Account, AccountBucket, Fact, MainPart};
 use std::collections::BTreeMap;
 
 /// The bands of percentiles.
-pub const BANDS: [(f64, f64); 5] = [(0.0, 50.0), (50.0, 90.0), (90.0, 99.0), (99.0, 99.9), (99.9, 100.0)];
+pub const BANDS: [(f64, f64); 5] =
+    [(0.0, 50.0), (50.0, 90.0), (90.0, 99.0), (99.0, 99.9), (99.9, 100.0)];
 
 /// The summary of the accounting of a series.
 pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
@@ -27,7 +28,8 @@ pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
     })
 }
 
-/// The samples between two percentiles, by rank: those from `from` percent of them on, below `to` percent.
+/// The samples between two percentiles, by rank: those from `from` percent of them on, below `to`
+/// percent.
 pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
     let all = account.count() as f64;
     let (first, end) = (all * from / 100.0, all * to / 100.0);
@@ -47,7 +49,10 @@ pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
         longest.iter_mut().zip(bucket.longest).for_each(|(sum, n)| *sum += n as f64 * share);
     }
     let total: f64 = sums.iter().sum();
-    let most = MainPart::ALL.iter().copied().max_by(|a, b| sums[*a as usize].total_cmp(&sums[*b as usize]));
+    let most = MainPart::ALL
+        .iter()
+        .copied()
+        .max_by(|a, b| sums[*a as usize].total_cmp(&sums[*b as usize]));
     let dominant = most.filter(|part| sums[*part as usize] > 0.0);
     AccountBand {
         from,
@@ -77,7 +82,8 @@ mod tests {
     use super::*;
     use punctual_core::{Nanos, Split};
 
-    /// 990 quick samples, mostly interrupt, and ten slow ones, mostly a task that was not switched away from.
+    /// 990 quick samples, mostly interrupt, and ten slow ones, mostly a task that was not switched
+    /// away from.
     fn account() -> Account {
         let mut account = Account::default();
         for k in 0..1_000 {
@@ -117,7 +123,10 @@ mod tests {
     #[test]
     fn nothing_is_divided_into_nothing() {
         let band = band(&Account::default(), 0.0, 100.0);
-        assert_eq!((band.count, band.dominant, band.share, band.mean_ns.len()), (0.0, None, 0.0, 0));
+        assert_eq!(
+            (band.count, band.dominant, band.share, band.mean_ns.len()),
+            (0.0, None, 0.0, 0)
+        );
         assert_eq!(summarize(&Fact::NotAsked), Fact::NotAsked);
     }
 }

@@ -1,8 +1,10 @@
 //! `punctual compare`: which differences between runs are real.
 //!
-//! Reading order: what is kept of a run ([`run`], [`ladder`]), the interval of a percentile's difference ([`quantile`]) and of the maxima's
-//! ([`extreme`]), the tests of whole and tail ([`whole`]), all of it for one series ([`series`]), the rate of false alarms over all tests
-//! ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]). docs/compare.md says what it means and how well it was measured to work.
+//! Reading order: what is kept of a run ([`run`], [`ladder`]), the interval of a percentile's
+//! difference ([`quantile`]) and of the maxima's ([`extreme`]), the tests of whole and tail
+//! ([`whole`]), all of it for one series ([`series`]), the rate of false alarms over all tests
+//! ([`multiple`]), requirements ([`gate`]), warnings ([`warnings`]). docs/compare.md says what it
+//! means and how well it was measured to work.
 
 pub mod extreme;
 pub mod gate;
@@ -49,7 +51,8 @@ pub enum CompareError {
     TooFewSides,
     /// No series has a partner.
     #[error(
-        "no series of {0} has a partner in {1}: {2}; series are matched by phase and name, others with --match ONE=OTHER"
+        "no series of {0} has a partner in {1}: {2}; series are matched by phase and name, others \
+         with --match ONE=OTHER"
     )]
     NoPartner(String, String, String),
     /// A series matched by hand is not there.
@@ -67,7 +70,8 @@ pub enum CompareError {
     Bundle(#[from] BundleError),
 }
 
-/// Compares the first side with each of the others, series by series. Reads the logs; memory is that of one series and its partner.
+/// Compares the first side with each of the others, series by series. Reads the logs; memory is
+/// that of one series and its partner.
 pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, CompareError> {
     let [first, others @ ..] = sides else { return Err(CompareError::TooFewSides) };
     if others.is_empty() || sides.iter().any(|side| side.runs.is_empty()) {
@@ -82,7 +86,8 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
         findings.extend(without.iter().map(|name| warnings::no_partner(name, first, other)));
         plan.extend(matched.into_iter().map(|(name, partner)| (number + 1, name, partner)));
     }
-    let tested = options.gates.iter().filter(|gate| gate.kind == Kind::FailIfWorse).count() * plan.len();
+    let tested =
+        options.gates.iter().filter(|gate| gate.kind == Kind::FailIfWorse).count() * plan.len();
     for (number, name, partner) in plan {
         let pair = Pair { a: side(first, &name)?, b: side(&sides[number], &partner)? };
         let compared = pair.compare(number, &name, &partner);
@@ -132,7 +137,11 @@ fn judge(gate: &Gate, pair: &Pair, compared: &SeriesComparison, tested: usize) -
 }
 
 /// What was required of a series that is not on both sides cannot be answered.
-fn unanswered<'a>(gates: &'a [Gate], name: &'a str, side: usize) -> impl Iterator<Item = GateResult> + 'a {
+fn unanswered<'a>(
+    gates: &'a [Gate],
+    name: &'a str,
+    side: usize,
+) -> impl Iterator<Item = GateResult> + 'a {
     gates.iter().map(move |gate| undecided(gate, name, side, "the series is on one side only"))
 }
 
@@ -148,7 +157,8 @@ fn undecided(gate: &Gate, name: &str, side: usize, reason: &str) -> GateResult {
     }
 }
 
-/// Why a side's series cannot be compared with another as its equal: which side, which run, and which of its proofs.
+/// Why a side's series cannot be compared with another as its equal: which side, which run, and
+/// which of its proofs.
 fn unequal(side: &SideInput, name: &str) -> Option<String> {
     side.runs.iter().find_map(|(run, bundle)| {
         let named = |why: &str| format!("side {}, {run}: {why}", side.label);
@@ -168,7 +178,10 @@ fn full_name(phase: &Phase, series: &Series) -> String {
 }
 
 fn find<'a>(bundle: &'a Bundle, name: &str) -> Option<(&'a Phase, &'a Series)> {
-    let all = bundle.phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    let all = bundle
+        .phases
+        .iter()
+        .flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
     all.into_iter().find(|(phase, series)| full_name(phase, series) == name)
 }
 
@@ -176,25 +189,34 @@ fn find<'a>(bundle: &'a Bundle, name: &str) -> Option<(&'a Phase, &'a Series)> {
 fn names(side: &SideInput) -> Vec<(String, bool)> {
     let mut names: Vec<String> = Vec::new();
     for (_, bundle) in &side.runs {
-        for (phase, series) in bundle.phases.iter().flat_map(|phase| phase.series.iter().map(move |s| (phase, s))) {
+        for (phase, series) in
+            bundle.phases.iter().flat_map(|phase| phase.series.iter().map(move |s| (phase, s)))
+        {
             let name = full_name(phase, series);
             if !names.contains(&name) {
                 names.push(name);
             }
         }
     }
-    let everywhere = |name: &String| side.runs.iter().all(|(_, bundle)| find(bundle, name).is_some());
+    let everywhere =
+        |name: &String| side.runs.iter().all(|(_, bundle)| find(bundle, name).is_some());
     names.into_iter().map(|name| (name.clone(), everywhere(&name))).collect()
 }
 
 /// Pairs of names, and the names without a partner in every run.
 type Matched = (Vec<(String, String)>, Vec<String>);
 
-fn partners(first: &SideInput, other: &SideInput, by_hand: &[(String, String)]) -> Result<Matched, CompareError> {
+fn partners(
+    first: &SideInput,
+    other: &SideInput,
+    by_hand: &[(String, String)],
+) -> Result<Matched, CompareError> {
     let (of_first, of_other) = (names(first), names(other));
-    let has =
-        |names: &[(String, bool)], name: &str| names.iter().any(|(known, everywhere)| known == name && *everywhere);
-    for (side, names, name) in by_hand.iter().flat_map(|(one, two)| [(first, &of_first, one), (other, &of_other, two)])
+    let has = |names: &[(String, bool)], name: &str| {
+        names.iter().any(|(known, everywhere)| known == name && *everywhere)
+    };
+    for (side, names, name) in
+        by_hand.iter().flat_map(|(one, two)| [(first, &of_first, one), (other, &of_other, two)])
     {
         if !has(names, name) {
             return Err(CompareError::NoSuchSeries {
@@ -214,11 +236,19 @@ fn partners(first: &SideInput, other: &SideInput, by_hand: &[(String, String)]) 
             without.push(name.clone());
         }
     }
-    let alone = |name: &String| !matched.iter().any(|(_, two)| two == name) && !without.contains(name);
-    let of_other_alone: Vec<String> = of_other.iter().map(|(name, _)| name.clone()).filter(alone).collect();
+    let alone =
+        |name: &String| !matched.iter().any(|(_, two)| two == name) && !without.contains(name);
+    let of_other_alone: Vec<String> =
+        of_other.iter().map(|(name, _)| name.clone()).filter(alone).collect();
     without.extend(of_other_alone);
     if matched.is_empty() {
-        let both = format!("{} has {}, {} has {}", first.label, list(&of_first), other.label, list(&of_other));
+        let both = format!(
+            "{} has {}, {} has {}",
+            first.label,
+            list(&of_first),
+            other.label,
+            list(&of_other)
+        );
         return Err(CompareError::NoPartner(first.label.clone(), other.label.clone(), both));
     }
     Ok((matched, without))

@@ -29,16 +29,24 @@ pub fn derive_shares(counts: &mut [Count]) {
     counts.iter_mut().zip(shares).for_each(|(one, share)| one.share = share);
 }
 
-/// Counts of two sources can begin at different instants: those are divided by the sum of their own kind.
+/// Counts of two sources can begin at different instants: those are divided by the sum of their own
+/// kind.
 fn share_of(one: &Count, all: &[Count]) -> Option<CountShare> {
     let count = *one.count.known()? as f64;
     let (_, of) = SHARES.iter().find(|(name, _)| *name == one.name)?;
-    let is_comparable = |other: &&Count| other.source == one.source && other.user_only == one.user_only;
+    let is_comparable =
+        |other: &&Count| other.source == one.source && other.user_only == one.user_only;
     let value = |name: &str| {
         let other = all.iter().rfind(|other| other.name == name).filter(is_comparable);
         other.and_then(|other| other.count.known()).map(|count| *count as f64)
     };
-    let parts = || SHARES.iter().filter(|(_, whole)| whole == of).map(|(name, _)| value(name)).sum::<Option<f64>>();
+    let parts = || {
+        SHARES
+            .iter()
+            .filter(|(_, whole)| whole == of)
+            .map(|(name, _)| value(name))
+            .sum::<Option<f64>>()
+    };
     let whole = value(of).or_else(|| is_divided(of).then(parts).flatten())?;
     (whole > 0.0).then(|| CountShare { of: (*of).to_owned(), share: count / whole })
 }

@@ -1,4 +1,5 @@
-//! The cycles of a thread of some program: what kind they are, which wait ends them, and which releases had none.
+//! The cycles of a thread of some program: what kind they are, which wait ends them, and which
+//! releases had none.
 
 mod follow;
 mod infer;
@@ -75,7 +76,10 @@ impl FromStr for CycleKind {
     fn from_str(word: &str) -> Result<CycleKind, String> {
         let found = CycleKind::ALL.into_iter().find(|kind| kind.word() == word);
         found.ok_or_else(|| match nearest(word, CycleKind::ALL.map(CycleKind::word)) {
-            Some(near) => format!("there is no kind of cycle `{}`; did you mean `{near}`?", word.escape_debug()),
+            Some(near) => format!(
+                "there is no kind of cycle `{}`; did you mean `{near}`?",
+                word.escape_debug()
+            ),
             None => format!("a cycle is one of {}", CycleKind::ALL.map(CycleKind::word).join(", ")),
         })
     }
@@ -123,7 +127,17 @@ fn name_of(call: WaitingCall, names: &CallNames) -> &str {
 }
 
 fn waits_for_file(name: &str) -> bool {
-    let files = ["read", "readv", "ioctl", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "io_uring_enter"];
+    let files = [
+        "read",
+        "readv",
+        "ioctl",
+        "recvfrom",
+        "recvmsg",
+        "recvmmsg",
+        "accept",
+        "accept4",
+        "io_uring_enter",
+    ];
     files.contains(&name) || name.starts_with("epoll_")
 }
 
@@ -131,10 +145,14 @@ fn waits_for_file(name: &str) -> bool {
 fn kind_of(cycle: &Cycle, names: &CallNames) -> CycleKind {
     let name = name_of(cycle.call, names);
     match cycle.by {
-        WokenBy::Sleep if name == "clock_nanosleep" && cycle.call.operation != 0 => CycleKind::Absolute,
+        WokenBy::Sleep if name == "clock_nanosleep" && cycle.call.operation != 0 => {
+            CycleKind::Absolute
+        }
         WokenBy::Sleep => CycleKind::Relative,
         WokenBy::Period => CycleKind::Deadline,
-        WokenBy::Timer if waits_for_file(name) || name.contains("poll") || name.contains("select") => {
+        WokenBy::Timer
+            if waits_for_file(name) || name.contains("poll") || name.contains("select") =>
+        {
             CycleKind::Timerfd
         }
         WokenBy::Timer => CycleKind::PosixTimer,

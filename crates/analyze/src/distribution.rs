@@ -5,7 +5,8 @@ use hdrhistogram::Histogram;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Nanos, SeriesData};
 
-/// The occupied buckets of an HDR histogram, ascending. A value by rank is known up to the width of its bucket (0.1 %).
+/// The occupied buckets of an HDR histogram, ascending. A value by rank is known up to the width of
+/// its bucket (0.1 %).
 #[derive(Clone, Debug)]
 pub struct Distribution {
     buckets: Vec<Step>,
@@ -31,21 +32,26 @@ impl Distribution {
         data.corrected.as_ref().map(|hdr| Distribution::between(hdr, data))
     }
 
-    /// Buckets reach no further than the exact minimum and maximum; those that stand for more than their own range (0 for negative
-    /// latencies, [`HDR_MAX`] for all beyond it) reach as far as those.
+    /// Buckets reach no further than the exact minimum and maximum; those that stand for more than
+    /// their own range (0 for negative latencies, [`HDR_MAX`] for all beyond it) reach as far
+    /// as those.
     fn between(hdr: &Histogram<u64>, data: &SeriesData) -> Distribution {
         let (min, max) = (data.min.unwrap_or(Nanos::ZERO), data.max.unwrap_or(Nanos(i64::MAX)));
         let mut cumulative = 0u64;
         let buckets = hdr.iter_recorded().map(|step| {
             let value = step.value_iterated_to();
             cumulative = cumulative.saturating_add(step.count_at_value());
-            let low = if value == 0 { min.min(Nanos::ZERO) } else { nanos(hdr.lowest_equivalent(value)) };
+            let low =
+                if value == 0 { min.min(Nanos::ZERO) } else { nanos(hdr.lowest_equivalent(value)) };
             let high = if value >= HDR_MAX { max } else { nanos(hdr.highest_equivalent(value)) };
-            // The corrected view holds values below the minimum, so only the upper end is cut for both.
+            // The corrected view holds values below the minimum, so only the upper end is cut for
+            // both.
             Step { low: low.min(max), high: high.min(max), cumulative }
         });
         let mut buckets: Vec<Step> = buckets.collect();
-        if let Some(first) = buckets.first_mut().filter(|first| first.low < min && min <= first.high) {
+        if let Some(first) =
+            buckets.first_mut().filter(|first| first.low < min && min <= first.high)
+        {
             first.low = min;
         }
         Distribution { buckets }
@@ -56,22 +62,25 @@ impl Distribution {
         self.buckets.last().map_or(0, |last| last.cumulative)
     }
 
-    /// Between which latencies the sample of this rank (from 1) lies; `None` where there is no such rank.
+    /// Between which latencies the sample of this rank (from 1) lies; `None` where there is no such
+    /// rank.
     pub fn at_rank(&self, rank: u64) -> Option<(Nanos, Nanos)> {
         let place = self.buckets.partition_point(|step| step.cumulative < rank.max(1));
         self.buckets.get(place).map(|step| (step.low, step.high))
     }
 
-    /// The percentile: the upper end of its bucket, as HdrHistogram defines it, so within 0.1 % and never too small.
-    /// `None` without samples, and where the latency is beyond what the histogram resolves ([`HDR_MAX`]).
+    /// The percentile: the upper end of its bucket, as HdrHistogram defines it, so within 0.1 % and
+    /// never too small. `None` without samples, and where the latency is beyond what the
+    /// histogram resolves ([`HDR_MAX`]).
     pub fn percentile(&self, percentile: f64) -> Option<Nanos> {
         let (low, high) = self.at_rank(percentiles::rank(percentile, self.count()).max(1))?;
         let beyond = nanos(HDR_MAX);
         (low < beyond || high == low).then_some(high)
     }
 
-    /// The smallest distance between occupied buckets, where it is so much wider than the buckets that it shows how coarse the clock
-    /// (or the tool that wrote the figures) is. `None` where nothing of the kind is to be seen.
+    /// The smallest distance between occupied buckets, where it is so much wider than the buckets
+    /// that it shows how coarse the clock (or the tool that wrote the figures) is. `None` where
+    /// nothing of the kind is to be seen.
     pub fn step(&self) -> Option<Nanos> {
         // With fewer samples or values, gaps are chance.
         const SAMPLES: u64 = 1_000;
@@ -79,9 +88,14 @@ impl Distribution {
         if self.count() < SAMPLES || self.buckets.len() < VALUES {
             return None;
         }
-        let gaps = || self.buckets.windows(2).map(|pair| (pair[1].low - pair[0].low, pair[0].high - pair[0].low));
+        let gaps = || {
+            self.buckets
+                .windows(2)
+                .map(|pair| (pair[1].low - pair[0].low, pair[0].high - pair[0].low))
+        };
         let least = gaps().map(|(gap, _)| gap).min()?;
-        // Buckets blur what is between them: of all gaps about as small, the one between the narrowest is the best estimate.
+        // Buckets blur what is between them: of all gaps about as small, the one between the
+        // narrowest is the best estimate.
         let near = gaps().filter(|(gap, _)| gap.ns() <= least.ns().saturating_add(least.ns() / 20));
         let (gap, width) = near.min_by_key(|(gap, width)| (*width, *gap))?;
         (gap.ns() >= 4 * (width.ns() + 1)).then_some(gap)
@@ -90,10 +104,14 @@ impl Distribution {
     /// The occupied buckets, ascending: lower end, upper end, samples.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> + '_ {
         let before = std::iter::once(0).chain(self.buckets.iter().map(|step| step.cumulative));
-        self.buckets.iter().zip(before).map(|(step, before)| (step.low, step.high, step.cumulative - before))
+        self.buckets
+            .iter()
+            .zip(before)
+            .map(|(step, before)| (step.low, step.high, step.cumulative - before))
     }
 
-    /// The points of the curve "latency by share of samples": for each occupied bucket its upper end and the samples up to it.
+    /// The points of the curve "latency by share of samples": for each occupied bucket its upper
+    /// end and the samples up to it.
     pub fn curve(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.buckets.iter().map(|step| (step.high, step.cumulative))
     }
@@ -112,15 +130,22 @@ mod tests {
     #[test]
     fn no_samples_have_no_percentiles() {
         let nothing = Distribution::of(&series(&[]));
-        assert_eq!((nothing.count(), nothing.percentile(50.0), nothing.at_rank(1)), (0, None, None));
+        assert_eq!(
+            (nothing.count(), nothing.percentile(50.0), nothing.at_rank(1)),
+            (0, None, None)
+        );
     }
 
     #[test]
     fn beyond_what_is_resolved_there_is_no_percentile() {
-        let absurd = Distribution::of(&series(&[5, 1_000_000_000_000_000_000, 2_000_000_000_000_000_000]));
+        let absurd =
+            Distribution::of(&series(&[5, 1_000_000_000_000_000_000, 2_000_000_000_000_000_000]));
         assert_eq!(absurd.percentile(33.0), Some(Nanos(5)));
         assert_eq!(absurd.percentile(50.0), None);
-        assert_eq!(absurd.at_rank(2), Some((Nanos(HDR_MAX as i64), Nanos(2_000_000_000_000_000_000))));
+        assert_eq!(
+            absurd.at_rank(2),
+            Some((Nanos(HDR_MAX as i64), Nanos(2_000_000_000_000_000_000)))
+        );
     }
 
     #[test]

@@ -22,31 +22,46 @@ pub enum Divergence {
     BeyondKept(String),
 }
 
-/// Compares two runs sample by sample; `None` where nothing differs. Phases and series are matched by their place and name.
-pub fn first_divergence(first: &Bundle, second: &Bundle) -> Result<Option<Divergence>, BundleError> {
+/// Compares two runs sample by sample; `None` where nothing differs. Phases and series are matched
+/// by their place and name.
+pub fn first_divergence(
+    first: &Bundle,
+    second: &Bundle,
+) -> Result<Option<Divergence>, BundleError> {
     let (ours, theirs): (Vec<_>, Vec<_>) = (first.series().collect(), second.series().collect());
     let mut earliest: Option<(i64, Divergence)> = None;
     let mut beyond = None;
     for (place, (phase, series)) in ours.iter().enumerate() {
         let name = format!("{phase}/{}", series.meta.name);
-        let other = theirs.get(place).filter(|(their, other)| their == phase && other.meta.name == series.meta.name);
+        let other = theirs
+            .get(place)
+            .filter(|(their, other)| their == phase && other.meta.name == series.meta.name);
         let Some((_, other)) = other else { return Ok(Some(Divergence::Series(name))) };
         if series.state.digest.is_some() && series.state.digest == other.state.digest {
             continue;
         }
         match first_sample(series, other)? {
             Some((one, two)) => {
-                let due = [one, two].iter().flatten().map(|sample| sample.due.ns()).min().unwrap_or(i64::MAX);
+                let due = [one, two]
+                    .iter()
+                    .flatten()
+                    .map(|sample| sample.due.ns())
+                    .min()
+                    .unwrap_or(i64::MAX);
                 if earliest.as_ref().is_none_or(|(so_far, _)| due < *so_far) {
-                    earliest = Some((due, Divergence::Sample { series: name, first: one, second: two }));
+                    earliest =
+                        Some((due, Divergence::Sample { series: name, first: one, second: two }));
                 }
             }
-            None if series.state.digest != other.state.digest => beyond = beyond.or(Some(Divergence::BeyondKept(name))),
+            None if series.state.digest != other.state.digest => {
+                beyond = beyond.or(Some(Divergence::BeyondKept(name)))
+            }
             None => {}
         }
     }
-    let unmatched =
-        theirs.get(ours.len()).map(|(phase, series)| Divergence::Series(format!("{phase}/{}", series.meta.name)));
+    let unmatched = theirs
+        .get(ours.len())
+        .map(|(phase, series)| Divergence::Series(format!("{phase}/{}", series.meta.name)));
     Ok(earliest.map(|(_, divergence)| divergence).or(beyond).or(unmatched))
 }
 
@@ -69,7 +84,12 @@ impl fmt::Display for Divergence {
                 if (one.seq, one.due) == (two.seq, two.due) =>
             {
                 write!(f, "sample {} of {series}, due at {} ns: ", one.seq, one.due.ns())?;
-                write!(f, "latency {} ns in one, {} ns in the other", one.latency().ns(), two.latency().ns())
+                write!(
+                    f,
+                    "latency {} ns in one, {} ns in the other",
+                    one.latency().ns(),
+                    two.latency().ns()
+                )
             }
             Divergence::Sample { series, first: Some(one), second: Some(two) } => {
                 write!(f, "{series}: sample {} due at {} ns in one, ", one.seq, one.due.ns())?;
@@ -81,7 +101,11 @@ impl fmt::Display for Divergence {
             }
             Divergence::Series(series) => write!(f, "{series}: one of the two has no such series"),
             Divergence::BeyondKept(series) => {
-                write!(f, "{series}: the logged samples are equal: the difference is in samples outside the log")
+                write!(
+                    f,
+                    "{series}: the logged samples are equal: the difference is in samples outside \
+                     the log"
+                )
             }
         }
     }

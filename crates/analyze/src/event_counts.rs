@@ -43,7 +43,9 @@ impl EventCounts {
             EventKind::Call { .. } => self.calls += 1,
             EventKind::Sample { .. } => self.samples += 1,
             EventKind::Stack { .. } => self.stacks += 1,
-            EventKind::Tracepoint { tracepoint, .. } => *self.tracepoints.entry(tracepoint).or_default() += 1,
+            EventKind::Tracepoint { tracepoint, .. } => {
+                *self.tracepoints.entry(tracepoint).or_default() += 1
+            }
             EventKind::Interrupted { .. } | EventKind::Unthrottled { .. } => self.looked += 1,
             ref what => {
                 if let Some(group) = what.group() {
@@ -60,7 +62,8 @@ impl EventCounts {
         self.kernel.get(&group).map_or(0, |kinds| kinds.values().sum())
     }
 
-    /// Tracepoints that were recorded by name, in the order of their ids, also those that never came.
+    /// Tracepoints that were recorded by name, in the order of their ids, also those that never
+    /// came.
     pub fn named<'r>(&self, recorded: &'r Recorded) -> Vec<(&'r str, u64)> {
         let count = |id: u32| self.tracepoints.get(&TracepointId(id)).copied().unwrap_or(0);
         (0..).zip(&recorded.tracepoints).map(|(id, name)| (name.as_str(), count(id))).collect()
@@ -89,10 +92,18 @@ mod tests {
         let event = |at, what| Event { at: MonotonicNs(at), cpu: 0, tid: Tid(1), what };
         let waking = EventKind::Waking { task: Tid(2), prio: 120, target: 0 };
         let lost = EventKind::Lost { count: u64::MAX, since: MonotonicNs(5) };
-        let given =
-            [event(10, waking), event(20, waking), event(30, EventKind::IdleExit), event(40, lost), event(50, lost)];
+        let given = [
+            event(10, waking),
+            event(20, waking),
+            event(30, EventKind::IdleExit),
+            event(40, lost),
+            event(50, lost),
+        ];
         let counts = EventCounts::of(given);
-        assert_eq!((counts.group(Group::Sched), counts.group(Group::Idle), counts.group(Group::Irq)), (2, 1, 0));
+        assert_eq!(
+            (counts.group(Group::Sched), counts.group(Group::Idle), counts.group(Group::Irq)),
+            (2, 1, 0)
+        );
         assert_eq!((counts.total(), counts.lost, counts.length()), (3, u64::MAX, Nanos(40)));
     }
 }

@@ -1,8 +1,9 @@
 //! The causes of a latency: disjoint parts that add up to it, each with the events that prove it.
 //!
-//! The instants between `due` and `woke` are cut at every relevant change: the state of the thread, the task on its CPU, the
-//! interrupt handled there. Each piece has one [`Cause`]; what no event proves is [`Cause::Unknown`], never spread over the others.
-//! The rules stand in `classify`; the events that a piece rests on in `evidence`.
+//! The instants between `due` and `woke` are cut at every relevant change: the state of the thread,
+//! the task on its CPU, the interrupt handled there. Each piece has one [`Cause`]; what no event
+//! proves is [`Cause::Unknown`], never spread over the others. The rules stand in `classify`; the
+//! events that a piece rests on in `evidence`.
 
 mod cause;
 mod classify;
@@ -45,7 +46,8 @@ pub struct LatencyInterval {
 /// What the beginning of an interval is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A timer was programmed to wake the thread at `due`: until its wake-up, the timer interrupt is delayed.
+    /// A timer was programmed to wake the thread at `due`: until its wake-up, the timer interrupt
+    /// is delayed.
     Timer,
     /// The thread passed a test point at `due`, and may have waited since.
     Interval,
@@ -66,7 +68,8 @@ pub struct Part {
     pub prio: Option<i16>,
     /// Where in the kernel the responsible task was, where the recorder took its stack.
     pub stack: Option<StackId>,
-    /// The events that prove it, as places in the events given, ascending. Empty for [`Cause::Unknown`] alone.
+    /// The events that prove it, as places in the events given, ascending. Empty for
+    /// [`Cause::Unknown`] alone.
     pub evidence: Vec<usize>,
     /// For a wait for another task: what that one did meanwhile, in parts that add up to this one.
     pub meanwhile: Vec<Part>,
@@ -107,7 +110,8 @@ pub enum Warning {
     BeginsAfterDue,
     /// More than a twentieth of the latency is unknown.
     MuchUnknown,
-    /// The end of page faults, which no kernel records, was taken from what the thread did next, or from how long such a fault takes at most.
+    /// The end of page faults, which no kernel records, was taken from what the thread did next, or
+    /// from how long such a fault takes at most.
     FaultEnds,
     /// Only the steal clock proves it, which counts in ticks: how much, not when.
     StealClock,
@@ -140,14 +144,19 @@ impl Warning {
             Warning::BeginsAfterDue => "The record begins after the sample was due.",
             Warning::MuchUnknown => "More than 5 % of the latency is not attributed.",
             Warning::FaultEnds => {
-                "The kernel records no end of a page fault: it is taken from what the thread did next."
+                "The kernel records no end of a page fault: it is taken from what the thread did \
+                 next."
             }
-            Warning::StealClock => "Steal comes from the steal clock, which counts how much was taken, not when.",
+            Warning::StealClock => {
+                "Steal comes from the steal clock, which counts how much was taken, not when."
+            }
             Warning::LongIdleExit => {
-                "An exit from idle took far longer than the declared exit latency: steal is likely, but not proven."
+                "An exit from idle took far longer than the declared exit latency: steal is \
+                 likely, but not proven."
             }
             Warning::Silent => {
-                "The CPU recorded no event for long while one of its timers was due: steal is likely, but not proven."
+                "The CPU recorded no event for long while one of its timers was due: steal is \
+                 likely, but not proven."
             }
         }
     }
@@ -156,7 +165,8 @@ impl Warning {
 /// How far an explanation can be trusted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Confidence {
-    /// Events are missing or much is unknown: the parts that are named are proven, and may not be all.
+    /// Events are missing or much is unknown: the parts that are named are proven, and may not be
+    /// all.
     Low,
     /// Something is deduced rather than recorded.
     Fair,
@@ -196,7 +206,8 @@ impl Explanation {
         unknown.fold(Nanos::ZERO, |sum, part| sum + part.span())
     }
 
-    /// Whether the parts add up to the latency: they always do, and whoever shows an explanation may ask.
+    /// Whether the parts add up to the latency: they always do, and whoever shows an explanation
+    /// may ask.
     pub fn adds_up(&self) -> bool {
         self.parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span()) == self.latency()
     }
@@ -204,22 +215,38 @@ impl Explanation {
     /// How far it can be trusted.
     pub fn confidence(&self) -> Confidence {
         let weight = |warning: &Warning| match warning {
-            Warning::Lost | Warning::MuchUnknown | Warning::LongIdleExit | Warning::Silent => Confidence::Low,
-            Warning::Contradiction | Warning::BeginsAfterDue | Warning::FaultEnds | Warning::StealClock => {
-                Confidence::Fair
+            Warning::Lost | Warning::MuchUnknown | Warning::LongIdleExit | Warning::Silent => {
+                Confidence::Low
             }
+            Warning::Contradiction
+            | Warning::BeginsAfterDue
+            | Warning::FaultEnds
+            | Warning::StealClock => Confidence::Fair,
         };
         self.warnings.iter().map(weight).min().unwrap_or(Confidence::High)
     }
 }
 
-/// Explains one sample from the events around it, in the order of time: those from a little before `due` (so that it is known who ran then)
-/// to `woke`. `coverage` is what was recorded; its instants are ignored. Events after `woke` only end parts.
-pub fn explain(interval: LatencyInterval, events: &[Event], coverage: &Coverage, gaps: &Gaps) -> Explanation {
+/// Explains one sample from the events around it, in the order of time: those from a little before
+/// `due` (so that it is known who ran then) to `woke`. `coverage` is what was recorded; its
+/// instants are ignored. Events after `woke` only end parts.
+pub fn explain(
+    interval: LatencyInterval,
+    events: &[Event],
+    coverage: &Coverage,
+    gaps: &Gaps,
+) -> Explanation {
     let context = TraceContext::of(interval, events, coverage, gaps);
     let (parts, of_steal) = steal::judge(&context, parts::of(&context));
     let (chain, lost) = (waits::chain(&parts), context.lost());
-    let mut explanation = Explanation { interval, chain, parts, lost, warnings: Vec::new(), not_recorded: Vec::new() };
+    let mut explanation = Explanation {
+        interval,
+        chain,
+        parts,
+        lost,
+        warnings: Vec::new(),
+        not_recorded: Vec::new(),
+    };
     explanation.warnings = warnings(&context, &explanation);
     explanation.warnings.extend(of_steal);
     explanation.not_recorded = not_recorded(&context, &explanation);
@@ -229,7 +256,8 @@ pub fn explain(interval: LatencyInterval, events: &[Event], coverage: &Coverage,
 /// The inverse of the share of the latency from which on missing groups of events are reported.
 const WORTH: i64 = 20;
 
-/// The groups that show such waits, as far as they were not recorded: of what takes a twentieth at least.
+/// The groups that show such waits, as far as they were not recorded: of what takes a twentieth at
+/// least.
 fn not_recorded(context: &TraceContext, explanation: &Explanation) -> Vec<Group> {
     let Some(recorded) = &context.coverage.groups else { return Vec::new() };
     let takes = |is: fn(Cause) -> bool| {

@@ -2,7 +2,8 @@
 
 use crate::explain::{Explanation, Mode, Part};
 use punctual_bundle::explanation::{
-    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedPart, ExplainedSample,
+    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedPart,
+    ExplainedSample,
 };
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
@@ -17,7 +18,8 @@ pub struct Explained {
     pub series: String,
     /// Where its time went.
     pub explanation: Explanation,
-    /// The events of the window in the order of time: what [`crate::explain::Part::evidence`] counts in.
+    /// The events of the window in the order of time: what [`crate::explain::Part::evidence`]
+    /// counts in.
     pub events: Vec<Event>,
     /// CPUs that were recorded and whose events are not here.
     pub left_out: CpuSet,
@@ -43,8 +45,8 @@ pub struct Explanations {
 }
 
 impl Explained {
-    /// Whether the parts do what they must: begin where the sample was due, follow one another, end where it came, and so add up to its
-    /// latency. Otherwise it is a bug, and reported as one.
+    /// Whether the parts do what they must: begin where the sample was due, follow one another, end
+    /// where it came, and so add up to its latency. Otherwise it is a bug, and reported as one.
     pub fn adds_up(&self) -> bool {
         let (interval, parts) = (self.explanation.interval, &self.explanation.parts);
         if interval.woke <= interval.due {
@@ -61,13 +63,17 @@ impl Explained {
 impl Explanations {
     /// A finding about samples whose parts do not add up, which would be a bug.
     pub fn contradiction(&self) -> Option<Finding> {
-        let wrong: Vec<&Explained> = self.samples.iter().filter(|sample| !sample.adds_up()).collect();
+        let wrong: Vec<&Explained> =
+            self.samples.iter().filter(|sample| !sample.adds_up()).collect();
         let first = wrong.first()?;
-        let message =
-            format!("the parts of {} samples do not add up to their latency: this is a bug in punctual", wrong.len());
+        let message = format!(
+            "the parts of {} samples do not add up to their latency: this is a bug in punctual",
+            wrong.len()
+        );
         let subject = format!("{}/{}", first.phase, first.series);
         let evidence = format!("the sample due at {} ns", first.explanation.interval.due.ns());
-        let finding = Finding::new("parts-do-not-add-up", Severity::Bad, subject, message).evidence(evidence);
+        let finding =
+            Finding::new("parts-do-not-add-up", Severity::Bad, subject, message).evidence(evidence);
         Some(finding.remedy("do not rely on these explanations; please report it with the bundle"))
     }
 
@@ -98,14 +104,23 @@ impl Explanations {
             chain: explanation.chain.iter().map(|tid| self.names.task(*tid)).collect(),
             lost: explanation.lost,
             confidence: explanation.confidence().word().to_owned(),
-            warnings: explanation.warnings.iter().map(|warning| warning.word().to_owned()).collect(),
-            not_recorded: explanation.not_recorded.iter().map(|group| group.word().to_owned()).collect(),
+            warnings: explanation
+                .warnings
+                .iter()
+                .map(|warning| warning.word().to_owned())
+                .collect(),
+            not_recorded: explanation
+                .not_recorded
+                .iter()
+                .map(|group| group.word().to_owned())
+                .collect(),
             left_out: left_out.iter().map(|cpu| cpu as u16).collect(),
         }
     }
 
     fn part(&self, part: &Part, events: &[Event]) -> ExplainedPart {
-        let shown = part.evidence.iter().take(EVIDENCE_SHOWN).filter_map(|place| events.get(*place));
+        let shown =
+            part.evidence.iter().take(EVIDENCE_SHOWN).filter_map(|place| events.get(*place));
         let evidence = |event: &Event| Evidence {
             at: event.at.ns(),
             cpu: known_cpu(event.cpu),

@@ -10,7 +10,8 @@ pub use run::{of_absent, of_phase, of_run};
 pub use series::{is_of_thread, of_series};
 pub use validity::of_validity;
 
-/// Every finding that figures can raise, with one line on what it means; docs/json.md lists the same.
+/// Every finding that figures can raise, with one line on what it means; docs/json.md lists the
+/// same.
 pub const IDS: [(&str, &str); 31] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
@@ -34,7 +35,10 @@ pub const IDS: [(&str, &str); 31] = [
     ("involuntary-switches", "the measuring thread was preempted"),
     ("coarse-resolution", "latencies come in coarse steps"),
     ("samples-not-kept", "not every sample is in the log"),
-    ("scheduling-changed", "the policy or priority of a measuring thread changed during the measurement"),
+    (
+        "scheduling-changed",
+        "the policy or priority of a measuring thread changed during the measurement",
+    ),
     ("affinity-changed", "the affinity of a measuring thread changed during the measurement"),
     ("clock-unusable", "the clock source changed, or its resolution is that of the kernel's tick"),
     ("partition-not-in-force", "the partition was not in force from begin to end"),

@@ -1,25 +1,31 @@
-//! Probed functions: how long their calls take with and without the functions that they call, and how often they are called.
+//! Probed functions: how long their calls take with and without the functions that they call, and
+//! how often they are called.
 //!
-//! A call is reported at its end, so inner calls come before outer ones. What of a thread's calls lies within an outer one is known by the
-//! outer one's entry; nothing is needed but the calls that no outer one has claimed yet.
+//! A call is reported at its end, so inner calls come before outer ones. What of a thread's calls
+//! lies within an outer one is known by the outer one's entry; nothing is needed but the calls that
+//! no outer one has claimed yet.
 
 use crate::gaps::{Gaps, Scope};
 use crate::pairs::{Figures, Interval, Seen};
 use punctual_core::event::FunctionId;
-use punctual_core::{ClockNs, Event, EventKind, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
+use punctual_core::{
+    ClockNs, Event, EventKind, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid,
+};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// At most this many functions have figures; the calls of others are counted.
 pub const FUNCTIONS: usize = 256;
-/// Of a thread's unclaimed calls the oldest are joined when there are more: where an outer call began among those, its exclusive time is
-/// unknown.
+/// Of a thread's unclaimed calls the oldest are joined when there are more: where an outer call
+/// began among those, its exclusive time is unknown.
 const UNCLAIMED: usize = 1 << 10;
-/// Of a function's calls in a thread this many are remembered, in case that an outer call of the same function claims them.
+/// Of a function's calls in a thread this many are remembered, in case that an outer call of the
+/// same function claims them.
 const RECURSION: usize = 64;
 /// At most this many threads are followed.
 const THREADS: usize = 1 << 17;
 /// Exclusive times and periods have no exact histogram, only that of the whole.
-const SHAPE: SeriesShape = SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
+const SHAPE: SeriesShape =
+    SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
 
 /// One call, as recorded.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -28,9 +34,11 @@ pub struct Call {
     pub function: FunctionId,
     /// Entry and exit.
     pub interval: Interval,
-    /// Its time without the probed functions that it called; `None` where some of those may be missing.
+    /// Its time without the probed functions that it called; `None` where some of those may be
+    /// missing.
     pub exclusive: Option<Nanos>,
-    /// Whether it was left by longjmp, an exception or the end of its thread, rather than by returning: then it is in no figure but its count.
+    /// Whether it was left by longjmp, an exception or the end of its thread, rather than by
+    /// returning: then it is in no figure but its count.
     pub left: bool,
 }
 
@@ -43,7 +51,8 @@ pub struct FunctionFigures {
     pub exclusive: SeriesData,
     /// Calls whose exclusive time is unknown.
     pub exclusive_unknown: u64,
-    /// From one call's entry to the next one's in the same thread; inner calls of a recursion are not counted.
+    /// From one call's entry to the next one's in the same thread; inner calls of a recursion are
+    /// not counted.
     pub period: SeriesData,
     /// Calls left otherwise than by returning.
     pub left: u64,
@@ -78,8 +87,15 @@ impl Functions {
 
     /// Takes the event if it is a call.
     pub fn push(&mut self, event: &Event, gaps: &Gaps) -> Option<Call> {
-        let EventKind::Call { function, began, left, argument, .. } = event.what else { return None };
-        let seen = |at| Seen { at, tid: event.tid, cpu: event.cpu, value: argument.map(|argument| argument as i64) };
+        let EventKind::Call { function, began, left, argument, .. } = event.what else {
+            return None;
+        };
+        let seen = |at| Seen {
+            at,
+            tid: event.tid,
+            cpu: event.cpu,
+            value: argument.map(|argument| argument as i64),
+        };
         let (from, to) = (seen(began), seen(event.at));
         let hidden = gaps.within(Scope::AnyCpu, began, event.at).is_some();
         let exclusive = self.claim(event.tid, began, to.at - from.at).filter(|_| !hidden);
@@ -162,12 +178,20 @@ impl FunctionFigures {
     fn new(limit: Option<Limit>) -> FunctionFigures {
         let nothing = || SeriesData::new(SHAPE);
         let calls = Figures::new(limit);
-        FunctionFigures { calls, exclusive: nothing(), exclusive_unknown: 0, period: nothing(), left: 0, lossy: false }
+        FunctionFigures {
+            calls,
+            exclusive: nothing(),
+            exclusive_unknown: 0,
+            period: nothing(),
+            left: 0,
+            lossy: false,
+        }
     }
 }
 
 fn record(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
-    let sample = Sample { seq: data.count(), due: ClockNs(from.ns()), woke: ClockNs(to.ns()), cpu: 0 };
+    let sample =
+        Sample { seq: data.count(), due: ClockNs(from.ns()), woke: ClockNs(to.ns()), cpu: 0 };
     data.record(&sample, 0);
 }
 
@@ -191,7 +215,8 @@ mod tests {
     fn inner_calls_are_not_the_outer_ones_own_time() {
         let mut functions = Functions::default();
         let events = [call(1, 10, 20), call(2, 30, 40), call(1, 25, 50), call(0, 5, 100)];
-        let exclusive = events.map(|event| functions.push(&event, &Gaps::default()).unwrap().exclusive.unwrap().ns());
+        let exclusive = events
+            .map(|event| functions.push(&event, &Gaps::default()).unwrap().exclusive.unwrap().ns());
         assert_eq!(exclusive, [10, 10, 15, 60]);
         let (figures, _) = functions.finish();
         assert_eq!(figures[&FunctionId(1)].period.max, Some(Nanos(15)), "from 10 to 25");
@@ -200,14 +225,18 @@ mod tests {
     #[test]
     fn periods_are_those_of_outermost_calls() {
         let mut functions = Functions::default();
-        let recursion =
-            |start: i64| [(3, 4), (5, 6), (2, 7), (8, 9), (1, 10)].map(|(a, b)| call(0, start + a, start + b));
+        let recursion = |start: i64| {
+            [(3, 4), (5, 6), (2, 7), (8, 9), (1, 10)].map(|(a, b)| call(0, start + a, start + b))
+        };
         recursion(0).iter().chain(&recursion(100)).chain(&recursion(250)).for_each(|event| {
             functions.push(event, &Gaps::default());
         });
         let (figures, _) = functions.finish();
         let period = &figures[&FunctionId(0)].period;
-        assert_eq!((period.count(), period.min, period.max), (2, Some(Nanos(100)), Some(Nanos(150))));
+        assert_eq!(
+            (period.count(), period.min, period.max),
+            (2, Some(Nanos(100)), Some(Nanos(150)))
+        );
     }
 
     #[test]
@@ -225,7 +254,8 @@ mod tests {
     /// A tree of calls as events in the order of their ends, with the exclusive time of each.
     fn tree() -> impl Strategy<Value = Vec<(Event, i64)>> {
         proptest::collection::vec((0usize..4, 0i64..50, 0u32..3), 1..300).prop_map(|steps| {
-            let (mut now, mut open, mut out) = (0i64, Vec::<(i64, u32, i64)>::new(), Vec::<(Event, i64)>::new());
+            let (mut now, mut open, mut out) =
+                (0i64, Vec::<(i64, u32, i64)>::new(), Vec::<(Event, i64)>::new());
             let end = |now: i64, open: &mut Vec<(i64, u32, i64)>, out: &mut Vec<(Event, i64)>| {
                 if let Some((began, function, inner)) = open.pop() {
                     out.push((call(function, began, now), now - began - inner));

@@ -1,7 +1,9 @@
-//! The gaps of a recording, collected before its events are read: a pair or state that spans a gap is uncertain.
+//! The gaps of a recording, collected before its events are read: a pair or state that spans a gap
+//! is uncertain.
 //!
-//! A recorder reports a loss when it has space again, so after events of other CPUs within the gap. To judge those
-//! in one pass has to know the losses first; they are few, and found in a pass of their own.
+//! A recorder reports a loss when it has space again, so after events of other CPUs within the gap.
+//! To judge those in one pass has to know the losses first; they are few, and found in a pass of
+//! their own.
 
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use std::collections::HashMap;
@@ -23,7 +25,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The source of a test point: its thread's ring, or the buffers of the CPUs for a source line that the kernel stamped, which alone knows its CPU.
+    /// The source of a test point: its thread's ring, or the buffers of the CPUs for a source line
+    /// that the kernel stamped, which alone knows its CPU.
     pub fn of_point(tid: Tid, cpu: u16) -> Scope {
         if cpu == Event::NO_CPU { Scope::Thread(tid) } else { Scope::AnyCpu }
     }
@@ -87,13 +90,21 @@ impl Gaps {
         !self.any_thread.0.is_empty()
     }
 
-    /// From the first to the last instant within `from..=to` at which events of this source may be missing.
-    pub fn within(&self, scope: Scope, from: MonotonicNs, to: MonotonicNs) -> Option<(MonotonicNs, MonotonicNs)> {
+    /// From the first to the last instant within `from..=to` at which events of this source may be
+    /// missing.
+    pub fn within(
+        &self,
+        scope: Scope,
+        from: MonotonicNs,
+        to: MonotonicNs,
+    ) -> Option<(MonotonicNs, MonotonicNs)> {
         let segments = match scope {
             Scope::Cpu(cpu) => self.cpus.get(&cpu)?,
             Scope::AnyCpu => &self.any_cpu,
             // A thread without losses of its own has those without a thread.
-            Scope::Thread(tid) => self.threads.get(&tid).or_else(|| self.threads.get(&Tid::IDLE))?,
+            Scope::Thread(tid) => {
+                self.threads.get(&tid).or_else(|| self.threads.get(&Tid::IDLE))?
+            }
             Scope::AnyThread => &self.any_thread,
         };
         segments.within(from, to)
@@ -140,7 +151,8 @@ mod tests {
     fn losses_concern_their_own_source() {
         let gaps = Gaps::of([lost(1, 0, 10, 20), lost(Event::NO_CPU, 7, 100, 110)]);
         let within = |scope, from, to| {
-            gaps.within(scope, MonotonicNs(from), MonotonicNs(to)).map(|(since, until)| (since.ns(), until.ns()))
+            gaps.within(scope, MonotonicNs(from), MonotonicNs(to))
+                .map(|(since, until)| (since.ns(), until.ns()))
         };
         assert_eq!(within(Scope::Cpu(1), 0, 15), Some((10, 15)));
         assert_eq!(within(Scope::Cpu(0), 0, 15), None);

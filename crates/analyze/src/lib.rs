@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
-//! Statistics of what was measured, pure: figures, verdicts on requirements, findings about the figures, and
-//! what plots need. The same functions serve a run while it goes on and a bundle years later.
+//! Statistics of what was measured, pure: figures, verdicts on requirements, findings about the
+//! figures, and what plots need. The same functions serve a run while it goes on and a bundle years
+//! later.
 
 pub mod account;
 pub mod compare;

@@ -1,17 +1,20 @@
-//! CPU usage of tasks and interrupts, and the waits of the other threads: a sink of the tracker that sums up.
+//! CPU usage of tasks and interrupts, and the waits of the other threads: a sink of the tracker
+//! that sums up.
 
 use crate::threads::{
-    CpuSpan, Interrupt, InterruptSpan, MigrationMark, Sink, SwitchMark, ThreadSpan, ThreadState, WakeMark, Warnings,
+    CpuSpan, Interrupt, InterruptSpan, MigrationMark, Sink, SwitchMark, ThreadSpan, ThreadState,
+    WakeMark, Warnings,
 };
 use punctual_bundle::intervals::{
-    Covered, CpuOccupancy, InterruptOccupancy, OCCUPANCY_SCHEMA, OccupancyDocument, ProcessOccupancy, Ran,
-    ThreadOccupancy, Times,
+    Covered, CpuOccupancy, InterruptOccupancy, OCCUPANCY_SCHEMA, OccupancyDocument,
+    ProcessOccupancy, Ran, ThreadOccupancy, Times,
 };
 use punctual_core::event::{Recorded, TaskState};
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most this many threads, and shares of threads in CPUs, are added up one by one; the rest is counted as `untracked`.
+/// At most this many threads, and shares of threads in CPUs, are added up one by one; the rest is
+/// counted as `untracked`.
 const KEPT: usize = 1 << 20;
 
 /// Sums over a recording.
@@ -73,7 +76,12 @@ impl Occupancy {
     }
 
     /// The sums with their names.
-    pub fn document(&self, warnings: Warnings, names: &Names, recorded: &Recorded) -> OccupancyDocument {
+    pub fn document(
+        &self,
+        warnings: Warnings,
+        names: &Names,
+        recorded: &Recorded,
+    ) -> OccupancyDocument {
         OccupancyDocument {
             schema: OCCUPANCY_SCHEMA.to_owned(),
             covered: Covered {
@@ -93,7 +101,13 @@ impl Occupancy {
     fn cpus(&self, names: &Names) -> Vec<CpuOccupancy> {
         let mut tasks: BTreeMap<u16, Vec<Ran>> = BTreeMap::new();
         for ((cpu, tid), ns) in &self.shares {
-            let ran = Ran { cpu: *cpu, kind: "task".into(), who: names.task(*tid), tid: Some(tid.0), ns: *ns };
+            let ran = Ran {
+                cpu: *cpu,
+                kind: "task".into(),
+                who: names.task(*tid),
+                tid: Some(tid.0),
+                ns: *ns,
+            };
             tasks.entry(*cpu).or_default().push(ran);
         }
         let cpu = |(cpu, sums): (&u16, &Cpu)| {
@@ -107,9 +121,11 @@ impl Occupancy {
 
     fn processes(&self, names: &Names) -> Vec<ProcessOccupancy> {
         let mut processes: BTreeMap<Option<u32>, Vec<ThreadOccupancy>> = BTreeMap::new();
-        // Of a recording that was limited to some tasks, the others are seen in passing: nothing is known of them.
+        // Of a recording that was limited to some tasks, the others are seen in passing: nothing is
+        // known of them.
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| thread.is_followed()) {
-            let process = names.tasks.get(tid).map(|task| task.process).filter(|process| *process != 0);
+            let process =
+                names.tasks.get(tid).map(|task| task.process).filter(|process| *process != 0);
             processes.entry(process).or_default().push(ThreadOccupancy {
                 tid: tid.0,
                 name: names.task(*tid),
@@ -121,8 +137,10 @@ impl Occupancy {
         let process = |(process, mut threads): (Option<u32>, Vec<ThreadOccupancy>)| {
             threads.sort_by_key(|thread| (-thread.times.running, thread.tid));
             let times = threads.iter().fold(Times::default(), |sum, thread| add(sum, thread.times));
-            let leader = names.tasks.get(&Tid(process.unwrap_or_default())).filter(|_| process.is_some());
-            let first = threads.iter().min_by_key(|thread| thread.tid).map(|thread| thread.name.clone());
+            let leader =
+                names.tasks.get(&Tid(process.unwrap_or_default())).filter(|_| process.is_some());
+            let first =
+                threads.iter().min_by_key(|thread| thread.tid).map(|thread| thread.name.clone());
             let name = leader.map(|leader| leader.comm.clone()).or(first).unwrap_or_default();
             ProcessOccupancy { process, name, times, threads }
         };
@@ -187,7 +205,8 @@ impl Sink for Occupancy {
             ThreadState::Unknown => times.unknown += ns,
         }
         if matches!(span.doing, ThreadState::Ready { .. } | ThreadState::Waking) {
-            let began = thread.ready.filter(|(_, to)| *to == span.from).map_or(span.from, |(from, _)| from);
+            let began =
+                thread.ready.filter(|(_, to)| *to == span.from).map_or(span.from, |(from, _)| from);
             thread.ready = Some((began, span.to));
             let waited = span.to - began;
             if thread.longest_ready.is_none_or(|(longest, _)| waited > longest) {
@@ -232,8 +251,11 @@ impl Sink for Occupancy {
         self.cpus.entry(mark.cpu).or_default().switches += 1;
         let Some(thread) = self.of(mark.prev) else { return };
         match mark.state {
-            // As the kernel counts: whoever yields could have gone on (__schedule in kernel/sched/core.c).
-            TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => thread.times.involuntary += 1,
+            // As the kernel counts: whoever yields could have gone on (__schedule in
+            // kernel/sched/core.c).
+            TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => {
+                thread.times.involuntary += 1
+            }
             _ => thread.times.voluntary += 1,
         }
     }
@@ -264,7 +286,12 @@ mod tests {
     }
 
     fn switch(at: i64, prev: u32, prev_state: TaskState, next: u32) -> Event {
-        event(at, 0, prev, EventKind::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 120 })
+        event(
+            at,
+            0,
+            prev,
+            EventKind::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 120 },
+        )
     }
 
     #[test]
@@ -303,10 +330,16 @@ mod tests {
         let name = |comm: &str| TaskName { process: 7, comm: comm.into(), scheduling: None };
         let tasks = [(Tid(7), name("main")), (Tid(8), name("other"))];
         let names = Names { tasks: tasks.into(), ..Names::default() };
-        let recorded = Recorded { ended: MonotonicNs(100), ..Recorded::without_events("none", MonotonicNs(0)) };
+        let recorded = Recorded {
+            ended: MonotonicNs(100),
+            ..Recorded::without_events("none", MonotonicNs(0))
+        };
         let document = occupancy.document(warnings, &names, &recorded);
         let cpu = &document.cpus[0];
-        assert_eq!((cpu.busy, cpu.idle, cpu.unknown, cpu.interrupts, cpu.switches), (80, 20, 0, 3, 4));
+        assert_eq!(
+            (cpu.busy, cpu.idle, cpu.unknown, cpu.interrupts, cpu.switches),
+            (80, 20, 0, 3, 4)
+        );
         assert_eq!(document.processes[0].times.running, 80);
         assert_eq!(document.processes[0].threads[0].longest_ready, Some(10));
         assert_eq!((document.interrupts[0].name.as_str(), document.interrupts[0].ns), ("irq 5", 3));

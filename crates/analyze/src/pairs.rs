@@ -1,8 +1,9 @@
 //! Two-point reports: how long it takes from any point to any other.
 //!
-//! A pair is an ordered couple of ends ([`Endpoint`]): test points, kernel events, entries and exits of probed functions. [`By`] defines which
-//! A belongs to which B, [`Rule`] which of several open ones. Every A and every B is matched
-//! or counted as unmatched, and a match that spans lost events is counted separately: its true partner may be among them.
+//! A pair is an ordered couple of ends ([`Endpoint`]): test points, kernel events, entries and
+//! exits of probed functions. [`By`] defines which A belongs to which B, [`Rule`] which of several
+//! open ones. Every A and every B is matched or counted as unmatched, and a match that spans lost
+//! events is counted separately: its true partner may be among them.
 
 mod automatic;
 mod document;
@@ -29,7 +30,8 @@ use std::fmt;
 pub enum By {
     /// The thread that they concern: that passes a point, is woken, is switched to.
     Thread,
-    /// Their value: the first one of a point, the number of an interrupt or of a system call, a sector, a timer's address.
+    /// Their value: the first one of a point, the number of an interrupt or of a system call, a
+    /// sector, a timer's address.
     Value,
     /// The CPU.
     Cpu,
@@ -56,7 +58,8 @@ impl By {
 
 impl Rule {
     /// Every rule, by its word.
-    pub const ALL: [(&'static str, Rule); 3] = [("next", Rule::Next), ("nested", Rule::Nested), ("async", Rule::Async)];
+    pub const ALL: [(&'static str, Rule); 3] =
+        [("next", Rule::Next), ("nested", Rule::Nested), ("async", Rule::Async)];
 }
 
 impl fmt::Display for By {

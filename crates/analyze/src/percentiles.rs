@@ -5,11 +5,13 @@ pub const OFFERED: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999
 
 /// A percentile is supported when at least this many samples are expected beyond it.
 ///
-/// The number of samples beyond the true percentile is binomial, B(n, 1 − p). With fewer than ten expected, the estimate is one of
-/// the last order statistics and moves with every single sample; from ten on, the relative standard error of the share beyond it is
-/// below 1/√10 ≈ 32 %, and the usual normal approximation of that share holds: the "success-failure condition" n·p ≥ 10 and
-/// n·(1 − p) ≥ 10 (Diez, Çetinkaya-Rundel, Barr: OpenIntro Statistics, 4th edition, section 6.1; for confidence limits of
-/// percentiles from order statistics see Conover: Practical Nonparametric Statistics, section 3.2).
+/// The number of samples beyond the true percentile is binomial, B(n, 1 − p). With fewer than ten
+/// expected, the estimate is one of the last order statistics and moves with every single sample;
+/// from ten on, the relative standard error of the share beyond it is below 1/√10 ≈ 32 %, and the
+/// usual normal approximation of that share holds: the "success-failure condition" n·p ≥ 10 and
+/// n·(1 − p) ≥ 10 (Diez, Çetinkaya-Rundel, Barr: OpenIntro Statistics, 4th edition, section 6.1;
+/// for confidence limits of percentiles from order statistics see Conover: Practical Nonparametric
+/// Statistics, section 3.2).
 pub const BEYOND: u64 = 10;
 
 /// The number of samples from which a percentile (above 0, below 100) is supported.
@@ -24,8 +26,9 @@ pub fn key(percentile: f64) -> String {
     percentile.to_string()
 }
 
-/// The rank (from 1) of a percentile among `n` sorted samples: the smallest of them with at least that share at or below it
-/// (definition 1 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996). 0 only where `n` is 0.
+/// The rank (from 1) of a percentile among `n` sorted samples: the smallest of them with at least
+/// that share at or below it (definition 1 of Hyndman and Fan, "Sample Quantiles in Statistical
+/// Packages", 1996). 0 only where `n` is 0.
 pub fn rank(percentile: f64, n: u64) -> u64 {
     let exact = percentile / 100.0 * n as f64;
     ((exact * (1.0 - 1e-12)).ceil() as u64).clamp(1, n.max(1)).min(n)

@@ -5,7 +5,8 @@ use punctual_core::event::{CallCounts, FunctionId, ProbeCost};
 use punctual_core::{Finding, Names, Nanos, Severity};
 use std::collections::BTreeMap;
 
-/// An interval that is not this many times longer than an empty function is dominated by the overhead of the probe.
+/// An interval that is not this many times longer than an empty function is dominated by the
+/// overhead of the probe.
 const SEVERAL: i64 = 5;
 
 /// Findings about the figures of probed functions.
@@ -25,7 +26,8 @@ pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) 
         let figures = figures.get(&FunctionId(place as u32));
         let cost = names.probe_costs.iter().find(|cost| cost.site == function.site);
         let median = figures.filter(|figures| figures.calls.data.count() > 0);
-        let median = median.map(|figures| Nanos(figures.calls.data.whole.value_at_quantile(0.5) as i64));
+        let median =
+            median.map(|figures| Nanos(figures.calls.data.whole.value_at_quantile(0.5) as i64));
         if let (Some(cost), Some(median)) = (cost, median)
             && median.ns() < SEVERAL * cost.measured_median.ns()
         {
@@ -45,7 +47,8 @@ fn price(cost: &ProbeCost) -> Finding {
         site => format!("functions that begin with a {site}"),
     };
     let message = format!(
-        "probes on {site}: an empty one is measured as {} (nothing is subtracted), and every call takes {} longer",
+        "probes on {site}: an empty one is measured as {} (nothing is subtracted), and every call \
+         takes {} longer",
         cost.measured_median.readable(),
         cost.added.readable()
     );
@@ -62,24 +65,33 @@ fn price(cost: &ProbeCost) -> Finding {
 fn price_of_lines(cost: &ProbeCost) -> Finding {
     let added = cost.added.readable();
     let message = format!(
-        "probes on source lines: each passage takes up to {added} longer, and an interval from line to line contains up to that of \
-         the probes at its ends (nothing is subtracted)"
+        "probes on source lines: each passage takes up to {added} longer, and an interval from \
+         line to line contains up to that of the probes at its ends (nothing is subtracted)"
     );
     let site = if cost.site.is_empty() {
         "of an empty function".to_owned()
     } else {
         format!("of an empty function ({})", cost.site)
     };
-    let evidence = format!("what entry and return of {} calls {site} take longer on this machine", cost.calls);
+    let evidence =
+        format!("what entry and return of {} calls {site} take longer on this machine", cost.calls);
     Finding::new("probe-cost-lines", Severity::Note, "probes", message).evidence(evidence)
 }
 
 fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
-    let message =
-        format!("probe overhead dominates: half of its calls are shorter than {SEVERAL} times the cost of the probe");
-    let evidence = format!("median {}; an empty function {}", median.readable(), cost.measured_median.readable());
+    let message = format!(
+        "probe overhead dominates: half of its calls are shorter than {SEVERAL} times the cost of \
+         the probe"
+    );
+    let evidence = format!(
+        "median {}; an empty function {}",
+        median.readable(),
+        cost.measured_median.readable()
+    );
     let remedy = "probe its caller, or add test points (docs/testpoints.md)";
-    Finding::new("probe-dominates", Severity::Warning, name, message).evidence(evidence).remedy(remedy)
+    Finding::new("probe-dominates", Severity::Warning, name, message)
+        .evidence(evidence)
+        .remedy(remedy)
 }
 
 /// Calls that are in no figure.
@@ -92,7 +104,8 @@ fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
         (calls.no_room, "beyond the limit of threads"),
         (calls.entered.saturating_sub(accounted), "still running when the probes were detached"),
     ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let parts =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     let parts = parts.collect::<Vec<_>>().join(", ");
     let found = match (calls.entered + calls.unpaired, parts.is_empty()) {
         (0, _) => Finding::new("function-not-called", Severity::Note, name, "it was not called"),
@@ -114,22 +127,43 @@ mod tests {
 
     fn cost() -> ProbeCost {
         let (measured_min, measured_median, measured_p99) = (Nanos(400), Nanos(500), Nanos(600));
-        ProbeCost { site: "push".into(), calls: 2000, measured_min, measured_median, measured_p99, added: Nanos(1200) }
+        ProbeCost {
+            site: "push".into(),
+            calls: 2000,
+            measured_min,
+            measured_median,
+            measured_p99,
+            added: Nanos(1200),
+        }
     }
 
     fn messages(spans: &[i64], calls: CallCounts) -> Vec<String> {
-        let function = FunctionName { name: "f".into(), object: "/p".into(), offset: 0, site: "push".into() };
-        let names =
-            Names { functions: vec![function], calls: vec![calls], probe_costs: vec![cost()], ..Names::default() };
+        let function =
+            FunctionName { name: "f".into(), object: "/p".into(), offset: 0, site: "push".into() };
+        let names = Names {
+            functions: vec![function],
+            calls: vec![calls],
+            probe_costs: vec![cost()],
+            ..Names::default()
+        };
         let mut functions = crate::functions::Functions::new([]);
         let gaps = crate::gaps::Gaps::default();
         for (index, span) in spans.iter().enumerate() {
             let began = MonotonicNs(index as i64 * 1_000_000);
-            let what = EventKind::Call { function: FunctionId(0), began, depth: 0, left: false, argument: None };
+            let what = EventKind::Call {
+                function: FunctionId(0),
+                began,
+                depth: 0,
+                left: false,
+                argument: None,
+            };
             functions.push(&Event { at: began + Nanos(*span), cpu: 0, tid: Tid(7), what }, &gaps);
         }
         let (figures, _) = functions.finish();
-        findings(&names, &figures).iter().map(|finding| format!("{}: {}", finding.id, finding.message)).collect()
+        findings(&names, &figures)
+            .iter()
+            .map(|finding| format!("{}: {}", finding.id, finding.message))
+            .collect()
     }
 
     #[test]
@@ -137,11 +171,13 @@ mod tests {
         let returned = |n| CallCounts { entered: n, returned: n, ..CallCounts::default() };
         let all = messages(&[2_000, 2_400, 9_000], returned(3));
         assert_eq!(all.len(), 2, "{all:?}");
-        let price = "probe-cost: probes on functions that begin with a push: an empty one is measured as 500 ns (nothing is subtracted), and every call takes 1.2 us longer";
+        let price = "probe-cost: probes on functions that begin with a push: an empty one is \
+                     measured as 500 ns (nothing is subtracted), and every call takes 1.2 us \
+                     longer";
         assert_eq!(all[0], price);
-        assert!(
-            all[1].starts_with("probe-dominates: probe overhead dominates: half of its calls are shorter than 5 times")
-        );
+        assert!(all[1].starts_with(
+            "probe-dominates: probe overhead dominates: half of its calls are shorter than 5 times"
+        ));
         assert_eq!(messages(&[3_000, 4_000, 9_000], returned(3)).len(), 1);
         let more = CallCounts { left: 2, entered: 6, ..returned(3) };
         assert!(messages(&[3_000, 4_000, 9_000], more)[1].starts_with("calls-not-timed"));

@@ -1,7 +1,9 @@
 //! Published results beside those of a run: the same figure here, and whether the shape came out.
 
 use punctual_bundle::meta::MeasureMeta;
-use punctual_bundle::summary::{Compared, PhaseSummary, PublishedSummary, Reading, ResultSummary, SeriesSummary};
+use punctual_bundle::summary::{
+    Compared, PhaseSummary, PublishedSummary, Reading, ResultSummary, SeriesSummary,
+};
 use punctual_core::published::Right;
 use punctual_core::{Metric, Published, PublishedResult, Shape, Term};
 
@@ -60,57 +62,78 @@ fn reading(term: &Term, phases: &[PhaseSummary]) -> Result<Reading, String> {
     }
 }
 
-fn found(of: &str, phase: Option<&str>, term: &Term, phases: &[PhaseSummary]) -> Result<Reading, String> {
-    let phases: Vec<&PhaseSummary> = phases.iter().filter(|p| phase.is_none_or(|phase| p.name == phase)).collect();
-    let holding = phases.iter().filter(|phase| phase.series.iter().any(|series| matches(of, &series.name)));
+fn found(
+    of: &str,
+    phase: Option<&str>,
+    term: &Term,
+    phases: &[PhaseSummary],
+) -> Result<Reading, String> {
+    let phases: Vec<&PhaseSummary> =
+        phases.iter().filter(|p| phase.is_none_or(|phase| p.name == phase)).collect();
+    let holding =
+        phases.iter().filter(|phase| phase.series.iter().any(|series| matches(of, &series.name)));
     let holding: Vec<&&PhaseSummary> = holding.collect();
     let phase = match holding.as_slice() {
         [] => return Err(format!("{of} was not measured")),
         [phase] => phase,
         several => {
             let names: Vec<&str> = several.iter().map(|phase| phase.name.as_str()).collect();
-            return Err(format!("{of} was measured in {}: name one, like `{of}@{}: …`", names.join(", "), names[0]));
+            return Err(format!(
+                "{of} was measured in {}: name one, like `{of}@{}: …`",
+                names.join(", "),
+                names[0]
+            ));
         }
     };
     let stated = phase.measures.iter().filter(|measure| measure.name == of);
     if let Some(reading) = stated.flat_map(|measure| stated_figure(measure, term)).next() {
         return Ok(reading);
     }
-    let series: Vec<&SeriesSummary> = phase.series.iter().filter(|series| matches(of, &series.name)).collect();
+    let series: Vec<&SeriesSummary> =
+        phase.series.iter().filter(|series| matches(of, &series.name)).collect();
     of_series(&series, term)
 }
 
 /// Whether the pattern names the series or what stands above it; `*` stands for any part.
 fn matches(pattern: &str, series: &str) -> bool {
     let mut parts = series.split('/');
-    pattern.split('/').all(|requested| parts.next().is_some_and(|part| requested == "*" || requested == part))
+    pattern
+        .split('/')
+        .all(|requested| parts.next().is_some_and(|part| requested == "*" || requested == part))
 }
 
 fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<Reading> {
     let figure = measure.notes.figures.iter().find(|figure| figure.name == term.figure)?;
     let (value, unit) = (figure.value, figure.unit.clone());
-    value.is_finite().then(|| Reading { of: term.to_string(), value, unit, count: figure.count, series: 1 })
+    value.is_finite().then(|| Reading {
+        of: term.to_string(),
+        value,
+        unit,
+        count: figure.count,
+        series: 1,
+    })
 }
 
-/// A figure of several series: the least of minima, the largest of maxima, the mean of all samples, the sum of counts, the median of
-/// whatever else.
+/// A figure of several series: the least of minima, the largest of maxima, the mean of all samples,
+/// the sum of counts, the median of whatever else.
 fn of_series(series: &[&SeriesSummary], term: &Term) -> Result<Reading, String> {
-    let metric: Metric = term
-        .figure
-        .parse()
-        .map_err(|_| format!("`{}` is neither a figure of a series nor one of the workload", term.figure))?;
+    let metric: Metric = term.figure.parse().map_err(|_| {
+        format!("`{}` is neither a figure of a series nor one of the workload", term.figure)
+    })?;
     let measured: Vec<&&SeriesSummary> = series.iter().filter(|series| series.count > 0).collect();
     if measured.is_empty() {
         return Err(format!("{} was not measured", term.of));
     }
     let values: Option<Vec<f64>> = measured.iter().map(|series| figure(series, metric)).collect();
-    let mut values = values.ok_or_else(|| format!("too few samples of {} for {metric}", term.of))?;
+    let mut values =
+        values.ok_or_else(|| format!("too few samples of {} for {metric}", term.of))?;
     let count: u64 = measured.iter().map(|series| series.count).sum();
     let value = match metric {
         Metric::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
         Metric::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         Metric::Mean => {
-            let sum: f64 = values.iter().zip(&measured).map(|(mean, series)| mean * series.count as f64).sum();
+            let sum: f64 =
+                values.iter().zip(&measured).map(|(mean, series)| mean * series.count as f64).sum();
             sum / count as f64
         }
         metric if !metric.is_time() => values.iter().sum(),
@@ -120,7 +143,13 @@ fn of_series(series: &[&SeriesSummary], term: &Term) -> Result<Reading, String> 
         }
     };
     let unit = if metric.is_time() { "ns" } else { "count" };
-    Ok(Reading { of: term.to_string(), value, unit: unit.to_owned(), count: Some(count), series: measured.len() })
+    Ok(Reading {
+        of: term.to_string(),
+        value,
+        unit: unit.to_owned(),
+        count: Some(count),
+        series: measured.len(),
+    })
 }
 
 fn figure(series: &SeriesSummary, metric: Metric) -> Option<f64> {

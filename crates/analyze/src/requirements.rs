@@ -1,8 +1,9 @@
 //! Stated requirements held against what was measured: met, not met, or undecided, never guessed.
 //!
-//! What was lost could have been anything. So each figure is known as a range: a point where all is known, wider where samples were
-//! lost, where the count is too small for the percentile, or where the run was cut off. A requirement is met when it holds at both
-//! ends of the range, not met when it fails at both, and undecided otherwise. A percentile that the count does not support is in no
+//! What was lost could have been anything. So each figure is known as a range: a point where all is
+//! known, wider where samples were lost, where the count is too small for the percentile, or where
+//! the run was cut off. A requirement is met when it holds at both ends of the range, not met when
+//! it fails at both, and undecided otherwise. A percentile that the count does not support is in no
 //! table ([`percentiles`]) and decides no requirement either.
 
 use crate::Distribution;
@@ -67,30 +68,43 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     let Requirement { comparison, bound, .. } = *requirement;
     let bound = bound as f64;
     let at_ends = (comparison.holds(range.low, bound), comparison.holds(range.high, bound));
-    let verdict =
-        match at_ends {
-            // Equality at one end of a wide range decides nothing, but a bound outside of it does.
-            _ if comparison == Comparison::Equal && range.low < range.high => {
-                if bound < range.low || bound > range.high { VerdictWord::NotMet } else { VerdictWord::Undecided }
+    let verdict = match at_ends {
+        // Equality at one end of a wide range decides nothing, but a bound outside of it does.
+        _ if comparison == Comparison::Equal && range.low < range.high => {
+            if bound < range.low || bound > range.high {
+                VerdictWord::NotMet
+            } else {
+                VerdictWord::Undecided
             }
-            (true, true) => VerdictWord::Met,
-            (false, false) => VerdictWord::NotMet,
-            _ => VerdictWord::Undecided,
-        };
+        }
+        (true, true) => VerdictWord::Met,
+        (false, false) => VerdictWord::NotMet,
+        _ => VerdictWord::Undecided,
+    };
     // The end that decided: the worse one of what is met, the better one of what is not.
-    let upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual | Comparison::Equal);
+    let upper =
+        matches!(comparison, Comparison::Less | Comparison::LessOrEqual | Comparison::Equal);
     let deciding = if upper == (verdict == VerdictWord::Met) { range.high } else { range.low };
     let (figure, reason) = match verdict {
         VerdictWord::Undecided if range.why.is_empty() => (
             None,
-            Some(format!("it lies between {} and {} ns, the resolution of the histogram", range.low, range.high)),
+            Some(format!(
+                "it lies between {} and {} ns, the resolution of the histogram",
+                range.low, range.high
+            )),
         ),
         VerdictWord::Undecided => (None, Some(range.why)),
-        // Both ends in one bucket of the histogram: the percentile is its upper end, here as everywhere.
+        // Both ends in one bucket of the histogram: the percentile is its upper end, here as
+        // everywhere.
         _ if range.why.is_empty() => (Some(range.high), None),
         _ => (Some(deciding), Some(format!("decided although {}", range.why))),
     };
-    RequirementSummary { requirement: text.to_owned(), verdict, figure: figure.filter(|f| f.is_finite()), reason }
+    RequirementSummary {
+        requirement: text.to_owned(),
+        verdict,
+        figure: figure.filter(|f| f.is_finite()),
+        reason,
+    }
 }
 
 /// The range of the metric, or why it is unknown.
@@ -100,7 +114,10 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
         return Ok(at_least(losses.recorded, evidence));
     }
     if !evidence.meta.has_requested_scheduling() {
-        return Err(format!("it ran as {}, not with the requested real-time scheduling", evidence.meta.scheduling));
+        return Err(format!(
+            "it ran as {}, not with the requested real-time scheduling",
+            evidence.meta.scheduling
+        ));
     }
     if losses.recorded == 0 {
         return Err("nothing was measured".into());
@@ -115,7 +132,9 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
         Metric::Faults => usage(evidence, |u| u.minor_faults.saturating_add(u.major_faults)),
         Metric::Switches => usage(evidence, |u| u.involuntary_switches),
         Metric::Percentile(p) => percentile(p, evidence.plain, evidence),
-        Metric::CorrectedPercentile(p) => percentile(p, evidence.corrected.unwrap_or(evidence.plain), evidence),
+        Metric::CorrectedPercentile(p) => {
+            percentile(p, evidence.corrected.unwrap_or(evidence.plain), evidence)
+        }
         Metric::Min | Metric::Mean | Metric::Max | Metric::Stddev => moment(metric, evidence),
     }
 }
@@ -125,7 +144,9 @@ fn missing(evidence: &Evidence) -> Option<String> {
     let dropped = evidence.state.data.losses.dropped;
     match evidence.completeness {
         Completeness::CutOff => Some("the run was cut off: what followed is unknown".into()),
-        Completeness::Whole if dropped > 0 => Some(format!("{dropped} samples were lost: any of them may violate it")),
+        Completeness::Whole if dropped > 0 => {
+            Some(format!("{dropped} samples were lost: any of them may violate it"))
+        }
         Completeness::Whole => None,
     }
 }
@@ -134,9 +155,11 @@ fn missing(evidence: &Evidence) -> Option<String> {
 fn at_least(count: u64, evidence: &Evidence) -> Range {
     match evidence.completeness {
         Completeness::Whole => Range::exactly(count as f64),
-        Completeness::CutOff => {
-            Range::wide(count as f64, f64::INFINITY, "the run was cut off: there may have been more")
-        }
+        Completeness::CutOff => Range::wide(
+            count as f64,
+            f64::INFINITY,
+            "the run was cut off: there may have been more",
+        ),
     }
 }
 
@@ -175,7 +198,11 @@ fn percentile(percentile: f64, of: &Distribution, evidence: &Evidence) -> Result
         return Err("only minimum, mean and maximum were recorded, no distribution".into());
     }
     if evidence.completeness == Completeness::CutOff {
-        return Ok(Range::wide(f64::NEG_INFINITY, f64::INFINITY, missing(evidence).unwrap_or_default()));
+        return Ok(Range::wide(
+            f64::NEG_INFINITY,
+            f64::INFINITY,
+            missing(evidence).unwrap_or_default(),
+        ));
     }
     let needed = percentiles::needed(percentile);
     if data.count() < needed {

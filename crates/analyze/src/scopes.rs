@@ -1,24 +1,30 @@
-//! Scopes of test points as a function report: how long they take with and without the scopes within them, thread by thread.
+//! Scopes of test points as a function report: how long they take with and without the scopes
+//! within them, thread by thread.
 //!
-//! At every instant a thread's time is that of one scope: the one that began last among those that are open. So no instant is counted
-//! twice, also where scopes overlap without nesting or call themselves, and all exclusive times together are the time in which any scope
-//! was open.
+//! At every instant a thread's time is that of one scope: the one that began last among those that
+//! are open. So no instant is counted twice, also where scopes overlap without nesting or call
+//! themselves, and all exclusive times together are the time in which any scope was open.
 
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{PointId, PointKind};
-use punctual_core::{ClockNs, Event, EventKind, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
+use punctual_core::{
+    ClockNs, Event, EventKind, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid,
+};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// At most so many scopes have figures; passes of others are counted.
 const SCOPES: usize = 256;
 /// At most so many threads are followed.
 const THREADS: usize = 1 << 17;
-/// At most so many scopes of a thread are open at once; beyond that the oldest is forgotten: most likely it has no end.
+/// At most so many scopes of a thread are open at once; beyond that the oldest is forgotten: most
+/// likely it has no end.
 const DEPTH: usize = 256;
 /// These times have no exact histogram, only that of the whole.
-const SHAPE: SeriesShape = SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
+const SHAPE: SeriesShape =
+    SeriesShape { range: Nanos::ZERO, resolution: Nanos::MICRO, period: None };
 
-/// The figures of the scopes of one name. Those that reach over missing points are in none of them but `uncertain`.
+/// The figures of the scopes of one name. Those that reach over missing points are in none of them
+/// but `uncertain`.
 #[derive(Clone, Debug)]
 pub struct ScopeFigures {
     /// From begin to end.
@@ -31,7 +37,8 @@ pub struct ScopeFigures {
     pub exclusive_total: Nanos,
     /// Scopes that lay in another one of the same name.
     pub recursive: u64,
-    /// Scopes that ended while one that had begun later was still open: they overlap, or that one's end is missing.
+    /// Scopes that ended while one that had begun later was still open: they overlap, or that
+    /// one's end is missing.
     pub overlapping: u64,
     /// Scopes that had no end.
     pub open: u64,
@@ -48,7 +55,8 @@ pub struct ScopeReport {
     pub scopes: BTreeMap<PointId, ScopeFigures>,
     /// All exclusive times of all scopes: what shares are of.
     pub total: Nanos,
-    /// Begins and ends that are in no figure, because there are more scopes or threads than are followed.
+    /// Begins and ends that are in no figure, because there are more scopes or threads than are
+    /// followed.
     pub untracked: u64,
 }
 
@@ -73,8 +81,8 @@ struct Open {
 }
 
 impl Scopes {
-    /// Takes the event if it begins or ends a scope; `point` is the one that it counts as. Returns the exclusive time of the scope that it
-    /// ends, where no point within is missing.
+    /// Takes the event if it begins or ends a scope; `point` is the one that it counts as. Returns
+    /// the exclusive time of the scope that it ends, where no point within is missing.
     pub fn push(&mut self, event: &Event, point: PointId, gaps: &Gaps) -> Option<Nanos> {
         let EventKind::Point { kind, .. } = event.what else { return None };
         if kind == PointKind::Point {
@@ -107,7 +115,13 @@ impl Scopes {
                 figures.open += 1;
             }
         }
-        open.push(Open { point, began: at, exclusive: Nanos::ZERO, resumed: at, counted: Nanos::ZERO });
+        open.push(Open {
+            point,
+            began: at,
+            exclusive: Nanos::ZERO,
+            resumed: at,
+            counted: Nanos::ZERO,
+        });
     }
 
     fn end(&mut self, tid: Tid, point: PointId, at: MonotonicNs, gaps: &Gaps) -> Option<Nanos> {
@@ -149,7 +163,8 @@ impl Scopes {
                 figures.open += 1;
             }
         }
-        let total = self.figures.values().fold(Nanos::ZERO, |sum, figures| sum + figures.exclusive_total);
+        let total =
+            self.figures.values().fold(Nanos::ZERO, |sum, figures| sum + figures.exclusive_total);
         ScopeReport { scopes: self.figures, total, untracked: self.untracked }
     }
 }
@@ -157,7 +172,8 @@ impl Scopes {
 impl ScopeReport {
     /// The share of these scopes in the time of all; `None` where no time passed in any.
     pub fn share(&self, figures: &ScopeFigures) -> Option<f64> {
-        (self.total > Nanos::ZERO).then(|| figures.exclusive_total.ns() as f64 / self.total.ns() as f64)
+        (self.total > Nanos::ZERO)
+            .then(|| figures.exclusive_total.ns() as f64 / self.total.ns() as f64)
     }
 }
 
@@ -178,7 +194,8 @@ impl ScopeFigures {
 }
 
 fn record(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
-    let sample = Sample { seq: data.count(), due: ClockNs(from.ns()), woke: ClockNs(to.ns()), cpu: 0 };
+    let sample =
+        Sample { seq: data.count(), due: ClockNs(from.ns()), woke: ClockNs(to.ns()), cpu: 0 };
     data.record(&sample, 0);
 }
 

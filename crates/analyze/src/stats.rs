@@ -1,4 +1,5 @@
-//! Statistics that comparison and extreme values share: probabilities, seeded random numbers, dependence, clusters.
+//! Statistics that comparison and extreme values share: probabilities, seeded random numbers,
+//! dependence, clusters.
 
 pub mod cluster;
 pub mod dispersion;

@@ -1,12 +1,14 @@
 //! Steal: intervals in which the hypervisor or the firmware had taken all CPUs.
 //!
-//! A machine that does not run records nothing, and an idle one neither. Timers distinguish them: on an idle CPU its timers expire,
-//! a CPU with interrupts off lets its own timer wait, and only a machine that does not run lets those of several CPUs wait through the
-//! same silence and serves them when it ends.
+//! A machine that does not run records nothing, and an idle one neither. Timers distinguish them:
+//! on an idle CPU its timers expire, a CPU with interrupts off lets its own timer wait, and only a
+//! machine that does not run lets those of several CPUs wait through the same silence and serves
+//! them when it ends.
 
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
 
-/// A timer that waited less may have waited for an idle CPU to wake up: the deepest idle states take some hundred microseconds.
+/// A timer that waited less may have waited for an idle CPU to wake up: the deepest idle states
+/// take some hundred microseconds.
 const OVERDUE: Nanos = Nanos::from_millis(1);
 /// No shorter hole is found.
 pub const SHORTEST: Nanos = OVERDUE;
@@ -22,8 +24,8 @@ const RETURN: Nanos = Nanos::from_millis(50);
 pub struct Hole {
     /// The CPU that was taken; `None`: all of them.
     pub cpu: Option<u16>,
-    /// When the first overdue timer was due, or the last event before, if one came between; the machine may have been taken from a
-    /// little before on.
+    /// When the first overdue timer was due, or the last event before, if one came between; the
+    /// machine may have been taken from a little before on.
     pub from: MonotonicNs,
     /// The first event afterwards.
     pub to: MonotonicNs,
@@ -31,11 +33,13 @@ pub struct Hole {
     pub evidence: Vec<usize>,
 }
 
-/// The holes in what was recorded of several CPUs; `events` in the order of time. One CPU alone proves nothing.
+/// The holes in what was recorded of several CPUs; `events` in the order of time. One CPU alone
+/// proves nothing.
 pub fn holes(events: &[Event]) -> Vec<Hole> {
     let mut holes = Vec::new();
     let mut last: Option<MonotonicNs> = None;
-    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU) {
+    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
+    {
         if last.is_some_and(|last| event.at - last >= OVERDUE) {
             holes.extend(last.and_then(|last| hole(events, last, place)));
         }
@@ -54,7 +58,9 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
         if event.at - to > RETURN {
             break;
         }
-        let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
+        let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else {
+            continue;
+        };
         if *looked.entry(event.cpu).or_default() <= NEARBY
             && expires + OVERDUE >= silent_from
             && to - expires >= OVERDUE
@@ -81,12 +87,14 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Whether both CPUs were taken for the same reason: their timers were overdue at one time and expired together, within half of the time that
-    /// they waited, because a hypervisor gives CPUs back one by one. One CPU may have its interrupts off; two that come back together were not
-    /// running. The accounting has the same rule (docs/account.md).
+    /// Whether both CPUs were taken for the same reason: their timers were overdue at one time and
+    /// expired together, within half of the time that they waited, because a hypervisor gives
+    /// CPUs back one by one. One CPU may have its interrupts off; two that come back together were
+    /// not running. The accounting has the same rule (docs/account.md).
     pub fn proves(&self, other: &Wait) -> bool {
         let apart = Nanos((self.to - other.to).ns().abs());
-        self.cpu != other.cpu && apart.ns() * 2 <= (self.to - self.from).min(other.to - other.from).ns()
+        self.cpu != other.cpu
+            && apart.ns() * 2 <= (self.to - self.from).min(other.to - other.from).ns()
     }
 }
 
@@ -94,7 +102,8 @@ impl Wait {
 #[derive(Clone, Copy)]
 struct Silence {
     last: MonotonicNs,
-    /// The last silence that no timer was found to have waited through, and how many events came since.
+    /// The last silence that no timer was found to have waited through, and how many events came
+    /// since.
     silence: Option<(MonotonicNs, MonotonicNs, usize)>,
 }
 
@@ -102,17 +111,22 @@ struct Silence {
 pub fn waits(events: &[Event]) -> Vec<Wait> {
     let mut cpus = std::collections::HashMap::<u16, Silence>::new();
     let mut waits = Vec::new();
-    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU) {
+    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
+    {
         let known = cpus.entry(event.cpu).or_insert(Silence { last: event.at, silence: None });
         known.silence = match known.silence {
             // A CPU whose events are missing was not silent.
             _ if matches!(event.what, EventKind::Lost { .. }) => None,
             _ if event.at - known.last >= OVERDUE => Some((known.last, event.at, 0)),
-            Some((from, to, since)) if since < NEARBY && event.at - to <= RETURN => Some((from, to, since + 1)),
+            Some((from, to, since)) if since < NEARBY && event.at - to <= RETURN => {
+                Some((from, to, since + 1))
+            }
             _ => None,
         };
         known.last = event.at;
-        let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else { continue };
+        let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else {
+            continue;
+        };
         if let Some((from, to, _)) = known.silence
             && to - expires.max(from) >= OVERDUE
         {
@@ -123,7 +137,8 @@ pub fn waits(events: &[Event]) -> Vec<Wait> {
     waits
 }
 
-/// When one CPU was taken although others were not: a timer of another CPU was overdue as well, and expired together with its own.
+/// When one CPU was taken although others were not: a timer of another CPU was overdue as well, and
+/// expired together with its own.
 pub fn holes_of(cpu: u16, waits: &[Wait]) -> Vec<Hole> {
     let own = waits.iter().filter(|wait| wait.cpu == cpu);
     let hole = |own: &Wait| {
@@ -140,8 +155,11 @@ mod tests {
     use punctual_core::Tid;
 
     fn expiry(at: i64, cpu: u16, expires: i64) -> Event {
-        let what =
-            EventKind::HrtimerExpireEntry { timer: 1, now: Some(MonotonicNs(at)), expires: Some(MonotonicNs(expires)) };
+        let what = EventKind::HrtimerExpireEntry {
+            timer: 1,
+            now: Some(MonotonicNs(at)),
+            expires: Some(MonotonicNs(expires)),
+        };
         Event { at: MonotonicNs(at), cpu, tid: Tid(0), what }
     }
 
@@ -158,7 +176,12 @@ mod tests {
             expiry(20_100_000, 1, 3_000_000),
             idle(21_000_000, 0),
         ];
-        let hole = Hole { cpu: None, from: MonotonicNs(1_000_000), to: MonotonicNs(20_000_000), evidence: vec![2, 3] };
+        let hole = Hole {
+            cpu: None,
+            from: MonotonicNs(1_000_000),
+            to: MonotonicNs(20_000_000),
+            evidence: vec![2, 3],
+        };
         assert_eq!(holes(&events), [hole]);
     }
 
@@ -173,8 +196,12 @@ mod tests {
 
     #[test]
     fn a_timer_that_was_due_just_before_the_silence_waited_through_it_too() {
-        let events =
-            [idle(0, 0), idle(1_300_000, 1), expiry(20_000_000, 0, 1_000_000), expiry(20_100_000, 1, 3_000_000)];
+        let events = [
+            idle(0, 0),
+            idle(1_300_000, 1),
+            expiry(20_000_000, 0, 1_000_000),
+            expiry(20_100_000, 1, 3_000_000),
+        ];
         let found = holes(&events);
         assert_eq!((found.len(), found[0].from), (1, MonotonicNs(1_300_000)));
     }
@@ -196,12 +223,21 @@ mod tests {
             (Some(0), MonotonicNs(1_000_000), MonotonicNs(10_000_000))
         );
         events.push(expiry(19_900_000, 1, 12_000_000));
-        assert_eq!(holes_of(0, &waits(&events)).len(), 1, "who comes back at another time says nothing of this one");
+        assert_eq!(
+            holes_of(0, &waits(&events)).len(),
+            1,
+            "who comes back at another time says nothing of this one"
+        );
     }
 
     #[test]
     fn one_cpu_or_an_idle_machine_proves_nothing() {
-        let one = [idle(0, 0), idle(10, 1), expiry(20_000_000, 0, 1_000_000), expiry(20_100_000, 1, 20_099_000)];
+        let one = [
+            idle(0, 0),
+            idle(10, 1),
+            expiry(20_000_000, 0, 1_000_000),
+            expiry(20_100_000, 1, 20_099_000),
+        ];
         assert_eq!(holes(&one), []);
         let other = [expiry(0, 1, 0), expiry(900_000, 1, 900_000), expiry(1_800_000, 0, 10_000)];
         assert_eq!(holes(&other), [], "the other CPU served its timers meanwhile");

@@ -5,10 +5,12 @@ use crate::validity::Gated;
 use crate::{Distribution, Validity, account, findings, percentiles, published};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{
-    CorrectedSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary, Summary,
-    TESTPOINT_COST, VerdictWord, WorstSample,
+    CorrectedSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary,
+    Summary, TESTPOINT_COST, VerdictWord, WorstSample,
 };
-use punctual_bundle::{Bundle, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesAccount, SeriesMeta};
+use punctual_bundle::{
+    Bundle, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesAccount, SeriesMeta,
+};
 use punctual_core::event::Recorded;
 use punctual_core::{Fact, Finding, Nanos};
 use std::collections::BTreeMap;
@@ -45,7 +47,8 @@ impl<'a> SeriesView<'a> {
     }
 }
 
-/// The summary of an opened bundle. Findings about its figures are computed again; those of the run are kept.
+/// The summary of an opened bundle. Findings about its figures are computed again; those of the run
+/// are kept.
 pub fn summarize(bundle: &Bundle) -> Summary {
     let mut found = bundle.findings.clone();
     let recorded = bundle.recording.iter().flat_map(|recording| recording.recorded().findings);
@@ -59,8 +62,8 @@ pub fn views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
     bundle.phases.iter().map(PhaseView::of).collect()
 }
 
-/// The summary of a run from its parts: `manifest` with its ending when it has ended, what was found while it ran, and what of its
-/// bundle could not be read, and what was recorded.
+/// The summary of a run from its parts: `manifest` with its ending when it has ended, what was
+/// found while it ran, and what of its bundle could not be read, and what was recorded.
 pub fn summarize_run(
     manifest: &Manifest,
     phases: &[PhaseView],
@@ -74,13 +77,17 @@ pub fn summarize_run(
     for phase in phases {
         let name = &phase.meta.name;
         born.extend(findings::of_phase(phase.meta));
-        // A phase that ended before the run was cut off is whole: its last checkpoint stands before its duration.
+        // A phase that ended before the run was cut off is whole: its last checkpoint stands before
+        // its duration.
         let ended = manifest.ending.is_some() || phase.meta.duration.is_some();
         let completeness = if ended { Completeness::Whole } else { Completeness::CutOff };
         let (mut series, mut threads) = (Vec::new(), Vec::new());
         for view in &phase.series {
             let mut summary = summarize_as(view, completeness);
-            summary.requirements.iter_mut().for_each(|held| gate(held, &validity, name, &view.meta.name));
+            summary
+                .requirements
+                .iter_mut()
+                .for_each(|held| gate(held, &validity, name, &view.meta.name));
             match absent(phase.meta, &view.meta.name).filter(|_| summary.count == 0) {
                 Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
                 None => {
@@ -89,7 +96,11 @@ pub fn summarize_run(
                     let thread = view.meta.tid.map(|tid| (tid, &view.state.usage));
                     let again = thread.is_some_and(|thread| threads.contains(&thread));
                     threads.extend(thread);
-                    born.extend(found.into_iter().filter(|finding| !again || !findings::is_of_thread(finding)));
+                    born.extend(
+                        found
+                            .into_iter()
+                            .filter(|finding| !again || !findings::is_of_thread(finding)),
+                    );
                 }
             }
             series.push(summary);
@@ -101,7 +112,8 @@ pub fn summarize_run(
     let more = findings::of_validity(&validity, found.iter().chain(&born));
     born.extend(more);
     let whole = manifest.ending.is_some() && damage.is_empty() && !failed(manifest);
-    let requirements = summaries.iter().flat_map(|phase| &phase.series).flat_map(|series| &series.requirements);
+    let requirements =
+        summaries.iter().flat_map(|phase| &phase.series).flat_map(|series| &series.requirements);
     Summary {
         schema: SCHEMA.to_owned(),
         experiment: manifest.experiment.clone(),
@@ -112,7 +124,10 @@ pub fn summarize_run(
         verdict: overall(requirements, found, whole, &validity),
         validity: Some(validity.summary()),
         mechanisms: mechanisms(&summaries),
-        published: manifest.published.as_ref().map(|published| published::compare(published, &summaries)),
+        published: manifest
+            .published
+            .as_ref()
+            .map(|published| published::compare(published, &summaries)),
         phases: summaries,
         findings: merge(found, born),
         recording: None,
@@ -134,7 +149,8 @@ fn absent<'a>(phase: &'a PhaseMeta, series: &str) -> Option<&'a str> {
 
 /// What test points cost by the way they are written, where that was measured.
 fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
-    let series = phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    let series =
+        phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
     let points = series.filter(|(_, series)| series.workload == TESTPOINT_COST);
     let of = |(phase, series): (&PhaseSummary, &SeriesSummary)| {
         let mut absent = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
@@ -145,7 +161,9 @@ fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
             median_ns: series.median,
             p99_ns: series.percentiles.get("99").copied(),
             max_ns: series.max,
-            unavailable: absent.find(|absent| absent.series == series.name).map(|absent| absent.why.clone()),
+            unavailable: absent
+                .find(|absent| absent.series == series.name)
+                .map(|absent| absent.why.clone()),
         }
     };
     points.map(of).collect()
@@ -153,8 +171,11 @@ fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
 
 /// The digest of the run.
 fn digest(phases: &[PhaseSummary]) -> Option<String> {
-    let series = phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
-    punctual_core::digest::of_run(series.map(|(phase, s)| (phase.name.as_str(), s.name.as_str(), s.digest.as_ref())))
+    let series =
+        phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    punctual_core::digest::of_run(
+        series.map(|(phase, s)| (phase.name.as_str(), s.name.as_str(), s.digest.as_ref())),
+    )
 }
 
 fn failed(manifest: &Manifest) -> bool {
@@ -165,8 +186,8 @@ fn failed(manifest: &Manifest) -> bool {
 pub const LIMITS: [(&str, VerdictWord); 2] =
     [("limit-violated", VerdictWord::NotMet), ("limit-undecided", VerdictWord::Undecided)];
 
-/// All verdicts together, those on limits of a recording included: they stand among what was found ([`LIMITS`]). A part that is missing
-/// may have held a requirement that is not met.
+/// All verdicts together, those on limits of a recording included: they stand among what was found
+/// ([`LIMITS`]). A part that is missing may have held a requirement that is not met.
 fn overall<'a>(
     requirements: impl Iterator<Item = &'a RequirementSummary>,
     found: &[Finding],
@@ -183,17 +204,25 @@ fn overall<'a>(
 /// Findings about figures that a finding of the run replaces: the run has the kernel's answer.
 const REPLACED_BY_RUN: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
 
-/// The findings of the run and those of the figures, the weightiest first. A finding computed anew replaces the saved one of the same
-/// kind and subject.
+/// The findings of the run and those of the figures, the weightiest first. A finding computed anew
+/// replaces the saved one of the same kind and subject.
 fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
-    let better = |b: &Finding, f: &Finding| REPLACED_BY_RUN.contains(&(&b.id, &f.id)) && b.subject == f.subject;
+    let better = |b: &Finding, f: &Finding| {
+        REPLACED_BY_RUN.contains(&(&b.id, &f.id)) && b.subject == f.subject
+    };
     born.retain(|b| !found.iter().any(|f| better(b, f)));
     let unwritten = |b: &Finding| {
-        let of_its_phase = |f: &&Finding| b.subject.strip_prefix(&*f.subject).is_some_and(|rest| rest.starts_with('/'));
+        let of_its_phase = |f: &&Finding| {
+            b.subject.strip_prefix(&*f.subject).is_some_and(|rest| rest.starts_with('/'))
+        };
         found.iter().filter(of_its_phase).any(|f| f.id == "bundle-incomplete")
     };
     for finding in born.iter_mut().filter(|b| b.id == "samples-not-kept" && unwritten(b)) {
-        finding.remedy = Some("data that could not be written is missing (bundle-incomplete): run again with --output on a file system with free space".to_owned());
+        finding.remedy = Some(
+            "data that could not be written is missing (bundle-incomplete): run again with \
+             --output on a file system with free space"
+                .to_owned(),
+        );
     }
     let is_born = |f: &Finding| born.iter().any(|b| b.id == f.id && b.subject == f.subject);
     let mut all: Vec<Finding> = found.iter().filter(|f| !is_born(f)).cloned().collect();
@@ -202,7 +231,8 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
     all
 }
 
-/// The summary of a series that was measured to its end, or of one in the making (its verdicts are then of what there is so far).
+/// The summary of a series that was measured to its end, or of one in the making (its verdicts are
+/// then of what there is so far).
 pub fn summarize_series(meta: &SeriesMeta, state: &State) -> SeriesSummary {
     summarize_as(&SeriesView { meta, state, account: None }, Completeness::Whole)
 }
@@ -212,7 +242,8 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
     let data = &state.data;
     let plain = Distribution::of(data);
     let corrected = Distribution::corrected(data);
-    let evidence = Evidence { meta, state, plain: &plain, corrected: corrected.as_ref(), completeness };
+    let evidence =
+        Evidence { meta, state, plain: &plain, corrected: corrected.as_ref(), completeness };
     let (supported, unsupported) = supported(data.count());
     let counted = |n: u64| meta.are_losses_known().then_some(n);
     SeriesSummary {
@@ -237,7 +268,10 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
             .filter(|corrected| corrected.count() > plain.count())
             .and_then(|corrected| corrected_summary(corrected, view, &supported)),
         expected: counted(
-            data.losses.recorded.saturating_add(data.losses.overruns).saturating_add(data.losses.dropped),
+            data.losses
+                .recorded
+                .saturating_add(data.losses.overruns)
+                .saturating_add(data.losses.dropped),
         ),
         overruns: counted(data.losses.overruns),
         lost: counted(data.losses.dropped),
@@ -249,7 +283,11 @@ fn summarize_as(view: &SeriesView, completeness: Completeness) -> SeriesSummary 
         usage: state.usage.clone(),
         worst: data.worst.iter().map(worst_sample).collect(),
         account: account.map_or(Fact::NotAsked, account::summarize),
-        requirements: meta.requirements.iter().map(|text| requirements::evaluate(text, &evidence)).collect(),
+        requirements: meta
+            .requirements
+            .iter()
+            .map(|text| requirements::evaluate(text, &evidence))
+            .collect(),
     }
 }
 
@@ -266,8 +304,13 @@ pub(crate) fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTree
     percentiles.iter().filter_map(figure).collect()
 }
 
-/// The corrected view. Its added samples are not independent, so it supports the percentiles that the plain count supports.
-fn corrected_summary(corrected: &Distribution, view: &SeriesView, supported: &[f64]) -> Option<CorrectedSummary> {
+/// The corrected view. Its added samples are not independent, so it supports the percentiles that
+/// the plain count supports.
+fn corrected_summary(
+    corrected: &Distribution,
+    view: &SeriesView,
+    supported: &[f64],
+) -> Option<CorrectedSummary> {
     let hdr = view.state.data.corrected.as_ref()?;
     Some(CorrectedSummary {
         count: corrected.count(),
@@ -278,7 +321,12 @@ fn corrected_summary(corrected: &Distribution, view: &SeriesView, supported: &[f
 }
 
 fn worst_sample(sample: &punctual_core::Sample) -> WorstSample {
-    WorstSample { latency: sample.latency().ns(), seq: sample.seq, due: sample.due.ns(), cpu: sample.cpu }
+    WorstSample {
+        latency: sample.latency().ns(),
+        seq: sample.seq,
+        due: sample.due.ns(),
+        cpu: sample.cpu,
+    }
 }
 
 #[cfg(test)]

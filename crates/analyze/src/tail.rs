@@ -1,5 +1,6 @@
-//! `punctual tail`: estimates of latencies longer than the measured ones. First what needs no model ([`seen`]); then a model ([`model`]), only
-//! behind its gates ([`gates`]). Not a guaranteed bound (no WCET): docs/tail.md describes the figures, and how well they hold.
+//! `punctual tail`: estimates of latencies longer than the measured ones. First what needs no model
+//! ([`seen`]); then a model ([`model`]), only behind its gates ([`gates`]). Not a guaranteed bound
+//! (no WCET): docs/tail.md describes the figures, and how well they hold.
 
 pub mod causes;
 mod fit;
@@ -51,8 +52,8 @@ pub enum TailError {
     Bundle(#[from] BundleError),
 }
 
-/// The tails of a bundle's series, or of the one wanted: `phase/series`, or the name of a series in every phase.
-/// `explained` are the samples that windows were kept of.
+/// The tails of a bundle's series, or of the one wanted: `phase/series`, or the name of a series in
+/// every phase. `explained` are the samples that windows were kept of.
 pub fn of_bundle(
     bundle: &Bundle,
     name: &str,
@@ -60,15 +61,21 @@ pub fn of_bundle(
     explained: Option<&Explanations>,
 ) -> Result<Tails, TailError> {
     let full = |phase: &str, series: &str| format!("{phase}/{series}");
-    let is_wanted = |phase: &str, series: &str| required.is_none_or(|w| w == series || w == full(phase, series));
+    let is_wanted = |phase: &str, series: &str| {
+        required.is_none_or(|w| w == series || w == full(phase, series))
+    };
     let validity = Validity::of_bundle(bundle);
     let mut series = Vec::new();
     for phase in &bundle.phases {
         for one in phase.series.iter().filter(|one| is_wanted(&phase.meta.name, &one.meta.name)) {
             let run = Run::of_series(one, phase.meta.duration)?;
-            let is_its = |sample: &&Explained| sample.phase == phase.meta.name && sample.series == one.meta.name;
-            let its: Option<Vec<&Explained>> = explained.map(|all| all.samples.iter().filter(is_its).collect());
-            let known = Known::of(its.as_deref().zip(explained.map(|all| &all.names)), &one.account);
+            let is_its = |sample: &&Explained| {
+                sample.phase == phase.meta.name && sample.series == one.meta.name
+            };
+            let its: Option<Vec<&Explained>> =
+                explained.map(|all| all.samples.iter().filter(is_its).collect());
+            let known =
+                Known::of(its.as_deref().zip(explained.map(|all| &all.names)), &one.account);
             let mut tail = of_run(full(&phase.meta.name, &one.meta.name), &run, &known);
             if let Some(proof) = validity.against_comparing(&phase.meta.name, &one.meta.name) {
                 refuse(&mut tail.model, proof);
@@ -79,7 +86,10 @@ pub fn of_bundle(
     if let (Some(required), true) = (required, series.is_empty()) {
         let known: Vec<String> =
             bundle.series().take(8).map(|(phase, series)| full(phase, &series.meta.name)).collect();
-        return Err(TailError::NoSuchSeries { required: required.to_owned(), known: known.join(", ") });
+        return Err(TailError::NoSuchSeries {
+            required: required.to_owned(),
+            known: known.join(", "),
+        });
     }
     let findings = series.iter().flat_map(warnings).collect();
     Ok(Tails {
@@ -94,12 +104,18 @@ pub fn of_bundle(
 
 /// Without a valid measurement there is no model.
 fn refuse(model: &mut Model, proof: &Proof) {
-    let refusal =
-        format!("it was not measured as requested ({} of {}): {}", proof.proof.word(), proof.subject, proof.why);
+    let refusal = format!(
+        "it was not measured as requested ({} of {}): {}",
+        proof.proof.word(),
+        proof.subject,
+        proof.why
+    );
     let what = "it was measured as requested".to_owned();
     model.accepted = false;
     model.levels.clear();
-    model.gates.insert(0, Gate { id: "valid".to_owned(), what, open: false, statistic: None, p: None });
+    model
+        .gates
+        .insert(0, Gate { id: "valid".to_owned(), what, open: false, statistic: None, p: None });
     model.refusals.insert(0, refusal);
 }
 
@@ -107,17 +123,21 @@ fn refuse(model: &mut Model, proof: &Proof) {
 pub fn of_run(series: String, run: &Run, known: &Known) -> SeriesTail {
     let model = model::of(run, known);
     let threshold = model.peaks.as_ref().map(|peaks| peaks.threshold);
-    let causes = known.beyond(threshold.map(|threshold| (threshold, model::beyond(run, threshold))));
+    let causes =
+        known.beyond(threshold.map(|threshold| (threshold, model::beyond(run, threshold))));
     SeriesTail { series, seen: seen::of(run), model, causes }
 }
 
 fn warnings(tail: &SeriesTail) -> Vec<Finding> {
     let seen = &tail.seen;
     let order = (seen.count > 0 && seen.effective.is_none()).then(|| {
-        let message =
-            "the clustering of long latencies is unknown: the bounds without a model assume independent samples";
+        let message = "the clustering of long latencies is unknown: the bounds without a model \
+                       assume independent samples";
         Finding::new("autocorrelation-unknown", Severity::Warning, &tail.series, message)
-            .evidence("the bundle holds too few samples in order of time (a short run, an import, keep_samples)")
+            .evidence(
+                "the bundle holds too few samples in order of time (a short run, an import, \
+                 keep_samples)",
+            )
             .remedy("measure longer, with keep_samples")
     });
     let lost = (seen.lost > 0).then(|| {
@@ -126,7 +146,8 @@ fn warnings(tail: &SeriesTail) -> Vec<Finding> {
             .evidence(format!("{} lost, {} recorded", seen.lost, seen.count))
     });
     let overruns = (seen.overruns > 0).then(|| {
-        let message = "missed periods (coordinated omission): a burst has fewer samples than periods";
+        let message =
+            "missed periods (coordinated omission): a burst has fewer samples than periods";
         Finding::new("overruns", Severity::Note, &tail.series, message)
             .evidence(format!("{} periods were missed", seen.overruns))
     });

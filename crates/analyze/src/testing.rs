@@ -4,13 +4,16 @@ use punctual_bundle::state::State;
 use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta, SeriesMeta};
 use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
 
-/// A series of these latencies, 1 ms apart, an overrun for each whole period of delay below a second.
+/// A series of these latencies, 1 ms apart, an overrun for each whole period of delay below a
+/// second.
 pub fn series(latencies: &[i64]) -> SeriesData {
-    let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+    let shape =
+        SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
     let mut data = SeriesData::new(shape);
     for (seq, latency) in latencies.iter().enumerate() {
         let due = seq as i64 * 1_000_000;
-        let sample = Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
+        let sample =
+            Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
         let missed = if *latency < 1_000_000_000 { latency / 1_000_000 } else { 0 };
         data.record(&sample, missed.max(0) as u64);
     }
@@ -50,7 +53,11 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
         origin: "run".into(),
         target: None,
         created: jiff::Timestamp::UNIX_EPOCH,
-        ending: outcome.map(|outcome| Ending { at: jiff::Timestamp::UNIX_EPOCH, outcome, exit_code: 0 }),
+        ending: outcome.map(|outcome| Ending {
+            at: jiff::Timestamp::UNIX_EPOCH,
+            outcome,
+            exit_code: 0,
+        }),
     }
 }
 

@@ -1,11 +1,14 @@
-//! What every thread and every CPU did at every instant, from kernel events and test points in the order of time.
+//! What every thread and every CPU did at every instant, from kernel events and test points in the
+//! order of time.
 //!
-//! One [`Tracker`] reads the events and hands finished spans to a [`Sink`]: the occupancy adds them up, a window keeps those that lie in
-//! it, an export writes them out. Memory grows with the number of threads and CPUs, not with the recording.
+//! One [`Tracker`] reads the events and hands finished spans to a [`Sink`]: the occupancy adds them
+//! up, a window keeps those that lie in it, an export writes them out. Memory grows with the number
+//! of threads and CPUs, not with the recording.
 //!
-//! The state is [`ThreadState::Unknown`] before the first event of a thread, where events contradict each other, and
-//! where events were lost. Three things are certain without an event of their own: a CPU runs one task from switch to switch, so
-//! the first event on a CPU shows the task that ran there since the recording began (or since a gap); a thread that is woken was
+//! The state is [`ThreadState::Unknown`] before the first event of a thread, where events
+//! contradict each other, and where events were lost. Three things are certain without an event of
+//! their own: a CPU runs one task from switch to switch, so the first event on a CPU shows the task
+//! that ran there since the recording began (or since a gap); a thread that is woken was
 //! asleep; one that is switched to was ready.
 
 mod cpus;
@@ -53,7 +56,8 @@ pub enum ThreadState {
 }
 
 impl From<TaskState> for ThreadState {
-    /// What a thread does that left its CPU in this state. The dead are [`ThreadState::Other`] until nothing is asked of them any more.
+    /// What a thread does that left its CPU in this state. The dead are [`ThreadState::Other`]
+    /// until nothing is asked of them any more.
     fn from(state: TaskState) -> ThreadState {
         match state {
             TaskState::Preempted | TaskState::Yielded | TaskState::Throttled => {
@@ -92,8 +96,8 @@ pub struct CpuSpan {
     pub to: MonotonicNs,
     /// Which task: [`Tid::IDLE`] when it idled; `None` if unknown.
     pub tid: Option<Tid>,
-    /// The kernel's priority of that task (see [`punctual_core::EventKind`]) when it was switched to, or from where only that was seen; `None`
-    /// if no switch shows it.
+    /// The kernel's priority of that task (see [`punctual_core::EventKind`]) when it was switched
+    /// to, or from where only that was seen; `None` if no switch shows it.
     pub prio: Option<i16>,
 }
 
@@ -259,8 +263,8 @@ pub struct GapMark {
     pub count: u64,
 }
 
-/// Takes what a [`Tracker`] finds, each span when it has ended. Spans of no length are left out, but those of interrupts, system calls,
-/// scopes and functions.
+/// Takes what a [`Tracker`] finds, each span when it has ended. Spans of no length are left out,
+/// but those of interrupts, system calls, scopes and functions.
 pub trait Sink {
     /// A thread did one thing.
     fn thread(&mut self, _span: &ThreadSpan) {}

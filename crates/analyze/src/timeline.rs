@@ -1,4 +1,5 @@
-//! Latency over time in a bounded number of points, for plots: min, mean and max of each bucket of time.
+//! Latency over time in a bounded number of points, for plots: min, mean and max of each bucket of
+//! time.
 
 use punctual_bundle::log::LogContents;
 use punctual_core::{ClockNs, Nanos, Sample, Window};
@@ -43,8 +44,9 @@ struct Point {
 }
 
 impl Timeline {
-    /// Of what a log holds, in at most `buckets` segments. The windows are taken where there are any, as they cover the whole run and
-    /// the samples may not; where the samples cover it too (`samples_complete`), those, as they are finer.
+    /// Of what a log holds, in at most `buckets` segments. The windows are taken where there are
+    /// any, as they cover the whole run and the samples may not; where the samples cover it too
+    /// (`samples_complete`), those, as they are finer.
     pub fn of(log: &LogContents, samples_complete: bool, buckets: usize) -> Timeline {
         if samples_complete || log.windows.is_empty() {
             Timeline::of_samples(&log.samples, buckets)
@@ -73,11 +75,14 @@ impl Timeline {
     }
 }
 
-/// Two passes: the extent of time first, then every point into its segment. A damaged log may hold any order of instants.
+/// Two passes: the extent of time first, then every point into its segment. A damaged log may hold
+/// any order of instants.
 fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> Timeline {
     let first = points().map(|p| p.at.ns()).min();
     let last = points().map(|p| p.at.ns()).max();
-    let (Some(first), Some(last), true) = (first, last, buckets > 0) else { return Timeline::default() };
+    let (Some(first), Some(last), true) = (first, last, buckets > 0) else {
+        return Timeline::default();
+    };
     let span = i128::from(last) - i128::from(first) + 1;
     let width = (span + buckets as i128 - 1) / buckets as i128;
     let mut steps: Vec<Option<Sums>> = vec![None; buckets];
@@ -87,7 +92,8 @@ fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> 
         *step = Some(step.map_or(sums, |s| s.with(&sums)));
     }
     let start = |place: usize| ClockNs((i128::from(first) + place as i128 * width) as i64);
-    let filled = steps.into_iter().enumerate().filter_map(|(place, sums)| Some(sums?.finish(start(place))));
+    let filled =
+        steps.into_iter().enumerate().filter_map(|(place, sums)| Some(sums?.finish(start(place))));
     Timeline { buckets: filled.collect(), width: Nanos(i64::try_from(width).unwrap_or(i64::MAX)) }
 }
 
@@ -101,7 +107,13 @@ impl Sums {
         }
     }
     fn finish(&self, start: ClockNs) -> Bucket {
-        Bucket { start, count: self.count, min: self.min, mean: self.sum as f64 / self.count as f64, max: self.max }
+        Bucket {
+            start,
+            count: self.count,
+            min: self.min,
+            mean: self.sum as f64 / self.count as f64,
+            max: self.max,
+        }
     }
 }
 
@@ -124,8 +136,11 @@ mod tests {
     fn stretches_are_equal_and_empty_ones_are_left_out() {
         let line = Timeline::of_samples(&samples(&[(0, 5), (10, 7), (39, 1), (11, 9)]), 4);
         assert_eq!(line.width, Nanos(10));
-        let got: Vec<_> =
-            line.buckets.iter().map(|b| (b.start.ns(), b.count, b.min.ns(), b.mean, b.max.ns())).collect();
+        let got: Vec<_> = line
+            .buckets
+            .iter()
+            .map(|b| (b.start.ns(), b.count, b.min.ns(), b.mean, b.max.ns()))
+            .collect();
         assert_eq!(got, [(0, 1, 5, 5.0, 5), (10, 2, 7, 8.0, 9), (30, 1, 1, 1.0, 1)]);
     }
 

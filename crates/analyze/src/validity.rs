@@ -1,18 +1,23 @@
-//! Whether a run was measured as requested. Every verdict anywhere (a requirement, a limit, a comparison, a lab) passes through here.
+//! Whether a run was measured as requested. Every verdict anywhere (a requirement, a limit, a
+//! comparison, a lab) passes through here.
 //!
-//! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof ([`proofs`]); [`Validity::gate`] decides what
-//! that makes of a verdict. docs/validity.md has the table.
+//! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof
+//! ([`proofs`]); [`Validity::gate`] decides what that makes of a verdict. docs/validity.md has the
+//! table.
 
 mod proofs;
 
 use crate::PhaseView;
-use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord, ValiditySummary, ValidityWord, VerdictWord};
+use punctual_bundle::summary::{
+    Proof, ProofOutcome, ProofWord, ValiditySummary, ValidityWord, VerdictWord,
+};
 use punctual_bundle::{Bundle, Manifest};
 use punctual_core::event::Recorded;
 
 /// The subject of proofs about the run as a whole.
 pub const RUN: &str = "run";
-/// When more than this share of what was expected was lost or never measured, figures are no evidence.
+/// When more than this share of what was expected was lost or never measured, figures are no
+/// evidence.
 pub const TOO_MUCH_LOST: f64 = 0.01;
 
 /// All proofs of a run.
@@ -65,14 +70,17 @@ impl Validity {
         }
     }
 
-    /// What a verdict on a series of a phase becomes: never *met* where a proof fails or cannot be known.
+    /// What a verdict on a series of a phase becomes: never *met* where a proof fails or cannot be
+    /// known.
     pub fn gate(&self, verdict: VerdictWord, phase: &str, series: &str) -> Gated {
-        let about = |proof: &&Proof| concerns(proof, phase, series) && proof.proof != ProofWord::Recorder;
+        let about =
+            |proof: &&Proof| concerns(proof, phase, series) && proof.proof != ProofWord::Recorder;
         gated(verdict, self.proofs.iter().filter(about))
     }
 
-    /// What the verdict on all of a run becomes: a proof that fails anywhere makes the run invalid. A violation stays, because what fails
-    /// its own proofs is none by now ([`Validity::gate`]): both are shown.
+    /// What the verdict on all of a run becomes: a proof that fails anywhere makes the run invalid.
+    /// A violation stays, because what fails its own proofs is none by now
+    /// ([`Validity::gate`]): both are shown.
     pub fn gate_run(&self, verdict: VerdictWord) -> Gated {
         if verdict == VerdictWord::NotMet {
             return Gated { verdict, reason: None };
@@ -80,14 +88,16 @@ impl Validity {
         gated(verdict, self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Fails))
     }
 
-    /// What a verdict on intervals of a recording becomes. Whether events are missing is judged limit by limit, as is how many
-    /// intervals there were.
+    /// What a verdict on intervals of a recording becomes. Whether events are missing is judged
+    /// limit by limit, as is how many intervals there were.
     pub fn gate_recording(&self, verdict: VerdictWord) -> Gated {
-        let about = |proof: &&Proof| !matches!(proof.proof, ProofWord::Recorder | ProofWord::Samples);
+        let about =
+            |proof: &&Proof| !matches!(proof.proof, ProofWord::Recorder | ProofWord::Samples);
         gated(verdict, self.proofs.iter().filter(about))
     }
 
-    /// Why a series cannot be compared with others of its kind; `None` where it can. Here counts also what a run by itself may lack.
+    /// Why a series cannot be compared with others of its kind; `None` where it can. Here counts
+    /// also what a run by itself may lack.
     pub fn against_comparing(&self, phase: &str, series: &str) -> Option<&Proof> {
         self.proofs.iter().find(|proof| {
             let stands = matches!(proof.outcome, ProofOutcome::Holds | ProofOutcome::NotRecorded);
@@ -111,8 +121,8 @@ fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
     }
 }
 
-/// The rule. A sample that was measured as requested and is too long stays too long, however many others are missing; a sample that was not
-/// measured as requested shows nothing.
+/// The rule. A sample that was measured as requested and is too long stays too long, however many
+/// others are missing; a sample that was not measured as requested shows nothing.
 fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> Gated {
     let mut unknown = None;
     let mut invalid: Option<&Proof> = None;
@@ -120,7 +130,9 @@ fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> G
         let stays = verdict == VerdictWord::NotMet && proof.proof == ProofWord::Samples;
         match proof.outcome {
             ProofOutcome::Fails if !stays => invalid = invalid.or(Some(proof)),
-            ProofOutcome::Unknown if verdict == VerdictWord::Met => unknown = unknown.or(Some(proof)),
+            ProofOutcome::Unknown if verdict == VerdictWord::Met => {
+                unknown = unknown.or(Some(proof))
+            }
             _ => {}
         }
     }

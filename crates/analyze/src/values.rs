@@ -85,7 +85,11 @@ impl Curves {
         let curve = |((point, index), sums): ((PointId, usize), Vec<Sums>)| Curve {
             point,
             index,
-            buckets: sums.iter().enumerate().filter_map(|(place, sums)| sums.finish(start(place))).collect(),
+            buckets: sums
+                .iter()
+                .enumerate()
+                .filter_map(|(place, sums)| sums.finish(start(place)))
+                .collect(),
             width: Nanos(width),
         };
         (all.into_iter().map(curve).collect(), untracked)

@@ -1,4 +1,5 @@
-//! docs/json.md is whole: every key of every fixture's summary is in it, and every finding that figures raise.
+//! docs/json.md is whole: every key of every fixture's summary is in it, and every finding that
+//! figures raise.
 
 use punctual_analyze::findings::IDS;
 use punctual_bundle::Bundle;
@@ -10,7 +11,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every key of every object; those of maps by number (percentiles, CPUs) and of a workload's parameters are left out.
+/// Every key of every object; those of maps by number (percentiles, CPUs) and of a workload's
+/// parameters are left out.
 fn keys(value: &Value, all: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {
@@ -29,9 +31,12 @@ fn keys(value: &Value, all: &mut BTreeSet<String>) {
 
 #[test]
 fn every_key_and_finding_is_described() {
-    let documents = ["docs/json.md", "docs/bundle.md"].map(|path| std::fs::read_to_string(root().join(path)).unwrap());
+    let documents = ["docs/json.md", "docs/bundle.md"]
+        .map(|path| std::fs::read_to_string(root().join(path)).unwrap());
     let described = |word: &str| {
-        documents.iter().any(|text| text.contains(&format!("`{word}`")) || text.contains(&format!("\"{word}\"")))
+        documents.iter().any(|text| {
+            text.contains(&format!("`{word}`")) || text.contains(&format!("\"{word}\""))
+        })
     };
     let mut all = BTreeSet::new();
     for name in ["good", "cut-off", "lossy", "hostile", "imported", "workloads"] {

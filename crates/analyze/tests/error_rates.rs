@@ -1,5 +1,5 @@
-//! How often `compare` is wrong: many pairs from sources whose truth is known. The short mode runs with the other tests; the whole one, whose
-//! figures stand in docs/compare.md, is
+//! How often `compare` is wrong: many pairs from sources whose truth is known. The short mode runs
+//! with the other tests; the whole one, whose figures stand in docs/compare.md, is
 //! `cargo test --release -p punctual-analyze --test error_rates -- --ignored --nocapture`.
 
 use punctual_analyze::compare::multiple;
@@ -13,7 +13,8 @@ use punctual_bundle::comparison::{Difference, SeriesComparison};
 enum Source {
     /// Independent, a log-normal body and a Pareto tail.
     Independent,
-    /// The same with neighbours that resemble each other, bursts of worst samples, and loads that come and go.
+    /// The same with neighbours that resemble each other, bursts of worst samples, and loads that
+    /// come and go.
     Bursty,
     /// Bursty, cut down to whole microseconds.
     Coarse,
@@ -42,7 +43,8 @@ fn draw(source: Source, random: &mut Random, n: usize) -> Vec<i64> {
         }
         let late = if left > 0 { height * (0.5 + random.unit()) } else { 0.0 };
         left = left.saturating_sub(1);
-        let latency = 4_000.0 + level + 1_500.0 * (0.4 * y).exp() + if loaded { 600.0 } else { 0.0 } + late;
+        let latency =
+            4_000.0 + level + 1_500.0 * (0.4 * y).exp() + if loaded { 600.0 } else { 0.0 } + late;
         if source == Source::Coarse { latency as i64 / 1_000 * 1_000 } else { latency as i64 }
     };
     (0..n).map(|_| sample()).collect()
@@ -84,7 +86,9 @@ fn compared(source: Source, change: Change, n: usize, seed: u64) -> SeriesCompar
     let mut random = Random::seeded(seed);
     let runs = if source == Source::Runs { 3 } else { 1 };
     let mut side = |change: Change| {
-        let mut one = || run(source, draw(source, &mut random, n).into_iter().map(|l| change.of(l)).collect());
+        let mut one = || {
+            run(source, draw(source, &mut random, n).into_iter().map(|l| change.of(l)).collect())
+        };
         Side::new((0..runs).map(|_| one()).collect())
     };
     let pair = Pair { a: side(Change::Nothing), b: side(change) };
@@ -109,10 +113,12 @@ struct Rates {
     tests: [f64; 2],
 }
 
-/// The true difference of each figure: none, the shift, or that of percentiles of the source itself.
+/// The true difference of each figure: none, the shift, or that of percentiles of the source
+/// itself.
 fn truths(source: Source, change: Change) -> Vec<Option<f64>> {
     let mut random = Random::seeded(99);
-    let mut long = || (0..20).flat_map(|_| draw(source, &mut random, 1_000_000)).collect::<Vec<i64>>();
+    let mut long =
+        || (0..20).flat_map(|_| draw(source, &mut random, 1_000_000)).collect::<Vec<i64>>();
     let mut sorted = if change == Change::Tail { long() } else { vec![0] };
     sorted.sort_unstable();
     let at = |p: f64| sorted[((sorted.len() as f64 * p) as usize).min(sorted.len() - 1)];
@@ -127,7 +133,12 @@ fn rates(source: Source, change: Change, n: usize, pairs: usize) -> Rates {
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get());
     let all: Vec<SeriesComparison> = std::thread::scope(|scope| {
         let part = |k: usize| {
-            move || (k..pairs).step_by(threads).map(|seed| compared(source, change, n, seed as u64)).collect::<Vec<_>>()
+            move || {
+                (k..pairs)
+                    .step_by(threads)
+                    .map(|seed| compared(source, change, n, seed as u64))
+                    .collect::<Vec<_>>()
+            }
         };
         let handles: Vec<_> = (0..threads).map(|k| scope.spawn(part(k))).collect();
         handles.into_iter().flat_map(|handle| handle.join().unwrap()).collect()
@@ -148,17 +159,21 @@ fn rates(source: Source, change: Change, n: usize, pairs: usize) -> Rates {
     for (k, truth) in truths.iter().enumerate() {
         let outside = |c: &&SeriesComparison| {
             let m = &c.metrics[k];
-            truth.is_some_and(|t| m.low.is_some_and(|low| low > t) || m.high.is_some_and(|high| high < t))
+            truth.is_some_and(|t| {
+                m.low.is_some_and(|low| low > t) || m.high.is_some_and(|high| high < t)
+            })
         };
         rates.missed.push(share(all.iter().filter(outside).count()));
         rates.claimed.push(share(all.iter().filter(|c| claims(c.metrics[k].verdict)).count()));
-        let mut widths: Vec<f64> = all.iter().filter_map(|c| Some(c.metrics[k].high? - c.metrics[k].low?)).collect();
+        let mut widths: Vec<f64> =
+            all.iter().filter_map(|c| Some(c.metrics[k].high? - c.metrics[k].low?)).collect();
         widths.sort_by(f64::total_cmp);
         rates.width.push(widths.get(widths.len() / 2).copied().unwrap_or(f64::INFINITY));
     }
     for (k, part) in ["whole", "tail"].into_iter().enumerate() {
-        let says =
-            |c: &&SeriesComparison| c.distribution.iter().any(|t| t.part == part && t.p.is_some_and(|p| p <= 0.05));
+        let says = |c: &&SeriesComparison| {
+            c.distribution.iter().any(|t| t.part == part && t.p.is_some_and(|p| p <= 0.05))
+        };
         rates.tests[k] = share(all.iter().filter(says).count());
     }
     rates
@@ -170,10 +185,14 @@ fn tolerated(pairs: usize) -> f64 {
 }
 
 fn print(source: Source, change: Change, rates: &Rates) {
-    let list = |values: &[f64]| values.iter().map(|v| format!("{:5.1}", v * 100.0)).collect::<Vec<_>>().join(" ");
-    let widths = rates.width.iter().map(|v| format!("{:6.2}", v / 1e3)).collect::<Vec<_>>().join(" ");
+    let list = |values: &[f64]| {
+        values.iter().map(|v| format!("{:5.1}", v * 100.0)).collect::<Vec<_>>().join(" ")
+    };
+    let widths =
+        rates.width.iter().map(|v| format!("{:6.2}", v / 1e3)).collect::<Vec<_>>().join(" ");
     println!(
-        "{:>11} {:>7}: any {:5.1} % | intervals miss {} % | claimed {} % | whole, tail {} % | width {widths} us",
+        "{:>11} {:>7}: any {:5.1} % | intervals miss {} % | claimed {} % | whole, tail {} % | \
+         width {widths} us",
         format!("{source:?}"),
         format!("{change:?}"),
         rates.any * 100.0,
@@ -190,7 +209,10 @@ fn false_alarms_are_as_rare_as_stated_and_differences_are_found() {
         let none = rates(source, Change::Nothing, n, pairs);
         print(source, Change::Nothing, &none);
         assert!(none.any <= tolerated(pairs), "{none:?}");
-        assert!(none.missed.iter().chain(&none.tests).all(|rate| *rate <= tolerated(pairs)), "{none:?}");
+        assert!(
+            none.missed.iter().chain(&none.tests).all(|rate| *rate <= tolerated(pairs)),
+            "{none:?}"
+        );
     }
     let shifted = rates(Source::Independent, Change::Shift, n, pairs);
     print(Source::Independent, Change::Shift, &shifted);
@@ -201,7 +223,8 @@ fn false_alarms_are_as_rare_as_stated_and_differences_are_found() {
 #[ignore = "takes minutes: the figures of docs/compare.md"]
 fn error_rates_of_a_thousand_pairs() {
     let (n, pairs) = (120_000, 1_000);
-    let sources = [Source::Independent, Source::Bursty, Source::Coarse, Source::Runs, Source::Histogram];
+    let sources =
+        [Source::Independent, Source::Bursty, Source::Coarse, Source::Runs, Source::Histogram];
     for source in sources {
         let n = if source == Source::Runs { n / 3 } else { n };
         let changes = [Change::Nothing, Change::Shift, Change::Tail];
@@ -213,7 +236,10 @@ fn error_rates_of_a_thousand_pairs() {
             let promised = source != Source::Histogram;
             let kept = rates.missed.iter().all(|missed| *missed <= tolerated(pairs));
             assert!(kept || !promised, "{source:?} {change:?}: {rates:?}");
-            assert!(change != Change::Nothing || !promised || rates.any <= tolerated(pairs), "{source:?}: {rates:?}");
+            assert!(
+                change != Change::Nothing || !promised || rates.any <= tolerated(pairs),
+                "{source:?}: {rates:?}"
+            );
         }
     }
 }

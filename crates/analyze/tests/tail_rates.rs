@@ -1,6 +1,7 @@
-//! How often a model of the tail is offered, and how often its intervals hold: sources whose levels are known. The short mode runs with the other
-//! tests; the whole one, whose figures stand in docs/tail.md, is
-//! `cargo test --release -p punctual-analyze --test tail_rates -- --ignored --nocapture`.
+//! How often a model of the tail is offered, and how often its intervals hold: sources whose levels
+//! are known. The short mode runs with the other tests; the whole one, whose figures stand in
+//! docs/tail.md, is `cargo test --release -p punctual-analyze --test tail_rates -- --ignored
+//! --nocapture`.
 
 use punctual_analyze::compare::run::Run;
 use punctual_analyze::stats::Random;
@@ -20,7 +21,8 @@ enum Source {
     RareMode,
     /// Bursts that become twice as high over the run.
     Drift,
-    /// Bursts that come ten times as often while a load is on, a tenth of the time, in segments of five seconds.
+    /// Bursts that come ten times as often while a load is on, a tenth of the time, in segments of
+    /// five seconds.
     Loads,
     /// A sample at each full second: no chance at all in when it comes.
     Regular,
@@ -73,7 +75,8 @@ fn draw(source: Source, n: usize, seed: u64) -> Run {
             return 10_000.0 + 8_000.0 * random.unit();
         }
         if left == 0 && source != Source::Regular && random.unit() < rate {
-            peak = height(source, &mut random) * if source == Source::Drift { 1.0 + k as f64 / n as f64 } else { 1.0 };
+            peak = height(source, &mut random)
+                * if source == Source::Drift { 1.0 + k as f64 / n as f64 } else { 1.0 };
             left = if bursts { (-3.0 * random.unit().ln()) as usize } else { 0 };
             return 10_000.0 + peak;
         }
@@ -88,7 +91,8 @@ fn draw(source: Source, n: usize, seed: u64) -> Run {
     run
 }
 
-/// Of all runs: the share with a model; of those: the share of intervals that hold, and the median of upper end over truth.
+/// Of all runs: the share with a model; of those: the share of intervals that hold, and the median
+/// of upper end over truth.
 struct Rates {
     accepted: f64,
     holds: f64,
@@ -112,12 +116,16 @@ fn rates(source: Source, n: usize, runs: usize) -> Rates {
     });
     let accepted: Vec<&SeriesTail> = all.iter().filter(|tail| tail.model.accepted).collect();
     let levels = accepted.iter().flat_map(|tail| &tail.model.levels);
-    let levels: Vec<_> = levels.filter_map(|level| Some((level, truth(source, level.period as f64 / 1e6)?))).collect();
+    let levels: Vec<_> = levels
+        .filter_map(|level| Some((level, truth(source, level.period as f64 / 1e6)?)))
+        .collect();
     let holds = levels.iter().filter(|(l, truth)| l.low <= *truth && *truth <= l.high).count();
     let mut generous: Vec<f64> = levels.iter().map(|(l, truth)| l.high / truth).collect();
     generous.sort_by(f64::total_cmp);
     let mut refused = std::collections::BTreeMap::new();
-    for gate in all.iter().flat_map(|tail| tail.model.gates.iter().filter(|gate| !gate.open).take(1)) {
+    for gate in
+        all.iter().flat_map(|tail| tail.model.gates.iter().filter(|gate| !gate.open).take(1))
+    {
         *refused.entry(gate.id.clone()).or_default() += 1;
     }
     let rates = Rates {
@@ -127,7 +135,8 @@ fn rates(source: Source, n: usize, runs: usize) -> Rates {
         refused,
     };
     println!(
-        "{:>11}: offered {:5.1} % | intervals hold {:5.1} % of {} | upper end over truth {:.2} | first gate shut {:?}",
+        "{:>11}: offered {:5.1} % | intervals hold {:5.1} % of {} | upper end over truth {:.2} | \
+         first gate shut {:?}",
         format!("{source:?}"),
         rates.accepted * 100.0,
         rates.holds * 100.0,
@@ -142,7 +151,10 @@ fn rates(source: Source, n: usize, runs: usize) -> Rates {
 fn what_can_be_modelled_is_and_what_cannot_is_refused() {
     let (n, runs) = (40_000, 6);
     let simple = rates(Source::Exponential, n, runs);
-    assert!(simple.accepted >= 0.5 && simple.holds >= 0.6, "a failure by chance is rarer than one in a thousand");
+    assert!(
+        simple.accepted >= 0.5 && simple.holds >= 0.6,
+        "a failure by chance is rarer than one in a thousand"
+    );
     assert!(rates(Source::RareMode, n, runs).accepted <= 0.34);
     assert_eq!(rates(Source::Regular, n, runs).accepted, 0.0);
 }

@@ -1,4 +1,5 @@
-//! Where the time of every sample of a series went: `NNNN.account.json` beside its statistics. docs/bundle.md describes it.
+//! Where the time of every sample of a series went: `NNNN.account.json` beside its statistics.
+//! docs/bundle.md describes it.
 
 use crate::{BundleError, Member, reader};
 use punctual_core::account::MAIN_PARTS;
@@ -28,7 +29,8 @@ pub struct SeriesAccount {
     pub cost: Fact<AccountCost>,
 }
 
-/// As in the file. Rows name their parts in the order of `parts`, so that later versions may know more.
+/// As in the file. Rows name their parts in the order of `parts`, so that later versions may know
+/// more.
 #[derive(Serialize, Deserialize)]
 struct Document {
     schema: String,
@@ -82,9 +84,9 @@ fn document(account: &SeriesAccount) -> Document {
 /// [`Fact::NotAsked`] where there is no file; what cannot be read is unavailable, and reported.
 pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAccount> {
     let read = member.read_json().and_then(|document| match document {
-        Fact::Known(document) => {
-            restore(document).map(Fact::Known).map_err(|why| BundleError::damaged(member.path(), why))
-        }
+        Fact::Known(document) => restore(document)
+            .map(Fact::Known)
+            .map_err(|why| BundleError::damaged(member.path(), why)),
         Fact::Unavailable(why) => Ok(Fact::Unavailable(why)),
         Fact::NotAsked => Ok(Fact::NotAsked),
     });
@@ -104,7 +106,8 @@ fn restore(document: Document) -> Result<SeriesAccount, String> {
     }
     let known = |word: &String| MainPart::from_id(word);
     // A part of a later version is not known to this one.
-    let parts: Vec<MainPart> = document.parts.iter().map(|word| known(word).unwrap_or(MainPart::Unknown)).collect();
+    let parts: Vec<MainPart> =
+        document.parts.iter().map(|word| known(word).unwrap_or(MainPart::Unknown)).collect();
     let sorted = |values: Vec<u64>| -> Result<[u64; MAIN_PARTS], String> {
         if values.len() != parts.len() {
             return Err(format!("a row has {} values for {} parts", values.len(), parts.len()));
@@ -122,17 +125,33 @@ fn restore(document: Document) -> Result<SeriesAccount, String> {
             || row.from % row.width != 0
             || last.is_some_and(|last| row.from <= last)
         {
-            return Err(format!("the bucket of {} ns is out of order or of another width", row.from));
+            return Err(format!(
+                "the bucket of {} ns is out of order or of another width",
+                row.from
+            ));
         }
         last = Some(row.from);
         total = total.checked_add(row.count).ok_or("the samples are more than 64 bits hold")?;
-        let bucket = AccountBucket { count: row.count, parts: sorted(row.ns)?, longest: sorted(row.longest)? };
-        if bucket.longest.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)).is_none_or(|sum| sum > bucket.count) {
-            return Err(format!("more samples than there are had a longest part, in the bucket of {} ns", row.from));
+        let bucket = AccountBucket {
+            count: row.count,
+            parts: sorted(row.ns)?,
+            longest: sorted(row.longest)?,
+        };
+        if bucket
+            .longest
+            .iter()
+            .try_fold(0u64, |sum, n| sum.checked_add(*n))
+            .is_none_or(|sum| sum > bucket.count)
+        {
+            return Err(format!(
+                "more samples than there are had a longest part, in the bucket of {} ns",
+                row.from
+            ));
         }
         account.restore(row.from, bucket);
     }
-    let (complete, unattributed, lost, cost) = (document.complete, document.unattributed, document.lost, document.cost);
+    let (complete, unattributed, lost, cost) =
+        (document.complete, document.unattributed, document.lost, document.cost);
     Ok(SeriesAccount { complete, account, unattributed, lost, cost })
 }
 
@@ -172,7 +191,12 @@ mod tests {
         let path = Member::root(directory.path()).join("0000.account.json");
         write(&path, &Fact::Known(some())).unwrap();
         let text = path.read_text().unwrap();
-        for (from, to) in [("\"width\":1,", "\"width\":3,"), ("\"irq\",", ""), ("account/2", "account/9"), ("{", "[")] {
+        for (from, to) in [
+            ("\"width\":1,", "\"width\":3,"),
+            ("\"irq\",", ""),
+            ("account/2", "account/9"),
+            ("{", "["),
+        ] {
             path.replace(text.replacen(from, to, 1).as_bytes()).unwrap();
             let mut damage = Vec::new();
             assert!(matches!(read(&path, &mut damage), Fact::Unavailable(_)), "{from}");

@@ -8,8 +8,9 @@ use crate::{Bundle, BundleError};
 use punctual_core::Finding;
 use std::path::Path;
 
-/// Records in the bundle where its run took place, adds findings, and, where the run recorded no ending, records one; an ending
-/// that is there stays. Figures are unchanged; [`renew_summary`] follows.
+/// Records in the bundle where its run took place, adds findings, and, where the run recorded no
+/// ending, records one; an ending that is there stays. Figures are unchanged; [`renew_summary`]
+/// follows.
 pub fn amend(
     directory: &Path,
     target: RanOn,
@@ -17,7 +18,11 @@ pub fn amend(
     ending: Option<Ending>,
 ) -> Result<Bundle, BundleError> {
     let bundle = Bundle::open(directory)?;
-    let manifest = Manifest { target: Some(target), ending: bundle.manifest.ending.or(ending), ..bundle.manifest };
+    let manifest = Manifest {
+        target: Some(target),
+        ending: bundle.manifest.ending.or(ending),
+        ..bundle.manifest
+    };
     let all: Vec<&Finding> = bundle.findings.iter().chain(findings).collect();
     let root = Member::root(directory);
     root.join("findings.json").replace_json(&all)?;
@@ -25,7 +30,8 @@ pub fn amend(
     Bundle::open(directory)
 }
 
-/// Replaces the figures for other programs by those of the bundle as it is now; everything is on the disk afterwards.
+/// Replaces the figures for other programs by those of the bundle as it is now; everything is on
+/// the disk afterwards.
 pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleError> {
     let root = Member::root(directory);
     root.join("summary.json").replace_json(summary)?;

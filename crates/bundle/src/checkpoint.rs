@@ -1,14 +1,17 @@
 //! `NNNN.checkpoint`: the statistics of a series while its run goes on, saved about once a second.
 //!
-//! The file is a row of slots. Frames are written alternately into the two slots of one size, so that the writer can die at any moment:
-//! the frame before is whole. When a frame outgrows its slots, it and all later ones go into the next two, twice as large, which lie
-//! behind. A frame holds its sequence number; the whole one with the highest counts.
+//! The file is a row of slots. Frames are written alternately into the two slots of one size, so
+//! that the writer can die at any moment: the frame before is whole. When a frame outgrows its
+//! slots, it and all later ones go into the next two, twice as large, which lie behind. A frame
+//! holds its sequence number; the whole one with the highest counts.
 //!
-//! Writing one is a few small functions without allocation, and one pwrite(2): what runs beside a measurement stays in memory and in the
-//! caches, and JSON would bring a great deal of code with it.
+//! Writing one is a few small functions without allocation, and one pwrite(2): what runs beside a
+//! measurement stays in memory and in the caches, and JSON would bring a great deal of code with
+//! it.
 //!
-//! Frame: [`MAGIC`], sequence number (u64 LE), payload length (u32 LE), CRC-32 of sequence number, length and payload (u32 LE), payload.
-//! The payload holds what [`State`] holds, as integers of the log's kind. docs/bundle.md lists them.
+//! Frame: [`MAGIC`], sequence number (u64 LE), payload length (u32 LE), CRC-32 of sequence number,
+//! length and payload (u32 LE), payload. The payload holds what [`State`] holds, as integers of the
+//! log's kind. docs/bundle.md lists them.
 
 use crate::hdr::Pairs;
 use crate::state::{self, MAX_BINS, State, ThreadUsage};
@@ -20,7 +23,8 @@ use punctual_core::{ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, Serie
 pub const MAGIC: &[u8; 8] = b"PNCTCKP1";
 /// The size of the first two slots: several times that of an ordinary frame.
 const FIRST_SLOT: u64 = 8 << 10;
-/// Pairs of slots that a reader looks for: the last are of 128 MiB, more than any state within its bounds takes.
+/// Pairs of slots that a reader looks for: the last are of 128 MiB, more than any state within its
+/// bounds takes.
 const SIZES: u32 = 15;
 const HEADER: usize = 24;
 
@@ -33,7 +37,8 @@ pub(crate) struct Slots {
     size: u32,
 }
 
-/// The place of the first slot of a pair; the second follows it. Pairs before take twice the sum of their sizes.
+/// The place of the first slot of a pair; the second follows it. Pairs before take twice the sum of
+/// their sizes.
 fn pair_place(size: u32) -> u64 {
     2 * FIRST_SLOT * ((1 << size) - 1)
 }
@@ -43,8 +48,8 @@ fn capacity(size: u32) -> u64 {
 }
 
 impl Slots {
-    /// Puts the next frame into `frame` and returns where in the file it belongs. The slot of the newest whole frame is left alone until
-    /// [`Slots::written`] marks the new one as whole.
+    /// Puts the next frame into `frame` and returns where in the file it belongs. The slot of the
+    /// newest whole frame is left alone until [`Slots::written`] marks the new one as whole.
     pub(crate) fn next(&mut self, state: &State, frame: &mut Vec<u8>) -> u64 {
         frame.clear();
         encode(frame, self.written, state);
@@ -126,7 +131,8 @@ fn put_optional(out: &mut Vec<u8>, value: Option<Nanos>) {
     }
 }
 
-/// Counts that are not zero, each with the distance of its bin from the last one; a count of zero ends them.
+/// Counts that are not zero, each with the distance of its bin from the last one; a count of zero
+/// ends them.
 fn put_bins(out: &mut Vec<u8>, bins: &[u64]) {
     let mut last = 0;
     for (bin, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -179,21 +185,32 @@ fn frame_at(file: &[u8], place: u64, size: u32) -> Option<Frame<'_>> {
     let bytes = file.get(usize::try_from(place).ok()?..)?;
     let header = bytes.get(..HEADER).filter(|header| header.starts_with(MAGIC))?;
     let length = u32::from_le_bytes(header[16..20].try_into().ok()?);
-    let bytes = bytes.get(..HEADER + length as usize).filter(|frame| frame.len() as u64 <= capacity(size))?;
+    let bytes = bytes
+        .get(..HEADER + length as usize)
+        .filter(|frame| frame.len() as u64 <= capacity(size))?;
     Some(Frame { sequence: u64::from_le_bytes(header[8..16].try_into().ok()?), length, bytes })
 }
 
-/// Reads the newest whole state of a file; an error is why there is none. Nothing in the file is trusted unchecked.
+/// Reads the newest whole state of a file; an error is why there is none. Nothing in the file is
+/// trusted unchecked.
 pub fn decode(file: &[u8]) -> Result<State, String> {
-    let slots = (0..SIZES).flat_map(|size| [0, 1].map(|second| (pair_place(size) + second * capacity(size), size)));
-    let mut frames: Vec<Frame> = slots.filter_map(|(place, size)| frame_at(file, place, size)).collect();
+    let slots = (0..SIZES)
+        .flat_map(|size| [0, 1].map(|second| (pair_place(size) + second * capacity(size), size)));
+    let mut frames: Vec<Frame> =
+        slots.filter_map(|(place, size)| frame_at(file, place, size)).collect();
     frames.sort_by_key(|frame| std::cmp::Reverse(frame.sequence));
     let whole = frames.iter().find(|frame| {
-        let expected = u32::from_le_bytes([frame.bytes[20], frame.bytes[21], frame.bytes[22], frame.bytes[23]]);
+        let expected = u32::from_le_bytes([
+            frame.bytes[20],
+            frame.bytes[21],
+            frame.bytes[22],
+            frame.bytes[23],
+        ]);
         checksum(frame.bytes, frame.length) == expected
     });
     let whole = whole.ok_or("it holds no whole checkpoint")?;
-    let state = take_state(&mut Cursor(&whole.bytes[HEADER..])).ok_or("its checkpoint ends too early")??;
+    let state = take_state(&mut Cursor(&whole.bytes[HEADER..]))
+        .ok_or("its checkpoint ends too early")??;
     state::check(&state.data)?;
     Ok(state)
 }
@@ -211,7 +228,8 @@ fn take_state(from: &mut Cursor) -> Taken<State> {
     let corrected = if from.take()? == 0 { None } else { Some(take_pairs(from)?.restore()) };
     let (min, max) = (take_optional(from)?, take_optional(from)?);
     let sum = i128::from(from.take()?) | i128::from(from.take_signed()?) << 64;
-    let squared = |from: &mut Cursor| Some(u128::from(from.take()?) | u128::from(from.take()?) << 64);
+    let squared =
+        |from: &mut Cursor| Some(u128::from(from.take()?) | u128::from(from.take()?) << 64);
     let sum_squares = if from.take()? == 0 { None } else { Some(squared(from)?) };
     let worst = take_worst(from)?;
     let losses = Losses { recorded: from.take()?, overruns: from.take()?, dropped: from.take()? };
@@ -219,7 +237,18 @@ fn take_state(from: &mut Cursor) -> Taken<State> {
     let (samples_kept, log_bytes) = (from.take()?, from.take()?);
     let state = || {
         let (whole, corrected) = (whole?, corrected.transpose()?);
-        let data = SeriesData { period, exact, whole, corrected, min, max, sum, sum_squares, worst, losses };
+        let data = SeriesData {
+            period,
+            exact,
+            whole,
+            corrected,
+            min,
+            max,
+            sum,
+            sum_squares,
+            worst,
+            losses,
+        };
         Ok(State { data, usage: usage?, digest: None, samples_kept, log_bytes })
     };
     Some(state())
@@ -246,7 +275,8 @@ fn take_exact(from: &mut Cursor) -> Taken<LinearHistogram> {
     Some(Ok(LinearHistogram { resolution, bins, above, below }))
 }
 
-/// Pairs of place and count; a distance that leaves 64 bits stays at their end, where nothing is accepted.
+/// Pairs of place and count; a distance that leaves 64 bits stays at their end, where nothing is
+/// accepted.
 fn take_pairs(from: &mut Cursor) -> Option<Pairs> {
     let (mut pairs, mut place) = (Vec::new(), 0u64);
     loop {
@@ -265,7 +295,12 @@ fn take_worst(from: &mut Cursor) -> Option<Vec<Sample>> {
     for _ in 0..from.take()? {
         let (seq, due) = (from.take()?, from.take_signed()?);
         let woke = due.wrapping_add(from.take_signed()?);
-        worst.push(Sample { seq, due: ClockNs(due), woke: ClockNs(woke), cpu: u32::try_from(from.take()?).ok()? });
+        worst.push(Sample {
+            seq,
+            due: ClockNs(due),
+            woke: ClockNs(woke),
+            cpu: u32::try_from(from.take()?).ok()?,
+        });
     }
     Some(worst)
 }
@@ -282,7 +317,8 @@ fn take_usage(from: &mut Cursor) -> Taken<Fact<ThreadUsage>> {
         2 => {
             let length = from.take()?;
             let why = std::str::from_utf8(from.take_bytes(length)?);
-            why.map(|why| Fact::Unavailable(why.to_owned())).map_err(|_| "a reason is not UTF-8".to_owned())
+            why.map(|why| Fact::Unavailable(why.to_owned()))
+                .map_err(|_| "a reason is not UTF-8".to_owned())
         }
         other => Err(format!("{other} is no kind of fact")),
     })

@@ -1,5 +1,6 @@
-//! What `punctual compare --json` prints: two sides, series by series. Times are in ns; what is not known is `null`, and so is an end of
-//! an interval that the data do not bound. docs/compare.md describes it for readers in other languages.
+//! What `punctual compare --json` prints: two sides, series by series. Times are in ns; what is not
+//! known is `null`, and so is an end of an interval that the data do not bound. docs/compare.md
+//! describes it for readers in other languages.
 
 use crate::Timebase;
 use crate::summary::VerdictWord;
@@ -18,7 +19,8 @@ pub struct Comparison {
     pub sides: Vec<Side>,
     /// The confidence of each interval by itself.
     pub confidence: f64,
-    /// The rate at which at least one difference is claimed anywhere in this comparison although there is none.
+    /// The rate at which at least one difference is claimed anywhere in this comparison although
+    /// there is none.
     pub error_rate: f64,
     /// How many tests share that rate (Holm's procedure).
     pub tests: u64,
@@ -28,7 +30,8 @@ pub struct Comparison {
     pub gates: Vec<GateResult>,
     /// All of it together; `null` where nothing was required.
     pub verdict: Option<VerdictWord>,
-    /// What weakens the comparison: series without a partner, unknown autocorrelation, damaged bundles, ….
+    /// What weakens the comparison: series without a partner, unknown autocorrelation, damaged
+    /// bundles, ….
     pub findings: Vec<Finding>,
 }
 
@@ -70,7 +73,8 @@ pub struct SeriesComparison {
     pub metrics: Vec<MetricComparison>,
     /// The tests of whole and tail.
     pub distribution: Vec<DistributionTest>,
-    /// The probability that a sample of the other side is longer than one of the first, ties counted half (Vargha and Delaney's A).
+    /// The probability that a sample of the other side is longer than one of the first, ties
+    /// counted half (Vargha and Delaney's A).
     pub superiority: Option<f64>,
     /// Differences smaller than this are not claimed: the coarser of the two clocks' steps.
     pub resolution: i64,
@@ -116,7 +120,8 @@ pub struct MetricComparison {
     pub b: Option<f64>,
     /// `b − a`.
     pub difference: Option<f64>,
-    /// The interval of the difference, of [`Comparison::confidence`] by itself; `null` where not bounded.
+    /// The interval of the difference, of [`Comparison::confidence`] by itself; `null` where not
+    /// bounded.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
@@ -128,7 +133,8 @@ pub struct MetricComparison {
     pub p_adjusted: Option<f64>,
     /// What follows.
     pub verdict: Difference,
-    /// How many times as much data would make the observed difference significant, if it is the true one.
+    /// How many times as much data would make the observed difference significant, if it is the
+    /// true one.
     pub more_data: Option<f64>,
     /// Why there is no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +163,8 @@ pub struct DistributionTest {
     pub part: String,
     /// What was done: `block permutation`, `run permutation`, `histogram`.
     pub method: String,
-    /// The statistic: the largest distance of the two distribution functions; in the tail, the largest standardised difference.
+    /// The statistic: the largest distance of the two distribution functions; in the tail, the
+    /// largest standardised difference.
     pub statistic: f64,
     /// Its probability if both were the same; `null` with a reason.
     pub p: Option<f64>,

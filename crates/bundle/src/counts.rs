@@ -40,7 +40,8 @@ pub struct CpuTime {
 pub enum CountSource {
     /// perf_event_open(2): from the first instruction of the command on, with all its descendants.
     PerfEvent,
-    /// wait4(2): the command with the descendants that were waited for, and its start before the program is executed.
+    /// wait4(2): the command with the descendants that were waited for, and its start before the
+    /// program is executed.
     Wait4,
 }
 

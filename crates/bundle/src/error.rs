@@ -52,7 +52,9 @@ fn advice(source: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             " (free some space, or choose a directory on another file system with --output)"
         }
-        io::ErrorKind::FileTooLarge => " (raise the limit on file sizes, ulimit -f, which it is beyond)",
+        io::ErrorKind::FileTooLarge => {
+            " (raise the limit on file sizes, ulimit -f, which it is beyond)"
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             " (choose a directory that you may write with --output)"
         }
@@ -68,7 +70,8 @@ impl BundleError {
     pub(crate) fn damaged(path: &Path, why: impl ToString) -> BundleError {
         BundleError::Damaged { path: path.to_owned(), why: why.to_string() }
     }
-    /// Whether the file system is full, or the file as large as it may be: the run can go on without what could not be kept.
+    /// Whether the file system is full, or the file as large as it may be: the run can go on
+    /// without what could not be kept.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         matches!(self, BundleError::Io { source, .. } if matches!(source.kind(), FileTooLarge | StorageFull | QuotaExceeded))

@@ -1,5 +1,6 @@
-//! Evidence that a phase was measured as requested: collected while it runs, kept in `phase.json`, judged by `punctual_analyze::validity`.
-//! docs/validity.md describes how each part is obtained. A part that could not be read is `unavailable`, never a default.
+//! Evidence that a phase was measured as requested: collected while it runs, kept in `phase.json`,
+//! judged by `punctual_analyze::validity`. docs/validity.md describes how each part is obtained. A
+//! part that could not be read is `unavailable`, never a default.
 
 use punctual_core::{CpuSet, Fact, Nanos};
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// The evidence of a phase.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Whether the experiment requires real-time scheduling for valid figures (`require_real_time`).
+    /// Whether the experiment requires real-time scheduling for valid figures
+    /// (`require_real_time`).
     #[serde(default)]
     pub real_time_required: bool,
     /// The measuring threads.
@@ -39,7 +41,8 @@ pub struct ThreadEvidence {
     /// Why the kernel refused the requested scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// The CPUs that it may run on; not asked under SCHED_DEADLINE, whose threads are bound to none.
+    /// The CPUs that it may run on; not asked under SCHED_DEADLINE, whose threads are bound to
+    /// none.
     pub affinity: Fact<ReadBack>,
     /// Why the memory that it writes to is not locked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

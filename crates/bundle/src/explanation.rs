@@ -1,4 +1,5 @@
-//! What `punctual explain --json` prints. Times are in ns, instants on CLOCK_MONOTONIC; what is not known is `null`.
+//! What `punctual explain --json` prints. Times are in ns, instants on CLOCK_MONOTONIC; what is not
+//! known is `null`.
 
 use crate::windows::{KeptRule, SeriesWindows};
 use punctual_core::Finding;
@@ -16,7 +17,8 @@ pub struct ExplainDocument {
     pub source: EventSource,
     /// By what rule windows were kept; `null` where the events are those of a whole recording.
     pub rule: Option<KeptRule>,
-    /// What became of the selected samples of each series; empty where the events are those of a whole recording.
+    /// What became of the selected samples of each series; empty where the events are those of a
+    /// whole recording.
     pub series: Vec<SeriesWindows>,
     /// The samples, by series, of each the latest first.
     pub samples: Vec<ExplainedSample>,
@@ -86,7 +88,8 @@ pub struct ExplainedPart {
     pub cpu: Option<u16>,
     /// The system call that the responsible task was in, or the thread itself.
     pub syscall: Option<String>,
-    /// The priority of the responsible task, as the kernel's `prio`: 0 to 99 real-time (99 less rt_priority), 100 to 139 others, -1 deadline.
+    /// The priority of the responsible task, as the kernel's `prio`: 0 to 99 real-time (99 less
+    /// rt_priority), 100 to 139 others, -1 deadline.
     pub prio: Option<i16>,
     /// Where in the kernel the responsible task was, innermost first, where its stack was taken.
     pub stack: Vec<String>,

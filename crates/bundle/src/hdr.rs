@@ -1,5 +1,6 @@
-//! HDR histograms in JSON: the lower edge of each bucket that is not empty, in ns, with its count, ascending. Any reader can use that
-//! without a library, and writing it while measuring needs no buffer.
+//! HDR histograms in JSON: the lower edge of each bucket that is not empty, in ns, with its count,
+//! ascending. Any reader can use that without a library, and writing it while measuring needs no
+//! buffer.
 
 use hdrhistogram::Histogram;
 use punctual_core::series::{HDR_MAX, empty_hdr};
@@ -31,9 +32,12 @@ impl Pairs {
         let (mut last, mut sum) = (None, 0u64);
         for (value, count) in self.0 {
             if value > HDR_MAX || count == 0 || last.is_some_and(|last| value <= last) {
-                return Err(format!("the HDR histogram's bucket ({value}, {count}) is out of order or bounds"));
+                return Err(format!(
+                    "the HDR histogram's bucket ({value}, {count}) is out of order or bounds"
+                ));
             }
-            sum = sum.checked_add(count).ok_or("the HDR histogram counts more than 64 bits hold")?;
+            sum =
+                sum.checked_add(count).ok_or("the HDR histogram counts more than 64 bits hold")?;
             hdr.record_n(value, count).map_err(|why| format!("the HDR histogram: {why}"))?;
             last = Some(value);
         }
@@ -55,7 +59,9 @@ mod tests {
     #[test]
     fn what_no_writer_writes_is_refused() {
         assert_eq!(restored("[[5,2],[7,1]]").unwrap().len(), 3);
-        for wrong in ["[[7,1],[5,2]]", "[[5,0]]", "[[5,1],[5,1]]", "[[18446744073709551615,1]]", "[[-1,1]]"] {
+        for wrong in
+            ["[[7,1],[5,2]]", "[[5,0]]", "[[5,1],[5,1]]", "[[18446744073709551615,1]]", "[[-1,1]]"]
+        {
             assert!(restored(wrong).is_err(), "{wrong}");
         }
         assert!(restored("[[1,18446744073709551615],[2,1]]").is_err(), "more than 64 bits");

@@ -1,7 +1,7 @@
 //! Results of other tools made into bundles, so that old ones stand beside new ones in one report.
 //!
-//! What the other tool did not keep stays absent; what had to be assumed is in a finding. Input is read and checked as a whole
-//! before anything is written.
+//! What the other tool did not keep stays absent; what had to be assumed is in a finding. Input is
+//! read and checked as a whole before anything is written.
 
 mod cmdline;
 mod hwlatdetect;
@@ -30,9 +30,11 @@ pub const MAX_INPUT: u64 = 1 << 28;
 pub struct ImportOptions {
     /// The name of the experiment; usually the file's.
     pub name: String,
-    /// What wrote it; recognised by content where it is not given. Most text of ptsematest, svsematest and sigwaittest looks the same.
+    /// What wrote it; recognised by content where it is not given. Most text of ptsematest,
+    /// svsematest and sigwaittest looks the same.
     pub from: Option<Tool>,
-    /// Whether a text of cyclictest is in ns (its `-N`): the text itself does not show it, JSON does.
+    /// Whether a text of cyclictest is in ns (its `-N`): the text itself does not show it, JSON
+    /// does.
     pub nanoseconds: bool,
 }
 
@@ -76,8 +78,8 @@ impl Malformed {
     }
 }
 
-/// Reads the results of another tool and writes them as a bundle into `directory`, which must not exist. `summarize` makes the
-/// figures of the finished bundle (`punctual_analyze::summarize`).
+/// Reads the results of another tool and writes them as a bundle into `directory`, which must not
+/// exist. `summarize` makes the figures of the finished bundle (`punctual_analyze::summarize`).
 pub fn import(
     input: &mut dyn Read,
     directory: &Path,
@@ -127,7 +129,11 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
         Input::Rtla(tool) => rtla::parse(text, tool),
     };
     let checked = recorded.and_then(|recorded| recorded.check_size().map(|()| recorded));
-    checked.map_err(|Malformed { line, why }| ImportError::Malformed { what: input.name(), line, why })
+    checked.map_err(|Malformed { line, why }| ImportError::Malformed {
+        what: input.name(),
+        line,
+        why,
+    })
 }
 
 /// What the text is; an error is a whole sentence.
@@ -148,14 +154,15 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
             (pairs::Recognized::Pmqtest, _) => Input::Pairs(Tool::Pmqtest),
             (pairs::Recognized::Ambiguous, Some(tool)) if tool.is_pairs() => Input::Pairs(tool),
             (pairs::Recognized::Ambiguous, _) => {
-                return Err("ptsematest, svsematest and sigwaittest print the same: name the tool with --from".into());
+                return Err("ptsematest, svsematest and sigwaittest print the same: name the \
+                            tool with --from"
+                    .into());
             }
         }
     } else if rtla::is_top(text) {
-        return Err(
-            "rtla's `top` shows no distribution: run `rtla timerlat hist` or `rtla osnoise hist` and import that"
-                .into(),
-        );
+        return Err("rtla's `top` shows no distribution: run `rtla timerlat hist` or `rtla \
+                    osnoise hist` and import that"
+            .into());
     } else {
         let known = tool::all_names();
         return Err(format!("this is not the output of a tool that can be imported ({known})"));
@@ -192,7 +199,9 @@ impl Input {
             Input::Json(_) => "JSON of rt-tests",
             Input::Threads(_, threads::Layout::Histogram) => "cyclictest's histogram text",
             Input::Threads(_, threads::Layout::Values) => "values of `-v`",
-            Input::Threads(_, threads::Layout::Status) => "status lines of cyclictest, cyclicdeadline or signaltest",
+            Input::Threads(_, threads::Layout::Status) => {
+                "status lines of cyclictest, cyclicdeadline or signaltest"
+            }
             Input::Pairs(_) => "text of ptsematest and its like",
             Input::Oslat => "text of oslat",
             Input::Hwlatdetect => "text of hwlatdetect",

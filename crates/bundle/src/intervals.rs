@@ -1,4 +1,5 @@
-//! What `punctual pairs --json` and `punctual occupancy --json` print. Times are in ns, instants on CLOCK_MONOTONIC; what is not known is `null`.
+//! What `punctual pairs --json` and `punctual occupancy --json` print. Times are in ns, instants on
+//! CLOCK_MONOTONIC; what is not known is `null`.
 
 use crate::summary::VerdictWord;
 use punctual_core::{Finding, Severity};
@@ -135,7 +136,8 @@ pub struct WorstInterval {
     pub value: Option<i64>,
     /// What that thread did meanwhile; empty where the recording does not show it.
     pub states: Vec<Share>,
-    /// What ran meanwhile on the CPUs concerned; interrupts are within the time of the tasks that they interrupted.
+    /// What ran meanwhile on the CPUs concerned; interrupts are within the time of the tasks that
+    /// they interrupted.
     pub ran: Vec<Ran>,
 }
 
@@ -163,7 +165,8 @@ pub struct Ran {
     pub ns: i64,
 }
 
-/// A scope of test points as a function report has it. Its limit, its worst and its histogram stand under [`PairsDocument::pairs`].
+/// A scope of test points as a function report has it. Its limit, its worst and its histogram stand
+/// under [`PairsDocument::pairs`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ScopeSummary {
     /// Its name.
@@ -266,13 +269,17 @@ pub struct OccupancyDocument {
 }
 
 impl OccupancyDocument {
-    /// That some of the recording's events of group sched, which are so many, contradict the others.
+    /// That some of the recording's events of group sched, which are so many, contradict the
+    /// others.
     pub fn contradiction(&self, events: u64) -> Option<Finding> {
         let message = "events contradict earlier ones: the time in between is marked as unknown";
         (self.contradictions > 0).then(|| {
             Finding::new("events-contradict", Severity::Warning, "recording", message)
                 .evidence(format!("{} of {events} events of group sched", self.contradictions))
-                .remedy("read times of threads and CPUs without those that are unknown: punctual occupancy shows both")
+                .remedy(
+                    "read times of threads and CPUs without those that are unknown: punctual \
+                     occupancy shows both",
+                )
         })
     }
 }

@@ -1,5 +1,6 @@
-//! `lab.json`: the cells of a lab, what was run of them and what came out. Times are in ns; absent figures are `null`, never 0. Paths are
-//! relative to the lab's directory. docs/lab.md describes it for readers in other languages.
+//! `lab.json`: the cells of a lab, what was run of them and what came out. Times are in ns; absent
+//! figures are `null`, never 0. Paths are relative to the lab's directory. docs/lab.md describes it
+//! for readers in other languages.
 
 use crate::summary::{RequirementSummary, VerdictWord};
 use crate::{Member, Timebase};
@@ -99,7 +100,8 @@ pub struct CellDocument {
     pub digest: Option<String>,
     /// The same of each repetition in order.
     pub repeats: Vec<Option<String>>,
-    /// Whether all repetitions are equal, sample for sample; `null` where that was not asked or cannot be expected.
+    /// Whether all repetitions are equal, sample for sample; `null` where that was not asked or
+    /// cannot be expected.
     pub equal: Option<bool>,
     /// Its requirements together; `null` where there are none.
     pub verdict: Option<VerdictWord>,
@@ -242,7 +244,9 @@ pub struct PublishedRow {
 impl PublishedRow {
     /// Whether a cell is its counterpart.
     pub fn is_of(&self, cell: &CellDocument) -> bool {
-        self.cells.iter().all(|(axis, values)| cell.axes.get(axis).is_some_and(|value| values.contains(value)))
+        self.cells
+            .iter()
+            .all(|(axis, values)| cell.axes.get(axis).is_some_and(|value| values.contains(value)))
     }
     /// Whether a series is.
     pub fn covers(&self, series: &str) -> bool {
@@ -261,8 +265,9 @@ pub fn read(directory: &Path) -> Result<LabDocument, String> {
     let document: LabDocument = member.read_json().map_err(|why| why.to_string())?;
     match document.schema == SCHEMA {
         true => Ok(document),
-        false => {
-            Err(cannot(&format_args!("it is of the version `{}`, and this punctual reads {SCHEMA}", document.schema)))
-        }
+        false => Err(cannot(&format_args!(
+            "it is of the version `{}`, and this punctual reads {SCHEMA}",
+            document.schema
+        ))),
     }
 }

@@ -1,7 +1,9 @@
-//! `NNNN.log`: samples and one-second windows, appended block by block; a torn last block is recognised and left out.
+//! `NNNN.log`: samples and one-second windows, appended block by block; a torn last block is
+//! recognised and left out.
 //!
-//! File: the 8 bytes of [`MAGIC`], then blocks. Block: payload length (u32 LE), CRC-32 of kind and payload (u32 LE), kind (u8), payload.
-//! Integers in payloads are LEB128 varints; signed ones are zigzag-coded first (both as in Protocol Buffers).
+//! File: the 8 bytes of [`MAGIC`], then blocks. Block: payload length (u32 LE), CRC-32 of kind and
+//! payload (u32 LE), kind (u8), payload. Integers in payloads are LEB128 varints; signed ones are
+//! zigzag-coded first (both as in Protocol Buffers).
 
 use crate::varint::{Cursor, put, put_signed};
 pub use punctual_core::Window;
@@ -37,7 +39,8 @@ fn block(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Appends samples as blocks: a new one wherever the numbering jumps (samples were dropped between).
+/// Appends samples as blocks: a new one wherever the numbering jumps (samples were dropped
+/// between).
 pub fn encode_samples(out: &mut Vec<u8>, samples: &[Sample]) {
     for run in samples.chunk_by(|a, b| a.seq.checked_add(1) == Some(b.seq)) {
         // 1 Mi samples of at most 21 bytes would pass MAX_BLOCK; 256 Ki never do.
@@ -52,7 +55,8 @@ fn encode_run(out: &mut Vec<u8>, run: &[Sample]) {
         put(payload, first.seq);
         let (mut due, mut step) = (0i64, 0i64);
         for sample in run {
-            // Periodic samples repeat their distance: the second difference of `due` is nearly always 0, one byte.
+            // Periodic samples repeat their distance: the second difference of `due` is nearly
+            // always 0, one byte.
             let this_step = sample.due.ns().wrapping_sub(due);
             put_signed(payload, this_step.wrapping_sub(step));
             put_signed(payload, sample.woke.ns().wrapping_sub(sample.due.ns()));
@@ -122,8 +126,8 @@ fn next_block(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     (crc.finalize() == expected).then_some((kind, payload, rest))
 }
 
-/// Reads a log as far as it is whole. Blocks of an unknown kind are passed over (a later minor version's).
-/// Errors only when the file is not a log at all.
+/// Reads a log as far as it is whole. Blocks of an unknown kind are passed over (a later minor
+/// version's). Errors only when the file is not a log at all.
 pub fn decode(bytes: &[u8]) -> Result<LogContents, String> {
     let mut contents = LogContents::default();
     if bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes) {
@@ -134,7 +138,9 @@ pub fn decode(bytes: &[u8]) -> Result<LogContents, String> {
     while let Some((kind, payload, after)) = next_block(rest) {
         let sound = match kind {
             KIND_SAMPLES => decode_samples(payload, &mut contents.samples).is_some(),
-            KIND_WINDOW => decode_window(payload).map(|window| contents.windows.push(window)).is_some(),
+            KIND_WINDOW => {
+                decode_window(payload).map(|window| contents.windows.push(window)).is_some()
+            }
             _ => true,
         };
         if !sound {

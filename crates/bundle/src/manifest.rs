@@ -80,9 +80,15 @@ impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Outcome::Completed => f.write_str("completed"),
-            Outcome::Interrupted => f.write_str("interrupted; what was measured until then is whole"),
+            Outcome::Interrupted => {
+                f.write_str("interrupted; what was measured until then is whole")
+            }
             Outcome::StoppedAbove { series, latency } => {
-                write!(f, "stopped: {series} had a latency of {} µs, above its stop_above", *latency as f64 / 1e3)
+                write!(
+                    f,
+                    "stopped: {series} had a latency of {} µs, above its stop_above",
+                    *latency as f64 / 1e3
+                )
             }
             Outcome::StoppedByLoad { load, how } => write!(f, "stopped: the load {load} {how}"),
             Outcome::Failed { why } => write!(f, "failed: {why}"),

@@ -1,13 +1,16 @@
 //! The one door through which files in a results directory are opened, for reading and for writing.
 //!
-//! A bundle may come from anybody: an attachment, another machine, a directory that others may write. Whoever opens it, root
-//! perhaps, follows no link that lies in it (openat2(2) with `RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH`; before Linux 5.6, and where a
-//! filter refuses that call, one component after the other with `O_NOFOLLOW`), and opens regular files alone: a FIFO would block
-//! for ever, a device never ends, or does something when it is opened. The directory itself is the user's word, and may be a link.
+//! A bundle may come from anybody: an attachment, another machine, a directory that others may
+//! write. Whoever opens it, root perhaps, follows no link that lies in it (openat2(2) with
+//! `RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH`; before Linux 5.6, and where a filter refuses that call,
+//! one component after the other with `O_NOFOLLOW`), and opens regular files alone: a FIFO would
+//! block for ever, a device never ends, or does something when it is opened. The directory itself
+//! is the user's word, and may be a link.
 
 use crate::BundleError;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, renameat, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, renameat, statat,
+    unlinkat,
 };
 use rustix::fs::{CWD, mkdirat};
 use rustix::io::Errno;
@@ -94,12 +97,14 @@ impl Member {
 
     /// Reads it whole, as text.
     pub fn read_text(&self) -> Result<String, BundleError> {
-        String::from_utf8(self.read()?).map_err(|_| BundleError::damaged(&self.path, "it is not UTF-8"))
+        String::from_utf8(self.read()?)
+            .map_err(|_| BundleError::damaged(&self.path, "it is not UTF-8"))
     }
 
     /// Reads it whole, as a document.
     pub fn read_json<T: DeserializeOwned>(&self) -> Result<T, BundleError> {
-        serde_json::from_str(&self.read_text()?).map_err(|why| BundleError::damaged(&self.path, why))
+        serde_json::from_str(&self.read_text()?)
+            .map_err(|why| BundleError::damaged(&self.path, why))
     }
 
     /// Whether something has this name, whatever it is.
@@ -151,22 +156,28 @@ impl Member {
 
     /// Makes a directory; one that is there stays.
     pub fn create_directory(&self) -> Result<(), BundleError> {
-        let made = self.parent().and_then(|(parent, name)| match mkdirat(&parent, name, DIRECTORY_MODE.into()) {
-            Err(Errno::EXIST) if self.is_directory() => Ok(()),
-            made => Ok(made?),
+        let made = self.parent().and_then(|(parent, name)| {
+            match mkdirat(&parent, name, DIRECTORY_MODE.into()) {
+                Err(Errno::EXIST) if self.is_directory() => Ok(()),
+                made => Ok(made?),
+            }
         });
         made.map_err(BundleError::io("create", &self.path))
     }
 
     /// Takes a file away.
     pub fn remove(&self) -> Result<(), BundleError> {
-        let removed = self.parent().and_then(|(parent, name)| Ok(unlinkat(parent, name, AtFlags::empty())?));
+        let removed =
+            self.parent().and_then(|(parent, name)| Ok(unlinkat(parent, name, AtFlags::empty())?));
         removed.map_err(BundleError::io("remove", &self.path))
     }
 
-    /// Replaces a file in one step: a reader, or a later life, sees the old text or the new one. What is there and no regular file
-    /// stays, and is an error.
-    pub fn replace_with(&self, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), BundleError> {
+    /// Replaces a file in one step: a reader, or a later life, sees the old text or the new one.
+    /// What is there and no regular file stays, and is an error.
+    pub fn replace_with(
+        &self,
+        fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), BundleError> {
         let beside = self.path.with_extension("new");
         let replaced = self.parent().and_then(|(parent, name)| {
             let beside = beside.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -175,7 +186,8 @@ impl Member {
                 Err(Errno::NOENT) => {}
                 Err(why) => return Err(why.into()),
             }
-            // One that a killed writer left, or a link that another user put there for us to write through.
+            // One that a killed writer left, or a link that another user put there for us to write
+            // through.
             let _ = unlinkat(&parent, beside, AtFlags::empty());
             let written = create_new(&parent, beside).and_then(|file| {
                 let mut out = BufWriter::new(file);
@@ -199,7 +211,8 @@ impl Member {
 
     /// Replaces a document.
     pub fn replace_json(&self, value: &impl Serialize) -> Result<(), BundleError> {
-        let mut text = serde_json::to_vec_pretty(value).map_err(|e| BundleError::damaged(&self.path, e))?;
+        let mut text =
+            serde_json::to_vec_pretty(value).map_err(|e| BundleError::damaged(&self.path, e))?;
         text.push(b'\n');
         self.replace(&text)
     }
@@ -211,7 +224,8 @@ impl Member {
             FileType::Directory => {
                 self.entries("")?.iter().try_for_each(Member::sync)?;
                 let (root, inside) = self.place().map_err(cannot)?;
-                let opened = walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY).map_err(cannot)?;
+                let opened =
+                    walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY).map_err(cannot)?;
                 File::from(opened).sync_all().map_err(cannot)
             }
             FileType::RegularFile => self.open().and_then(|file| file.sync_all()).map_err(cannot),
@@ -221,14 +235,18 @@ impl Member {
 
     /// The directory as the user named it, and the way from there.
     fn place(&self) -> io::Result<(OwnedFd, &Path)> {
-        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "its name leads out of the bundle");
+        let outside =
+            || io::Error::new(io::ErrorKind::InvalidInput, "its name leads out of the bundle");
         let inside = self.path.strip_prefix(&self.root).map_err(|_| outside())?;
         if inside.components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(outside());
         }
         // The empty path is this directory, as everywhere in `std::path`.
         let root = if self.root.as_os_str().is_empty() { Path::new(".") } else { &*self.root };
-        Ok((openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?, inside))
+        Ok((
+            openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?,
+            inside,
+        ))
     }
 
     /// Its directory, opened, and its own name.
@@ -272,8 +290,11 @@ fn walk(root: &OwnedFd, inside: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     match openat2(root, path, flags, Mode::empty(), resolve) {
-        // EAGAIN: something was renamed meanwhile, and the kernel cannot be sure. ENOTDIR: by steps it shows whether a link is why.
-        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NOTDIR) => walk_by_steps(root, path, flags),
+        // EAGAIN: something was renamed meanwhile, and the kernel cannot be sure. ENOTDIR: by steps
+        // it shows whether a link is why.
+        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NOTDIR) => {
+            walk_by_steps(root, path, flags)
+        }
         Err(Errno::LOOP) => Err(link()),
         opened => Ok(opened?),
     }
@@ -287,13 +308,14 @@ fn walk_by_steps(root: &OwnedFd, path: &Path, flags: OFlags) -> io::Result<Owned
     while let Some(part) = parts.next() {
         let last = parts.peek().is_none();
         let at = directory.as_ref().map_or(root.as_fd(), AsFd::as_fd);
-        let opened = match openat(at, part.as_os_str(), if last { flags } else { step }, Mode::empty()) {
-            Ok(opened) => opened,
-            // The kernel checks O_DIRECTORY before O_NOFOLLOW.
-            Err(Errno::LOOP) => return Err(link()),
-            Err(Errno::NOTDIR) if is_link(at, part.as_os_str()) => return Err(link()),
-            Err(why) => return Err(why.into()),
-        };
+        let opened =
+            match openat(at, part.as_os_str(), if last { flags } else { step }, Mode::empty()) {
+                Ok(opened) => opened,
+                // The kernel checks O_DIRECTORY before O_NOFOLLOW.
+                Err(Errno::LOOP) => return Err(link()),
+                Err(Errno::NOTDIR) if is_link(at, part.as_os_str()) => return Err(link()),
+                Err(why) => return Err(why.into()),
+            };
         if last {
             return Ok(opened);
         }
@@ -303,7 +325,8 @@ fn walk_by_steps(root: &OwnedFd, path: &Path, flags: OFlags) -> io::Result<Owned
 }
 
 fn is_link(at: impl AsFd, name: &OsStr) -> bool {
-    let kind = statat(at, name, AtFlags::SYMLINK_NOFOLLOW).map(|there| FileType::from_raw_mode(there.st_mode));
+    let kind = statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
+        .map(|there| FileType::from_raw_mode(there.st_mode));
     kind == Ok(FileType::Symlink)
 }
 

@@ -27,7 +27,8 @@ pub struct PhaseMeta {
     /// Its measures, with their notes; empty in bundles of versions that had only timers.
     #[serde(default)]
     pub measures: Vec<MeasureMeta>,
-    /// Evidence that it was measured as requested; absent in bundles of versions that did not collect it, and in imports.
+    /// Evidence that it was measured as requested; absent in bundles of versions that did not
+    /// collect it, and in imports.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub evidence: Fact<Evidence>,
 }
@@ -82,7 +83,8 @@ pub struct SeriesMeta {
     pub cpus: CpuSet,
     /// The scheduling in force, read back from the kernel: `SCHED_FIFO 80`.
     pub scheduling: String,
-    /// Whether that is as requested and real-time; false makes the figures those of a time-sharing task.
+    /// Whether that is as requested and real-time; false makes the figures those of a time-sharing
+    /// task.
     pub real_time: bool,
     /// The period, where samples come at equal distances.
     #[serde(default)]
@@ -98,20 +100,23 @@ pub struct SeriesMeta {
     pub details: BTreeMap<String, String>,
 }
 
-/// The key in [`SeriesMeta::details`] that holds the requested scheduling, written as [`SeriesMeta::scheduling`].
+/// The key in [`SeriesMeta::details`] that holds the requested scheduling, written as
+/// [`SeriesMeta::scheduling`].
 pub const REQUESTED_SCHEDULING: &str = "requested";
 /// The same key in bundles of older versions.
 const REQUESTED_SCHEDULING_BEFORE: &str = "asked";
 /// The [`SeriesMeta::scheduling`] of an import whose source does not record it.
 pub const UNKNOWN_SCHEDULING: &str = "unknown";
-/// The key in [`SeriesMeta::details`] of an import whose source does not record overruns and losses: the zeros of its state mean
-/// nothing.
+/// The key in [`SeriesMeta::details`] of an import whose source does not record overruns and
+/// losses: the zeros of its state mean nothing.
 pub const UNKNOWN_LOSSES: &str = "overruns_and_losses";
-/// The key in [`SeriesMeta::details`] of an import that holds the step of its figures: latencies that differ by less are not distinguished.
+/// The key in [`SeriesMeta::details`] of an import that holds the step of its figures: latencies
+/// that differ by less are not distinguished.
 pub const SOURCE_RESOLUTION: &str = "resolution_of_the_source";
 
 impl SeriesMeta {
-    /// Whether the scheduling is as requested: real-time, or time-sharing when that was requested (see [`REQUESTED_SCHEDULING`]).
+    /// Whether the scheduling is as requested: real-time, or time-sharing when that was requested
+    /// (see [`REQUESTED_SCHEDULING`]).
     pub fn has_requested_scheduling(&self) -> bool {
         self.real_time || self.requested_scheduling() == Some(&self.scheduling)
     }

@@ -10,11 +10,13 @@ pub struct RanOn {
     pub kind: String,
     /// What a person calls it: `6.1-rt in virtual time`, `root@board`.
     pub name: String,
-    /// When it was begun, by the clock of the requesting system: a virtual machine's own clock may show anything.
+    /// When it was begun, by the clock of the requesting system: a virtual machine's own clock may
+    /// show anything.
     pub started: jiff::Timestamp,
     /// How long it took by that clock, with boot and transport.
     pub elapsed: Option<Nanos>,
-    /// What it was made of, in order: (`kernel`, `6.1.…`), (`command line`, `…`), (`QEMU`, `10.0.…`).
+    /// What it was made of, in order: (`kernel`, `6.1.…`), (`command line`, `…`), (`QEMU`,
+    /// `10.0.…`).
     #[serde(default)]
     pub facts: Vec<(String, String)>,
     /// The requested kernel and the one that ran; absent where none was requested by name.

@@ -73,7 +73,8 @@ pub struct Series {
 impl Series {
     /// Reads the samples and windows that were kept.
     pub fn log(&self) -> Result<LogContents, BundleError> {
-        log::decode(&self.log.read_at_most(MAX_LOG)?).map_err(|why| BundleError::damaged(self.log.path(), why))
+        log::decode(&self.log.read_at_most(MAX_LOG)?)
+            .map_err(|why| BundleError::damaged(self.log.path(), why))
     }
 }
 
@@ -96,8 +97,8 @@ impl Bundle {
         Timebase::of(self.manifest.target.as_ref())
     }
 
-    /// Opens a bundle. Only a directory that is none, or one of a newer format, is an error: whatever else is damaged is left out
-    /// and listed in [`Bundle::damage`].
+    /// Opens a bundle. Only a directory that is none, or one of a newer format, is an error:
+    /// whatever else is damaged is left out and listed in [`Bundle::damage`].
     pub fn open(directory: &Path) -> Result<Bundle, BundleError> {
         let manifest = read_manifest(directory)?;
         let mut damage = Vec::new();
@@ -111,17 +112,28 @@ impl Bundle {
                 Vec::new()
             }
         };
-        let completeness = if manifest.ending.is_some() { Completeness::Whole } else { Completeness::CutOff };
+        let completeness =
+            if manifest.ending.is_some() { Completeness::Whole } else { Completeness::CutOff };
         let phases = read_phases(&root.join("phases"), &mut damage);
         let recording = Recording::open(directory);
         damage.extend(recording.iter().flat_map(|recording| recording.damage.iter().cloned()));
         let windows = Windows::open(directory);
         damage.extend(windows.iter().flat_map(|windows| windows.damage.iter().cloned()));
         let directory = directory.to_owned();
-        Ok(Bundle { directory, manifest, completeness, phases, recording, windows, findings, damage })
+        Ok(Bundle {
+            directory,
+            manifest,
+            completeness,
+            phases,
+            recording,
+            windows,
+            findings,
+            damage,
+        })
     }
 
-    /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where there is none.
+    /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where
+    /// there is none.
     pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BundleError> {
         if_there(self.member(name).with_extension("json").read_json())
     }
@@ -138,7 +150,9 @@ impl Bundle {
 
     /// All series with the name of their phase.
     pub fn series(&self) -> impl Iterator<Item = (&str, &Series)> {
-        self.phases.iter().flat_map(|phase| phase.series.iter().map(|series| (phase.meta.name.as_str(), series)))
+        self.phases
+            .iter()
+            .flat_map(|phase| phase.series.iter().map(|series| (phase.meta.name.as_str(), series)))
     }
 }
 
@@ -147,13 +161,19 @@ fn read_manifest(directory: &Path) -> Result<Manifest, BundleError> {
     let text = Member::root(directory).join("bundle.json").read_text();
     let text = text.map_err(|error| not_a_bundle(error.to_string()))?;
     // The version is checked first: a newer manifest may have another shape.
-    let raw: serde_json::Value = serde_json::from_str(&text).map_err(|error| not_a_bundle(error.to_string()))?;
+    let raw: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| not_a_bundle(error.to_string()))?;
     if raw.get("format").and_then(|f| f.as_str()) != Some(manifest::FORMAT) {
         return Err(not_a_bundle(format!("its \"format\" is not {:?}", manifest::FORMAT)));
     }
-    let found = raw.get("version").and_then(|v| v.as_u64()).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
+    let found =
+        raw.get("version").and_then(|v| v.as_u64()).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
     if found > FORMAT_VERSION {
-        return Err(BundleError::TooNew { path: directory.to_owned(), found, known: FORMAT_VERSION });
+        return Err(BundleError::TooNew {
+            path: directory.to_owned(),
+            found,
+            known: FORMAT_VERSION,
+        });
     }
     serde_json::from_value(raw).map_err(|error| not_a_bundle(error.to_string()))
 }
@@ -187,16 +207,22 @@ fn read_all_series(directory: &Member, damage: &mut Vec<String>) -> Vec<Series> 
     for meta in ending(".meta.json") {
         match read_series(meta, damage) {
             Ok(series) => all.push(series),
-            // The run was killed before the first checkpoint of this series: nothing was kept, nothing is damaged.
-            Err(error) if is_missing(&error) => damage.push(format!("{}: no checkpoint yet", meta.display())),
+            // The run was killed before the first checkpoint of this series: nothing was kept,
+            // nothing is damaged.
+            Err(error) if is_missing(&error) => {
+                damage.push(format!("{}: no checkpoint yet", meta.display()))
+            }
             Err(error) => damage.push(error.to_string()),
         }
     }
-    // Series of which there are data, but no longer the file that describes them: it is written first.
+    // Series of which there are data, but no longer the file that describes them: it is written
+    // first.
     let data = ending(".state.json").chain(ending(".checkpoint")).chain(ending(".log"));
     let metas: BTreeSet<Member> = data.map(|data| stem(data).with_extension("meta.json")).collect();
     let orphans = metas.into_iter().filter(|meta| !meta.exists());
-    damage.extend(orphans.map(|meta| format!("{} is missing: its series is left out", meta.display())));
+    damage.extend(
+        orphans.map(|meta| format!("{} is missing: its series is left out", meta.display())),
+    );
     all
 }
 
@@ -264,7 +290,8 @@ mod tests {
             details: Default::default(),
         };
         let mut series = writer.series(0, 0, &meta, 5).unwrap();
-        let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: meta.period };
+        let shape =
+            SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: meta.period };
         let mut data = SeriesData::new(shape);
         for seq in 0..8u64 {
             let due = seq as i64 * 1_000_000;
@@ -331,8 +358,15 @@ mod tests {
     fn what_is_not_a_bundle_is_refused() {
         let place = tempfile::tempdir().unwrap();
         assert!(matches!(Bundle::open(place.path()), Err(BundleError::NotABundle { .. })));
-        fs::write(place.path().join("bundle.json"), r#"{"format": "punctual-bundle", "version": 999}"#).unwrap();
+        fs::write(
+            place.path().join("bundle.json"),
+            r#"{"format": "punctual-bundle", "version": 999}"#,
+        )
+        .unwrap();
         assert!(matches!(Bundle::open(place.path()), Err(BundleError::TooNew { found: 999, .. })));
-        assert!(matches!(BundleWriter::create(place.path(), "x", "run"), Err(BundleError::Exists(_))));
+        assert!(matches!(
+            BundleWriter::create(place.path(), "x", "run"),
+            Err(BundleError::Exists(_))
+        ));
     }
 }

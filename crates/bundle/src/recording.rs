@@ -5,9 +5,11 @@
 //! recording/00-000000.events   segments: blocks of raw records, appended; `00` is the thread that wrote them
 //! ```
 //!
-//! While recording, nothing is decoded: a block holds what a recorder's ring held. It records of which source and in which encoding it
-//! is; what the encodings are is the recorders' business (`punctual-record`). A block also records how many events of its source stood
-//! before it and how many its source had lost by then, so that whatever happens to the files, what is missing is counted.
+//! While recording, nothing is decoded: a block holds what a recorder's ring held. It records of
+//! which source and in which encoding it is; what the encodings are is the recorders' business
+//! (`punctual-record`). A block also records how many events of its source stood before it and how
+//! many its source had lost by then, so that whatever happens to the files, what is missing is
+//! counted.
 
 mod block;
 mod document;

@@ -1,5 +1,5 @@
-//! `NNNN.state.json`: the statistics of a series at its end, from which [`SeriesData`] comes back whole. While the run goes on the same
-//! is kept in a [`checkpoint`](crate::checkpoint).
+//! `NNNN.state.json`: the statistics of a series at its end, from which [`SeriesData`] comes back
+//! whole. While the run goes on the same is kept in a [`checkpoint`](crate::checkpoint).
 
 use crate::hdr::{Counts, Pairs};
 use punctual_core::{ClockNs, Digest, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData};
@@ -9,7 +9,8 @@ use std::io::{self, Write};
 /// A bound on what is believed of a file: bins of the exact histogram.
 pub const MAX_BINS: usize = 1 << 24;
 
-/// What the kernel counted for the measuring thread between its first and its last sample (getrusage(2), RUSAGE_THREAD).
+/// What the kernel counted for the measuring thread between its first and its last sample
+/// (getrusage(2), RUSAGE_THREAD).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadUsage {
     /// Page faults served without I/O.
@@ -37,7 +38,8 @@ pub struct State {
     pub log_bytes: u64,
 }
 
-/// The JSON of [`State`]: histograms are borrowed for writing and read as pairs that are not yet believed.
+/// The JSON of [`State`]: histograms are borrowed for writing and read as pairs that are not yet
+/// believed.
 #[derive(Serialize, Deserialize)]
 struct StateDoc<E, H> {
     period: Option<Nanos>,
@@ -94,7 +96,12 @@ impl ExactDoc<Vec<(usize, u64)>> {
         for (k, n) in self.counts {
             *bins.get_mut(k).ok_or(format!("bin {k} lies beyond the last"))? = n;
         }
-        Ok(LinearHistogram { resolution: self.resolution, bins, above: self.above, below: self.below })
+        Ok(LinearHistogram {
+            resolution: self.resolution,
+            bins,
+            above: self.above,
+            below: self.below,
+        })
     }
 }
 
@@ -139,7 +146,11 @@ impl State {
             min: doc.min,
             max: doc.max,
             sum: doc.sum.parse().map_err(|_| "the sum is not a number")?,
-            sum_squares: doc.sum_squares.map(|s| s.parse()).transpose().map_err(|_| "the sum is not a number")?,
+            sum_squares: doc
+                .sum_squares
+                .map(|s| s.parse())
+                .transpose()
+                .map_err(|_| "the sum is not a number")?,
             worst: worst.collect(),
             losses: doc.losses,
         };
@@ -149,7 +160,8 @@ impl State {
     }
 }
 
-/// Whether the parts of a state agree, so that no figure made of them overflows or contradicts another.
+/// Whether the parts of a state agree, so that no figure made of them overflows or contradicts
+/// another.
 pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     let recorded = data.losses.recorded;
     let (whole, exact) = (data.whole.len(), total(&data.exact));
@@ -157,20 +169,29 @@ pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     let undistributed = whole == 0 && exact == Some(0);
     if !undistributed && (whole != recorded || exact != Some(recorded)) {
         let exact = exact.map_or("too many".to_owned(), |n| n.to_string());
-        return Err(format!("{recorded} samples counted, {whole} in the HDR histogram, {exact} in the exact one"));
+        return Err(format!(
+            "{recorded} samples counted, {whole} in the HDR histogram, {exact} in the exact one"
+        ));
     }
-    let expected = recorded.checked_add(data.losses.overruns).and_then(|n| n.checked_add(data.losses.dropped));
+    let expected =
+        recorded.checked_add(data.losses.overruns).and_then(|n| n.checked_add(data.losses.dropped));
     expected.ok_or("the losses are more than can be counted")?;
     match (data.min, data.max) {
         (None, None) if recorded == 0 => Ok(()),
         (Some(min), Some(max)) if recorded > 0 && min <= max => Ok(()),
-        (min, max) => Err(format!("minimum {min:?} and maximum {max:?} do not fit {recorded} samples")),
+        (min, max) => {
+            Err(format!("minimum {min:?} and maximum {max:?} do not fit {recorded} samples"))
+        }
     }
 }
 
 /// [`LinearHistogram::total`] of what a hostile file may hold.
 fn total(exact: &LinearHistogram) -> Option<u64> {
-    exact.bins.iter().chain([&exact.above, &exact.below]).try_fold(0u64, |sum, n| sum.checked_add(*n))
+    exact
+        .bins
+        .iter()
+        .chain([&exact.above, &exact.below])
+        .try_fold(0u64, |sum, n| sum.checked_add(*n))
 }
 
 #[cfg(test)]

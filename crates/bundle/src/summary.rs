@@ -1,4 +1,5 @@
-//! `summary.json`: the figures of a run, for programs. Times are integers or floats in ns; absent figures are `null`, never 0.
+//! `summary.json`: the figures of a run, for programs. Times are integers or floats in ns; absent
+//! figures are `null`, never 0.
 
 use crate::Ending;
 use crate::RanOn;
@@ -25,7 +26,8 @@ pub struct Summary {
     /// Where it took place, where that is not the requesting system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<RanOn>,
-    /// The digest of all samples of all series (SHA-256 in hexadecimal digits); absent where a series has none.
+    /// The digest of all samples of all series (SHA-256 in hexadecimal digits); absent where a
+    /// series has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// How it ended; `null` when it was cut off.
@@ -37,15 +39,19 @@ pub struct Summary {
     pub mechanisms: Vec<MechanismSummary>,
     /// Warnings about the figures.
     pub findings: Vec<Finding>,
-    /// All requirements together: `met`, `not-met`, `undecided`, `invalid`, or `null` where none was stated.
+    /// All requirements together: `met`, `not-met`, `undecided`, `invalid`, or `null` where none
+    /// was stated.
     pub verdict: Option<VerdictWord>,
-    /// Whether it was measured as requested, proof by proof; absent in what was written before that was judged.
+    /// Whether it was measured as requested, proof by proof; absent in what was written before
+    /// that was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<ValiditySummary>,
-    /// What was published of the experiment, with the same figures here; absent where the experiment names none.
+    /// What was published of the experiment, with the same figures here; absent where the
+    /// experiment names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedSummary>,
-    /// What was recorded of kernel events and test points; absent where nothing was, or where it was not counted.
+    /// What was recorded of kernel events and test points; absent where nothing was, or where it
+    /// was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingSummary>,
 }
@@ -66,7 +72,8 @@ pub struct ResultSummary {
     pub what: String,
     /// As it was published.
     pub published: String,
-    /// The same figure here; `null` where none was requested, or where it cannot be determined (see `reason`).
+    /// The same figure here; `null` where none was requested, or where it cannot be determined
+    /// (see `reason`).
     pub here: Option<Reading>,
     /// What must come out anywhere, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,8 +133,8 @@ pub struct RecordingSummary {
     pub calls: u64,
     /// Everything lost, from all sources.
     pub lost: u64,
-    /// Events that contradict what was known before, with no loss to explain it. `None` where switches were not recorded, and in what
-    /// was written before it was counted.
+    /// Events that contradict what was known before, with no loss to explain it. `None` where
+    /// switches were not recorded, and in what was written before it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradictions: Option<u64>,
 }
@@ -135,7 +142,8 @@ pub struct RecordingSummary {
 /// The word of the workload whose series are ways to write a test point.
 pub const TESTPOINT_COST: &str = "testpoint-cost";
 
-/// What writing a test point costs in one way: the distance in time of two of them directly after one another.
+/// What writing a test point costs in one way: the distance in time of two of them directly after
+/// one another.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MechanismSummary {
     /// `clock`, `ring`, `syscall`, ….
@@ -210,7 +218,8 @@ pub struct SeriesSummary {
     pub unsupported_percentiles: BTreeMap<String, u64>,
     /// The view corrected for coordinated omission; `null` where it does not differ.
     pub corrected: Option<CorrectedSummary>,
-    /// Intervals that there were to measure: `count + overruns + lost`; `null` where an import's source does not record it.
+    /// Intervals that there were to measure: `count + overruns + lost`; `null` where an import's
+    /// source does not record it.
     pub expected: Option<u64>,
     /// Missed periods; `null` where an import's source does not record it.
     pub overruns: Option<u64>,
@@ -224,7 +233,8 @@ pub struct SeriesSummary {
     pub resolution: i64,
     /// The period, in ns.
     pub period: Option<i64>,
-    /// The digest of all samples; absent where the series was cut off, and in bundles of older versions.
+    /// The digest of all samples; absent where the series was cut off, and in bundles of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
     /// Page faults and context switches of the measuring thread.
@@ -269,7 +279,8 @@ pub struct AccountSummary {
     pub bands: Vec<AccountBand>,
 }
 
-/// The samples between two percentiles. A bucket of latencies (1.6 % wide) that lies in two bands counts in proportion.
+/// The samples between two percentiles. A bucket of latencies (1.6 % wide) that lies in two bands
+/// counts in proportion.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct AccountBand {
     /// The lower percentile.
@@ -334,8 +345,9 @@ pub enum VerdictWord {
 }
 
 impl VerdictWord {
-    /// Several verdicts together are the gravest of them. What is not met outweighs all: it was seen in samples that were measured as
-    /// asked, whatever else was not. What is invalid outweighs what is undecided: more samples would not help.
+    /// Several verdicts together are the gravest of them. What is not met outweighs all: it was
+    /// seen in samples that were measured as asked, whatever else was not. What is invalid
+    /// outweighs what is undecided: more samples would not help.
     pub fn gravest(all: impl IntoIterator<Item = VerdictWord>) -> Option<VerdictWord> {
         all.into_iter().max_by_key(|verdict| verdict.gravity())
     }
@@ -443,8 +455,8 @@ pub enum ProofOutcome {
     Fails,
     /// It cannot be known: no requirement is met by it.
     Unknown,
-    /// It fails, and the experiment can do without: it states no requirement and does not insist. Two runs of which one lacks it are
-    /// not compared as equals.
+    /// It fails, and the experiment can do without: it states no requirement and does not insist.
+    /// Two runs of which one lacks it are not compared as equals.
     Waived,
     /// The bundle does not hold the evidence.
     NotRecorded,

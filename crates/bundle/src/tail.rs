@@ -1,5 +1,6 @@
-//! What `punctual tail --json` prints: what a run shows about latencies longer than those it observed. Times are in ns; what is not known is `null`.
-//! docs/tail.md describes it for readers in other languages.
+//! What `punctual tail --json` prints: what a run shows about latencies longer than those it
+//! observed. Times are in ns; what is not known is `null`. docs/tail.md describes it for readers in
+//! other languages.
 
 use crate::Timebase;
 use punctual_core::Finding;
@@ -35,7 +36,8 @@ pub struct SeriesTail {
     pub seen: Seen,
     /// What a model adds, or why none is offered.
     pub model: Model,
-    /// Which causes make up the tail, by everything that knows it; empty where nothing was recorded.
+    /// Which causes make up the tail, by everything that knows it; empty where nothing was
+    /// recorded.
     #[serde(default)]
     pub causes: Vec<TailCauses>,
 }
@@ -50,12 +52,14 @@ pub enum CauseSource {
     Account,
 }
 
-/// The causes of the samples beyond the threshold. A sample counts for the cause that took the most of its time.
+/// The causes of the samples beyond the threshold. A sample counts for the cause that took the most
+/// of its time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TailCauses {
     /// Where they are known from.
     pub source: CauseSource,
-    /// The threshold of the model, in ns; `null` where none was found: then windows are all taken, and of an account the longest hundredth.
+    /// The threshold of the model, in ns; `null` where none was found: then windows are all taken,
+    /// and of an account the longest hundredth.
     pub threshold: Option<f64>,
     /// Samples beyond it, known or not.
     pub beyond: Option<u64>,
@@ -67,7 +71,8 @@ pub struct TailCauses {
     pub causes: Vec<CauseShare>,
     /// Whether one has nine tenths or more of what is known.
     pub dominant: bool,
-    /// The probability of sizes that differ so much if the cause does not matter; `null` where too few are known, or one cause alone.
+    /// The probability of sizes that differ so much if the cause does not matter; `null` where too
+    /// few are known, or one cause alone.
     pub p: Option<f64>,
     /// Whether causes of different sizes mix; `null` as above.
     pub mixture: Option<bool>,
@@ -103,11 +108,13 @@ pub struct Seen {
     pub duration: Option<i64>,
     /// The longest latency.
     pub max: Option<i64>,
-    /// One over the mean number of long samples in a burst (the extremal index); `null` where the order of samples is not known.
+    /// One over the mean number of long samples in a burst (the extremal index); `null` where the
+    /// order of samples is not known.
     pub extremal_index: Option<f64>,
     /// The effective sample size for the maximum; `null` where not known.
     pub effective: Option<f64>,
-    /// A sample is longer than the maximum with at most this probability; with `effective` samples, or `count` where that is not known.
+    /// A sample is longer than the maximum with at most this probability; with `effective`
+    /// samples, or `count` where that is not known.
     pub beyond: Option<f64>,
     /// Bursts longer than the maximum come at most once in this time.
     pub not_more_often_than: Option<f64>,
@@ -171,7 +178,8 @@ pub struct BlockMaxima {
     pub scale: f64,
     /// ξ.
     pub shape: f64,
-    /// The probability of so bad a fit if the distribution is right (Anderson and Darling, by bootstrap).
+    /// The probability of so bad a fit if the distribution is right (Anderson and Darling, by
+    /// bootstrap).
     pub fit_p: f64,
 }
 

@@ -22,17 +22,26 @@ pub enum Timebase {
 
 impl Timebase {
     /// The virtual machines' own, with the words that names of targets end with.
-    const NAMED: [(Timebase, &'static str); 3] =
-        [(Timebase::Virtual, "virtual time"), (Timebase::Emulated, "tcg"), (Timebase::Guest, "kvm")];
+    const NAMED: [(Timebase, &'static str); 3] = [
+        (Timebase::Virtual, "virtual time"),
+        (Timebase::Emulated, "tcg"),
+        (Timebase::Guest, "kvm"),
+    ];
 
     /// That of a run on a target, or here.
     pub fn of(target: Option<&RanOn>) -> Timebase {
-        target.filter(|target| target.kind == "vm").map_or(Timebase::Own, |target| Timebase::of_machine(&target.name))
+        target
+            .filter(|target| target.kind == "vm")
+            .map_or(Timebase::Own, |target| Timebase::of_machine(&target.name))
     }
 
-    /// That of a virtual machine of this name. Where the name does not show it, it is at least not real time.
+    /// That of a virtual machine of this name. Where the name does not show it, it is at least not
+    /// real time.
     pub fn of_machine(name: &str) -> Timebase {
-        Timebase::NAMED.iter().find(|(_, word)| name.ends_with(word)).map_or(Timebase::Guest, |(time, _)| *time)
+        Timebase::NAMED
+            .iter()
+            .find(|(_, word)| name.ends_with(word))
+            .map_or(Timebase::Guest, |(time, _)| *time)
     }
 
     /// That of all these together.
@@ -66,15 +75,20 @@ impl Timebase {
     pub fn mark(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,
-            Timebase::Virtual => {
-                Some("virtual time: 8 ns an instruction; it compares software paths and is no hardware's latency")
+            Timebase::Virtual => Some(
+                "virtual time: 8 ns an instruction; it compares software paths and is no \
+                 hardware's latency",
+            ),
+            Timebase::Emulated => Some(
+                "emulated (tcg): the noise of QEMU and of its host is in these figures; they are \
+                 no hardware's",
+            ),
+            Timebase::Guest => {
+                Some("guest (virtual machine): what its host did meanwhile is in these figures")
             }
-            Timebase::Emulated => {
-                Some("emulated (tcg): the noise of QEMU and of its host is in these figures; they are no hardware's")
-            }
-            Timebase::Guest => Some("guest (virtual machine): what its host did meanwhile is in these figures"),
             Timebase::Mixed => Some(
-                "mixed: some of these times are virtual or of a virtual machine, and do not compare with the others",
+                "mixed: some of these times are virtual or of a virtual machine, and do not \
+                 compare with the others",
             ),
         }
     }
@@ -84,16 +98,20 @@ impl Timebase {
         match self {
             Timebase::Own | Timebase::Mixed => None,
             Timebase::Virtual => Some(
-                "virtual time: 1 instruction = 8 ns; no caches, no frequency changes, no firmware interrupts, no second CPU: these figures compare \
-                 software paths (preemption model, lock, driver, configuration), they are no hardware's latencies; any change of the kernel's \
-                 command line, of memory or of files in the guest is another timeline: a claim about a kernel needs several seeds",
+                "virtual time: 1 instruction = 8 ns; no caches, no frequency changes, no firmware \
+                 interrupts, no second CPU: these figures compare software paths (preemption \
+                 model, lock, driver, configuration), they are no hardware's latencies; any \
+                 change of the kernel's command line, of memory or of files in the guest is \
+                 another timeline: a claim about a kernel needs several seeds",
             ),
             Timebase::Emulated => Some(
-                "translated by QEMU in this system's time (tcg), not deterministic: these figures hold the host's noise and QEMU's, milliseconds in the worst \
-                 case on every kernel; they show behaviour and are no hardware's latencies",
+                "translated by QEMU in this system's time (tcg), not deterministic: these figures \
+                 hold the host's noise and QEMU's, milliseconds in the worst case on every \
+                 kernel; they show behaviour and are no hardware's latencies",
             ),
             Timebase::Guest => Some(
-                "a virtual machine in this system's time (kvm), not deterministic: what the host and its hypervisor did meanwhile is in these figures",
+                "a virtual machine in this system's time (kvm), not deterministic: what the host \
+                 and its hypervisor did meanwhile is in these figures",
             ),
         }
     }

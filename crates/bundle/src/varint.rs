@@ -1,4 +1,5 @@
-//! Integers of variable length (LEB128), signed ones zigzag-coded first: both as in Protocol Buffers.
+//! Integers of variable length (LEB128), signed ones zigzag-coded first: both as in Protocol
+//! Buffers.
 
 /// Appends an unsigned integer.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {

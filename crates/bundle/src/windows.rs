@@ -5,8 +5,9 @@
 //! windows/000017.window      one window: a sample and the kernel events around it (see [`WindowHead`])
 //! ```
 //!
-//! A window's file appears under its name whole, and goes when a worse sample takes its place. Events are records of the kernel recorder
-//! (`recording::Encoding::KERNEL`); reading them is `punctual-record`'s business.
+//! A window's file appears under its name whole, and goes when a worse sample takes its place.
+//! Events are records of the kernel recorder (`recording::Encoding::KERNEL`); reading them is
+//! `punctual-record`'s business.
 
 mod document;
 mod file;

@@ -1,4 +1,5 @@
-//! Writing a bundle while the run goes on. Whatever moment the writer dies at, what was checkpointed opens.
+//! Writing a bundle while the run goes on. Whatever moment the writer dies at, what was
+//! checkpointed opens.
 
 use crate::account::{self, SeriesAccount};
 use crate::checkpoint::Slots;
@@ -24,13 +25,18 @@ pub struct BundleWriter {
     manifest: Manifest,
 }
 
-/// Space reserved for the last files of a bundle, freed when they are written: on a disk that filled up meanwhile they record that.
+/// Space reserved for the last files of a bundle, freed when they are written: on a disk that
+/// filled up meanwhile they record that.
 const RESERVE: &str = "reserve";
 const RESERVE_BYTES: usize = 128 << 10;
 
 impl BundleWriter {
     /// Makes the directory, which must not exist, and writes its manifest.
-    pub fn create(directory: &Path, experiment: &str, origin: &str) -> Result<BundleWriter, BundleError> {
+    pub fn create(
+        directory: &Path,
+        experiment: &str,
+        origin: &str,
+    ) -> Result<BundleWriter, BundleError> {
         BundleWriter::create_at(directory, experiment, origin, jiff::Timestamp::now())
     }
 
@@ -58,7 +64,9 @@ impl BundleWriter {
             ending: None,
         };
         let writer = BundleWriter { directory: directory.to_owned(), manifest };
-        let begun = writer.write_manifest().and_then(|()| writer.member(RESERVE).replace(&[b'-'; RESERVE_BYTES]));
+        let begun = writer
+            .write_manifest()
+            .and_then(|()| writer.member(RESERVE).replace(&[b'-'; RESERVE_BYTES]));
         // A directory without a manifest would block the next run, and hold nothing.
         begun.inspect_err(|_| drop(fs::remove_dir_all(directory)))?;
         Ok(writer)
@@ -89,7 +97,11 @@ impl BundleWriter {
     }
 
     /// Keeps the experiment as written, under `file_name` (`experiment.toml`, `experiment.cfg`).
-    pub fn write_experiment(&mut self, file_name: &'static str, bytes: &[u8]) -> Result<(), BundleError> {
+    pub fn write_experiment(
+        &mut self,
+        file_name: &'static str,
+        bytes: &[u8],
+    ) -> Result<(), BundleError> {
         self.member(file_name).replace(bytes)?;
         self.manifest.experiment_file = Some(file_name.to_owned());
         self.write_manifest()
@@ -107,12 +119,19 @@ impl BundleWriter {
     }
 
     /// Keeps a document of the run beside the series: `environment`, `environment-end`, `check`.
-    pub fn write_document(&self, name: &'static str, document: &impl Serialize) -> Result<(), BundleError> {
+    pub fn write_document(
+        &self,
+        name: &'static str,
+        document: &impl Serialize,
+    ) -> Result<(), BundleError> {
         self.member(name).with_extension("json").replace_json(document)
     }
 
     /// Reads such a document back; `Ok(None)` where there is none.
-    pub fn document<T: DeserializeOwned>(&self, name: &'static str) -> Result<Option<T>, BundleError> {
+    pub fn document<T: DeserializeOwned>(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<T>, BundleError> {
         reader::if_there(self.member(name).with_extension("json").read_json())
     }
 
@@ -133,7 +152,8 @@ impl BundleWriter {
         self.member("phases").join(format!("{index:03}"))
     }
 
-    /// Begins series number `series` of a phase that was begun; at most `keep` samples go into its log.
+    /// Begins series number `series` of a phase that was begun; at most `keep` samples go into its
+    /// log.
     pub fn series(
         &self,
         phase: usize,
@@ -161,7 +181,8 @@ impl BundleWriter {
         })
     }
 
-    /// Ends the bundle: the last findings, the figures, and how it ended. Everything is on the disk afterwards.
+    /// Ends the bundle: the last findings, the figures, and how it ended. Everything is on the disk
+    /// afterwards.
     pub fn finish(mut self, summary: &Summary, ending: Ending) -> Result<(), BundleError> {
         // Whatever becomes of it, space is needed now.
         let _ = self.member(RESERVE).remove();
@@ -237,7 +258,10 @@ impl SeriesWriter {
             None => self.checkpoint_member.create_new(),
         };
         let written = file.and_then(|file| {
-            self.checkpoint.insert(file).write_all_at(&self.buffer, place).map_err(BundleError::io("write", path))
+            self.checkpoint
+                .insert(file)
+                .write_all_at(&self.buffer, place)
+                .map_err(BundleError::io("write", path))
         });
         self.buffer.clear();
         written?;

@@ -14,7 +14,8 @@ fn root() -> PathBuf {
 /// The program of the document that defines `function`, with a line behind it that uses it.
 fn program(function: &str, used: &str) -> String {
     let document = std::fs::read_to_string(root().join("docs/bundle.md")).unwrap();
-    let mut programs = document.split("```python\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut programs =
+        document.split("```python\n").skip(1).filter_map(|rest| rest.split("```").next());
     let code = programs.find(|code| code.contains(&format!("def {function}("))).unwrap();
     format!("{code}\n{used}")
 }
@@ -37,11 +38,11 @@ fn quoted(path: &Path) -> String {
 /// The same rows from punctual's own reader.
 fn rows(series: &Series) -> String {
     let log = series.log().unwrap();
-    let samples = log.samples.iter().map(|s| format!("{} {} {} {}\n", s.seq, s.due.ns(), s.woke.ns(), s.cpu));
-    let windows = log
-        .windows
-        .iter()
-        .map(|w| format!("{} {} {} {} {}\n", w.start.ns(), w.count, w.min.ns(), w.max.ns(), w.sum.ns()));
+    let samples =
+        log.samples.iter().map(|s| format!("{} {} {} {}\n", s.seq, s.due.ns(), s.woke.ns(), s.cpu));
+    let windows = log.windows.iter().map(|w| {
+        format!("{} {} {} {} {}\n", w.start.ns(), w.count, w.min.ns(), w.max.ns(), w.sum.ns())
+    });
     samples.chain(windows).collect()
 }
 
@@ -53,8 +54,10 @@ fn the_decoder_of_the_document_reads_every_log() {
         for (phase, in_phase) in bundle.phases.iter().enumerate() {
             for (index, series) in in_phase.series.iter().enumerate() {
                 let log = directory.join(format!("phases/{phase:03}/{index:04}.log"));
-                let used =
-                    format!("for part in read_log({}):\n    for row in part:\n        print(*row)\n", quoted(&log));
+                let used = format!(
+                    "for part in read_log({}):\n    for row in part:\n        print(*row)\n",
+                    quoted(&log)
+                );
                 let Some(printed) = printed("read_log", &used) else { return };
                 assert!(printed == rows(series), "{} reads otherwise", log.display());
             }
@@ -79,7 +82,8 @@ fn the_decoder_of_the_document_reads_checkpoints() {
     let bundle = Bundle::open(&directory).unwrap();
     compare(&directory.join("phases/001/0000.checkpoint"), &bundle.phases[1].series[0].state);
 
-    // With all that a state can hold: the series of a whole run, saved as a checkpoint, before and after they outgrow their slots.
+    // With all that a state can hold: the series of a whole run, saved as a checkpoint, before and
+    // after they outgrow their slots.
     let place = tempfile::tempdir().unwrap();
     let lossy = Bundle::open(&root().join("fixtures/bundles/lossy")).unwrap();
     let writer = BundleWriter::create(&place.path().join("b"), "x", "run").unwrap();
@@ -90,7 +94,9 @@ fn the_decoder_of_the_document_reads_checkpoints() {
         saved.checkpoint(&state).unwrap();
         for k in 0..8_000 {
             let due = ClockNs(k * 1_000_000);
-            state.data.record(&Sample { seq: k as u64, due, woke: due + Nanos(k * 1_000), cpu: 1 }, 0);
+            state
+                .data
+                .record(&Sample { seq: k as u64, due, woke: due + Nanos(k * 1_000), cpu: 1 }, 0);
         }
         let path = writer.directory().join(format!("phases/000/{index:04}.checkpoint"));
         compare(&path, &series.state);

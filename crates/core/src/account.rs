@@ -156,7 +156,8 @@ pub struct AccountBucket {
     pub longest: [u64; MAIN_PARTS],
 }
 
-/// The samples of a series, split: by latency, and in each bucket of latencies by part. Its size is bounded by the width of buckets.
+/// The samples of a series, split: by latency, and in each bucket of latencies by part. Its size is
+/// bounded by the width of buckets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Account {
     buckets: BTreeMap<u64, AccountBucket>,
@@ -203,8 +204,9 @@ impl Account {
     }
 }
 
-/// What the programs of the accounting take of the CPU for one sample of a thread that sleeps on an otherwise quiet CPU, as the kernel counts the run
-/// time of BPF programs: two readings of the clock are in each run.
+/// What the programs of the accounting take of the CPU for one sample of a thread that sleeps on an
+/// otherwise quiet CPU, as the kernel counts the run time of BPF programs: two readings of the
+/// clock are in each run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AccountCost {
     /// All programs that ran on any CPU watched, for one sample.

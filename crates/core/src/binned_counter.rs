@@ -1,12 +1,15 @@
-//! Counting samples in the thread that measures them: for loops so fast that a ring would be their main work.
+//! Counting samples in the thread that measures them: for loops so fast that a ring would be their
+//! main work.
 //!
-//! A [`BinnedCounter`] is memory that is there before the first sample; recording is some additions. Whoever owns the series merges it with
-//! [`SeriesData::absorb`], which leaves the same statistics as [`SeriesData::record`] of each sample.
+//! A [`BinnedCounter`] is memory that is there before the first sample; recording is some
+//! additions. Whoever owns the series merges it with [`SeriesData::absorb`], which leaves the same
+//! statistics as [`SeriesData::record`] of each sample.
 
 use crate::series::{HDR_DIGITS, HDR_MAX, WORST_KEPT, record_hdr};
 use crate::{ClockNs, Nanos, Sample, SeriesData, SeriesShape};
 
-/// Values below this have a bucket each: `2 · 10^HDR_DIGITS` rounded up to a power of two (HdrHistogram's sub-bucket count).
+/// Values below this have a bucket each: `2 · 10^HDR_DIGITS` rounded up to a power of two
+/// (HdrHistogram's sub-bucket count).
 const UNIT_BUCKETS: u64 = 2_048;
 const HALF: usize = UNIT_BUCKETS as usize / 2;
 const _: () = assert!(HDR_DIGITS == 3);
@@ -31,7 +34,8 @@ const fn edge(bucket: usize) -> u64 {
 
 /// Samples of one series, counted. Single-threaded; sharing it is up to the caller.
 ///
-/// Latencies below 2,048 ns are counted and nothing else: every statistic of them follows from those counts, exactly.
+/// Latencies below 2,048 ns are counted and nothing else: every statistic of them follows from
+/// those counts, exactly.
 #[derive(Debug)]
 pub struct BinnedCounter {
     /// How many samples took 0, 1, 2, … ns.
@@ -52,7 +56,8 @@ pub struct BinnedCounter {
     /// Buckets that are not empty lie below these.
     whole_used: usize,
     exact_used: usize,
-    /// The worst of all, in no order, and the least latency among them once they are [`WORST_KEPT`].
+    /// The worst of all, in no order, and the least latency among them once they are
+    /// [`WORST_KEPT`].
     worst: Vec<Sample>,
     bar: i64,
     /// When the first sample of all began; `i64::MIN` before.
@@ -89,7 +94,8 @@ impl BinnedCounter {
         }
     }
 
-    /// Counts a sample. No allocation; for a latency below 2,048 ns an addition and two comparisons.
+    /// Counts a sample. No allocation; for a latency below 2,048 ns an addition and two
+    /// comparisons.
     #[inline(always)]
     pub fn record(&mut self, seq: u64, begin: i64, end: i64, cpu: u32) {
         let latency = end.wrapping_sub(begin);
@@ -150,7 +156,11 @@ impl BinnedCounter {
 
     /// The latencies below 2,048 ns that occurred, ascending, with their counts.
     fn short(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
-        self.units.iter().enumerate().filter(|(_, n)| **n > 0).map(|(latency, n)| (latency as i64, *n))
+        self.units
+            .iter()
+            .enumerate()
+            .filter(|(_, n)| **n > 0)
+            .map(|(latency, n)| (latency as i64, *n))
     }
 
     /// How many samples it holds.
@@ -158,12 +168,20 @@ impl BinnedCounter {
         self.units.iter().sum::<u64>() + self.count
     }
 
-    /// When its first sample began, the least and largest latency and the sum of all; `None` without samples.
+    /// When its first sample began, the least and largest latency and the sum of all; `None`
+    /// without samples.
     pub fn extent(&self) -> Option<(ClockNs, Nanos, Nanos, Nanos)> {
         let min = self.short().next().map_or(self.min, |(latency, _)| latency.min(self.min));
         let max = self.short().next_back().map_or(self.max, |(latency, _)| latency.max(self.max));
-        let sum = self.short().fold(self.sum, |sum, (latency, n)| sum.wrapping_add(latency.wrapping_mul(n as i64)));
-        (self.first != i64::MIN).then_some((ClockNs(self.first), Nanos(min), Nanos(max), Nanos(sum)))
+        let sum = self
+            .short()
+            .fold(self.sum, |sum, (latency, n)| sum.wrapping_add(latency.wrapping_mul(n as i64)));
+        (self.first != i64::MIN).then_some((
+            ClockNs(self.first),
+            Nanos(min),
+            Nanos(max),
+            Nanos(sum),
+        ))
     }
 
     /// The worst since it was emptied, in no order.
@@ -199,7 +217,8 @@ impl SeriesData {
         let Some((_, min, max, _)) = counter.extent() else { return };
         self.min = Some(self.min.map_or(min, |so_far| so_far.min(min)));
         self.max = Some(self.max.map_or(max, |so_far| so_far.max(max)));
-        let others = counter.whole[..counter.whole_used].iter().enumerate().filter(|(_, n)| **n > 0);
+        let others =
+            counter.whole[..counter.whole_used].iter().enumerate().filter(|(_, n)| **n > 0);
         let others = others.map(|(place, n)| (edge(place) as i64, *n));
         for (latency, n) in counter.short().chain(others) {
             record_hdr(&mut self.whole, Nanos(latency), n);

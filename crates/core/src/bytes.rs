@@ -5,7 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A size in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
@@ -36,10 +38,14 @@ impl Bytes {
     }
 }
 
-/// The size in the largest binary unit that holds it exactly: `4KiB`, `1000B`. [`FromStr`] reads it back.
+/// The size in the largest binary unit that holds it exactly: `4KiB`, `1000B`. [`FromStr`] reads it
+/// back.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exact = UNITS[..4].iter().rev().find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size));
+        let exact = UNITS[..4]
+            .iter()
+            .rev()
+            .find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size));
         let (unit, size) = exact.copied().unwrap_or(("B", 1));
         f.pad(&format!("{}{unit}", self.0 / size))
     }
@@ -86,7 +92,9 @@ mod tests {
 
     #[test]
     fn sizes_are_read_exactly() {
-        for (text, size) in [("0", 0), ("40 B", 40), ("4KiB", 4_096), ("1_000kB", 1_000_000), ("16MiB", 16 << 20)] {
+        for (text, size) in
+            [("0", 0), ("40 B", 40), ("4KiB", 4_096), ("1_000kB", 1_000_000), ("16MiB", 16 << 20)]
+        {
             assert_eq!(text.parse(), Ok(Bytes(size)), "{text}");
         }
         let wrong = |text: &str| text.parse::<Bytes>().unwrap_err();

@@ -1,4 +1,5 @@
-//! The causes of latency: one definition of each, for terminal, page, JSON, glossary and laboratory.
+//! The causes of latency: one definition of each, for terminal, page, JSON, glossary and
+//! laboratory.
 //!
 //! docs/glossary.md holds a table that is generated from this file.
 
@@ -360,7 +361,11 @@ mod tests {
     #[test]
     fn texts_are_sentences() {
         for cause in CauseKind::ALL {
-            assert!(cause.meaning().ends_with('.') && cause.advice().ends_with('.'), "{}", cause.id());
+            assert!(
+                cause.meaning().ends_with('.') && cause.advice().ends_with('.'),
+                "{}",
+                cause.id()
+            );
             assert!(!cause.words().ends_with('.') && !cause.words().is_empty(), "{}", cause.id());
         }
     }

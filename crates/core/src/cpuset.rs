@@ -1,10 +1,12 @@
-//! Sets of CPUs, read and written as the kernel does: lists (`0-2,4`) and hexadecimal masks (`0x8`, `ff,ffffffff`).
+//! Sets of CPUs, read and written as the kernel does: lists (`0-2,4`) and hexadecimal masks (`0x8`,
+//! `ff,ffffffff`).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest CPU number accepted, plus one. The kernel's own limit is CONFIG_NR_CPUS, at most 8192 (arch/x86/Kconfig).
+/// The largest CPU number accepted, plus one. The kernel's own limit is CONFIG_NR_CPUS, at most
+/// 8192 (arch/x86/Kconfig).
 pub const MAX_CPUS: usize = 8192;
 
 /// A set of CPU numbers below [`MAX_CPUS`].
@@ -41,7 +43,8 @@ impl CpuSet {
     pub fn new() -> CpuSet {
         CpuSet::default()
     }
-    /// The set of one CPU. Numbers from [`MAX_CPUS`] on are ignored, here and in [`CpuSet::insert`].
+    /// The set of one CPU. Numbers from [`MAX_CPUS`] on are ignored, here and in
+    /// [`CpuSet::insert`].
     pub fn single(cpu: usize) -> CpuSet {
         [cpu].into_iter().collect()
     }
@@ -92,7 +95,8 @@ impl CpuSet {
         self.iter().all(|cpu| other.contains(cpu))
     }
 
-    /// Reads a hexadecimal mask: `8`, `0x8`, or 32-bit words separated by commas, the highest first (as in /proc/irq).
+    /// Reads a hexadecimal mask: `8`, `0x8`, or 32-bit words separated by commas, the highest first
+    /// (as in /proc/irq).
     pub fn from_mask(text: &str) -> Result<CpuSet, CpuSetError> {
         let bad = || CpuSetError::NotAMask(clip(text));
         let body = text.trim();
@@ -118,7 +122,8 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// The mask as the kernel writes it: 32-bit words in hexadecimal, the highest first, separated by commas.
+    /// The mask as the kernel writes it: 32-bit words in hexadecimal, the highest first, separated
+    /// by commas.
     pub fn to_mask(&self) -> String {
         let halves = self.words.iter().flat_map(|word| [*word as u32, (word >> 32) as u32]);
         let mut halves: Vec<u32> = halves.collect();
@@ -152,7 +157,11 @@ impl FromStr for CpuSet {
                 if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
                     return Err(CpuSetError::NotACpu(clip(part)));
                 }
-                number.parse().ok().filter(|cpu| *cpu < MAX_CPUS).ok_or_else(|| CpuSetError::TooLarge(clip(number)))
+                number
+                    .parse()
+                    .ok()
+                    .filter(|cpu| *cpu < MAX_CPUS)
+                    .ok_or_else(|| CpuSetError::TooLarge(clip(number)))
             };
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last): (usize, usize) = (cpu(first)?, cpu(last)?);
@@ -176,7 +185,11 @@ impl fmt::Display for CpuSet {
                 last += 1;
             }
             let comma = if text.is_empty() { "" } else { "," };
-            text += &if first == last { format!("{comma}{first}") } else { format!("{comma}{first}-{last}") };
+            text += &if first == last {
+                format!("{comma}{first}")
+            } else {
+                format!("{comma}{first}-{last}")
+            };
         }
         f.pad(&text)
     }
@@ -225,7 +238,10 @@ mod tests {
         assert_eq!(wrong("a"), CpuSetError::NotACpu("a".into()));
         assert_eq!(wrong("9000"), CpuSetError::TooLarge("9000".into()));
         assert_eq!(CpuSet::from_mask("0x").unwrap_err(), CpuSetError::NotAMask("0x".into()));
-        assert_eq!(CpuSet::from_mask("1,123456789").unwrap_err(), CpuSetError::NotAMask("1,123456789".into()));
+        assert_eq!(
+            CpuSet::from_mask("1,123456789").unwrap_err(),
+            CpuSetError::NotAMask("1,123456789".into())
+        );
     }
 
     proptest! {

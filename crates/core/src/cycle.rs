@@ -125,15 +125,18 @@ impl Cycle {
         self.wake.plus(&self.run)
     }
 
-    /// The same thread waited once more within the cycle, and went on: both as one cycle, no ns of which is lost.
+    /// The same thread waited once more within the cycle, and went on: both as one cycle, no ns of
+    /// which is lost.
     pub fn followed_by(&self, next: &Cycle) -> Cycle {
         let mut run = self.run;
-        // In the call before it was woken; what it then took to come back is in the parts of `next`.
+        // In the call before it was woken; what it then took to come back is in the parts of
+        // `next`.
         let entered = next.entered.max(self.again);
         run.add(next.wait_is, next.release - entered);
         // Where cycles between were lost.
         run.add(crate::MainPart::Unknown, entered - self.again);
-        // Where the release came before the wait was entered the time before belongs to this cycle already.
+        // Where the release came before the wait was entered the time before belongs to this cycle
+        // already.
         let early = entered - next.release;
         let mut wake = next.wake;
         wake.take(crate::MainPart::Overrun, early);
@@ -147,7 +150,9 @@ impl Cycle {
             faults: self.faults.saturating_add(next.faults),
             longest_call: longer(self.longest_call, next.longest_call),
             culprit: match (self.culprit, next.culprit) {
-                (Some(a), Some(b)) if a.tid == b.tid => Some(Culprit { time: a.time + b.time, ..a }),
+                (Some(a), Some(b)) if a.tid == b.tid => {
+                    Some(Culprit { time: a.time + b.time, ..a })
+                }
                 (Some(a), Some(b)) if a.time < b.time => Some(b),
                 (a, b) => a.or(b),
             },

@@ -1,4 +1,5 @@
-//! A fingerprint of everything that was measured: two series have the same if and only if every sample is the same.
+//! A fingerprint of everything that was measured: two series have the same if and only if every
+//! sample is the same.
 
 use crate::{Sample, SeriesData};
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 pub enum DigestOf {
     /// Every sample in order: place, due, woke.
     Samples,
-    /// The counts of the exact histogram and of the histogram of the whole, the sum, and the worst samples: of a series whose samples
-    /// are counted as they come, and nothing else is kept.
+    /// The counts of the exact histogram and of the histogram of the whole, the sum, and the worst
+    /// samples: of a series whose samples are counted as they come, and nothing else is kept.
     Counts,
 }
 
@@ -24,7 +25,8 @@ pub struct Digest {
     pub of: DigestOf,
 }
 
-/// The digest of a series in the making. Integers are hashed as 8 bytes each, the lowest first: of every sample `seq`, `due` and `woke`.
+/// The digest of a series in the making. Integers are hashed as 8 bytes each, the lowest first: of
+/// every sample `seq`, `due` and `woke`.
 #[derive(Clone, Debug, Default)]
 pub struct SampleDigest(Sha256);
 
@@ -45,15 +47,16 @@ impl SampleDigest {
 }
 
 impl Digest {
-    /// The digest of a series of which there are counts alone: (bin, count) of the bins that are not empty, of the exact histogram and of
-    /// the other, then counts beyond the range, the sum, and the worst samples.
+    /// The digest of a series of which there are counts alone: (bin, count) of the bins that are
+    /// not empty, of the exact histogram and of the other, then counts beyond the range, the
+    /// sum, and the worst samples.
     pub fn of_counts(data: &SeriesData) -> Digest {
         let mut hash = Sha256::new();
         let bins = data.exact.bins.iter().enumerate().filter(|(_, count)| **count > 0);
         bins.for_each(|(bin, count)| pair(&mut hash, bin as u64, *count));
-        data.whole
-            .iter_recorded()
-            .for_each(|bucket| pair(&mut hash, bucket.value_iterated_to(), bucket.count_at_value()));
+        data.whole.iter_recorded().for_each(|bucket| {
+            pair(&mut hash, bucket.value_iterated_to(), bucket.count_at_value())
+        });
         pair(&mut hash, data.exact.above, data.exact.below);
         hash.update(data.sum.to_le_bytes());
         let mut worst = SampleDigest(hash);
@@ -67,8 +70,11 @@ fn pair(hash: &mut Sha256, first: u64, second: u64) {
     hash.update(second.to_le_bytes());
 }
 
-/// The digest of a whole run: over a line `phase NUL series NUL digest` for each of its series, in order. `None` where a series has none.
-pub fn of_run<'a>(series: impl IntoIterator<Item = (&'a str, &'a str, Option<&'a Digest>)>) -> Option<String> {
+/// The digest of a whole run: over a line `phase NUL series NUL digest` for each of its series, in
+/// order. `None` where a series has none.
+pub fn of_run<'a>(
+    series: impl IntoIterator<Item = (&'a str, &'a str, Option<&'a Digest>)>,
+) -> Option<String> {
     let mut hash = Sha256::new();
     let mut any = false;
     for (phase, name, digest) in series {

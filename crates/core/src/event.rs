@@ -1,7 +1,8 @@
 //! What happened: kernel events and test points, on one clock.
 //!
-//! One stream of [`Event`]s comes out of every recorder and every recording, whatever wrote it. Pairing, timeline and
-//! attribution see nothing else. What a number in an event is called stands in [`Names`].
+//! One stream of [`Event`]s comes out of every recorder and every recording, whatever wrote it.
+//! Pairing, timeline and attribution see nothing else. What a number in an event is called stands
+//! in [`Names`].
 
 mod group;
 mod kind;
@@ -21,7 +22,9 @@ use crate::MonotonicNs;
 use serde::{Deserialize, Serialize};
 
 /// A thread, by the kernel's id in the initial PID namespace. Idle tasks are 0 on every CPU.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Tid(pub u32);
 

@@ -1,4 +1,5 @@
-//! Findings: what affects a figure or makes a system unsuitable, each with its evidence and its remedy.
+//! Findings: what affects a figure or makes a system unsuitable, each with its evidence and its
+//! remedy.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -48,11 +49,17 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The subject of what `punctual check` found: figures may show it briefly, because that command shows it in full.
+    /// The subject of what `punctual check` found: figures may show it briefly, because that
+    /// command shows it in full.
     pub const READINESS: &'static str = "readiness";
 
     /// A finding about `subject`; add evidence and remedy with the methods below.
-    pub fn new(id: &str, severity: Severity, subject: impl Into<String>, message: impl Into<String>) -> Finding {
+    pub fn new(
+        id: &str,
+        severity: Severity,
+        subject: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Finding {
         Finding {
             id: id.to_owned(),
             severity,

@@ -3,7 +3,8 @@
 use crate::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Bin `k` counts latencies in `[k·resolution, (k+1)·resolution)`. Nothing is lost: what falls outside is counted beside.
+/// Bin `k` counts latencies in `[k·resolution, (k+1)·resolution)`. Nothing is lost: what falls
+/// outside is counted beside.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LinearHistogram {
     /// The width of a bin; at least 1 ns.
@@ -54,7 +55,11 @@ impl LinearHistogram {
     /// The lower edges and counts of the bins that are not empty, ascending.
     pub fn occupied(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         let width = self.resolution;
-        self.bins.iter().enumerate().filter(|(_, n)| **n > 0).map(move |(k, n)| (width * k as i64, *n))
+        self.bins
+            .iter()
+            .enumerate()
+            .filter(|(_, n)| **n > 0)
+            .map(move |(k, n)| (width * k as i64, *n))
     }
 
     /// The largest latency that falls into a bin, exclusive.
@@ -62,7 +67,8 @@ impl LinearHistogram {
         self.resolution * self.bins.len() as i64
     }
 
-    /// The lower edges of the fullest bins: usually one; several when they tie; none when all are empty.
+    /// The lower edges of the fullest bins: usually one; several when they tie; none when all are
+    /// empty.
     pub fn modes(&self) -> Vec<Nanos> {
         let fullest = self.bins.iter().copied().max().filter(|n| *n > 0);
         self.occupied().filter(|(_, n)| Some(*n) == fullest).map(|(edge, _)| edge).collect()

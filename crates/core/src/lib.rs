@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! The vocabulary of punctual, pure: units, CPU sets, scheduling words, samples, events, histograms, losses and findings.
+//! The vocabulary of punctual, pure: units, CPU sets, scheduling words, samples, events,
+//! histograms, losses and findings.
 //!
 //! All other crates use these types; this one depends on none of them.
 

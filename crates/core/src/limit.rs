@@ -42,12 +42,15 @@ impl Limit {
     pub fn split(text: &str) -> Result<(&str, Limit), LimitError> {
         let text = text.trim();
         // Names hold `<` (C++ and Rust generics): the last one begins the limit.
-        let (subject, bound) = text.rsplit_once('<').ok_or_else(|| LimitError::NoBound(clip(text)))?;
+        let (subject, bound) =
+            text.rsplit_once('<').ok_or_else(|| LimitError::NoBound(clip(text)))?;
         if subject.trim().is_empty() {
             return Err(LimitError::NoSubject(clip(text)));
         }
-        let (bound, inclusive) = bound.strip_prefix('=').map_or((bound, false), |bound| (bound, true));
-        let bound = bound.trim().parse().map_err(|why| LimitError::BadBound { text: clip(text), why })?;
+        let (bound, inclusive) =
+            bound.strip_prefix('=').map_or((bound, false), |bound| (bound, true));
+        let bound =
+            bound.trim().parse().map_err(|why| LimitError::BadBound { text: clip(text), why })?;
         Ok((subject.trim(), Limit { bound, inclusive }))
     }
 }
@@ -76,7 +79,10 @@ mod tests {
     fn the_last_comparison_is_the_limit() {
         let limit = |bound, inclusive| Limit { bound: Nanos(bound), inclusive };
         assert_eq!(Limit::split("a->b<100us"), Ok(("a->b", limit(100_000, false))));
-        assert_eq!(Limit::split(" Vec<u8>::push <= 1 ms"), Ok(("Vec<u8>::push", limit(1_000_000, true))));
+        assert_eq!(
+            Limit::split(" Vec<u8>::push <= 1 ms"),
+            Ok(("Vec<u8>::push", limit(1_000_000, true)))
+        );
         let wrong = |text: &str| Limit::split(text).unwrap_err().to_string();
         assert!(wrong("a->b").contains("a->b < 100us"));
         assert!(wrong("< 5us").contains("a limit without an interval"));

@@ -1,4 +1,5 @@
-//! Results of a workload besides its samples: its counts against independent ones, the cost of the clock, further figures.
+//! Results of a workload besides its samples: its counts against independent ones, the cost of the
+//! clock, further figures.
 
 use crate::{Fact, Finding, Nanos};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,8 @@ pub struct Notes {
     /// Its claims against independent counts.
     #[serde(default)]
     pub validations: Vec<Validation>,
-    /// What reading the clock costs where it measured. It is a part of every sample; nothing is subtracted.
+    /// What reading the clock costs where it measured. It is a part of every sample; nothing is
+    /// subtracted.
     #[serde(default)]
     pub clock_cost: Fact<ClockCost>,
     /// Further figures.
@@ -21,7 +23,8 @@ pub struct Notes {
     /// Series that could not be measured here, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Absent>,
-    /// What the reader must know. The conductor moves these to the findings of the run; in a bundle there are none here.
+    /// What the reader must know. The conductor moves these to the findings of the run; in a
+    /// bundle there are none here.
     #[serde(skip)]
     pub findings: Vec<Finding>,
 }
@@ -49,7 +52,8 @@ pub struct Validation {
     /// Whether the count is within the tolerance; `None` where nothing was counted, or where the
     /// difference may happen by chance.
     pub agrees: Option<bool>,
-    /// How far the count may be from the claim. `None` in bundles of versions that did not state it.
+    /// How far the count may be from the claim. `None` in bundles of versions that did not state
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
     /// What the difference is made of, or how it was counted.
@@ -68,7 +72,15 @@ impl Validation {
     ) -> Validation {
         let agrees = counted.known().map(|counted| tolerance.admits(claimed, *counted));
         let (what, source) = (what.into(), source.into());
-        Validation { what, claimed, counted, source, agrees, tolerance: Some(tolerance), explanation: None }
+        Validation {
+            what,
+            claimed,
+            counted,
+            source,
+            agrees,
+            tolerance: Some(tolerance),
+            explanation: None,
+        }
     }
     /// With words on the difference, or on how it was counted.
     pub fn explain(mut self, explanation: impl Into<String>) -> Validation {
@@ -91,7 +103,8 @@ impl Validation {
     fn undecided(&mut self, is_so: bool, why: &str) {
         if is_so && self.agrees == Some(false) {
             self.agrees = None;
-            let before = self.explanation.take().map_or(String::new(), |before| format!("{before}; "));
+            let before =
+                self.explanation.take().map_or(String::new(), |before| format!("{before}; "));
             self.explanation = Some(format!("{before}undecided: {why}"));
         }
     }
@@ -156,7 +169,8 @@ impl Tolerance {
     }
 }
 
-/// The distance of two readings of the clock directly after one another: what every sample holds of the clock itself.
+/// The distance of two readings of the clock directly after one another: what every sample holds of
+/// the clock itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClockCost {
     /// Which clock, and how it is read.
@@ -192,7 +206,13 @@ pub struct Figure {
 impl Figure {
     /// A figure with a stable name, words for people, and a unit.
     pub fn new(name: &str, title: impl Into<String>, value: f64, unit: &str) -> Figure {
-        Figure { name: name.to_owned(), title: title.into(), value, unit: unit.to_owned(), count: None }
+        Figure {
+            name: name.to_owned(),
+            title: title.into(),
+            value,
+            unit: unit.to_owned(),
+            count: None,
+        }
     }
     /// With the number of events.
     pub fn of(mut self, count: u64) -> Figure {
@@ -271,8 +291,15 @@ mod tests {
     #[test]
     fn a_count_agrees_within_what_its_tolerance_is_made_of_and_no_farther() {
         let timers = |counted, passed| {
-            let tolerance = Tolerance::EXACT.fewer(passed, "instants that had passed").more(0, "nothing");
-            Validation::compare("timers", 5_000, Fact::Known(counted), "timer:hrtimer_expire_entry", tolerance)
+            let tolerance =
+                Tolerance::EXACT.fewer(passed, "instants that had passed").more(0, "nothing");
+            Validation::compare(
+                "timers",
+                5_000,
+                Fact::Known(counted),
+                "timer:hrtimer_expire_entry",
+                tolerance,
+            )
         };
         assert_eq!(timers(4_750, 0).agrees, Some(false), "a twentieth is no tolerance");
         assert_eq!(timers(4_996, 4).agrees, Some(true));
@@ -292,10 +319,15 @@ mod tests {
 
     #[test]
     fn what_may_be_others_is_undecided_and_what_cannot_be_differs() {
-        let of = |counted| Validation::compare("switches", 10, Fact::Known(counted), "", Tolerance::EXACT);
+        let of = |counted| {
+            Validation::compare("switches", 10, Fact::Known(counted), "", Tolerance::EXACT)
+        };
         assert_eq!(of(12).undecided_above("others").agrees, None);
         assert_eq!(of(9).undecided_above("others").agrees, Some(false));
         assert_eq!(of(10).undecided_above("others").agrees, Some(true));
-        assert_eq!(of(9).undecided_below("found there").explanation.unwrap(), "undecided: found there");
+        assert_eq!(
+            of(9).undecided_below("found there").explanation.unwrap(),
+            "undecided: found there"
+        );
     }
 }

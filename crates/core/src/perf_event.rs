@@ -114,7 +114,10 @@ impl PerfEvent {
     }
     /// Whether the CPU counts it.
     pub fn is_hardware(&self) -> bool {
-        matches!(self, PerfEvent::Named(NamedEvent { counted: Counted::Hardware | Counted::Cache, .. }))
+        matches!(
+            self,
+            PerfEvent::Named(NamedEvent { counted: Counted::Hardware | Counted::Cache, .. })
+        )
     }
     /// Whether its count is a time in ns.
     pub fn is_time(&self) -> bool {
@@ -135,8 +138,8 @@ pub struct UnknownEvent {
 fn hint(near: &Option<&'static str>) -> String {
     match near {
         Some(near) => format!("; did you mean `{near}`?"),
-        None => "; a tracepoint is GROUP:NAME, other events have the names of perf-list(1), such as \
-                 context-switches or cycles"
+        None => "; a tracepoint is GROUP:NAME, other events have the names of perf-list(1), such \
+                 as context-switches or cycles"
             .to_owned(),
     }
 }
@@ -144,13 +147,20 @@ fn hint(near: &Option<&'static str>) -> String {
 impl FromStr for PerfEvent {
     type Err = UnknownEvent;
     fn from_str(text: &str) -> Result<PerfEvent, UnknownEvent> {
-        let named = NAMED.iter().find(|event| text == event.name || (!text.is_empty() && text == event.alias));
+        let named = NAMED
+            .iter()
+            .find(|event| text == event.name || (!text.is_empty() && text == event.alias));
         if let Some(event) = named {
             return Ok(PerfEvent::Named(*event));
         }
         match text.split_once(':') {
-            Some((group, name)) if is_word(group) && is_word(name) => Ok(PerfEvent::tracepoint(group, name)),
-            _ => Err(UnknownEvent { text: text.to_owned(), near: nearest(text, NAMED.iter().map(|event| event.name)) }),
+            Some((group, name)) if is_word(group) && is_word(name) => {
+                Ok(PerfEvent::tracepoint(group, name))
+            }
+            _ => Err(UnknownEvent {
+                text: text.to_owned(),
+                near: nearest(text, NAMED.iter().map(|event| event.name)),
+            }),
         }
     }
 }
@@ -196,7 +206,10 @@ mod tests {
         }
         assert_eq!("cs".parse(), Ok(PerfEvent::CONTEXT_SWITCHES));
         assert_eq!("migrations".parse(), Ok(PerfEvent::CPU_MIGRATIONS));
-        assert_eq!("sched:sched_switch".parse(), Ok(PerfEvent::tracepoint("sched", "sched_switch")));
+        assert_eq!(
+            "sched:sched_switch".parse(),
+            Ok(PerfEvent::tracepoint("sched", "sched_switch"))
+        );
         let names = [
             (PerfEvent::TASK_CLOCK, "task-clock"),
             (PerfEvent::PAGE_FAULTS, "page-faults"),

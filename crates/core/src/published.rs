@@ -1,7 +1,8 @@
 //! Published results of an experiment, and the trend that must be reproduced.
 //!
-//! Absolute figures depend on the machine. What does not is how figures stand to one another: forced writes are slower than buffered
-//! ones. So a result has, beside the words that were published, the figure to read here and a [`Shape`] that holds or does not.
+//! Absolute figures depend on the machine. What does not is how figures stand to one another:
+//! forced writes are slower than buffered ones. So a result has, beside the words that were
+//! published, the figure to read here and a [`Shape`] that holds or does not.
 
 use crate::{Comparison, Nanos};
 use serde::{Deserialize, Serialize};
@@ -35,13 +36,15 @@ pub struct PublishedResult {
 /// A figure of this run: `writes/open: p99`, `shared-sum: round-median`, `timer@loaded: max`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// A measure or a series, with `@` and the phase where there are several of it; `*` stands for any part between slashes.
+    /// A measure or a series, with `@` and the phase where there are several of it; `*` stands for
+    /// any part between slashes.
     pub of: String,
     /// A figure of a series (as in requirements), or one that the measure states.
     pub figure: String,
 }
 
-/// How figures stand to one another: `forces/whole: p50 > 2 * writes/whole: p50`, `heap: pages ~ 257`.
+/// How figures stand to one another: `forces/whole: p50 > 2 * writes/whole: p50`, `heap: pages ~
+/// 257`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shape {
     /// The left one.
@@ -78,7 +81,8 @@ pub enum ShapeError {
     NoFigure(String),
     /// No comparison.
     #[error(
-        "a shape is a figure, one of < <= > >= ~, and a figure or a number, like `forces/whole: p50 > 2 * writes/whole: p50`"
+        "a shape is a figure, one of < <= > >= ~, and a figure or a number, like `forces/whole: \
+         p50 > 2 * writes/whole: p50`"
     )]
     NoRelation,
     /// A factor that is none.
@@ -104,7 +108,10 @@ impl Relation {
     }
     /// Its sign.
     pub fn sign(self) -> &'static str {
-        RELATIONS.iter().find(|(_, relation)| *relation == self).map_or("?", |(sign, _)| sign.trim())
+        RELATIONS
+            .iter()
+            .find(|(_, relation)| *relation == self)
+            .map_or("?", |(sign, _)| sign.trim())
     }
 }
 
@@ -128,8 +135,11 @@ impl FromStr for Shape {
     type Err = ShapeError;
 
     fn from_str(text: &str) -> Result<Shape, ShapeError> {
-        let places = RELATIONS.iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
-        let (at, length, relation) = places.min_by_key(|(at, _, _)| *at).ok_or(ShapeError::NoRelation)?;
+        let places = RELATIONS
+            .iter()
+            .filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
+        let (at, length, relation) =
+            places.min_by_key(|(at, _, _)| *at).ok_or(ShapeError::NoRelation)?;
         let left: Term = text[..at].parse()?;
         let rest = text[at + length..].trim();
         if let Some(number) = number(rest) {

@@ -35,7 +35,10 @@ pub enum Metric {
 impl Metric {
     /// Whether the figure is a time (else a count).
     pub fn is_time(self) -> bool {
-        !matches!(self, Metric::Count | Metric::Overruns | Metric::Lost | Metric::Faults | Metric::Switches)
+        !matches!(
+            self,
+            Metric::Count | Metric::Overruns | Metric::Lost | Metric::Faults | Metric::Switches
+        )
     }
 }
 
@@ -102,7 +105,10 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
     /// No comparison in it.
-    #[error("a requirement is a figure, a comparison (<, <=, ==, >=, >) and a bound, like `max < 100us`")]
+    #[error(
+        "a requirement is a figure, a comparison (<, <=, ==, >=, >) and a bound, like `max < \
+         100us`"
+    )]
     NoComparison,
     /// The figure is unknown.
     #[error("`{word}` is not a figure of a series{}", near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
@@ -175,7 +181,8 @@ impl FromStr for Requirement {
     fn from_str(text: &str) -> Result<Requirement, RequirementError> {
         let place = text.find(['<', '>', '=']).ok_or(RequirementError::NoComparison)?;
         let (word, rest) = text.split_at(place);
-        let spelling = Comparison::SPELLINGS.iter().find(|(spelling, _)| rest.starts_with(spelling));
+        let spelling =
+            Comparison::SPELLINGS.iter().find(|(spelling, _)| rest.starts_with(spelling));
         let (spelling, comparison) = spelling.ok_or(RequirementError::NoComparison)?;
         let metric = metric(word.trim())?;
         let bound = rest[spelling.len()..].trim();
@@ -208,9 +215,16 @@ impl fmt::Display for Metric {
 
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spelling = Comparison::SPELLINGS.iter().find(|(_, c)| *c == self.comparison).map_or("?", |(s, _)| s);
+        let spelling = Comparison::SPELLINGS
+            .iter()
+            .find(|(_, c)| *c == self.comparison)
+            .map_or("?", |(s, _)| s);
         write!(f, "{} {spelling} ", self.metric)?;
-        if self.metric.is_time() { write!(f, "{}", Nanos(self.bound)) } else { write!(f, "{}", self.bound) }
+        if self.metric.is_time() {
+            write!(f, "{}", Nanos(self.bound))
+        } else {
+            write!(f, "{}", self.bound)
+        }
     }
 }
 

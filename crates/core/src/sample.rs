@@ -38,7 +38,8 @@ pub struct Window {
     pub sum: Nanos,
 }
 
-/// What a series should have held and what it holds. `recorded + overruns + dropped = expected` for a finished series.
+/// What a series should have held and what it holds. `recorded + overruns + dropped = expected` for
+/// a finished series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Losses {
     /// Samples that were measured and counted in every statistic.

@@ -7,9 +7,11 @@ use hdrhistogram::Histogram;
 pub const WORST_KEPT: usize = 64;
 /// Significant digits of the histogram of the whole: every value within 0.1 %.
 pub const HDR_DIGITS: u8 = 3;
-/// Latencies from here on (12 days) are counted as this in the histogram of the whole; `max` stays exact.
+/// Latencies from here on (12 days) are counted as this in the histogram of the whole; `max` stays
+/// exact.
 pub const HDR_MAX: u64 = 1 << 50;
-/// At most this many missed periods are added to the corrected view for one sample: a bound on work, not met by real runs.
+/// At most this many missed periods are added to the corrected view for one sample: a bound on
+/// work, not met by real runs.
 const CORRECTION_MAX: i64 = 10_000_000;
 
 /// What must be known before the first sample.
@@ -19,11 +21,13 @@ pub struct SeriesShape {
     pub range: Nanos,
     /// The width of its bins.
     pub resolution: Nanos,
-    /// The period, where samples are expected at equal distances: missed periods can then be corrected for.
+    /// The period, where samples are expected at equal distances: missed periods can then be
+    /// corrected for.
     pub period: Option<Nanos>,
 }
 
-/// The statistics of a series, updated sample by sample: memory bounded by the shape, never by the number of samples.
+/// The statistics of a series, updated sample by sample: memory bounded by the shape, never by the
+/// number of samples.
 #[derive(Clone, Debug)]
 pub struct SeriesData {
     /// The period, where there is one.
@@ -32,8 +36,9 @@ pub struct SeriesData {
     pub exact: LinearHistogram,
     /// The HDR histogram of the whole, in ns; negative latencies are counted as 0.
     pub whole: Histogram<u64>,
-    /// The same with the samples of the missed periods (Tene's correction for coordinated omission: a sample late by `L > period`
-    /// hid latencies `L - period`, `L - 2·period`, …). Absent while it would not differ.
+    /// The same with the samples of the missed periods (Tene's correction for coordinated
+    /// omission: a sample late by `L > period` hid latencies `L - period`, `L - 2·period`, …).
+    /// Absent while it would not differ.
     pub corrected: Option<Histogram<u64>>,
     /// The smallest latency; `None` without samples.
     pub min: Option<Nanos>,
@@ -115,7 +120,9 @@ impl SeriesData {
 
     /// Keeps the sample when it is among the worst. Of equal ones the earliest stays.
     pub(crate) fn keep_if_bad(&mut self, sample: &Sample) {
-        if self.worst.len() == WORST_KEPT && self.worst.last().is_some_and(|w| w.latency() >= sample.latency()) {
+        if self.worst.len() == WORST_KEPT
+            && self.worst.last().is_some_and(|w| w.latency() >= sample.latency())
+        {
             return;
         }
         let place = self.worst.partition_point(|kept| kept.latency() >= sample.latency());
@@ -123,7 +130,8 @@ impl SeriesData {
         self.worst.truncate(WORST_KEPT);
     }
 
-    /// Adds the samples of another series of the same kind: what both hold is then as if one had recorded all.
+    /// Adds the samples of another series of the same kind: what both hold is then as if one had
+    /// recorded all.
     pub fn add(&mut self, other: &SeriesData) {
         let differs = self.corrected.is_some() || other.corrected.is_some();
         if differs {
@@ -137,7 +145,8 @@ impl SeriesData {
         self.min = self.min.into_iter().chain(other.min).min();
         self.max = self.max.into_iter().chain(other.max).max();
         self.sum += other.sum;
-        self.sum_squares = self.sum_squares.zip(other.sum_squares).map(|(a, b)| a.saturating_add(b));
+        self.sum_squares =
+            self.sum_squares.zip(other.sum_squares).map(|(a, b)| a.saturating_add(b));
         other.worst.iter().for_each(|sample| self.keep_if_bad(sample));
         self.losses.recorded += other.losses.recorded;
         self.losses.overruns += other.losses.overruns;
@@ -149,12 +158,15 @@ impl SeriesData {
         (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
     }
 
-    /// Standard deviation in ns of the samples as a population; `None` without samples or if the source does not report it.
+    /// Standard deviation in ns of the samples as a population; `None` without samples or if the
+    /// source does not report it.
     pub fn stddev(&self) -> Option<f64> {
         let n = self.count();
         let squares = self.sum_squares.filter(|_| n > 0)?;
         // n·Σx² − (Σx)² in integers: no cancellation however small the spread.
-        let spread = u128::from(n).checked_mul(squares)?.checked_sub(self.sum.unsigned_abs().checked_pow(2)?)?;
+        let spread = u128::from(n)
+            .checked_mul(squares)?
+            .checked_sub(self.sum.unsigned_abs().checked_pow(2)?)?;
         Some((spread as f64).sqrt() / n as f64)
     }
 }
@@ -166,11 +178,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn series(latencies: &[i64]) -> SeriesData {
-        let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+        let shape = SeriesShape {
+            range: Nanos::MILLI,
+            resolution: Nanos::MICRO,
+            period: Some(Nanos::MILLI),
+        };
         let mut data = SeriesData::new(shape);
         for (seq, latency) in latencies.iter().enumerate() {
             let due = seq as i64 * 1_000_000;
-            let sample = Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
+            let sample =
+                Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
             data.record(&sample, (*latency / 1_000_000).max(0) as u64);
         }
         data

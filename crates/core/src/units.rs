@@ -5,18 +5,24 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Neg, Sub};
 use std::str::FromStr;
 
-/// A span of time in integer nanoseconds. Signed, because a stepped clock can make a latency negative.
+/// A span of time in integer nanoseconds. Signed, because a stepped clock can make a latency
+/// negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(pub i64);
 
 /// An instant on CLOCK_MONOTONIC, in nanoseconds since that clock's origin.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct MonotonicNs(pub i64);
 
-/// An instant on the clock that its series names (see [`crate::Clock`]), in nanoseconds since that clock's origin.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
+/// An instant on the clock that its series names (see [`crate::Clock`]), in nanoseconds since that
+/// clock's origin.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct ClockNs(pub i64);
 
@@ -72,8 +78,8 @@ impl Nanos {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// The span for people, in the unit in which it is from 1 to 999, with four digits: `10.87 ms`, `992 ns`, `-1.5 us`.
-    /// [`Display`](fmt::Display) is exact.
+    /// The span for people, in the unit in which it is from 1 to 999, with four digits: `10.87 ms`,
+    /// `992 ns`, `-1.5 us`. [`Display`](fmt::Display) is exact.
     pub fn readable(self) -> String {
         const UNITS: [(&str, f64); 3] = [("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
         let ns = self.0 as f64;
@@ -84,9 +90,14 @@ impl Nanos {
             false => UNITS.into_iter().find(fits).unwrap_or(("ns", 1.0)),
         };
         let number = ns / size;
-        let decimals = if size == 1.0 { 0 } else { 3 - (number.abs().log10().floor() as i32).clamp(0, 3) };
+        let decimals =
+            if size == 1.0 { 0 } else { 3 - (number.abs().log10().floor() as i32).clamp(0, 3) };
         let text = format!("{number:.*}", decimals as usize);
-        let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        let text = if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            &text
+        };
         format!("{text} {unit}")
     }
     /// The same span as the standard library's type; a negative span becomes zero.
@@ -95,11 +106,14 @@ impl Nanos {
     }
 }
 
-/// The span in the largest unit that holds it exactly: `1ms`, `1500us`, `90s`. [`FromStr`] reads it back.
+/// The span in the largest unit that holds it exactly: `1ms`, `1500us`, `90s`. [`FromStr`] reads it
+/// back.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const EXACT: [(&str, i64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-        let (unit, size) = EXACT.into_iter().find(|(_, size)| self.0 % size == 0).unwrap_or(("ns", 1));
+        const EXACT: [(&str, i64); 4] =
+            [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+        let (unit, size) =
+            EXACT.into_iter().find(|(_, size)| self.0 % size == 0).unwrap_or(("ns", 1));
         f.pad(&format!("{}{unit}", self.0 / size))
     }
 }
@@ -172,7 +186,9 @@ pub enum DurationError {
     #[error("a duration is missing: write a number and a unit, like `10ms`")]
     Empty,
     /// A number alone.
-    #[error("`{0}` has no unit: write `{0}ns`, `{0}us`, `{0}ms`, `{0}s`, `{0}min`, `{0}h` or `{0}d`")]
+    #[error(
+        "`{0}` has no unit: write `{0}ns`, `{0}us`, `{0}ms`, `{0}s`, `{0}min`, `{0}h` or `{0}d`"
+    )]
     NoUnit(String),
     /// An unknown unit.
     #[error("`{unit}` is not a unit of time (ns, us, ms, s, min, h, d){}", near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
@@ -208,7 +224,8 @@ fn clip(text: &str) -> String {
 impl FromStr for Nanos {
     type Err = DurationError;
 
-    /// Reads `20us`, `1500 ms`, `0.5s`, `10 min`: a decimal number and one of [`UNITS`]. A bare `0` needs no unit.
+    /// Reads `20us`, `1500 ms`, `0.5s`, `10 min`: a decimal number and one of [`UNITS`]. A bare `0`
+    /// needs no unit.
     fn from_str(text: &str) -> Result<Nanos, DurationError> {
         let text = text.trim();
         if text.is_empty() {
@@ -220,7 +237,9 @@ impl FromStr for Nanos {
         if text.starts_with('-') {
             return Err(DurationError::Negative);
         }
-        let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+        let split = text
+            .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+            .unwrap_or(text.len());
         let (number, unit) = (text[..split].replace('_', ""), text[split..].trim());
         if number.is_empty() {
             return Err(DurationError::NotANumber(clip(text)));
@@ -228,12 +247,12 @@ impl FromStr for Nanos {
         if unit.is_empty() {
             return Err(DurationError::NoUnit(clip(&number)));
         }
-        let size = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size).ok_or_else(|| {
-            DurationError::UnknownUnit {
+        let size = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size).ok_or_else(
+            || DurationError::UnknownUnit {
                 unit: clip(unit),
                 near: crate::words::nearest(unit, UNITS.iter().map(|(name, _)| *name)),
-            }
-        })?;
+            },
+        )?;
         exact_product(&number, size, text)
     }
 }
@@ -303,11 +322,17 @@ mod tests {
         assert_eq!(wrong(""), DurationError::Empty);
         assert_eq!(wrong("5"), DurationError::NoUnit("5".into()));
         assert_eq!(wrong("-5ms"), DurationError::Negative);
-        assert_eq!(wrong("5 msec"), DurationError::UnknownUnit { unit: "msec".into(), near: Some("sec") });
+        assert_eq!(
+            wrong("5 msec"),
+            DurationError::UnknownUnit { unit: "msec".into(), near: Some("sec") }
+        );
         assert_eq!(wrong("1.2.3s"), DurationError::NotANumber("1.2.3".into()));
         assert_eq!(wrong("0.5ns"), DurationError::TooFine("0.5ns".into()));
         assert_eq!(wrong("99999999999d"), DurationError::TooLong("99999999999d".into()));
-        assert_eq!(wrong("99999999999999999999s"), DurationError::TooLong("99999999999999999999s".into()));
+        assert_eq!(
+            wrong("99999999999999999999s"),
+            DurationError::TooLong("99999999999999999999s".into())
+        );
     }
 
     proptest! {

@@ -2,7 +2,8 @@
 
 /// The candidate nearest to `word`, when it is near enough to be a likely slip of the hand.
 ///
-/// Damerau–Levenshtein distance (Damerau 1964), at most a third of the longer word's length and at least one edit allowed.
+/// Damerau–Levenshtein distance (Damerau 1964), at most a third of the longer word's length and at
+/// least one edit allowed.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A hostile key can be megabytes long; no known word is.
     if word.len() > 64 {
@@ -12,7 +13,9 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|c| (strsim::damerau_levenshtein(&lower, &c.to_lowercase()), c))
-        .filter(|(distance, c)| *distance <= (word.chars().count().max(c.chars().count()) / 3).max(1))
+        .filter(|(distance, c)| {
+            *distance <= (word.chars().count().max(c.chars().count()) / 3).max(1)
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, c)| c)
 }

@@ -9,8 +9,8 @@ const END: &str = "<!-- end of causes -->\n";
 
 fn table() -> String {
     let mut text = String::from(
-        "\n| cause | in words | meaning | what to do | `punctual check` | source |\n\
-         |---|---|---|---|---|---|\n",
+        "\n| cause | in words | meaning | what to do | `punctual check` | source \
+         |\n|---|---|---|---|---|---|\n",
     );
     for cause in CauseKind::ALL {
         let rules: Vec<String> = cause.rules().iter().map(|rule| format!("`{rule}`")).collect();
@@ -18,7 +18,8 @@ fn table() -> String {
         let (meaning, advice, source) = (cause.meaning(), cause.advice(), cause.source());
         let rules = rules.join(", ");
         // A bar within a cell would end it.
-        let row = [meaning, advice, &rules, source].map(|text| text.replace('|', "\\|")).join(" | ");
+        let row =
+            [meaning, advice, &rules, source].map(|text| text.replace('|', "\\|")).join(" | ");
         text += &format!("| `{id}` | {words} | {row} |\n");
     }
     text + "\n"

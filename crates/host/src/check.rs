@@ -1,8 +1,9 @@
-//! Whether a system is ready for real time: rules, each with its evidence, its reason and its remedy.
+//! Whether a system is ready for real time: rules, each with its evidence, its reason and its
+//! remedy.
 //!
-//! A rule is one short function over a [`Context`] and one entry in the table of its group (`check/rules/`). It judges facts
-//! that [`crate::environment`] read, or reads a file of its own through the context. What cannot be read makes the verdict
-//! [`Verdict::Unknown`], never a guess.
+//! A rule is one short function over a [`Context`] and one entry in the table of its group
+//! (`check/rules/`). It judges facts that [`crate::environment`] read, or reads a file of its own
+//! through the context. What cannot be read makes the verdict [`Verdict::Unknown`], never a guess.
 
 mod cgroups;
 mod context;
@@ -20,8 +21,8 @@ pub use rules::{Group, Rule, rules};
 use punctual_core::{Finding, Severity};
 use serde::{Deserialize, Serialize};
 
-/// What one rule found, in the shape of `punctual check --json`. Texts hold what the kernel's files held: escape them where
-/// they are shown.
+/// What one rule found, in the shape of `punctual check --json`. Texts hold what the kernel's files
+/// held: escape them where they are shown.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RuleResult {
     /// The rule's name, in kebab case.
@@ -32,7 +33,8 @@ pub struct RuleResult {
     pub title: String,
     /// The judgement.
     pub verdict: Verdict,
-    /// Whether there was anything to judge: a rule for a device that the machine lacks is `ok` and does not apply.
+    /// Whether there was anything to judge: a rule for a device that the machine lacks is `ok` and
+    /// does not apply.
     pub applies: bool,
     /// What is the case, in one sentence.
     pub message: String,
@@ -79,8 +81,8 @@ pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
             Verdict::Bad => Severity::Bad,
             Verdict::Ok | Verdict::Advice | Verdict::Unknown => return None,
         };
-        let finding =
-            Finding::new(&result.id, severity, Finding::READINESS, &*result.message).evidence(&*result.evidence);
+        let finding = Finding::new(&result.id, severity, Finding::READINESS, &*result.message)
+            .evidence(&*result.evidence);
         Some(match &result.fix {
             Some(fix) => finding.remedy(&**fix),
             None => finding,
@@ -89,7 +91,8 @@ pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
     results.iter().filter_map(finding).collect()
 }
 
-/// What a rule expects and why, for `punctual check --explain RULE`; `None` where there is no such rule.
+/// What a rule expects and why, for `punctual check --explain RULE`; `None` where there is no such
+/// rule.
 pub fn explain(id: &str) -> Option<String> {
     let rule = rules().find(|rule| rule.id == id)?;
     let Rule { id, group, title, why, source, .. } = rule;

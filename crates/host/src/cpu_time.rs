@@ -45,20 +45,24 @@ fn parse_line(line: &str) -> Option<(&str, Ticks)> {
     let field = |k: usize| fields.get(k).copied().unwrap_or(0);
     (fields.len() >= 4).then(|| {
         let total = fields.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
-        let (idle, interrupts) = (field(3).saturating_add(field(4)), field(5).saturating_add(field(6)));
+        let (idle, interrupts) =
+            (field(3).saturating_add(field(4)), field(5).saturating_add(field(6)));
         (name, Ticks { total, idle, steal: field(7), interrupts })
     })
 }
 
 impl CpuTimes {
-    /// A tick of USER_HZ, which is 100 on every architecture that Linux still has but Alpha (include/asm-generic/param.h).
+    /// A tick of USER_HZ, which is 100 on every architecture that Linux still has but Alpha
+    /// (include/asm-generic/param.h).
     pub const TICK: Nanos = Nanos::from_millis(10);
 
     /// Reads /proc/stat now.
     pub fn read(files: &dyn Files) -> Result<CpuTimes, FileError> {
         let text = files.read("/proc/stat")?;
         let mut times = CpuTimes::default();
-        for (name, ticks) in text.lines().take_while(|line| line.starts_with("cpu")).filter_map(parse_line) {
+        for (name, ticks) in
+            text.lines().take_while(|line| line.starts_with("cpu")).filter_map(parse_line)
+        {
             match name.strip_prefix("cpu").unwrap_or_default() {
                 "" => times.all = ticks,
                 number => drop(number.parse().map(|cpu: u32| times.cpus.insert(cpu, ticks))),
@@ -67,16 +71,21 @@ impl CpuTimes {
         Ok(times)
     }
 
-    /// How all CPUs, and each, spent the time since an earlier reading; `None` where no tick passed.
+    /// How all CPUs, and each, spent the time since an earlier reading; `None` where no tick
+    /// passed.
     pub fn since(&self, earlier: &CpuTimes) -> (Option<TimeShares>, BTreeMap<u32, TimeShares>) {
-        let each = self.cpus.iter().filter_map(|(cpu, now)| Some((*cpu, now.since(earlier.cpus.get(cpu)?)?)));
+        let each = self
+            .cpus
+            .iter()
+            .filter_map(|(cpu, now)| Some((*cpu, now.since(earlier.cpus.get(cpu)?)?)));
         (self.all.since(&earlier.all), each.collect())
     }
 }
 
 impl Ticks {
     fn since(&self, earlier: &Ticks) -> Option<TimeShares> {
-        // The counters of a CPU can step back a little (idle accounting): a share is never negative.
+        // The counters of a CPU can step back a little (idle accounting): a share is never
+        // negative.
         let total = self.total.checked_sub(earlier.total).filter(|n| *n > 0)? as f64;
         let share = |now: u64, then: u64| (now.saturating_sub(then) as f64 / total).min(1.0);
         Some(TimeShares {
@@ -94,7 +103,8 @@ mod tests {
     #[test]
     fn shares_are_of_the_interval() {
         let line = |text| parse_line(text).unwrap().1;
-        let (then, now) = (line("cpu0 10 0 10 80 0 0 0 0 0 0"), line("cpu0 40 0 20 120 20 5 5 0 30 0"));
+        let (then, now) =
+            (line("cpu0 10 0 10 80 0 0 0 0 0 0"), line("cpu0 40 0 20 120 20 5 5 0 30 0"));
         let shares = now.since(&then).unwrap();
         assert!((shares.busy - 0.4545).abs() < 0.001, "{shares:?}");
         assert!((shares.interrupts - 10.0 / 110.0).abs() < 1e-9);

@@ -1,8 +1,9 @@
 //! The environment of a run: what the machine and its kernel are, as far as it bears on latency.
 //!
-//! Each fact is read here and nowhere else: the bundle keeps it, the rules of `check` judge it. What cannot be read stays
-//! [`Fact::Unavailable`] with the reason. Texts are as the kernel gave them, bounded in length but not sanitised: they can
-//! hold any byte that a task, a driver or a hypervisor chose, and whoever shows them must escape them.
+//! Each fact is read here and nowhere else: the bundle keeps it, the rules of `check` judge it.
+//! What cannot be read stays [`Fact::Unavailable`] with the reason. Texts are as the kernel gave
+//! them, bounded in length but not sanitised: they can hold any byte that a task, a driver or a
+//! hypervisor chose, and whoever shows them must escape them.
 
 mod config;
 mod counters;
@@ -30,7 +31,8 @@ use crate::topology::Topology;
 use punctual_core::Fact;
 use serde::{Deserialize, Serialize};
 
-/// What a run ran on. Every field has a default, so that a bundle of an older version is still read.
+/// What a run ran on. Every field has a default, so that a bundle of an older version is still
+/// read.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
@@ -60,7 +62,8 @@ pub struct Environment {
     pub after: Counters,
 }
 
-/// Reads everything but [`Environment::after`]. Takes some milliseconds; nothing of it is asked twice.
+/// Reads everything but [`Environment::after`]. Takes some milliseconds; nothing of it is asked
+/// twice.
 pub fn capture(files: &dyn Files) -> Environment {
     let topology = Topology::read(files);
     let machine = Machine::read(files);
@@ -87,7 +90,8 @@ impl Environment {
     }
 }
 
-/// `current_governor` is writable only since Linux 5.7 (drivers/cpuidle/sysfs.c); before, the read-only name was the only one.
+/// `current_governor` is writable only since Linux 5.7 (drivers/cpuidle/sysfs.c); before, the
+/// read-only name was the only one.
 fn idle_governor(files: &dyn Files) -> Fact<String> {
     let governor = text(files, "/sys/devices/system/cpu/cpuidle/current_governor");
     match governor.known() {

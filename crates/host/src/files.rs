@@ -1,4 +1,5 @@
-//! The seam to the file systems of the kernel: a live system, a captured tree, or a scripted one in tests.
+//! The seam to the file systems of the kernel: a live system, a captured tree, or a scripted one in
+//! tests.
 
 use crate::task::attributes;
 use punctual_core::CpuSet;
@@ -47,9 +48,11 @@ impl std::error::Error for FileError {
     }
 }
 
-/// What the rooms above may do with the system's files. Paths are absolute, as on the system itself.
+/// What the rooms above may do with the system's files. Paths are absolute, as on the system
+/// itself.
 pub trait Files {
-    /// The whole text of a file. Bytes that are not UTF-8 are replaced: the kernel's files can hold any task's name.
+    /// The whole text of a file. Bytes that are not UTF-8 are replaced: the kernel's files can hold
+    /// any task's name.
     fn read(&self, path: &str) -> Result<String, FileError>;
     /// Writes a text in one write(2), as the kernel's files want it. Never creates a file.
     fn write(&self, path: &str, text: &str) -> Result<(), FileError>;
@@ -64,8 +67,8 @@ pub trait Files {
     /// Removes an empty directory (a cgroup).
     fn remove_dir(&self, path: &str) -> Result<(), FileError>;
 
-    /// Sets the CPUs that a task may run on: the one setting which the kernel shows in /proc and takes by a system call
-    /// only. A tree that is not the running system refuses.
+    /// Sets the CPUs that a task may run on: the one setting which the kernel shows in /proc and
+    /// takes by a system call only. A tree that is not the running system refuses.
     fn set_affinity(&self, tid: i32, _cpus: &CpuSet) -> Result<(), FileError> {
         let source = io::ErrorKind::Unsupported.into();
         Err(FileError { action: "set the affinity of", path: format!("task {tid}"), source })
@@ -75,12 +78,19 @@ pub trait Files {
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
         self.read(path).map(String::into_bytes)
     }
-    /// Exactly `length` bytes from `offset` on, for files that are windows onto registers (/dev/cpu/0/msr).
+    /// Exactly `length` bytes from `offset` on, for files that are windows onto registers
+    /// (/dev/cpu/0/msr).
     fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
         let bytes = self.read_bytes(path)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
-        let window = start.checked_add(length).and_then(|end| bytes.get(start..end)).map(<[u8]>::to_vec);
-        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before the expected content");
+        let window =
+            start.checked_add(length).and_then(|end| bytes.get(start..end)).map(<[u8]>::to_vec);
+        let cut = || {
+            io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the file ends before the expected content",
+            )
+        };
         window.ok_or_else(|| FileError { action: "read", path: path.to_owned(), source: cut() })
     }
 
@@ -115,13 +125,19 @@ impl Root {
         path: &str,
         operation: impl FnOnce(&Path) -> io::Result<T>,
     ) -> Result<T, FileError> {
-        operation(&self.resolve(path)).map_err(|source| FileError { action, path: path.to_owned(), source })
+        operation(&self.resolve(path)).map_err(|source| FileError {
+            action,
+            path: path.to_owned(),
+            source,
+        })
     }
 }
 
 impl Files for Root {
     fn read(&self, path: &str) -> Result<String, FileError> {
-        self.with("read", path, |p| fs::read(p).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        self.with("read", path, |p| {
+            fs::read(p).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        })
     }
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
         self.with("read", path, |p| fs::read(p))
@@ -139,13 +155,17 @@ impl Files for Root {
             // One write: the kernel parses each write(2) to a sysfs or cgroup file by itself.
             match file.write(text.as_bytes())? {
                 n if n == text.len() => Ok(()),
-                n => Err(io::Error::new(io::ErrorKind::WriteZero, format!("took {n} of {} bytes", text.len()))),
+                n => Err(io::Error::new(
+                    io::ErrorKind::WriteZero,
+                    format!("took {n} of {} bytes", text.len()),
+                )),
             }
         })
     }
     fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
         self.with("list", path, |p| {
-            let names = fs::read_dir(p)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+            let names =
+                fs::read_dir(p)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
             let mut names = names.collect::<io::Result<Vec<String>>>()?;
             names.sort();
             Ok(names)
@@ -155,7 +175,9 @@ impl Files for Root {
         fs::symlink_metadata(self.resolve(path)).is_ok()
     }
     fn read_link(&self, path: &str) -> Result<String, FileError> {
-        self.with("read the link", path, |p| fs::read_link(p).map(|target| target.to_string_lossy().into_owned()))
+        self.with("read the link", path, |p| {
+            fs::read_link(p).map(|target| target.to_string_lossy().into_owned())
+        })
     }
     fn create_dir(&self, path: &str) -> Result<(), FileError> {
         self.with("create the directory", path, |p| fs::create_dir(p))
@@ -165,7 +187,15 @@ impl Files for Root {
     }
     fn set_affinity(&self, tid: i32, cpus: &CpuSet) -> Result<(), FileError> {
         let system = self.base == Path::new("/");
-        let outcome = if system { attributes::set_affinity(tid, cpus) } else { Err(io::ErrorKind::Unsupported.into()) };
-        outcome.map_err(|source| FileError { action: "set the affinity of", path: format!("task {tid}"), source })
+        let outcome = if system {
+            attributes::set_affinity(tid, cpus)
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
+        };
+        outcome.map_err(|source| FileError {
+            action: "set the affinity of",
+            path: format!("task {tid}"),
+            source,
+        })
     }
 }

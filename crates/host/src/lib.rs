@@ -1,7 +1,8 @@
 //! The machine: everything that punctual reads from and changes on a Linux system.
 //!
-//! Every path under /proc, /sys, /dev and the cgroup mounts is reached through [`files::Files`], so that the logic above
-//! it runs as well on a captured tree or on a scripted one that refuses as a kernel would.
+//! Every path under /proc, /sys, /dev and the cgroup mounts is reached through [`files::Files`], so
+//! that the logic above it runs as well on a captured tree or on a scripted one that refuses as a
+//! kernel would.
 
 pub mod check;
 pub mod cpu_time;

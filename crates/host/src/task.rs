@@ -1,4 +1,5 @@
-//! What a thread can ask of the kernel for itself: clocks, scheduling, affinity, memory locks, counts of its own disturbances.
+//! What a thread can ask of the kernel for itself: clocks, scheduling, affinity, memory locks,
+//! counts of its own disturbances.
 
 pub mod attributes;
 pub mod children;

@@ -1,7 +1,8 @@
 //! Which CPUs there are, and what they share: cores, packages, caches, memory nodes.
 //!
-//! From /sys/devices/system/cpu and /sys/devices/system/node (Documentation/admin-guide/cputopology.rst,
-//! Documentation/ABI/stable/sysfs-devices-node). A file that is not there leaves its fact unavailable.
+//! From /sys/devices/system/cpu and /sys/devices/system/node
+//! (Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node). A file
+//! that is not there leaves its fact unavailable.
 
 use crate::environment::{Bytes, number, text};
 use crate::files::Files;
@@ -23,7 +24,8 @@ pub struct Topology {
     pub present: Fact<CpuSet>,
     /// Those that run.
     pub online: Fact<CpuSet>,
-    /// Those taken out of the scheduler's domains at boot (`isolcpus=`); whether partitions show here too depends on the kernel.
+    /// Those taken out of the scheduler's domains at boot (`isolcpus=`); whether partitions show
+    /// here too depends on the kernel.
     pub isolated: Fact<CpuSet>,
     /// Each online CPU's place.
     pub cpus: Fact<Vec<CpuPlace>>,
@@ -83,19 +85,24 @@ impl Topology {
             isolated: set("isolated"),
             cpus: online.clone().map(places),
             caches: online.clone().map(each_cache),
-            nodes: list(files, "/sys/devices/system/node/online").map(|nodes| memory_nodes(files, &nodes)),
+            nodes: list(files, "/sys/devices/system/node/online")
+                .map(|nodes| memory_nodes(files, &nodes)),
             online,
         }
     }
 
-    /// The hardware threads of a CPU's core, itself included; `None` where the kernel does not show them.
+    /// The hardware threads of a CPU's core, itself included; `None` where the kernel does not show
+    /// them.
     pub fn siblings(&self, cpu: usize) -> Option<&CpuSet> {
         self.cpus.known()?.iter().find(|place| place.cpu == cpu)?.siblings.known()
     }
 
     /// The memory node of a CPU.
     pub fn node(&self, cpu: usize) -> Option<&Node> {
-        self.nodes.known()?.iter().find(|node| node.cpus.known().is_some_and(|cpus| cpus.contains(cpu)))
+        self.nodes
+            .known()?
+            .iter()
+            .find(|node| node.cpus.known().is_some_and(|cpus| cpus.contains(cpu)))
     }
 
     /// Caches of a level that a CPU shares with others.
@@ -124,7 +131,8 @@ fn caches(files: &dyn Files, online: &CpuSet) -> Vec<Cache> {
     let mut found = Vec::new();
     for cpu in online.iter() {
         for index in 0..MAX_CACHES {
-            let path = |name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
+            let path =
+                |name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
             let Fact::Known(level) = number(files, &path("level")) else { break };
             let (Fact::Known(kind), Fact::Known(shared)) =
                 (text(files, &path("type")), list(files, &path("shared_cpu_list")))
@@ -156,9 +164,9 @@ fn node_memory(files: &dyn Files, node: usize) -> Fact<Bytes> {
         line.split_whitespace().nth(3)?.parse::<u64>().ok()?.checked_mul(1024).map(Bytes)
     };
     match files.read(&path) {
-        Ok(text) => {
-            total(&text).map(Fact::Known).unwrap_or_else(|| Fact::Unavailable(format!("{path} has no MemTotal")))
-        }
+        Ok(text) => total(&text)
+            .map(Fact::Known)
+            .unwrap_or_else(|| Fact::Unavailable(format!("{path} has no MemTotal"))),
         Err(why) => Fact::Unavailable(why.to_string()),
     }
 }

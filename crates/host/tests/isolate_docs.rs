@@ -8,7 +8,11 @@ fn the_documented_tweaks_are_those_that_there_are() {
     let text = std::fs::read_to_string(path).unwrap();
     let (_, rest) = text.split_once("equal -->\n").unwrap();
     let (table, _) = rest.split_once("<!-- end of tweaks -->").unwrap();
-    assert_eq!(table, tweaks::markdown(), "make docs/isolate.md's table again from the one in tweaks/mod.rs");
+    assert_eq!(
+        table,
+        tweaks::markdown(),
+        "make docs/isolate.md's table again from the one in tweaks/mod.rs"
+    );
 }
 
 #[test]
@@ -21,6 +25,11 @@ fn every_tweak_has_a_name_for_a_flag_and_its_place_in_the_kernel() {
             tweak.name
         );
         assert!(!tweak.doc.contains('|') && !tweak.source.contains('|'), "{}", tweak.name);
-        assert_eq!(tweaks::all().filter(|other| other.name == tweak.name).count(), 1, "{}", tweak.name);
+        assert_eq!(
+            tweaks::all().filter(|other| other.name == tweak.name).count(),
+            1,
+            "{}",
+            tweak.name
+        );
     }
 }

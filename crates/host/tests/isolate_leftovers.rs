@@ -1,4 +1,5 @@
-//! What is found later: tasks that came and went, journals of other boots and of killed processes, full disks.
+//! What is found later: tasks that came and went, journals of other boots and of killed processes,
+//! full disks.
 
 mod isolate_support;
 
@@ -95,8 +96,13 @@ fn a_process_that_was_excluded_is_not_moved() {
     let partition = isolate::create(&request, &kernel, &store).unwrap();
     let root = kernel.with(|state| state.mount.clone());
     assert_eq!([cgroup(&kernel, 100), cgroup(&kernel, 101)], [root.clone(), root]);
-    let left: Vec<i32> =
-        partition.tasks.not_moved.iter().filter(|task| task.why.contains("asked")).map(|task| task.tid).collect();
+    let left: Vec<i32> = partition
+        .tasks
+        .not_moved
+        .iter()
+        .filter(|task| task.why.contains("asked"))
+        .map(|task| task.tid)
+        .collect();
     assert_eq!(left, [100, 101]);
 }
 
@@ -109,7 +115,10 @@ fn a_journal_of_an_earlier_boot_is_put_aside() {
     let before = rebooted.snapshot();
     assert_eq!(isolate::pending(&store, &rebooted).unwrap(), []);
     let report = undo(&rebooted, &store);
-    assert_eq!((report.put_aside, report.journals), (vec!["stale-journal-0001.jsonl".to_owned()], vec![]));
+    assert_eq!(
+        (report.put_aside, report.journals),
+        (vec!["stale-journal-0001.jsonl".to_owned()], vec![])
+    );
     assert_eq!(rebooted.snapshot(), before, "nothing of another boot is written");
     let partition = isolate::create(&cpu3(), &rebooted, &store).unwrap();
     assert_eq!(partition.journal, "memory/journal-0002.jsonl");
@@ -149,7 +158,9 @@ fn the_next_command_reports_what_a_killed_one_left() {
 
 #[test]
 fn a_full_disk_takes_everything_back() {
-    for (room, machine) in (0..40).map(|k| k * 400).flat_map(|room| [(room, v1("cpuset.")), (room, v2())]) {
+    for (room, machine) in
+        (0..40).map(|k| k * 400).flat_map(|room| [(room, v1("cpuset.")), (room, v2())])
+    {
         let store = Memory::default();
         store.room.set(Some(room));
         let before = machine.snapshot();
@@ -159,7 +170,9 @@ fn a_full_disk_takes_everything_back() {
                 assert!(what.contains("No space left"), "{what}");
                 assert!(undone.is_complete(), "{room}: {undone:?}");
             }
-            Err(CreateError::Journal(error)) => assert!(error.to_string().contains("No space left"), "{error}"),
+            Err(CreateError::Journal(error)) => {
+                assert!(error.to_string().contains("No space left"), "{error}")
+            }
             Err(other) => panic!("{other}"),
         }
         assert_eq!(machine.snapshot(), before, "{room}");
@@ -186,8 +199,12 @@ fn a_damaged_line_is_reported_and_the_rest_is_undone() {
     damage(store.files.borrow_mut().get_mut("journal-0001.jsonl").unwrap());
     let report = undo(&kernel, &store);
     assert_eq!((report.journals[0].damaged.len(), report.is_complete()), (1, false));
-    let different: Vec<String> =
-        kernel.snapshot().into_iter().filter(|(key, value)| before[key] != *value).map(|(key, _)| key).collect();
+    let different: Vec<String> = kernel
+        .snapshot()
+        .into_iter()
+        .filter(|(key, value)| before[key] != *value)
+        .map(|(key, _)| key)
+        .collect();
     assert_eq!(different, ["/proc/sys/vm/stat_interval"]);
     assert!(isolate::undo(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
 }
@@ -199,8 +216,12 @@ fn moved_tasks_are_restored_with_their_affinity() {
         let before = kernel.snapshot();
         isolate::create(&cpu3(), &kernel, &store).unwrap();
         let entry = Entry { partition: "rt".into(), ..Entry::default() };
-        let entered = isolate::move_process(&kernel, &store, 100, Membership::Process, &entry).unwrap();
-        assert_eq!((entered.threads, entered.cpus, entered.recorded), (vec![100, 101], set("3"), true));
+        let entered =
+            isolate::move_process(&kernel, &store, 100, Membership::Process, &entry).unwrap();
+        assert_eq!(
+            (entered.threads, entered.cpus, entered.recorded),
+            (vec![100, 101], set("3"), true)
+        );
         assert!(cgroup(&kernel, 101).ends_with("/rt"));
         assert_eq!(kernel.with(|state| state.tasks[&101].allowed.clone()), set("3"));
         let report = undo(&kernel, &store);
@@ -245,7 +266,11 @@ fn an_experiment_has_threads_in_each_half() {
 fn what_cannot_be_moved_says_why() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
-    let into = |name: &str, cpus: Option<&str>| Entry { partition: name.into(), cpus: cpus.map(set), scheduling: None };
+    let into = |name: &str, cpus: Option<&str>| Entry {
+        partition: name.into(),
+        cpus: cpus.map(set),
+        scheduling: None,
+    };
     let refused = |tid: i32, entry: Entry, membership| {
         isolate::move_process(&kernel, &store, tid, membership, &entry).unwrap_err().to_string()
     };
@@ -259,7 +284,8 @@ fn what_cannot_be_moved_says_why() {
     assert!(cgroup(&kernel, 101).ends_with("/rt") && cgroup(&kernel, 100).ends_with("/nrt"));
     let (kernel, store) = (v2(), Memory::default());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
-    let error = isolate::move_process(&kernel, &store, 101, Membership::Thread, &into("rt", None)).unwrap_err();
+    let error = isolate::move_process(&kernel, &store, 101, Membership::Thread, &into("rt", None))
+        .unwrap_err();
     insta::assert_snapshot!(error.to_string(), @"thread 101 cannot move without its process: version 2 cgroups take whole processes (cgroups(7), thread mode)");
 }
 
@@ -267,9 +293,11 @@ fn what_cannot_be_moved_says_why() {
 fn a_controller_that_others_use_by_now_is_not_taken_away() {
     let (kernel, store) = (v2(), Memory::default());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
-    kernel.with(|state| state.cgroups.get_mut("/sys/fs/cgroup/user.slice").unwrap().cpus = set("0"));
+    kernel
+        .with(|state| state.cgroups.get_mut("/sys/fs/cgroup/user.slice").unwrap().cpus = set("0"));
     let report = undo(&kernel, &store);
-    let found: Vec<&str> = report.journals[0].changed_hands.iter().map(|one| one.found.as_str()).collect();
+    let found: Vec<&str> =
+        report.journals[0].changed_hands.iter().map(|one| one.found.as_str()).collect();
     assert_eq!(found, ["cpuset, which /sys/fs/cgroup/user.slice uses"]);
     assert!(isolate::undo(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
 }

@@ -1,6 +1,6 @@
-//! Isolation on the running kernel and on those of guests: the last CPU is given to real time and taken back, by processes
-//! that are killed with SIGKILL on the way. Needs root, or QEMU. PUNCTUAL_TEST_EVERY_STEP=1 tries every step instead of some
-//! twenty of them.
+//! Isolation on the running kernel and on those of guests: the last CPU is given to real time and
+//! taken back, by processes that are killed with SIGKILL on the way. Needs root, or QEMU.
+//! PUNCTUAL_TEST_EVERY_STEP=1 tries every step instead of some twenty of them.
 
 mod isolate_support;
 
@@ -38,7 +38,8 @@ struct Sigkill;
 
 impl Death for Sigkill {
     fn die(&self) -> ! {
-        // SAFETY: kill(2) and getpid(2) touch no memory; the signal ends this process before the call returns.
+        // SAFETY: kill(2) and getpid(2) touch no memory; the signal ends this process before the
+        // call returns.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         unreachable!("SIGKILL cannot be survived")
     }
@@ -62,7 +63,9 @@ fn lacking() -> Option<String> {
 /// The right to change the machine; without it the test is skipped.
 fn turn() -> Option<Lock> {
     let root = Root::system().read("/proc/self/status").is_ok_and(|status| {
-        status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"))
+        status
+            .lines()
+            .any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"))
     });
     if !root {
         println!("SKIPPED: root");
@@ -78,12 +81,15 @@ fn turn() -> Option<Lock> {
     }
 }
 
-/// The last CPU. Process 1 and its children, which may supervise this test, stay where they are; CPUs are not unplugged.
+/// The last CPU. Process 1 and its children, which may supervise this test, stay where they are;
+/// CPUs are not unplugged.
 fn request(files: &dyn Files) -> Request {
     let online: CpuSet = files.read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
     let last = online.iter().last().unwrap();
-    let processes = files.list("/proc").unwrap().into_iter().filter_map(|name| name.parse::<i32>().ok());
-    let near_init = |pid: &i32| *pid == 1 || tasks::stat(files, *pid).is_ok_and(|stat| stat.parent == 1);
+    let processes =
+        files.list("/proc").unwrap().into_iter().filter_map(|name| name.parse::<i32>().ok());
+    let near_init =
+        |pid: &i32| *pid == 1 || tasks::stat(files, *pid).is_ok_and(|stat| stat.parent == 1);
     Request {
         rt_name: "punctual-test-rt".into(),
         nrt_name: "punctual-test-nrt".into(),
@@ -94,10 +100,18 @@ fn request(files: &dyn Files) -> Request {
 }
 
 fn fixes() -> Vec<RequestedWrite> {
-    let fix = |path: &str, value: &str| RequestedWrite { step: "fix".into(), path: path.into(), value: value.into() };
+    let fix = |path: &str, value: &str| RequestedWrite {
+        step: "fix".into(),
+        path: path.into(),
+        value: value.into(),
+    };
     let all = [("/proc/sys/vm/stat_interval", "7"), ("/proc/sys/kernel/timer_migration", "0")];
-    let all = all.into_iter().chain([("/proc/sys/vm/stat_interval", "9"), ("/sys/kernel/mm/ksm/run", "1")]);
-    all.filter(|(path, _)| Root::system().exists(path)).map(|(path, value)| fix(path, value)).collect()
+    let all = all
+        .into_iter()
+        .chain([("/proc/sys/vm/stat_interval", "9"), ("/sys/kernel/mm/ksm/run", "1")]);
+    all.filter(|(path, _)| Root::system().exists(path))
+        .map(|(path, value)| fix(path, value))
+        .collect()
 }
 
 /// The process that dies: started by the tests below, with its order in the environment.
@@ -134,7 +148,10 @@ fn run(what: &str, when: Option<usize>) -> bool {
         .output()
         .unwrap();
     let killed = output.status.signal() == Some(libc::SIGKILL);
-    let text = || String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let text = || {
+        String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr)
+    };
     assert!(killed || output.status.success(), "{what} {when}: {}\n{}", output.status, text());
     killed
 }
@@ -151,7 +168,8 @@ fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
     all.insert("cgroups".into(), cgroups.join(" "));
     for (tid, place) in tasks::cgroup_by_task(&files, &cpusets.hierarchy).unwrap() {
         if let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) {
-            // Threads that the kernel has bound follow its own wishes: a workqueue's rescuer goes where it last helped.
+            // Threads that the kernel has bound follow its own wishes: a workqueue's rescuer goes
+            // where it last helped.
             let cpus = if stat.is_bound() { "bound".to_owned() } else { cpus.to_string() };
             all.insert(format!("task {tid} of {}", stat.id.start), format!("{place} {cpus}"));
         }
@@ -178,33 +196,44 @@ fn paths() -> Vec<String> {
         }
     }
     paths.extend(fixes().into_iter().map(|fix| fix.path));
-    paths.extend(["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"].map(String::from));
+    paths.extend(
+        ["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"].map(String::from),
+    );
     paths
 }
 
 /// Tasks that come and go are not compared; everything else is.
 fn assert_same(before: &BTreeMap<String, String>, paths: &[String], about: &str) {
     let after = snapshot(paths);
-    let differs = |(key, value): &(&String, &String)| after.get(*key).is_some_and(|now| now != *value);
+    let differs =
+        |(key, value): &(&String, &String)| after.get(*key).is_some_and(|now| now != *value);
     let different: Vec<String> = before
         .iter()
         .filter(differs)
-        .map(|(key, value)| format!("{key}\n  before {}\n  after  {}", value.trim(), after[key].trim()))
+        .map(|(key, value)| {
+            format!("{key}\n  before {}\n  after  {}", value.trim(), after[key].trim())
+        })
         .collect();
     assert!(different.is_empty(), "{about}:\n{}", different.join("\n"));
     assert_eq!(narrow_newborn(before), [""; 0], "{about}: kernel threads that were born meanwhile");
 }
 
-/// Kernel threads that are not in a snapshot and may run on the first CPUs alone, as what a partition of the last one leaves:
-/// khugepaged, where switching transparent huge pages on again started it.
+/// Kernel threads that are not in a snapshot and may run on the first CPUs alone, as what a
+/// partition of the last one leaves: khugepaged, where switching transparent huge pages on again
+/// started it.
 fn narrow_newborn(before: &BTreeMap<String, String>) -> Vec<String> {
     let files = Root::system();
     let all = tasks::affinity(&files, 2).unwrap();
     let left = all.difference(&CpuSet::single(all.iter().last().unwrap()));
-    let threads = tasks::all_threads(&files).unwrap().into_iter().filter_map(|tid| tasks::stat(&files, tid).ok());
+    let threads = tasks::all_threads(&files)
+        .unwrap()
+        .into_iter()
+        .filter_map(|tid| tasks::stat(&files, tid).ok());
     let kernel = threads.filter(|stat| stat.is_kernel_thread() && !stat.is_bound());
-    let newborn = kernel.filter(|stat| !before.contains_key(&format!("task {} of {}", stat.id.tid, stat.id.start)));
-    let narrow = newborn.filter(|stat| tasks::affinity(&files, stat.id.tid).is_ok_and(|cpus| cpus == left));
+    let newborn = kernel
+        .filter(|stat| !before.contains_key(&format!("task {} of {}", stat.id.tid, stat.id.start)));
+    let narrow =
+        newborn.filter(|stat| tasks::affinity(&files, stat.id.tid).is_ok_and(|cpus| cpus == left));
     narrow.map(|stat| stat.name).collect()
 }
 
@@ -213,7 +242,8 @@ struct Bystanders(Vec<Child>);
 
 impl Bystanders {
     fn new() -> Bystanders {
-        let online: CpuSet = Root::system().read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
+        let online: CpuSet =
+            Root::system().read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
         let ends = [online.first().unwrap(), online.iter().last().unwrap()];
         let start = |cpu: usize| {
             let child = Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn().unwrap();
@@ -238,11 +268,13 @@ struct PutBack;
 
 impl Drop for PutBack {
     fn drop(&mut self) {
-        let _ = journal::undo(&Directory::system(), &Root::system(), IfChanged::Overwrite, |_| true);
+        let _ =
+            journal::undo(&Directory::system(), &Root::system(), IfChanged::Overwrite, |_| true);
     }
 }
 
-/// Kills `what` at each step (or at some twenty) until it survives, and undoes each time; `prepare` goes before it.
+/// Kills `what` at each step (or at some twenty) until it survives, and undoes each time; `prepare`
+/// goes before it.
 fn at_every_step(prepare: Option<&str>, what: &str) {
     let Some(_turn) = turn() else { return };
     let (_put_back, _bystanders) = (PutBack, Bystanders::new());
@@ -261,7 +293,8 @@ fn at_every_step(prepare: Option<&str>, what: &str) {
             break;
         }
         deaths += 1;
-        // The first steps one by one, then ever farther apart, until one beyond the end is survived.
+        // The first steps one by one, then ever farther apart, until one beyond the end is
+        // survived.
         step += if every { 1 } else { 1 + step / 4 };
     }
     assert!(deaths > 3, "{what} was killed {deaths} times only");
@@ -290,7 +323,8 @@ fn undo_of_a_fix_killed() {
     at_every_step(Some("fix"), "undo");
 }
 
-/// With the CPU unplugged on the way. On this machine once, for it disturbs all tasks; in a guest killed at every step.
+/// With the CPU unplugged on the way. On this machine once, for it disturbs all tasks; in a guest
+/// killed at every step.
 #[test]
 fn with_a_cpu_unplugged() {
     if std::env::var_os(IN_GUEST).is_some() {
@@ -321,7 +355,8 @@ fn in_a_guest(kernel: &str, prepare: &str) {
          export {IN_GUEST}=1 PUNCTUAL_TEST_EVERY_STEP='{every}'
          /usr/bin/isolate-test --test-threads 1 --nocapture --skip guest"
     ));
-    // At a path of its own, because the build may be under /tmp, which is another one in the guest; and for its libraries.
+    // At a path of its own, because the build may be under /tmp, which is another one in the guest;
+    // and for its libraries.
     guest.files = vec![punctual_lab::GuestFile::copy(&own, "/usr/bin/isolate-test").unwrap()];
     guest.programs = vec![own, "/bin/sleep".into()];
     guest.cpus = 3;
@@ -332,7 +367,10 @@ fn in_a_guest(kernel: &str, prepare: &str) {
     let output = String::from_utf8_lossy(&result.stdout);
     let story = punctual_lab::testing::story(&result);
     assert!(result.exit_status == Some(0) && !output.contains("SKIPPED"), "{story}");
-    assert!(["create", "replug", "undo"].iter().all(|what| output.contains(&format!("{what}: killed"))), "{story}");
+    assert!(
+        ["create", "replug", "undo"].iter().all(|what| output.contains(&format!("{what}: killed"))),
+        "{story}"
+    );
 }
 
 #[test]
@@ -350,6 +388,7 @@ fn guest_with_6_12_and_version_2() {
 fn guest_with_6_1_and_version_1() {
     in_a_guest(
         "debian:6.1",
-        "mkdir /mnt && mount -t cgroup -o cpuset,noprefix cpuset /mnt || exit 9; ls /mnt/cpus || exit 8",
+        "mkdir /mnt && mount -t cgroup -o cpuset,noprefix cpuset /mnt || exit 9; ls /mnt/cpus || \
+         exit 8",
     );
 }

@@ -11,7 +11,8 @@ use punctual_host::journal::Store;
 /// A machine's answer to a request; nothing may have changed.
 fn refusal(kernel: &Kernel, request: &Request) -> String {
     let (before, store) = (kernel.snapshot(), Memory::default());
-    let error = isolate::create(request, kernel, &store).expect_err("it is to be refused").to_string();
+    let error =
+        isolate::create(request, kernel, &store).expect_err("it is to be refused").to_string();
     assert_eq!(kernel.snapshot(), before);
     assert_eq!(store.names().unwrap(), [""; 0]);
     error
@@ -74,7 +75,9 @@ fn nodes() {
     kernel.set("/sys/devices/system/node/has_memory", "0");
     insta::assert_snapshot!(node(&kernel, 1), @"NUMA node 1 cannot be a partition: it has no memory; nodes with memory are 0");
     let kernel = v1("cpuset.");
-    kernel.with(|state| state.settings.retain(|path, _| !path.starts_with("/sys/devices/system/node")));
+    kernel.with(|state| {
+        state.settings.retain(|path, _| !path.starts_with("/sys/devices/system/node"))
+    });
     insta::assert_snapshot!(node(&kernel, 0), @"NUMA node 0 cannot be a partition: the kernel has no CONFIG_NUMA");
 }
 

@@ -1,4 +1,5 @@
-//! Isolation on a scripted kernel: what is planned, what is refused, what is taken back, and death at every step.
+//! Isolation on a scripted kernel: what is planned, what is refused, what is taken back, and death
+//! at every step.
 
 mod isolate_support;
 
@@ -11,7 +12,8 @@ use punctual_host::journal::apply::RequestedWrite;
 use punctual_host::journal::{IfChanged, Journal, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
-/// Dies by unwinding; nothing of the code under test runs on the way but the closing of files, as kill -9 does it too.
+/// Dies by unwinding; nothing of the code under test runs on the way but the closing of files, as
+/// kill -9 does it too.
 struct Unwinding;
 
 struct Killed;
@@ -83,7 +85,12 @@ fn undo_brings_back_what_was() {
         let before = kernel.snapshot();
         let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
         assert_ne!(kernel.snapshot(), before, "{name}");
-        assert_eq!(partition.refused().count(), 0, "{name}: {:?}", partition.refused().collect::<Vec<_>>());
+        assert_eq!(
+            partition.refused().count(),
+            0,
+            "{name}: {:?}",
+            partition.refused().collect::<Vec<_>>()
+        );
         let report = undo(&kernel, &store);
         assert!(report.is_complete(), "{name}: {report:?}");
         assert_eq!(kernel.snapshot(), before, "{name}");
@@ -92,8 +99,8 @@ fn undo_brings_back_what_was() {
     }
 }
 
-/// khugepaged ends when transparent huge pages are switched off, and is born again, with what the partition leaves, when they are
-/// switched on.
+/// khugepaged ends when transparent huge pages are switched off, and is born again, with what the
+/// partition leaves, when they are switched on.
 #[test]
 fn kernel_threads_born_meanwhile_get_all_cpus() {
     for (name, machine) in every_machine() {
@@ -114,7 +121,8 @@ fn kernel_threads_born_meanwhile_get_all_cpus() {
     }
 }
 
-/// Of a removed partition the kernel gives the CPUs back when it finds the time, and disturbs affinities then.
+/// Of a removed partition the kernel gives the CPUs back when it finds the time, and disturbs
+/// affinities then.
 #[test]
 fn a_kernel_that_is_late_changes_nothing() {
     for (name, machine) in every_machine() {
@@ -152,7 +160,12 @@ fn only_bound_threads_may_run_in_the_partition() {
 }
 
 /// Creates, killed before change `first`; then undoes, killed before change `second`; then undoes.
-fn killed(machine: fn() -> Kernel, first: usize, second: Option<usize>, torn: bool) -> (bool, bool) {
+fn killed(
+    machine: fn() -> Kernel,
+    first: usize,
+    second: Option<usize>,
+    torn: bool,
+) -> (bool, bool) {
     let (kernel, store) = (machine(), Memory::default());
     let before = kernel.snapshot();
     let fate = Fate::new(Some(first), &Unwinding);
@@ -178,7 +191,8 @@ fn killed(machine: fn() -> Kernel, first: usize, second: Option<usize>, torn: bo
     (killed_creating, killed_undoing)
 }
 
-/// A change after which a process is killed is a change before the next one at which it is killed: nothing lies between.
+/// A change after which a process is killed is a change before the next one at which it is killed:
+/// nothing lies between.
 #[test]
 fn killed_at_every_step_of_create() {
     for (name, machine) in every_machine() {
@@ -199,12 +213,15 @@ fn killed_at_every_step_of_undo() {
     }
 }
 
-/// Every pair of steps is thousands of runs; each seventh of them takes a few seconds and meets all kinds of steps.
+/// Every pair of steps is thousands of runs; each seventh of them takes a few seconds and meets all
+/// kinds of steps.
 #[test]
 fn killed_in_create_and_again_in_undo() {
     for (_, machine) in every_machine() {
         for first in (0..1000).step_by(7) {
-            let mut deaths = (0..1000).step_by(5).map(|second| killed(machine, first, Some(second), second % 2 == 0));
+            let mut deaths = (0..1000)
+                .step_by(5)
+                .map(|second| killed(machine, first, Some(second), second % 2 == 0));
             let last = deaths.find(|(_, in_undo)| !in_undo);
             if last.is_some_and(|(in_create, _)| !in_create) {
                 break;
@@ -222,10 +239,15 @@ fn killed_at_every_step_of_a_fix() {
         ("/proc/sys/vm/stat_interval", "10"),
     ]
     .into_iter()
-    .map(|(path, value)| RequestedWrite { step: "fix".into(), path: path.into(), value: value.into() })
+    .map(|(path, value)| RequestedWrite {
+        step: "fix".into(),
+        path: path.into(),
+        value: value.into(),
+    })
     .collect();
-    let fix =
-        |kernel: &dyn Files, store: &dyn Store| Journal::apply_writes(store, kernel, &requested).map(drop).unwrap();
+    let fix = |kernel: &dyn Files, store: &dyn Store| {
+        Journal::apply_writes(store, kernel, &requested).map(drop).unwrap()
+    };
     let take_back = |kernel: &dyn Files, store: &dyn Store| {
         punctual_host::journal::undo(store, kernel, IfChanged::Report, |_| true).unwrap()
     };
@@ -238,7 +260,11 @@ fn killed_at_every_step_of_a_fix() {
             let died = mortal(|| {
                 let files = MortalFiles { inner: &kernel, fate: &fate };
                 let mortal_store = MortalStore { inner: &store, fate: &fate, torn: true };
-                if undoing { drop(take_back(&files, &mortal_store)) } else { fix(&files, &mortal_store) }
+                if undoing {
+                    drop(take_back(&files, &mortal_store))
+                } else {
+                    fix(&files, &mortal_store)
+                }
             });
             if undoing { deaths.1 += usize::from(died) } else { deaths.0 += usize::from(died) }
         }
@@ -260,11 +286,17 @@ fn a_change_of_hands_is_reported_and_not_overwritten() {
     let (kernel, store) = made();
     let report = undo(&kernel, &store);
     let changed = &report.journals[0].changed_hands;
-    assert_eq!((changed.len(), report.is_complete(), kernel.holds(path).as_str()), (1, false, "60"));
+    assert_eq!(
+        (changed.len(), report.is_complete(), kernel.holds(path).as_str()),
+        (1, false, "60")
+    );
     let one = &changed[0];
     let told = [&one.path, &one.expected, &one.found, &one.before].map(String::as_str);
     assert_eq!(told, [path, "1000", "60", "1"]);
-    assert!(matches!(isolate::create(&cpu3(), &kernel, &store), Err(CreateError::Refused(Refusal::AlreadyActive(_)))));
+    assert!(matches!(
+        isolate::create(&cpu3(), &kernel, &store),
+        Err(CreateError::Refused(Refusal::AlreadyActive(_)))
+    ));
     assert!(isolate::undo(&store, &kernel, IfChanged::Overwrite).unwrap().is_complete());
     assert_eq!(kernel.holds(path), "1");
 
@@ -288,11 +320,14 @@ fn an_essential_refusal_takes_everything_back() {
         let before = machine().snapshot();
         // Every change that the plan calls essential, refused once.
         let plan = isolate::plan(&machine(), &cpu3()).unwrap();
-        let essential = plan.steps.iter().filter(|step| step.essential).filter_map(|step| match &step.change {
-            Change::MakeCgroup { path } | Change::EnableController { path } => Some(path.clone()),
-            Change::Write(write) => Some(write.path.clone()),
-            _ => None,
-        });
+        let essential =
+            plan.steps.iter().filter(|step| step.essential).filter_map(|step| match &step.change {
+                Change::MakeCgroup { path } | Change::EnableController { path } => {
+                    Some(path.clone())
+                }
+                Change::Write(write) => Some(write.path.clone()),
+                _ => None,
+            });
         for path in essential.collect::<Vec<_>>() {
             let (kernel, store) = (machine(), Memory::default());
             kernel.refuse(&path, libc::ENOSPC, 1);
@@ -314,10 +349,13 @@ fn a_refused_setting_is_listed_and_the_partition_stands() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     kernel.refuse("/proc/irq/24/smp_affinity_list", libc::EPERM, usize::MAX);
     kernel.refuse("/proc/irq/26/smp_affinity_list", libc::EIO, 1);
-    kernel.with(|state| state.settings.get_mut("/proc/sys/kernel/timer_migration").unwrap().0 = Kind::Deaf);
+    kernel.with(|state| {
+        state.settings.get_mut("/proc/sys/kernel/timer_migration").unwrap().0 = Kind::Deaf
+    });
     let before = kernel.snapshot();
     let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
-    let refused: Vec<String> = partition.refused().map(|one| format!("{} {:?}", one.path, one.effect)).collect();
+    let refused: Vec<String> =
+        partition.refused().map(|one| format!("{} {:?}", one.path, one.effect)).collect();
     insta::assert_snapshot!(refused.join("\n"), @r#"
     /proc/irq/24/smp_affinity_list (disk) Refused { errno: Some(1), why: "Operation not permitted (os error 1)" }
     /proc/irq/26/smp_affinity_list (no handler) Refused { errno: Some(5), why: "Input/output error (os error 5)" }
@@ -332,7 +370,9 @@ fn a_write_that_fails_and_happens_all_the_same_is_taken_back() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
     let path = "/proc/sys/vm/stat_interval".to_owned();
-    kernel.with(|state| state.refusals.push(Scripted { path, errno: libc::EINTR, times: 1, after_all: true }));
+    kernel.with(|state| {
+        state.refusals.push(Scripted { path, errno: libc::EINTR, times: 1, after_all: true })
+    });
     let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
     assert_eq!(partition.refused().count(), 0, "the file has the requested value");
     assert_eq!(kernel.holds("/proc/sys/vm/stat_interval"), "1000");
@@ -351,7 +391,9 @@ fn undo_retries_on_ebusy_and_reports_what_stays_refused() {
     let failed: Vec<&str> = report.journals[0].failed.iter().map(|one| one.path.as_str()).collect();
     assert_eq!((failed, report.is_complete()), (vec!["/proc/sys/vm/stat_interval"], false));
     let standing = isolate::pending(&store, &kernel).unwrap();
-    assert!(matches!(&standing[..], [one] if one.standing == Standing::HalfUndone && one.is_leftover()));
+    assert!(
+        matches!(&standing[..], [one] if one.standing == Standing::HalfUndone && one.is_leftover())
+    );
     assert!(undo(&kernel, &store).is_complete());
     assert_eq!(kernel.snapshot(), before);
 }
@@ -369,7 +411,11 @@ fn a_cpu_that_does_not_come_back_is_a_failure_and_undo_asks_again() {
             if path.ends_with("cpu3/online") && text == "1" && self.1.get() > 0 {
                 self.1.set(self.1.get() - 1);
                 let source = std::io::Error::from_raw_os_error(libc::EBUSY);
-                return Err(punctual_host::files::FileError { action: "write", path: path.into(), source });
+                return Err(punctual_host::files::FileError {
+                    action: "write",
+                    path: path.into(),
+                    source,
+                });
             }
             self.0.write(path, text)
         }
@@ -388,7 +434,11 @@ fn a_cpu_that_does_not_come_back_is_a_failure_and_undo_asks_again() {
         fn remove_dir(&self, path: &str) -> Result<(), punctual_host::files::FileError> {
             self.0.remove_dir(path)
         }
-        fn set_affinity(&self, tid: i32, cpus: &punctual_core::CpuSet) -> Result<(), punctual_host::files::FileError> {
+        fn set_affinity(
+            &self,
+            tid: i32,
+            cpus: &punctual_core::CpuSet,
+        ) -> Result<(), punctual_host::files::FileError> {
             self.0.set_affinity(tid, cpus)
         }
     }

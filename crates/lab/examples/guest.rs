@@ -1,11 +1,12 @@
-//! Boots a guest and runs a command in it: `cargo run -p punctual-lab --example guest -- --kernel debian:6.1 -- uname -a`.
+//! Boots a guest and runs a command in it: `cargo run -p punctual-lab --example guest -- --kernel
+//! debian:6.1 -- uname -a`.
 //!
 //! Exits with the command's status, or with 1 when the guest did not finish.
 
 use clap::Parser;
 use punctual_lab::{
-    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome, Phase, Progress,
-    testing,
+    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome,
+    Phase, Progress, testing,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,8 @@ struct Options {
     /// Print the console's log too.
     #[arg(long)]
     console: bool,
-    /// The command. A program given by its path on this machine is put into the guest with its libraries.
+    /// The command. A program given by its path on this machine is put into the guest with its
+    /// libraries.
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
@@ -107,7 +109,9 @@ fn run(options: &Options) -> Result<GuestResult, LabError> {
             began = Some(seen.elapsed);
         }
         match (began, options.end_after) {
-            (Some(began), Some(after)) if seen.elapsed >= began + Duration::from_secs(after) => Control::End,
+            (Some(began), Some(after)) if seen.elapsed >= began + Duration::from_secs(after) => {
+                Control::End
+            }
             _ => Control::GoOn,
         }
     })
@@ -129,7 +133,9 @@ fn main() -> ExitCode {
         eprintln!("guest: {}", testing::story(&result));
         return ExitCode::FAILURE;
     }
-    let written = std::io::stdout().write_all(&result.stdout).and(std::io::stderr().write_all(&result.stderr));
+    let written = std::io::stdout()
+        .write_all(&result.stdout)
+        .and(std::io::stderr().write_all(&result.stderr));
     let saved = options.results.iter().try_for_each(|dir| {
         result.results.iter().try_for_each(|(name, data)| {
             let path = dir.join(name);
@@ -143,6 +149,10 @@ fn main() -> ExitCode {
     }
     result.problems.iter().for_each(|problem| eprintln!("guest: {problem}"));
     let release = result.release.unwrap_or_default();
-    eprintln!("guest: {release}, {:.1} s, {} result file(s)", result.elapsed.as_secs_f64(), result.results.len());
+    eprintln!(
+        "guest: {release}, {:.1} s, {} result file(s)",
+        result.elapsed.as_secs_f64(),
+        result.results.len()
+    );
     ExitCode::from(result.exit_status.and_then(|status| u8::try_from(status).ok()).unwrap_or(1))
 }

@@ -1,7 +1,9 @@
-//! Packages of a Debian suite, fetched and verified by this machine's apt, whatever suite the machine itself runs.
+//! Packages of a Debian suite, fetched and verified by this machine's apt, whatever suite the
+//! machine itself runs.
 //!
-//! apt works here on a configuration of its own (sources, lists and archives in the cache), with the mirror of the
-//! system's own sources and the keyring of Debian's archive. Nothing of the system's apt state is touched.
+//! apt works here on a configuration of its own (sources, lists and archives in the cache), with
+//! the mirror of the system's own sources and the keyring of Debian's archive. Nothing of the
+//! system's apt state is touched.
 
 use crate::cache::Cache;
 use crate::{Arch, LabError, tools};
@@ -12,9 +14,10 @@ use std::time::{Duration, SystemTime};
 
 /// Debian's keys, from the package debian-archive-keyring.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// The system's hooks around an update (clearing its archives, refreshing its software catalogue) are not for this one.
-const NO_HOOKS: &str =
-    "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n";
+/// The system's hooks around an update (clearing its archives, refreshing its software catalogue)
+/// are not for this one.
+const NO_HOOKS: &str = "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n#clear \
+                        APT::Update::Post-Invoke-Success;\n";
 /// Package lists older than this are fetched anew.
 const LISTS_KEEP: Duration = Duration::from_secs(24 * 3600);
 
@@ -23,7 +26,8 @@ const LISTS_KEEP: Duration = Duration::from_secs(24 * 3600);
 pub struct Package {
     pub name: String,
     pub version: String,
-    /// What it needs in an exact version, and the build programs of a kernel's headers, which name a lowest one: its siblings from the same source.
+    /// What it needs in an exact version, and the build programs of a kernel's headers, which name
+    /// a lowest one: its siblings from the same source.
     siblings: Vec<String>,
 }
 
@@ -38,7 +42,8 @@ pub struct Suite<'a> {
 }
 
 impl<'a> Suite<'a> {
-    /// Opens a suite (`bookworm`, `trixie-backports`), fetching its package lists where they are missing or too old.
+    /// Opens a suite (`bookworm`, `trixie-backports`), fetching its package lists where they are
+    /// missing or too old.
     pub fn open(cache: &'a Cache, name: &'a str, arch: Arch) -> Result<Suite<'a>, LabError> {
         let suite = Suite {
             cache,
@@ -53,7 +58,8 @@ impl<'a> Suite<'a> {
         let age = age.and_then(|written| SystemTime::now().duration_since(written).ok());
         if age.is_none_or(|age| age > LISTS_KEEP) {
             match suite.update() {
-                // Old lists still name packages that are in the cache; their version is shown wherever they are used.
+                // Old lists still name packages that are in the cache; their version is shown
+                // wherever they are used.
                 Err(LabError::Missing(_)) if age.is_some() => {}
                 updated => updated?,
             }
@@ -88,10 +94,15 @@ impl<'a> Suite<'a> {
             at("Dir::Cache", dir.join("cache")),
         ];
         // Container images switch apt's index off, which makes each question cost a second.
-        let words =
-            ["Dir::Cache::pkgcache=pkgcache.bin", "Dir::Cache::srcpkgcache=srcpkgcache.bin", "Acquire::Languages=none"];
-        let words =
-            words.into_iter().map(str::to_owned).chain([format!("APT::Architecture={}", self.arch.debian_name())]);
+        let words = [
+            "Dir::Cache::pkgcache=pkgcache.bin",
+            "Dir::Cache::srcpkgcache=srcpkgcache.bin",
+            "Acquire::Languages=none",
+        ];
+        let words = words
+            .into_iter()
+            .map(str::to_owned)
+            .chain([format!("APT::Architecture={}", self.arch.debian_name())]);
         let words = words.flat_map(|word| [OsString::from("-o"), OsString::from(word)]);
         let no_hooks = [OsString::from("-c"), dir.join("no-hooks.conf").into_os_string()];
         no_hooks.into_iter().chain(paths.into_iter().flatten()).chain(words).collect()
@@ -103,7 +114,10 @@ impl<'a> Suite<'a> {
         tools::run(program, all, dir).map_err(|output| {
             let (asked, suite) = (args.join(" "), self.name);
             let what = format!("an answer of apt about Debian's {suite} ({asked}): {output}");
-            LabError::missing(what, "apt-get update; check the network and the mirror in the system's apt sources")
+            LabError::missing(
+                what,
+                "apt-get update; check the network and the mirror in the system's apt sources",
+            )
         })
     }
 
@@ -119,8 +133,10 @@ impl<'a> Suite<'a> {
         for sub in ["state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(dir.join(sub)).map_err(LabError::io("create", dir.join(sub)))?;
         }
-        let files =
-            [("sources.list", mirrors.source_lines(self.name, self.arch)), ("no-hooks.conf", NO_HOOKS.to_owned())];
+        let files = [
+            ("sources.list", mirrors.source_lines(self.name, self.arch)),
+            ("no-hooks.conf", NO_HOOKS.to_owned()),
+        ];
         for (name, text) in files {
             fs::write(dir.join(name), text).map_err(LabError::io("write", dir.join(name)))?;
         }
@@ -129,21 +145,27 @@ impl<'a> Suite<'a> {
         fs::write(self.stamp(), "").map_err(LabError::io("write", self.stamp()))
     }
 
-    /// The newest version of a package in the suite. The answer is kept until the lists are fetched anew: every guest asks
-    /// several times, and apt reads the whole index each time, while others wait.
+    /// The newest version of a package in the suite. The answer is kept until the lists are fetched
+    /// anew: every guest asks several times, and apt reads the whole index each time, while
+    /// others wait.
     pub fn candidate(&self, name: &str) -> Result<Package, LabError> {
         let kept = self.dir().join("candidates").join(name);
         let time = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
         if time(&kept) > time(&self.stamp())
-            && let Some(package) = fs::read_to_string(&kept).ok().as_deref().and_then(Package::from_stanza)
+            && let Some(package) =
+                fs::read_to_string(&kept).ok().as_deref().and_then(Package::from_stanza)
         {
             return Ok(package);
         }
         // Another process may be exchanging the lists, or the index that apt makes of them.
         let _lock = self.cache.lock()?;
-        let stanza = self.apt(&self.apt_cache, &["show", "--no-all-versions", name], self.cache.dir())?;
+        let stanza =
+            self.apt(&self.apt_cache, &["show", "--no-all-versions", name], self.cache.dir())?;
         let package = Package::from_stanza(&stanza).ok_or_else(|| {
-            LabError::missing(format!("the package {name} in Debian's {}", self.name), "apt-get update")
+            LabError::missing(
+                format!("the package {name} in Debian's {}", self.name),
+                "apt-get update",
+            )
         })?;
         // Those who read it hold no lock: whole or not at all.
         let (dir, part) = (self.dir().join("candidates"), self.dir().join("candidate.part"));
@@ -153,8 +175,8 @@ impl<'a> Suite<'a> {
         Ok(package)
     }
 
-    /// The newest version of a package and, through all levels, the siblings that it needs in an exact version: what a
-    /// kernel's metapackage stands for.
+    /// The newest version of a package and, through all levels, the siblings that it needs in an
+    /// exact version: what a kernel's metapackage stands for.
     pub fn family(&self, name: &str) -> Result<Vec<Package>, LabError> {
         let mut family = vec![self.candidate(name)?];
         let mut next = 0;
@@ -169,14 +191,16 @@ impl<'a> Suite<'a> {
         Ok(family)
     }
 
-    /// The directory with a package and all that it depends on unpacked into one tree: a program of another release runs
-    /// there on the libraries that it was built for, and nothing is installed. Fetched if the cache does not have it.
+    /// The directory with a package and all that it depends on unpacked into one tree: a program of
+    /// another release runs there on the libraries that it was built for, and nothing is
+    /// installed. Fetched if the cache does not have it.
     pub fn unpacked_with_dependencies(&self, package: &Package) -> Result<PathBuf, LabError> {
         let target = self.unpacked_place(package, "with-dependencies_");
         if target.exists() {
             return Ok(target);
         }
-        // No package is installed in the private configuration, so that all of them count as missing.
+        // No package is installed in the private configuration, so that all of them count as
+        // missing.
         let exact = format!("{}={}", package.name, package.version);
         let words = ["--download-only", "--yes", "--no-install-recommends", "install", &exact];
         let archives = self.dir().join("cache/archives");
@@ -190,8 +214,8 @@ impl<'a> Suite<'a> {
         Ok(target)
     }
 
-    /// The directory with a family of packages unpacked into one tree, named after the first; fetched if the cache does not
-    /// have it.
+    /// The directory with a family of packages unpacked into one tree, named after the first;
+    /// fetched if the cache does not have it.
     pub fn unpacked(&self, family: &[Package]) -> Result<PathBuf, LabError> {
         let Some(first) = family.first() else {
             return Err(LabError::Request("no package to unpack".to_owned()));
@@ -201,13 +225,18 @@ impl<'a> Suite<'a> {
         self.unpack(first, "", |suite, work| {
             let debs = work.join("debs");
             fs::create_dir(&debs).map_err(LabError::io("create", &debs))?;
-            suite.apt(&suite.apt_get, &words.iter().map(String::as_str).collect::<Vec<_>>(), &debs)?;
+            suite.apt(
+                &suite.apt_get,
+                &words.iter().map(String::as_str).collect::<Vec<_>>(),
+                &debs,
+            )?;
             Ok(debs)
         })
     }
 
     fn unpacked_place(&self, package: &Package, prefix: &str) -> PathBuf {
-        let name = format!("{prefix}{}_{}_{}", package.name, package.version, self.arch.debian_name());
+        let name =
+            format!("{prefix}{}_{}_{}", package.name, package.version, self.arch.debian_name());
         self.cache.dir().join("packages").join(name.replace(':', "%3a"))
     }
 
@@ -225,11 +254,15 @@ impl<'a> Suite<'a> {
         }
         let packages = self.cache.dir().join("packages");
         fs::create_dir_all(&packages).map_err(LabError::io("create", &packages))?;
-        let work = tempfile::tempdir_in(&packages).map_err(LabError::io("create a directory in", &packages))?;
+        let work = tempfile::tempdir_in(&packages)
+            .map_err(LabError::io("create a directory in", &packages))?;
         let tree = work.path().join("tree");
         let debs = fetch(self, work.path())?;
         let debs = fs::read_dir(&debs).map_err(LabError::io("list", &debs))?.filter_map(Result::ok);
-        for deb in debs.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|is| is == "deb")) {
+        for deb in debs
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|is| is == "deb"))
+        {
             tools::run(&self.dpkg_deb, [Path::new("-x"), &deb, &tree], work.path())
                 .map_err(|output| LabError::malformed(&deb, output))?;
         }
@@ -249,10 +282,15 @@ impl Package {
         };
         let exact = |part: &str| {
             let (name, version) = part.trim().split_once(" (").unwrap_or((part.trim(), ""));
-            (version.starts_with("= ") || name.starts_with("linux-kbuild-")).then(|| name.to_owned())
+            (version.starts_with("= ") || name.starts_with("linux-kbuild-"))
+                .then(|| name.to_owned())
         };
         let siblings = field("Depends").unwrap_or_default().split(',').filter_map(exact).collect();
-        Some(Package { name: field("Package")?.to_owned(), version: field("Version")?.to_owned(), siblings })
+        Some(Package {
+            name: field("Package")?.to_owned(),
+            version: field("Version")?.to_owned(),
+            siblings,
+        })
     }
 }
 
@@ -265,18 +303,25 @@ struct Mirrors {
 
 impl Mirrors {
     fn of_the_system(apt_get: &Path) -> Result<Mirrors, LabError> {
-        let args = ["indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"];
+        let args = [
+            "indextargets",
+            "--format",
+            "$(RELEASE) $(COMPONENT) $(REPO_URI)",
+            "Created-By: Packages",
+        ];
         let none = |why: String| {
             LabError::missing(
                 format!("a Debian mirror in the system's apt sources{why}"),
                 "a `deb` line for Debian in /etc/apt/sources.list or sources.list.d",
             )
         };
-        let targets = tools::run(apt_get, args, Path::new("/")).map_err(|output| none(format!(": {output}")))?;
+        let targets = tools::run(apt_get, args, Path::new("/"))
+            .map_err(|output| none(format!(": {output}")))?;
         Mirrors::from_targets(&targets).ok_or_else(|| none(String::new()))
     }
 
-    /// From lines `release component uri`: the plain release's mirror holds every suite but the security ones.
+    /// From lines `release component uri`: the plain release's mirror holds every suite but the
+    /// security ones.
     fn from_targets(targets: &str) -> Option<Mirrors> {
         let fields = |line: &str| -> Option<(String, String)> {
             let mut words = line.split_whitespace();
@@ -284,13 +329,15 @@ impl Mirrors {
             (component == "main").then(|| (release.to_owned(), uri.to_owned()))
         };
         let sources: Vec<(String, String)> = targets.lines().filter_map(fields).collect();
-        let find =
-            |test: fn(&str) -> bool| sources.iter().find(|(release, _)| test(release)).map(|(_, uri)| uri.clone());
+        let find = |test: fn(&str) -> bool| {
+            sources.iter().find(|(release, _)| test(release)).map(|(_, uri)| uri.clone())
+        };
         let archive = find(|release| !release.contains(['-', '/']))?;
         Some(Mirrors { archive, security: find(|release| release.ends_with("-security")) })
     }
 
-    /// The sources.list for a suite. Only package lists are fetched: no translations, no desktop metadata.
+    /// The sources.list for a suite. Only package lists are fetched: no translations, no desktop
+    /// metadata.
     fn source_lines(&self, suite: &str, arch: Arch) -> String {
         let options = format!("[signed-by={KEYRING} arch={} target=Packages]", arch.debian_name());
         let mut lines = format!("deb {options} {} {suite} main\n", self.archive);
@@ -307,9 +354,13 @@ mod tests {
 
     #[test]
     fn mirrors_come_from_the_systems_sources() {
-        let targets = "stable-updates main file:/m/updates\nstable contrib file:/c\nstable main file:/m\nstable-security main file:/s\n";
+        let targets = "stable-updates main file:/m/updates\nstable contrib file:/c\nstable main \
+                       file:/m\nstable-security main file:/s\n";
         let mirrors = Mirrors::from_targets(targets).unwrap();
-        assert_eq!(mirrors, Mirrors { archive: "file:/m".into(), security: Some("file:/s".into()) });
+        assert_eq!(
+            mirrors,
+            Mirrors { archive: "file:/m".into(), security: Some("file:/s".into()) }
+        );
         insta::assert_snapshot!(mirrors.source_lines("next", Arch::Arm64), @r"
         deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=arm64 target=Packages] file:/m next main
         deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=arm64 target=Packages] file:/s next-security main
@@ -324,7 +375,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::at(place.path()).unwrap();
         let program = place.path().join("apt-cache");
-        fs::write(&program, "#!/bin/sh\necho >>asked\nprintf 'Package: p\\nVersion: '; grep -c '' asked\n").unwrap();
+        fs::write(
+            &program,
+            "#!/bin/sh\necho >>asked\nprintf 'Package: p\\nVersion: '; grep -c '' asked\n",
+        )
+        .unwrap();
         fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         let unused = PathBuf::new();
         let suite = Suite {
@@ -338,7 +393,12 @@ mod tests {
         fs::create_dir_all(suite.dir()).unwrap();
         let lists_of = |time: SystemTime| {
             fs::write(suite.stamp(), "").unwrap();
-            fs::File::options().write(true).open(suite.stamp()).unwrap().set_modified(time).unwrap();
+            fs::File::options()
+                .write(true)
+                .open(suite.stamp())
+                .unwrap()
+                .set_modified(time)
+                .unwrap();
         };
         lists_of(SystemTime::now() - Duration::from_secs(60));
         let version = |name: &str| suite.candidate(name).unwrap().version;
@@ -349,13 +409,18 @@ mod tests {
 
     #[test]
     fn siblings_are_the_exact_dependencies() {
-        let stanza = "Package: linux-image-7\nVersion: 7.2-1\nDepends: kmod, dracut | initramfs-tools (>= 0.12), linux-modules-7 (= 7.2-1)\n\nPackage: other\nVersion: 1\n";
+        let stanza = "Package: linux-image-7\nVersion: 7.2-1\nDepends: kmod, dracut | \
+                      initramfs-tools (>= 0.12), linux-modules-7 (= 7.2-1)\n\nPackage: \
+                      other\nVersion: 1\n";
         let package = Package::from_stanza(stanza).unwrap();
         assert_eq!((package.name.as_str(), package.version.as_str()), ("linux-image-7", "7.2-1"));
         assert_eq!(package.siblings, ["linux-modules-7"]);
-        let headers =
-            "Package: h\nVersion: 1\nDepends: h-common (= 1), linux-kbuild-6.1 (>= 1), linux-compiler-gcc-12-x86\n";
-        assert_eq!(Package::from_stanza(headers).unwrap().siblings, ["h-common", "linux-kbuild-6.1"]);
+        let headers = "Package: h\nVersion: 1\nDepends: h-common (= 1), linux-kbuild-6.1 (>= 1), \
+                       linux-compiler-gcc-12-x86\n";
+        assert_eq!(
+            Package::from_stanza(headers).unwrap().siblings,
+            ["h-common", "linux-kbuild-6.1"]
+        );
         assert_eq!(Package::from_stanza(""), None);
     }
 }

@@ -17,7 +17,10 @@ impl Arch {
         match std::env::consts::ARCH {
             "x86_64" => Ok(Arch::Amd64),
             "aarch64" => Ok(Arch::Arm64),
-            other => Err(LabError::missing(format!("a QEMU built for {other}"), "an amd64 or arm64 machine")),
+            other => Err(LabError::missing(
+                format!("a QEMU built for {other}"),
+                "an amd64 or arm64 machine",
+            )),
         }
     }
     /// Where Debian puts its libraries, below /usr/lib.
@@ -48,24 +51,27 @@ impl Arch {
             Arch::Arm64 => ("qemu-system-aarch64", "qemu-system-arm"),
         }
     }
-    /// The machine for `-machine`. Arm's `virt` would else hand the guest a random seed in its device tree.
+    /// The machine for `-machine`. Arm's `virt` would else hand the guest a random seed in its
+    /// device tree.
     pub(crate) fn machine(self) -> &'static str {
         match self {
             Arch::Amd64 => "pc",
             Arch::Arm64 => "virt,dtb-randomness=off",
         }
     }
-    /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables; `rep stosb`, which the kernel clears
-    /// pages with where the CPU calls it fast, and which is translated byte by byte; QEMU's faithful pointer authentication).
+    /// The CPU for `-cpu`: all that TCG can do, except what makes it slow (five-level page tables;
+    /// `rep stosb`, which the kernel clears pages with where the CPU calls it fast, and which
+    /// is translated byte by byte; QEMU's faithful pointer authentication).
     pub(crate) fn cpu(self) -> &'static str {
         match self {
             Arch::Amd64 => "max,-la57,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
             Arch::Arm64 => "max,pauth-impdef=on",
         }
     }
-    /// The same for virtual time: without instructions for random numbers, which no two runs have alike, and without the
-    /// features by which software moves and sets memory byte by byte (`rep movsb`, `rep stosb`). Hardware has those features
-    /// where it moves many bytes at a time; QEMU counts each byte as an instruction (docs/guests.md).
+    /// The same for virtual time: without instructions for random numbers, which no two runs have
+    /// alike, and without the features by which software moves and sets memory byte by byte
+    /// (`rep movsb`, `rep stosb`). Hardware has those features where it moves many bytes at a
+    /// time; QEMU counts each byte as an instruction (docs/guests.md).
     pub(crate) fn repeatable_cpu(self) -> &'static str {
         match self {
             Arch::Amd64 => "max,-la57,-rdrand,-rdseed,-erms,-fsrm,-fzrm,-fsrs,-fsrc",

@@ -1,4 +1,5 @@
-//! What differs between the boards that a guest can have: its way back, its console, what QEMU builds it from.
+//! What differs between the boards that a guest can have: its way back, its console, what QEMU
+//! builds it from.
 
 use crate::{Arch, Guest, Kernel, LabError, guest::Accel};
 use std::path::PathBuf;
@@ -6,11 +7,12 @@ use std::path::PathBuf;
 /// The board of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Board {
-    /// What QEMU is best at for the architecture: `pc`, or `virt` of arm64. Results come back through virtio ports.
+    /// What QEMU is best at for the architecture: `pc`, or `virt` of arm64. Results come back
+    /// through virtio ports.
     #[default]
     Usual,
-    /// A Raspberry Pi 3 Model B, with Debian's own device tree. It has neither PCI nor virtio: results come back over its
-    /// memory card when all is over.
+    /// A Raspberry Pi 3 Model B, with Debian's own device tree. It has neither PCI nor virtio:
+    /// results come back over its memory card when all is over.
     Raspi3b,
 }
 
@@ -21,8 +23,9 @@ const RASPI_CPUS: u32 = 4;
 const RASPI_MEMORY_MB: u32 = 1024;
 
 impl Board {
-    /// The modules of the way back. The Pi's are those of the controller that its card is at (sdhost), and of the watchdog, which is
-    /// what powers it off and resets it after a panic; without, it halts and QEMU goes on.
+    /// The modules of the way back. The Pi's are those of the controller that its card is at
+    /// (sdhost), and of the watchdog, which is what powers it off and resets it after a panic;
+    /// without, it halts and QEMU goes on.
     pub(crate) fn modules(self) -> &'static [&'static str] {
         match self {
             Board::Usual => &["virtio_pci", "virtio_console"],
@@ -38,8 +41,8 @@ impl Board {
         }
     }
 
-    /// The kernel's name for the serial line of its console. That of the Pi is its second: the first belongs to Bluetooth in the
-    /// device tree.
+    /// The kernel's name for the serial line of its console. That of the Pi is its second: the
+    /// first belongs to Bluetooth in the device tree.
     pub(crate) fn console(self, arch: Arch) -> &'static str {
         match self {
             Board::Usual => arch.console(),
@@ -55,7 +58,8 @@ impl Board {
         if self == Board::Usual {
             return Ok(None);
         }
-        let below = kernel.release().map(|release| format!("usr/lib/linux-image-{release}/{RASPI_TREE}"));
+        let below =
+            kernel.release().map(|release| format!("usr/lib/linux-image-{release}/{RASPI_TREE}"));
         let above = kernel.modules.iter().flat_map(|modules| modules.ancestors());
         let mut places = above.filter_map(|dir| Some(dir.join(below.as_ref()?)));
         places.find(|path| path.is_file()).map(Some).ok_or_else(|| {
@@ -81,7 +85,9 @@ impl Board {
                 wrong(format!("has {RASPI_MEMORY_MB} MiB of memory, not {memory_mb}"))
             }
             Guest { accel: Accel::Kvm, .. } => wrong("cannot be emulated with kvm".to_owned()),
-            Guest { share_host: true, .. } => wrong("has no virtio devices to share this machine's files".to_owned()),
+            Guest { share_host: true, .. } => {
+                wrong("has no virtio devices to share this machine's files".to_owned())
+            }
             _ => Ok(()),
         }
     }
@@ -91,13 +97,17 @@ impl Board {
         (self == Board::Raspi3b).then(|| format!("maxcpus={cpus}"))
     }
 
-    /// QEMU's words for the machine, its CPUs and memory, without the console. The Pi always has four CPUs: those that are not
-    /// wanted stay off, else they turn in a loop and take three quarters of the time.
+    /// QEMU's words for the machine, its CPUs and memory, without the console. The Pi always has
+    /// four CPUs: those that are not wanted stay off, else they turn in a loop and take three
+    /// quarters of the time.
     pub(crate) fn machine(self, arch: Arch, cpus: u32, memory_mb: u32) -> String {
         match self {
             Board::Usual => format!("-machine {} -smp {cpus} -m {memory_mb}", arch.machine()),
             Board::Raspi3b => {
-                format!("-machine raspi3b -smp {RASPI_CPUS} -m {memory_mb} -global bcm2837.enabled-cpus={cpus}")
+                format!(
+                    "-machine raspi3b -smp {RASPI_CPUS} -m {memory_mb} -global \
+                     bcm2837.enabled-cpus={cpus}"
+                )
             }
         }
     }

@@ -1,5 +1,6 @@
-//! The memory card by which results come back from a board without virtio: an image that the guest's init writes and this machine
-//! reads. `way_card.sh` describes its layout; its content is untrusted.
+//! The memory card by which results come back from a board without virtio: an image that the
+//! guest's init writes and this machine reads. `way_card.sh` describes its layout; its content is
+//! untrusted.
 
 use crate::LabError;
 use sha2::{Digest, Sha256};
@@ -9,7 +10,8 @@ use std::path::Path;
 
 /// Its file in the run's directory.
 pub const CARD: &str = "card";
-/// Its size: as much as the board has memory, in which the results are first. A power of two, as QEMU wants.
+/// Its size: as much as the board has memory, in which the results are first. A power of two, as
+/// QEMU wants.
 const CARD_BYTES: u64 = 1 << 30;
 /// What places on it count in.
 const BLOCK: u64 = 64 << 10;
@@ -40,7 +42,8 @@ pub fn unload(dir: &Path) -> Result<(), LabError> {
     fs::write(&at, &status).map_err(LabError::io("write", &at))?;
     let table = text(open()?, 1).map_err(LabError::io("read", &path))?;
     for line in table.lines() {
-        let part = Part::parse(line).ok_or_else(|| malformed(format!("invalid line in its table: {line}")))?;
+        let part = Part::parse(line)
+            .ok_or_else(|| malformed(format!("invalid line in its table: {line}")))?;
         let at = dir.join(part.name);
         let mut file = fs::File::create(&at).map_err(LabError::io("create", &at))?;
         part.copy(open()?, &mut file).map_err(|why| malformed(format!("{}: {why}", part.name)))?;
@@ -134,11 +137,23 @@ mod tests {
         unload(dir.path()).unwrap();
         assert_eq!(fs::read(dir.path().join("results")).unwrap(), b"abc");
         assert_eq!(fs::read(dir.path().join("status")).unwrap(), b"job-started\n");
-        let announced = unload(card(&format!("stdout 2 4 {ABC}\n")).path()).unwrap_err().to_string();
-        assert!(announced.starts_with("the guest's memory card: stdout: 4 bytes with the SHA-256 "), "{announced}");
-        for wrong in ["../x 2 3 y", "results 2 3", "results 2 99999999999 x", "results 18446744073709551615 1 x"] {
+        let announced =
+            unload(card(&format!("stdout 2 4 {ABC}\n")).path()).unwrap_err().to_string();
+        assert!(
+            announced.starts_with("the guest's memory card: stdout: 4 bytes with the SHA-256 "),
+            "{announced}"
+        );
+        for wrong in [
+            "../x 2 3 y",
+            "results 2 3",
+            "results 2 99999999999 x",
+            "results 18446744073709551615 1 x",
+        ] {
             let announced = unload(card(wrong).path()).unwrap_err().to_string();
-            assert_eq!(announced, format!("the guest's memory card: invalid line in its table: {wrong}"));
+            assert_eq!(
+                announced,
+                format!("the guest's memory card: invalid line in its table: {wrong}")
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! What is in a guest before it boots: the lab's own things, the modules, the job, and the files given.
+//! What is in a guest before it boots: the lab's own things, the modules, the job, and the files
+//! given.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
@@ -41,7 +42,8 @@ pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
         tree.file("", &format!("/{OWN}/share-host"), script(""), 0o644)?;
         tree.directory(PAYLOAD);
         if let Some(file) = guest.files.iter().find(|file| file.path.starts_with("/run/")) {
-            let why = "is not visible in a guest that shares the host's files: the guest has its own /run";
+            let why = "is not visible in a guest that shares the host's files: the guest has its \
+                       own /run";
             return Err(LabError::Request(format!("the file {} {why}", file.path)));
         }
     }
@@ -67,7 +69,9 @@ pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
 fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
     let Some(dir) = &guest.kernel.modules else {
         return match guest.modules.first() {
-            Some(module) => Err(LabError::Request(format!("the kernel has no modules and cannot load `{module}`"))),
+            Some(module) => Err(LabError::Request(format!(
+                "the kernel has no modules and cannot load `{module}`"
+            ))),
             None => Ok(()),
         };
     };
@@ -81,35 +85,57 @@ fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
     Ok(())
 }
 
-fn add_program(guest: &Guest, tree: &mut Tree, layer: &str, program: &Path) -> Result<(), LabError> {
+fn add_program(
+    guest: &Guest,
+    tree: &mut Tree,
+    layer: &str,
+    program: &Path,
+) -> Result<(), LabError> {
     let arch = guest.kernel.arch;
     if let Some(linkage) = Linkage::read(program)?.filter(|l| l.machine != arch.elf_machine()) {
-        let why = format!("a program for ELF machine {}, not for {}", linkage.machine, arch.debian_name());
-        let files = foreign::program(program, arch)?.ok_or_else(|| LabError::malformed(program, why))?;
-        return files.into_iter().try_for_each(|file| tree.file(layer, &file.path, file.source, file.mode));
+        let why = format!(
+            "a program for ELF machine {}, not for {}",
+            linkage.machine,
+            arch.debian_name()
+        );
+        let files =
+            foreign::program(program, arch)?.ok_or_else(|| LabError::malformed(program, why))?;
+        return files
+            .into_iter()
+            .try_for_each(|file| tree.file(layer, &file.path, file.source, file.mode));
     }
     // A shared host has the libraries where they are.
-    let libraries = if guest.share_host { Vec::new() } else { Libraries::of_the_system().closure(program)? };
+    let libraries =
+        if guest.share_host { Vec::new() } else { Libraries::of_the_system().closure(program)? };
     for path in libraries.into_iter().chain([program.to_owned()]) {
-        let name = path.to_str().ok_or_else(|| LabError::malformed(&path, "its name is not UTF-8"))?.to_owned();
+        let name = path
+            .to_str()
+            .ok_or_else(|| LabError::malformed(&path, "its name is not UTF-8"))?
+            .to_owned();
         let file = GuestFile::copy(&path, name)?;
         tree.file(layer, &file.path, file.source, file.mode)?;
     }
     Ok(())
 }
 
-/// A static busybox for the guest: this machine's own if it has one for that architecture, else Debian's, fetched.
+/// A static busybox for the guest: this machine's own if it has one for that architecture, else
+/// Debian's, fetched.
 fn busybox(kernel: &Kernel) -> Result<PathBuf, LabError> {
     let fits = |path: &PathBuf| {
         let linkage = Linkage::read(path).ok().flatten();
         linkage.is_some_and(|l| l.interpreter.is_none() && l.machine == kernel.arch.elf_machine())
     };
-    if let Some(own) = ["/bin/busybox", "/usr/bin/busybox"].map(PathBuf::from).into_iter().find(fits) {
+    if let Some(own) =
+        ["/bin/busybox", "/usr/bin/busybox"].map(PathBuf::from).into_iter().find(fits)
+    {
         return Ok(own);
     }
     let cache = Cache::open()?;
     let suite = Suite::open(&cache, kernel.suite(), kernel.arch)?;
     let tree = suite.unpacked(&[suite.candidate("busybox-static")?])?;
     let places = ["bin/busybox", "usr/bin/busybox"].map(|place| tree.join(place));
-    places.into_iter().find(fits).ok_or_else(|| LabError::malformed(tree, "no static busybox in this package"))
+    places
+        .into_iter()
+        .find(fits)
+        .ok_or_else(|| LabError::malformed(tree, "no static busybox in this package"))
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 
 /// Any one, as long as it is always the same: a random one would be another timeline each time.
 const UUID: &str = "70756e63-7475-616c-8000-000000000001";
-/// The time that the file system is made at, in seconds since 1970: 2026-01-01, as the guests' clocks say.
+/// The time that the file system is made at, in seconds since 1970: 2026-01-01, as the guests'
+/// clocks say.
 const MADE_AT: &str = "1767225600";
 
 /// Makes a file with an ext4 file system, the same bytes each time.
@@ -17,11 +18,16 @@ pub fn ext4_image(path: &Path, bytes: u64) -> Result<(), LabError> {
     file.set_len(bytes).map_err(LabError::io("write", path))?;
     let seed = format!("hash_seed={UUID},lazy_itable_init=0,lazy_journal_init=0");
     let fixed = [format!("E2FSPROGS_FAKE_TIME={MADE_AT}"), format!("SOURCE_DATE_EPOCH={MADE_AT}")];
-    let (mke2fs, image) = (mke2fs.to_string_lossy().into_owned(), path.to_string_lossy().into_owned());
-    let words =
-        fixed.into_iter().chain([mke2fs]).chain(["-q", "-F", "-t", "ext4", "-U", UUID, "-E"].map(str::to_owned));
+    let (mke2fs, image) =
+        (mke2fs.to_string_lossy().into_owned(), path.to_string_lossy().into_owned());
+    let words = fixed
+        .into_iter()
+        .chain([mke2fs])
+        .chain(["-q", "-F", "-t", "ext4", "-U", UUID, "-E"].map(str::to_owned));
     let made = tools::run(&env, words.chain([seed, image]), Path::new("/"));
-    made.map(drop).map_err(|why| LabError::malformed(path, format!("no file system could be created in it: {why}")))
+    made.map(drop).map_err(|why| {
+        LabError::malformed(path, format!("no file system could be created in it: {why}"))
+    })
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Which QEMU runs: this machine's own, or a newer one that is not installed.
 //!
-//! QEMU 10 or newer it must be: only with it the run to the last digit was proven (docs/guests.md); version 7.2 hangs with several
-//! CPUs, and does not know the options of the port that ends a job. An older one never takes its place, so that all runs of a
-//! lab have the same machine. Where this machine has an older one, Debian 13's is fetched and verified by apt into the cache like the kernels, and runs there on
-//! the C library and the other libraries that it was built with.
+//! QEMU 10 or newer it must be: only with it the run to the last digit was proven (docs/guests.md);
+//! version 7.2 hangs with several CPUs, and does not know the options of the port that ends a job.
+//! An older one never takes its place, so that all runs of a lab have the same machine. Where this
+//! machine has an older one, Debian 13's is fetched and verified by apt into the cache like the
+//! kernels, and runs there on the C library and the other libraries that it was built with.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
@@ -69,16 +70,26 @@ impl Emulator {
         let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
         let libraries = tree.join("usr/lib").join(here.multiarch());
         let loader = tree.join(here.loader());
-        let mut command = vec![loader.into_os_string(), "--library-path".into(), libraries.clone().into_os_string()];
+        let mut command = vec![
+            loader.into_os_string(),
+            "--library-path".into(),
+            libraries.clone().into_os_string(),
+        ];
         command.push(tree.join("usr/bin").join(program).into_os_string());
         for firmware in ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"] {
             command.extend(["-L".into(), tree.join(firmware).into_os_string()]);
         }
-        Emulator::asked(command, vec![("QEMU_MODULE_DIR".into(), libraries.join("qemu").into_os_string())])
+        Emulator::asked(
+            command,
+            vec![("QEMU_MODULE_DIR".into(), libraries.join("qemu").into_os_string())],
+        )
     }
 
     /// Asks it for its version, which shows that it starts.
-    fn asked(command: Vec<OsString>, environment: Vec<(OsString, OsString)>) -> Result<Emulator, LabError> {
+    fn asked(
+        command: Vec<OsString>,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<Emulator, LabError> {
         let env = PathBuf::from("/usr/bin/env");
         let assignments = environment.iter().map(|(name, value)| {
             let mut word = name.clone();
@@ -87,8 +98,9 @@ impl Emulator {
             word
         });
         let words = assignments.chain(command.iter().cloned()).chain(["--version".into()]);
-        let output = tools::run(&env, words, Path::new("/"))
-            .map_err(|why| LabError::missing(format!("a QEMU that starts ({why})"), "apt-get install qemu-system"))?;
+        let output = tools::run(&env, words, Path::new("/")).map_err(|why| {
+            LabError::missing(format!("a QEMU that starts ({why})"), "apt-get install qemu-system")
+        })?;
         let version = output.lines().next().unwrap_or_default();
         let version = version.strip_prefix("QEMU emulator version ").unwrap_or(version).to_owned();
         Ok(Emulator { command, environment, version })
@@ -98,7 +110,8 @@ impl Emulator {
 /// Why there is none, and what stands in the way of each.
 fn neither(installed: Option<Emulator>, why: LabError) -> LabError {
     let LabError::Missing(missing) = why else { return why };
-    let has = installed.map_or("none is installed".to_owned(), |old| format!("{} is installed", old.version));
+    let has = installed
+        .map_or("none is installed".to_owned(), |old| format!("{} is installed", old.version));
     let what = format!(
         "QEMU {MAJOR_MIN} or newer: {has}, and Debian's of {SUITE} cannot be fetched: it needs {}",
         missing.what
@@ -123,8 +136,13 @@ mod tests {
 
     #[test]
     fn an_old_qemu_never_takes_the_place_of_a_new_one() {
-        let old = Emulator { command: Vec::new(), environment: Vec::new(), version: "7.2.22 (Debian)".into() };
-        let why = LabError::missing("an answer of apt about Debian's trixie (show x)", "apt-get update");
+        let old = Emulator {
+            command: Vec::new(),
+            environment: Vec::new(),
+            version: "7.2.22 (Debian)".into(),
+        };
+        let why =
+            LabError::missing("an answer of apt about Debian's trixie (show x)", "apt-get update");
         insta::assert_snapshot!(neither(Some(old), why), @"this machine lacks QEMU 10 or newer: 7.2.22 (Debian) is installed, and Debian's of trixie cannot be fetched: it needs an answer of apt about Debian's trixie (show x) (to fix: apt-get update)");
         insta::assert_snapshot!(neither(None, LabError::missing("a mirror", "a `deb` line")), @"this machine lacks QEMU 10 or newer: none is installed, and Debian's of trixie cannot be fetched: it needs a mirror (to fix: a `deb` line)");
         let other = neither(None, LabError::malformed("/x.deb", "torn"));
@@ -133,7 +151,13 @@ mod tests {
 
     #[test]
     fn a_new_qemu_runs_here_without_being_installed() {
-        let Some(emulator) = crate::testing::or_skip(Emulator::fetched(Arch::Amd64)) else { return };
-        assert!(major(&emulator.version).is_some_and(|major| major >= MAJOR_MIN), "{}", emulator.version);
+        let Some(emulator) = crate::testing::or_skip(Emulator::fetched(Arch::Amd64)) else {
+            return;
+        };
+        assert!(
+            major(&emulator.version).is_some_and(|major| major >= MAJOR_MIN),
+            "{}",
+            emulator.version
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What can go wrong before and around a guest. How a guest itself ended is an [`Outcome`](crate::Outcome), not an error.
+//! What can go wrong before and around a guest. How a guest itself ended is an
+//! [`Outcome`](crate::Outcome), not an error.
 
 use std::fmt;
 use std::io;
@@ -54,7 +55,10 @@ impl LabError {
         LabError::Missing(Missing { what: what.into(), how_to_install: how_to_install.into() })
     }
     /// For `map_err`: names the action and the path of a failed file operation.
-    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> LabError {
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> LabError {
         let path = path.into();
         move |source| LabError::Io { action, path, source }
     }

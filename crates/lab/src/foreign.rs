@@ -1,4 +1,5 @@
-//! Programs for a guest of another architecture than this machine's: the same programs, out of Debian's packages for that one.
+//! Programs for a guest of another architecture than this machine's: the same programs, out of
+//! Debian's packages for that one.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
@@ -6,13 +7,15 @@ use crate::libraries::Libraries;
 use crate::{Arch, GuestFile, LabError, tools};
 use std::path::{Path, PathBuf};
 
-/// The suite that they come from with every kernel, so that kernels are compared under the same load.
+/// The suite that they come from with every kernel, so that kernels are compared under the same
+/// load.
 const SUITE: &str = "trixie";
 /// Where packages have their programs.
 const PLACES: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
 
-/// The program that this machine has at this path, as `arch` has it: itself, at the same path, and its libraries where the guest's dynamic
-/// linker looks for them. `None` where this machine's dpkg knows no package that it is of.
+/// The program that this machine has at this path, as `arch` has it: itself, at the same path, and
+/// its libraries where the guest's dynamic linker looks for them. `None` where this machine's dpkg
+/// knows no package that it is of.
 ///
 /// # Errors
 /// [`LabError::Missing`] where the package or the program in it is unavailable for `arch`.
@@ -24,10 +27,18 @@ pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabErr
     let tree = suite.unpacked_with_dependencies(&suite.candidate(&package)?)?;
     // The real one's name: /bin/sh is dash's, and awk a choice of this system.
     let name = real.file_name().unwrap_or_default();
-    let program = PLACES.iter().map(|place| tree.join(place).join(name)).find(|path| path.is_file());
+    let program =
+        PLACES.iter().map(|place| tree.join(place).join(name)).find(|path| path.is_file());
     let program = program.ok_or_else(|| {
-        let what = format!("{} in Debian's package {package} for {}", name.to_string_lossy(), arch.debian_name());
-        LabError::missing(what, format!("a load whose program Debian's {SUITE} has for that architecture"))
+        let what = format!(
+            "{} in Debian's package {package} for {}",
+            name.to_string_lossy(),
+            arch.debian_name()
+        );
+        LabError::missing(
+            what,
+            format!("a load whose program Debian's {SUITE} has for that architecture"),
+        )
     })?;
     let mut files = vec![GuestFile::copy(&program, path.to_string_lossy())?];
     for library in Libraries::of_tree(&tree, arch).closure(&program)? {
@@ -41,7 +52,8 @@ pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabErr
     Ok(Some(files))
 }
 
-/// The package that a file of this machine is of. Packages may know it without the /usr that it is below by now, or with it.
+/// The package that a file of this machine is of. Packages may know it without the /usr that it is
+/// below by now, or with it.
 fn owner(path: &Path) -> Option<String> {
     let query = tools::find("dpkg-query", "dpkg").ok()?;
     let other = match path.strip_prefix("/usr") {
@@ -52,7 +64,8 @@ fn owner(path: &Path) -> Option<String> {
     [path.to_owned(), other].iter().filter_map(asked).find_map(|output| of_answer(&output))
 }
 
-/// From the lines `package: path` and `package:arch, other: path`, between which may be some about diversions (dpkg-query(1)).
+/// From the lines `package: path` and `package:arch, other: path`, between which may be some about
+/// diversions (dpkg-query(1)).
 fn of_answer(output: &str) -> Option<String> {
     let line = output.lines().find(|line| !line.starts_with("diversion by "))?;
     let (packages, _) = line.split_once(": ")?;
@@ -66,7 +79,8 @@ mod tests {
 
     #[test]
     fn the_package_of_a_file_is_what_dpkg_says() {
-        let diverted = "diversion by dash from: /bin/sh\ndiversion by dash to: /bin/sh.distrib\ndash: /bin/sh\n";
+        let diverted = "diversion by dash from: /bin/sh\ndiversion by dash to: \
+                        /bin/sh.distrib\ndash: /bin/sh\n";
         assert_eq!(of_answer(diverted).as_deref(), Some("dash"));
         assert_eq!(of_answer("libc6:amd64, libc6:i386: /usr/lib/x\n").as_deref(), Some("libc6"));
         assert_eq!(of_answer(""), None);

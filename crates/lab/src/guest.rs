@@ -14,14 +14,18 @@ pub use crate::initramfs::Source;
 /// What makes the guest's time go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accel {
-    /// QEMU's translator, all CPUs in turn in one thread: for behaviour, not for latencies (those are the host's noise).
+    /// QEMU's translator, all CPUs in turn in one thread: for behaviour, not for latencies (those
+    /// are the host's noise).
     Tcg,
-    /// Time counted in guest instructions, 8 ns each (`-icount shift=3,sleep=off`), on one CPU, independent of the host. It
-    /// compares software paths, not hardware: no caches, no frequency changes, no firmware interrupts. Two runs of the same
-    /// guest agree to the last digit (docs/guests.md says why, and what was tried); whoever states a figure compares repeats.
+    /// Time counted in guest instructions, 8 ns each (`-icount shift=3,sleep=off`), on one CPU,
+    /// independent of the host. It compares software paths, not hardware: no caches, no
+    /// frequency changes, no firmware interrupts. Two runs of the same guest agree to the last
+    /// digit (docs/guests.md says why, and what was tried); whoever states a figure compares
+    /// repeats.
     VirtualTime,
-    /// This machine's own processor, at full speed; time is the host's with all its noise. Only for its own architecture, and only
-    /// where /dev/kvm does what it promises: on some hosts no kernel reaches its first process.
+    /// This machine's own processor, at full speed; time is the host's with all its noise. Only for
+    /// its own architecture, and only where /dev/kvm does what it promises: on some hosts no
+    /// kernel reaches its first process.
     Kvm,
 }
 
@@ -36,13 +40,15 @@ pub struct GuestFile {
     pub mode: u32,
 }
 
-/// What runs in the guest, as root, with /results for the files to bring back (`$PUNCTUAL_RESULTS`).
+/// What runs in the guest, as root, with /results for the files to bring back
+/// (`$PUNCTUAL_RESULTS`).
 #[derive(Clone, Debug)]
 pub enum Job {
     /// A program of the guest with its arguments.
     Command(Vec<String>),
-    /// A script for `sh`: the host's where its files are shared, else busybox's, to which its own programs come before those
-    /// of the same name given to the guest (call these by their path).
+    /// A script for `sh`: the host's where its files are shared, else busybox's, to which its own
+    /// programs come before those of the same name given to the guest (call these by their
+    /// path).
     Script(String),
 }
 
@@ -63,19 +69,23 @@ pub struct Guest {
     pub accel: Accel,
     /// Files to put into it.
     pub files: Vec<GuestFile>,
-    /// Programs of this machine to put into it at the same path, with the shared libraries they need; for a guest of another architecture
-    /// the same programs out of Debian's packages for that.
+    /// Programs of this machine to put into it at the same path, with the shared libraries they
+    /// need; for a guest of another architecture the same programs out of Debian's packages
+    /// for that.
     pub programs: Vec<PathBuf>,
-    /// Symbolic links to make where there is no file: the link's absolute path, and where it points.
+    /// Symbolic links to make where there is no file: the link's absolute path, and where it
+    /// points.
     pub links: Vec<(String, String)>,
     /// Kernel modules to load before the job, with what they need.
     pub modules: Vec<String>,
-    /// Whether the job sees this machine's whole file system (read-only, through 9p, with writes kept in the guest's memory
-    /// above it), so that installed tools run as they are. Not in virtual time.
+    /// Whether the job sees this machine's whole file system (read-only, through 9p, with writes
+    /// kept in the guest's memory above it), so that installed tools run as they are. Not in
+    /// virtual time.
     pub share_host: bool,
     /// What runs.
     pub job: Job,
-    /// How long it may take in all, in time that this machine gave it: what it waits for a CPU, or a hypervisor takes, does not count.
+    /// How long it may take in all, in time that this machine gave it: what it waits for a CPU, or
+    /// a hypervisor takes, does not count.
     pub timeout: Duration,
     /// How long of that may pass until its job starts without a word on the console.
     pub boot_silence: Duration,
@@ -88,7 +98,11 @@ pub struct Guest {
 impl GuestFile {
     /// A text file that anyone may read.
     pub fn text(path: impl Into<String>, text: impl Into<String>) -> GuestFile {
-        GuestFile { path: path.into(), source: Source::Bytes(text.into().into_bytes()), mode: 0o644 }
+        GuestFile {
+            path: path.into(),
+            source: Source::Bytes(text.into().into_bytes()),
+            mode: 0o644,
+        }
     }
     /// A copy of a file of this machine, with its permissions.
     pub fn copy(host: impl Into<PathBuf>, path: impl Into<String>) -> Result<GuestFile, LabError> {
@@ -97,7 +111,11 @@ impl GuestFile {
         if !meta.is_file() {
             return Err(LabError::malformed(host, "only regular files can be copied into a guest"));
         }
-        Ok(GuestFile { path: path.into(), mode: meta.permissions().mode(), source: Source::Host(host) })
+        Ok(GuestFile {
+            path: path.into(),
+            mode: meta.permissions().mode(),
+            source: Source::Host(host),
+        })
     }
 }
 
@@ -121,12 +139,14 @@ pub enum Control {
     Kill,
 }
 
-/// What the kernel keeps for itself: 62 MiB of 368 with 6.1 on amd64 (its line `Memory:`), and some more of more.
+/// What the kernel keeps for itself: 62 MiB of 368 with 6.1 on amd64 (its line `Memory:`), and some
+/// more of more.
 const MEMORY_BASE_MB: u64 = 80;
 /// What the job may write beside the files that it finds.
 const MEMORY_ROOM_MB: u64 = 16;
 
-/// What a guest may take that has no limit of its own: far beyond what any takes, so that only one that hangs reaches it.
+/// What a guest may take that has no limit of its own: far beyond what any takes, so that only one
+/// that hangs reaches it.
 const TIMEOUT: Duration = Duration::from_secs(600);
 const BOOT_SILENCE: Duration = Duration::from_secs(300);
 
@@ -156,18 +176,21 @@ impl Guest {
         }
     }
 
-    /// Boots the guest, runs the job, and comes back when all is over. Blocks the calling thread; the guest is ended when
-    /// that thread or this process dies.
+    /// Boots the guest, runs the job, and comes back when all is over. Blocks the calling thread;
+    /// the guest is ended when that thread or this process dies.
     ///
     /// # Errors
-    /// Only what kept the guest from being run at all or its results from being read; how the guest itself ended is in
-    /// [`GuestResult::outcome`].
+    /// Only what kept the guest from being run at all or its results from being read; how the guest
+    /// itself ended is in [`GuestResult::outcome`].
     pub fn run(&self) -> Result<GuestResult, LabError> {
         self.run_watched(&mut |_| Control::GoOn)
     }
 
     /// The same, with a watcher that is called some times a second and may end it.
-    pub fn run_watched(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<GuestResult, LabError> {
+    pub fn run_watched(
+        &self,
+        watch: &mut dyn FnMut(Progress) -> Control,
+    ) -> Result<GuestResult, LabError> {
         if self.accel == Accel::VirtualTime {
             self.check_virtual_time()?;
         }
@@ -199,7 +222,8 @@ impl Guest {
             if self.board == Board::Raspi3b {
                 card::unload(dir.path())?;
             }
-            let mut result = GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
+            let mut result =
+                GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
             result.cmdline = machine.command_line()?;
             if boots == BOOTS_MAX || !result.is_torn_patch() {
                 return Ok(result);
@@ -227,15 +251,17 @@ impl Guest {
         Ok(())
     }
 
-    /// The unpacked files, and what the job writes, may fill half of the memory at most (Documentation/filesystems/tmpfs.rst):
-    /// of that which is left beside the kernel and the packed files, because the limit is set before these are freed. Files
-    /// beyond it are cut short, and programs among them die of SIGBUS or SIGSEGV.
+    /// The unpacked files, and what the job writes, may fill half of the memory at most
+    /// (Documentation/filesystems/tmpfs.rst): of that which is left beside the kernel and the
+    /// packed files, because the limit is set before these are freed. Files beyond it are cut
+    /// short, and programs among them die of SIGBUS or SIGSEGV.
     fn check_memory(&self, initramfs_bytes: u64) -> Result<(), LabError> {
         let files_mb = initramfs_bytes.div_ceil(1 << 20);
         let needed = files_mb + 2 * (files_mb + MEMORY_ROOM_MB) + MEMORY_BASE_MB;
         if u64::from(self.memory_mb) < needed {
             return Err(LabError::Request(format!(
-                "{files_mb} MiB of files for a guest with {} MiB of memory: give it at least {needed} MiB",
+                "{files_mb} MiB of files for a guest with {} MiB of memory: give it at least \
+                 {needed} MiB",
                 self.memory_mb
             )));
         }
@@ -253,10 +279,14 @@ impl Job {
     }
 }
 
-/// Whether a guest of this architecture may use /dev/kvm; whether it then gets anywhere shows only when it boots.
+/// Whether a guest of this architecture may use /dev/kvm; whether it then gets anywhere shows only
+/// when it boots.
 fn check_kvm(arch: Arch) -> Result<(), LabError> {
     if Arch::native()? != arch {
-        let message = format!("kvm runs guests of this machine's own architecture only, not {}", arch.debian_name());
+        let message = format!(
+            "kvm runs guests of this machine's own architecture only, not {}",
+            arch.debian_name()
+        );
         return Err(LabError::Request(format!("{message}; use tcg or virtual time")));
     }
     let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm");
@@ -264,8 +294,7 @@ fn check_kvm(arch: Arch) -> Result<(), LabError> {
         LabError::missing(
             format!("/dev/kvm that can be used ({why})"),
             "modprobe kvm_amd or kvm_intel (in a virtual machine: nested virtualisation), join \
-             the group kvm, or use \
-             accel = \"virtual-time\" or \"tcg\"",
+             the group kvm, or use accel = \"virtual-time\" or \"tcg\"",
         )
     })
 }

@@ -1,4 +1,5 @@
-//! Kernel modules for the kernels of guests: built on this machine from source, with the headers that Debian ships for that kernel.
+//! Kernel modules for the kernels of guests: built on this machine from source, with the headers
+//! that Debian ships for that kernel.
 
 use crate::apt::Suite;
 use crate::cache::Cache;
@@ -8,10 +9,12 @@ use std::fs;
 use std::path::Path;
 
 impl Kernel {
-    /// Builds the modules of a directory (its Makefile says which) and returns the one of this name, without the suffix. The directory is left as it is.
+    /// Builds the modules of a directory (its Makefile says which) and returns the one of this
+    /// name, without the suffix. The directory is left as it is.
     ///
     /// # Errors
-    /// Where the kernel is of no package, its headers cannot be fetched, or what is needed to build is missing.
+    /// Where the kernel is of no package, its headers cannot be fetched, or what is needed to build
+    /// is missing.
     pub fn build_module(&self, source: &Path, name: &str) -> Result<Vec<u8>, LabError> {
         let (make, _) = (tools::find("make", "make")?, tools::find("gcc", "gcc")?);
         let cache = Cache::open()?;
@@ -22,25 +25,39 @@ impl Kernel {
             )));
         };
         let suite = Suite::open(&cache, suite, self.arch)?;
-        // Headers of the architecture, those of all architectures, and the programs that build modules.
+        // Headers of the architecture, those of all architectures, and the programs that build
+        // modules.
         let headers = suite.unpacked(&suite.family(&format!("linux-headers-{release}"))?)?;
         let sources = headers.join("usr/src");
         let of_arch = sources.join(format!("linux-headers-{release}"));
         // The Makefile there includes the common one by its path on an installed system.
         let version = release.rsplit_once('-').map_or(release.as_str(), |(version, _)| version);
         let common = match version.strip_suffix("-rt") {
-            Some(version) => [format!("linux-headers-{version}-common-rt"), format!("linux-headers-{version}-common")],
-            None => [format!("linux-headers-{version}-common"), format!("linux-headers-{version}-common")],
+            Some(version) => [
+                format!("linux-headers-{version}-common-rt"),
+                format!("linux-headers-{version}-common"),
+            ],
+            None => [
+                format!("linux-headers-{version}-common"),
+                format!("linux-headers-{version}-common"),
+            ],
         };
-        let common = common.iter().map(|name| sources.join(name)).find(|path| path.is_dir()).ok_or_else(|| {
-            LabError::missing(
-                format!("the common headers of Linux {release} in {}", sources.display()),
-                "apt-get update",
-            )
-        })?;
-        let work = tempfile::tempdir().map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
-        for entry in fs::read_dir(source).map_err(LabError::io("list", source))?.filter_map(Result::ok) {
-            fs::copy(entry.path(), work.path().join(entry.file_name())).map_err(LabError::io("copy", entry.path()))?;
+        let common =
+            common.iter().map(|name| sources.join(name)).find(|path| path.is_dir()).ok_or_else(
+                || {
+                    LabError::missing(
+                        format!("the common headers of Linux {release} in {}", sources.display()),
+                        "apt-get update",
+                    )
+                },
+            )?;
+        let work = tempfile::tempdir()
+            .map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
+        for entry in
+            fs::read_dir(source).map_err(LabError::io("list", source))?.filter_map(Result::ok)
+        {
+            fs::copy(entry.path(), work.path().join(entry.file_name()))
+                .map_err(LabError::io("copy", entry.path()))?;
         }
         let assigned = |key: &str, path: &Path| {
             let mut word = OsString::from(key);

@@ -1,19 +1,24 @@
-//! The kernel proper, taken out of a bzImage: its own decompressor costs emulated instructions (half of the time to boot).
+//! The kernel proper, taken out of a bzImage: its own decompressor costs emulated instructions
+//! (half of the time to boot).
 
 use std::io::Read;
 
 /// No kernel is larger when decompressed.
 const KERNEL_BYTES_MAX: u64 = 1 << 30;
-/// A stream of xz begins so; the fast compressions (zstd since Debian's 6.12) are left to the kernel itself.
+/// A stream of xz begins so; the fast compressions (zstd since Debian's 6.12) are left to the
+/// kernel itself.
 const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 
-/// The ELF file inside a bzImage, which QEMU boots by its PVH entry; `None` where the image is something else, or is better
-/// left as it is.
+/// The ELF file inside a bzImage, which QEMU boots by its PVH entry; `None` where the image is
+/// something else, or is better left as it is.
 ///
-/// The places are those of the x86 boot protocol (Documentation/arch/x86/boot.rst): `setup_sects` at 0x1f1, `HdrS` at 0x202,
-/// `version` at 0x206, `payload_offset` at 0x248 and `payload_length` at 0x24c, since version 2.08.
+/// The places are those of the x86 boot protocol (Documentation/arch/x86/boot.rst): `setup_sects`
+/// at 0x1f1, `HdrS` at 0x202, `version` at 0x206, `payload_offset` at 0x248 and `payload_length` at
+/// 0x24c, since version 2.08.
 pub fn elf_of(image: &[u8]) -> Option<Vec<u8>> {
-    let u32_at = |place: usize| Some(u32::from_le_bytes(image.get(place..place + 4)?.try_into().ok()?) as usize);
+    let u32_at = |place: usize| {
+        Some(u32::from_le_bytes(image.get(place..place + 4)?.try_into().ok()?) as usize)
+    };
     let version = u16::from_le_bytes(image.get(0x206..0x208)?.try_into().ok()?);
     if image.get(0x202..0x206)? != b"HdrS" || version < 0x208 {
         return None;

@@ -1,7 +1,8 @@
-//! The guest's first file system: a tree of files, written as a cpio archive in the form that the kernel unpacks
-//! (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! The guest's first file system: a tree of files, written as a cpio archive in the form that the
+//! kernel unpacks (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
-//! It is not compressed: QEMU hands it over at memory speed, while decompressing costs emulated instructions.
+//! It is not compressed: QEMU hands it over at memory speed, while decompressing costs emulated
+//! instructions.
 
 use crate::LabError;
 use cpio::newc::{Builder, ModeFileType, trailer};
@@ -32,19 +33,22 @@ pub struct Tree {
     entries: BTreeMap<String, Entry>,
 }
 
-/// Directories that are links into /usr, as on every merged-usr system; files given for them land there.
+/// Directories that are links into /usr, as on every merged-usr system; files given for them land
+/// there.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 
 /// Where the init mounts the kernel's own file systems.
 const HIDDEN: [&str; 3] = ["proc", "sys", "dev"];
 
-/// A path in the guest as the tree keeps it: absolute, without `..`, with the merged directories resolved.
+/// A path in the guest as the tree keeps it: absolute, without `..`, with the merged directories
+/// resolved.
 fn tree_path(path: &str) -> Result<String, LabError> {
     let wrong = |why| LabError::Request(format!("the path `{path}` in the guest {why}"));
     if !path.starts_with('/') {
         return Err(wrong("is not absolute"));
     }
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts: Vec<&str> =
+        path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.is_empty() || parts.contains(&"..") || path.contains('\0') {
         return Err(wrong("is not a file name"));
     }
@@ -70,23 +74,37 @@ impl Tree {
     }
 
     /// Adds a symbolic link under `prefix` where there is nothing yet.
-    pub fn link_if_absent(&mut self, prefix: &str, path: &str, target: &str) -> Result<(), LabError> {
+    pub fn link_if_absent(
+        &mut self,
+        prefix: &str,
+        path: &str,
+        target: &str,
+    ) -> Result<(), LabError> {
         let path = format!("{prefix}{}", tree_path(path)?);
         self.parents(&path);
         self.entries.entry(path).or_insert_with(|| Entry::Link(target.to_owned()));
         Ok(())
     }
 
-    /// Adds a file under `prefix` (empty, or a directory without leading slash and with an ending one), replacing one
-    /// that is there.
-    pub fn file(&mut self, prefix: &str, path: &str, source: Source, mode: u32) -> Result<(), LabError> {
+    /// Adds a file under `prefix` (empty, or a directory without leading slash and with an ending
+    /// one), replacing one that is there.
+    pub fn file(
+        &mut self,
+        prefix: &str,
+        path: &str,
+        source: Source,
+        mode: u32,
+    ) -> Result<(), LabError> {
         let path = format!("{prefix}{}", tree_path(path)?);
-        let through = |entry: Option<&Entry>| matches!(entry, Some(Entry::File { .. } | Entry::Link(_)));
+        let through =
+            |entry: Option<&Entry>| matches!(entry, Some(Entry::File { .. } | Entry::Link(_)));
         let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
         if above.any(|dir| through(self.entries.get(dir)))
             || matches!(self.entries.get(&path), Some(Entry::Directory | Entry::Link(_)))
         {
-            return Err(LabError::Request(format!("/{path} would be both a file and a directory in the guest")));
+            return Err(LabError::Request(format!(
+                "/{path} would be both a file and a directory in the guest"
+            )));
         }
         self.parents(&path);
         self.entries.insert(path, Entry::File { source, mode: mode & 0o7777 });
@@ -100,36 +118,47 @@ impl Tree {
         }
     }
 
-    /// Writes the archive to a file and returns its size in bytes. Times and owners are all zero, so that the same tree
-    /// gives the same bytes: in virtual time a different initramfs is a different timeline.
+    /// Writes the archive to a file and returns its size in bytes. Times and owners are all zero,
+    /// so that the same tree gives the same bytes: in virtual time a different initramfs is a
+    /// different timeline.
     pub fn write(&self, path: &Path) -> Result<u64, LabError> {
         let file = fs::File::create(path).map_err(LabError::io("create", path))?;
         let mut out = io::BufWriter::new(file);
         for (name, entry) in &self.entries {
             let kind = |kind, mode| Builder::new(name).mode(mode).set_mode_file_type(kind);
-            let write = |builder: Builder, data: &mut dyn io::Read, size: u64, out| -> io::Result<_> {
-                let size = u32::try_from(size).map_err(|_| io::Error::other("a file of 4 GiB or more"))?;
-                let mut writer = builder.write(out, size);
-                // Never more than announced, should the file grow meanwhile; less is caught below.
-                let copied = io::copy(&mut io::Read::take(data, u64::from(size)), &mut writer)?;
-                if copied < u64::from(size) {
-                    return Err(io::Error::other("the file shrank while it was read"));
-                }
-                writer.finish()
-            };
+            let write =
+                |builder: Builder, data: &mut dyn io::Read, size: u64, out| -> io::Result<_> {
+                    let size = u32::try_from(size)
+                        .map_err(|_| io::Error::other("a file of 4 GiB or more"))?;
+                    let mut writer = builder.write(out, size);
+                    // Never more than announced, should the file grow meanwhile; less is caught
+                    // below.
+                    let copied = io::copy(&mut io::Read::take(data, u64::from(size)), &mut writer)?;
+                    if copied < u64::from(size) {
+                        return Err(io::Error::other("the file shrank while it was read"));
+                    }
+                    writer.finish()
+                };
             let in_archive = LabError::io("write the initramfs", path);
             out = match entry {
                 Entry::Directory => {
-                    write(kind(ModeFileType::Directory, 0o755), &mut io::empty(), 0, out).map_err(in_archive)?
-                }
-                Entry::Link(target) => {
-                    write(kind(ModeFileType::Symlink, 0o777), &mut target.as_bytes(), target.len() as u64, out)
+                    write(kind(ModeFileType::Directory, 0o755), &mut io::empty(), 0, out)
                         .map_err(in_archive)?
                 }
-                Entry::File { source: Source::Bytes(bytes), mode } => {
-                    write(kind(ModeFileType::Regular, *mode), &mut bytes.as_slice(), bytes.len() as u64, out)
-                        .map_err(in_archive)?
-                }
+                Entry::Link(target) => write(
+                    kind(ModeFileType::Symlink, 0o777),
+                    &mut target.as_bytes(),
+                    target.len() as u64,
+                    out,
+                )
+                .map_err(in_archive)?,
+                Entry::File { source: Source::Bytes(bytes), mode } => write(
+                    kind(ModeFileType::Regular, *mode),
+                    &mut bytes.as_slice(),
+                    bytes.len() as u64,
+                    out,
+                )
+                .map_err(in_archive)?,
                 Entry::File { source: Source::Host(host), mode } => {
                     let mut file = fs::File::open(host).map_err(LabError::io("open", host))?;
                     let size = file.metadata().map_err(LabError::io("read", host))?.len();
@@ -139,8 +168,9 @@ impl Tree {
             };
         }
         let written = trailer(out).and_then(|mut out| out.flush().map(|()| out));
-        let size =
-            written.and_then(|out| out.get_ref().metadata()).map_err(LabError::io("write the initramfs", path))?;
+        let size = written
+            .and_then(|out| out.get_ref().metadata())
+            .map_err(LabError::io("write the initramfs", path))?;
         Ok(size.len())
     }
 }
@@ -201,7 +231,9 @@ mod tests {
         let mut tree = Tree::new();
         let mut add = |path: &str| tree.file("", path, Source::Bytes(vec![]), 0o644);
         add("/etc/passwd").unwrap();
-        for wrong in ["", "/", "relative", "/../etc", "/etc/passwd/x", "/etc", "/a\0b", "/bin", "/dev/x"] {
+        for wrong in
+            ["", "/", "relative", "/../etc", "/etc/passwd/x", "/etc", "/a\0b", "/bin", "/dev/x"]
+        {
             assert!(matches!(add(wrong), Err(LabError::Request(_))), "{wrong}");
         }
     }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The kernel series of Debian's releases, each with the suite that keeps it.
 const RELEASED: [(&str, &str); 2] = [("6.1", "bookworm"), ("6.12", "trixie")];
-/// Where newer series are looked for, in this order. Each has one series at a time, and goes on to the next within weeks.
+/// Where newer series are looked for, in this order. Each has one series at a time, and goes on to
+/// the next within weeks.
 const MOVING: [&str; 3] = ["trixie-backports", "forky", "sid"];
 
 /// The suite that busybox is taken from when the kernel comes by path.
@@ -23,7 +24,8 @@ pub struct Kernel {
     pub arch: Arch,
     /// The bzImage, Image or ELF file that QEMU boots.
     pub image: PathBuf,
-    /// The directory that holds `kernel/` and `modules.builtin`; none for a kernel with everything built in.
+    /// The directory that holds `kernel/` and `modules.builtin`; none for a kernel with everything
+    /// built in.
     pub modules: Option<PathBuf>,
     /// The text of its .config; copied to /boot/config-RELEASE in the guest.
     pub config: Option<PathBuf>,
@@ -48,10 +50,15 @@ impl DebianName {
             Some(series) => (series, true),
             None => (flavoured, false),
         };
-        let is_number = |text: &str| matches!(text.len(), 1..=3) && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !series.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor)) {
-            let what = "names have the form 6.1 or 6.1-rt: Debian's standard kernel of a series, or the \
-                 one with PREEMPT_RT";
+        let is_number = |text: &str| {
+            matches!(text.len(), 1..=3) && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !series
+            .split_once('.')
+            .is_some_and(|(major, minor)| is_number(major) && is_number(minor))
+        {
+            let what = "names have the form 6.1 or 6.1-rt: Debian's standard kernel of a series, \
+                        or the one with PREEMPT_RT";
             return Err(LabError::Request(format!("`{name}` is not a kernel name; {what}")));
         }
         Ok(DebianName { series: series.to_owned(), realtime })
@@ -70,7 +77,11 @@ impl DebianName {
     }
 
     /// The suite that has it now, with the packages.
-    fn find<'c>(&self, cache: &'c Cache, arch: Arch) -> Result<(&'static str, Suite<'c>, Vec<Package>), LabError> {
+    fn find<'c>(
+        &self,
+        cache: &'c Cache,
+        arch: Arch,
+    ) -> Result<(&'static str, Suite<'c>, Vec<Package>), LabError> {
         let mut seen = Vec::new();
         for name in self.suites() {
             let suite = Suite::open(cache, name, arch)?;
@@ -93,8 +104,8 @@ impl DebianName {
 }
 
 impl Kernel {
-    /// Debian's newest kernel of a series: `debian:6.1` (standard) or `debian:6.1-rt` (PREEMPT_RT), fetched and verified
-    /// by apt into the cache. The prefix may be left out.
+    /// Debian's newest kernel of a series: `debian:6.1` (standard) or `debian:6.1-rt` (PREEMPT_RT),
+    /// fetched and verified by apt into the cache. The prefix may be left out.
     ///
     /// # Errors
     /// [`LabError::Missing`] where apt, the mirror or the series is unavailable,
@@ -105,14 +116,16 @@ impl Kernel {
         let (from, suite, family) = debian.find(&cache, arch)?;
         let version = family[0].version.clone();
         let tree = suite.unpacked(&family)?;
-        let mut kernel = Kernel::in_tree(&tree).ok_or_else(|| LabError::malformed(&tree, "no kernel image in it"))?;
+        let mut kernel = Kernel::in_tree(&tree)
+            .ok_or_else(|| LabError::malformed(&tree, "no kernel image in it"))?;
         (kernel.name, kernel.arch) = (name.to_owned(), arch);
         (kernel.version, kernel.suite) = (Some(version), Some(from));
         kernel.image = unpacked_image(&cache, kernel.image)?;
         Ok(kernel)
     }
 
-    /// A kernel by path: its bzImage or Image, and the directory of its modules (`…/lib/modules/RELEASE`) if it has any.
+    /// A kernel by path: its bzImage or Image, and the directory of its modules
+    /// (`…/lib/modules/RELEASE`) if it has any.
     pub fn at(image: impl Into<PathBuf>, modules: Option<PathBuf>, arch: Arch) -> Kernel {
         let image = image.into();
         let name = image.to_string_lossy().into_owned();
@@ -134,13 +147,14 @@ impl Kernel {
         self.suite.map_or(ANY_SUITE, |suite| suite.trim_end_matches("-backports"))
     }
 
-    /// Finds image, modules and configuration in the unpacked packages. Until 6.x the image is in /boot and the modules
-    /// are in /lib; since 7.x all is in /usr/lib/modules/RELEASE.
+    /// Finds image, modules and configuration in the unpacked packages. Until 6.x the image is in
+    /// /boot and the modules are in /lib; since 7.x all is in /usr/lib/modules/RELEASE.
     fn in_tree(tree: &Path) -> Option<Kernel> {
         let mut roots = ["lib/modules", "usr/lib/modules"].into_iter();
         let modules = roots.find_map(|root| only_entry(&tree.join(root), ""))?;
         let part = |prefix, name| {
-            only_entry(&tree.join("boot"), prefix).or_else(|| Some(modules.join(name)).filter(|file| file.is_file()))
+            only_entry(&tree.join("boot"), prefix)
+                .or_else(|| Some(modules.join(name)).filter(|file| file.is_file()))
         };
         let mut kernel = Kernel::at(part("vmlinu", "vmlinuz")?, None, Arch::Amd64);
         kernel.config = part("config-", "config");
@@ -156,7 +170,9 @@ fn unpacked_image(cache: &Cache, image: PathBuf) -> Result<PathBuf, LabError> {
     if beside.exists() {
         return Ok(beside);
     }
-    let Some(elf) = image::elf_of(&fs::read(&image).map_err(LabError::io("read", &image))?) else { return Ok(image) };
+    let Some(elf) = image::elf_of(&fs::read(&image).map_err(LabError::io("read", &image))?) else {
+        return Ok(image);
+    };
     let part = image.with_file_name("elf.part");
     fs::write(&part, elf).map_err(LabError::io("write", &part))?;
     fs::rename(&part, &beside).map_err(LabError::io("rename to", &beside))?;
@@ -166,7 +182,9 @@ fn unpacked_image(cache: &Cache, image: PathBuf) -> Result<PathBuf, LabError> {
 /// The first entry of a directory whose name begins so.
 fn only_entry(dir: &Path, prefix: &str) -> Option<PathBuf> {
     let mut entries = dir.read_dir().ok()?.filter_map(Result::ok);
-    entries.find(|entry| entry.file_name().to_string_lossy().starts_with(prefix)).map(|entry| entry.path())
+    entries
+        .find(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .map(|entry| entry.path())
 }
 
 #[cfg(test)]
@@ -177,13 +195,32 @@ mod tests {
     fn names_say_series_and_flavour() {
         let rt = DebianName::parse("debian:6.1-rt").unwrap();
         assert_eq!(rt, DebianName { series: "6.1".into(), realtime: true });
-        assert_eq!((rt.metapackage(Arch::Arm64).as_str(), rt.suites()), ("linux-image-rt-arm64", vec!["bookworm"]));
+        assert_eq!(
+            (rt.metapackage(Arch::Arm64).as_str(), rt.suites()),
+            ("linux-image-rt-arm64", vec!["bookworm"])
+        );
         let newer = DebianName::parse("debian:7.2").unwrap();
         assert_eq!(newer.metapackage(Arch::Amd64), "linux-image-amd64");
-        assert!(newer.suites().len() > 1 && newer.is_version("7.2.12-1") && !newer.is_version("7.20.1-1"));
+        assert!(
+            newer.suites().len() > 1
+                && newer.is_version("7.2.12-1")
+                && !newer.is_version("7.20.1-1")
+        );
         assert_eq!(DebianName::parse("6.1-rt").unwrap(), rt);
-        for wrong in ["", "debian:", "debian:6", "debian:6.1-rt-rt", "debian:../etc", "6.1.5", "6.", ".1", "6.1 "] {
-            let Err(LabError::Request(output)) = DebianName::parse(wrong) else { panic!("{wrong}") };
+        for wrong in [
+            "",
+            "debian:",
+            "debian:6",
+            "debian:6.1-rt-rt",
+            "debian:../etc",
+            "6.1.5",
+            "6.",
+            ".1",
+            "6.1 ",
+        ] {
+            let Err(LabError::Request(output)) = DebianName::parse(wrong) else {
+                panic!("{wrong}")
+            };
             assert!(output.contains("6.1-rt"), "{output}");
         }
     }
@@ -196,11 +233,18 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         };
-        ["old/boot/vmlinuz-6.1", "old/boot/config-6.1", "old/lib/modules/6.1/kernel/x.ko"].iter().for_each(make);
-        ["new/usr/lib/modules/7.2/vmlinuz", "none/usr/lib/modules/7.2/config"].iter().for_each(make);
+        ["old/boot/vmlinuz-6.1", "old/boot/config-6.1", "old/lib/modules/6.1/kernel/x.ko"]
+            .iter()
+            .for_each(make);
+        ["new/usr/lib/modules/7.2/vmlinuz", "none/usr/lib/modules/7.2/config"]
+            .iter()
+            .for_each(make);
         let tree = |name: &str| dir.path().join(name);
         let old = Kernel::in_tree(&tree("old")).unwrap();
-        assert_eq!((old.release().unwrap().as_str(), old.image), ("6.1", tree("old/boot/vmlinuz-6.1")));
+        assert_eq!(
+            (old.release().unwrap().as_str(), old.image),
+            ("6.1", tree("old/boot/vmlinuz-6.1"))
+        );
         assert_eq!(old.config, Some(tree("old/boot/config-6.1")));
         let new = Kernel::in_tree(&tree("new")).unwrap();
         assert_eq!((new.image, new.config), (tree("new/usr/lib/modules/7.2/vmlinuz"), None));

@@ -5,11 +5,14 @@
 //! a [`GuestResult`]. The steps, in the order of the files below:
 //!
 //! 1. [`Kernel`]: by name, fetched and verified by apt into the cache, or by path.
-//! 2. The initramfs: init, the job, the files given with the shared libraries they need, the modules.
-//! 3. QEMU, its console and the virtio ports into files (or a memory card, on a board without), watched until it ends or must be ended.
+//! 2. The initramfs: init, the job, the files given with the shared libraries they need, the
+//!    modules.
+//! 3. QEMU, its console and the virtio ports into files (or a memory card, on a board without),
+//!    watched until it ends or must be ended.
 //! 4. [`Outcome`]: how the guest ended, and what came back through the ports.
 //!
-//! What the machine lacks is [`LabError::Missing`]; see [`testing`] for how a test steps aside then.
+//! What the machine lacks is [`LabError::Missing`]; see [`testing`] for how a test steps aside
+//! then.
 
 mod apt;
 mod arch;

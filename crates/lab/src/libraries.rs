@@ -1,7 +1,8 @@
 //! The shared libraries that a program needs, found as the dynamic linker would (ld.so(8)).
 //!
-//! What a program opens by name while it runs (dlopen: locales, name services, plugins) does not show in its file and is
-//! not found; sharing the host's file system with the guest serves such programs.
+//! What a program opens by name while it runs (dlopen: locales, name services, plugins) does not
+//! show in its file and is not found; sharing the host's file system with the guest serves such
+//! programs.
 
 use crate::{Arch, LabError};
 use elf::ElfBytes;
@@ -11,7 +12,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The linker's own places on Debian's multiarch layout and elsewhere, after those of /etc/ld.so.conf.
+/// The linker's own places on Debian's multiarch layout and elsewhere, after those of
+/// /etc/ld.so.conf.
 const DEFAULT_DIRS: [&str; 8] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -43,7 +45,9 @@ impl Linkage {
         if !data.starts_with(b"\x7fELF") {
             return Ok(None);
         }
-        Linkage::parse(&data).map(Some).map_err(|why| LabError::malformed(path, format!("a broken ELF file: {why}")))
+        Linkage::parse(&data)
+            .map(Some)
+            .map_err(|why| LabError::malformed(path, format!("a broken ELF file: {why}")))
     }
 
     fn parse(data: &[u8]) -> Result<Linkage, String> {
@@ -53,20 +57,29 @@ impl Linkage {
         let segments: Vec<_> = file.segments().into_iter().flatten().collect();
         if let Some(interpreter) = segments.iter().find(|segment| segment.p_type == PT_INTERP) {
             let bytes = file.segment_data(interpreter).map_err(text)?;
-            linkage.interpreter = Some(String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned());
+            linkage.interpreter =
+                Some(String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned());
         }
         let entries: Vec<_> = file.dynamic().map_err(text)?.into_iter().flatten().collect();
-        let value = |tag| entries.iter().find(|entry| entry.d_tag == tag).map(|entry| entry.d_val());
-        let (Some(address), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else { return Ok(linkage) };
+        let value =
+            |tag| entries.iter().find(|entry| entry.d_tag == tag).map(|entry| entry.d_val());
+        let (Some(address), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
+            return Ok(linkage);
+        };
         // DT_STRTAB is a virtual address; the loaded segment around it tells the place in the file.
         let holds = |s: &&elf::segment::ProgramHeader| {
-            s.p_type == PT_LOAD && address.checked_sub(s.p_vaddr).is_some_and(|offset| offset < s.p_filesz)
+            s.p_type == PT_LOAD
+                && address.checked_sub(s.p_vaddr).is_some_and(|offset| offset < s.p_filesz)
         };
-        let segment = segments.iter().find(holds).ok_or("the dynamic strings are outside of all segments")?;
+        let segment =
+            segments.iter().find(holds).ok_or("the dynamic strings are outside of all segments")?;
         let start = segment.p_offset.checked_add(address - segment.p_vaddr);
-        let range =
-            start.and_then(|start| Some(usize::try_from(start).ok()?..usize::try_from(start.checked_add(size)?).ok()?));
-        let strings = range.and_then(|range| data.get(range)).ok_or("the dynamic strings are outside of the file")?;
+        let range = start.and_then(|start| {
+            Some(usize::try_from(start).ok()?..usize::try_from(start.checked_add(size)?).ok()?)
+        });
+        let strings = range
+            .and_then(|range| data.get(range))
+            .ok_or("the dynamic strings are outside of the file")?;
         let string = |offset: u64| -> Result<String, String> {
             let tail = usize::try_from(offset).ok().and_then(|offset| strings.get(offset..));
             let tail = tail.ok_or("a dynamic string outside of the table")?;
@@ -76,7 +89,9 @@ impl Linkage {
         for entry in &entries {
             match entry.d_tag {
                 DT_NEEDED => linkage.needed.push(string(entry.d_val())?),
-                DT_RUNPATH | DT_RPATH => linkage.search.extend(string(entry.d_val())?.split(':').map(str::to_owned)),
+                DT_RUNPATH | DT_RPATH => {
+                    linkage.search.extend(string(entry.d_val())?.split(':').map(str::to_owned))
+                }
                 _ => {}
             }
         }
@@ -98,10 +113,12 @@ impl Libraries {
         Libraries { dirs }
     }
 
-    /// The same, with those of `LD_LIBRARY_PATH` first: what a program finds that is started from here.
+    /// The same, with those of `LD_LIBRARY_PATH` first: what a program finds that is started from
+    /// here.
     pub fn of_the_environment() -> Libraries {
         let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-        let mut dirs: Vec<PathBuf> = std::env::split_paths(&own).filter(|dir| dir.is_absolute()).collect();
+        let mut dirs: Vec<PathBuf> =
+            std::env::split_paths(&own).filter(|dir| dir.is_absolute()).collect();
         dirs.extend(Libraries::of_the_system().dirs);
         Libraries { dirs }
     }
@@ -112,8 +129,8 @@ impl Libraries {
         Libraries { dirs: vec![library.join(arch.multiarch()), library] }
     }
 
-    /// All that a program loads, through all levels: the path by which each is found in the guest (the same as here), and
-    /// none for a static program or a script.
+    /// All that a program loads, through all levels: the path by which each is found in the guest
+    /// (the same as here), and none for a static program or a script.
     ///
     /// # Errors
     /// A library that is nowhere, with who wants it and where it was searched.
@@ -141,44 +158,59 @@ impl Libraries {
             return Ok(PathBuf::from(name));
         }
         let origin = object.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
-        let own = linkage
-            .search
-            .iter()
-            .map(|dir| PathBuf::from(dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin)));
+        let own = linkage.search.iter().map(|dir| {
+            PathBuf::from(dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
+        });
         let fits = |path: &PathBuf| {
             path.is_file()
-                && Linkage::read(path).is_ok_and(|library| library.is_some_and(|l| l.machine == linkage.machine))
+                && Linkage::read(path)
+                    .is_ok_and(|library| library.is_some_and(|l| l.machine == linkage.machine))
         };
         own.chain(self.dirs.iter().cloned()).map(|dir| dir.join(name)).find(fits).ok_or_else(|| {
-            LabError::malformed(object, format!("its library {name} is in none of the directories that ld.so searches"))
+            LabError::malformed(
+                object,
+                format!("its library {name} is in none of the directories that ld.so searches"),
+            )
         })
     }
 }
 
-/// Adds the directories of an ld.so.conf (ldconfig(8)), following its `include` lines; what cannot be read adds none.
+/// Adds the directories of an ld.so.conf (ldconfig(8)), following its `include` lines; what cannot
+/// be read adds none.
 fn conf_dirs(conf: &Path, depth: u8, dirs: &mut Vec<PathBuf>) {
     let text = fs::read_to_string(conf).unwrap_or_default();
     for line in text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()) {
         match line.strip_prefix("include ") {
-            Some(pattern) if depth > 0 => {
-                included(conf, pattern.trim()).iter().for_each(|file| conf_dirs(file, depth - 1, dirs))
-            }
+            Some(pattern) if depth > 0 => included(conf, pattern.trim())
+                .iter()
+                .for_each(|file| conf_dirs(file, depth - 1, dirs)),
             None if line.starts_with('/') => dirs.push(PathBuf::from(line)),
             _ => {}
         }
     }
 }
 
-/// The files of an include pattern; only the last part of the path may have a `*`, as in `ld.so.conf.d/*.conf`.
+/// The files of an include pattern; only the last part of the path may have a `*`, as in
+/// `ld.so.conf.d/*.conf`.
 fn included(conf: &Path, pattern: &str) -> Vec<PathBuf> {
     let pattern = conf.parent().unwrap_or(Path::new("/")).join(pattern);
     let name = pattern.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some((prefix, suffix)) = name.split_once('*') else { return vec![pattern] };
-    let entries = pattern.parent().and_then(|dir| dir.read_dir().ok()).into_iter().flatten().filter_map(Result::ok);
-    let matching =
-        |name: &str| name.len() >= prefix.len() + suffix.len() && name.starts_with(prefix) && name.ends_with(suffix);
-    let mut files: Vec<PathBuf> =
-        entries.filter(|entry| matching(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect();
+    let entries = pattern
+        .parent()
+        .and_then(|dir| dir.read_dir().ok())
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    let matching = |name: &str| {
+        name.len() >= prefix.len() + suffix.len()
+            && name.starts_with(prefix)
+            && name.ends_with(suffix)
+    };
+    let mut files: Vec<PathBuf> = entries
+        .filter(|entry| matching(&entry.file_name().to_string_lossy()))
+        .map(|entry| entry.path())
+        .collect();
     files.sort();
     files
 }
@@ -189,7 +221,8 @@ mod tests {
 
     #[test]
     fn this_test_itself_needs_the_c_library_and_the_linker() {
-        let libraries = Libraries::of_the_system().closure(&std::env::current_exe().unwrap()).unwrap();
+        let libraries =
+            Libraries::of_the_system().closure(&std::env::current_exe().unwrap()).unwrap();
         let has = |part: &str| libraries.iter().any(|path| path.to_string_lossy().contains(part));
         assert!(has("libc.so.6") && has("/ld-linux"), "{libraries:?}");
         assert!(libraries.iter().all(|path| path.is_absolute() && path.exists()));
@@ -203,7 +236,10 @@ mod tests {
         assert_eq!(Libraries::of_the_system().closure(&path).unwrap(), Vec::<PathBuf>::new());
         let own = fs::read(std::env::current_exe().unwrap()).unwrap();
         fs::write(&path, &own[..300]).unwrap();
-        assert!(matches!(Libraries::of_the_system().closure(&path), Err(LabError::Malformed { .. })));
+        assert!(matches!(
+            Libraries::of_the_system().closure(&path),
+            Err(LabError::Malformed { .. })
+        ));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Kernel modules: which files a module needs, in the order in which they are loaded.
 //!
-//! Packages carry no modules.dep (depmod makes it at installation), so each module's own `.modinfo` section is read:
-//! `depends=` and `softdep=pre:` (include/linux/module.h).
+//! Packages carry no modules.dep (depmod makes it at installation), so each module's own `.modinfo`
+//! section is read: `depends=` and `softdep=pre:` (include/linux/module.h).
 
 use crate::LabError;
 use elf::ElfBytes;
@@ -27,7 +27,8 @@ pub struct Module {
     pub data: Vec<u8>,
 }
 
-/// The kernel takes `-` and `_` in names for the same (scripts/Makefile.lib); file names have either.
+/// The kernel takes `-` and `_` in names for the same (scripts/Makefile.lib); file names have
+/// either.
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -55,35 +56,50 @@ impl Modules {
         }
         let list = dir.join("modules.builtin");
         let builtin = fs::read_to_string(&list).map_err(LabError::io("read", &list))?;
-        let builtin = builtin.lines().filter_map(|line| name_of(line.rsplit('/').next()?)).collect();
+        let builtin =
+            builtin.lines().filter_map(|line| name_of(line.rsplit('/').next()?)).collect();
         Ok(Modules { dir: dir.to_owned(), files, builtin })
     }
 
-    /// The wanted modules and all that they need, each after what it needs. What is built in is left out.
-    pub fn closure<'n>(&self, wanted: impl IntoIterator<Item = &'n str>) -> Result<Vec<Module>, LabError> {
+    /// The wanted modules and all that they need, each after what it needs. What is built in is
+    /// left out.
+    pub fn closure<'n>(
+        &self,
+        wanted: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Vec<Module>, LabError> {
         let mut ordered = Vec::new();
         let mut seen = BTreeSet::new();
         wanted.into_iter().try_for_each(|name| self.add(name, &mut seen, &mut ordered))?;
         Ok(ordered)
     }
 
-    /// The module that a soft dependency stands for. That on an algorithm of the kernel's crypto (ext4's on `crypto-crc32c`) is an alias, and
-    /// the implementation that runs everywhere is called `…_generic` (crypto/).
+    /// The module that a soft dependency stands for. That on an algorithm of the kernel's crypto
+    /// (ext4's on `crypto-crc32c`) is an alias, and the implementation that runs everywhere is
+    /// called `…_generic` (crypto/).
     fn soft(&self, name: &str) -> Option<String> {
         let name = canonical(name);
         let algorithm = name.strip_prefix("crypto_").unwrap_or(&name);
-        [format!("{algorithm}_generic"), name.clone()].into_iter().find(|name| self.files.contains_key(name))
+        [format!("{algorithm}_generic"), name.clone()]
+            .into_iter()
+            .find(|name| self.files.contains_key(name))
     }
 
-    fn add(&self, name: &str, seen: &mut BTreeSet<String>, ordered: &mut Vec<Module>) -> Result<(), LabError> {
+    fn add(
+        &self,
+        name: &str,
+        seen: &mut BTreeSet<String>,
+        ordered: &mut Vec<Module>,
+    ) -> Result<(), LabError> {
         let name = canonical(name);
         if self.builtin.contains(&name) || !seen.insert(name.clone()) {
             return Ok(());
         }
-        let file = self
-            .files
-            .get(&name)
-            .ok_or_else(|| LabError::Request(format!("the kernel in {} has no module `{name}`", self.dir.display())))?;
+        let file = self.files.get(&name).ok_or_else(|| {
+            LabError::Request(format!(
+                "the kernel in {} has no module `{name}`",
+                self.dir.display()
+            ))
+        })?;
         let data = decompressed(file)?;
         let needs = Needs::read(&data).map_err(|why| LabError::malformed(file, why))?;
         // A soft dependency that this kernel does not have is no fault (modprobe.d(5)).
@@ -105,7 +121,8 @@ struct Needs {
 
 impl Needs {
     fn read(module: &[u8]) -> Result<Needs, String> {
-        let file = ElfBytes::<AnyEndian>::minimal_parse(module).map_err(|why| format!("not an ELF file: {why}"))?;
+        let file = ElfBytes::<AnyEndian>::minimal_parse(module)
+            .map_err(|why| format!("not an ELF file: {why}"))?;
         let section = file.section_header_by_name(".modinfo").map_err(|why| why.to_string())?;
         let section = section.ok_or("a module without a .modinfo section")?;
         let (data, _) = file.section_data(&section).map_err(|why| why.to_string())?;
@@ -117,7 +134,9 @@ impl Needs {
         let mut needs = Needs::default();
         for (key, value) in text.split('\0').filter_map(|entry| entry.split_once('=')) {
             match key {
-                "depends" => needs.hard.extend(value.split(',').filter(|name| !name.is_empty()).map(str::to_owned)),
+                "depends" => needs
+                    .hard
+                    .extend(value.split(',').filter(|name| !name.is_empty()).map(str::to_owned)),
                 "softdep" => {
                     let words = value.split_whitespace().skip_while(|word| *word != "pre:").skip(1);
                     needs.soft.extend(words.take_while(|word| *word != "post:").map(str::to_owned));
@@ -134,7 +153,12 @@ fn decompressed(path: &Path) -> Result<Vec<u8>, LabError> {
     let reader: Box<dyn Read> = match path.extension().and_then(|suffix| suffix.to_str()) {
         Some("ko") => Box::new(file),
         Some("xz") => Box::new(lzma_rust2::XzReader::new(std::io::BufReader::new(file), true)),
-        _ => return Err(LabError::malformed(path, "this compression of modules is not supported (plain and xz are)")),
+        _ => {
+            return Err(LabError::malformed(
+                path,
+                "this compression of modules is not supported (plain and xz are)",
+            ));
+        }
     };
     let mut data = Vec::new();
     reader.take(MODULE_BYTES_MAX).read_to_end(&mut data).map_err(LabError::io("read", path))?;
@@ -147,9 +171,13 @@ mod tests {
 
     #[test]
     fn modinfo_names_hard_and_soft_needs() {
-        let text = "license=GPL\0depends=jbd2,mbcache\0softdep=pre: crc32c post: x\0depends=\0garbage";
+        let text =
+            "license=GPL\0depends=jbd2,mbcache\0softdep=pre: crc32c post: x\0depends=\0garbage";
         let needs = Needs::from_modinfo(text);
-        assert_eq!(needs, Needs { hard: vec!["jbd2".into(), "mbcache".into()], soft: vec!["crc32c".into()] });
+        assert_eq!(
+            needs,
+            Needs { hard: vec!["jbd2".into(), "mbcache".into()], soft: vec!["crc32c".into()] }
+        );
     }
 
     #[test]
@@ -167,8 +195,17 @@ mod tests {
         fs::write(dir.path().join("modules.builtin"), "kernel/fs/ext-four.ko\n").unwrap();
         let modules = Modules::open(dir.path()).unwrap();
         assert!(modules.closure(["ext_four"]).unwrap().is_empty());
-        assert!(modules.closure(["other"]).err().unwrap().to_string().ends_with("has no module `other`"));
-        assert!(modules.closure(["bad"]).err().unwrap().to_string().contains("bad.ko: not an ELF file"));
+        assert!(
+            modules
+                .closure(["other"])
+                .err()
+                .unwrap()
+                .to_string()
+                .ends_with("has no module `other`")
+        );
+        assert!(
+            modules.closure(["bad"]).err().unwrap().to_string().contains("bad.ko: not an ELF file")
+        );
     }
 
     proptest::proptest! {

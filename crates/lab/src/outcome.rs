@@ -67,20 +67,27 @@ impl fmt::Display for Outcome {
             Outcome::Panicked(line) => write!(f, "the guest's kernel panicked: {line}"),
             Outcome::OutOfMemory(line) => write!(f, "the guest ran out of memory: {line}"),
             Outcome::Hung { after, phase } => {
-                write!(f, "the guest was still running {phase} when its limit of {} s was reached", after.as_secs_f64())
+                write!(
+                    f,
+                    "the guest was still running {phase} when its limit of {} s was reached",
+                    after.as_secs_f64()
+                )
             }
             Outcome::Silent { after } => {
                 write!(f, "the guest printed nothing for {} s while booting", after.as_secs_f64())
             }
             Outcome::Killed(phase) => write!(f, "the guest was ended by the user {phase}"),
-            Outcome::TooMuchOutput { limit } => write!(f, "the guest wrote more than {} MiB", limit >> 20),
+            Outcome::TooMuchOutput { limit } => {
+                write!(f, "the guest wrote more than {} MiB", limit >> 20)
+            }
             Outcome::EndedEarly(phase) => write!(f, "the guest powered off or reset {phase}"),
             Outcome::QemuFailed(messages) => write!(f, "QEMU failed: {messages}"),
         }
     }
 }
 
-/// Panic lines, and what the kernel prints before one, that mean want of memory (mm/oom_kill.c, init/initramfs.c).
+/// Panic lines, and what the kernel prints before one, that mean want of memory (mm/oom_kill.c,
+/// init/initramfs.c).
 const MEMORY_SIGNS: [&str; 4] = [
     "System is deadlocked on memory",
     "Out of memory: compulsory panic_on_oom",
@@ -91,14 +98,16 @@ const MEMORY_SIGNS: [&str; 4] = [
 /// Files are cut short or missing, and yet the init may run and the job end (init/initramfs.c).
 const UNPACKED_IN_PART: &str = "Initramfs unpacking failed: write error";
 
-/// Judges: results that are complete outweigh all that the console says, which any program in the guest can write to.
+/// Judges: results that are complete outweigh all that the console says, which any program in the
+/// guest can write to.
 pub fn judge(how: &How, status: &Status, console: &str, qemu_messages: &str) -> Outcome {
     let phase = status.phase();
     // Only the kernel writes before the first process does.
     let booting = console.split("Run /init").next().unwrap_or_default();
     if status.complete && booting.contains(UNPACKED_IN_PART) {
         return Outcome::OutOfMemory(
-            "its files did not fit into it, so programs and libraries are truncated: give it more".to_owned(),
+            "its files did not fit into it, so programs and libraries are truncated: give it more"
+                .to_owned(),
         );
     }
     if status.complete {
@@ -123,7 +132,9 @@ pub fn judge(how: &How, status: &Status, console: &str, qemu_messages: &str) -> 
         How::Killed => Outcome::Killed(phase),
         How::TooMuchOutput { limit } => Outcome::TooMuchOutput { limit: *limit },
         How::Exited { success: true, .. } => Outcome::EndedEarly(phase),
-        How::Exited { description, .. } => Outcome::QemuFailed(format!("{description}: {}", qemu_messages.trim())),
+        How::Exited { description, .. } => {
+            Outcome::QemuFailed(format!("{description}: {}", qemu_messages.trim()))
+        }
     }
 }
 
@@ -145,21 +156,26 @@ mod tests {
     fn complete_results_outweigh_the_console() {
         let status = Status::parse("job-started\njob-ended 7\noom-kills 0\ncomplete\n");
         let spoof = "Kernel panic - not syncing: not really";
-        assert_eq!(judge(&How::TimedOut { after: Duration::ZERO }, &status, spoof, ""), Outcome::Finished);
+        assert_eq!(
+            judge(&How::TimedOut { after: Duration::ZERO }, &status, spoof, ""),
+            Outcome::Finished
+        );
     }
 
     #[test]
     fn panics_and_want_of_memory_are_told_apart() {
-        let console = "[    1.5] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.6] CPU: 0";
+        let console =
+            "[    1.5] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.6] CPU: 0";
         let judged = judge(&exited(), &Status::default(), console, "");
         insta::assert_snapshot!(judged, @"the guest's kernel panicked: Kernel panic - not syncing: sysrq triggered crash");
-        let console = "[ 0.5] Initramfs unpacking failed: write error\n[ 1.5] Kernel panic - not syncing: \
-             No working init";
+        let console = "[ 0.5] Initramfs unpacking failed: write error\n[ 1.5] Kernel panic - not \
+                       syncing: No working init";
         let judged = judge(&exited(), &Status::default(), console, "");
         insta::assert_snapshot!(judged, @"the guest ran out of memory: Initramfs unpacking failed: write error");
         let status = Status::parse("job-started\njob-ended 137\noom-kills 2\ncomplete\n");
         insta::assert_snapshot!(judge(&exited(), &status, "", ""), @"the guest ran out of memory: the kernel killed 2 task(s) because memory ran out, and the job ended with status 137");
-        let cut = "[ 5.5] Initramfs unpacking failed: write error\n[ 8.1] Run /init as init process\n";
+        let cut =
+            "[ 5.5] Initramfs unpacking failed: write error\n[ 8.1] Run /init as init process\n";
         let died = Status::parse("job-started\njob-ended 135\noom-kills 0\ncomplete\n");
         insta::assert_snapshot!(judge(&exited(), &died, cut, ""), @"the guest ran out of memory: its files did not fit into it, so programs and libraries are truncated: give it more");
         let spoof = format!("[ 8.1] Run /init as init process\n{cut}");
@@ -173,9 +189,13 @@ mod tests {
         let job = Status::parse("job-started\n");
         let hung = judge(&How::TimedOut { after: Duration::from_secs(2) }, &job, "", "");
         insta::assert_snapshot!(hung, @"the guest was still running while the job ran when its limit of 2 s was reached");
-        let silent = judge(&How::Silent { after: Duration::from_secs(60) }, &Status::default(), "", "");
+        let silent =
+            judge(&How::Silent { after: Duration::from_secs(60) }, &Status::default(), "", "");
         insta::assert_snapshot!(silent, @"the guest printed nothing for 60 s while booting");
-        assert_eq!(judge(&exited(), &Status::default(), "", ""), Outcome::EndedEarly(Phase::Booting));
+        assert_eq!(
+            judge(&exited(), &Status::default(), "", ""),
+            Outcome::EndedEarly(Phase::Booting)
+        );
         let failed = How::Exited { success: false, description: "exit status: 1".into() };
         let judged = judge(&failed, &Status::default(), "", "qemu: no such device\n");
         insta::assert_snapshot!(judged, @"QEMU failed: exit status: 1: qemu: no such device");

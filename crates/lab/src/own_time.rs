@@ -1,5 +1,5 @@
-//! How much time this system gave a process. A guest on a busy machine waits for a CPU for most of the wall clock's time, and that it
-//! has not come far by then says nothing against it.
+//! How much time this system gave a process. A guest on a busy machine waits for a CPU for most of
+//! the wall clock's time, and that it has not come far by then says nothing against it.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 /// The unit of /proc/stat: USER_HZ is 100 on every architecture that guests run on (proc_stat(5)).
 const TICK: Duration = Duration::from_millis(10);
 
-/// The wall clock since a process was started, without the time that it waited for a CPU or that the hypervisor stole.
+/// The wall clock since a process was started, without the time that it waited for a CPU or that
+/// the hypervisor stole.
 pub struct OwnTime {
     process: u32,
     began: Instant,
@@ -28,13 +29,15 @@ impl OwnTime {
 
     /// The steal of the CPU that lost most: the process may have been on that one all the time.
     fn stolen(&self) -> Duration {
-        let since = steal_ticks().into_iter().zip(&self.steal).map(|(now, then)| now.saturating_sub(*then));
+        let since =
+            steal_ticks().into_iter().zip(&self.steal).map(|(now, then)| now.saturating_sub(*then));
         TICK * since.max().unwrap_or(0)
     }
 }
 
-/// How long its threads were ready to run and waited for a CPU: that of the thread which waited longest, as they wait side by side
-/// (run_delay, the second figure of /proc/PID/task/TID/schedstat; Documentation/scheduler/sched-stats.rst).
+/// How long its threads were ready to run and waited for a CPU: that of the thread which waited
+/// longest, as they wait side by side (run_delay, the second figure of
+/// /proc/PID/task/TID/schedstat; Documentation/scheduler/sched-stats.rst).
 fn waited(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let delay = |path: &Path| {
@@ -48,7 +51,10 @@ fn waited(process: u32) -> Duration {
 fn steal_ticks() -> Vec<u32> {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let cpus = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
-    cpus.map(|line| line.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)).collect()
+    cpus.map(|line| {
+        line.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -68,7 +74,8 @@ mod tests {
     /// On the CPU that all of these share.
     fn spinning(niceness: &str) -> Option<Spinning> {
         let status = fs::read_to_string("/proc/self/status").unwrap();
-        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+        let list =
+            status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
         let first = list.split([',', '-']).next().unwrap();
         let words = ["-c", first, "nice", "-n", niceness, "sh", "-c", "while :; do :; done"];
         Some(Spinning(Command::new("taskset").args(words).spawn().ok()?))
@@ -83,7 +90,8 @@ mod tests {
             return println!("SKIPPED: lacks taskset (Debian package util-linux)");
         };
         let own = OwnTime::begin(kept.0.id());
-        // Until it has waited for a while: beside an equal of the highest weight it has one of 69 parts.
+        // Until it has waited for a while: beside an equal of the highest weight it has one of 69
+        // parts.
         while waited(kept.0.id()) < Duration::from_millis(300) {
             assert!(own.began.elapsed() < Duration::from_secs(120), "it never waited");
             std::thread::sleep(Duration::from_millis(20));

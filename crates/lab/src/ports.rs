@@ -1,4 +1,5 @@
-//! What comes back through the virtio ports: the lines of the status port, and the archive of the results port.
+//! What comes back through the virtio ports: the lines of the status port, and the archive of the
+//! results port.
 
 use crate::outcome::Phase;
 use cpio::newc::Reader;
@@ -25,7 +26,8 @@ pub struct Status {
 }
 
 impl Status {
-    /// Reads the lines that have come; the last may be cut off when the guest ended in the middle of it.
+    /// Reads the lines that have come; the last may be cut off when the guest ended in the middle
+    /// of it.
     pub fn parse(text: &str) -> Status {
         let mut status = Status::default();
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
@@ -60,7 +62,8 @@ pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut files = BTreeMap::new();
     let mut rest = archive;
     loop {
-        let mut reader = Reader::new(rest).map_err(|why| format!("after {} files: {why}", files.len()))?;
+        let mut reader =
+            Reader::new(rest).map_err(|why| format!("after {} files: {why}", files.len()))?;
         let entry = reader.entry();
         if entry.is_trailer() {
             return Ok(files);
@@ -88,7 +91,8 @@ pub fn unpack_to(archive: impl Read, directory: &Path) -> Result<(), String> {
         }
         let name = inner_name(reader.entry().name())?;
         let path = directory.join(&name);
-        let written = fs::create_dir_all(path.parent().unwrap_or(directory)).and_then(|()| fs::File::create_new(&path));
+        let written = fs::create_dir_all(path.parent().unwrap_or(directory))
+            .and_then(|()| fs::File::create_new(&path));
         let size = u64::from(reader.entry().file_size());
         let copied = written.and_then(|mut file| io::copy(&mut reader, &mut file));
         let copied = copied.map_err(|why| format!("{}: {why}", path.display()))?;
@@ -130,16 +134,22 @@ mod tests {
     fn an_archive_comes_back_whole_or_not_at_all() {
         let whole = archive();
         let files = unpack(&whole).unwrap();
-        assert_eq!(files.into_iter().collect::<Vec<_>>(), [("a".into(), b"one".to_vec()), ("dir/b".into(), vec![])]);
+        assert_eq!(
+            files.into_iter().collect::<Vec<_>>(),
+            [("a".into(), b"one".to_vec()), ("dir/b".into(), vec![])]
+        );
         assert_eq!(unpack(&whole[..118]).unwrap_err(), "in a: 2 of 3 bytes");
         assert!(unpack(&[]).unwrap_err().starts_with("after 0 files: "));
-        let escape = trailer(Builder::new("./../x").write(Vec::new(), 0).finish().unwrap()).unwrap();
+        let escape =
+            trailer(Builder::new("./../x").write(Vec::new(), 0).finish().unwrap()).unwrap();
         assert_eq!(unpack(&escape).unwrap_err(), "a path outside of the results: ../x");
     }
 
     #[test]
     fn status_lines_are_read_as_far_as_they_came() {
-        let status = Status::parse("release 6.1.0\nproblem insmod x: no\njob-started\njob-ended 3\noom-kills 1\ncompl");
+        let status = Status::parse(
+            "release 6.1.0\nproblem insmod x: no\njob-started\njob-ended 3\noom-kills 1\ncompl",
+        );
         assert_eq!(
             status,
             Status {

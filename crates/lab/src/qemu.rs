@@ -17,7 +17,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The virtio ports, all from the guest to this machine; each is a file of its name in the run's directory.
+/// The virtio ports, all from the guest to this machine; each is a file of its name in the run's
+/// directory.
 pub const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
 /// The pipe that carries the request to end into the guest, also the port's name.
 const CONTROL: &str = "control";
@@ -28,23 +29,26 @@ pub const QEMU_STDERR: &str = "qemu-stderr";
 /// The archive of the guest's first file system.
 pub const INITRAMFS: &str = "initramfs";
 
-/// All output of a guest together; its memory bounds the results, but nothing else bounds the console.
+/// All output of a guest together; its memory bounds the results, but nothing else bounds the
+/// console.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
 /// How often the guest is polled, and how often its limits are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
-/// In virtual time QEMU records the run, into nothing, for the lock that comes with recording: it keeps
-/// QEMU's main loop from looking whether the virtual CPU is idle, and skipping to the next timer, after a `hlt` and before the
-/// instructions up to there are counted (icount_start_warp_timer against icount_process_data). Without it they are counted
-/// on top whenever the main loop comes in between, and the run parts from its repeats (docs/guests.md).
+/// In virtual time QEMU records the run, into nothing, for the lock that comes with recording: it
+/// keeps QEMU's main loop from looking whether the virtual CPU is idle, and skipping to the next
+/// timer, after a `hlt` and before the instructions up to there are counted
+/// (icount_start_warp_timer against icount_process_data). Without it they are counted
+/// on top whenever the main loop comes in between, and the run parts from its repeats
+/// (docs/guests.md).
 const RECORDED: &str = ",rr=record,rrfile=/dev/null";
 
-/// What makes virtual time repeat, beside QEMU's own options: no address randomisation, no calibration against the
-/// emulated hardware, no randomness from it, no random stack offsets (they cost a random number of instructions), and no
-/// self-tests that run on into the measurement.
-const VIRTUAL_TIME_KERNEL: &str =
-    "nokaslr lpj=4000000 tsc=reliable random.trust_cpu=off randomize_kstack_offset=off cryptomgr.notests";
+/// What makes virtual time repeat, beside QEMU's own options: no address randomisation, no
+/// calibration against the emulated hardware, no randomness from it, no random stack offsets (they
+/// cost a random number of instructions), and no self-tests that run on into the measurement.
+const VIRTUAL_TIME_KERNEL: &str = "nokaslr lpj=4000000 tsc=reliable random.trust_cpu=off \
+                                   randomize_kstack_offset=off cryptomgr.notests";
 
 /// That QEMU ended: how, and after what time.
 pub struct Ended {
@@ -136,39 +140,46 @@ impl Machine<'_> {
         let mut line = format!("console={} panic=-1", self.board.console(self.arch));
         let virtual_time = (self.accel == Accel::VirtualTime).then_some(VIRTUAL_TIME_KERNEL);
         let board = self.board.words(self.cpus);
-        let words = virtual_time.into_iter().chain(board.as_deref()).chain([self.cmdline_extra.trim()]);
+        let words =
+            virtual_time.into_iter().chain(board.as_deref()).chain([self.cmdline_extra.trim()]);
         for more in words.filter(|more| !more.is_empty()) {
             line = format!("{line} {more}");
         }
         let limit = self.arch.command_line_size() - 1;
         if line.len() > limit || line.contains(['\0', '\n']) {
-            return Err(LabError::Request(format!("the kernel takes one line of at most {limit} bytes, not `{line}`")));
+            return Err(LabError::Request(format!(
+                "the kernel takes one line of at most {limit} bytes, not `{line}`"
+            )));
         }
         Ok(line)
     }
 
-    /// Whether its virtual time is kept together by recording: not on a Pi, which has four CPUs, on or off, and QEMU records
-    /// one only.
+    /// Whether its virtual time is kept together by recording: not on a Pi, which has four CPUs, on
+    /// or off, and QEMU records one only.
     fn is_recorded(&self) -> bool {
         self.board == Board::Usual
     }
 
-    /// QEMU's arguments. All files but the kernel are in the directory that QEMU is started in, so that no path needs
-    /// quoting in its options.
+    /// QEMU's arguments. All files but the kernel are in the directory that QEMU is started in, so
+    /// that no path needs quoting in its options.
     pub fn args(&self) -> Result<Vec<OsString>, LabError> {
         let mut args: Vec<String> = Vec::new();
         let mut add = |words: &str| args.extend(words.split(' ').map(str::to_owned));
         // A name for `ps`: a fetched QEMU is started by a dynamic linker and would bear that one's.
         add("-name punctual,process=qemu-punctual");
         add("-nodefaults -no-user-config -display none -monitor none -nic none -no-reboot");
-        // In one thread: QEMU 7.2 is not safe against a guest that patches its kernel on several (docs/guests.md).
+        // In one thread: QEMU 7.2 is not safe against a guest that patches its kernel on several
+        // (docs/guests.md).
         add(match self.accel {
             Accel::Tcg => "-accel tcg,thread=single",
             Accel::Kvm => "-accel kvm",
             Accel::VirtualTime => "-accel tcg,thread=single -rtc clock=vm,base=2026-01-01",
         });
         if self.accel == Accel::VirtualTime {
-            add(&format!("-icount shift=3,sleep=off{}", if self.is_recorded() { RECORDED } else { "" }));
+            add(&format!(
+                "-icount shift=3,sleep=off{}",
+                if self.is_recorded() { RECORDED } else { "" }
+            ));
         }
         add(&self.board.machine(self.arch, self.cpus, self.memory_mb));
         match self.board {
@@ -176,12 +187,19 @@ impl Machine<'_> {
             Board::Raspi3b => self.raspi(&mut add),
         }
         if self.share_host {
-            add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap");
+            add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,\
+                 multidevs=remap");
         }
         args.extend(self.extra_args.iter().cloned());
-        args.extend(["-append".to_owned(), self.command_line()?, "-initrd".to_owned(), INITRAMFS.to_owned()]);
+        args.extend([
+            "-append".to_owned(),
+            self.command_line()?,
+            "-initrd".to_owned(),
+            INITRAMFS.to_owned(),
+        ]);
         let kernel = ["-kernel".into(), self.kernel.as_os_str().to_owned()];
-        let tree = self.device_tree.iter().flat_map(|tree| ["-dtb".into(), tree.as_os_str().to_owned()]);
+        let tree =
+            self.device_tree.iter().flat_map(|tree| ["-dtb".into(), tree.as_os_str().to_owned()]);
         Ok(args.into_iter().map(OsString::from).chain(kernel).chain(tree).collect())
     }
 
@@ -193,11 +211,13 @@ impl Machine<'_> {
             Accel::VirtualTime => format!("-cpu {}", self.arch.repeatable_cpu()),
         });
         add(&format!("-chardev file,id={CONSOLE},path={CONSOLE} -serial chardev:{CONSOLE}"));
-        // Without ioeventfd the port is served at once in the virtual CPU's own thread: no timing of the host in it.
+        // Without ioeventfd the port is served at once in the virtual CPU's own thread: no timing
+        // of the host in it.
         add("-device virtio-serial-pci,ioeventfd=off");
         for port in PORTS {
             add(&format!(
-                "-chardev file,id={port},path={port} -device virtserialport,chardev={port},name=punctual.{port}"
+                "-chardev file,id={port},path={port} -device \
+                 virtserialport,chardev={port},name=punctual.{port}"
             ));
         }
         // The only way in: one word, when the run is to end early.
@@ -205,8 +225,9 @@ impl Machine<'_> {
         add(&format!("-device virtserialport,chardev={CONTROL},name=punctual.{CONTROL}"));
     }
 
-    /// The memory card of a Raspberry Pi and its console, on the second serial line, which takes the one word of the way in too.
-    /// The card's address is a random number, which the kernel prints: a seed makes it the same each time.
+    /// The memory card of a Raspberry Pi and its console, on the second serial line, which takes
+    /// the one word of the way in too. The card's address is a random number, which the kernel
+    /// prints: a seed makes it the same each time.
     fn raspi(&self, add: &mut dyn FnMut(&str)) {
         if self.accel == Accel::VirtualTime {
             add("-seed 1");
@@ -230,10 +251,11 @@ impl Drop for Running {
 
 /// The programs that start QEMU in their place.
 ///
-/// setpriv(1) has the kernel kill it when the calling thread dies, however that comes about (PR_SET_PDEATHSIG).
+/// setpriv(1) has the kernel kill it when the calling thread dies, however that comes about
+/// (PR_SET_PDEATHSIG).
 ///
-/// In virtual time that is not recorded QEMU's threads share one CPU and do not preempt each other (SCHED_BATCH): then its
-/// main loop rarely looks at the wrong moment ([`RECORDED`]).
+/// In virtual time that is not recorded QEMU's threads share one CPU and do not preempt each other
+/// (SCHED_BATCH): then its main loop rarely looks at the wrong moment ([`RECORDED`]).
 fn wrappers(machine: &Machine) -> Result<Vec<OsString>, LabError> {
     let tool = |name: &str, args: &[&str]| -> Result<Vec<OsString>, LabError> {
         let program = tools::find(name, "util-linux")?.into_os_string();
@@ -249,8 +271,8 @@ fn wrappers(machine: &Machine) -> Result<Vec<OsString>, LabError> {
     Ok(words)
 }
 
-/// The CPUs that this process may use, in turn, so that guests at the same time have one each. None where /proc does not
-/// tell: the guest then runs as well, and parts more often.
+/// The CPUs that this process may use, in turn, so that guests at the same time have one each. None
+/// where /proc does not tell: the guest then runs as well, and parts more often.
 fn next_cpu() -> Option<usize> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -288,7 +310,8 @@ pub fn run(
         if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &first))? {
             break How::Exited { success: status.success(), description: status.to_string() };
         }
-        let (phase, elapsed, written) = (phase(machine.board, dir), began.elapsed(), output_size(dir));
+        let (phase, elapsed, written) =
+            (phase(machine.board, dir), began.elapsed(), output_size(dir));
         if let Some(how) = watchdog.check(phase, written) {
             break how;
         }
@@ -317,8 +340,8 @@ fn phase(board: Board, dir: &Path) -> Phase {
     Status::parse(&status).phase()
 }
 
-/// Whether a kernel stopped that panicked before it knew how to reset its board (machine_restart in arch/arm64/kernel/process.c): QEMU
-/// goes on without it.
+/// Whether a kernel stopped that panicked before it knew how to reset its board (machine_restart in
+/// arch/arm64/kernel/process.c): QEMU goes on without it.
 fn is_halted(dir: &Path) -> bool {
     let console = fs::read(dir.join(CONSOLE)).unwrap_or_default();
     console.trim_ascii_end().ends_with(b"Reboot failed -- System halted")
@@ -332,7 +355,8 @@ struct ControlPipe {
 }
 
 impl ControlPipe {
-    /// Makes the pipe and opens it for both, so that QEMU, which opens it next, waits for nobody and never sees its end.
+    /// Makes the pipe and opens it for both, so that QEMU, which opens it next, waits for nobody
+    /// and never sees its end.
     fn open(dir: &Path) -> Result<ControlPipe, LabError> {
         let path = dir.join(CONTROL);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -341,7 +365,11 @@ impl ControlPipe {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(errno) => return Err(LabError::io("make the pipe", &path)(errno.into())),
         }
-        let pipe = fs::OpenOptions::new().read(true).write(true).open(&path).map_err(LabError::io("open", &path))?;
+        let pipe = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(LabError::io("open", &path))?;
         Ok(ControlPipe { path, pipe, status: false })
     }
 
@@ -431,7 +459,8 @@ mod tests {
             share_host: false,
             ..machine(Accel::VirtualTime, "quiet")
         };
-        let args: Vec<String> = board.args().unwrap().into_iter().map(|arg| arg.into_string().unwrap()).collect();
+        let args: Vec<String> =
+            board.args().unwrap().into_iter().map(|arg| arg.into_string().unwrap()).collect();
         let line = args.join(" ").replace(" -", "\n-");
         insta::assert_snapshot!(line.split_once("\n-no-reboot\n").unwrap().1, @r"
         -accel tcg,thread=single

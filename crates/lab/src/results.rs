@@ -21,8 +21,9 @@ pub struct GuestResult {
     pub stdout: Vec<u8>,
     /// The same for standard error.
     pub stderr: Vec<u8>,
-    /// The regular files that the job left in /results, by their path there. Empty unless [`Outcome::Finished`] or
-    /// [`Outcome::OutOfMemory`] with an exit status, and where they were put into [`Guest::results_to`](crate::Guest).
+    /// The regular files that the job left in /results, by their path there. Empty unless
+    /// [`Outcome::Finished`] or [`Outcome::OutOfMemory`] with an exit status, and where they
+    /// were put into [`Guest::results_to`](crate::Guest).
     pub results: BTreeMap<String, Vec<u8>>,
     /// All that the guest wrote to its console.
     pub console_log: String,
@@ -36,7 +37,8 @@ pub struct GuestResult {
     pub problems: Vec<String>,
     /// How long it took by this machine's clock, the last boot alone.
     pub elapsed: Duration,
-    /// How many boots it took: more than one where QEMU's own fault ended an earlier one before the job began.
+    /// How many boots it took: more than one where QEMU's own fault ended an earlier one before
+    /// the job began.
     pub boots: u32,
     /// QEMU's version: `10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)`.
     pub emulator: String,
@@ -55,7 +57,8 @@ impl GuestResult {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             read => read.map_err(LabError::io("read", dir.join(name))),
         };
-        let text = |name: &str| Ok::<_, LabError>(String::from_utf8_lossy(&bytes(name)?).into_owned());
+        let text =
+            |name: &str| Ok::<_, LabError>(String::from_utf8_lossy(&bytes(name)?).into_owned());
         let status = Status::parse(&text("status")?);
         let console_log = text(qemu::CONSOLE)?;
         let outcome = outcome::judge(&ended.how, &status, &console_log, &text(qemu::QEMU_STDERR)?);
@@ -87,9 +90,10 @@ impl GuestResult {
         })
     }
 
-    /// Whether this is a fault of QEMU and not of the guest: with several virtual CPUs in threads of their own, one may run
-    /// an instruction of the kernel that another is just patching, and the kernel panics on its own breakpoint. Seen in 4
-    /// of 145 boots of 6.12-rt on four CPUs with QEMU 7.2, in none of 144 of 6.1 and 6.1-rt.
+    /// Whether this is a fault of QEMU and not of the guest: with several virtual CPUs in threads
+    /// of their own, one may run an instruction of the kernel that another is just patching,
+    /// and the kernel panics on its own breakpoint. Seen in 4 of 145 boots of 6.12-rt on four
+    /// CPUs with QEMU 7.2, in none of 144 of 6.1 and 6.1-rt.
     pub(crate) fn is_torn_patch(&self) -> bool {
         // The release is reported just before the job begins.
         matches!(self.outcome, Outcome::Panicked(_))

@@ -50,7 +50,12 @@ pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
 
 /// A guest with the `punctual` command in it, as /usr/bin/punctual. Tests of
 /// the command's own crate have the path in `env!("CARGO_BIN_EXE_punctual")`.
-pub fn punctual_guest(binary: impl AsRef<Path>, kernel: &str, cmdline: &str, cpus: u32) -> Option<Guest> {
+pub fn punctual_guest(
+    binary: impl AsRef<Path>,
+    kernel: &str,
+    cmdline: &str,
+    cpus: u32,
+) -> Option<Guest> {
     let mut guest = guest(kernel)?;
     guest.cmdline_extra = cmdline.to_owned();
     guest.cpus = cpus;
@@ -61,13 +66,14 @@ pub fn punctual_guest(binary: impl AsRef<Path>, kernel: &str, cmdline: &str, cpu
     Some(guest)
 }
 
-/// A program without its symbols, kept beside it: they are most of a program that is built for tests, and a guest unpacks all that it is given. The
-/// program itself where strip(1) is missing.
+/// A program without its symbols, kept beside it: they are most of a program that is built for
+/// tests, and a guest unpacks all that it is given. The program itself where strip(1) is missing.
 pub fn stripped(program: &Path) -> PathBuf {
     let beside = program.with_extension("stripped");
     let time = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
-    // Several processes may want it at once: each makes its own, and any of them is right. Tests of one process share it: a test that
-    // asks twice has to get the same path, because a lab's runs depend on it.
+    // Several processes may want it at once: each makes its own, and any of them is right. Tests of
+    // one process share it: a test that asks twice has to get the same path, because a lab's
+    // runs depend on it.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     // Of the very same build, and so as old as it.
@@ -75,13 +81,15 @@ pub fn stripped(program: &Path) -> PathBuf {
         return beside;
     }
     let part = program.with_extension(format!("{}.part", std::process::id()));
-    let done = Command::new("strip").arg("--preserve-dates").arg("-o").arg(&part).arg(program).status();
+    let done =
+        Command::new("strip").arg("--preserve-dates").arg("-o").arg(&part).arg(program).status();
     let made = done.is_ok_and(|status| status.success()) && std::fs::rename(&part, &beside).is_ok();
     if made { beside } else { program.to_owned() }
 }
 
-/// A program of a Debian package (of the release that has the 6.12 kernels), with the libraries that it was built for: the files that a guest needs for
-/// it, and the words that start it there. It is put where this machine's programs and libraries are not.
+/// A program of a Debian package (of the release that has the 6.12 kernels), with the libraries
+/// that it was built for: the files that a guest needs for it, and the words that start it there.
+/// It is put where this machine's programs and libraries are not.
 pub fn debian_program(package: &str, program: &str) -> Option<(Vec<GuestFile>, String)> {
     or_skip(foreign(package, program))
 }
@@ -92,7 +100,8 @@ fn foreign(package: &str, program: &str) -> Result<(Vec<GuestFile>, String), Lab
     let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
     let place = format!("/opt/{package}");
     let loader = GuestFile::copy(tree.join(arch.loader()), format!("{place}/ld.so"))?;
-    let mut files = vec![loader, GuestFile::copy(tree.join(program), format!("{place}/{package}"))?];
+    let mut files =
+        vec![loader, GuestFile::copy(tree.join(program), format!("{place}/{package}"))?];
     let libraries = tree.join("usr/lib").join(arch.multiarch());
     let listed = std::fs::read_dir(&libraries).map_err(LabError::io("list", &libraries))?;
     for path in listed.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
@@ -110,20 +119,26 @@ fn foreign(package: &str, program: &str) -> Result<(Vec<GuestFile>, String), Lab
 /// If it ended in any other way, with the end of its console log.
 pub fn run(guest: &Guest) -> Option<GuestResult> {
     let result = or_skip(guest.run())?;
-    assert!(result.outcome == Outcome::Finished && result.problems.is_empty(), "{}", story(&result));
+    assert!(
+        result.outcome == Outcome::Finished && result.problems.is_empty(),
+        "{}",
+        story(&result)
+    );
     Some(result)
 }
 
 /// All that a person needs to see why a guest did not do what it should.
 pub fn story(result: &GuestResult) -> String {
-    // Indented, so that the words of tests that ran in the guest are not taken for those of a test here.
+    // Indented, so that the words of tests that ran in the guest are not taken for those of a test
+    // here.
     let tail = |text: &str| {
         let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
     };
     let text = |bytes: &[u8]| tail(&String::from_utf8_lossy(bytes));
     format!(
-        "{} (exit status {:?}, {:?})\nproblems: {:?}\n--- stdout\n{}\n--- stderr\n{}\n--- console, last lines\n{}",
+        "{} (exit status {:?}, {:?})\nproblems: {:?}\n--- stdout\n{}\n--- stderr\n{}\n--- \
+         console, last lines\n{}",
         result.outcome,
         result.exit_status,
         result.elapsed,

@@ -13,9 +13,9 @@ pub fn find(program: &str, package: &str) -> Result<PathBuf, LabError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs = std::env::split_paths(&path).chain(SYSTEM_DIRS.iter().map(PathBuf::from));
     let mut candidates = dirs.filter(|dir| dir.is_absolute()).map(|dir| dir.join(program));
-    candidates
-        .find(|candidate| is_executable(candidate))
-        .ok_or_else(|| LabError::missing(format!("the program {program}"), format!("apt-get install {package}")))
+    candidates.find(|candidate| is_executable(candidate)).ok_or_else(|| {
+        LabError::missing(format!("the program {program}"), format!("apt-get install {package}"))
+    })
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -23,7 +23,8 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Runs a program to its end, in the C locale and without input. `Err` holds what it said when it failed.
+/// Runs a program to its end, in the C locale and without input. `Err` holds what it said when it
+/// failed.
 pub fn run<I, S>(program: &Path, args: I, dir: &Path) -> Result<String, String>
 where
     I: IntoIterator<Item = S>,
@@ -33,8 +34,12 @@ where
     command.args(args).current_dir(dir).env("LC_ALL", "C").stdin(Stdio::null());
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     match command.output() {
-        Ok(Output { status, stdout, .. }) if status.success() => Ok(String::from_utf8_lossy(&stdout).into_owned()),
-        Ok(Output { status, stderr, .. }) => Err(format!("{name}: {status}: {}", last_lines(&stderr))),
+        Ok(Output { status, stdout, .. }) if status.success() => {
+            Ok(String::from_utf8_lossy(&stdout).into_owned())
+        }
+        Ok(Output { status, stderr, .. }) => {
+            Err(format!("{name}: {status}: {}", last_lines(&stderr)))
+        }
         Err(why) => Err(format!("{name}: {why}")),
     }
 }
@@ -52,14 +57,21 @@ mod tests {
 
     #[test]
     fn a_missing_program_says_how_to_get_it() {
-        let Err(LabError::Missing(missing)) = find("no-such-program", "some-package") else { panic!() };
-        assert_eq!(missing.to_string(), "the program no-such-program (to fix: apt-get install some-package)");
+        let Err(LabError::Missing(missing)) = find("no-such-program", "some-package") else {
+            panic!()
+        };
+        assert_eq!(
+            missing.to_string(),
+            "the program no-such-program (to fix: apt-get install some-package)"
+        );
     }
 
     #[test]
     fn a_failure_carries_its_last_words() {
         let sh = find("sh", "dash").unwrap();
-        let output = run(&sh, ["-c", "for i in 1 2 3 4; do echo $i >&2; done; exit 3"], Path::new("/")).unwrap_err();
+        let output =
+            run(&sh, ["-c", "for i in 1 2 3 4; do echo $i >&2; done; exit 3"], Path::new("/"))
+                .unwrap_err();
         assert_eq!(output, "sh: exit status: 3: 2; 3; 4");
         assert_eq!(run(&sh, ["-c", "echo $LC_ALL"], Path::new("/")).unwrap(), "C\n");
     }

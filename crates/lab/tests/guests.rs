@@ -1,7 +1,9 @@
-//! Guests that boot: every test here runs Debian's real kernels in QEMU, and skips with the reason where that cannot be.
+//! Guests that boot: every test here runs Debian's real kernels in QEMU, and skips with the reason
+//! where that cannot be.
 
 use punctual_lab::{
-    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress, testing,
+    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress,
+    testing,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -19,7 +21,10 @@ fn guest(kernel: &str, script: &str) -> Option<Guest> {
 }
 
 fn text<'r>(result: &'r GuestResult, name: &str) -> &'r str {
-    let bytes = result.results.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", result.results.keys()));
+    let bytes = result
+        .results
+        .get(name)
+        .unwrap_or_else(|| panic!("no {name} in {:?}", result.results.keys()));
     std::str::from_utf8(bytes).unwrap().trim()
 }
 
@@ -50,10 +55,17 @@ static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
 #[test]
 fn a_job_gives_back_its_files_its_output_and_its_status() {
     let Some(result) = &*PLAIN else { return };
-    assert!(text(result, "version").starts_with("Linux version 6.1."), "{}", text(result, "version"));
+    assert!(
+        text(result, "version").starts_with("Linux version 6.1."),
+        "{}",
+        text(result, "version")
+    );
     assert!(text(result, "version").contains(result.release.as_deref().unwrap()));
     assert_eq!((text(result, "sub/given"), text(result, "cpus")), ("a file of the host", "2"));
-    assert_eq!((result.stdout.as_slice(), result.stderr.as_slice()), (&b"2\n"[..], &b"complaint\n"[..]));
+    assert_eq!(
+        (result.stdout.as_slice(), result.stderr.as_slice()),
+        (&b"2\n"[..], &b"complaint\n"[..])
+    );
     assert_eq!((result.exit_status, result.oom_kills), (Some(3), Some(0)));
     assert!(result.console_log.contains("Run /init as init process"));
 }
@@ -63,7 +75,11 @@ fn programs_come_with_their_libraries_and_modules_with_what_they_need() {
     let Some(result) = &*PLAIN else { return };
     assert!(text(result, "ls").contains("GNU coreutils"), "{}", text(result, "ls"));
     for module in ["ext4", "jbd2", "mbcache", "virtio_console"] {
-        assert!(text(result, "modules").lines().any(|line| line.starts_with(module)), "{}", text(result, "modules"));
+        assert!(
+            text(result, "modules").lines().any(|line| line.starts_with(module)),
+            "{}",
+            text(result, "modules")
+        );
     }
 }
 
@@ -84,8 +100,15 @@ fn the_command_line_takes_effect() {
     guest.cmdline_extra = "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0".into();
     let Some(result) = testing::run(&guest) else { return };
     assert!(text(&result, "cmdline").ends_with(&guest.cmdline_extra));
-    assert_eq!((text(&result, "isolated"), text(&result, "nohz_full"), text(&result, "irq")), ("1", "1", "1"));
-    assert!(result.console_log.contains("Offload RCU callbacks from CPUs: 1."), "{}", result.console_log);
+    assert_eq!(
+        (text(&result, "isolated"), text(&result, "nohz_full"), text(&result, "irq")),
+        ("1", "1", "1")
+    );
+    assert!(
+        result.console_log.contains("Offload RCU callbacks from CPUs: 1."),
+        "{}",
+        result.console_log
+    );
     let plain = PLAIN.as_ref().map(|plain| text(plain, "cmdline"));
     assert!(plain.is_none_or(|plain| !plain.contains("isolcpus")));
 }
@@ -103,11 +126,14 @@ fn a_panic_is_recognised_and_its_console_log_kept() {
 #[test]
 fn a_job_that_hangs_is_ended_when_its_time_is_up() {
     let Some(mut guest) = guest(STANDARD, "echo before; sleep 100000") else { return };
-    // Time to boot at this moment's speed, and some more; on a disturbed machine it may still not have come to the job.
+    // Time to boot at this moment's speed, and some more; on a disturbed machine it may still not
+    // have come to the job.
     let Some(plain) = &*PLAIN else { return };
     guest.timeout = plain.elapsed * 3 / 2;
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let Outcome::Hung { after, phase } = result.outcome else { panic!("{}", testing::story(&result)) };
+    let Outcome::Hung { after, phase } = result.outcome else {
+        panic!("{}", testing::story(&result))
+    };
     assert_eq!((after, result.exit_status, result.results.len()), (guest.timeout, None, 0));
     assert!(phase == Phase::Booting || result.stdout == b"before\n", "{}", testing::story(&result));
     assert!(!result.console_log.is_empty());
@@ -116,12 +142,16 @@ fn a_job_that_hangs_is_ended_when_its_time_is_up() {
 #[test]
 fn want_of_memory_is_recognised_and_results_still_come() {
     // The shell doubles a variable until the kernel kills it.
-    let script = "echo kept >/results/kept; exec sh -c 'x=0123456789abcdef; while :; do x=$x$x; done'";
+    let script =
+        "echo kept >/results/kept; exec sh -c 'x=0123456789abcdef; while :; do x=$x$x; done'";
     let Some(mut guest) = guest(STANDARD, script) else { return };
     guest.memory_mb = 256;
     let Some(result) = testing::or_skip(guest.run()) else { return };
     assert!(matches!(result.outcome, Outcome::OutOfMemory(_)), "{}", testing::story(&result));
-    assert_eq!((text(&result, "kept"), result.oom_kills, result.exit_status), ("kept", Some(1), Some(137)));
+    assert_eq!(
+        (text(&result, "kept"), result.oom_kills, result.exit_status),
+        ("kept", Some(1), Some(137))
+    );
 }
 
 #[test]
@@ -136,7 +166,9 @@ fn what_qemu_refuses_is_told_in_its_words() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };
     guest.qemu_args = vec!["-device".into(), "no-such-device".into()];
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let Outcome::QemuFailed(described) = &result.outcome else { panic!("{}", testing::story(&result)) };
+    let Outcome::QemuFailed(described) = &result.outcome else {
+        panic!("{}", testing::story(&result))
+    };
     assert!(described.contains("no-such-device"), "{described}");
 }
 
@@ -144,7 +176,8 @@ fn what_qemu_refuses_is_told_in_its_words() {
 fn the_hosts_programs_run_in_an_rt_guest_without_a_trace_on_the_host() {
     let mark = format!("/etc/punctual-lab-test-{}", std::process::id());
     let script = format!(
-        "uname -v; cat /etc/os-release >/results/os; /usr/bin/env true && echo ran; cat /given; touch {mark} && ls {mark}"
+        "uname -v; cat /etc/os-release >/results/os; /usr/bin/env true && echo ran; cat /given; \
+         touch {mark} && ls {mark}"
     );
     let Some(mut guest) = guest("debian:6.1-rt", &script) else { return };
     guest.share_host = true;
@@ -172,26 +205,28 @@ fn virtual_time_repeats_to_the_last_digit() {
     check_cleared_pages(&stdout);
 }
 
-/// Clears 64 MiB twice: a fresh buffer is cleared page by page when it is first touched, and again by reading zeroes into it. With huge
-/// pages, so that page faults cost little beside.
+/// Clears 64 MiB twice: a fresh buffer is cleared page by page when it is first touched, and again
+/// by reading zeroes into it. With huge pages, so that page faults cost little beside.
 const CLEAR_PAGES: &str = "echo always >/sys/kernel/mm/transparent_hugepage/enabled
          now() { sed -n 's/^now at \\([0-9]*\\) nsecs$/cleared at \\1/p' /proc/timer_list; }
          now; dd if=/dev/zero of=/dev/null bs=64M count=1 2>/dev/null; now";
 
-/// That a byte of those pages is not an instruction: QEMU counts `rep stosb` so, and hardware is many times faster.
+/// That a byte of those pages is not an instruction: QEMU counts `rep stosb` so, and hardware is
+/// many times faster.
 fn check_cleared_pages(stdout: &[u8]) {
     let text = String::from_utf8_lossy(stdout);
     let times = text.lines().filter_map(|line| line.strip_prefix("cleared at "));
     let times: Vec<u64> = times.map(|time| time.parse().unwrap()).collect();
     let [before, after] = times[..] else { panic!("{text}") };
-    // 8 ns an instruction. With page faults it is about half an instruction a byte; where a byte is one, clearing
-    // alone takes more than all of them.
+    // 8 ns an instruction. With page faults it is about half an instruction a byte; where a byte is
+    // one, clearing alone takes more than all of them.
     let (instructions, bytes) = ((after - before) / 8, 2 * (64 << 20));
     assert!(instructions < bytes / 4 * 3, "{instructions} instructions to clear {bytes} bytes");
 }
 
-/// What the guest says, the same in two runs: one undisturbed, and one while QEMU's main loop is asked something all the time.
-/// Each time it wakes it looks whether the virtual CPU is idle, at moments that this machine chooses (docs/guests.md).
+/// What the guest says, the same in two runs: one undisturbed, and one while QEMU's main loop is
+/// asked something all the time. Each time it wakes it looks whether the virtual CPU is idle, at
+/// moments that this machine chooses (docs/guests.md).
 fn repeated(guest: &Guest) -> Option<Vec<u8>> {
     // Not the Pi, which QEMU does not record: that would part it.
     if guest.board == Board::Raspi3b {
@@ -200,7 +235,9 @@ fn repeated(guest: &Guest) -> Option<Vec<u8>> {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("qmp");
     let mut disturbed = guest.clone();
-    disturbed.qemu_args.extend(["-qmp".into(), format!("unix:{},server=on,wait=off", socket.display())]);
+    disturbed
+        .qemu_args
+        .extend(["-qmp".into(), format!("unix:{},server=on,wait=off", socket.display())]);
     let over = AtomicBool::new(false);
     let (runs, asked) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_until(&over, &socket));
@@ -249,7 +286,9 @@ fn ask(stream: &UnixStream, over: &AtomicBool) -> std::io::Result<usize> {
     let mut command = "qmp_capabilities";
     while !over.load(Ordering::Relaxed) {
         // Its end, in the middle of a run, is no failure of this one.
-        if writeln!(to, "{{\"execute\": \"{command}\"}}").is_err() || !matches!(lines.next(), Some(Ok(_))) {
+        if writeln!(to, "{{\"execute\": \"{command}\"}}").is_err()
+            || !matches!(lines.next(), Some(Ok(_)))
+        {
             break;
         }
         (command, answers) = ("query-status", answers + 1);
@@ -265,7 +304,10 @@ fn virtual_time_is_refused_where_it_would_not_repeat() {
     assert!(described.starts_with("virtual time needs 1 CPU, not 2"), "{described}");
     (guest.cpus, guest.share_host) = (1, true);
     let described = guest.run().unwrap_err().to_string();
-    assert!(described.starts_with("virtual time and the host's shared files exclude each other"), "{described}");
+    assert!(
+        described.starts_with("virtual time and the host's shared files exclude each other"),
+        "{described}"
+    );
 }
 
 #[test]
@@ -273,7 +315,10 @@ fn files_that_do_not_fit_into_the_memory_are_refused() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };
     guest.memory_mb = 64;
     let described = guest.run().unwrap_err().to_string();
-    assert!(described.contains("for a guest with 64 MiB of memory: give it at least "), "{described}");
+    assert!(
+        described.contains("for a guest with 64 MiB of memory: give it at least "),
+        "{described}"
+    );
 }
 
 #[test]
@@ -281,11 +326,17 @@ fn an_arm64_guest_boots_and_its_virtual_time_repeats() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
     // A program that this machine has for itself comes as the guest's architecture has it.
     guest.programs = vec!["/bin/ls".into()];
-    let script = format!("uname -m; /bin/ls --version; {CLEAR_PAGES}; usleep 1000; cat /proc/schedstat; dmesg");
+    let script = format!(
+        "uname -m; /bin/ls --version; {CLEAR_PAGES}; usleep 1000; cat /proc/schedstat; dmesg"
+    );
     guest.job = Job::Script(script);
     (guest.accel, guest.cpus) = (Accel::VirtualTime, 1);
     let Some(stdout) = repeated(&guest) else { return };
-    assert!(stdout.starts_with(b"aarch64\nls (GNU coreutils) "), "{}", String::from_utf8_lossy(&stdout));
+    assert!(
+        stdout.starts_with(b"aarch64\nls (GNU coreutils) "),
+        "{}",
+        String::from_utf8_lossy(&stdout)
+    );
     check_cleared_pages(&stdout);
 }
 
@@ -295,25 +346,37 @@ fn a_raspberry_pi_brings_its_results_on_a_card_and_its_virtual_time_repeats() {
     guest.board = Board::Raspi3b;
     let described = guest.run().unwrap_err().to_string();
     assert_eq!(described, "a Raspberry Pi 3 has 1024 MiB of memory, not 512");
-    guest.job = Job::Script("cat /proc/device-tree/model; usleep 1000; cat /proc/schedstat; dmesg".into());
+    guest.job =
+        Job::Script("cat /proc/device-tree/model; usleep 1000; cat /proc/schedstat; dmesg".into());
     (guest.accel, guest.cpus, guest.memory_mb) = (Accel::VirtualTime, 1, 1024);
     let Some(stdout) = repeated(&guest) else { return };
     assert!(stdout.starts_with(b"Raspberry Pi 3 Model B"), "{}", String::from_utf8_lossy(&stdout));
 
     // Several CPUs, in this machine's time.
     (guest.accel, guest.cpus) = (Accel::Tcg, 2);
-    guest.job =
-        Job::Script("mkdir /results/dir; yes | head -c 200000 >/results/dir/many; echo said >&2; nproc; exit 5".into());
+    guest.job = Job::Script(
+        "mkdir /results/dir; yes | head -c 200000 >/results/dir/many; echo said >&2; nproc; exit 5"
+            .into(),
+    );
     let Some(result) = testing::run(&guest) else { return };
     let report = (result.exit_status, result.stdout.as_slice(), result.problems.len());
     assert_eq!(report, (Some(5), b"2\n".as_slice(), 0), "{}", result.console_log);
-    assert_eq!((result.stderr.as_slice(), result.results["dir/many"].len()), (b"said\n".as_slice(), 200_000));
+    assert_eq!(
+        (result.stderr.as_slice(), result.results["dir/many"].len()),
+        (b"said\n".as_slice(), 200_000)
+    );
 
     // The word to end comes in by the console. What a signal ends has 128 more than its number.
     (guest.cpus, guest.job) = (1, Job::Script("exec sleep 100000".into()));
-    let mut control = |seen: Progress| if seen.phase == Phase::Job { Control::End } else { Control::GoOn };
+    let mut control =
+        |seen: Progress| if seen.phase == Phase::Job { Control::End } else { Control::GoOn };
     let Some(result) = testing::or_skip(guest.run_watched(&mut control)) else { return };
-    assert_eq!((&result.outcome, result.exit_status), (&Outcome::Finished, Some(130)), "{}", testing::story(&result));
+    assert_eq!(
+        (&result.outcome, result.exit_status),
+        (&Outcome::Finished, Some(130)),
+        "{}",
+        testing::story(&result)
+    );
 }
 
 /// What [`qemu_dies_with_the_process_that_runs_it`] starts and kills.
@@ -340,16 +403,21 @@ fn qemu_dies_with_the_process_that_runs_it() {
     let mut part = part.spawn().unwrap();
     let tasks = format!("/proc/{}/task", part.id());
     let wait_for = |test: &dyn Fn() -> Option<String>| {
-        let looks = std::iter::repeat_with(|| (test(), std::thread::sleep(Duration::from_millis(50))).0);
+        let looks =
+            std::iter::repeat_with(|| (test(), std::thread::sleep(Duration::from_millis(50))).0);
         looks.take(1200).flatten().next()
     };
-    let is_qemu =
-        |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.starts_with("qemu"));
+    let is_qemu = |pid: &String| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm"))
+            .is_ok_and(|comm| comm.starts_with("qemu"))
+    };
     let qemu = wait_for(&|| {
         let tasks = std::fs::read_dir(&tasks).ok()?.filter_map(Result::ok);
-        let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-        let children: Vec<String> =
-            children.flat_map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect();
+        let children =
+            tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let children: Vec<String> = children
+            .flat_map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+            .collect();
         children.into_iter().find(|pid| is_qemu(pid))
     });
     part.kill().unwrap();

@@ -1,6 +1,8 @@
-//! Passes binned counters from a measuring thread to the controller thread: two buffers that are swapped when the reader asks.
+//! Passes binned counters from a measuring thread to the controller thread: two buffers that are
+//! swapped when the reader asks.
 //!
-//! The thread counts in one, the reader takes the other. Neither waits: the thread reads one flag per sample.
+//! The thread counts in one, the reader takes the other. Neither waits: the thread reads one flag
+//! per sample.
 
 use punctual_core::{BinnedCounter, SeriesShape};
 use std::cell::UnsafeCell;
@@ -17,8 +19,9 @@ struct Shared {
     ended: AtomicBool,
 }
 
-// SAFETY: a buffer belongs to the writer or to the reader, never to both: the writer gives one away by storing `handed` (Release) and
-// does not touch it again until it has read `handed` as 0 (Acquire), which the reader stores when it has done with it.
+// SAFETY: a buffer belongs to the writer or to the reader, never to both: the writer gives one away
+// by storing `handed` (Release) and does not touch it again until it has read `handed` as 0
+// (Acquire), which the reader stores when it has done with it.
 unsafe impl Sync for Shared {}
 
 /// The measuring thread's end.
@@ -32,7 +35,8 @@ pub struct CounterWriter {
     begun: bool,
 }
 
-// SAFETY: the pointer leads into `shared`, which goes along and is `Sync`; see there who may use it.
+// SAFETY: the pointer leads into `shared`, which goes along and is `Sync`; see there who may use
+// it.
 unsafe impl Send for CounterWriter {}
 
 /// The controller thread's end.
@@ -43,10 +47,14 @@ pub struct CounterReader {
 /// Two counters of a shape, with all their memory touched.
 pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, CounterReader) {
     let buffer = || UnsafeCell::new(BinnedCounter::new(shape));
-    let (wanted, handed, ended) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
+    let (wanted, handed, ended) =
+        (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
     let shared = Arc::new(Shared { buffers: [buffer(), buffer()], wanted, handed, ended });
     let active = shared.buffers[0].get();
-    (CounterWriter { shared: Arc::clone(&shared), active, place: 0, seq: 0, begun: false }, CounterReader { shared })
+    (
+        CounterWriter { shared: Arc::clone(&shared), active, place: 0, seq: 0, begun: false },
+        CounterReader { shared },
+    )
 }
 
 impl CounterWriter {
@@ -108,7 +116,8 @@ impl Drop for CounterWriter {
 }
 
 impl CounterReader {
-    /// Shows what was handed over since the last call and asks for more; at the end, shows the rest.
+    /// Shows what was handed over since the last call and asks for more; at the end, shows the
+    /// rest.
     pub fn drain(&mut self, mut take: impl FnMut(&BinnedCounter)) {
         let mut empty = |place: usize| {
             // SAFETY: the buffer is the reader's: it was handed over, or the writer is gone.

@@ -25,7 +25,8 @@ pub struct Collector {
     /// The samples since they were last taken away, at most [`Collector::PENDING`].
     pending: Vec<Sample>,
     keep_pending: bool,
-    /// The worst of those that were only counted, since they were last taken away; `None` where they are not requested.
+    /// The worst of those that were only counted, since they were last taken away; `None` where
+    /// they are not requested.
     worst: Option<Vec<Sample>>,
     digest: SampleDigest,
     window: Option<Window>,
@@ -34,11 +35,12 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Never more samples are held for the log than this; the reader takes them away far more often.
+    /// Never more samples are held for the log than this; the reader takes them away far more
+    /// often.
     pub const PENDING: usize = 1 << 20;
 
-    /// A collector for the series of this source. Without `keep_samples` only statistics are kept; a binned counter has
-    /// nothing else.
+    /// A collector for the series of this source. Without `keep_samples` only statistics are kept;
+    /// a binned counter has nothing else.
     pub fn new(source: SampleSource, keep_samples: bool) -> Collector {
         let digest = SampleDigest::default();
         Collector {
@@ -74,13 +76,19 @@ impl Collector {
                     .for_each(|worst| worst.extend(counter.worst()));
                 let Some(many) = many(counter) else { return };
                 ended.extend(extend_window(window, many));
-                Recent::add(&mut recent, many.count, Nanos(many.sum.ns() / many.count.max(1) as i64), many.max);
+                Recent::add(
+                    &mut recent,
+                    many.count,
+                    Nanos(many.sum.ns() / many.count.max(1) as i64),
+                    many.max,
+                );
             }),
         }
         recent
     }
 
-    /// Takes the rest when the thread has ended, and accounts for samples that were dropped at the very end.
+    /// Takes the rest when the thread has ended, and accounts for samples that were dropped at the
+    /// very end.
     pub fn finish(&mut self, data: &mut SeriesData) {
         self.drain(data);
         if let SampleSource::Ring(consumer) = &self.source {
@@ -136,7 +144,8 @@ fn drain_ring(consumer: &mut Consumer, data: &mut SeriesData, mut seen: impl FnM
     consumer.drain(|drained| {
         let latency = drained.sample.latency();
         let period = data.period.filter(|period| drained.missed == MISSED_MANY && period.ns() > 0);
-        let missed = period.map_or(drained.missed, |period| (latency.ns() / period.ns()).max(0) as u64);
+        let missed =
+            period.map_or(drained.missed, |period| (latency.ns() / period.ns()).max(0) as u64);
         data.record(&drained.sample, missed);
         data.losses.dropped += drained.dropped_before;
         seen(&drained.sample);
@@ -149,13 +158,20 @@ fn one(sample: &Sample) -> Window {
     Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency }
 }
 
-/// The window of a binned counter: as long as the time between two drains, and counted where it began.
+/// The window of a binned counter: as long as the time between two drains, and counted where it
+/// began.
 fn many(counter: &BinnedCounter) -> Option<Window> {
-    counter.extent().map(|(start, min, max, sum)| Window { start, count: counter.count(), min, max, sum })
+    counter.extent().map(|(start, min, max, sum)| Window {
+        start,
+        count: counter.count(),
+        min,
+        max,
+        sum,
+    })
 }
 
-/// Puts samples into the window that they belong to; gives back the one before when a new one begins. Windows lie on whole multiples of
-/// their length on the series' clock.
+/// Puts samples into the window that they belong to; gives back the one before when a new one
+/// begins. Windows lie on whole multiples of their length on the series' clock.
 pub fn extend_window(window: &mut Option<Window>, more: Window) -> Option<Window> {
     let start = ClockNs(more.start.ns().div_euclid(WINDOW.ns()) * WINDOW.ns());
     match window {
@@ -178,26 +194,43 @@ mod tests {
 
     #[test]
     fn what_goes_into_the_ring_is_in_the_statistics() {
-        let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos(1_000)) };
+        let shape = SeriesShape {
+            range: Nanos::MILLI,
+            resolution: Nanos::MICRO,
+            period: Some(Nanos(1_000)),
+        };
         let (mut producer, consumer) = ring(4);
-        let (mut collector, mut data) = (Collector::new(SampleSource::Ring(consumer), true), SeriesData::new(shape));
+        let (mut collector, mut data) =
+            (Collector::new(SampleSource::Ring(consumer), true), SeriesData::new(shape));
         for (k, late) in [100, 2_500, 50, 60, 70].into_iter().enumerate() {
             let due = k as i64 * 1_000;
             producer.push(due, due + late, (late / 1_000) as u64, 1);
         }
         // The ring holds four: the fifth was dropped at the end.
-        assert_eq!(collector.drain(&mut data), Some(Recent { count: 4, last: Nanos(60), max: Nanos(2_500) }));
+        assert_eq!(
+            collector.drain(&mut data),
+            Some(Recent { count: 4, last: Nanos(60), max: Nanos(2_500) })
+        );
         drop(producer);
         collector.finish(&mut data);
         let losses = data.losses;
-        assert_eq!((losses.recorded, losses.overruns, losses.dropped, losses.expected()), (4, 2, 1, 7));
+        assert_eq!(
+            (losses.recorded, losses.overruns, losses.dropped, losses.expected()),
+            (4, 2, 1, 7)
+        );
         let mut kept = 0;
         collector.take_samples(|samples| kept += samples.len());
         assert_eq!(kept, 4);
         let windows = collector.take_windows();
         assert_eq!(
             windows,
-            [Window { start: ClockNs(0), count: 4, min: Nanos(50), max: Nanos(2_500), sum: Nanos(2_710) }]
+            [Window {
+                start: ClockNs(0),
+                count: 4,
+                min: Nanos(50),
+                max: Nanos(2_500),
+                sum: Nanos(2_710)
+            }]
         );
     }
 }

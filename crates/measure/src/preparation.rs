@@ -13,26 +13,37 @@ pub struct Preparation {
     pub findings: Vec<Finding>,
 }
 
-/// Gives back what setting up used, locks the rest as asked, and keeps CPUs out of deep idle states as asked. Called when every thread
-/// stands ready and before it is started; a second time for the next phase, with what the last call gave.
-pub fn prepare(lock_memory: bool, dma_latency: Option<Nanos>, last: Option<Preparation>) -> Preparation {
+/// Gives back what setting up used, locks the rest as asked, and keeps CPUs out of deep idle states
+/// as asked. Called when every thread stands ready and before it is started; a second time for the
+/// next phase, with what the last call gave.
+pub fn prepare(
+    lock_memory: bool,
+    dma_latency: Option<Nanos>,
+    last: Option<Preparation>,
+) -> Preparation {
     if last.is_some() {
         memory::unlock_all();
     }
     memory::release_setup();
     let mut findings = Vec::new();
     if lock_memory && let Err(why) = memory::lock_all() {
-        let finding = Finding::new("memory-not-locked", Severity::Warning, "system", "memory could not be locked");
-        findings.push(
-            finding
-                .evidence(format!("mlockall: {why}"))
-                .remedy("raise RLIMIT_MEMLOCK (ulimit -l unlimited), or grant CAP_IPC_LOCK, or run as root"),
+        let finding = Finding::new(
+            "memory-not-locked",
+            Severity::Warning,
+            "system",
+            "memory could not be locked",
         );
+        findings.push(finding.evidence(format!("mlockall: {why}")).remedy(
+            "raise RLIMIT_MEMLOCK (ulimit -l unlimited), or grant CAP_IPC_LOCK, or run as root",
+        ));
     }
     match last {
-        Some(Preparation { _dma_latency, .. }) => Preparation { _dma_latency, findings: Vec::new() },
+        Some(Preparation { _dma_latency, .. }) => {
+            Preparation { _dma_latency, findings: Vec::new() }
+        }
         None => {
-            let _dma_latency = dma_latency.and_then(|latency| hold_dma_latency(latency, &mut findings));
+            let _dma_latency =
+                dma_latency.and_then(|latency| hold_dma_latency(latency, &mut findings));
             Preparation { _dma_latency, findings }
         }
     }
@@ -41,19 +52,22 @@ pub fn prepare(lock_memory: bool, dma_latency: Option<Nanos>, last: Option<Prepa
 fn hold_dma_latency(latency: Nanos, findings: &mut Vec<Finding>) -> Option<DmaLatency> {
     match DmaLatency::hold(latency) {
         Ok(held) => {
-            let message = format!("/dev/cpu_dma_latency was held at {latency} by the measurement itself");
+            let message =
+                format!("/dev/cpu_dma_latency was held at {latency} by the measurement itself");
             let finding = Finding::new("dma-latency-held", Severity::Note, "system", message);
             findings.push(finding.remedy(
-                "an application that does not hold it leaves deeper idle states more slowly: measure with \
-                 dma_latency = \"leave\" to see what it will see",
+                "an application that does not hold it leaves deeper idle states more slowly: \
+                 measure with dma_latency = \"leave\" to see what it will see",
             ));
             Some(held)
         }
         Err(why) => {
-            let message = "/dev/cpu_dma_latency could not be held: deep idle states add to the latency";
+            let message =
+                "/dev/cpu_dma_latency could not be held: deep idle states add to the latency";
             let finding = Finding::new("dma-latency-not-held", Severity::Advice, "system", message);
             findings.push(finding.evidence(format!("/dev/cpu_dma_latency: {why}")).remedy(
-                "run as root or give the user write access to it; or set dma_latency = \"leave\" if that is intended",
+                "run as root or give the user write access to it; or set dma_latency = \"leave\" \
+                 if that is intended",
             ));
             None
         }

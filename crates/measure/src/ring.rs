@@ -1,14 +1,17 @@
-//! The ring between one measuring thread and the controller thread: single producer, single consumer, wait-free on both sides.
+//! The ring between one measuring thread and the controller thread: single producer, single
+//! consumer, wait-free on both sides.
 //!
-//! A sample takes three words: `due`, `woke`, and sequence number (32 bits), missed periods (16), CPU (16) packed into one. When the
-//! ring is full the new sample is dropped and the sequence number goes on, so that the reader counts exactly what was lost.
+//! A sample takes three words: `due`, `woke`, and sequence number (32 bits), missed periods (16),
+//! CPU (16) packed into one. When the ring is full the new sample is dropped and the sequence
+//! number goes on, so that the reader counts exactly what was lost.
 
 use punctual_core::{ClockNs, Sample};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const WORDS: usize = 3;
-/// Samples of one ring that wait outside of it for a reader that is away: 48 bytes each, 52 s of one every 100 µs.
+/// Samples of one ring that wait outside of it for a reader that is away: 48 bytes each, 52 s of
+/// one every 100 µs.
 pub const BACKLOG: usize = 1 << 19;
 /// A ring that is full by this many hundredths is drained to the backlog.
 const FULL_ENOUGH: u64 = 20;
@@ -63,7 +66,8 @@ struct Reader {
     backlog: Vec<Drained>,
 }
 
-/// Takes samples out of a ring that fills while the controller thread is away, and keeps them for it.
+/// Takes samples out of a ring that fills while the controller thread is away, and keeps them for
+/// it.
 pub struct BackupDrain {
     shared: Arc<Shared>,
     reader: Arc<Mutex<Reader>>,
@@ -81,7 +85,8 @@ pub struct SnapshotReader {
 pub struct Drained {
     /// The sample.
     pub sample: Sample,
-    /// Missed periods: they passed before this sample's wake-up ([`MISSED_MANY`]: that many or more).
+    /// Missed periods: they passed before this sample's wake-up ([`MISSED_MANY`]: that many or
+    /// more).
     pub missed: u64,
     /// Samples that were dropped since the one before.
     pub dropped_before: u64,
@@ -148,7 +153,8 @@ fn lock(reader: &Mutex<Reader>) -> MutexGuard<'_, Reader> {
 }
 
 impl Reader {
-    /// Moves what is in the ring to the backlog, as far as there is room; what remains is dropped when the ring is full, and counted.
+    /// Moves what is in the ring to the backlog, as far as there is room; what remains is dropped
+    /// when the ring is full, and counted.
     fn pull(&mut self, shared: &Shared) {
         let head = shared.head.0.load(Ordering::Acquire);
         let room = BACKLOG.saturating_sub(self.backlog.len());
@@ -160,14 +166,24 @@ impl Reader {
             let place = shared.place(self.tail);
             let word = |k: usize| shared.slots[place + k].load(Ordering::Relaxed);
             let (due, woke, packed) = (word(0), word(1), word(2));
-            let dropped_before = u64::from(((packed >> 32) as u32).wrapping_sub(self.next_seq as u32));
+            let dropped_before =
+                u64::from(((packed >> 32) as u32).wrapping_sub(self.next_seq as u32));
             let seq = self.next_seq + dropped_before;
             self.next_seq = seq + 1;
             self.tail += 1;
-            let sample =
-                Sample { seq, due: ClockNs(due as i64), woke: ClockNs(woke as i64), cpu: (packed & 0xffff) as u32 };
-            self.backlog.push(Drained { sample, missed: packed >> 16 & MISSED_MANY, dropped_before });
-            // Room is given back in steps, so that a writer that is ahead need not wait for a whole drain.
+            let sample = Sample {
+                seq,
+                due: ClockNs(due as i64),
+                woke: ClockNs(woke as i64),
+                cpu: (packed & 0xffff) as u32,
+            };
+            self.backlog.push(Drained {
+                sample,
+                missed: packed >> 16 & MISSED_MANY,
+                dropped_before,
+            });
+            // Room is given back in steps, so that a writer that is ahead need not wait for a whole
+            // drain.
             if self.tail.is_multiple_of(256) {
                 shared.tail.0.store(self.tail, Ordering::Release);
             }
@@ -180,7 +196,11 @@ impl Consumer {
     /// A second reader, from what was not read yet.
     pub fn snapshot_reader(&self) -> SnapshotReader {
         let reader = lock(&self.reader);
-        SnapshotReader { shared: Arc::clone(&self.shared), at: reader.tail, next_seq: reader.next_seq }
+        SnapshotReader {
+            shared: Arc::clone(&self.shared),
+            at: reader.tail,
+            next_seq: reader.next_seq,
+        }
     }
 
     /// What takes samples out while nobody drains.
@@ -193,7 +213,8 @@ impl Consumer {
         self.dropped_at_end(self.shared.offered.0.load(Ordering::Acquire) as u32)
     }
 
-    /// Hands every sample that is there to `take`; returns how many. Bounded by the capacity of the ring and of the backlog.
+    /// Hands every sample that is there to `take`; returns how many. Bounded by the capacity of the
+    /// ring and of the backlog.
     pub fn drain(&mut self, mut take: impl FnMut(Drained)) -> u64 {
         let mut count = 0;
         loop {
@@ -213,17 +234,21 @@ impl Consumer {
         }
     }
 
-    /// Samples dropped after the last one that was read, once the writer has ended having offered `offered`.
+    /// Samples dropped after the last one that was read, once the writer has ended having offered
+    /// `offered`.
     pub fn dropped_at_end(&self, offered: u32) -> u64 {
         u64::from(offered.wrapping_sub(lock(&self.reader).next_seq as u32))
     }
 }
 
 impl BackupDrain {
-    /// Moves what is there to the backlog, if that is much; returns the backlog's length. Never waits: where the controller thread is
-    /// reading, there is no need.
+    /// Moves what is there to the backlog, if that is much; returns the backlog's length. Never
+    /// waits: where the controller thread is reading, there is no need.
     pub fn drain_to_backup(&self) -> usize {
-        let (head, tail) = (self.shared.head.0.load(Ordering::Relaxed), self.shared.tail.0.load(Ordering::Relaxed));
+        let (head, tail) = (
+            self.shared.head.0.load(Ordering::Relaxed),
+            self.shared.tail.0.load(Ordering::Relaxed),
+        );
         if head.saturating_sub(tail) * 100 < self.shared.capacity() * FULL_ENOUGH {
             return 0;
         }
@@ -234,8 +259,8 @@ impl BackupDrain {
 }
 
 impl SnapshotReader {
-    /// Shows every sample since the last call; returns how many it missed: the controller thread had taken them and others had
-    /// taken their place. Never waits and holds nobody up.
+    /// Shows every sample since the last call; returns how many it missed: the controller thread
+    /// had taken them and others had taken their place. Never waits and holds nobody up.
     pub fn read_snapshot(&mut self, mut see: impl FnMut(&Sample)) -> u64 {
         let capacity = self.shared.capacity();
         let head = self.shared.head.0.load(Ordering::Acquire);
@@ -245,7 +270,8 @@ impl SnapshotReader {
             let word = |k: usize| self.shared.slots[place + k].load(Ordering::Relaxed);
             let (due, woke, packed) = (word(0), word(1), word(2));
             fence(Ordering::Acquire);
-            // The writer may be at the place of `now`: what lay there a round before is not whole any more.
+            // The writer may be at the place of `now`: what lay there a round before is not whole
+            // any more.
             let now = self.shared.head.0.load(Ordering::Relaxed);
             if now - self.at >= capacity {
                 let next = now - capacity / 2;
@@ -365,7 +391,8 @@ mod tests {
     fn a_snapshot_shows_every_sample_or_counts_the_overwritten() {
         let (mut producer, mut consumer) = ring(64);
         let mut snapshot_reader = consumer.snapshot_reader();
-        let writer = std::thread::spawn(move || (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1)));
+        let writer =
+            std::thread::spawn(move || (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1)));
         let (mut seen, mut unseen, mut last) = (0u64, 0u64, None);
         let mut see = |sample: &Sample| {
             assert_eq!(sample.woke.ns(), sample.due.ns() * 2);

@@ -1,4 +1,5 @@
-//! Where the samples of a series go: a ring that keeps each, or a binned counter for loops too fast for that.
+//! Where the samples of a series go: a ring that keeps each, or a binned counter for loops too fast
+//! for that.
 
 use crate::binned_counter::{self, CounterReader, CounterWriter};
 use crate::ring::{self, BackupDrain, Consumer, Producer, SnapshotReader};
@@ -58,7 +59,8 @@ impl SampleSource {
 /// A ring for samples that come this far apart or further.
 pub fn ring(period: Nanos) -> (Producer, SampleSource) {
     let per_span = RING_SPAN.ns() / period.ns().max(1);
-    let (producer, consumer) = ring::ring(per_span.clamp(*RING_SAMPLES.start(), *RING_SAMPLES.end()) as usize);
+    let (producer, consumer) =
+        ring::ring(per_span.clamp(*RING_SAMPLES.start(), *RING_SAMPLES.end()) as usize);
     (producer, SampleSource::Ring(consumer))
 }
 

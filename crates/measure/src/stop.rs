@@ -1,4 +1,5 @@
-//! Ends a phase: requested by the controller, or tripped by a measuring thread whose sample exceeded `stop_above`.
+//! Ends a phase: requested by the controller, or tripped by a measuring thread whose sample
+//! exceeded `stop_above`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -28,9 +29,11 @@ impl Stop {
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
-    /// Series number `series` exceeded its `stop_above`: all threads end. Records the first that trips.
+    /// Series number `series` exceeded its `stop_above`: all threads end. Records the first that
+    /// trips.
     pub fn trip(&self, series: u32) {
-        let _ = self.tripped_by.compare_exchange(NONE, series, Ordering::Relaxed, Ordering::Relaxed);
+        let _ =
+            self.tripped_by.compare_exchange(NONE, series, Ordering::Relaxed, Ordering::Relaxed);
         self.ask();
     }
     /// The series that tripped first.

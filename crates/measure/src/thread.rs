@@ -15,8 +15,8 @@ const STACK: usize = 256 * 1024;
 const TOUCHED: usize = 32 * 1024;
 /// What a measuring thread does. All of it happens in the thread itself.
 pub trait Task: Send {
-    /// Opens, maps and touches what the loop needs, before the thread has its scheduling. The error names what is missing, why, and what
-    /// to do: nothing has been started then.
+    /// Opens, maps and touches what the loop needs, before the thread has its scheduling. The error
+    /// names what is missing, why, and what to do: nothing has been started then.
     fn prepare(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -24,11 +24,13 @@ pub trait Task: Send {
     fn lock_memory(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Runs the measured loop a few times to warm up. Called twice: when prepared, and directly before the start.
+    /// Runs the measured loop a few times to warm up. Called twice: when prepared, and directly
+    /// before the start.
     fn warm_up(&mut self) {}
     /// Measures, from `start` on the clock of the thread's plan, until something ends it.
     fn run(&mut self, start: i64) -> io::Result<()>;
-    /// Its validations, figures and findings, after the end; may take long. The caller owns its series.
+    /// Its validations, figures and findings, after the end; may take long. The caller owns its
+    /// series.
     fn notes(&mut self) -> Notes {
         Notes::default()
     }
@@ -102,7 +104,10 @@ pub enum ThreadError {
     #[error("cannot start a measuring thread: {0}")]
     Spawn(io::Error),
     /// The CPUs are unavailable.
-    #[error("a measuring thread cannot run on CPU {cpus}: {source} (is the CPU online and in this process's cpuset?)")]
+    #[error(
+        "a measuring thread cannot run on CPU {cpus}: {source} (is the CPU online and in this \
+         process's cpuset?)"
+    )]
     Affinity {
         /// The requested ones.
         cpus: CpuSet,
@@ -122,7 +127,11 @@ pub fn prepare(plan: ThreadPlan, task: Box<dyn Task>) -> Result<Waiting, ThreadE
     let (ready_in, ready) = channel();
     let (start, start_out) = channel();
     let body = move || run_thread(plan, task, &ready_in, &start_out);
-    let handle = Builder::new().name("measure".into()).stack_size(STACK).spawn(body).map_err(ThreadError::Spawn)?;
+    let handle = Builder::new()
+        .name("measure".into())
+        .stack_size(STACK)
+        .spawn(body)
+        .map_err(ThreadError::Spawn)?;
     let prepared = ready.recv().map_err(|_| ThreadError::Gone)??;
     Ok(Waiting { prepared, start, handle })
 }
@@ -164,38 +173,46 @@ fn run_thread(
     ready: &mpsc::Sender<Result<PreparedThread, ThreadError>>,
     start: &Receiver<i64>,
 ) -> Ended {
-    let counters: Vec<_> = plan.counters.iter().map(|event| Counter::of(event, Whom::ThisThread)).collect();
+    let counters: Vec<_> =
+        plan.counters.iter().map(|event| Counter::of(event, Whom::ThisThread)).collect();
     let prepared = become_ready(&plan, &mut *task);
     let failed = prepared.is_err();
     if ready.send(prepared).is_err() || failed {
         return ended_early(None);
     }
     let Ok(start) = start.recv() else { return ended_early(None) };
-    // Again, because memory may have been given back since: what the loop needs is there from now on.
+    // Again, because memory may have been given back since: what the loop needs is there from now
+    // on.
     task.warm_up();
     let _ = Usage::of_this_thread();
-    // A thread that did not get its CPU in time begins later; that is not latency of its first sample.
+    // A thread that did not get its CPU in time begins later; that is not latency of its first
+    // sample.
     let earliest = clock::now(plan.clock).ns() + Nanos::MILLI.ns();
     let before = Usage::of_this_thread();
     counters.iter().flatten().for_each(Counter::enable);
     let error = task.run((start + plan.offset.ns()).max(earliest)).err();
     counters.iter().flatten().for_each(Counter::disable);
     let usage = Usage::of_this_thread().since(before);
-    let after = attributes::scheduling(0).and_then(|scheduling| Ok((scheduling, attributes::affinity(0)?)));
-    let counted = counters.into_iter().map(|counter| counter.and_then(|counter| counter.total())).collect();
+    let after =
+        attributes::scheduling(0).and_then(|scheduling| Ok((scheduling, attributes::affinity(0)?)));
+    let counted =
+        counters.into_iter().map(|counter| counter.and_then(|counter| counter.total())).collect();
     let notes = task.notes();
     Ended { usage, counted, error, notes, after }
 }
 
-/// Sets affinity, memory and scheduling, and warms up the loop: the same code and the same calls as later.
+/// Sets affinity, memory and scheduling, and warms up the loop: the same code and the same calls as
+/// later.
 fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<PreparedThread, ThreadError> {
     signals::leave_to_others();
-    // SCHED_DEADLINE tasks must be free to run on all CPUs of their root domain (sched-deadline.rst, 5.): affinity is left alone.
+    // SCHED_DEADLINE tasks must be free to run on all CPUs of their root domain
+    // (sched-deadline.rst, 5.): affinity is left alone.
     if plan.scheduling.deadline.is_none() {
         attributes::set_affinity(0, &plan.cpus)
             .map_err(|source| ThreadError::Affinity { cpus: plan.cpus.clone(), source })?;
     }
-    // Without the right to real-time policies the slack matters; the call itself cannot fail with a positive slack.
+    // Without the right to real-time policies the slack matters; the call itself cannot fail with a
+    // positive slack.
     let _ = attributes::set_timer_slack(Nanos(1));
     memory::touch_stack::<TOUCHED>();
     task.prepare().map_err(ThreadError::Task)?;
@@ -205,7 +222,8 @@ fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<PreparedThread
     let _ = Usage::of_this_thread();
     let scheduling = attributes::scheduling(0).unwrap_or(plan.scheduling);
     let cpus = match plan.scheduling.deadline {
-        None => attributes::affinity(0).map_or_else(|_| plan.cpus.clone(), |now| now.intersection(&plan.cpus)),
+        None => attributes::affinity(0)
+            .map_or_else(|_| plan.cpus.clone(), |now| now.intersection(&plan.cpus)),
         Some(_) => plan.cpus.clone(),
     };
     Ok(PreparedThread { tid: attributes::tid(), cpus, scheduling, refused, unlocked })

@@ -55,14 +55,16 @@ pub struct Plan {
 trait Wakeups {
     /// Sleeps until an expiry and returns when it was due. EINTR when a signal came instead.
     fn sleep(&mut self) -> io::Result<i64>;
-    /// Arms the next expiry after a wake-up at `woke` for one due at `due`; returns how many periods were missed.
+    /// Arms the next expiry after a wake-up at `woke` for one due at `due`; returns how many
+    /// periods were missed.
     fn advance(&mut self, due: i64, woke: i64) -> u64;
     /// When the next expiry is due, as far as that is known before sleeping.
     fn next_due(&self) -> i64;
 }
 
-/// Runs the loop until its end is reached or requested. Everything is set up before the first sleep and released after the last.
-/// [`Method::Deadline`] has preparations of its own: [`deadline::Deadline`].
+/// Runs the loop until its end is reached or requested. Everything is set up before the first sleep
+/// and released after the last. [`Method::Deadline`] has preparations of its own:
+/// [`deadline::Deadline`].
 pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
     match plan.method {
         Method::NanosleepAbsolute => samples(plan, ring, stop, nanosleep::Absolute::new(plan)),
@@ -73,9 +75,15 @@ pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
     }
 }
 
-/// The measuring loop, one copy compiled for each method. Between the wake-up and the clock there is nothing.
+/// The measuring loop, one copy compiled for each method. Between the wake-up and the clock there
+/// is nothing.
 #[inline(always)]
-fn samples<W: Wakeups>(plan: &Plan, ring: &mut Producer, stop: &Stop, mut wakeups: W) -> io::Result<()> {
+fn samples<W: Wakeups>(
+    plan: &Plan,
+    ring: &mut Producer,
+    stop: &Stop,
+    mut wakeups: W,
+) -> io::Result<()> {
     let limit = plan.stop_above.map_or(i64::MAX, Nanos::ns);
     let mut left = plan.samples;
     while left > 0 && wakeups.next_due() < plan.end_due && !stop.is_asked() {
@@ -96,7 +104,8 @@ fn samples<W: Wakeups>(plan: &Plan, ring: &mut Producer, stop: &Stop, mut wakeup
     Ok(())
 }
 
-/// Periods that passed entirely between an expiry and the wake-up for it: those whose own expiry is not later than `woke`.
+/// Periods that passed entirely between an expiry and the wake-up for it: those whose own expiry is
+/// not later than `woke`.
 #[inline(always)]
 fn missed_periods(due: i64, woke: i64, period: i64) -> u64 {
     let late = woke - due;

@@ -1,7 +1,9 @@
-//! What all workloads have in common: they are configured, prepared, started at one instant, ended, and asked for their notes.
+//! What all workloads have in common: they are configured, prepared, started at one instant, ended,
+//! and asked for their notes.
 //!
-//! A kind turns its configuration into [`Prepared`]: a [`Task`] for each thread, a [`SampleSource`] for each series, and an [`Observer`] outside
-//! the measuring threads. Everything else is done here, the same for all kinds. CONTRIBUTING.md describes how to add one.
+//! A kind turns its configuration into [`Prepared`]: a [`Task`] for each thread, a [`SampleSource`]
+//! for each series, and an [`Observer`] outside the measuring threads. Everything else is done
+//! here, the same for all kinds. CONTRIBUTING.md describes how to add one.
 
 mod clock_cost;
 pub mod counter;
@@ -85,7 +87,8 @@ pub struct Prepared {
     pub observer: Box<dyn Observer>,
 }
 
-/// Counts from outside, on the controller thread: the kernel's counters before and after; cleans up.
+/// Counts from outside, on the controller thread: the kernel's counters before and after; cleans
+/// up.
 pub trait Observer {
     /// Directly before the threads are started.
     fn before(&mut self) {}
@@ -144,7 +147,8 @@ pub struct Ended {
     pub notes: Notes,
 }
 
-/// Opens what the measure needs; the error names what is missing. Starts no thread; dropping the result frees everything.
+/// Opens what the measure needs; the error names what is missing. Starts no thread; dropping the
+/// result frees everything.
 pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError> {
     match &config.workload {
         Workload::Timer(plan) => Ok(timer::prepare(config, plan)),
@@ -160,14 +164,20 @@ pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError
     }
 }
 
-/// Prepares everything: memory, files, devices, threads. What is missing is an error here, before anything starts.
-pub fn prepare(config: &MeasureConfig, placement: &dyn CpuPlacement) -> Result<Waiting, PrepareError> {
+/// Prepares everything: memory, files, devices, threads. What is missing is an error here, before
+/// anything starts.
+pub fn prepare(
+    config: &MeasureConfig,
+    placement: &dyn CpuPlacement,
+) -> Result<Waiting, PrepareError> {
     let Prepared { tasks, sources, observer } = prepare_workload(config)?;
     let mut threads = Vec::new();
     for (plan, task) in config.threads.iter().zip(tasks) {
         let (mut task, mut prepared) = (Some(task), None);
         placement
-            .run_in(&plan.cpus, &mut || prepared = task.take().map(|task| thread::prepare(plan.clone(), task)))
+            .run_in(&plan.cpus, &mut || {
+                prepared = task.take().map(|task| thread::prepare(plan.clone(), task))
+            })
             .map_err(PrepareError::Needs)?;
         threads.push(prepared.ok_or(ThreadError::Gone)??);
     }

@@ -3,7 +3,8 @@
 use punctual_core::CpuSet;
 use std::path::PathBuf;
 
-/// How a program's name becomes its file. The error is why there is none, in words that follow "cannot run `NAME`: ".
+/// How a program's name becomes its file. The error is why there is none, in words that follow
+/// "cannot run `NAME`: ".
 pub type FindProgram<'a> = dyn Fn(&str) -> Result<PathBuf, String> + 'a;
 
 /// The system that an experiment is resolved for.

@@ -2,8 +2,8 @@
 
 use crate::escape::printable;
 use crate::plan::{
-    ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling, SystressFile,
-    TimerPlan, Workload,
+    ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan,
+    Scheduling, SystressFile, TimerPlan, Workload,
 };
 use crate::resolve::bytes;
 use crate::target::{Acceleration, KernelChoice, TargetPlan, VmPlan};
@@ -17,7 +17,11 @@ impl Plan {
         let mut page = Page::default();
         page.line(0, format!("experiment {}", printable(&self.name)));
         page.fact(1, "output", self.output.display());
-        page.fact(1, "estimated time", time(self.estimated_time(), self.phases.iter().all(PhasePlan::ends)));
+        page.fact(
+            1,
+            "estimated time",
+            time(self.estimated_time(), self.phases.iter().all(PhasePlan::ends)),
+        );
         page.fact(1, "controller CPUs", &self.controller_cpus);
         page.fact(1, "refresh", self.refresh);
         page.fact(1, "memory lock", yes(self.memory_lock));
@@ -32,7 +36,9 @@ impl Plan {
         page.fact(
             1,
             "seed",
-            self.seed.map_or("none: loads and timers start as written".to_owned(), |seed| seed.to_string()),
+            self.seed.map_or("none: loads and timers start as written".to_owned(), |seed| {
+                seed.to_string()
+            }),
         );
         target(&mut page, &self.target);
         if self.force {
@@ -40,8 +46,11 @@ impl Plan {
         }
         if let Some(partition) = &self.partition {
             page.fact(1, "partition", format!("{}: CPUs {}", partition.name, partition.cpus));
-            let without =
-                if partition.disable.is_empty() { "no tweak".to_owned() } else { partition.disable.join(", ") };
+            let without = if partition.disable.is_empty() {
+                "no tweak".to_owned()
+            } else {
+                partition.disable.join(", ")
+            };
             page.fact(1, "left out of it", without);
         }
         self.record.iter().for_each(|plan| record(&mut page, plan));
@@ -79,24 +88,38 @@ fn virtual_machine(page: &mut Page, vm: &VmPlan) {
     };
     page.fact(1, "target", format!("virtual machine with the kernel {kernel}, {accel}"));
     let cpus = if vm.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", vm.cpus) };
-    page.fact(1, "machine", format!("{} ({}), {cpus}, {}", vm.machine.word(), vm.arch.word(), vm.memory));
+    page.fact(
+        1,
+        "machine",
+        format!("{} ({}), {cpus}, {}", vm.machine.word(), vm.arch.word(), vm.memory),
+    );
     if !vm.cmdline.is_empty() {
         page.fact(1, "kernel's words", &vm.cmdline);
     }
     if !vm.devices.is_empty() {
-        page.fact(1, "devices", vm.devices.iter().map(|device| device.word()).collect::<Vec<_>>().join(", "));
+        page.fact(
+            1,
+            "devices",
+            vm.devices.iter().map(|device| device.word()).collect::<Vec<_>>().join(", "),
+        );
     }
-    vm.timeout.iter().for_each(|timeout| page.fact(1, "timeout", format!("{timeout} by this system's clock")));
+    vm.timeout
+        .iter()
+        .for_each(|timeout| page.fact(1, "timeout", format!("{timeout} by this system's clock")));
     vm.binary.iter().for_each(|binary| page.fact(1, "punctual there", binary.display()));
 }
 
 fn record(page: &mut Page, record: &RecordPlan) {
-    let mut groups: Vec<String> = record.events.iter().map(|group| group.word().to_owned()).collect();
+    let mut groups: Vec<String> =
+        record.events.iter().map(|group| group.word().to_owned()).collect();
     groups.extend(record.tracepoints.iter().map(NamedTracepoint::to_string));
     let events = if groups.is_empty() { "no kernel event".to_owned() } else { groups.join(", ") };
     let of = match record.pids.as_slice() {
         [] => String::new(),
-        pids => format!(", of processes {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        pids => format!(
+            ", of processes {}",
+            pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+        ),
     };
     page.fact(1, "recorded", format!("{events} on CPUs {}{of}", record.cpus));
     page.fact(1, "test points", if record.points { "recorded" } else { "not recorded" });
@@ -109,14 +132,25 @@ fn explain(page: &mut Page, explain: &ExplainPlan) {
     let above = explain.above.map_or(String::new(), |above| format!(" above {above}"));
     page.fact(1, "explained", format!("the worst {} samples of each series{above}", explain.worst));
     let stacks = if explain.stacks { ", kernel stacks" } else { "" };
-    page.fact(1, "by", format!("{}{stacks}, from {} before each", groups.join(", "), explain.before));
+    page.fact(
+        1,
+        "by",
+        format!("{}{stacks}, from {} before each", groups.join(", "), explain.before),
+    );
     page.fact(1, "kept", format!("the newest {} of each CPU", explain.buffer));
     page.fact(1, "accounted", if explain.account { "every sample, in the kernel" } else { "no" });
 }
 
 fn phase(page: &mut Page, phase: &PhasePlan) {
     page.line(0, String::new());
-    page.line(0, format!("phase {} ({})", printable(&phase.name), time(phase.estimated_time(), phase.ends())));
+    page.line(
+        0,
+        format!(
+            "phase {} ({})",
+            printable(&phase.name),
+            time(phase.estimated_time(), phase.ends())
+        ),
+    );
     phase.measures.iter().for_each(|plan| measure(page, plan));
     if phase.measures.is_empty() {
         page.line(1, "nothing measured".to_owned());
@@ -155,22 +189,35 @@ fn measure(page: &mut Page, measure: &MeasurePlan) {
     if let Some(file) = &measure.systress {
         page.fact(2, "systress file", systress(file));
     }
-    let mut rows = vec![["thread".to_owned(), "CPUs".to_owned(), "policy".to_owned(), "starts".to_owned()]];
+    let mut rows =
+        vec![["thread".to_owned(), "CPUs".to_owned(), "policy".to_owned(), "starts".to_owned()]];
     rows.extend(measure.threads.iter().map(|thread| {
         let name = printable(&thread.name).into_owned();
-        [name, thread.cpus.to_string(), scheduling(thread.scheduling), format!("+{}", thread.start_offset)]
+        [
+            name,
+            thread.cpus.to_string(),
+            scheduling(thread.scheduling),
+            format!("+{}", thread.start_offset),
+        ]
     }));
     page.table(2, &rows);
 }
 
 fn load(page: &mut Page, load: &LoadPlan) {
-    page.line(1, format!("load {}: {}", printable(&load.name), printable(&shell_words::join(&load.argv))));
+    page.line(
+        1,
+        format!("load {}: {}", printable(&load.name), printable(&shell_words::join(&load.argv))),
+    );
     page.fact(2, "program", load.program.display());
     page.fact(2, "CPUs", &load.cpus);
     page.fact(2, "policy", scheduling(load.scheduling));
     page.fact(2, "starts", format!("+{}", load.start_delay));
     page.fact(2, "output", format!("{}, errors {}", output(&load.stdout), output(&load.stderr)));
-    page.fact(2, "at its end", format!("{} on success, {} on failure", load.on_success.word(), load.on_failure.word()));
+    page.fact(
+        2,
+        "at its end",
+        format!("{} on success, {} on failure", load.on_success.word(), load.on_failure.word()),
+    );
     if load.may_rest {
         page.fact(2, "may rest", "yes");
     }
@@ -189,7 +236,13 @@ fn length(length: Length) -> String {
 }
 
 fn histogram(plan: HistogramPlan) -> String {
-    format!("0 to {} in steps of {}: {} bins, {}", plan.range, plan.resolution, plan.bins(), bytes(plan.bins() * 8))
+    format!(
+        "0 to {} in steps of {}: {} bins, {}",
+        plan.range,
+        plan.resolution,
+        plan.bins(),
+        bytes(plan.bins() * 8)
+    )
 }
 
 fn systress(file: &SystressFile) -> String {
@@ -202,7 +255,9 @@ fn scheduling(scheduling: Scheduling) -> String {
         Scheduling::Fifo(priority) | Scheduling::Rr(priority) => format!("{policy} {priority}"),
         Scheduling::Other(nice) | Scheduling::Batch(nice) => format!("{policy}, nice {nice}"),
         Scheduling::Idle => policy.to_string(),
-        Scheduling::Deadline(p) => format!("{policy}, {} of each {}, by {}", p.runtime, p.period, p.deadline),
+        Scheduling::Deadline(p) => {
+            format!("{policy}, {} of each {}, by {}", p.runtime, p.period, p.deadline)
+        }
     }
 }
 
@@ -239,7 +294,8 @@ impl Page {
     }
 
     fn table<const N: usize>(&mut self, depth: usize, rows: &[[String; N]]) {
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let width =
+            |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..N).map(width).collect();
         for row in rows {
             let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));

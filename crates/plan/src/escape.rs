@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Whether a character shows nothing, moves the cursor, or changes the order of others (Unicode TR 36, bidirectional spoofing).
+/// Whether a character shows nothing, moves the cursor, or changes the order of others (Unicode TR
+/// 36, bidirectional spoofing).
 pub(crate) fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -22,7 +23,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// The text with each unprintable character but the tab replaced by one printable character, so that columns stay.
+/// The text with each unprintable character but the tab replaced by one printable character, so
+/// that columns stay.
 pub(crate) fn pictured(text: &str) -> String {
     let picture = |c: char| match c {
         '\t' => '\t',

@@ -4,7 +4,8 @@ use crate::plan::{Length, MeasurePlan, PhasePlan, Plan};
 use punctual_core::Nanos;
 
 impl Plan {
-    /// The sum of all phases; `None` where one lasts until it is interrupted, or where that is unknown. Preparing and reporting come on top.
+    /// The sum of all phases; `None` where one lasts until it is interrupted, or where that is
+    /// unknown. Preparing and reporting come on top.
     pub fn estimated_time(&self) -> Option<Nanos> {
         self.phases.iter().try_fold(Nanos::ZERO, |sum, phase| Some(sum + phase.estimated_time()?))
     }
@@ -13,23 +14,28 @@ impl Plan {
 impl PhasePlan {
     /// Whether it ends by itself.
     pub fn ends(&self) -> bool {
-        self.duration.is_some() || self.measures.iter().all(|measure| measure.length != Length::UntilInterrupted)
+        self.duration.is_some()
+            || self.measures.iter().all(|measure| measure.length != Length::UntilInterrupted)
     }
-    /// Its duration, or the time of its longest measure; `None` where it lasts until it is interrupted.
+    /// Its duration, or the time of its longest measure; `None` where it lasts until it is
+    /// interrupted.
     pub fn estimated_time(&self) -> Option<Nanos> {
         let longest = || {
             let times = self.measures.iter().map(MeasurePlan::estimated_time);
-            times.collect::<Option<Vec<Nanos>>>().map(|times| times.into_iter().max().unwrap_or(Nanos::ZERO))
+            times
+                .collect::<Option<Vec<Nanos>>>()
+                .map(|times| times.into_iter().max().unwrap_or(Nanos::ZERO))
         };
         self.duration.or_else(longest)
     }
 }
 
 impl MeasurePlan {
-    /// From its first thread's start to its last thread's end; `None` where it lasts until it is interrupted, or where that is unknown
-    /// how long its samples take.
+    /// From its first thread's start to its last thread's end; `None` where it lasts until it is
+    /// interrupted, or where that is unknown how long its samples take.
     pub fn estimated_time(&self) -> Option<Nanos> {
-        let last_start = self.threads.iter().map(|thread| thread.start_offset).max().unwrap_or(Nanos::ZERO);
+        let last_start =
+            self.threads.iter().map(|thread| thread.start_offset).max().unwrap_or(Nanos::ZERO);
         self.length.time(self.workload.period()).map(|time| time + last_start)
     }
 }

@@ -1,9 +1,12 @@
-//! An experiment as written in its file: what is set, with its place; no defaults, no names resolved.
+//! An experiment as written in its file: what is set, with its place; no defaults, no names
+//! resolved.
 
 use crate::problem::Problem;
 pub use crate::target::TargetSpec;
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
-use crate::words::{ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
+use crate::words::{
+    ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod,
+};
 pub use crate::workload::WorkloadSpec;
 use punctual_core::event::{Group, NamedTracepoint};
 use punctual_core::{Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Requirement, Term};

@@ -1,5 +1,5 @@
-//! The kinds of workload and their parameters: one file a kind, each a table of keys from which reading, defaults, writing and
-//! `--plan` all follow.
+//! The kinds of workload and their parameters: one file a kind, each a table of keys from which
+//! reading, defaults, writing and `--plan` all follow.
 
 mod heap;
 mod irq;
@@ -33,7 +33,8 @@ use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
 /// What is common to all kinds, and what each decides for itself. Every method is pure.
 pub(crate) trait Kind {
-    /// The series of each thread, by the last part of their names; none: one series that is called like its thread.
+    /// The series of each thread, by the last part of their names; none: one series that is called
+    /// like its thread.
     fn parts(&self) -> Vec<String> {
         Vec::new()
     }
@@ -98,24 +99,48 @@ impl ParameterProblems<'_> {
         setting.as_ref().map_or(self.section, |at| at.span)
     }
     /// Values that contradict each other.
-    pub(crate) fn wrong<T>(&mut self, setting: &Setting<T>, message: impl Into<String>, help: &str) {
+    pub(crate) fn wrong<T>(
+        &mut self,
+        setting: &Setting<T>,
+        message: impl Into<String>,
+        help: &str,
+    ) {
         let place = self.place(setting);
-        self.problems.push(Problem::error(ProblemKind::Combination, Some(place), message).help(help));
+        self.problems
+            .push(Problem::error(ProblemKind::Combination, Some(place), message).help(help));
     }
     /// What could harm the system: let through only with `--force` or `force = true`.
-    pub(crate) fn dangerous<T>(&mut self, setting: &Setting<T>, message: impl Into<String>, help: &str) {
+    pub(crate) fn dangerous<T>(
+        &mut self,
+        setting: &Setting<T>,
+        message: impl Into<String>,
+        help: &str,
+    ) {
         let place = self.place(setting);
-        self.problems.push(Problem::error(ProblemKind::NeedsForce, Some(place), message).help(help));
+        self.problems
+            .push(Problem::error(ProblemKind::NeedsForce, Some(place), message).help(help));
     }
-    /// A key that has no effect beside the others; its default value is accepted, as in a plan that sets everything.
-    pub(crate) fn unused<T: PartialEq>(&mut self, key: &str, setting: &Setting<T>, usual: &T, because: &str) {
+    /// A key that has no effect beside the others; its default value is accepted, as in a plan that
+    /// sets everything.
+    pub(crate) fn unused<T: PartialEq>(
+        &mut self,
+        key: &str,
+        setting: &Setting<T>,
+        usual: &T,
+        because: &str,
+    ) {
         if setting.as_ref().is_some_and(|at| at.value != *usual) {
-            self.wrong(setting, format!("`{key}` has no effect here: {because}"), &format!("leave `{key}` out"));
+            self.wrong(
+                setting,
+                format!("`{key}` has no effect here: {because}"),
+                &format!("leave `{key}` out"),
+            );
         }
     }
 }
 
-/// Makes the two structs of a kind from one table: `…Plan`, with every value, and `…Spec`, with what the file sets.
+/// Makes the two structs of a kind from one table: `…Plan`, with every value, and `…Spec`, with
+/// what the file sets.
 ///
 /// A row is `/// documentation`, `name: type = default, reader;`.
 macro_rules! parameters {

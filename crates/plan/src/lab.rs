@@ -1,6 +1,9 @@
-//! Lab files: an experiment with axes. Every combination of their values is a cell, an experiment of its own.
+//! Lab files: an experiment with axes. Every combination of their values is a cell, an experiment
+//! of its own.
 //!
-//! A lab file is an experiment file with three more sections: `[lab]`, `[axes]`, and any number of `[[exclude]]` (docs/lab.md). Reading order: [`read`] the file, what a value [`change`]s, the [`cells`] that come of it.
+//! A lab file is an experiment file with three more sections: `[lab]`, `[axes]`, and any number of
+//! `[[exclude]]` (docs/lab.md). Reading order: [`read`] the file, what a value [`change`]s, the
+//! [`cells`] that come of it.
 
 mod axis;
 mod cells;
@@ -68,14 +71,20 @@ pub struct LabRequirement {
     pub requirement: At<Requirement>,
 }
 
-/// How the file of an experiment that a lab names is read: its path as written beside the lab file. The error is why it cannot be read.
+/// How the file of an experiment that a lab names is read: its path as written beside the lab file.
+/// The error is why it cannot be read.
 pub type ReadFile<'a> = dyn Fn(&Path) -> Result<Vec<u8>, String> + 'a;
 
 /// Reads a lab file. `read_file` reads the experiment that it names.
 ///
 /// # Errors
 /// Everything that is wrong in the file, at once.
-pub fn load_lab(path: &Path, bytes: &[u8], options: &LoadOptions, read_file: &ReadFile) -> Result<Lab, Problems> {
+pub fn load_lab(
+    path: &Path,
+    bytes: &[u8],
+    options: &LoadOptions,
+    read_file: &ReadFile,
+) -> Result<Lab, Problems> {
     let source = crate::load::text(path, bytes)?;
     let (lab, mut problems) = read::read(source, options, read_file);
     problems.sort();

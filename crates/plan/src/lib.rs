@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! Experiment files: read ([`Experiment`], as written), then resolved ([`Plan`], no options left). Pure: what must be
-//! known of the system is handed in as a [`ResolveContext`].
+//! Experiment files: read ([`Experiment`], as written), then resolved ([`Plan`], no options left).
+//! Pure: what must be known of the system is handed in as a [`ResolveContext`].
 
 mod context;
 mod describe;
@@ -32,15 +32,17 @@ pub use experiment::Experiment;
 pub use limits::MAX_FILE_BYTES;
 pub use load::{load, load_and_resolve, target};
 pub use plan::{
-    DeadlineParameters, ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan,
-    RecordPlan, Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload,
+    DeadlineParameters, ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan,
+    PhasePlan, Plan, RecordPlan, Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload,
 };
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
 pub use resolve::{Resolved, resolve};
 pub use target::{
-    Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan, TargetSpec, VmPlan,
+    Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan,
+    TargetSpec, VmPlan,
 };
 pub use text::{At, Place, Setting, SourceFormat, SourceText, Span};
 pub use words::{
-    ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word, WorkloadKind,
+    ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word,
+    WorkloadKind,
 };

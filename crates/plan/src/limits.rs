@@ -2,8 +2,9 @@
 
 use punctual_core::Nanos;
 
-/// The largest experiment file. The TOML parser keeps every syntax error, at some 180 bytes for a byte of hostile text:
-/// this bound keeps that below 200 MB. Read at most one byte more than this to know that a file is too large.
+/// The largest experiment file. The TOML parser keeps every syntax error, at some 180 bytes for a
+/// byte of hostile text: this bound keeps that below 200 MB. Read at most one byte more than this
+/// to know that a file is too large.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// The longest name of an experiment, phase, measure, load or partition, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
@@ -43,9 +44,11 @@ pub const MAX_LATENCY: Nanos = Nanos::from_secs(3_600);
 pub const MAX_SAMPLES: u64 = 1_000_000_000_000;
 /// Raw samples that may be kept of a series.
 pub const MAX_KEPT_SAMPLES: u64 = 1_000_000_000;
-/// The largest bound that /dev/cpu_dma_latency takes: a signed 32-bit number of µs (kernel/power/qos.c).
+/// The largest bound that /dev/cpu_dma_latency takes: a signed 32-bit number of µs
+/// (kernel/power/qos.c).
 pub const MAX_DMA_LATENCY: Nanos = Nanos::from_micros(i32::MAX as i64);
-/// The smallest runtime that SCHED_DEADLINE takes (DL_SCALE in kernel/sched/deadline.c: 1 << 10 ns).
+/// The smallest runtime that SCHED_DEADLINE takes (DL_SCALE in kernel/sched/deadline.c: 1 << 10
+/// ns).
 pub const MIN_RUNTIME: Nanos = Nanos(1 << 10);
 /// The smallest bound on a recording: below it, a busy system fills it before anything is seen.
 pub const MIN_RECORDING: u64 = 1 << 20;
@@ -59,24 +62,28 @@ pub const MAX_BEFORE: Nanos = Nanos::SECOND;
 pub const MIN_BUFFER: u64 = 64 << 10;
 /// The largest such buffer.
 pub const MAX_BUFFER: u64 = 256 << 20;
-/// The buffer that a file does not set: at a hundred thousand events a second the last second of them.
+/// The buffer that a file does not set: at a hundred thousand events a second the last second of
+/// them.
 pub const DEFAULT_BUFFER: u64 = 4 << 20;
 /// Processes that a recording may be limited to: what the filter in the kernel holds.
 pub const MAX_PIDS: usize = 1_024;
-/// The longest command, all arguments together. (The kernel takes 128 KiB an argument: MAX_ARG_STRLEN, execve(2).)
+/// The longest command, all arguments together. (The kernel takes 128 KiB an argument:
+/// MAX_ARG_STRLEN, execve(2).)
 pub const MAX_COMMAND_BYTES: usize = 32 << 10;
 /// The longest path that the kernel takes (PATH_MAX less the NUL).
 pub const MAX_PATH_BYTES: usize = 4_095;
-/// The bounds that the kernel has by default for the period of SCHED_DEADLINE: sched_deadline_period_{min,max}_us in
-/// /proc/sys/kernel (kernel/sched/deadline.c).
+/// The bounds that the kernel has by default for the period of SCHED_DEADLINE:
+/// sched_deadline_period_{min,max}_us in /proc/sys/kernel (kernel/sched/deadline.c).
 pub const DEADLINE_PERIODS: (Nanos, Nanos) = (Nanos::from_micros(100), Nanos::from_micros(1 << 22));
 /// CPUs of a virtual machine.
 pub const MAX_VM_CPUS: u64 = 64;
-/// The least memory of a virtual machine: below it, no kernel with punctual in its first file system comes up.
+/// The least memory of a virtual machine: below it, no kernel with punctual in its first file
+/// system comes up.
 pub const MIN_VM_MEMORY: u64 = 256 << 20;
 /// The most memory of a virtual machine.
 pub const MAX_VM_MEMORY: u64 = 1 << 40;
-/// What may be added to a kernel's command line: half of the 2048 bytes that kernels take (COMMAND_LINE_SIZE).
+/// What may be added to a kernel's command line: half of the 2048 bytes that kernels take
+/// (COMMAND_LINE_SIZE).
 pub const MAX_CMDLINE_BYTES: usize = 1_024;
 /// How much later a load may start for the sake of a seed.
 pub const MAX_SEED_DELAY: Nanos = Nanos::from_millis(20);

@@ -11,8 +11,8 @@ use crate::{systress, toml_file};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads an experiment file. `path` is for messages and, by its extension, for the language: `.toml`, or `.cfg` for
-/// systress; any other extension leaves it to the content.
+/// Reads an experiment file. `path` is for messages and, by its extension, for the language:
+/// `.toml`, or `.cfg` for systress; any other extension leaves it to the content.
 ///
 /// # Errors
 /// Everything that is wrong in the file, at once.
@@ -26,8 +26,9 @@ pub fn load(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<Experime
     Ok(experiment)
 }
 
-/// Reads an experiment file and resolves it for a system: [`load`] and [`resolve()`] in one, so that a file that cannot be
-/// read in one place still has its CPUs, programs and names resolved in the others.
+/// Reads an experiment file and resolves it for a system: [`load`] and [`resolve()`] in one, so
+/// that a file that cannot be read in one place still has its CPUs, programs and names resolved in
+/// the others.
 ///
 /// # Errors
 /// Everything that is wrong, at once.
@@ -42,22 +43,31 @@ pub fn load_and_resolve(
         experiment.warnings = problems.iter().cloned().collect();
         return resolve(&experiment, context).map(|resolved| (experiment, resolved));
     }
-    // Values beside an error are still resolved. What depends on several values could be wrong only for the error's sake.
+    // Values beside an error are still resolved. What depends on several values could be wrong only
+    // for the error's sake.
     if let Err(more) = resolve(&experiment, context) {
         let whole = problems.iter().all(|problem| problem.kind != ProblemKind::Syntax);
-        let sure = |p: &Problem| p.kind == ProblemKind::NotHere || (whole && p.kind == ProblemKind::Reference);
+        let sure = |p: &Problem| {
+            p.kind == ProblemKind::NotHere || (whole && p.kind == ProblemKind::Reference)
+        };
         problems.append(more.filtered(sure));
     }
     problems.sort();
     Err(problems)
 }
 
-/// The target of an experiment file, with `word` (`vm:6.1-rt`, see punctual-run(1)) over what it sets; for callers that must
-/// know before it is resolved. Mistakes in the file are ignored here: [`load_and_resolve`] reports them.
+/// The target of an experiment file, with `word` (`vm:6.1-rt`, see punctual-run(1)) over what it
+/// sets; for callers that must know before it is resolved. Mistakes in the file are ignored here:
+/// [`load_and_resolve`] reports them.
 ///
 /// # Errors
 /// What is wrong with `word`.
-pub fn target(path: &Path, bytes: &[u8], options: &LoadOptions, word: Option<&str>) -> Result<TargetPlan, Problems> {
+pub fn target(
+    path: &Path,
+    bytes: &[u8],
+    options: &LoadOptions,
+    word: Option<&str>,
+) -> Result<TargetPlan, Problems> {
     let written = read(path, bytes, options).ok().and_then(|(experiment, _)| experiment.target);
     let mut problems = Problems::none(SourceText::shared("--target", word.unwrap_or_default()));
     let Some(word) = word else {
@@ -77,7 +87,11 @@ pub fn target(path: &Path, bytes: &[u8], options: &LoadOptions, word: Option<&st
     }
 }
 
-fn read(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<(Experiment, Problems), Problems> {
+fn read(
+    path: &Path,
+    bytes: &[u8],
+    options: &LoadOptions,
+) -> Result<(Experiment, Problems), Problems> {
     let text = text(path, bytes)?;
     Ok(match language(path, &text.text) {
         SourceFormat::Toml => toml_file::read(text, options),
@@ -93,7 +107,8 @@ pub(crate) fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problem
         Err(problems)
     };
     if bytes.len() > MAX_FILE_BYTES {
-        let message = format!("the file has more than {MAX_FILE_BYTES} bytes: that is no experiment file");
+        let message =
+            format!("the file has more than {MAX_FILE_BYTES} bytes: that is no experiment file");
         return refuse("", None, message, "is it the right file?");
     }
     match std::str::from_utf8(bytes) {
@@ -107,9 +122,16 @@ pub(crate) fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problem
         Err(error) => {
             let start = error.valid_up_to();
             let byte = bytes.get(start).copied().unwrap_or_default();
-            let message = format!("the file is not UTF-8 text: byte {start} (0x{byte:02x}) begins no character");
+            let message = format!(
+                "the file is not UTF-8 text: byte {start} (0x{byte:02x}) begins no character"
+            );
             let text = String::from_utf8_lossy(bytes);
-            refuse(&text, Some(Span::new(start, start + '\u{fffd}'.len_utf8())), message, "save it as UTF-8")
+            refuse(
+                &text,
+                Some(Span::new(start, start + '\u{fffd}'.len_utf8())),
+                message,
+                "save it as UTF-8",
+            )
         }
     }
 }
@@ -124,9 +146,12 @@ fn language(path: &Path, text: &str) -> SourceFormat {
     }
 }
 
-/// Whether the first line that is not empty begins a stanza: `main`, `timer_thread[0] {`. TOML begins with `[`, or has a `=`.
+/// Whether the first line that is not empty begins a stanza: `main`, `timer_thread[0] {`. TOML
+/// begins with `[`, or has a `=`.
 fn looks_like_systress(text: &str) -> bool {
     let code = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
     let first = text.trim_start_matches('\u{feff}').lines().map(code).find(|line| !line.is_empty());
-    first.is_some_and(|line| line.starts_with(|c: char| c.is_ascii_alphabetic()) && !line.contains('='))
+    first.is_some_and(|line| {
+        line.starts_with(|c: char| c.is_ascii_alphabetic()) && !line.contains('=')
+    })
 }

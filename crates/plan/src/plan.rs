@@ -1,4 +1,5 @@
-//! A plan: an experiment with every default filled in and every name resolved. Nothing is left to decide.
+//! A plan: an experiment with every default filled in and every name resolved. Nothing is left to
+//! decide.
 
 pub use crate::target::TargetPlan;
 use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
@@ -20,7 +21,8 @@ pub struct Plan {
     pub memory_lock: bool,
     /// What /dev/cpu_dma_latency is held at; `None`: it is not touched.
     pub dma_latency: Option<Nanos>,
-    /// The seed of everything random: see [`Plan::seeded`]. `None`: loads and timers start as written.
+    /// The seed of everything random: see [`Plan::seeded`]. `None`: loads and timers start as
+    /// written.
     pub seed: Option<u64>,
     /// The bundle's directory.
     pub output: PathBuf,
@@ -72,7 +74,8 @@ pub struct RecordPlan {
     pub points: bool,
     /// How large the recording may get.
     pub max_size: ByteSize,
-    /// How long intervals in it may take, as written: `A->B < 100us` (see [`punctual_core::Limit`]). The recording defines A and B.
+    /// How long intervals in it may take, as written: `A->B < 100us` (see
+    /// [`punctual_core::Limit`]). The recording defines A and B.
     pub limits: Vec<String>,
 }
 
@@ -92,7 +95,8 @@ impl RecordPlan {
     }
 }
 
-/// What is kept to explain the worst samples: kernel events overwrite one another until a sample is selected.
+/// What is kept to explain the worst samples: kernel events overwrite one another until a sample is
+/// selected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExplainPlan {
     /// At most this many of the worst samples of each series are kept with the events around them.
@@ -107,7 +111,8 @@ pub struct ExplainPlan {
     pub buffer: ByteSize,
     /// Groups of kernel events.
     pub events: Vec<Group>,
-    /// Only timers are measured, with the default events: kept are those that show why an interrupt or a switch was delayed.
+    /// Only timers are measured, with the default events: kept are those that show why an
+    /// interrupt or a switch was delayed.
     pub timers_only: bool,
     /// Whether kernel stacks are kept of what interrupts interrupt.
     pub stacks: bool,
@@ -137,7 +142,8 @@ pub struct MeasurePlan {
     pub cpus: CpuSet,
     /// How the threads were put on them.
     pub placement: Placement,
-    /// The measuring threads, at least one: each has the series of [`Workload::series_of`] its name.
+    /// The measuring threads, at least one: each has the series of [`Workload::series_of`] its
+    /// name.
     pub threads: Vec<ThreadPlan>,
     /// When each thread ends.
     pub length: Length,
@@ -169,7 +175,8 @@ pub struct TimerPlan {
 /// A measuring thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadPlan {
-    /// Its name, unique in its phase: `timer/cpu2`, `timer/0`, or the measure's own where it has one shared thread.
+    /// Its name, unique in its phase: `timer/cpu2`, `timer/0`, or the measure's own where it has
+    /// one shared thread.
     pub name: String,
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
@@ -259,7 +266,9 @@ impl Length {
     pub fn time(self, period: Option<Nanos>) -> Option<Nanos> {
         match self {
             Length::Duration(duration) => Some(duration),
-            Length::Samples(samples) => period.map(|period| period * i64::try_from(samples).unwrap_or(i64::MAX)),
+            Length::Samples(samples) => {
+                period.map(|period| period * i64::try_from(samples).unwrap_or(i64::MAX))
+            }
             Length::UntilInterrupted => None,
         }
     }

@@ -62,7 +62,11 @@ fn safe(text: impl Into<String>) -> String {
 
 impl Problem {
     /// An error; add help and related places with the methods below.
-    pub(crate) fn error(kind: ProblemKind, span: Option<Span>, message: impl Into<String>) -> Problem {
+    pub(crate) fn error(
+        kind: ProblemKind,
+        span: Option<Span>,
+        message: impl Into<String>,
+    ) -> Problem {
         let message = safe(message);
         Problem { weight: Weight::Error, kind, span, message, related: Vec::new(), help: None }
     }
@@ -124,7 +128,8 @@ impl Problems {
     }
     pub(crate) fn append(&mut self, other: Problems) {
         let unkept = (other.errors + other.warnings).saturating_sub(other.kept.len());
-        let lost_errors = other.errors - other.kept.iter().filter(|p| p.weight == Weight::Error).count();
+        let lost_errors =
+            other.errors - other.kept.iter().filter(|p| p.weight == Weight::Error).count();
         other.kept.into_iter().for_each(|problem| self.push(problem));
         self.errors += lost_errors;
         self.warnings += unkept - lost_errors;
@@ -137,7 +142,9 @@ impl Problems {
     }
     /// Without their places.
     pub(crate) fn placeless(mut self) -> Problems {
-        self.kept.iter_mut().for_each(|problem| (problem.span, problem.related) = (None, Vec::new()));
+        self.kept
+            .iter_mut()
+            .for_each(|problem| (problem.span, problem.related) = (None, Vec::new()));
         self
     }
     pub(crate) fn sort(&mut self) {
@@ -164,9 +171,11 @@ impl Problems {
     pub fn is_empty(&self) -> bool {
         self.errors + self.warnings == 0
     }
-    /// Whether `--force` would let the experiment through: every error is a [`ProblemKind::NeedsForce`].
+    /// Whether `--force` would let the experiment through: every error is a
+    /// [`ProblemKind::NeedsForce`].
     pub fn force_suffices(&self) -> bool {
-        let forceable = |p: &&Problem| p.weight == Weight::Error && p.kind == ProblemKind::NeedsForce;
+        let forceable =
+            |p: &&Problem| p.weight == Weight::Error && p.kind == ProblemKind::NeedsForce;
         self.errors > 0 && self.kept.iter().filter(forceable).count() == self.errors
     }
 }

@@ -5,15 +5,19 @@ use crate::problem::{Problem, ProblemRow, Problems, SHOWN_PROBLEMS, Weight};
 use crate::text::{SourceText, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-/// Lines are shown as far as this many bytes beyond a place, and not at all when more than this come before it.
+/// Lines are shown as far as this many bytes beyond a place, and not at all when more than this
+/// come before it.
 const LINE_SHOWN_BYTES: usize = 1_000;
 
 impl Problems {
-    /// The problems with their lines, as a good compiler shows them; at most [`SHOWN_PROBLEMS`], then how many more there are.
+    /// The problems with their lines, as a good compiler shows them; at most [`SHOWN_PROBLEMS`],
+    /// then how many more there are.
     pub fn render(&self, colored: bool) -> String {
-        let renderer = if colored { Renderer::styled().hyperlink(false) } else { Renderer::plain() };
+        let renderer =
+            if colored { Renderer::styled().hyperlink(false) } else { Renderer::plain() };
         let shown = self.iter().take(SHOWN_PROBLEMS);
-        let mut texts: Vec<String> = shown.map(|problem| renderer.render(&[group(self.source(), problem)])).collect();
+        let mut texts: Vec<String> =
+            shown.map(|problem| renderer.render(&[group(self.source(), problem)])).collect();
         let total = self.errors() + self.warnings();
         if total > texts.len() {
             texts.push(format!("… and {} more problems in this file", total - texts.len()));
@@ -33,7 +37,8 @@ impl Problems {
         })
     }
 
-    /// One line a problem, `file:line:column: error: message; help`, as editors and compilers have it.
+    /// One line a problem, `file:line:column: error: message; help`, as editors and compilers have
+    /// it.
     pub fn lines(&self) -> String {
         let line = |row: ProblemRow| {
             let place = row.place.map(|p| format!("{}:{}:", p.line, p.column)).unwrap_or_default();
@@ -91,5 +96,7 @@ fn excerpt<'a>(
     let marks = before.len()..before.len() + marked.len();
     let annotation = kind.span(marks).label(label);
     let line = format!("{before}{marked}{after}");
-    group.element(Snippet::source(line).path(file_name(source)).line_start(place.line).annotation(annotation))
+    group.element(
+        Snippet::source(line).path(file_name(source)).line_start(place.line).annotation(annotation),
+    )
 }

@@ -1,5 +1,6 @@
-//! What a seed makes of a plan: the same work at other moments. Loads start a little later, timers too, and programs that draw random
-//! numbers are given the seed. All of it follows from the seed, so that a run in virtual time can be had again to the last digit.
+//! What a seed makes of a plan: the same work at other moments. Loads start a little later, timers
+//! too, and programs that draw random numbers are given the seed. All of it follows from the seed,
+//! so that a run in virtual time can be had again to the last digit.
 
 use crate::limits::MAX_SEED_DELAY;
 use crate::plan::{LoadPlan, MeasurePlan, Plan, Workload};
@@ -25,13 +26,16 @@ impl Plan {
         self.seed.unwrap_or(DEFAULT_SEED)
     }
 
-    /// The plan with its seed put to work; the same again where there is none, but for `{seed}` in arguments, which is then 1.
+    /// The plan with its seed put to work; the same again where there is none, but for `{seed}` in
+    /// arguments, which is then 1.
     pub fn seeded(&self) -> Plan {
         let mut plan = self.clone();
         let given = self.seed_or_default();
         for (number, phase) in plan.phases.iter_mut().enumerate() {
             for (place, load) in phase.loads.iter_mut().enumerate() {
-                load.argv.iter_mut().for_each(|word| *word = word.replace(SEED_MARK, &given.to_string()));
+                load.argv
+                    .iter_mut()
+                    .for_each(|word| *word = word.replace(SEED_MARK, &given.to_string()));
                 if let Some(seed) = self.seed {
                     load.start_delay += drawn(seed, Stream::Loads, number, place, MAX_SEED_DELAY);
                     seed_stress_ng(load, seed);
@@ -72,7 +76,8 @@ fn drawn(seed: u64, stream: Stream, phase: usize, place: usize, below: Nanos) ->
     Nanos(((u128::from(hash) * below) >> 64) as i64)
 }
 
-/// The output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+/// The output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, OOPSLA 2014).
 fn mixed(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -86,19 +91,24 @@ mod tests {
 
     #[test]
     fn the_mixer_is_the_published_one() {
-        // The first outputs of SplitMix64 from state 1234567, as the reference implementation's test has them.
+        // The first outputs of SplitMix64 from state 1234567, as the reference implementation's
+        // test has them.
         assert_eq!(mixed(1_234_567), 6_457_827_717_110_365_317);
     }
 
     #[test]
     fn what_is_drawn_is_spread_and_within_bounds() {
-        let all: Vec<i64> = (0..1000).map(|seed| drawn(seed, Stream::Loads, 0, 0, Nanos::MILLI).ns()).collect();
+        let all: Vec<i64> =
+            (0..1000).map(|seed| drawn(seed, Stream::Loads, 0, 0, Nanos::MILLI).ns()).collect();
         assert!(all.iter().all(|ns| (0..1_000_000).contains(ns)));
         for quarter in 0..4 {
             let inside = all.iter().filter(|ns| **ns / 250_000 == quarter).count();
             assert!((200..300).contains(&inside), "{inside}");
         }
         assert_eq!(drawn(7, Stream::Timers, 0, 0, Nanos::ZERO), Nanos::ZERO);
-        assert_ne!(drawn(7, Stream::Timers, 0, 0, Nanos::SECOND), drawn(7, Stream::Loads, 0, 0, Nanos::SECOND));
+        assert_ne!(
+            drawn(7, Stream::Timers, 0, 0, Nanos::SECOND),
+            drawn(7, Stream::Loads, 0, 0, Nanos::SECOND)
+        );
     }
 }

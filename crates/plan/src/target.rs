@@ -1,4 +1,5 @@
-//! Where an experiment runs: `[target]` as written ([`TargetSpec`]) and as resolved ([`TargetPlan`]).
+//! Where an experiment runs: `[target]` as written ([`TargetSpec`]) and as resolved
+//! ([`TargetPlan`]).
 
 use crate::text::{At, Setting, Span};
 use crate::words::{ByteSize, Word};
@@ -33,8 +34,11 @@ pub enum Acceleration {
 }
 
 impl Word for Acceleration {
-    const WORDS: &'static [(&'static str, Acceleration)] =
-        &[("virtual-time", Acceleration::VirtualTime), ("tcg", Acceleration::Tcg), ("kvm", Acceleration::Kvm)];
+    const WORDS: &'static [(&'static str, Acceleration)] = &[
+        ("virtual-time", Acceleration::VirtualTime),
+        ("tcg", Acceleration::Tcg),
+        ("kvm", Acceleration::Kvm),
+    ];
 }
 
 /// The processor architecture of a virtual machine.
@@ -77,7 +81,8 @@ pub enum Device {
 }
 
 impl Word for Device {
-    const WORDS: &'static [(&'static str, Device)] = &[("storage", Device::Storage), ("edu", Device::Edu)];
+    const WORDS: &'static [(&'static str, Device)] =
+        &[("storage", Device::Storage), ("edu", Device::Edu)];
 }
 
 /// `[target]`, as written: the keys of all kinds.
@@ -230,7 +235,11 @@ impl TargetSpec {
         if self.kind.map(|at| at.value) != base.kind.map(|at| at.value) {
             return self;
         }
-        let modules = if self.kernel.is_some() { self.modules } else { self.modules.or(base.modules.clone()) };
+        let modules = if self.kernel.is_some() {
+            self.modules
+        } else {
+            self.modules.or(base.modules.clone())
+        };
         TargetSpec {
             span: self.span,
             kind: self.kind,
@@ -290,7 +299,11 @@ impl VmPlan {
             accel: set(self.accel),
             arch: set(self.arch),
             machine: set(self.machine),
-            devices: set(self.devices.iter().map(|device| At::new(Span::default(), *device)).collect()),
+            devices: set(self
+                .devices
+                .iter()
+                .map(|device| At::new(Span::default(), *device))
+                .collect()),
             timeout: self.timeout.and_then(set),
             binary: path(self.binary.as_ref()),
             ..TargetSpec::default()

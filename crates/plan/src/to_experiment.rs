@@ -1,8 +1,9 @@
-//! The inverse: the experiment that sets everything a plan holds. Read again, it resolves to the same plan.
+//! The inverse: the experiment that sets everything a plan holds. Read again, it resolves to the
+//! same plan.
 
 use crate::experiment::{
-    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec,
-    RecordedEvents, ResultSpec, Settings, SystressSpec,
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec,
+    RecordSpec, RecordedEvents, ResultSpec, Settings, SystressSpec,
 };
 use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
@@ -45,7 +46,11 @@ impl Plan {
                 stacks: set(explain.stacks),
             }),
             published: self.published.as_ref().map(published),
-            measures: self.measures_in_order().into_iter().map(|measure| self.measure(measure)).collect(),
+            measures: self
+                .measures_in_order()
+                .into_iter()
+                .map(|measure| self.measure(measure))
+                .collect(),
             loads: self.each_load().map(load).collect(),
             phases: self.phases.iter().map(phase).collect(),
             warnings: Vec::new(),
@@ -74,7 +79,8 @@ impl Plan {
             Scheduling::Deadline(parameters) => Some(parameters),
             _ => None,
         });
-        let occurrences: Vec<(&PhasePlan, &MeasurePlan)> = self.occurrences(&measure.name).collect();
+        let occurrences: Vec<(&PhasePlan, &MeasurePlan)> =
+            self.occurrences(&measure.name).collect();
         // A length that is the phase's own everywhere is written there alone.
         let own = occurrences.iter().any(|(phase, here)| here.length != whole(phase));
         MeasureSpec {
@@ -115,18 +121,27 @@ impl Plan {
 
     /// A measure in each phase that it runs in.
     fn occurrences(&self, name: &str) -> impl Iterator<Item = (&PhasePlan, &MeasurePlan)> {
-        let in_phase = move |phase: &PhasePlan| phase.measures.iter().position(|measure| measure.name == name);
-        self.phases.iter().filter_map(move |phase| in_phase(phase).map(|place| (phase, &phase.measures[place])))
+        let in_phase =
+            move |phase: &PhasePlan| phase.measures.iter().position(|measure| measure.name == name);
+        self.phases
+            .iter()
+            .filter_map(move |phase| in_phase(phase).map(|place| (phase, &phase.measures[place])))
     }
 
-    /// Each measure once, in an order that every phase agrees with: phases hold subsequences of the file's order.
+    /// Each measure once, in an order that every phase agrees with: phases hold subsequences of the
+    /// file's order.
     fn measures_in_order(&self) -> Vec<&MeasurePlan> {
-        let mut rests: Vec<&[MeasurePlan]> = self.phases.iter().map(|phase| phase.measures.as_slice()).collect();
+        let mut rests: Vec<&[MeasurePlan]> =
+            self.phases.iter().map(|phase| phase.measures.as_slice()).collect();
         let mut order = Vec::new();
-        while let Some(next) = rests.iter().filter_map(|rest| rest.first()).find(|next| heads_all(next, &rests)) {
+        while let Some(next) =
+            rests.iter().filter_map(|rest| rest.first()).find(|next| heads_all(next, &rests))
+        {
             order.push(next);
             for rest in &mut rests {
-                if let Some((_, others)) = rest.split_first().filter(|(first, _)| first.name == next.name) {
+                if let Some((_, others)) =
+                    rest.split_first().filter(|(first, _)| first.name == next.name)
+                {
                     *rest = others;
                 }
             }
@@ -136,13 +151,18 @@ impl Plan {
 
     fn each_load(&self) -> impl Iterator<Item = &LoadPlan> {
         let mut seen = HashSet::new();
-        self.phases.iter().flat_map(|phase| &phase.loads).filter(move |load| seen.insert(load.name.as_str()))
+        self.phases
+            .iter()
+            .flat_map(|phase| &phase.loads)
+            .filter(move |load| seen.insert(load.name.as_str()))
     }
 }
 
 /// Whether nothing stands before this measure in any phase that still has it.
 fn heads_all(measure: &MeasurePlan, rests: &[&[MeasurePlan]]) -> bool {
-    rests.iter().all(|rest| rest.iter().position(|other| other.name == measure.name).unwrap_or(0) == 0)
+    rests
+        .iter()
+        .all(|rest| rest.iter().position(|other| other.name == measure.name).unwrap_or(0) == 0)
 }
 
 /// How long a measure takes that does not set it.

@@ -1,8 +1,8 @@
 //! An experiment or a plan written as TOML.
 
 use crate::experiment::{
-    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec, RecordSpec,
-    RecordedEvents, Settings, TargetSpec,
+    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec,
+    RecordSpec, RecordedEvents, Settings, TargetSpec,
 };
 use crate::plan::Plan;
 use crate::text::{At, Setting};
@@ -10,7 +10,8 @@ use crate::words::{CpuChoice, Output, Placement, Word};
 use std::fmt::Display;
 
 impl Experiment {
-    /// The experiment in TOML, with what it sets and nothing else. Read again, it resolves to the same plan.
+    /// The experiment in TOML, with what it sets and nothing else. Read again, it resolves to the
+    /// same plan.
     pub fn to_toml(&self) -> String {
         let mut file = Writer::default();
         settings(&mut file, &self.settings);
@@ -27,7 +28,8 @@ impl Experiment {
 }
 
 impl Plan {
-    /// The plan as an experiment file with nothing left out. Read and resolved again for the same system, it is the same plan.
+    /// The plan as an experiment file with nothing left out. Read and resolved again for the same
+    /// system, it is the same plan.
     pub fn to_toml(&self) -> String {
         self.to_experiment().to_toml()
     }
@@ -52,7 +54,8 @@ impl Writer {
     /// A list of texts, if it is not empty.
     fn list<T: Display>(&mut self, key: &str, list: &[At<T>]) {
         if !list.is_empty() {
-            self.text += &format!("{key} = {}\n", texts(list.iter().map(|at| at.value.to_string())));
+            self.text +=
+                &format!("{key} = {}\n", texts(list.iter().map(|at| at.value.to_string())));
         }
     }
 }
@@ -63,7 +66,9 @@ fn settings(file: &mut Writer, spec: &Settings) {
     section.set("cpus", &spec.cpus, cpus);
     section.set("refresh", &spec.refresh, text);
     section.set("memory_lock", &spec.memory_lock, bare);
-    section.set("dma_latency", &spec.dma_latency, |bound| bound.map_or(text("leave"), |bound| text(&bound)));
+    section.set("dma_latency", &spec.dma_latency, |bound| {
+        bound.map_or(text("leave"), |bound| text(&bound))
+    });
     section.set("seed", &spec.seed, bare);
     section.set("output", &spec.output, text);
     section.set("cpu_load", &spec.cpu_load, bare);
@@ -87,7 +92,9 @@ fn target(file: &mut Writer, spec: &TargetSpec) {
     file.set("accel", &spec.accel, word);
     file.set("arch", &spec.arch, word);
     file.set("machine", &spec.machine, word);
-    file.set("devices", &spec.devices, |devices| texts(devices.iter().map(|at| at.value.word().to_owned())));
+    file.set("devices", &spec.devices, |devices| {
+        texts(devices.iter().map(|at| at.value.word().to_owned()))
+    });
     file.set("timeout", &spec.timeout, text);
     file.set("binary", &spec.binary, text);
     file.set("host", &spec.host, text);
@@ -128,7 +135,9 @@ fn explain(file: &mut Writer, spec: &ExplainSpec) {
     file.set("before", &spec.before, text);
     file.set("account", &spec.account, bare);
     file.set("buffer", &spec.buffer, text);
-    file.set("events", &spec.events, |groups| texts(groups.iter().map(|at| at.value.word().to_owned())));
+    file.set("events", &spec.events, |groups| {
+        texts(groups.iter().map(|at| at.value.word().to_owned()))
+    });
     file.set("stacks", &spec.stacks, bare);
 }
 
@@ -241,5 +250,9 @@ fn inline<T>(key: &str, setting: &Setting<T>, write: impl Fn(&T) -> String) -> O
 /// An inline table on a line of its own.
 fn table(key: &str, settings: &[Option<String>]) -> String {
     let set: Vec<&str> = settings.iter().flatten().map(String::as_str).collect();
-    if set.is_empty() { format!("{key} = {{}}\n") } else { format!("{key} = {{ {} }}\n", set.join(", ")) }
+    if set.is_empty() {
+        format!("{key} = {{}}\n")
+    } else {
+        format!("{key} = {{ {} }}\n", set.join(", "))
+    }
 }

@@ -3,13 +3,15 @@
 use crate::escape::{clipped, is_unprintable};
 use crate::experiment::RecordedEvents;
 use crate::limits::{
-    MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MAX_REMARK_CHARS, MAX_VM_MEMORY, MIN_BUFFER,
-    MIN_RECORDING, MIN_VM_MEMORY,
+    MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MAX_REMARK_CHARS, MAX_VM_MEMORY,
+    MIN_BUFFER, MIN_RECORDING, MIN_VM_MEMORY,
 };
 use crate::words::{ByteSize, CpuChoice, Nice, Output, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
-use punctual_core::{Clock, CpuSet, Limit, Nanos, PerfEvent, Policy, Priority, Requirement, Shape, ShapeError, Term};
+use punctual_core::{
+    Clock, CpuSet, Limit, Nanos, PerfEvent, Policy, Priority, Requirement, Shape, ShapeError, Term,
+};
 
 /// Why a value cannot be taken; the reader knows the place.
 #[derive(Debug, PartialEq)]
@@ -37,7 +39,9 @@ pub(crate) type Read<T> = Result<T, Wrong>;
 
 /// A duration within bounds, both included.
 pub(crate) fn duration(text: &str, shortest: Nanos, longest: Nanos) -> Read<Nanos> {
-    let span: Nanos = text.parse().map_err(|why: punctual_core::units::DurationError| Wrong::new(why.to_string()))?;
+    let span: Nanos = text
+        .parse()
+        .map_err(|why: punctual_core::units::DurationError| Wrong::new(why.to_string()))?;
     if span < shortest {
         return Err(Wrong::new(format!("`{}` is too short: at least {shortest}", clipped(text))));
     }
@@ -52,10 +56,13 @@ pub(crate) fn dma_latency(text: &str) -> Read<Option<Nanos>> {
     if text == "leave" {
         return Ok(None);
     }
-    let bound = duration(text, Nanos::ZERO, crate::limits::MAX_DMA_LATENCY).map_err(|wrong| match wrong.help {
-        None => wrong.help("`leave` does not touch /dev/cpu_dma_latency"),
-        Some(_) => wrong,
-    })?;
+    let bound =
+        duration(text, Nanos::ZERO, crate::limits::MAX_DMA_LATENCY).map_err(|wrong| match wrong
+            .help
+        {
+            None => wrong.help("`leave` does not touch /dev/cpu_dma_latency"),
+            Some(_) => wrong,
+        })?;
     if bound.ns() % Nanos::MICRO.ns() != 0 {
         return Err(Wrong::new("/dev/cpu_dma_latency takes whole microseconds"));
     }
@@ -64,7 +71,9 @@ pub(crate) fn dma_latency(text: &str) -> Read<Option<Nanos>> {
 
 /// A list of CPUs that is not empty.
 pub(crate) fn cpus(text: &str) -> Read<CpuSet> {
-    let set = text.parse::<CpuSet>().map_err(|why| Wrong::new(why.to_string()).help("write a list like `0-2,4`"))?;
+    let set = text
+        .parse::<CpuSet>()
+        .map_err(|why| Wrong::new(why.to_string()).help("write a list like `0-2,4`"))?;
     if set.is_empty() {
         return Err(Wrong::new("this list of CPUs is empty").help("write a list like `0-2,4`"));
     }
@@ -75,7 +84,9 @@ pub(crate) fn cpus(text: &str) -> Read<CpuSet> {
 pub(crate) fn cpu_choice(text: &str) -> Read<CpuChoice> {
     match text.trim() {
         "all" => Ok(CpuChoice::All),
-        list => cpus(list).map(CpuChoice::Listed).map_err(|wrong| wrong.help("write a list like `0-2,4`, or `all`")),
+        list => cpus(list)
+            .map(CpuChoice::Listed)
+            .map_err(|wrong| wrong.help("write a list like `0-2,4`, or `all`")),
     }
 }
 
@@ -97,7 +108,11 @@ pub(crate) fn recorded_events(text: &str) -> Read<RecordedEvents> {
 pub(crate) fn recording_size(text: &str) -> Read<ByteSize> {
     let size: ByteSize = text.parse().map_err(Wrong::new)?;
     let least = ByteSize(MIN_RECORDING);
-    if size < least { Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text)))) } else { Ok(size) }
+    if size < least {
+        Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text))))
+    } else {
+        Ok(size)
+    }
 }
 
 /// The size of the buffer in which each CPU keeps its newest events.
@@ -105,8 +120,12 @@ pub(crate) fn buffer_size(text: &str) -> Read<ByteSize> {
     let size: ByteSize = text.parse().map_err(Wrong::new)?;
     let (least, most) = (ByteSize(MIN_BUFFER), ByteSize(MAX_BUFFER));
     match size {
-        _ if size < least => Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text)))),
-        _ if size > most => Err(Wrong::new(format!("`{}` is too large: at most {most}", clipped(text)))),
+        _ if size < least => {
+            Err(Wrong::new(format!("`{}` is too small: at least {least}", clipped(text))))
+        }
+        _ if size > most => {
+            Err(Wrong::new(format!("`{}` is too large: at most {most}", clipped(text))))
+        }
         _ => Ok(size),
     }
 }
@@ -126,14 +145,18 @@ pub(crate) fn vm_memory(text: &str) -> Read<ByteSize> {
 
 /// A host or a user of ssh(1): nothing that it could take for an option or for two words.
 pub(crate) fn remote_name(text: &str) -> Read<String> {
-    let wrong = |why: &str| Err(Wrong::new(format!("`{}` cannot be a host or a user: {why}", clipped(text))));
+    let wrong = |why: &str| {
+        Err(Wrong::new(format!("`{}` cannot be a host or a user: {why}", clipped(text))))
+    };
     if text.is_empty() || text.len() > 255 {
         return wrong("it is empty or has more than 255 bytes");
     }
     if text.starts_with('-') {
         return wrong("it begins with `-`, which ssh would take for an option");
     }
-    match text.chars().any(|c| c.is_whitespace() || is_unprintable(c) || matches!(c, '@' | '/' | '\\' | '\'' | '"')) {
+    match text.chars().any(|c| {
+        c.is_whitespace() || is_unprintable(c) || matches!(c, '@' | '/' | '\\' | '\'' | '"')
+    }) {
         true => wrong("it holds a blank, a quote, `@`, `/` or something that does not print"),
         false => Ok(text.to_owned()),
     }
@@ -159,7 +182,8 @@ pub(crate) fn policy(text: &str) -> Read<Policy> {
 /// A clock, in any usual spelling.
 pub(crate) fn clock(text: &str) -> Read<Clock> {
     let words = Clock::WORDS.iter().map(|(word, _)| *word);
-    Clock::from_word(text).ok_or_else(|| not_a_word(text, "a clock that timers can be armed on", words))
+    Clock::from_word(text)
+        .ok_or_else(|| not_a_word(text, "a clock that timers can be armed on", words))
 }
 
 fn not_a_word(text: &str, what: &str, words: impl Iterator<Item = &'static str> + Clone) -> Wrong {
@@ -173,13 +197,16 @@ fn not_a_word(text: &str, what: &str, words: impl Iterator<Item = &'static str> 
 
 /// A fixed priority.
 pub(crate) fn priority(number: i64) -> Read<Priority> {
-    let wrong = || Wrong::new(format!("{number} is not a priority")).help("1 (lowest) to 99 (highest)");
+    let wrong =
+        || Wrong::new(format!("{number} is not a priority")).help("1 (lowest) to 99 (highest)");
     u8::try_from(number).ok().and_then(Priority::new).ok_or_else(wrong)
 }
 
 /// A nice value.
 pub(crate) fn nice(number: i64) -> Read<Nice> {
-    let wrong = || Wrong::new(format!("{number} is not a nice value")).help("-20 (greedy) to 19 (yielding)");
+    let wrong = || {
+        Wrong::new(format!("{number} is not a nice value")).help("-20 (greedy) to 19 (yielding)")
+    };
     i8::try_from(number).ok().and_then(Nice::new).ok_or_else(wrong)
 }
 
@@ -237,7 +264,8 @@ pub(crate) fn output(text: &str) -> Read<Output> {
     }
 }
 
-/// A command line, split as a shell would, but with nothing expanded: `#`, `;`, `$`, `*` are characters like any other.
+/// A command line, split as a shell would, but with nothing expanded: `#`, `;`, `$`, `*` are
+/// characters like any other.
 pub(crate) fn command(text: &str) -> Read<Vec<String>> {
     // shell_words takes ` #` for a comment and would drop the rest of the line in silence.
     let stand_in = ('\u{e000}'..='\u{f8ff}').find(|c| !text.contains(*c)).unwrap_or('\u{f8ff}');
@@ -250,7 +278,9 @@ pub(crate) fn command(text: &str) -> Read<Vec<String>> {
 pub(crate) fn arguments(argv: Vec<String>) -> Read<Vec<String>> {
     match argv.first() {
         None => return Err(Wrong::new("a command needs a program")),
-        Some(program) if program.is_empty() => return Err(Wrong::new("the program's name is empty")),
+        Some(program) if program.is_empty() => {
+            return Err(Wrong::new("the program's name is empty"));
+        }
         Some(_) => {}
     }
     if argv.iter().any(|argument| argument.contains('\0')) {
@@ -290,7 +320,8 @@ pub(crate) fn shape(text: &str) -> Read<String> {
 
 /// A requirement on a series.
 pub(crate) fn requirement(text: &str) -> Read<Requirement> {
-    text.parse().map_err(|why: punctual_core::requirement::RequirementError| Wrong::new(why.to_string()))
+    text.parse()
+        .map_err(|why: punctual_core::requirement::RequirementError| Wrong::new(why.to_string()))
 }
 
 /// An event of perf-list(1).
@@ -304,7 +335,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn message<T>(read: Read<T>) -> String {
-        read.err().map(|wrong| format!("{} ({})", wrong.message, wrong.help.unwrap_or_default())).unwrap_or_default()
+        read.err()
+            .map(|wrong| format!("{} ({})", wrong.message, wrong.help.unwrap_or_default()))
+            .unwrap_or_default()
     }
 
     #[test]
@@ -349,7 +382,10 @@ mod tests {
 
     #[test]
     fn the_nearest_word_is_named() {
-        assert!(message(word::<crate::TimerMethod>("timerfs", "a method")).contains("did you mean `timerfd`"));
+        assert!(
+            message(word::<crate::TimerMethod>("timerfs", "a method"))
+                .contains("did you mean `timerfd`")
+        );
         assert!(message(policy("banana")).contains("`fifo`, `rr`"));
         assert!(message(cpus("")).contains("empty"));
         assert!(message(cpu_choice("al")).contains("`all`"));

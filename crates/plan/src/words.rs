@@ -17,7 +17,8 @@ pub trait Word: Copy + PartialEq + 'static {
     }
 }
 
-/// A size in bytes: `4GiB`, `512 MiB`, `1000000`. Units are powers of 1024 (`K`, `KiB`, …), or of 1000 (`KB`, …).
+/// A size in bytes: `4GiB`, `512 MiB`, `1000000`. Units are powers of 1024 (`K`, `KiB`, …), or of
+/// 1000 (`KB`, …).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ByteSize(pub u64);
 
@@ -39,10 +40,17 @@ impl FromStr for ByteSize {
     fn from_str(text: &str) -> Result<ByteSize, String> {
         let text = text.trim();
         let unit = SIZES.iter().find(|(unit, _)| text.ends_with(unit));
-        let (number, unit) = unit.map_or((text, 1), |(word, size)| (text[..text.len() - word.len()].trim_end(), *size));
+        let (number, unit) = unit
+            .map_or((text, 1), |(word, size)| (text[..text.len() - word.len()].trim_end(), *size));
         let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        let bytes = number.parse::<u64>().ok().filter(|_| digits).and_then(|number| number.checked_mul(unit));
-        bytes.map(ByteSize).ok_or_else(|| format!("`{}` is not a size like `512MiB` or `4GiB`", clipped(text)))
+        let bytes = number
+            .parse::<u64>()
+            .ok()
+            .filter(|_| digits)
+            .and_then(|number| number.checked_mul(unit));
+        bytes
+            .map(ByteSize)
+            .ok_or_else(|| format!("`{}` is not a size like `512MiB` or `4GiB`", clipped(text)))
     }
 }
 

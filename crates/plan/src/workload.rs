@@ -2,9 +2,9 @@
 
 use crate::experiment::TimerSpec;
 use crate::kinds::{
-    DefaultCpus, HeapPlan, HeapSpec, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec, NetioPlan, NetioSpec,
-    ParameterProblems, SpinPlan, SpinSpec, StoragePlan, StorageSpec, SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec,
-    TestpointCostPlan, TestpointCostSpec,
+    DefaultCpus, HeapPlan, HeapSpec, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec, NetioPlan,
+    NetioSpec, ParameterProblems, SpinPlan, SpinSpec, StoragePlan, StorageSpec, SwitchPlan,
+    SwitchSpec, SyscallPlan, SyscallSpec, TestpointCostPlan, TestpointCostSpec,
 };
 use crate::notes::Notes;
 use crate::plan::{HistogramPlan, TimerPlan};
@@ -12,7 +12,8 @@ use crate::toml_file::table::Table;
 use crate::words::{Placement, Word, WorkloadKind};
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
-/// Makes the enums of all kinds but the timer, which resolves in a way of its own, and what looks into them.
+/// Makes the enums of all kinds but the timer, which resolves in a way of its own, and what looks
+/// into them.
 macro_rules! kinds {
     ($( $(#[$doc:meta])* $kind:ident($spec:ident, $plan:ident) )*) => {
         /// The kind of a measure and the keys that only this kind has, as the file sets them.
@@ -123,7 +124,8 @@ kinds! {
 }
 
 impl Workload {
-    /// The last part of the names of the series that each thread has; empty: one, called like the thread.
+    /// The last part of the names of the series that each thread has; empty: one, called like the
+    /// thread.
     pub fn parts(&self) -> Vec<String> {
         self.of_kind().parts()
     }
@@ -174,14 +176,22 @@ impl WorkloadKind {
         match self {
             WorkloadKind::Timer => "from the expiry of a timer to the thread that waits for it",
             WorkloadKind::Syscall => "one system call",
-            WorkloadKind::Switch => "from the last instruction of one task to the first of the next",
-            WorkloadKind::Irq => "from an interrupt to its handler, and on to the thread that waits",
+            WorkloadKind::Switch => {
+                "from the last instruction of one task to the first of the next"
+            }
+            WorkloadKind::Irq => {
+                "from an interrupt to its handler, and on to the thread that waits"
+            }
             WorkloadKind::Mutex => "each wait for a lock, with its holders",
             WorkloadKind::Heap => "malloc, first touch, free",
             WorkloadKind::Storage => "open, write, close, and forcing data to the disk",
-            WorkloadKind::Netio => "a periodic task that receives, encrypts and writes, and each part of it",
+            WorkloadKind::Netio => {
+                "a periodic task that receives, encrypts and writes, and each part of it"
+            }
             WorkloadKind::Spin => "gaps in a loop that only reads the clock",
-            WorkloadKind::TestpointCost => "what writing a test point costs, by the way it is written",
+            WorkloadKind::TestpointCost => {
+                "what writing a test point costs, by the way it is written"
+            }
         }
     }
 }

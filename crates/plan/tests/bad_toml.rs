@@ -201,10 +201,13 @@ fn a_file_that_measures_nothing_is_refused() {
     2:8: error: `kind`: `tiemr` is not a kind of measure; did you mean `timer`?
     3:1: error: `priorty` is not known in `[[measure]]`; did you mean `priority`?
     ");
-    let lone = with_timer("[[load]]; name = 'load'; command = 'x'; [[phase]]; duration = '1s'; loads = ['zzzz']");
+    let lone = with_timer(
+        "[[load]]; name = 'load'; command = 'x'; [[phase]]; duration = '1s'; loads = ['zzzz']",
+    );
     assert!(lone.contains("there is no load called `zzzz`; known loads: load"), "{lone}");
     // A kind like none hides no mistake in what every measure has.
-    let all = problems("[[measure]]; kind = 'xyz'; priority = 300; mode = 'x'; require = ['p99 <']");
+    let all =
+        problems("[[measure]]; kind = 'xyz'; priority = 300; mode = 'x'; require = ['p99 <']");
     for start in ["2:8: error: `kind`", "3:12: error: `priority`", "5:12: error: `require`"] {
         assert!(all.contains(start), "{start} in {all}");
     }
@@ -251,8 +254,12 @@ fn real_time_everywhere_needs_force() {
     insta::assert_snapshot!(problems(&spinning), @"1:1: error: in the phase `main` real-time tasks could keep every CPU busy and lock the system up; leave a CPU out of their `cpus`, or run with `--force`");
     assert_eq!(with_timer("[[load]]; command = 'x'; policy = 'fifo'; cpus = '0-1'"), "");
     let force = punctual_plan::ResolveContext { force: true, ..context() };
-    let experiment =
-        punctual_plan::load("x.toml".as_ref(), spinning.replace("; ", "\n").as_bytes(), &Default::default()).unwrap();
+    let experiment = punctual_plan::load(
+        "x.toml".as_ref(),
+        spinning.replace("; ", "\n").as_bytes(),
+        &Default::default(),
+    )
+    .unwrap();
     assert!(punctual_plan::resolve(&experiment, &context()).unwrap_err().force_suffices());
     let resolved = punctual_plan::resolve(&experiment, &force).unwrap();
     insta::assert_snapshot!(resolved.warnings.lines(), @"x.toml:1:1: warning: in the phase `main` real-time tasks could keep every CPU busy and lock the system up; let through because it is forced");
@@ -271,7 +278,8 @@ fn what_was_published_is_of_a_measure_that_there_is() {
     6:8: error: there is no measure `timr`; did you mean `timer`?
     7:9: error: there is no measure `timer` in a phase `no`
     ");
-    let incomplete = "[published]; [[published.result]]; what = 'w'; value = 'v'; shape = 'timer: p50 2'";
+    let incomplete =
+        "[published]; [[published.result]]; what = 'w'; value = 'v'; shape = 'timer: p50 2'";
     insta::assert_snapshot!(problems(&format!("{incomplete}; {timer}")), @r#"
     1:1: error: the source of this result is missing; write `source = "who, which system"`
     5:9: error: `shape`: a shape is a figure, one of < <= > >= ~, and a figure or a number, like `forces/whole: p50 > 2 * writes/whole: p50`

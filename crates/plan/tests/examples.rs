@@ -19,13 +19,19 @@ fn context() -> ResolveContext<'static> {
 
 fn every_cell_is_resolved(path: &Path, bytes: &[u8]) {
     let read = |path: &Path| std::fs::read(path).map_err(|why| why.to_string());
-    let lab = load_lab(path, bytes, &LoadOptions::default(), &read).unwrap_or_else(|problems| panic!("{problems}"));
+    let lab = load_lab(path, bytes, &LoadOptions::default(), &read)
+        .unwrap_or_else(|problems| panic!("{problems}"));
     for cell in lab.cells().unwrap() {
         let text = cell.experiment(Some(1));
         // The CPUs are those of the cell's virtual machine.
         let cpus: CpuSet = "0-3".parse().unwrap();
         let context = ResolveContext { online: cpus.clone(), present: cpus, ..context() };
-        let resolved = load_and_resolve(Path::new("cell.toml"), text.as_bytes(), &LoadOptions::default(), &context);
+        let resolved = load_and_resolve(
+            Path::new("cell.toml"),
+            text.as_bytes(),
+            &LoadOptions::default(),
+            &context,
+        );
         let (_, resolved) = resolved.unwrap_or_else(|problems| panic!("{}: {problems}", cell.name));
         assert!(resolved.warnings.is_empty(), "{}: {}", cell.name, resolved.warnings);
     }
@@ -45,14 +51,16 @@ fn every_example_is_resolved_on_two_cpus() {
             every_cell_is_resolved(&path, &bytes);
             continue;
         }
-        let (experiment, resolved) = match load_and_resolve(&path, &bytes, &LoadOptions::default(), &context()) {
-            Ok(both) => both,
-            Err(problems) => panic!("{problems}"),
-        };
+        let (experiment, resolved) =
+            match load_and_resolve(&path, &bytes, &LoadOptions::default(), &context()) {
+                Ok(both) => both,
+                Err(problems) => panic!("{problems}"),
+            };
         assert!(resolved.warnings.is_empty(), "{}", resolved.warnings);
         for toml in [experiment.to_toml(), resolved.plan.to_toml()] {
             let path = path.with_extension("toml");
-            let again = load_and_resolve(&path, toml.as_bytes(), &LoadOptions::default(), &context());
+            let again =
+                load_and_resolve(&path, toml.as_bytes(), &LoadOptions::default(), &context());
             assert_eq!(
                 again.map(|(_, again)| again.plan).map_err(|p| p.to_string()),
                 Ok(resolved.plan.clone()),

@@ -27,7 +27,9 @@ fn a_file_of_100_megabytes_is_refused_at_once() {
     --> test.toml
      = help: is it the right file?
     ");
-    assert!(load(Path::new("test.toml"), &vec![b'#'; MAX_FILE_BYTES], &LoadOptions::default()).is_ok());
+    assert!(
+        load(Path::new("test.toml"), &vec![b'#'; MAX_FILE_BYTES], &LoadOptions::default()).is_ok()
+    );
 }
 
 #[test]
@@ -54,7 +56,8 @@ fn a_file_that_is_not_text_is_refused_with_the_place() {
 
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
-    let toml = "[[measure]]\nkind = \"\\u001b[31m\\u202e\"\n[experiment]\n\"\\n\\u0007\" = 1 # \u{202e}\nname = '\u{200b}'\nx = \u{1b}\n";
+    let toml = "[[measure]]\nkind = \"\\u001b[31m\\u202e\"\n[experiment]\n\"\\n\\u0007\" = 1 # \
+                \u{202e}\nname = '\u{200b}'\nx = \u{1b}\n";
     let problems = resolved("evil\u{1b}[2J\n.toml", toml).unwrap_err();
     insta::assert_snapshot!(problems, @r#"
     error: `kind`: `\u{1b}[31m\u{202e}` is not a kind of measure
@@ -100,7 +103,11 @@ fn many_problems_are_counted_and_the_first_are_shown() {
     assert_eq!(problems.errors(), 5_000);
     let shown = problems.to_string();
     assert_eq!(shown.matches("error: ").count(), 50);
-    assert!(shown.ends_with("… and 4950 more problems in this file\n"), "{}", &shown[shown.len() - 100..]);
+    assert!(
+        shown.ends_with("… and 4950 more problems in this file\n"),
+        "{}",
+        &shown[shown.len() - 100..]
+    );
 }
 
 #[test]
@@ -191,16 +198,23 @@ command = \"no-such-program --fork 2\"
 
 #[test]
 fn what_could_be_wrong_only_because_of_another_error_is_not_reported() {
-    // The measure's own duration cannot be read: that the phase would then never end is no error of the file.
-    let toml = "[[measure]]\nkind = 'timer'\nduration = '1 secnd'\n[[phase]]\nname = 'a'\n[[phase]]\nname = 'b'\n";
+    // The measure's own duration cannot be read: that the phase would then never end is no error of
+    // the file.
+    let toml = "[[measure]]\nkind = 'timer'\nduration = '1 secnd'\n[[phase]]\nname = \
+                'a'\n[[phase]]\nname = 'b'\n";
     insta::assert_snapshot!(resolved("test.toml", toml).unwrap_err().lines(), @"test.toml:3:12: error: `duration`: `secnd` is not a unit of time (ns, us, ms, s, min, h, d)");
 }
 
 #[test]
 fn rows_are_for_programs() {
-    let problems = resolved("test.toml", "[[measure]]\nkind = 'timer'\n[[phase]]\n[[load]]\ncommand = 'x'\n").unwrap();
+    let problems =
+        resolved("test.toml", "[[measure]]\nkind = 'timer'\n[[phase]]\n[[load]]\ncommand = 'x'\n")
+            .unwrap();
     let rows: Vec<_> = problems.warnings.rows().collect();
-    assert_eq!((rows.len(), rows[0].weight, rows[0].file.as_str()), (1, Weight::Warning, "test.toml"));
+    assert_eq!(
+        (rows.len(), rows[0].weight, rows[0].file.as_str()),
+        (1, Weight::Warning, "test.toml")
+    );
     assert_eq!(rows[0].place.map(|place| (place.line, place.column)), Some((4, 1)));
 }
 
@@ -208,13 +222,15 @@ fn rows_are_for_programs() {
 fn unknown_keys_of_toml_can_be_allowed_too() {
     let toml = b"[[measure]]\nkind = 'timer'\ncolour = 'red'\n";
     let allowed = LoadOptions { allow_unknown: true };
-    let (_, resolved) = load_and_resolve(Path::new("test.toml"), toml, &allowed, &context()).unwrap();
+    let (_, resolved) =
+        load_and_resolve(Path::new("test.toml"), toml, &allowed, &context()).unwrap();
     assert!(resolved.warnings.lines().contains("warning: `colour` is not known"));
 }
 
 #[test]
 fn a_system_without_cpus_is_refused() {
-    let nothing = ResolveContext { online: Default::default(), present: Default::default(), ..context() };
+    let nothing =
+        ResolveContext { online: Default::default(), present: Default::default(), ..context() };
     let toml = b"[[measure]]\nkind = 'timer'\n";
     let refused = load_and_resolve(Path::new("test.toml"), toml, &LoadOptions::default(), &nothing);
     assert!(refused.unwrap_err().lines().contains("which CPUs"));
@@ -222,7 +238,8 @@ fn a_system_without_cpus_is_refused() {
 
 #[test]
 fn hostile_references_are_counted_quickly() {
-    let loads: String = (0..1_000).map(|k| format!("[[load]]\nname = 'load{k}'\ncommand = 'x'\n")).collect();
+    let loads: String =
+        (0..1_000).map(|k| format!("[[load]]\nname = 'load{k}'\ncommand = 'x'\n")).collect();
     let list = "'laod',".repeat(100_000);
     let toml = format!("[[measure]]\nkind = 'timer'\n{loads}[[phase]]\nloads = [{list}]\n");
     // Were the nearest name sought for each, it would take minutes.

@@ -1,4 +1,5 @@
-//! Kinds of workload: mistakes in their parameters are reported, every default is written out, and what is written is read back.
+//! Kinds of workload: mistakes in their parameters are reported, every default is written out, and
+//! what is written is read back.
 
 mod support;
 
@@ -75,8 +76,10 @@ fn what_could_do_harm_needs_force() {
         insta::assert_snapshot!(of("syscall", reboot), @r#"
     4:10: error: system call 169 is not one of those that are known to do no harm; with --force (in a file: `force = true` in [experiment]) it is called all the same
     "#);
-        let forced =
-            format!("[experiment]\nforce = true\n[[measure]]\nkind = 'syscall'\n{}\n", reboot.replace("; ", "\n"));
+        let forced = format!(
+            "[experiment]\nforce = true\n[[measure]]\nkind = 'syscall'\n{}\n",
+            reboot.replace("; ", "\n")
+        );
         insta::assert_snapshot!(problems(&forced), @r#"
     6:10: warning: system call 169 is not one of those that are known to do no harm; let through because it is forced
     "#);
@@ -92,9 +95,13 @@ fn a_kind_says_which_series_there_are_and_where() {
     let measure = |kind: &str, more: &str| {
         let plan = plan(&format!("[[measure]]\nkind = '{kind}'\n{more}\n"));
         let measure = &plan.phases[0].measures[0];
-        let series = measure.threads.iter().flat_map(|thread| measure.workload.series_of(&thread.name));
-        let threads: Vec<String> =
-            measure.threads.iter().map(|thread| format!("{}@{}", thread.name, thread.cpus)).collect();
+        let series =
+            measure.threads.iter().flat_map(|thread| measure.workload.series_of(&thread.name));
+        let threads: Vec<String> = measure
+            .threads
+            .iter()
+            .map(|thread| format!("{}@{}", thread.name, thread.cpus))
+            .collect();
         format!("{} | {}", threads.join(" "), series.collect::<Vec<_>>().join(" "))
     };
     assert_eq!(measure("syscall", ""), "syscall@2 | syscall");
@@ -105,8 +112,14 @@ fn a_kind_says_which_series_there_are_and_where() {
     assert_eq!(measure("spin", ""), "spin/cpu1@1 spin/cpu2@2 | spin/cpu1 spin/cpu2");
     assert_eq!(measure("mutex", "threads = 2"), "mutex/0@0 mutex/1@1 | mutex/0 mutex/1");
     assert_eq!(measure("heap", "touch = false"), "heap@2 | heap/malloc heap/free");
-    assert_eq!(measure("switch", "working_set = ['0', '64KiB']"), "switch@2 | switch/ws-0B switch/ws-64KiB");
-    assert_eq!(measure("netio", "writing = 'none'\ncipher = 'none'"), "netio@2 | netio/whole netio/send netio/recv");
+    assert_eq!(
+        measure("switch", "working_set = ['0', '64KiB']"),
+        "switch@2 | switch/ws-0B switch/ws-64KiB"
+    );
+    assert_eq!(
+        measure("netio", "writing = 'none'\ncipher = 'none'"),
+        "netio@2 | netio/whole netio/send netio/recv"
+    );
 }
 
 #[test]
@@ -118,7 +131,10 @@ fn every_default_is_written_out_and_described() {
         let (toml, page) = (plan.to_toml(), plan.describe());
         for (key, value) in workload.facts() {
             assert!(toml.contains(&format!("\n{key} = ")), "{word}: {key} is not in\n{toml}");
-            assert!(*kind == WorkloadKind::Timer || page.contains(&value), "{word}: {value} is not in\n{page}");
+            assert!(
+                *kind == WorkloadKind::Timer || page.contains(&value),
+                "{word}: {value} is not in\n{page}"
+            );
         }
     }
 }

@@ -67,12 +67,15 @@ fn every_combination_but_the_excluded_is_a_cell() {
     assert_eq!((lab.repeat, lab.seeds.unwrap().count(), lab.requirements.len()), (2, 3, 1));
     assert_eq!(
         cells[0].experiment(Some(7)),
-        "[experiment]\nname = \"two\"\nseed = 7\n\n[[measure]]\nduration = \"1s\"\nkind = \"timer\"\nname = \"timer\"\n\n[target]\n\
-         cmdline = \"quiet preempt=voluntary\"\nkernel = \"6.1\"\nkind = \"vm\"\n"
+        "[experiment]\nname = \"two\"\nseed = 7\n\n[[measure]]\nduration = \"1s\"\nkind = \
+         \"timer\"\nname = \"timer\"\n\n[target]\ncmdline = \"quiet preempt=voluntary\"\nkernel = \
+         \"6.1\"\nkind = \"vm\"\n"
     );
     let loaded = cells[5].experiment(None);
     assert!(
-        loaded.contains("kernel = \"6.12-rt\"") && loaded.contains("stress-ng") && !loaded.contains("seed"),
+        loaded.contains("kernel = \"6.12-rt\"")
+            && loaded.contains("stress-ng")
+            && !loaded.contains("seed"),
         "{loaded}"
     );
 }
@@ -80,7 +83,10 @@ fn every_combination_but_the_excluded_is_a_cell() {
 #[test]
 fn isolation_needs_the_cpus_and_sets_them_apart_in_two_ways() {
     let text = |isolated: &str| {
-        format!("[lab]\nexperiment = 'base.toml'\n{isolated}\n[axes]\nisolation = ['none', 'isolcpus', 'cpuset']\n")
+        format!(
+            "[lab]\nexperiment = 'base.toml'\n{isolated}\n[axes]\nisolation = ['none', \
+             'isolcpus', 'cpuset']\n"
+        )
     };
     let cells = lab(&text("isolated = '3'")).cells().unwrap();
     let texts: Vec<String> = cells.iter().map(|cell| cell.experiment(None)).collect();
@@ -92,29 +98,38 @@ fn isolation_needs_the_cpus_and_sets_them_apart_in_two_ways() {
 
 #[test]
 fn an_axis_is_a_path_or_a_table_of_settings() {
-    let lab = lab("[[measure]]\nname = 'a'\nkind = 'timer'\n[[measure]]\nname = 'b'\nkind = 'timer'\n\
-                   [axes]\n'measure.a.period' = ['1ms', '500us']\npolicy = ['fifo', 'rr']\n\
-                   [axes.way]\nplain = {}\ntight = { measure.'*'.stop_above = '1ms', experiment.keep_samples = 10 }\n");
+    let lab = lab("[[measure]]\nname = 'a'\nkind = 'timer'\n[[measure]]\nname = 'b'\nkind = \
+                   'timer'\n[axes]\n'measure.a.period' = ['1ms', '500us']\npolicy = ['fifo', \
+                   'rr']\n[axes.way]\nplain = {}\ntight = { measure.'*'.stop_above = '1ms', \
+                   experiment.keep_samples = 10 }\n");
     let cells = lab.cells().unwrap();
     assert_eq!(cells.len(), 8);
     assert_eq!(cells[7].name, "500us_rr_tight");
     let text = cells[7].experiment(None);
     assert_eq!(text.matches("stop_above").count(), 2, "{text}");
-    assert_eq!((text.matches("period").count(), text.matches("policy = \"rr\"").count()), (1, 2), "{text}");
+    assert_eq!(
+        (text.matches("period").count(), text.matches("policy = \"rr\"").count()),
+        (1, 2),
+        "{text}"
+    );
     cells.iter().for_each(|cell| drop(cell.check(&lab, &LoadOptions::default()).unwrap()));
 }
 
 #[test]
 fn mistakes_are_reported_with_their_place() {
     for (text, said) in [
-        ("[axes]\nkernel = '6.1'\n[[measure]]\nkind = 'timer'\n", "2:10: error: `kernel`: expected an array of values"),
+        (
+            "[axes]\nkernel = '6.1'\n[[measure]]\nkind = 'timer'\n",
+            "2:10: error: `kernel`: expected an array of values",
+        ),
         (
             "[axes]\nperiod = ['1ms']\n[[measure]]\nkind = 'timer'\n",
             "2:1: error: `period`: no axis is known by this name",
         ),
         (
             "[axes]\nkernl = ['6.1', '6.12']\n[[measure]]\nkind = 'timer'\n",
-            "2:1: error: `kernl`: no axis is known by this name; did you mean `kernel`? known are kernel, cmdline,",
+            "2:1: error: `kernl`: no axis is known by this name; did you mean `kernel`? known are \
+             kernel, cmdline,",
         ),
         (
             "[axes]\nkernel = []\n[[measure]]\nkind = 'timer'\n",
@@ -125,15 +140,27 @@ fn mistakes_are_reported_with_their_place() {
             "2:23: error: `preemption`: `some` is not a value",
         ),
         ("[axes]\nkernel = ['a', 'a']\n[[measure]]\nkind = 'timer'\n", "stands twice"),
-        ("[lab]\nexperiment = 'base.toml'\n[[exclude]]\nkernel = 'x'\n", "3:1: error: there is no axis `kernel`"),
+        (
+            "[lab]\nexperiment = 'base.toml'\n[[exclude]]\nkernel = 'x'\n",
+            "3:1: error: there is no axis `kernel`",
+        ),
         (
             "[lab]\nseeds = '3..1'\nexperiment = 'base.toml'\n",
             "2:9: error: `seeds`: the range of seeds `3..1` is empty",
         ),
-        ("[lab]\nrequire = 'p100 100'\nexperiment = 'base.toml'\n", "2:11: error: `require`: a requirement is"),
+        (
+            "[lab]\nrequire = 'p100 100'\nexperiment = 'base.toml'\n",
+            "2:11: error: `require`: a requirement is",
+        ),
         ("[lab]\npublished = 'P9'\nexperiment = 'base.toml'\n", "known are P2, P4"),
-        ("[lab]\nexperiment = 'gone.toml'\n", "the experiment `gone.toml` cannot be read: no such file"),
-        ("[lab]\nexperiment = 'base.toml'\n[[measure]]\nkind = 'timer'\n", "and `measure` of one stands here"),
+        (
+            "[lab]\nexperiment = 'gone.toml'\n",
+            "the experiment `gone.toml` cannot be read: no such file",
+        ),
+        (
+            "[lab]\nexperiment = 'base.toml'\n[[measure]]\nkind = 'timer'\n",
+            "and `measure` of one stands here",
+        ),
         (
             "[lab]\nnaem = 'x'\nexperiment = 'base.toml'\n",
             "2:1: error: `naem` is not known in `[lab]`; did you mean `name`?",
@@ -150,14 +177,19 @@ fn mistakes_are_reported_with_their_place() {
 #[test]
 fn what_contradicts_the_experiment_is_reported() {
     let cells = |axes: &str| {
-        lab(&format!("[lab]\nexperiment = 'base.toml'\n[axes]\n{axes}\n")).cells().unwrap_err().to_string()
+        lab(&format!("[lab]\nexperiment = 'base.toml'\n[axes]\n{axes}\n"))
+            .cells()
+            .unwrap_err()
+            .to_string()
     };
     assert!(cells("load = ['x']").contains("no load called `x`"));
     assert!(cells("'measure.x.period' = ['1ms']").contains("no `[[measure]]` called `x`"));
     assert!(cells("preemption = ['rt']").contains("no `kernel` to take the -rt flavour of"));
     let many = (0..100).map(|k| format!("'{k}'")).collect::<Vec<_>>().join(",");
     assert!(cells(&format!("'a.b' = [{many}]\n'a.c' = [{many}]")).contains("10000 cells"));
-    let all = lab("[lab]\nexperiment = 'base.toml'\n[axes]\npolicy = ['rr']\n[[exclude]]\npolicy = 'rr'\n");
+    let all =
+        lab("[lab]\nexperiment = 'base.toml'\n[axes]\npolicy = ['rr']\n[[exclude]]\npolicy = \
+             'rr'\n");
     assert!(all.cells().unwrap_err().to_string().contains("left out"));
 }
 
@@ -177,9 +209,12 @@ mod any {
 
 #[test]
 fn the_documented_file_is_one() {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md")).unwrap();
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md"))
+            .unwrap();
     let section = page.split("## The file").nth(1).unwrap().split("\n|").next().unwrap();
-    let example: String = section.lines().map(|line| format!("{}\n", line.trim_start_matches("    "))).collect();
+    let example: String =
+        section.lines().map(|line| format!("{}\n", line.trim_start_matches("    "))).collect();
     let lab = lab(&example);
     let cells = lab.cells().unwrap();
     assert_eq!(cells.len(), 10);

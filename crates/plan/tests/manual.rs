@@ -14,7 +14,8 @@ fn manual() -> String {
 /// The keys that a section knows, from the help for an unknown one.
 fn known(before: &str) -> Vec<String> {
     let problems = support::problems(&format!("{before}zzzzzzzzzz = 1\n"));
-    let list = problems.lines().find_map(|line| line.split_once("known are ")).expect("a list of keys").1;
+    let list =
+        problems.lines().find_map(|line| line.split_once("known are ")).expect("a list of keys").1;
     list.split(", ").map(str::to_owned).collect()
 }
 
@@ -22,7 +23,9 @@ fn known(before: &str) -> Vec<String> {
 fn every_key_is_documented() {
     let manual = manual();
     let section = |header: &str| {
-        let start = manual.find(&format!(".SH THE {header}\n")).unwrap_or_else(|| panic!("no section {header}"));
+        let start = manual
+            .find(&format!(".SH THE {header}\n"))
+            .unwrap_or_else(|| panic!("no section {header}"));
         let rest = &manual[start + 1..];
         rest[..rest.find("\n.SH ").unwrap()].to_owned()
     };
@@ -47,8 +50,9 @@ fn every_key_is_documented() {
     ] {
         let text = section(header);
         for key in known(before) {
-            let documented =
-                text.lines().any(|line| line.starts_with(&format!(".BR {key} \"")) || line == format!(".B {key}"));
+            let documented = text.lines().any(|line| {
+                line.starts_with(&format!(".BR {key} \"")) || line == format!(".B {key}")
+            });
             assert!(documented, "{header}: {key}");
         }
     }
@@ -59,10 +63,16 @@ fn every_example_runs() {
     let cpus: CpuSet = "0-3".parse().unwrap();
     let context = ResolveContext { online: cpus.clone(), present: cpus, ..support::context() };
     let manual = manual();
-    let examples: Vec<&str> = manual.split("\n.EX\n").skip(1).filter_map(|rest| rest.split("\n.EE\n").next()).collect();
+    let examples: Vec<&str> =
+        manual.split("\n.EX\n").skip(1).filter_map(|rest| rest.split("\n.EE\n").next()).collect();
     assert!(examples.len() >= 4);
     for example in examples {
-        let read = load_and_resolve(Path::new("example"), example.as_bytes(), &LoadOptions::default(), &context);
+        let read = load_and_resolve(
+            Path::new("example"),
+            example.as_bytes(),
+            &LoadOptions::default(),
+            &context,
+        );
         let (_, resolved) = read.unwrap_or_else(|problems| panic!("{problems}"));
         assert!(resolved.warnings.is_empty(), "{}", resolved.warnings);
     }

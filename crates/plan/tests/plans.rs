@@ -1,4 +1,5 @@
-//! What experiments resolve to: defaults, names, CPUs, lengths, and the text of `punctual run --plan`.
+//! What experiments resolve to: defaults, names, CPUs, lengths, and the text of `punctual run
+//! --plan`.
 
 mod support;
 
@@ -191,7 +192,10 @@ fn a_partition_is_measured_and_loads_stay_outside() {
     let plan = with_timer("[[load]]\ncommand = 'x'\n[partition]\ncpus = '2'");
     assert_eq!(plan.phases[0].measures[0].cpus.to_string(), "2");
     assert_eq!(plan.phases[0].loads[0].cpus.to_string(), "0-1");
-    assert_eq!(plan.partition.map(|p| (p.name, p.cpus.to_string())), Some(("rt".to_owned(), "2".to_owned())));
+    assert_eq!(
+        plan.partition.map(|p| (p.name, p.cpus.to_string())),
+        Some(("rt".to_owned(), "2".to_owned()))
+    );
 }
 
 #[test]
@@ -201,15 +205,23 @@ fn threads_are_named_and_start_one_after_the_other() {
         let threads = plan.phases[0].measures[0].threads.iter();
         threads.map(|t| format!("{} on {} +{}", t.name, t.cpus, t.start_offset)).collect::<Vec<_>>()
     };
-    assert_eq!(threads("offset = '10us'"), ["timer/cpu0 on 0 +0s", "timer/cpu1 on 1 +10us", "timer/cpu2 on 2 +20us"]);
-    assert_eq!(threads("threads = 2\noffset = '1us'"), ["timer/0 on 0-2 +0s", "timer/1 on 0-2 +1us"]);
+    assert_eq!(
+        threads("offset = '10us'"),
+        ["timer/cpu0 on 0 +0s", "timer/cpu1 on 1 +10us", "timer/cpu2 on 2 +20us"]
+    );
+    assert_eq!(
+        threads("threads = 2\noffset = '1us'"),
+        ["timer/0 on 0-2 +0s", "timer/1 on 0-2 +1us"]
+    );
     assert_eq!(threads("threads = 1"), ["timer on 0-2 +0s"]);
 }
 
 #[test]
 fn names_are_made_unique() {
-    let toml =
-        format!("{TIMER}{TIMER}name = 'timer-2'\n{TIMER}[[load]]\ncommand = '/bin/x'\n[[load]]\ncommand = 'x'\n");
+    let toml = format!(
+        "{TIMER}{TIMER}name = 'timer-2'\n{TIMER}[[load]]\ncommand = '/bin/x'\n[[load]]\ncommand = \
+         'x'\n"
+    );
     let phase = &plan(&toml).phases[0];
     let names: Vec<&str> = phase.measures.iter().map(|measure| measure.name.as_str()).collect();
     assert_eq!(names, ["timer", "timer-2", "timer-3"]);
@@ -228,12 +240,22 @@ fn deadline_method_and_policy_imply_each_other() {
         let measure = &plan.phases[0].measures[0];
         let Workload::Timer(timer) = &measure.workload else { panic!("{measure:?}") };
         assert_eq!(timer.method, TimerMethod::Deadline);
-        assert_eq!(measure.threads.len(), 1, "the kernel refuses SCHED_DEADLINE to a pinned thread");
+        assert_eq!(
+            measure.threads.len(),
+            1,
+            "the kernel refuses SCHED_DEADLINE to a pinned thread"
+        );
         let Scheduling::Deadline(p) = measure.threads[0].scheduling else { panic!("{measure:?}") };
-        assert_eq!((p.runtime, p.deadline, p.period), (Nanos::MILLI, Nanos::from_millis(10), Nanos::from_millis(10)));
+        assert_eq!(
+            (p.runtime, p.deadline, p.period),
+            (Nanos::MILLI, Nanos::from_millis(10), Nanos::from_millis(10))
+        );
     }
-    let plan = with_timer("policy = 'deadline'\nmethod = 'timerfd'\nperiod = '200us'\ndeadline = '5us'");
-    let Scheduling::Deadline(p) = plan.phases[0].measures[0].threads[0].scheduling else { panic!("{plan:?}") };
+    let plan =
+        with_timer("policy = 'deadline'\nmethod = 'timerfd'\nperiod = '200us'\ndeadline = '5us'");
+    let Scheduling::Deadline(p) = plan.phases[0].measures[0].threads[0].scheduling else {
+        panic!("{plan:?}")
+    };
     assert_eq!((p.runtime, p.deadline), (Nanos::from_micros(5), Nanos::from_micros(5)));
 }
 
@@ -242,24 +264,34 @@ fn a_measure_lasts_as_long_as_it_says_or_as_the_phase() {
     let phases = "[[phase]]\nduration = '2s'\n[[phase]]\nduration = '3s'\n[[phase]]\n";
     let lengths = |more: &str| {
         let plan = with_timer(&format!("{more}\n{phases}"));
-        let lengths: Vec<Length> = plan.phases.iter().map(|phase| phase.measures[0].length).collect();
+        let lengths: Vec<Length> =
+            plan.phases.iter().map(|phase| phase.measures[0].length).collect();
         (lengths, plan.estimated_time())
     };
     let secs = |n| Length::Duration(Nanos::from_secs(n));
     assert_eq!(lengths(""), (vec![secs(2), secs(3), Length::UntilInterrupted], None));
     assert_eq!(lengths("duration = '1s'"), (vec![secs(1); 3], Some(Nanos::from_secs(6))));
-    assert_eq!(lengths("samples = 500"), (vec![Length::Samples(500); 3], Some(Nanos::from_millis(5_500))));
+    assert_eq!(
+        lengths("samples = 500"),
+        (vec![Length::Samples(500); 3], Some(Nanos::from_millis(5_500)))
+    );
     let offset = with_timer("samples = 500\noffset = '500us'\n").estimated_time();
-    assert_eq!(offset, Some(Nanos::from_millis(501)), "the last of three threads starts a millisecond later");
+    assert_eq!(
+        offset,
+        Some(Nanos::from_millis(501)),
+        "the last of three threads starts a millisecond later"
+    );
 }
 
 #[test]
 fn problems_of_a_plan_are_none_for_measures_in_other_phases() {
-    // 128 phases with one measure each: the bound on threads holds for each phase, not for all together.
+    // 128 phases with one measure each: the bound on threads holds for each phase, not for all
+    // together.
     let mut toml = String::new();
     for k in 0..100 {
         toml += &format!(
-            "[[measure]]\nkind = 'timer'\nthreads = 100\nphases = ['p{k}']\n[[phase]]\nname = 'p{k}'\nduration = '1s'\n"
+            "[[measure]]\nkind = 'timer'\nthreads = 100\nphases = ['p{k}']\n[[phase]]\nname = \
+             'p{k}'\nduration = '1s'\n"
         );
     }
     assert_eq!(plan(&toml).phases.len(), 100);
@@ -289,7 +321,10 @@ fn what_is_kept_to_explain_depends_on_what_is_measured() {
         events("[explain]\n[[measure]]\nkind = 'syscall'\n[[measure]]\nkind = 'mutex'\n"),
         "sched irq vectors softirq ipi hrtimer futex lock fault idle"
     );
-    assert_eq!(events("[explain]\nevents = ['sched', 'block']\n[[measure]]\nkind = 'timer'\n"), "sched block");
+    assert_eq!(
+        events("[explain]\nevents = ['sched', 'block']\n[[measure]]\nkind = 'timer'\n"),
+        "sched block"
+    );
 }
 
 #[test]

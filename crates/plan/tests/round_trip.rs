@@ -1,4 +1,5 @@
-//! A plan written as TOML and read again is the same plan; and no file at all makes the reader panic.
+//! A plan written as TOML and read again is the same plan; and no file at all makes the reader
+//! panic.
 
 mod support;
 
@@ -52,7 +53,12 @@ fn measure() -> BoxedStrategy<String> {
         ][..],
     );
     let length = select(&["", "duration = '10s'\n", "duration = '1500us'\n", "samples = 7\n"][..]);
-    let shape = ["{ range = '1s' }", "{ resolution = '1ns' }", "{ range = '10us', resolution = '3us' }", "{}"];
+    let shape = [
+        "{ range = '1s' }",
+        "{ resolution = '1ns' }",
+        "{ range = '10us', resolution = '3us' }",
+        "{}",
+    ];
     let shape: &'static [&'static str] = Box::leak(Box::new(shape));
     lines(
         "[[measure]]\nkind = 'timer'",
@@ -66,21 +72,38 @@ fn measure() -> BoxedStrategy<String> {
             line("histogram", shape),
             line("stop_above", &["'1ms'"]),
             line("counters", &["['cycles', 'cache-misses', 'sched:sched_switch']", "[]"]),
-            line("require", &["['max < 1ms', 'p99.999 <= 10us', 'corrected p50 > 1ns', 'overruns == 0']", "[]"]),
+            line(
+                "require",
+                &["['max < 1ms', 'p99.999 <= 10us', 'corrected p50 > 1ns', 'overruns == 0']", "[]"],
+            ),
             line("phases", &["['a']", "['b', 'a']", "['c']"]),
         ],
     )
 }
 
 fn load_section() -> BoxedStrategy<String> {
-    let scheduling =
-        select(&["", "policy = 'fifo'\ncpus = '0'\n", "nice = -20\n", "policy = 'idle'\n", "cpus = '1-2'\n"][..]);
+    let scheduling = select(
+        &[
+            "",
+            "policy = 'fifo'\ncpus = '0'\n",
+            "nice = -20\n",
+            "policy = 'idle'\n",
+            "cpus = '1-2'\n",
+        ][..],
+    );
     lines(
         "[[load]]",
         vec![
-            select(&["'x'", "['y', \"\\\"'\\n\\t\\u001b\", '']", "\"sh -c 'a; b' # c\"", "'''/a/b c'''"][..])
-                .prop_map(|command| format!("command = {command}\n"))
-                .boxed(),
+            select(
+                &[
+                    "'x'",
+                    "['y', \"\\\"'\\n\\t\\u001b\", '']",
+                    "\"sh -c 'a; b' # c\"",
+                    "'''/a/b c'''",
+                ][..],
+            )
+            .prop_map(|command| format!("command = {command}\n"))
+            .boxed(),
             scheduling.prop_map(str::to_owned).boxed(),
             line("stdout", &["'null'", "'./null'", "\"a\\u0001\""]),
             line("on_success", &["'ignore'", "'stop'"]),
@@ -93,8 +116,10 @@ fn load_section() -> BoxedStrategy<String> {
 
 const PHASES: [&str; 3] = [
     "",
-    "[[phase]]\nname = 'a'\nduration = '10s'\n[[phase]]\nname = 'b'\nduration = '20s'\n[[phase]]\nname = 'c'\nduration = '1h'\n",
-    "[[phase]]\nname = 'c'\nduration = '30s'\nloads = ['l1']\n[[phase]]\nname = 'a'\nduration = '10s'\nloads = ['l1', 'l0']\n[[phase]]\nname = 'b'\n",
+    "[[phase]]\nname = 'a'\nduration = '10s'\n[[phase]]\nname = 'b'\nduration = \
+     '20s'\n[[phase]]\nname = 'c'\nduration = '1h'\n",
+    "[[phase]]\nname = 'c'\nduration = '30s'\nloads = ['l1']\n[[phase]]\nname = 'a'\nduration = \
+     '10s'\nloads = ['l1', 'l0']\n[[phase]]\nname = 'b'\n",
 ];
 
 fn experiment() -> impl Strategy<Value = String> {
@@ -106,14 +131,16 @@ fn experiment() -> impl Strategy<Value = String> {
             "",
             "[record]\n",
             "[record]\nevents = []\nmax_size = '1 MiB'\n",
-            "[record]\nevents = ['irq', 'kmem:kmalloc', 'sched']\npids = [7, 1]\npoints = false\ncpus = '0'\nlimits = ['a->b < 5us']\n",
+            "[record]\nevents = ['irq', 'kmem:kmalloc', 'sched']\npids = [7, 1]\npoints = \
+             false\ncpus = '0'\nlimits = ['a->b < 5us']\n",
         ][..],
     );
     let explain = select(
         &[
             "",
             "[explain]\n",
-            "[explain]\nworst = 3\nabove = '50us'\nbefore = '0s'\naccount = false\nbuffer = '64 KiB'\n",
+            "[explain]\nworst = 3\nabove = '50us'\nbefore = '0s'\naccount = false\nbuffer = '64 \
+             KiB'\n",
             "[explain]\nevents = ['irq', 'sched']\nstacks = false\nbuffer = '256 MiB'\n",
         ][..],
     );
@@ -122,25 +149,45 @@ fn experiment() -> impl Strategy<Value = String> {
             "",
             "[target]\nkind = 'host'\n",
             "[target]\nkind = 'vm'\nkernel = '6.1-rt'\n",
-            "[target]\nkind = 'vm'\nkernel = './Image'\nmodules = '/m'\ncpus = 3\nmemory = '512MiB'\narch = 'aarch64'\ndevices = ['edu', 'edu']\ntimeout = '1h'\ncmdline = 'a=\"b c\"'\n",
-            "[target]\nkind = 'ssh'\nhost = 'fe80::1'\nuser = 'root'\nport = 22\nidentity = 'a b'\nknown_hosts = '/k'\nbinary = 'p'\n",
+            "[target]\nkind = 'vm'\nkernel = './Image'\nmodules = '/m'\ncpus = 3\nmemory = \
+             '512MiB'\narch = 'aarch64'\ndevices = ['edu', 'edu']\ntimeout = '1h'\ncmdline = \
+             'a=\"b c\"'\n",
+            "[target]\nkind = 'ssh'\nhost = 'fe80::1'\nuser = 'root'\nport = 22\nidentity = 'a \
+             b'\nknown_hosts = '/k'\nbinary = 'p'\n",
         ][..],
     );
     let published = select(
         &[
             "",
             "[published]\nsource = 'a \"b\"'\n",
-            "[published]\nsource = 's'\n[[published.result]]\nwhat = 'w'\nvalue = '1 µs'\n[[published.result]]\nwhat = 'x'\nvalue = '2'\n\
-             here = 'timer: p99'\nshape = 'timer: max ~ 3.5 * timer/cpu0: min'\n",
+            "[published]\nsource = 's'\n[[published.result]]\nwhat = 'w'\nvalue = '1 \
+             µs'\n[[published.result]]\nwhat = 'x'\nvalue = '2'\nhere = 'timer: p99'\nshape = \
+             'timer: max ~ 3.5 * timer/cpu0: min'\n",
         ][..],
     );
-    (settings(), measures, loads, select(&PHASES[..]), (partition, record, explain, target, published)).prop_map(
-        |(settings, measures, loads, phases, (partition, record, explain, target, published))| {
-            let named = |load: (usize, &String)| format!("{}name = 'l{}'\n", load.1, load.0);
-            let loads: String = loads.iter().enumerate().map(named).collect();
-            format!("{settings}{}{loads}{phases}{partition}{record}{explain}{target}{published}", measures.concat())
-        },
+    (
+        settings(),
+        measures,
+        loads,
+        select(&PHASES[..]),
+        (partition, record, explain, target, published),
     )
+        .prop_map(
+            |(
+                settings,
+                measures,
+                loads,
+                phases,
+                (partition, record, explain, target, published),
+            )| {
+                let named = |load: (usize, &String)| format!("{}name = 'l{}'\n", load.1, load.0);
+                let loads: String = loads.iter().enumerate().map(named).collect();
+                format!(
+                    "{settings}{}{loads}{phases}{partition}{record}{explain}{target}{published}",
+                    measures.concat()
+                )
+            },
+        )
 }
 
 /// Words of both languages, so that random files get past the first line.

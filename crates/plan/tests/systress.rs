@@ -44,7 +44,10 @@ program[7] {
 }
 ";
     let plan = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}")).plan;
-    assert_eq!((plan.controller_cpus.to_string().as_str(), plan.refresh), ("0-1", Nanos::from_millis(1500)));
+    assert_eq!(
+        (plan.controller_cpus.to_string().as_str(), plan.refresh),
+        ("0-1", Nanos::from_millis(1500))
+    );
     assert!(plan.memory_lock && plan.cpu_load && plan.dma_latency.is_none());
     let [first, second] = plan.phases[0].measures.as_slice() else { panic!("{plan:?}") };
     assert_eq!(
@@ -54,14 +57,26 @@ program[7] {
     );
     let file = first.systress.as_ref().unwrap();
     assert_eq!((file.path.as_path(), file.index), (Path::new("timer_thread01.csv"), 1));
-    assert_eq!((first.length, first.threads[0].scheduling.policy()), (Length::UntilInterrupted, Policy::Other));
+    assert_eq!(
+        (first.length, first.threads[0].scheduling.policy()),
+        (Length::UntilInterrupted, Policy::Other)
+    );
     let file = second.systress.as_ref().unwrap();
-    assert_eq!((file.path.as_path(), file.format), (Path::new("results/my file.csv"), SystressFormat::Csv));
+    assert_eq!(
+        (file.path.as_path(), file.format),
+        (Path::new("results/my file.csv"), SystressFormat::Csv)
+    );
     assert_eq!(second.length, Length::Duration(Nanos::from_secs(600)));
-    assert_eq!((second.histogram.range, second.histogram.resolution), (Nanos::from_micros(20), Nanos::MICRO));
+    assert_eq!(
+        (second.histogram.range, second.histogram.resolution),
+        (Nanos::from_micros(20), Nanos::MICRO)
+    );
     let thread = &second.threads[0];
     assert_eq!((thread.cpus.to_string().as_str(), thread.scheduling.policy()), ("0-2", Policy::Rr));
-    assert_eq!((second.threads.len(), thread.scheduling.priority().map(|p| p.get())), (1, Some(42)));
+    assert_eq!(
+        (second.threads.len(), thread.scheduling.priority().map(|p| p.get())),
+        (1, Some(42))
+    );
     let [shell, stress] = plan.phases[0].loads.as_slice() else { panic!("{plan:?}") };
     assert_eq!(shell.argv, ["sh", "-c", "echo \"{ a; b }\"; exit 1", ";", "$HOME"]);
     assert_eq!((shell.on_success, shell.on_failure), (OnExit::Respawn, OnExit::Stop));
@@ -102,7 +117,10 @@ fn the_toml_of_it_means_the_same() {
     on_success = "ignore"
     on_failure = "ignore"
     "#);
-    assert_eq!(resolved("test.toml", &experiment.to_toml()).unwrap().plan, resolved("test.cfg", &cfg).unwrap().plan);
+    assert_eq!(
+        resolved("test.toml", &experiment.to_toml()).unwrap().plan,
+        resolved("test.cfg", &cfg).unwrap().plan
+    );
 }
 
 #[test]
@@ -113,7 +131,8 @@ fn unknown_properties_are_errors_unless_allowed() {
     6:1: error: `tread` is not known in a systress file; known are main, timer_thread, program
     ");
     let allowed = LoadOptions { allow_unknown: true };
-    let (_, resolved) = load_and_resolve(Path::new("test.cfg"), cfg.as_bytes(), &allowed, &context()).unwrap();
+    let (_, resolved) =
+        load_and_resolve(Path::new("test.cfg"), cfg.as_bytes(), &allowed, &context()).unwrap();
     insta::assert_snapshot!(resolved.warnings.lines(), @r"
     test.cfg:2:3: warning: `cpu_afinity` is not known in `main`; did you mean `cpu_affinity`?
     test.cfg:6:1: warning: `tread` is not known in a systress file; known are main, timer_thread, program
@@ -198,10 +217,13 @@ fn a_file_is_known_by_its_extension_or_its_content() {
 
 #[test]
 fn a_timer_has_a_period_and_a_cgroup_follows_from_the_cpus() {
-    let cfg = "timer_thread[0] {\n period 250 us\n cgroup rt\n lifetime.duration 1 s\n}\n\
-               program[0] {\n cmdline true\n cgroup nrt\n}\n";
+    let cfg = "timer_thread[0] {\n period 250 us\n cgroup rt\n lifetime.duration 1 \
+               s\n}\nprogram[0] {\n cmdline true\n cgroup nrt\n}\n";
     let resolved = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}"));
-    assert_eq!(resolved.plan.phases[0].measures[0].workload.period(), Some(Nanos::from_micros(250)));
+    assert_eq!(
+        resolved.plan.phases[0].measures[0].workload.period(),
+        Some(Nanos::from_micros(250))
+    );
     let warnings = resolved.warnings.to_string();
     assert_eq!(warnings.matches("`cgroup` does not choose the cgroup").count(), 2, "{warnings}");
     assert!(cfg_problems("timer_thread[0] {\n period 1 ns\n}\n").contains("too short"));

@@ -14,7 +14,8 @@ fn wrong(section: &str) -> String {
 
 fn short(word: &str, section: &str) -> Result<TargetPlan, String> {
     let file = format!("{section}{TIMER}");
-    let target = target(Path::new("test.toml"), file.as_bytes(), &LoadOptions::default(), Some(word));
+    let target =
+        target(Path::new("test.toml"), file.as_bytes(), &LoadOptions::default(), Some(word));
     target.map_err(|problems| problems.lines())
 }
 
@@ -36,8 +37,10 @@ fn a_kernel_is_all_that_a_virtual_machine_needs() {
     devices = []
     "#);
     let described = plan.describe();
-    let of_it: Vec<&str> =
-        described.lines().filter(|line| line.contains("target") || line.contains("machine")).collect();
+    let of_it: Vec<&str> = described
+        .lines()
+        .filter(|line| line.contains("target") || line.contains("machine"))
+        .collect();
     insta::assert_snapshot!(of_it.join("\n"), @r"
     target           virtual machine with the kernel 6.1-rt, virtual time
     machine          pc (x86_64), 1 CPU, 1GiB
@@ -84,14 +87,26 @@ fn the_short_form_stands_for_the_section() {
         Ok(TargetPlan::Vm(vm)) => vm,
         other => panic!("{word}: {other:?}"),
     };
-    let isolated = vm("vm:6.12,cpus=4,cmdline=isolcpus=1,3 nohz_full=1,3,accel=tcg,devices=edu+storage", "");
+    let isolated =
+        vm("vm:6.12,cpus=4,cmdline=isolcpus=1,3 nohz_full=1,3,accel=tcg,devices=edu+storage", "");
     assert_eq!((isolated.cpus, isolated.cmdline.as_str()), (4, "isolcpus=1,3 nohz_full=1,3"));
     assert_eq!(isolated.devices.len(), 2);
     let other = vm("vm:6.1", "[target]\nkind = 'vm'\nkernel = '6.12'\nmemory = '512MiB'\n");
-    assert_eq!((other.kernel, other.memory.0), (punctual_plan::KernelChoice::Named("6.1".into()), 512 << 20));
-    assert_eq!(vm("vm:memory=512MiB", "[target]\nkind = 'vm'\nkernel = '6.12'\n").memory.0, 512 << 20);
-    let Ok(TargetPlan::Ssh(ssh)) = short("ssh:root@[fe80::1]:2222,identity=key", "") else { panic!() };
-    assert_eq!((ssh.host.as_str(), ssh.user.as_deref(), ssh.port), ("fe80::1", Some("root"), Some(2222)));
+    assert_eq!(
+        (other.kernel, other.memory.0),
+        (punctual_plan::KernelChoice::Named("6.1".into()), 512 << 20)
+    );
+    assert_eq!(
+        vm("vm:memory=512MiB", "[target]\nkind = 'vm'\nkernel = '6.12'\n").memory.0,
+        512 << 20
+    );
+    let Ok(TargetPlan::Ssh(ssh)) = short("ssh:root@[fe80::1]:2222,identity=key", "") else {
+        panic!()
+    };
+    assert_eq!(
+        (ssh.host.as_str(), ssh.user.as_deref(), ssh.port),
+        ("fe80::1", Some("root"), Some(2222))
+    );
     let Ok(TargetPlan::Ssh(ssh)) = short("ssh:board:22", "") else { panic!() };
     assert_eq!((ssh.host.as_str(), ssh.user, ssh.port), ("board", None, Some(22)));
     assert_eq!(short("host", "[target]\nkind = 'vm'\nkernel = '6.12'\n"), Ok(TargetPlan::Host));

@@ -1,7 +1,8 @@
 //! The cycles of a program's threads, from attaching to a bundle.
 //!
-//! The kernel makes a record of every cycle (`record::attach`). [`Attachment::measure`] drains them,
-//! lets `analyze::cycles` infer what each thread's cycles are, and fills series like those of a run.
+//! The kernel makes a record of every cycle (`record::attach`). [`Attachment::measure`] drains
+//! them, lets `analyze::cycles` infer what each thread's cycles are, and fills series like those of
+//! a run.
 
 pub mod ending;
 pub mod requirement;
@@ -94,13 +95,20 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Puts the programs into the kernel and begins the bundle. Nothing is left of it where that fails.
-    pub fn start(directory: &Path, target: &Target, options: Options) -> Result<Attachment, Failure> {
+    /// Puts the programs into the kernel and begins the bundle. Nothing is left of it where that
+    /// fails.
+    pub fn start(
+        directory: &Path,
+        target: &Target,
+        options: Options,
+    ) -> Result<Attachment, Failure> {
         let cpus = request::online_cpus()?;
-        let attacher = Attacher::start(&cpus, true)
-            .map_err(|why| Failure::refused(format!("the cycles of programs cannot be measured here: {why}")))?;
+        let attacher = Attacher::start(&cpus, true).map_err(|why| {
+            Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))
+        })?;
         let counting = attacher.count_cost().ok();
-        let writer = BundleWriter::create(directory, &target.name(), "attach").map_err(Failure::refused)?;
+        let writer =
+            BundleWriter::create(directory, &target.name(), "attach").map_err(Failure::refused)?;
         let phase = PhaseMeta {
             name: PHASE.to_owned(),
             started: jiff::Timestamp::now(),
@@ -113,10 +121,14 @@ impl Attachment {
         };
         let discard = |_: &Failure| drop(std::fs::remove_dir_all(directory));
         let environment = environment::capture(&Root::system());
-        let written = writer.write_document("environment", &environment).and_then(|()| writer.write_phase(0, &phase));
+        let written = writer
+            .write_document("environment", &environment)
+            .and_then(|()| writer.write_phase(0, &phase));
         written.map_err(Failure::failed).inspect_err(discard)?;
-        let plan =
-            || ExplainPlan { account: false, ..ExplainPlan::usual([WorkloadKind::Mutex, WorkloadKind::Storage]) };
+        let plan = || ExplainPlan {
+            account: false,
+            ..ExplainPlan::usual([WorkloadKind::Mutex, WorkloadKind::Storage])
+        };
         let fly = || Flight::start(directory, &plan(), cpus.clone(), &CpuSet::new());
         let flight = options.explain.then(fly).transpose().inspect_err(discard)?;
         Ok(Attachment {
@@ -176,7 +188,9 @@ impl Attachment {
             let over = self.options.duration.is_some_and(|duration| now - began >= duration);
             if over || stopped.is_some() || interrupts.end_requested() {
                 outcome = match stopped {
-                    Some((series, latency)) => Outcome::StoppedAbove { series, latency: latency.ns() },
+                    Some((series, latency)) => {
+                        Outcome::StoppedAbove { series, latency: latency.ns() }
+                    }
                     None if over => Outcome::Completed,
                     None => Outcome::Interrupted,
                 };
@@ -200,7 +214,11 @@ impl Attachment {
         self.attacher.drain(&mut |cycle| records.push(cycle));
         // What one CPU recorded meanwhile may come after what another will yet hand over.
         records.sort_by_key(|cycle| (cycle.again, cycle.release));
-        let ripe = if ended { records.len() } else { records.partition_point(|cycle| cycle.again < until) };
+        let ripe = if ended {
+            records.len()
+        } else {
+            records.partition_point(|cycle| cycle.again < until)
+        };
         self.later = records.split_off(ripe);
         let mut stopped = None;
         for record in records {
@@ -228,13 +246,19 @@ impl Attachment {
     fn decide(&mut self, tid: u32, now: MonotonicNs, ended: bool) {
         let names = self.labels();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let Some(inferred) = thread.infer(self.options.kind, &self.calls, now, ended) else { return };
-        if let Err(why) = self.attacher.select(tid, inferred.map(|found| (found.site.call, found.site.by_argument))) {
+        let Some(inferred) = thread.infer(self.options.kind, &self.calls, now, ended) else {
+            return;
+        };
+        if let Err(why) = self
+            .attacher
+            .select(tid, inferred.map(|found| (found.site.call, found.site.by_argument)))
+        {
             self.findings.push(ending::not_selected(thread.name(), &why));
         }
         let Some(inferred) = inferred else { return };
         let label = thread::label(thread.name(), &names);
-        let begun = thread.begin(&label, inferred, &self.writer, self.series, &self.options, &self.calls);
+        let begun =
+            thread.begin(&label, inferred, &self.writer, self.series, &self.options, &self.calls);
         match begun {
             Ok(()) => self.series += series::KINDS.len(),
             Err(why) => self.findings.push(ending::incomplete(&why)),
@@ -250,7 +274,9 @@ impl Attachment {
 
     /// The flight recorder looks at the response times of this thread from now on.
     fn watch(&mut self, tid: u32) {
-        let (Some(flight), Some(thread)) = (&self.flight, self.threads.get_mut(&tid)) else { return };
+        let (Some(flight), Some(thread)) = (&self.flight, self.threads.get_mut(&tid)) else {
+            return;
+        };
         let Some(meta) = thread.response_meta() else { return };
         let watched = Watched {
             phase: PHASE.to_owned(),
@@ -304,9 +330,13 @@ impl Attachment {
         self.findings.extend(ending::not_seen(self.lost, self.unseen, self.left_out));
         let now = CpuTimes::read(&Root::system());
         if let (Some(first), Ok(now)) = (&self.times, now) {
-            self.phase.cpu_load = crate::session::mapping::cpu_load(first, &now).map_or(Fact::NotAsked, Fact::Known);
+            self.phase.cpu_load =
+                crate::session::mapping::cpu_load(first, &now).map_or(Fact::NotAsked, Fact::Known);
         }
-        self.phase.measures = self.threads.values().filter(|t| t.label().is_some()).map(Thread::measure).collect();
-        self.findings.extend(self.writer.write_phase(0, &self.phase).err().map(|why| ending::incomplete(&why)));
+        self.phase.measures =
+            self.threads.values().filter(|t| t.label().is_some()).map(Thread::measure).collect();
+        self.findings.extend(
+            self.writer.write_phase(0, &self.phase).err().map(|why| ending::incomplete(&why)),
+        );
     }
 }

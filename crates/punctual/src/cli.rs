@@ -22,7 +22,8 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The subcommands, one file each: what is said of a command there is its help, which a comment here would hide.
+/// The subcommands, one file each: what is said of a command there is its help, which a comment
+/// here would hide.
 #[derive(Subcommand)]
 pub enum Command {
     Demo(commands::demo::Args),

@@ -22,8 +22,8 @@ pub fn count(event: &PerfEvent, total: &Result<Total, String>) -> Count {
     count.count = match reading.scaled() {
         Some(value) => Fact::Known(value),
         None if reading.enabled.0 <= 0 => Fact::Unavailable(
-            "its counter never began: the kernel takes counters from set-user-ID programs, and from those that this \
-             user may not read"
+            "its counter never began: the kernel takes counters from set-user-ID programs, and \
+             from those that this user may not read"
                 .to_owned(),
         ),
         None => Fact::Unavailable("its counter never had its turn on the PMU".to_owned()),

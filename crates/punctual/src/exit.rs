@@ -23,7 +23,8 @@ pub enum Exit {
 pub struct Failure {
     /// The exit code that it means.
     pub exit: Exit,
-    /// What happened and what to do; may have several lines. Free of control characters of hostile input.
+    /// What happened and what to do; may have several lines. Free of control characters of hostile
+    /// input.
     pub message: String,
 }
 
@@ -47,6 +48,7 @@ fn harmless(message: impl Display) -> String {
 pub type Ending = Result<Exit, Failure>;
 
 /// What the help says at its end.
-pub const HELP: &str = "Examples:\n  punctual check\n  punctual run examples/quickstart.toml\n  punctual isolate create 3\n\n\
-                        Exit codes: 0 done; 1 failed while running; 2 the request was wrong, nothing was started; \
-                        3 a stated requirement was not met; 4 measured, but the evidence cannot be used.";
+pub const HELP: &str = "Examples:\n  punctual check\n  punctual run examples/quickstart.toml\n  \
+                        punctual isolate create 3\n\nExit codes: 0 done; 1 failed while running; \
+                        2 the request was wrong, nothing was started; 3 a stated requirement was \
+                        not met; 4 measured, but the evidence cannot be used.";

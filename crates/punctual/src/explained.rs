@@ -34,7 +34,8 @@ impl Wanted {
 }
 
 fn is_called(name: &str, phase: &str, series: &str) -> bool {
-    name == series || name.strip_suffix(series).and_then(|rest| rest.strip_suffix('/')) == Some(phase)
+    name == series
+        || name.strip_suffix(series).and_then(|rest| rest.strip_suffix('/')) == Some(phase)
 }
 
 /// Explains what is wanted of a bundle.
@@ -42,14 +43,21 @@ fn is_called(name: &str, phase: &str, series: &str) -> bool {
 /// # Errors
 /// The bundle holds nothing to explain samples with, or no such series: the request was wrong.
 pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
-    let known: Vec<(&str, &str)> = bundle.series().map(|(phase, series)| (phase, series.meta.name.as_str())).collect();
-    if let Some(name) =
-        wanted.series.iter().find(|name| !known.iter().any(|(phase, series)| is_called(name, phase, series)))
+    let known: Vec<(&str, &str)> =
+        bundle.series().map(|(phase, series)| (phase, series.meta.name.as_str())).collect();
+    if let Some(name) = wanted
+        .series
+        .iter()
+        .find(|name| !known.iter().any(|(phase, series)| is_called(name, phase, series)))
     {
         let known: Vec<&str> = known.iter().map(|(_, series)| *series).collect();
-        return Err(Failure::refused(format!("there is no series `{name}`; known are {}", known.join(", "))));
+        return Err(Failure::refused(format!(
+            "there is no series `{name}`; known are {}",
+            known.join(", ")
+        )));
     }
-    // A recording beside no measurement has no samples: its pairs, scopes and calls are what may have taken long.
+    // A recording beside no measurement has no samples: its pairs, scopes and calls are what may
+    // have taken long.
     let has_samples = bundle.windows.is_some() || bundle.series().next().is_some();
     let mut explanations = match wanted.pairs.is_empty() {
         true if has_samples => windows::explain(bundle, wanted)

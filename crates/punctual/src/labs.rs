@@ -1,5 +1,6 @@
-//! A lab being run: which runs there are ([`jobs`]), where they leave what they find ([`directory`]), who may run beside whom ([`lane`]),
-//! running them ([`schedule`]), and what came of it ([`collect`]). Each run is `punctual run` in a process of its own.
+//! A lab being run: which runs there are ([`jobs`]), where they leave what they find
+//! ([`directory`]), who may run beside whom ([`lane`]), running them ([`schedule`]), and what came
+//! of it ([`collect`]). Each run is `punctual run` in a process of its own.
 
 pub mod collect;
 pub mod directory;

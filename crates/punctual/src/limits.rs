@@ -21,18 +21,22 @@ pub struct Judged {
     pub verdict: Option<VerdictWord>,
 }
 
-/// Whether limits can be understood, before anything starts: `names` are those that are known by then. What a kernel event is about
-/// (a thread by its name) shows while it is recorded, and so do test points, where there may be any.
+/// Whether limits can be understood, before anything starts: `names` are those that are known by
+/// then. What a kernel event is about (a thread by its name) shows while it is recorded, and so do
+/// test points, where there may be any.
 pub fn check(limits: &[String], names: &Names, may_have_points: bool) -> Result<(), Failure> {
-    let mut wrong = limits.iter().filter_map(|limit| match Request::find_limited(limit, names, None, None) {
-        Err(RequestError::Endpoint(EndpointError::UnknownDetail { .. })) => None,
-        Err(RequestError::Endpoint(EndpointError::Unknown { .. })) if may_have_points => None,
-        Err(why) => Some(format!("--limit '{limit}': {why}")),
-        Ok(_) => None,
-    });
+    let mut wrong =
+        limits.iter().filter_map(|limit| match Request::find_limited(limit, names, None, None) {
+            Err(RequestError::Endpoint(EndpointError::UnknownDetail { .. })) => None,
+            Err(RequestError::Endpoint(EndpointError::Unknown { .. })) if may_have_points => None,
+            Err(why) => Some(format!("--limit '{limit}': {why}")),
+            Ok(_) => None,
+        });
     match wrong.next() {
         None => Ok(()),
-        Some(first) => Err(Failure::refused(wrong.fold(first, |all, one| all + "\n       " + &one))),
+        Some(first) => {
+            Err(Failure::refused(wrong.fold(first, |all, one| all + "\n       " + &one)))
+        }
     }
 }
 
@@ -43,7 +47,9 @@ pub fn judge(bundle: &Bundle, limits: &[String]) -> Judged {
     }
     let Some(opened) = recorded::open(bundle) else {
         return undecided(
-            limits.iter().map(|limit| (limit.clone(), "there is no recording to check it against".into())),
+            limits
+                .iter()
+                .map(|limit| (limit.clone(), "there is no recording to check it against".into())),
         );
     };
     let names = opened.names();
@@ -59,7 +65,12 @@ pub fn judge(bundle: &Bundle, limits: &[String]) -> Judged {
     } else {
         Prepared::default()
     };
-    let mut pairing = Pairing::new(PairingOptions { requests, everything: false }, prepared, names, &opened.recorded);
+    let mut pairing = Pairing::new(
+        PairingOptions { requests, everything: false },
+        prepared,
+        names,
+        &opened.recorded,
+    );
     opened.events().for_each(|event| pairing.push(&event, |_| {}));
     let detail = Detail { worst: 1, explained: 0 };
     let document = document(&pairing.finish(names), detail, &[], names, &opened.recorded);
@@ -88,30 +99,39 @@ fn not_decided(limit: &str, why: &str) -> Finding {
 }
 
 fn of(document: &PairsDocument) -> Vec<Finding> {
-    let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.limit, pair.figures.count, pair.figures.max));
-    let functions = document.functions.iter().map(|f| (&f.name, &f.limit, f.figures.count, f.figures.max));
-    let finding = |(name, limit, count, max): (&String, &Option<LimitSummary>, u64, Option<i64>)| {
-        let limit = limit.as_ref()?;
-        let written = format!("{name} {}", limit.limit);
-        match limit.verdict {
-            VerdictWord::Met => None,
-            VerdictWord::Undecided | VerdictWord::Invalid => {
-                Some(not_decided(&written, limit.reason.as_deref().unwrap_or_default()))
+    let pairs = document
+        .pairs
+        .iter()
+        .map(|pair| (&pair.name, &pair.limit, pair.figures.count, pair.figures.max));
+    let functions =
+        document.functions.iter().map(|f| (&f.name, &f.limit, f.figures.count, f.figures.max));
+    let finding =
+        |(name, limit, count, max): (&String, &Option<LimitSummary>, u64, Option<i64>)| {
+            let limit = limit.as_ref()?;
+            let written = format!("{name} {}", limit.limit);
+            match limit.verdict {
+                VerdictWord::Met => None,
+                VerdictWord::Undecided | VerdictWord::Invalid => {
+                    Some(not_decided(&written, limit.reason.as_deref().unwrap_or_default()))
+                }
+                VerdictWord::NotMet => {
+                    let message = format!(
+                        "`{written}` is violated: {} of {} exceed it",
+                        limit.violations,
+                        counted(count, "interval")
+                    );
+                    let longest =
+                        max.map(|max| format!("the longest took {max} ns")).unwrap_or_default();
+                    Some(
+                        Finding::new("limit-violated", Severity::Bad, "recording", message)
+                            .evidence(longest)
+                            .remedy(format!(
+                                "`punctual pairs BUNDLE --limit '{written}'` shows the worst \
+                                 intervals and what ran during them"
+                            )),
+                    )
+                }
             }
-            VerdictWord::NotMet => {
-                let message = format!(
-                    "`{written}` is violated: {} of {} exceed it",
-                    limit.violations,
-                    counted(count, "interval")
-                );
-                let longest = max.map(|max| format!("the longest took {max} ns")).unwrap_or_default();
-                Some(Finding::new("limit-violated", Severity::Bad, "recording", message).evidence(longest).remedy(
-                    format!(
-                        "`punctual pairs BUNDLE --limit '{written}'` shows the worst intervals and what ran during them"
-                    ),
-                ))
-            }
-        }
-    };
+        };
     pairs.chain(functions).filter_map(finding).collect()
 }

@@ -32,14 +32,16 @@ fn main() -> ExitCode {
     on_a_stack(serve)
 }
 
-/// What the main thread's stack may grow to (`ulimit -s`) may be too little, and is not ours to raise for programs that we start: then
-/// another thread does the work, whose stack is memory like any other.
+/// What the main thread's stack may grow to (`ulimit -s`) may be too little, and is not ours to
+/// raise for programs that we start: then another thread does the work, whose stack is memory like
+/// any other.
 fn on_a_stack(work: fn() -> ExitCode) -> ExitCode {
     let limit = getrlimit(Resource::Stack).current;
     if limit.is_none_or(|limit| limit >= STACK as u64) {
         return work();
     }
-    let worker = std::thread::Builder::new().name("punctual".to_owned()).stack_size(STACK).spawn(work);
+    let worker =
+        std::thread::Builder::new().name("punctual".to_owned()).stack_size(STACK).spawn(work);
     match worker.map(std::thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(_)) => ExitCode::from(Exit::Failed as u8),
@@ -80,7 +82,8 @@ fn serve() -> ExitCode {
 }
 
 impl From<std::io::Error> for Failure {
-    /// Writing the answer failed. A reader that went away (`punctual show | head`) has what it wanted.
+    /// Writing the answer failed. A reader that went away (`punctual show | head`) has what it
+    /// wanted.
     fn from(error: std::io::Error) -> Failure {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Failure { exit: Exit::Done, message: String::new() },

@@ -43,7 +43,9 @@ pub fn stream_to(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let cannot = |path: &Path, error: io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));
+    let cannot = |path: &Path, error: io::Error| {
+        Failure::failed(format!("cannot write {}: {error}", path.display()))
+    };
     match path {
         Some(path) => {
             let mut out = BufWriter::new(File::create(path).map_err(|error| cannot(path, error))?);
@@ -60,8 +62,8 @@ pub fn stream_to(
 
 /// Prints a value as JSON. What could do harm on a terminal is escaped, which means the same.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
     print(&format!("{}\n", escaped(&text)))
 }
 
@@ -81,7 +83,8 @@ pub fn json_line(value: &serde_json::Value) -> String {
     escaped(&value.to_string())
 }
 
-/// Serialising has escaped what ASCII calls control characters; the others can only be in strings (RFC 8259, section 7).
+/// Serialising has escaped what ASCII calls control characters; the others can only be in strings
+/// (RFC 8259, section 7).
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -94,8 +97,8 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Writes to standard error. That a terminal was closed (EIO), or that nobody reads a pipe any more, ends nothing: what is
-/// measured goes on, and `eprint!` would panic.
+/// Writes to standard error. That a terminal was closed (EIO), or that nobody reads a pipe any
+/// more, ends nothing: what is measured goes on, and `eprint!` would panic.
 pub fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -105,7 +108,8 @@ pub fn complain(message: &str) {
     if message.is_empty() {
         return;
     }
-    // Diagnostics of experiment files begin with their own "error:", or with a warning that stands before the error.
+    // Diagnostics of experiment files begin with their own "error:", or with a warning that stands
+    // before the error.
     let own = ["error: ", "warning: ", "\u{1b}"].iter().any(|start| message.starts_with(start));
     let prefix = match (own, colored(&io::stderr())) {
         (true, _) => "",

@@ -1,6 +1,8 @@
-//! The recording of a bundle as events: what was recorded, what it is called, and everything in the order of time.
+//! The recording of a bundle as events: what was recorded, what it is called, and everything in the
+//! order of time.
 //!
-//! The samples of a run stand among its events as marks ([`EventKind::Sample`]), so that a late one is seen with what ran then.
+//! The samples of a run stand among its events as marks ([`EventKind::Sample`]), so that a late one
+//! is seen with what ran then.
 
 mod blocks;
 mod samples;
@@ -42,19 +44,31 @@ impl<'b> Opened<'b> {
     pub fn summary(&self) -> RecordingSummary {
         let (counts, occupancy) = occupancy::counted(self);
         let switches = self.recorded.covers(Group::Sched);
-        let contradiction = occupancy.contradiction(counts.group(Group::Sched)).filter(|_| switches);
+        let contradiction =
+            occupancy.contradiction(counts.group(Group::Sched)).filter(|_| switches);
         let findings = self.recorded.findings.iter().cloned().chain(contradiction).collect();
-        let kinds =
-            |kinds: &BTreeMap<&str, u64>| kinds.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let kinds = |kinds: &BTreeMap<&str, u64>| {
+            kinds.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
         let group = |group: &Group| {
             let counted = counts.kernel.get(group).map(kinds).unwrap_or_default();
             (group.word().to_owned(), counted)
         };
-        let named: BTreeMap<String, u64> =
-            counts.named(&self.recorded).iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let named: BTreeMap<String, u64> = counts
+            .named(&self.recorded)
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect();
         let named = (!named.is_empty()).then(|| ("tracepoints".to_owned(), named));
         RecordingSummary {
-            events: self.recorded.groups.iter().chain(counts.kernel.keys()).map(group).chain(named).collect(),
+            events: self
+                .recorded
+                .groups
+                .iter()
+                .chain(counts.kernel.keys())
+                .map(group)
+                .chain(named)
+                .collect(),
             points: counts.points,
             calls: counts.calls,
             lost: self.recorded.lost(),

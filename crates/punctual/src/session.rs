@@ -62,7 +62,11 @@ pub struct Run<'a> {
 }
 
 /// Runs the plan and writes a bundle. On an error there is no bundle.
-pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<FinishedRun, Failure> {
+pub fn run(
+    plan: &Plan,
+    loaded: &Loaded,
+    watcher: &mut dyn Watcher,
+) -> Result<FinishedRun, Failure> {
     let seeded = plan.seeded();
     memory::release_setup();
     let files = Root::system();
@@ -71,7 +75,8 @@ pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Fi
     watcher.preparing("checking the requirements of the experiment");
     rehearse(plan)?;
     memory::release_setup();
-    let mut writer = BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
+    let mut writer =
+        BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
     let made = plan.partition.as_ref().map(partition::Held::make).transpose();
     // If nothing was started, nothing is left behind. Dropping a partition undoes it, at any early
     // return.
@@ -83,7 +88,10 @@ pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Fi
     };
     writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
     writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
-    plan.published.iter().try_for_each(|published| writer.write_published(published)).map_err(Failure::failed)?;
+    plan.published
+        .iter()
+        .try_for_each(|published| writer.write_published(published))
+        .map_err(Failure::failed)?;
 
     // Each step of setting up leaves pages that measuring does not need.
     memory::release_setup();
@@ -92,22 +100,40 @@ pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Fi
     let accounting = accounting::State::NotAsked;
     let (preparation, recording, flight) = (None, None, None);
     let plan = &seeded;
-    let mut run =
-        Run { plan, writer, findings, guard, partition, preparation, recording, flight, accounting, interrupts };
+    let mut run = Run {
+        plan,
+        writer,
+        findings,
+        guard,
+        partition,
+        preparation,
+        recording,
+        flight,
+        accounting,
+        interrupts,
+    };
     watcher.preparing("reading the system configuration");
     check_host(&mut run, &files)?;
     let directory = run.writer.directory().to_owned();
-    let start = |record| recording::Recording::start(&directory, recording::Wanted::of(record, &plan.controller_cpus));
+    let start = |record| {
+        recording::Recording::start(
+            &directory,
+            recording::Wanted::of(record, &plan.controller_cpus),
+        )
+    };
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     if plan.record.is_some() || plan.explain.is_some() {
         watcher.preparing("starting the recorder");
     }
     run.recording = plan.record.as_ref().map(start).transpose().inspect_err(discard)?;
     let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
-    let fly = |explain| flight::Flight::start(&directory, explain, request::online_cpus()?, &plan.controller_cpus);
+    let fly = |explain| {
+        flight::Flight::start(&directory, explain, request::online_cpus()?, &plan.controller_cpus)
+    };
     run.flight = explain.map(fly).transpose().inspect_err(discard)?;
     run.accounting = accounting::State::start(plan, &mut run.findings);
-    signals::prepare_waking().map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
+    signals::prepare_waking()
+        .map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     memory::release_setup();
 
     let ran = phase::run_all(&mut run, watcher);
@@ -126,13 +152,18 @@ pub fn run(plan: &Plan, loaded: &Loaded, watcher: &mut dyn Watcher) -> Result<Fi
     Ok(ending::end(run, phases, outcome))
 }
 
-/// Files that a run holds open at least, and for each thread: its log, its checkpoint, and what it works on.
+/// Files that a run holds open at least, and for each thread: its log, its checkpoint, and what it
+/// works on.
 const FILES: u64 = 32;
 const FILES_OF_THREAD: u64 = 4;
 
-/// As many open files as the plan needs are allowed, or nothing starts: a bundle would be written in part.
+/// As many open files as the plan needs are allowed, or nothing starts: a bundle would be written
+/// in part.
 fn open_files(plan: &Plan) -> Result<(), Failure> {
-    let threads = plan.phases.iter().map(|phase| phase.measures.iter().map(|measure| measure.threads.len()).sum());
+    let threads = plan
+        .phases
+        .iter()
+        .map(|phase| phase.measures.iter().map(|measure| measure.threads.len()).sum());
     let needed = FILES + FILES_OF_THREAD * threads.max().unwrap_or(0_usize) as u64;
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |most: Option<u64>| most.is_none_or(|most| most >= needed);
@@ -142,7 +173,9 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     let most = limit.current.unwrap_or(u64::MAX);
-    Err(Failure::refused(format!("this run needs {needed} open files and the limit is {most}: raise it (ulimit -n)")))
+    Err(Failure::refused(format!(
+        "this run needs {needed} open files and the limit is {most}: raise it (ulimit -n)"
+    )))
 }
 
 /// Resources of later phases are acquired before the first one begins, and released again: a run
@@ -150,7 +183,8 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
 /// before anything starts.
 fn rehearse(plan: &Plan) -> Result<(), Failure> {
     for phase in plan.phases.iter().skip(1) {
-        let orders = phase.measures.iter().map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
+        let orders =
+            phase.measures.iter().map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
         // All at once, as in the phase: some resources are exclusive.
         let asked: Result<Vec<_>, _> = orders.map(|order| measure::ask(&order)).collect();
         asked.map_err(|why| Failure::refused(format!("phase {}: {why}", phase.name)))?;
@@ -163,8 +197,8 @@ fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {
     loads.then(Guarded::start).transpose().map_err(Failure::failed)
 }
 
-/// The end of what the environment says is what the kernel counted by then. A disk that is full by now is reported once, by what
-/// follows.
+/// The end of what the environment says is what the kernel counted by then. A disk that is full by
+/// now is reported once, by what follows.
 fn close_environment(writer: &BundleWriter, files: &Root) {
     // Read back rather than kept: memory that a run holds is locked.
     if let Ok(Some(mut environment)) = writer.document::<Environment>("environment") {
@@ -183,12 +217,16 @@ fn check_host(run: &mut Run, files: &Root) -> Result<(), Failure> {
     let measured = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
     let cpus = run.partition.as_ref().map_or(measured, |partition| partition.cpus().clone());
     // A run on all CPUs has reserved none.
-    let everywhere = environment.topology.online.known().is_none_or(|online| online.is_subset(&cpus));
-    let output = std::path::absolute(run.writer.directory()).unwrap_or_else(|_| run.writer.directory().to_owned());
-    let context =
-        check::Context::of(files, environment, (!everywhere).then_some(cpus)).output(output.to_string_lossy());
+    let everywhere =
+        environment.topology.online.known().is_none_or(|online| online.is_subset(&cpus));
+    let output = std::path::absolute(run.writer.directory())
+        .unwrap_or_else(|_| run.writer.directory().to_owned());
+    let context = check::Context::of(files, environment, (!everywhere).then_some(cpus))
+        .output(output.to_string_lossy());
     let results = check::run(&context);
-    run.writer.write_document("check", &serde_json::json!({ "rules": &results })).map_err(Failure::failed)?;
+    run.writer
+        .write_document("check", &serde_json::json!({ "rules": &results }))
+        .map_err(Failure::failed)?;
     run.findings.extend(check::to_findings(&results));
     run.findings.extend(differs_from_what_ships());
     run.writer.write_findings(&run.findings).map_err(Failure::failed)
@@ -207,10 +245,14 @@ fn differs_from_what_ships() -> Option<Finding> {
 /// Keeps the controller thread off the measured CPUs if there are others.
 fn bind_controller(run: &mut Run) {
     if let Err(why) = attributes::set_affinity(0, &run.plan.controller_cpus) {
-        let message = format!("the controller thread could not be bound to CPU {}", run.plan.controller_cpus);
+        let message =
+            format!("the controller thread could not be bound to CPU {}", run.plan.controller_cpus);
         let finding = Finding::new("controller-not-bound", Severity::Advice, "system", message);
-        run.findings
-            .push(finding.evidence(why.to_string()).remedy("set cpus = … to CPUs that this process is allowed to use"));
+        run.findings.push(
+            finding
+                .evidence(why.to_string())
+                .remedy("set cpus = … to CPUs that this process is allowed to use"),
+        );
     }
 }
 

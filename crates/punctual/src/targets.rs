@@ -23,32 +23,41 @@ use std::path::{Path, PathBuf};
 pub struct RemoteRun<'a> {
     /// What was asked for: the experiment's file name and bytes, the override of its target.
     pub asked: &'a Asked,
-    /// The experiment, read and free of errors, but not resolved: its CPUs and programs are the target's.
+    /// The experiment, read and free of errors, but not resolved: its CPUs and programs are the
+    /// target's.
     pub experiment: &'a Experiment,
     /// The name under which a bundle keeps the file.
     pub kept_as: &'static str,
-    /// What else the command was given. Only the plan is wanted with `--plan`: it is printed as resolved for the target, and nothing
-    /// is measured.
+    /// What else the command was given. Only the plan is wanted with `--plan`: it is printed as
+    /// resolved for the target, and nothing is measured.
     pub args: &'a Common,
-    /// Arguments for `punctual run` there, the file's name not among them: `--target=host --quiet …`.
+    /// Arguments for `punctual run` there, the file's name not among them: `--target=host --quiet
+    /// …`.
     pub arguments: Vec<String>,
     /// The bundle's directory here; there is nothing yet.
     pub output: PathBuf,
 }
 
 impl RemoteRun<'_> {
-    /// The experiment's file name without directories, fit to be one there too: a name by default is made of it.
+    /// The experiment's file name without directories, fit to be one there too: a name by default
+    /// is made of it.
     pub fn file_name(&self) -> String {
         let name = self.asked.path.file_name().unwrap_or_default().to_string_lossy();
-        let fit = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ') { c } else { '-' };
+        let fit = |c: char| {
+            if c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ') { c } else { '-' }
+        };
         let name: String = name.chars().map(fit).collect();
         // Never hidden and never an option.
-        format!("{}{name}", if name.starts_with(['.', '-']) || name.is_empty() { "experiment" } else { "" })
+        format!(
+            "{}{name}",
+            if name.starts_with(['.', '-']) || name.is_empty() { "experiment" } else { "" }
+        )
     }
 
     /// The experiment's name.
     pub fn name(&self) -> String {
-        let stem = || self.asked.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stem =
+            || self.asked.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         self.experiment.settings.name.as_ref().map_or_else(stem, |at| at.value.clone())
     }
 }
@@ -62,8 +71,14 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     }
     let loaded = asked.load()?;
     let (kept_as, arguments) = (loaded.kept_as(), args.for_a_target(asked));
-    let mut remote =
-        RemoteRun { asked, experiment: &loaded.experiment, kept_as, args, arguments, output: PathBuf::new() };
+    let mut remote = RemoteRun {
+        asked,
+        experiment: &loaded.experiment,
+        kept_as,
+        args,
+        arguments,
+        output: PathBuf::new(),
+    };
     remote.output = match (&args.output, &loaded.experiment.settings.output) {
         (Some(directory), _) => directory.clone(),
         (None, Some(written)) => PathBuf::from(&written.value),
@@ -88,12 +103,14 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
 pub fn check_output(output: &Path) -> Result<(), Failure> {
     let shown = crate::session::request::shown(output);
     if output.symlink_metadata().is_ok() {
-        let message = format!("{shown} exists already: choose another directory with --output, or move it");
+        let message =
+            format!("{shown} exists already: choose another directory with --output, or move it");
         return Err(Failure::refused(message));
     }
     let parent = parent(output);
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-    rustix::fs::access(parent, access).map_err(|why| Failure::refused(format!("cannot create {shown}: {why}")))
+    rustix::fs::access(parent, access)
+        .map_err(|why| Failure::refused(format!("cannot create {shown}: {why}")))
 }
 
 /// The directory that a path lies in.

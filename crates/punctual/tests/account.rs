@@ -8,8 +8,8 @@ use serde_json::Value;
 
 fn experiment(explain: &str, more: &str) -> String {
     format!(
-        "[experiment]\nname = \"account\"\n{explain}\n[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n\
-         policy = \"fifo\"\npriority = 80\n{more}\n"
+        "[experiment]\nname = \"account\"\n{explain}\n[[measure]]\nname = \"timer\"\nkind = \
+         \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\npolicy = \"fifo\"\npriority = 80\n{more}\n"
     )
 }
 
@@ -40,12 +40,16 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
     assert_eq!(account["samples"], series["count"]);
     let number = |value: &Value| value.as_f64().unwrap();
     let missing = number(&account["unattributed"]) - hidden as f64;
-    assert!(missing * 20.0 < number(&account["samples"]), "{hidden} may be without kernel events: {account}");
+    assert!(
+        missing * 20.0 < number(&account["samples"]),
+        "{hidden} may be without kernel events: {account}"
+    );
     // Means over all samples add up to the mean latency, which comes from elsewhere.
     let parts: f64 = account["whole"]["mean_ns"].as_object().unwrap().values().map(number).sum();
     let mean = number(&series["mean"]);
     assert!((parts - mean).abs() <= mean * 1e-9 + 1.0, "{parts} {mean}");
-    let counts: f64 = account["bands"].as_array().unwrap().iter().map(|band| number(&band["count"])).sum();
+    let counts: f64 =
+        account["bands"].as_array().unwrap().iter().map(|band| number(&band["count"])).sum();
     assert!((counts - number(&account["samples"])).abs() < 1.0, "{account}");
     assert!(account["cost"]["known"]["per_sample"].as_u64() > Some(0), "{account}");
     assert!(!place.bundle().join("windows").exists(), "worst = 0: no windows");
@@ -53,12 +57,17 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
     assert!(shown.contains("time by cause") && shown.contains("cost: "), "{shown}");
     let report = place.punctual(&["report", "bundle"]);
     assert!(report.status.success(), "{}", text(&report));
-    assert!(std::fs::read_to_string(place.bundle().join("report.html")).unwrap().contains("Time by cause"));
+    assert!(
+        std::fs::read_to_string(place.bundle().join("report.html"))
+            .unwrap()
+            .contains("Time by cause")
+    );
 }
 
 #[test]
 fn left_off_it_is_not_asked() {
-    let place = Place::with(&experiment("[explain]\nworst = 0\naccount = false", "duration = \"200ms\""));
+    let place =
+        Place::with(&experiment("[explain]\nworst = 0\naccount = false", "duration = \"200ms\""));
     let ran = place.run();
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     assert_eq!(place.summary()["phases"][0]["series"][0]["account"], Value::Null);
@@ -74,7 +83,9 @@ fn killed_it_is_there_up_to_the_last_second() {
     let mut child = place.start();
     let path = place.bundle().join("phases/000/0000.account.json");
     let described = || std::fs::read_to_string(&path).unwrap_or_default();
-    eventually("an account of a second", || described().contains("unavailable") || described().contains("\"count\""));
+    eventually("an account of a second", || {
+        described().contains("unavailable") || described().contains("\"count\"")
+    });
     kill(child.id(), "KILL");
     child.wait().expect("it was killed");
     let Some(account) = account(&place) else { return };

@@ -1,4 +1,5 @@
-//! Where the time of every sample goes, when a test made it go there: threads that wander, clocks and ways to sleep, and a group's quota.
+//! Where the time of every sample goes, when a test made it go there: threads that wander, clocks
+//! and ways to sleep, and a group's quota.
 
 mod common;
 #[path = "explain/injected.rs"]
@@ -85,8 +86,9 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-/// A hog that comes 43 times in a second makes a sample late each time: those are laid at its door, and next to nothing at none. Counted are samples and not
-/// their time: what else keeps a busy machine's CPU for long is in the time too.
+/// A hog that comes 43 times in a second makes a sample late each time: those are laid at its door,
+/// and next to nothing at none. Counted are samples and not their time: what else keeps a busy
+/// machine's CPU for long is in the time too.
 fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     let whole = &account["whole"];
     let (samples, missing) = (number(&account["samples"]), number(&account["unattributed"]));
@@ -94,8 +96,9 @@ fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
     let unknown = number(&whole["mean_ns"]["unknown"]) / sum;
     let report = format!(
-        "{name}: {} of {samples} samples are the hog's, {} nobody's, {missing} without kernel events; {unknown:.3} of the time is unknown; \
-         {hidden} samples may have been kept from BPF programs",
+        "{name}: {} of {samples} samples are the hog's, {} nobody's, {missing} without kernel \
+         events; {unknown:.3} of the time is unknown; {hidden} samples may have been kept from \
+         BPF programs",
         longest("preempted"),
         longest("unknown")
     );
@@ -103,13 +106,19 @@ fn assert_the_hog_is_blamed(name: &str, account: &Value, hidden: usize) {
     // The hog itself may come late, where the kernel does not switch.
     assert!((30.0..=60.0).contains(&longest("preempted")), "{report} {whole}");
     let hidden = hidden as f64;
-    assert!((missing - hidden) * 20.0 < samples && (longest("unknown") - hidden) * 20.0 < samples, "{report} {whole}");
+    assert!(
+        (missing - hidden) * 20.0 < samples && (longest("unknown") - hidden) * 20.0 < samples,
+        "{report} {whole}"
+    );
     assert!(unknown < 0.05 + hidden / samples, "{report} {whole}");
 }
 
 /// A measure of this name with these keys, whose samples are divided.
 fn measure(name: &str, cpus: &str, more: &str) -> String {
-    format!("[[measure]]\nname = '{name}'\nkind = 'timer'\ncpus = '{cpus}'\nperiod = '{PERIOD}ns'\n{more}\n")
+    format!(
+        "[[measure]]\nname = '{name}'\nkind = 'timer'\ncpus = '{cpus}'\nperiod = \
+         '{PERIOD}ns'\n{more}\n"
+    )
 }
 
 const FIFO: &str = "policy = 'fifo'\npriority = 80\nduration = '1s'\n";
@@ -126,13 +135,20 @@ fn on_any_clock_and_however_it_sleeps_the_hog_is_blamed() {
         ("signal", "method = 'posix-timer'"),
     ];
     let cpu = arena.cpu.to_string();
-    let measures: String = ways.iter().map(|(name, how)| measure(name, &cpu, &format!("{FIFO}{how}"))).collect();
+    let measures: String =
+        ways.iter().map(|(name, how)| measure(name, &cpu, &format!("{FIFO}{how}"))).collect();
     let experiment = format!("{EXPLAIN}{measures}");
     for untyped in [false, true] {
-        let Some(report) = hogged(&[arena.cpu], || accounts(&arena, &experiment, untyped)) else { continue };
+        let Some(report) = hogged(&[arena.cpu], || accounts(&arena, &experiment, untyped)) else {
+            continue;
+        };
         assert_eq!(report.all.len(), ways.len());
         for (name, account) in &report.all {
-            assert_the_hog_is_blamed(&format!("{name}, untyped: {untyped}"), account, report.hidden);
+            assert_the_hog_is_blamed(
+                &format!("{name}, untyped: {untyped}"),
+                account,
+                report.hidden,
+            );
         }
     }
 }
@@ -143,13 +159,20 @@ fn a_thread_that_wanders_is_followed() {
     let Some(arena) = arena("a_thread_that_wanders_is_followed") else { return };
     let cpus = [arena.cpu - 1, arena.cpu];
     let both = format!("{}-{}", cpus[0], cpus[1]);
-    let experiment =
-        |more: &str| format!("{EXPLAIN}{}", measure("wandering", &both, &format!("threads = 1\n{FIFO}{more}")));
-    for (untyped, more) in [(false, ""), (false, "method = 'nanosleep-relative'\nclock = 'realtime'"), (true, "")] {
+    let experiment = |more: &str| {
+        format!("{EXPLAIN}{}", measure("wandering", &both, &format!("threads = 1\n{FIFO}{more}")))
+    };
+    for (untyped, more) in
+        [(false, ""), (false, "method = 'nanosleep-relative'\nclock = 'realtime'"), (true, "")]
+    {
         let report = hogged(&cpus, || accounts(&arena, &experiment(more), untyped));
         let Some(report) = report else { continue };
         for (name, account) in &report.all {
-            assert_the_hog_is_blamed(&format!("{name} {more:?}, untyped: {untyped}"), account, report.hidden);
+            assert_the_hog_is_blamed(
+                &format!("{name} {more:?}, untyped: {untyped}"),
+                account,
+                report.hidden,
+            );
         }
     }
 }
@@ -159,10 +182,13 @@ struct Quota(std::path::PathBuf);
 
 impl Quota {
     fn new(test: &str) -> Option<Quota> {
-        let files =
-            [("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"), ("/sys/fs/cgroup", "cpu.max", "20000 100000")];
+        let files = [
+            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
+            ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
+        ];
         for (root, file, value) in files {
-            let group = std::path::Path::new(root).join(format!("punctual-test-{}", std::process::id()));
+            let group =
+                std::path::Path::new(root).join(format!("punctual-test-{}", std::process::id()));
             if std::fs::create_dir(&group).is_err() {
                 continue;
             }
@@ -176,12 +202,16 @@ impl Quota {
                 return Some(quota);
             }
         }
-        println!("SKIPPED: {test} lacks a control group that may have a quota of CPU time (cpu.cfs_quota_us, cpu.max)");
+        println!(
+            "SKIPPED: {test} lacks a control group that may have a quota of CPU time \
+             (cpu.cfs_quota_us, cpu.max)"
+        );
         None
     }
 
     fn take(&self, process: &Child) {
-        std::fs::write(self.0.join("cgroup.procs"), process.id().to_string()).expect("a process goes into the group");
+        std::fs::write(self.0.join("cgroup.procs"), process.id().to_string())
+            .expect("a process goes into the group");
     }
 
     /// How often it was held back.
@@ -213,18 +243,26 @@ impl Drop for Ended {
     }
 }
 
-/// A task of the group uses its quota up on the CPU of the measured thread, which is in the group too; a task outside of it has the CPU meanwhile.
+/// A task of the group uses its quota up on the CPU of the measured thread, which is in the group
+/// too; a task outside of it has the CPU meanwhile.
 #[test]
 fn a_groups_quota_is_named_although_others_run() {
     let test = "a_groups_quota_is_named_although_others_run";
     let Some(arena) = arena(test) else { return };
     let Some(quota) = Quota::new(test) else { return };
     let cpu = CpuSet::single(arena.cpu);
-    let outside = injected::Disturber::start("outside", arena.cpu, None, Duration::from_secs(3600), Duration::ZERO);
+    let outside = injected::Disturber::start(
+        "outside",
+        arena.cpu,
+        None,
+        Duration::from_secs(3600),
+        Duration::ZERO,
+    );
     let how = "policy = 'other'\nduration = '2s'";
-    arena
-        .place
-        .write("experiment.toml", format!("[explain]\n{}", measure("quota", &arena.cpu.to_string(), how)).as_bytes());
+    arena.place.write(
+        "experiment.toml",
+        format!("[explain]\n{}", measure("quota", &arena.cpu.to_string(), how)).as_bytes(),
+    );
     let mut punctual = Ended(arena.place.start());
     quota.take(&punctual.0);
     common::eventually("measuring", || arena.place.bundle().join("phases/000").exists());
@@ -247,7 +285,8 @@ fn a_groups_quota_is_named_although_others_run() {
     let sum: f64 = whole["mean_ns"].as_object().unwrap().values().map(number).sum();
     let of = |part: &str| number(&whole["mean_ns"][part]) / sum;
     let report = format!(
-        "held back {times} times; {blamed} samples are laid there, {:.3} of all time, {:.3} unknown",
+        "held back {times} times; {blamed} samples are laid there, {:.3} of all time, {:.3} \
+         unknown",
         of("throttled"),
         of("unknown")
     );
@@ -259,6 +298,7 @@ fn a_groups_quota_is_named_although_others_run() {
     let held = explained["samples"].as_array().unwrap().iter();
     let held: Vec<&Value> = held.filter(|sample| number(&sample["latency_ns"]) >= 4e7).collect();
     injected::assert_right(&held, 5, |part| part["cause"] == "throttled");
-    let by_outside = held.iter().filter(|sample| sample["parts"].to_string().contains("outside")).count();
+    let by_outside =
+        held.iter().filter(|sample| sample["parts"].to_string().contains("outside")).count();
     assert!(by_outside * 10 >= held.len() * 9, "{by_outside} of {}", held.len());
 }

@@ -1,4 +1,5 @@
-//! `punctual attach` against programs whose cycles are known, and against what cyclictest prints of itself.
+//! `punctual attach` against programs whose cycles are known, and against what cyclictest prints of
+//! itself.
 
 mod common;
 
@@ -87,7 +88,8 @@ fn an_absolute_sleeper() {
     assert_kind(&summary, "absolute", true);
     let response = "periodic/response";
     let account = &series(&summary, response)["account"]["known"]["whole"];
-    let parts: f64 = account["mean_ns"].as_object().unwrap().values().map(|ns| ns.as_f64().unwrap()).sum();
+    let parts: f64 =
+        account["mean_ns"].as_object().unwrap().values().map(|ns| ns.as_f64().unwrap()).sum();
     let mean = series(&summary, response)["mean"].as_f64().unwrap();
     assert!((parts - mean).abs() < 1.0, "the parts add up to {parts}, the mean is {mean}");
     let unknown = part(&summary, response, "unknown");
@@ -154,8 +156,10 @@ fn page_faults_are_counted() {
 #[test]
 fn a_write_to_disk_is_io() {
     let Some(summary) = summary("fsync", &[]) else { return };
-    let (io, mean) =
-        (part(&summary, "periodic/response", "io"), series(&summary, "periodic/response")["mean"].as_f64().unwrap());
+    let (io, mean) = (
+        part(&summary, "periodic/response", "io"),
+        series(&summary, "periodic/response")["mean"].as_f64().unwrap(),
+    );
     let calls = part(&summary, "periodic/response", "system-call");
     // On a file system in memory there is nothing to wait for.
     assert!(io > 0.0 || calls > mean / 10.0, "{summary:#}");
@@ -177,14 +181,23 @@ fn requirements_decide_where_the_command_ended_well() {
 #[test]
 fn a_running_process_goes_on() {
     let Some(place) = compiled() else { return };
-    let mut child = Command::new("./periodic").args(["absolute", "100000"]).current_dir(place.path()).spawn().unwrap();
+    let mut child = Command::new("./periodic")
+        .args(["absolute", "100000"])
+        .current_dir(place.path())
+        .spawn()
+        .unwrap();
     let pid = child.id().to_string();
-    let output = place.punctual(&["attach", &pid, "--quiet", "--duration", "2s", "--output", "bundle"]);
+    let output =
+        place.punctual(&["attach", &pid, "--quiet", "--duration", "2s", "--output", "bundle"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert!(child.try_wait().unwrap().is_none(), "it was ended");
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("periodic/response"), "{}", text(&output));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("periodic/response"),
+        "{}",
+        text(&output)
+    );
     let gone = place.punctual(&["attach", &pid, "--output", "none"]);
     assert_eq!(gone.status.code(), Some(2), "{}", text(&gone));
     assert!(text(&gone).contains(&format!("there is no process {pid}")), "{}", text(&gone));
@@ -231,13 +244,26 @@ fn cyclictest_prints_the_same() {
     // The thread that prints sleeps relatively; the other is the one that measures.
     let is_absolute = |one: &&Value| one["parameters"]["cycle"] == "absolute";
     let measures = summary["phases"][0]["measures"].as_array().unwrap();
-    let name = measures.iter().find(is_absolute).unwrap_or_else(|| panic!("{measures:#?}"))["name"].as_str().unwrap();
+    let name = measures.iter().find(is_absolute).unwrap_or_else(|| panic!("{measures:#?}"))["name"]
+        .as_str()
+        .unwrap();
     let ours = series(&summary, &format!("{name}/wakeup"));
-    println!("cyclictest: {} cycles, median {median} µs, max {max} µs; attached: {ours:#}", theirs.len());
+    println!(
+        "cyclictest: {} cycles, median {median} µs, max {max} µs; attached: {ours:#}",
+        theirs.len()
+    );
     let of = |key: &str| ours[key].as_f64().unwrap() / 1_000.0;
-    assert!((of("median") - median).abs() <= median * 0.05 + 2.0, "median {} µs, theirs {median} µs", of("median"));
+    assert!(
+        (of("median") - median).abs() <= median * 0.05 + 2.0,
+        "median {} µs, theirs {median} µs",
+        of("median")
+    );
     // What it reads after the call has returned, and what interrupts that, is in its figure alone.
-    assert!((of("max") - max as f64).abs() <= max as f64 * 0.1 + 50.0, "max {} µs, theirs {max} µs", of("max"));
+    assert!(
+        (of("max") - max as f64).abs() <= max as f64 * 0.1 + 50.0,
+        "max {} µs, theirs {max} µs",
+        of("max")
+    );
     let count = ours["count"].as_u64().unwrap();
     assert!(count + 10 >= theirs.len() as u64, "{count} cycles of {}", theirs.len());
 }

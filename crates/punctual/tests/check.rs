@@ -1,4 +1,5 @@
-//! `punctual check` on the running kernel: the same rules as a table, as JSON and explained; fixed_rules and taken back.
+//! `punctual check` on the running kernel: the same rules as a table, as JSON and explained;
+//! fixed_rules and taken back.
 
 mod common;
 mod system;
@@ -13,7 +14,12 @@ use system::{Bystanders, assert_same, expect, json, last_cpu, paths, snapshot, t
 fn verdicts(arguments: &[&str]) -> BTreeMap<String, String> {
     let answer = json(&expect(0, &[&["check", "--json"], arguments].concat()));
     let word = |value: &serde_json::Value| value.as_str().expect("a word").to_owned();
-    answer["rules"].as_array().expect("rules").iter().map(|rule| (word(&rule["id"]), word(&rule["verdict"]))).collect()
+    answer["rules"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .map(|rule| (word(&rule["id"]), word(&rule["verdict"])))
+        .collect()
 }
 
 #[test]
@@ -25,26 +31,42 @@ fn table_and_json_hold_the_same_rules_and_each_is_explained() {
     assert!(!table.contains('\u{1b}'), "no colours into a pipe");
     for rule in rules {
         let id = rule["id"].as_str().unwrap();
-        assert!(["ok", "advice", "warning", "bad", "unknown"].contains(&rule["verdict"].as_str().unwrap()), "{rule}");
+        assert!(
+            ["ok", "advice", "warning", "bad", "unknown"]
+                .contains(&rule["verdict"].as_str().unwrap()),
+            "{rule}"
+        );
         for key in ["evidence", "why", "source", "title", "message"] {
-            assert!(rule[key].as_str().is_some_and(|text| !text.is_empty()), "{key} is missing in {rule}");
+            assert!(
+                rule[key].as_str().is_some_and(|text| !text.is_empty()),
+                "{key} is missing in {rule}"
+            );
         }
         assert!(rule["fix"].is_string() || rule["fix"].is_null(), "{rule}");
         assert!(table.contains(&format!(" {id} ")), "{id} is missing in the table");
         let explained = text(&expect(0, &["check", "--explain", id]));
-        assert!(explained.contains(id) && explained.contains(rule["source"].as_str().unwrap()), "{explained}");
+        assert!(
+            explained.contains(id) && explained.contains(rule["source"].as_str().unwrap()),
+            "{explained}"
+        );
     }
     assert_eq!(verdicts(&[]).len(), rules.len(), "every id is there once");
-    assert!(text(&expect(2, &["check", "--explain", "rt-throtling"])).contains("did you mean `rt-throttling`?"));
+    assert!(
+        text(&expect(2, &["check", "--explain", "rt-throtling"]))
+            .contains("did you mean `rt-throttling`?")
+    );
 }
 
 #[test]
 fn the_worst_verdict_decides_the_exit_code() {
     let found = verdicts(&[]);
-    let has = |verdicts: &[&str]| found.values().any(|verdict| verdicts.contains(&verdict.as_str()));
-    for (limit, fails) in
-        [("advice", has(&["advice", "warning", "bad"])), ("warning", has(&["warning", "bad"])), ("bad", has(&["bad"]))]
-    {
+    let has =
+        |verdicts: &[&str]| found.values().any(|verdict| verdicts.contains(&verdict.as_str()));
+    for (limit, fails) in [
+        ("advice", has(&["advice", "warning", "bad"])),
+        ("warning", has(&["warning", "bad"])),
+        ("bad", has(&["bad"])),
+    ] {
         expect(if fails { 3 } else { 0 }, &["check", "--fail-on", limit]);
     }
     expect(2, &["check", "--fail-on", "ok"]);
@@ -55,11 +77,24 @@ fn the_worst_verdict_decides_the_exit_code() {
 #[test]
 fn hostile_lists_of_cpus_are_refused() {
     let mask = format!("0x{}", "f".repeat(100_000));
-    for cpus in
-        ["", "x", "-1", "3-1", "0-99999999", "9999999999999999999999", "1,,2", "\u{1b}[31m", "\u{202e}3", "0x", &mask]
-    {
+    for cpus in [
+        "",
+        "x",
+        "-1",
+        "3-1",
+        "0-99999999",
+        "9999999999999999999999",
+        "1,,2",
+        "\u{1b}[31m",
+        "\u{202e}3",
+        "0x",
+        &mask,
+    ] {
         let answer = text(&expect(2, &["check", &format!("--cpus={cpus}")]));
-        assert!(!answer.contains("panicked") && !answer.contains(['\u{1b}', '\u{202e}']), "{answer:?}");
+        assert!(
+            !answer.contains("panicked") && !answer.contains(['\u{1b}', '\u{202e}']),
+            "{answer:?}"
+        );
     }
 }
 
@@ -78,7 +113,8 @@ fn what_is_fixed_is_reverted() {
 
     let fixed = punctual().args(check).arg("--fix").output().unwrap();
     let report = text(&fixed);
-    let fixed_rules: Vec<&str> = planned.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let fixed_rules: Vec<&str> =
+        planned.lines().filter_map(|line| line.split_whitespace().next()).collect();
     for rule in &fixed_rules {
         assert!(report.contains(&format!("{rule} ")), "{rule} is missing in {report}");
     }
@@ -89,8 +125,10 @@ fn what_is_fixed_is_reverted() {
         "{report}"
     );
     let now = verdicts(&check[1..]);
-    let worse =
-        fixed_rules.iter().filter(|rule| !report.contains("refused") && now[**rule] != "ok").collect::<Vec<_>>();
+    let worse = fixed_rules
+        .iter()
+        .filter(|rule| !report.contains("refused") && now[**rule] != "ok")
+        .collect::<Vec<_>>();
     assert!(worse.is_empty(), "fixed but not ok: {worse:?}\n{report}");
     // The fixes stand: nobody is told to take them back, and a partition's undo leaves them.
     assert_eq!(expect(0, &["check"]).stderr, b"");
@@ -107,7 +145,8 @@ fn journals() -> usize {
     names.filter(|entry| entry.file_name().to_string_lossy().starts_with("journal-")).count()
 }
 
-/// The command itself, killed as it enters each of its writes and syncs; the library under it: crates/host/tests/isolate_real.rs.
+/// The command itself, killed as it enters each of its writes and syncs; the library under it:
+/// crates/host/tests/isolate_real.rs.
 #[test]
 fn a_fix_killed_at_any_write_is_reverted() {
     let Some(_turn) = turn("a_fix_killed_at_any_write_is_reverted") else { return };
@@ -121,8 +160,13 @@ fn a_fix_killed_at_any_write_is_reverted() {
         let mut step = 1;
         loop {
             let inject = format!("inject={call}:signal=KILL:when={step}");
-            let arguments = ["-qq", "-o", "/dev/null", "-e", &inject, env!("CARGO_BIN_EXE_punctual"), "check"];
-            let output = Command::new("strace").args(arguments).args(["--cpus", &cpu, "--fix"]).output().unwrap();
+            let arguments =
+                ["-qq", "-o", "/dev/null", "-e", &inject, env!("CARGO_BIN_EXE_punctual"), "check"];
+            let output = Command::new("strace")
+                .args(arguments)
+                .args(["--cpus", &cpu, "--fix"])
+                .output()
+                .unwrap();
             let killed = output.status.signal() == Some(9);
             if !killed && !matches!(output.status.code(), Some(0 | 1)) {
                 println!("SKIPPED: strace cannot trace here: {}", text(&output).trim());
@@ -130,11 +174,18 @@ fn a_fix_killed_at_any_write_is_reverted() {
             }
             if killed && journals() > 0 {
                 let note = String::from_utf8(expect(0, &["show", "--json", GOOD]).stderr).unwrap();
-                assert!(note.starts_with("note: ") && note.contains("`punctual isolate undo"), "{note}");
+                assert!(
+                    note.starts_with("note: ") && note.contains("`punctual isolate undo"),
+                    "{note}"
+                );
             }
             expect(0, &["isolate", "undo", "--all"]);
             assert_eq!(journals(), 0);
-            assert_same(&before, &snapshot(&paths, &bystanders), &format!("killed at {call} {step}"));
+            assert_same(
+                &before,
+                &snapshot(&paths, &bystanders),
+                &format!("killed at {call} {step}"),
+            );
             if !killed {
                 break;
             }

@@ -1,4 +1,5 @@
-//! The command line itself: help, man pages, completions, pipes, and every command that works on a bundle over every fixture.
+//! The command line itself: help, man pages, completions, pipes, and every command that works on a
+//! bundle over every fixture.
 
 mod common;
 #[path = "cli/limits.rs"]
@@ -53,18 +54,29 @@ const COMMANDS: [&str; 38] = [
 ];
 
 fn ask(line: &str, last: &str) -> Output {
-    punctual().args(line.split_whitespace()).arg(last).stdin(Stdio::null()).output().expect("punctual starts")
+    punctual()
+        .args(line.split_whitespace())
+        .arg(last)
+        .stdin(Stdio::null())
+        .output()
+        .expect("punctual starts")
 }
 
 /// oslat without -f: time-sharing, as asked, and nobody is told to become root.
 #[test]
 fn an_import_is_not_blamed_for_scheduling_that_nobody_asked_for() {
     let place = Place::with("");
-    let oslat = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundle/src/import/testdata/rt-tests-2.6/oslat.txt");
+    let oslat = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../bundle/src/import/testdata/rt-tests-2.6/oslat.txt");
     let done = place.punctual(&["import", oslat.to_str().unwrap(), "-o", "bundle"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
     let summary = place.summary();
-    let ids: Vec<_> = summary["findings"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let ids: Vec<_> = summary["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap())
+        .collect();
     assert!(ids.contains(&"time-sharing") && !ids.contains(&"not-real-time"), "{ids:?}");
 }
 
@@ -73,8 +85,10 @@ fn an_import_is_not_blamed_for_scheduling_that_nobody_asked_for() {
 fn contradictions_of_a_recording_are_in_every_output() {
     let recorded = fixtures().into_iter().find(|path| path.ends_with("recorded")).unwrap();
     let json = |arguments: &[&str]| -> serde_json::Value {
-        let output = punctual().args(arguments).arg(&recorded).stdin(Stdio::null()).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+        let output =
+            punctual().args(arguments).arg(&recorded).stdin(Stdio::null()).output().unwrap();
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
     };
     let counted = json(&["occupancy", "--json"])["contradictions"].as_u64().unwrap();
     assert!(counted > 0, "this recording began in the midst of things");
@@ -85,10 +99,14 @@ fn contradictions_of_a_recording_are_in_every_output() {
     let said = said.unwrap_or_else(|| panic!("no finding: {findings:?}"));
     assert!(said["evidence"].as_str().unwrap().starts_with(&format!("{counted} of ")), "{said}");
     let shown = text(&punctual().arg("show").arg(&recorded).output().unwrap());
-    assert!(shown.contains(&format!("{counted} of ")) && shown.contains("contradict earlier"), "{shown}");
+    assert!(
+        shown.contains(&format!("{counted} of ")) && shown.contains("contradict earlier"),
+        "{shown}"
+    );
     let place = Place::with("");
     let page = place.path().join("page.html");
-    let report = punctual().arg("report").arg(&recorded).arg("--output").arg(&page).output().unwrap();
+    let report =
+        punctual().arg("report").arg(&recorded).arg("--output").arg(&page).output().unwrap();
     assert!(report.status.success(), "{}", text(&report));
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("vents contradict earlier"), "the page says nothing of it");
@@ -105,9 +123,13 @@ fn every_subcommand_explains_itself_with_an_example() {
         assert!(help.contains(format!("punctual {command}").trim_end()), "{command}: {help}");
         assert!(!help.contains('\u{1b}'), "no colours into a pipe");
         // None is left out here: those that the help lists are known.
-        let commands = help.split_once("\nCommands:\n").map(|(_, rest)| rest.split("\n\n").next().unwrap_or_default());
-        for line in
-            commands.unwrap_or_default().lines().filter(|line| line.starts_with("  ") && !line.starts_with("    "))
+        let commands = help
+            .split_once("\nCommands:\n")
+            .map(|(_, rest)| rest.split("\n\n").next().unwrap_or_default());
+        for line in commands
+            .unwrap_or_default()
+            .lines()
+            .filter(|line| line.starts_with("  ") && !line.starts_with("    "))
         {
             let name = format!("{command} {}", line.split_whitespace().next().unwrap());
             assert!(COMMANDS.contains(&name.trim()), "{name} is not tested");
@@ -119,14 +141,22 @@ fn every_subcommand_explains_itself_with_an_example() {
 
 #[test]
 fn wrong_words_are_refused_with_the_nearest_right_ones() {
-    for (line, word) in [("chek", "check"), ("run --jsn x", "--json"), ("isolate creat", "create")] {
+    for (line, word) in [("chek", "check"), ("run --jsn x", "--json"), ("isolate creat", "create")]
+    {
         let answer = ask(line, "--");
         assert_eq!(answer.status.code(), Some(2), "{}", text(&answer));
         assert!(text(&answer).contains(word), "{}", text(&answer));
     }
-    assert_eq!(punctual().stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code(), Some(2));
+    assert_eq!(
+        punctual().stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code(),
+        Some(2)
+    );
     let version = ask("", "--version");
-    assert!(version.status.success() && text(&version).starts_with("punctual "), "{}", text(&version));
+    assert!(
+        version.status.success() && text(&version).starts_with("punctual "),
+        "{}",
+        text(&version)
+    );
 }
 
 #[test]
@@ -138,10 +168,14 @@ fn the_man_pages_are_sound() {
         let entries = std::fs::read_dir(place.path().join("pages").join(section)).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     };
-    let mut expected: Vec<String> =
-        COMMANDS.iter().map(|name| format!("punctual {name}").trim_end().replace(' ', "-") + ".1").collect();
-    let mut found: Vec<String> =
-        pages("man1").iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    let mut expected: Vec<String> = COMMANDS
+        .iter()
+        .map(|name| format!("punctual {name}").trim_end().replace(' ', "-") + ".1")
+        .collect();
+    let mut found: Vec<String> = pages("man1")
+        .iter()
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
     expected.sort();
     found.sort();
     assert_eq!(found, expected);
@@ -152,7 +186,12 @@ fn the_man_pages_are_sound() {
         let mut man = Command::new("man");
         // As man(1) and lintian do it: all warnings, a width, a locale that knows the characters.
         man.args(["--warnings", "--encoding=utf8", "--local-file"]).arg(&page);
-        let shown = man.env("LC_ALL", "C.UTF-8").env("MANWIDTH", "80").stdin(Stdio::null()).output().unwrap();
+        let shown = man
+            .env("LC_ALL", "C.UTF-8")
+            .env("MANWIDTH", "80")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
         assert!(
             shown.status.success() && shown.stderr.is_empty(),
             "{}: {}",
@@ -169,21 +208,28 @@ fn completions_are_produced_and_bash_reads_them() {
         let script = ask("completions", shell);
         assert_eq!(script.status.code(), Some(0), "{}", text(&script));
         let words = ["isolate", "no-replug", "cyclictest-json"];
-        assert!(words.iter().all(|word| text(&script).contains(word)), "{shell}: {}", text(&script));
+        assert!(
+            words.iter().all(|word| text(&script).contains(word)),
+            "{shell}: {}",
+            text(&script)
+        );
     }
     assert_eq!(ask("completions", "command.com").status.code(), Some(2));
     if has_program("bash", "bash") {
-        let script = "source /dev/stdin <<<\"$1\" && COMP_WORDS=(punctual isolate cr) COMP_CWORD=2 && _punctual punctual cr isolate \
-                      && echo ${COMPREPLY[*]}";
-        let completed =
-            Command::new("bash").args(["-c", script, "bash", &text(&ask("completions", "bash"))]).output().unwrap();
+        let script = "source /dev/stdin <<<\"$1\" && COMP_WORDS=(punctual isolate cr) \
+                      COMP_CWORD=2 && _punctual punctual cr isolate && echo ${COMPREPLY[*]}";
+        let completed = Command::new("bash")
+            .args(["-c", script, "bash", &text(&ask("completions", "bash"))])
+            .output()
+            .unwrap();
         assert_eq!(text(&completed).trim(), "create");
     }
 }
 
 fn fixtures() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
-    let mut all: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut all: Vec<PathBuf> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.sort();
     assert!(all.len() >= 5, "{all:?}");
     all
@@ -198,10 +244,13 @@ fn formats() -> Vec<String> {
     names
 }
 
-/// What must not reach a terminal: any control character but the ends of lines, and what reorders text.
+/// What must not reach a terminal: any control character but the ends of lines, and what reorders
+/// text.
 fn harmful(text: &str) -> Option<char> {
-    text.chars()
-        .find(|c| c.is_control() && *c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    text.chars().find(|c| {
+        c.is_control() && *c != '\n'
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    })
 }
 
 #[test]
@@ -228,8 +277,13 @@ fn every_fixture_with_a_recording_tells_its_intervals_and_its_occupancy() {
         let name = bundle.display().to_string();
         for line in ["pairs", "pairs --json", "pairs --calls", "occupancy", "occupancy --json"] {
             let described = ask(line, &name);
-            let none = described.status.code() == Some(2) && text(&described).contains("no recording");
-            assert!(none || described.status.code() == Some(0), "{line} {name}: {}", text(&described));
+            let none =
+                described.status.code() == Some(2) && text(&described).contains("no recording");
+            assert!(
+                none || described.status.code() == Some(0),
+                "{line} {name}: {}",
+                text(&described)
+            );
             assert_eq!(harmful(&text(&described)), None, "{line} {name}");
         }
     }
@@ -243,7 +297,10 @@ fn every_fixture_is_compared_with_every_other() {
         for other in &all {
             let compared = place.punctual(&["compare", one, other, "--html", "c.html"]);
             let (code, said) = (compared.status.code(), text(&compared));
-            assert!(code == Some(0) || code == Some(2) && said.contains("has a partner"), "{one} {other}: {said}");
+            assert!(
+                code == Some(0) || code == Some(2) && said.contains("has a partner"),
+                "{one} {other}: {said}"
+            );
             assert_eq!(harmful(&said), None, "{one} {other}");
             let html = std::fs::read_to_string(place.path().join("c.html")).unwrap_or_default();
             assert!(!html.contains("<script") && !html.contains("<td></svg>"), "{one} {other}");
@@ -256,7 +313,13 @@ fn the_tail_of_every_fixture_is_told() {
     for bundle in fixtures() {
         for line in ["tail --gates", "tail --json"] {
             let described = ask(line, &bundle.display().to_string());
-            assert_eq!(described.status.code(), Some(0), "{}: {}", bundle.display(), text(&described));
+            assert_eq!(
+                described.status.code(),
+                Some(0),
+                "{}: {}",
+                bundle.display(),
+                text(&described)
+            );
             assert_eq!(harmful(&text(&described)), None, "{}", bundle.display());
         }
     }
@@ -267,7 +330,9 @@ fn the_report_tells_what_became_of_limits() {
     let place = Place::with("");
     let recorded = fixtures().into_iter().find(|path| path.ends_with("recorded")).unwrap();
     let recorded = recorded.to_str().unwrap();
-    let report = |bundle: &str, limit: &str| place.punctual(&["report", bundle, "-o", "report.html", "--limit", limit]);
+    let report = |bundle: &str, limit: &str| {
+        place.punctual(&["report", bundle, "-o", "report.html", "--limit", limit])
+    };
     let done = report(recorded, "sched_waking->sched_switch < 1ns");
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
     let html = std::fs::read_to_string(place.path().join("report.html")).unwrap();
@@ -293,13 +358,16 @@ fn every_fixture_is_reported_and_exported_in_every_format() {
         assert!(html.starts_with("<!DOCTYPE html>") && !html.contains("<script>alert"), "{name}");
         assert_eq!(harmful(&html.replace('\t', "")), None, "{name}");
         for format in formats() {
-            let exported = punctual().args(["export", &name, "--format", &format]).output().unwrap();
+            let exported =
+                punctual().args(["export", &name, "--format", &format]).output().unwrap();
             let complaint = String::from_utf8_lossy(&exported.stderr).into_owned();
             match exported.status.code() {
                 Some(0) => assert_eq!(complaint, "", "{name} {format}"),
                 // What a bundle does not hold cannot be written; the message says what can.
                 Some(1 | 2) => assert!(
-                    ["no samples were kept", "no recording"].iter().any(|why| complaint.contains(why))
+                    ["no samples were kept", "no recording"]
+                        .iter()
+                        .any(|why| complaint.contains(why))
                         && exported.stdout.is_empty(),
                     "{name} {format}: {complaint}"
                 ),
@@ -315,7 +383,8 @@ fn every_fixture_is_reported_and_exported_in_every_format() {
 /// `… | head -1`: the reader goes away after a line, or before the first.
 #[test]
 fn a_closed_pipe_is_an_ordinary_end() {
-    let good = fixtures().into_iter().find(|path| path.ends_with("good")).unwrap().display().to_string();
+    let good =
+        fixtures().into_iter().find(|path| path.ends_with("good")).unwrap().display().to_string();
     let commands = [
         vec!["show", &good],
         vec!["show", "--json", &good],
@@ -347,7 +416,13 @@ fn a_closed_pipe_is_an_ordinary_end() {
 /// Every kind that `punctual measure` knows.
 fn kinds() -> Vec<String> {
     let help = text(&ask("measure", "--help"));
-    let kinds = help.split_once("\nKinds:\n").expect("a list of kinds").1.split("\n\n").next().unwrap_or_default();
+    let kinds = help
+        .split_once("\nKinds:\n")
+        .expect("a list of kinds")
+        .1
+        .split("\n\n")
+        .next()
+        .unwrap_or_default();
     kinds.lines().filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
 
@@ -369,10 +444,14 @@ fn a_new_experiment_of_every_kind_resolves_with_and_without_its_defaults() {
         assert_eq!(short.status.code(), Some(0), "{kind}: {}{experiment}", text(&short));
         // What is said to be the value anyway is it.
         let is_key = |line: &str| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
-        let with_keys =
-            experiment.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_key(rest)).unwrap_or(line));
+        let with_keys = experiment
+            .lines()
+            .map(|line| line.strip_prefix("# ").filter(|rest| is_key(rest)).unwrap_or(line));
         let with_keys: Vec<&str> = with_keys.collect();
-        assert!(with_keys.len() > 10 && with_keys.iter().any(|line| line.starts_with("policy = ")), "{experiment}");
+        assert!(
+            with_keys.len() > 10 && with_keys.iter().any(|line| line.starts_with("policy = ")),
+            "{experiment}"
+        );
         place.write(&file, with_keys.join("\n").as_bytes());
         let long = plan(&file);
         assert_eq!(text(&long), text(&short), "{kind}: {}", with_keys.join("\n"));
@@ -393,7 +472,13 @@ fn new_overwrites_nothing_and_leaves_out_what_is_not_installed() {
 
     let bare = |arguments: &[&str]| {
         let mut command = punctual();
-        command.args(arguments).current_dir(place.path()).env("PATH", "/nowhere").stdin(Stdio::null()).output().unwrap()
+        command
+            .args(arguments)
+            .current_dir(place.path())
+            .env("PATH", "/nowhere")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
     };
     let written = bare(&["new", "-"]);
     place.write("bare.toml", &written.stdout);
@@ -426,10 +511,15 @@ fn a_synopsis_names_options_with_their_values() {
 #[test]
 fn several_bundles_are_drawn_into_one_picture() {
     let all = fixtures();
-    let of = |name: &str| all.iter().find(|path| path.ends_with(name)).unwrap().display().to_string();
+    let of =
+        |name: &str| all.iter().find(|path| path.ends_with(name)).unwrap().display().to_string();
     let drawn = ask(&format!("export --format gnuplot {}", of("good")), &of("lossy"));
     assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn));
-    assert!(text(&drawn).contains("'good: ") && text(&drawn).contains("'lossy: "), "{}", text(&drawn));
+    assert!(
+        text(&drawn).contains("'good: ") && text(&drawn).contains("'lossy: "),
+        "{}",
+        text(&drawn)
+    );
     let refused = ask(&format!("export --format csv {}", of("good")), &of("lossy"));
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
 }

@@ -7,7 +7,11 @@ use std::path::Path;
 use std::process::Output;
 
 fn fixture(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/bundles")
+        .join(name)
+        .display()
+        .to_string()
 }
 
 /// A run of cyclictest whose latencies (µs) spread over a hundred from this one on, imported.
@@ -16,8 +20,9 @@ fn imported(place: &Place, name: &str, from: usize) {
     let total: usize = (0..100).map(|k| 400 - 3 * k).sum();
     let (max, mean) = (from + 99, from + 40);
     let footer = format!(
-        "# Total: {total:09}\n# Min Latencies: {from:05}\n# Avg Latencies: {mean:05}\n# Max Latencies: {max:05}\n\
-         # Histogram Overflows: 00000\n# Histogram Overflow at cycle number:\n# Thread 0:\n"
+        "# Total: {total:09}\n# Min Latencies: {from:05}\n# Avg Latencies: {mean:05}\n# Max \
+         Latencies: {max:05}\n# Histogram Overflows: 00000\n# Histogram Overflow at cycle \
+         number:\n# Thread 0:\n"
     );
     place.write(&format!("{name}.txt"), format!("# Histogram\n{rows}{footer}").as_bytes());
     let import = place.punctual(&["import", &format!("{name}.txt"), "-o", name, "--name", "x"]);
@@ -25,7 +30,8 @@ fn imported(place: &Place, name: &str, from: usize) {
 }
 
 fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(output)))
 }
 
 #[test]
@@ -40,12 +46,17 @@ fn a_run_against_itself_has_no_difference() {
     assert_eq!(series.len(), 4);
     for metric in series.iter().flat_map(|s| s["metrics"].as_array().unwrap()) {
         assert!(
-            ["no-significant-difference", "unsupported"].contains(&metric["verdict"].as_str().unwrap()),
+            ["no-significant-difference", "unsupported"]
+                .contains(&metric["verdict"].as_str().unwrap()),
             "{metric}"
         );
     }
     let page = std::fs::read_to_string(place.path().join("c.html")).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("timer&#x2f;cpu1") && !page.contains("<script"));
+    assert!(
+        page.starts_with("<!DOCTYPE html>")
+            && page.contains("timer&#x2f;cpu1")
+            && !page.contains("<script")
+    );
 }
 
 #[test]
@@ -62,14 +73,21 @@ fn a_pipeline_fails_on_what_became_slower_and_on_that_alone() {
     };
     let worse = compare("--fail-if-worse p50:10us --fail-if-worse max:20% --junit j.xml");
     assert_eq!(worse.status.code(), Some(3), "{}", text(&worse));
-    assert!(text(&worse).contains("NOT MET") && text(&worse).contains("B's median is"), "{}", text(&worse));
+    assert!(
+        text(&worse).contains("NOT MET") && text(&worse).contains("B's median is"),
+        "{}",
+        text(&worse)
+    );
     let xml = std::fs::read_to_string(place.path().join("j.xml")).unwrap();
     assert!(xml.contains("failures=\"2\"") && xml.contains("imported/thread 0"), "{xml}");
     assert_eq!(compare("--fail-if-worse p50:80us --require max:90us").status.code(), Some(0));
     assert_eq!(compare("--require p50:10us").status.code(), Some(3));
     // The other way round it became better.
     let better = "compare --a new0 new1 new2 new3 --b old0 old1 old2 old3 --require p50:0.1%";
-    assert_eq!(place.punctual(&better.split_whitespace().collect::<Vec<_>>()).status.code(), Some(0));
+    assert_eq!(
+        place.punctual(&better.split_whitespace().collect::<Vec<_>>()).status.code(),
+        Some(0)
+    );
 }
 
 #[test]
@@ -85,11 +103,27 @@ fn what_is_not_known_decides_nothing() {
     let good = fixture("good");
     let alone = place.punctual(&["compare", "old", &good]);
     assert_eq!(alone.status.code(), Some(2), "{}", text(&alone));
-    assert!(text(&alone).contains("imported/thread 0") && text(&alone).contains("--match"), "{}", text(&alone));
-    let by_hand =
-        ["compare", "old", &good, "--match", "imported/thread 0=idle/timer/cpu0", "--fail-if-worse", "max:1s"];
+    assert!(
+        text(&alone).contains("imported/thread 0") && text(&alone).contains("--match"),
+        "{}",
+        text(&alone)
+    );
+    let by_hand = [
+        "compare",
+        "old",
+        &good,
+        "--match",
+        "imported/thread 0=idle/timer/cpu0",
+        "--fail-if-worse",
+        "max:1s",
+    ];
     let by_hand = place.punctual(&by_hand);
-    assert_eq!(by_hand.status.code(), Some(4), "the others are on one side only: {}", text(&by_hand));
+    assert_eq!(
+        by_hand.status.code(),
+        Some(4),
+        "the others are on one side only: {}",
+        text(&by_hand)
+    );
     assert!(text(&by_hand).contains("imported/thread 0, idle/timer/cpu0"), "{}", text(&by_hand));
 }
 
@@ -123,7 +157,10 @@ fn a_side_that_lost_samples_or_was_cut_off_decides_nothing_and_is_named() {
         let comparison = json(&compared);
         assert_eq!(comparison["verdict"], "undecided");
         let findings = comparison["findings"].as_array().unwrap().clone();
-        assert!(findings.iter().any(|one| one["id"] == "unequal-sides" && one["subject"] == series), "{findings:?}");
+        assert!(
+            findings.iter().any(|one| one["id"] == "unequal-sides" && one["subject"] == series),
+            "{findings:?}"
+        );
         let gates = comparison["gates"].as_array().unwrap().clone();
         let gate = gates.into_iter().find(|gate| gate["series"] == series).unwrap();
         assert_eq!(gate["verdict"], "undecided", "{gate}");

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-/// With N: moves N / 10 times between two CPUs, makes N plain calls, N of futex, N / 10 signals and as many sleeps,
-/// touches N pages, and lets a child make N calls. Exit code 5.
+/// With N: moves N / 10 times between two CPUs, makes N plain calls, N of futex, N / 10 signals and
+/// as many sleeps, touches N pages, and lets a child make N calls. Exit code 5.
 const KNOWN: &str = r#"
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -50,7 +50,8 @@ int main(int argc, char **argv) {
 }
 "#;
 const N: u64 = 1000;
-/// Faults and switches that one run has and another has not: where memory lies differs, and others preempt.
+/// Faults and switches that one run has and another has not: where memory lies differs, and others
+/// preempt.
 const NOISE: u64 = 40;
 
 fn compiled() -> Option<Place> {
@@ -59,7 +60,11 @@ fn compiled() -> Option<Place> {
     }
     let place = Place::with("");
     place.write("known.c", KNOWN.as_bytes());
-    let built = Command::new("cc").args(["-O1", "-o", "known", "known.c"]).current_dir(place.path()).output().unwrap();
+    let built = Command::new("cc")
+        .args(["-O1", "-o", "known", "known.c"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
     assert!(built.status.success(), "{}", text(&built));
     Some(place)
 }
@@ -80,7 +85,9 @@ fn of<'v>(counts: &'v Value, name: &str) -> &'v Value {
 }
 
 fn known(counts: &Value, name: &str) -> u64 {
-    of(counts, name)["count"]["known"].as_u64().unwrap_or_else(|| panic!("{name} is not known: {counts:#}"))
+    of(counts, name)["count"]["known"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name} is not known: {counts:#}"))
 }
 
 fn why_not(counts: &Value, name: &str) -> String {
@@ -91,7 +98,10 @@ fn why_not(counts: &Value, name: &str) -> String {
 /// Whether the program can move between CPUs 0 and 1.
 fn has_two_cpus() -> bool {
     let allowed = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let list = allowed
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap_or_default();
     list.trim().parse::<punctual_core::CpuSet>().is_ok_and(|set| set.iter().take(2).eq([0, 1]))
 }
 
@@ -100,7 +110,8 @@ fn a_program_with_known_counts_has_these() {
     let Some(place) = compiled().filter(|_| is_root("counting in the kernel")) else { return };
     let (without, with) = (counts(&place, 0), counts(&place, N));
     let more = |name: &str| known(&with, name).saturating_sub(known(&without, name));
-    // Its own, those of its child, one to move; a signal is sent and returned from, with two getpid beside.
+    // Its own, those of its child, one to move; a signal is sent and returned from, with two getpid
+    // beside.
     let calls = N + N + N + N / 10 + 4 * (N / 10) + N / 10;
     assert_eq!(more("system-calls"), calls, "{with:#}");
     assert_eq!(more("futex-calls"), N, "{with:#}");
@@ -108,13 +119,17 @@ fn a_program_with_known_counts_has_these() {
     for (name, least) in [("minor-faults", N), ("page-faults", N), ("voluntary-switches", N / 10)] {
         let counted = more(name);
         // A timer that has expired before the sleeper has left its CPU is no switch.
-        assert!(counted + NOISE >= least && counted <= least + 4 * NOISE, "{name}: {counted} for {least}: {with:#}");
+        assert!(
+            counted + NOISE >= least && counted <= least + 4 * NOISE,
+            "{name}: {counted} for {least}: {with:#}"
+        );
     }
     if has_two_cpus() {
         let moved = more("cpu-migrations");
         assert!((N / 10 - 1..N / 10 + NOISE).contains(&moved), "{moved} migrations: {with:#}");
     }
-    // Counted twice, by perf events from the first instruction on and by wait4 with the start before.
+    // Counted twice, by perf events from the first instruction on and by wait4 with the start
+    // before.
     let sum = known(&with, "voluntary-switches") + known(&with, "involuntary-switches");
     assert!(sum.abs_diff(known(&with, "context-switches")) <= 10, "{with:#}");
     let share = of(&with, "futex-calls")["share"]["share"].as_f64().unwrap();
@@ -125,7 +140,13 @@ fn a_program_with_known_counts_has_these() {
     let total = cpu["total"].as_i64().unwrap();
     assert_eq!(total, cpu["user"].as_i64().unwrap() + cpu["system"].as_i64().unwrap());
     // Software events never take turns.
-    assert!(with["counts"].as_array().unwrap().iter().all(|one| one["scaled"] == false || one["event"] == "cycles"));
+    assert!(
+        with["counts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["scaled"] == false || one["event"] == "cycles")
+    );
 }
 
 #[test]
@@ -158,7 +179,10 @@ fn perf_stat_counts_the_same() {
             continue;
         };
         let counted = known(&ours, name);
-        assert!(counted.abs_diff(theirs as u64) <= noise, "{name}: {counted}, perf stat {theirs}: {said}");
+        assert!(
+            counted.abs_diff(theirs as u64) <= noise,
+            "{name}: {counted}, perf stat {theirs}: {said}"
+        );
     }
 }
 
@@ -167,14 +191,19 @@ fn who_may_not_count_the_kernel_gets_what_there_is_and_never_a_zero() {
     let Some(place) = compiled().filter(|_| is_root("becoming another user")) else { return };
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = punctual();
-    command.args(["count", "--json", "--", "./known", &N.to_string()]).current_dir(place.path()).stdin(Stdio::null());
+    command
+        .args(["count", "--json", "--", "./known", &N.to_string()])
+        .current_dir(place.path())
+        .stdin(Stdio::null());
     let output = command.uid(65534).gid(65534).output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{}", text(&output));
     let counts = parsed(&output);
     for name in ["system-calls", "futex-calls", "signals"] {
         assert!(why_not(&counts, name).contains("root"), "{counts:#}");
     }
-    for (name, least) in [("minor-faults", N), ("voluntary-switches", N / 10 - NOISE), ("context-switches", N / 20)] {
+    for (name, least) in
+        [("minor-faults", N), ("voluntary-switches", N / 10 - NOISE), ("context-switches", N / 20)]
+    {
         assert!(known(&counts, name) >= least, "{name}: {counts:#}");
     }
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
@@ -222,8 +251,20 @@ fn the_exit_code_is_the_commands_own_and_wrong_requests_start_nothing() {
     assert!(text(&listed).contains("branch-misses"), "{}", text(&listed));
     if is_root("the names of tracepoints") {
         let refused = count(&["--events", "sched:sched_swich", "--", "true"]);
-        assert!(text(&refused).contains("did you mean `sched:sched_switch`?"), "{}", text(&refused));
-        let one = count(&["--json", "--events", "sched:sched_process_exit", "--", "sh", "-c", "true; true"]);
+        assert!(
+            text(&refused).contains("did you mean `sched:sched_switch`?"),
+            "{}",
+            text(&refused)
+        );
+        let one = count(&[
+            "--json",
+            "--events",
+            "sched:sched_process_exit",
+            "--",
+            "sh",
+            "-c",
+            "true; true",
+        ]);
         assert_eq!(known(&parsed(&one), "sched:sched_process_exit"), 1);
     }
 }
@@ -259,10 +300,19 @@ fn counters_of_a_measure_are_of_its_thread_and_of_its_samples() {
         "--counters",
         events,
     ]);
-    let summary: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
+    let summary: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
     let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().unwrap().clone();
-    let table = tables.iter().find(|table| table["name"] == "counters").unwrap_or_else(|| panic!("{summary}"));
-    let rows: Vec<_> = table["rows"].as_array().unwrap().iter().map(|row| row.as_array().unwrap().clone()).collect();
+    let table = tables
+        .iter()
+        .find(|table| table["name"] == "counters")
+        .unwrap_or_else(|| panic!("{summary}"));
+    let rows: Vec<_> = table["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row.as_array().unwrap().clone())
+        .collect();
     let names: Vec<_> = rows.iter().map(|row| row[1].as_str().unwrap()).collect();
     assert_eq!(names, ["raw_syscalls:sys_enter", "task-clock (ns)", "cycles"]);
     let known = |row: &[Value]| match row[2].as_f64() {
@@ -279,7 +329,10 @@ fn counters_of_a_measure_are_of_its_thread_and_of_its_samples() {
         None => println!("SKIPPED: system calls are not counted here: {}", rows[0][5]),
     }
     let sum: f64 = summary["phases"][0]["series"][0]["mean"].as_f64().unwrap() * 20_000.0;
-    assert!(known(&rows[1]).is_some_and(|ns| ns > 0.0), "the kernel's clock of the task is always there: {table}");
+    assert!(
+        known(&rows[1]).is_some_and(|ns| ns > 0.0),
+        "the kernel's clock of the task is always there: {table}"
+    );
     assert!(known(&rows[1]).unwrap() > sum / 100.0, "the calls of {sum} ns are in it: {table}");
     assert!(known(&rows[2]).is_none_or(|cycles| cycles > 20_000.0), "{table}");
 }

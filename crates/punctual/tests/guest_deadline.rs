@@ -1,5 +1,5 @@
-//! `method = "deadline"` held against cyclicdeadline (Debian's rt-tests) and against the kernel's own
-//! events, in a guest of virtual time, where the thread's timer is watched.
+//! `method = "deadline"` held against cyclicdeadline (Debian's rt-tests) and against the kernel's
+//! own events, in a guest of virtual time, where the thread's timer is watched.
 
 use punctual_lab::testing::section;
 use punctual_lab::{Accel, GuestResult, Job, testing};
@@ -17,8 +17,9 @@ const MICROSECOND: i64 = 1_000;
 /// The latencies of the one SCHED_DEADLINE thread of a trace, in ns, sorted: from the expiry of its
 /// timer to the switch to it.
 fn traced(trace: &str) -> Vec<i64> {
-    let after =
-        |line: &str, key: &str| -> Option<i64> { line.split_once(key)?.1.split_whitespace().next()?.parse().ok() };
+    let after = |line: &str, key: &str| -> Option<i64> {
+        line.split_once(key)?.1.split_whitespace().next()?.parse().ok()
+    };
     let mut expiry = None;
     let mut all = Vec::new();
     for line in trace.lines() {
@@ -28,7 +29,8 @@ fn traced(trace: &str) -> Vec<i64> {
             // It sleeps: until it is woken by somebody, not by this timer.
             expiry = None;
         } else if line.contains(" sched_switch: ") && line.contains("next_prio=-1") {
-            let stamp = line.split(": sched_switch").next().and_then(|head| head.split_whitespace().last());
+            let stamp =
+                line.split(": sched_switch").next().and_then(|head| head.split_whitespace().last());
             let micros = stamp.and_then(|stamp| stamp.replace('.', "").parse::<i64>().ok());
             let latency = micros.zip(expiry).map(|(micros, expiry)| micros * MICROSECOND - expiry);
             // Switched to before its timer expired: it had been preempted.
@@ -52,12 +54,18 @@ struct Figures {
 fn figures_of(trace: &str) -> Figures {
     let all = traced(trace);
     assert!(all.len() > 300, "{} releases: {}", all.len(), &trace[..trace.len().min(2_000)]);
-    Figures { min: all[0], median: all[all.len() / 2], p99: all[all.len() * 99 / 100], max: all[all.len() - 1] }
+    Figures {
+        min: all[0],
+        median: all[all.len() / 2],
+        p99: all[all.len() * 99 / 100],
+        max: all[all.len() - 1],
+    }
 }
 
 /// What punctual says of its own samples, and what the events say of the same ones.
 fn agrees_with_events(result: &GuestResult, load: &str, source: &str) {
-    let summary: Value = serde_json::from_str(section(result, &format!("punctual-{load}"))).unwrap();
+    let summary: Value =
+        serde_json::from_str(section(result, &format!("punctual-{load}"))).unwrap();
     let phase = &summary["phases"][0];
     let releases = phase["measures"][0]["notes"]["tables"].to_string();
     assert!(releases.contains(source), "{load}: {releases}");
@@ -69,12 +77,19 @@ fn agrees_with_events(result: &GuestResult, load: &str, source: &str) {
     println!("{load}, its events: {} {} {}", events.min, events.median, events.max);
     for (own, events) in [(own.min, events.min), (own.median, events.median)] {
         let out = own - events;
-        assert!((-MICROSECOND..WAY_OUT).contains(&out), "{load}: {own} by punctual, {events} by the events");
+        assert!(
+            (-MICROSECOND..WAY_OUT).contains(&out),
+            "{load}: {own} by punctual, {events} by the events"
+        );
     }
     // The events have the periods before the first sample, too: the longest may be one of those.
     let met = if load == "idle" { 0 } else { INTERRUPT };
     let expected = events.p99 - MICROSECOND..events.max + WAY_OUT + met;
-    assert!(expected.contains(&own.max), "{load}: {} by punctual, {expected:?} by the events", own.max);
+    assert!(
+        expected.contains(&own.max),
+        "{load}: {} by punctual, {expected:?} by the events",
+        own.max
+    );
 }
 
 /// cyclicdeadline counts from its own first wake-up, so that only its range can be held against the
@@ -86,10 +101,16 @@ fn cyclicdeadline_agrees(result: &GuestResult, load: &str) {
     println!("{load}, cyclicdeadline: {} {} {}", own("min"), own("avg"), own("max"));
     println!("{load}, its events: {} {} {}", events.min, events.median, events.max);
     if load == "idle" {
-        let range = ((own("max") - own("min")) * MICROSECOND as f64) as i64 - (events.max - events.min);
+        let range =
+            ((own("max") - own("min")) * MICROSECOND as f64) as i64 - (events.max - events.min);
         assert!(range.abs() < WAY_OUT, "{json:#}");
         let ours = figures_of(section(result, "trace-punctual-idle"));
-        assert!((ours.median - events.median).abs() < WAY_OUT, "{} and {}", ours.median, events.median);
+        assert!(
+            (ours.median - events.median).abs() < WAY_OUT,
+            "{} and {}",
+            ours.median,
+            events.median
+        );
     }
 }
 
@@ -98,7 +119,10 @@ fn holds(kernel: &str, source: &str) {
     if !program.exists() {
         return println!("SKIPPED: lacks {} (Debian package rt-tests)", program.display());
     }
-    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, "", 1) else { return };
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, "", 1)
+    else {
+        return;
+    };
     guest.accel = Accel::VirtualTime;
     guest.programs.push(program.into());
     let stress = Path::new("/usr/bin/stress-ng");

@@ -1,4 +1,5 @@
-//! `punctual measure irq` on kernels and devices that this machine does not have: in QEMU guests (docs/guests.md).
+//! `punctual measure irq` on kernels and devices that this machine does not have: in QEMU guests
+//! (docs/guests.md).
 
 mod irq;
 
@@ -9,27 +10,38 @@ use serde_json::Value;
 
 /// Of all CPUs, in the row of this handler.
 fn row(interrupts: &str, handler: &str) -> u64 {
-    let row =
-        interrupts.lines().find(|line| line.ends_with(handler)).unwrap_or_else(|| panic!("no {handler}: {interrupts}"));
+    let row = interrupts
+        .lines()
+        .find(|line| line.ends_with(handler))
+        .unwrap_or_else(|| panic!("no {handler}: {interrupts}"));
     row.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok()).sum()
 }
 
-/// At boot the kernel looks whether timer interrupts come in time, and gives up where a busy machine does not let QEMU run.
+/// At boot the kernel looks whether timer interrupts come in time, and gives up where a busy
+/// machine does not let QEMU run.
 const BOOT: &str = "no_timer_check";
 
 /// P2's interrupt response, its interrupts raised by a device: on a kernel of Debian 12.
 fn a_device_interrupts(kernel: &str) {
-    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, BOOT, 2) else { return };
+    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, BOOT, 2)
+    else {
+        return;
+    };
     guest.job = Job::Script(include_str!("guests/irq.sh").into());
     guest.modules = vec!["uio_pci_generic".into()];
     guest.qemu_args = vec!["-device".into(), "edu".into()];
-    let example = include_str!("../../../examples/p2-interrupt-edu.toml").replace("samples = 5000", "samples = 100");
+    let example = include_str!("../../../examples/p2-interrupt-edu.toml")
+        .replace("samples = 5000", "samples = 100");
     guest.files = vec![GuestFile::text("/p2.toml", example)];
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
     let unbound = section(&result, "unbound").split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(unbound.contains("is not bound to a UIO driver") && section(&result, "unbound-status") == "2", "{unbound}");
+    assert!(
+        unbound.contains("is not bound to a UIO driver")
+            && section(&result, "unbound-status") == "2",
+        "{unbound}"
+    );
     let summary = |name: &str| -> Value { serde_json::from_str(section(&result, name)).unwrap() };
     for (source, hops) in [
         ("timer", &["/to-handler", "/handler-to-expiry", "/expiry-to-thread"][..]),
@@ -39,7 +51,10 @@ fn a_device_interrupts(kernel: &str) {
         ("again", &["/to-handler", "/handler-to-thread"]),
     ] {
         let summary = summary(source);
-        assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "{source} on {kernel}: {summary:#}");
+        assert!(
+            notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty),
+            "{source} on {kernel}: {summary:#}"
+        );
         whole_and_counted(&summary, hops, 200);
     }
     // The published experiment, shortened: idle and loaded.
@@ -47,7 +62,10 @@ fn a_device_interrupts(kernel: &str) {
     assert_eq!(published["ending"]["outcome"], "completed", "{published}");
     for (phase, name) in ["idle", "loaded"].iter().enumerate() {
         assert_eq!(
-            (published["phases"][phase]["name"].as_str(), published["phases"][phase]["series"][2]["count"].as_u64()),
+            (
+                published["phases"][phase]["name"].as_str(),
+                published["phases"][phase]["series"][2]["count"].as_u64()
+            ),
             (Some(*name), Some(100))
         );
     }
@@ -73,12 +91,18 @@ fn a_device_interrupts(kernel: &str) {
         (Some(true), true),
         "{validation}"
     );
-    // Counted from outside of punctual, too: those measured, those of warming up, and the one of the trial.
+    // Counted from outside of punctual, too: those measured, those of warming up, and the one of
+    // the trial.
     let counted = row(section(&result, "after-edu"), "uio_pci_generic");
     assert!((200..300).contains(&counted), "{counted}");
     let edu = summary("edu");
     let threaded = edu["findings"].to_string().contains("irq-threaded");
-    assert_eq!(threaded, kernel.ends_with("-rt"), "PREEMPT_RT runs handlers in threads: {}", edu["findings"]);
+    assert_eq!(
+        threaded,
+        kernel.ends_with("-rt"),
+        "PREEMPT_RT runs handlers in threads: {}",
+        edu["findings"]
+    );
 }
 
 #[test]
@@ -91,11 +115,13 @@ fn a_device_interrupts_a_real_time_kernel() {
     a_device_interrupts("debian:6.1-rt");
 }
 
-/// The thread that raises an interrupt gives way at once to the threads that handle it: what it has to do until it sleeps is no
-/// part of a response.
+/// The thread that raises an interrupt gives way at once to the threads that handle it: what it has
+/// to do until it sleeps is no part of a response.
 #[test]
 fn who_raises_an_interrupt_delays_no_handler_in_a_thread() {
-    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 1) else {
+    let Some(mut guest) =
+        testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 1)
+    else {
         return;
     };
     guest.accel = Accel::VirtualTime;
@@ -106,19 +132,34 @@ fn who_raises_an_interrupt_delays_no_handler_in_a_thread() {
     assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
     let summary: Value = serde_json::from_str(section(&result, "summary")).unwrap();
     // uio of 6.12 has a handler and a thread of its own: two threads with PREEMPT_RT.
-    let finding = summary["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "irq-threaded");
+    let finding = summary["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["id"] == "irq-threaded");
     let evidence = finding.unwrap_or_else(|| panic!("{summary}"))["evidence"].to_string();
-    for expected in ["irq/11-uio_pci", "irq/11-s-uio_pc", "(SCHED_FIFO 50)", "waits is SCHED_FIFO 95"] {
+    for expected in
+        ["irq/11-uio_pci", "irq/11-s-uio_pc", "(SCHED_FIFO 50)", "waits is SCHED_FIFO 95"]
+    {
         assert!(evidence.contains(expected), "no `{expected}`: {evidence}");
     }
-    assert!(notes(&summary)["tables"].to_string().contains("SCHED_FIFO 49"), "the raiser's: {:#}", notes(&summary));
+    assert!(
+        notes(&summary)["tables"].to_string().contains("SCHED_FIFO 49"),
+        "the raiser's: {:#}",
+        notes(&summary)
+    );
     let gave_way = switches_of_raisers(section(&result, "trace"));
     let late: Vec<&&str> = gave_way.iter().filter(|line| !line.contains("prev_state=R")).collect();
-    assert!(gave_way.len() >= 50 && late.is_empty(), "{} switches, of these after a sleep: {late:#?}", gave_way.len());
+    assert!(
+        gave_way.len() >= 50 && late.is_empty(),
+        "{} switches, of these after a sleep: {late:#?}",
+        gave_way.len()
+    );
     assert!(gave_way.iter().all(|line| line.contains("next_comm=irq/11-uio")), "{gave_way:#?}");
 }
 
-/// Of each interrupt of the device the first switch after it, which is that of the thread that raised it.
+/// Of each interrupt of the device the first switch after it, which is that of the thread that
+/// raised it.
 fn switches_of_raisers(trace: &str) -> Vec<&str> {
     let mut entered = false;
     let mut found = Vec::new();
@@ -135,7 +176,9 @@ fn switches_of_raisers(trace: &str) -> Vec<&str> {
 
 #[test]
 fn a_gpio_loop_is_followed() {
-    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:7.2", BOOT, 2) else {
+    let Some(mut guest) =
+        testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:7.2", BOOT, 2)
+    else {
         return;
     };
     guest.job = Job::Script(include_str!("guests/gpio.sh").into());
@@ -143,11 +186,20 @@ fn a_gpio_loop_is_followed() {
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
-    for (name, expected) in [("unwired", "are the two lines wired together?"), ("beyond", "there is no in_line 8")] {
-        let said = format!("{} {}", section(&result, name), section(&result, &format!("said-{name}")));
-        assert!(section(&result, &format!("status-{name}")) == "2" && said.contains(expected), "{said}");
+    for (name, expected) in
+        [("unwired", "are the two lines wired together?"), ("beyond", "there is no in_line 8")]
+    {
+        let said =
+            format!("{} {}", section(&result, name), section(&result, &format!("said-{name}")));
+        assert!(
+            section(&result, &format!("status-{name}")) == "2" && said.contains(expected),
+            "{said}"
+        );
     }
     let summary: Value = serde_json::from_str(section(&result, "gpio")).unwrap();
     whole_and_counted(&summary, &["/to-handler", "/handler-to-thread"], 10);
-    assert!(notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty), "the kernel stamps the edge: {summary:#}");
+    assert!(
+        notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty),
+        "the kernel stamps the edge: {summary:#}"
+    );
 }

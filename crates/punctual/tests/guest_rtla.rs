@@ -1,20 +1,25 @@
-//! punctual beside `rtla timerlat` on a real-time kernel, in virtual time: of the same load both name the same main cause.
+//! punctual beside `rtla timerlat` on a real-time kernel, in virtual time: of the same load both
+//! name the same main cause.
 
 mod common;
 
 use common::Place;
 use punctual_lab::{Accel, GuestFile, Job, Outcome, testing};
 
-/// Bursts of a task of higher priority than what is measured, on its CPU: longer than the latency at which rtla is to stop.
+/// Bursts of a task of higher priority than what is measured, on its CPU: longer than the latency
+/// at which rtla is to stop.
 const HOG: &str = "while :; do i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 0.3; done";
 
-const EXPERIMENT: &str = "[experiment]\nname = \"beside-rtla\"\n[explain]\n[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\n\
-                          period = \"10ms\"\npolicy = \"fifo\"\npriority = 80\nduration = \"4s\"\n";
+const EXPERIMENT: &str = "[experiment]\nname = \"beside-rtla\"\n[explain]\n[[measure]]\nname = \
+                          \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"10ms\"\npolicy = \
+                          \"fifo\"\npriority = 80\nduration = \"4s\"\n";
 
 #[test]
 fn both_blame_the_task_of_higher_priority() {
     let Some((files, rtla)) = testing::debian_program("rtla", "usr/bin/rtla") else { return };
-    let Some(mut guest) = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 1) else {
+    let Some(mut guest) =
+        testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 1)
+    else {
         return;
     };
     for program in ["/usr/bin/taskset", "/usr/bin/chrt"] {
@@ -28,15 +33,16 @@ fn both_blame_the_task_of_higher_priority() {
     guest.files.push(GuestFile::text("/experiment.toml", EXPERIMENT));
     guest.files.push(GuestFile::text("/hog", HOG));
     guest.job = Job::Script(format!(
-        "/usr/bin/taskset 1 /usr/bin/chrt -f 90 /punctual/busybox sh /hog & hog=$!\n\
-         punctual run --quiet /experiment.toml --output /results/bundle; echo $? >/results/status\n\
-         {rtla} timerlat top -c 0 -P f:80 -p 10000 -d 20s -q -a 60000 >/results/rtla 2>&1\n\
-         kill $hog\n"
+        "/usr/bin/taskset 1 /usr/bin/chrt -f 90 /punctual/busybox sh /hog & hog=$!\npunctual run \
+         --quiet /experiment.toml --output /results/bundle; echo $? >/results/status\n{rtla} \
+         timerlat top -c 0 -P f:80 -p 10000 -d 20s -q -a 60000 >/results/rtla 2>&1\nkill $hog\n"
     ));
     let Some(result) = testing::or_skip(guest.run()) else { return };
     assert_eq!(result.outcome, Outcome::Finished, "{}", testing::story(&result));
-    let report =
-        |name: &str| String::from_utf8_lossy(result.results.get(name).map_or(&[][..], Vec::as_slice)).into_owned();
+    let report = |name: &str| {
+        String::from_utf8_lossy(result.results.get(name).map_or(&[][..], Vec::as_slice))
+            .into_owned()
+    };
     let place = Place::with("");
     for (name, bytes) in result.results.iter().filter(|(name, _)| name.starts_with("bundle/")) {
         std::fs::create_dir_all(place.path().join(name).parent().unwrap()).unwrap();
@@ -44,22 +50,30 @@ fn both_blame_the_task_of_higher_priority() {
     }
     let summary = place.summary();
     let account = &summary["phases"][0]["series"][0]["account"]["known"];
-    let worst = account["bands"].as_array().and_then(|bands| bands.last()).unwrap_or_else(|| panic!("{summary}"));
+    let worst = account["bands"]
+        .as_array()
+        .and_then(|bands| bands.last())
+        .unwrap_or_else(|| panic!("{summary}"));
     let rtla = report("rtla");
     println!("punctual: {worst}\nrtla: {rtla}\n{}", String::from_utf8_lossy(&result.stderr));
     assert_eq!(worst["dominant"], "preempted", "{account}");
     if !rtla.contains("hit stop tracing") {
-        return println!("SKIPPED: rtla in the guest analysed nothing: {}", rtla.lines().last().unwrap_or_default());
+        return println!(
+            "SKIPPED: rtla in the guest analysed nothing: {}",
+            rtla.lines().last().unwrap_or_default()
+        );
     }
     // `Thread interference: 48231.12 us (97.10 %)` and below it `sh:123 48231.12 us`.
     let share = |what: &str| {
-        let line = rtla.lines().find(|line| line.trim_start().starts_with(what)).unwrap_or_default();
+        let line =
+            rtla.lines().find(|line| line.trim_start().starts_with(what)).unwrap_or_default();
         line.rsplit('(')
             .next()
             .and_then(|rest| rest.trim_end_matches([')', ' ', '%']).trim().parse::<f64>().ok())
             .unwrap_or_default()
     };
-    // A task that ran already when the timer's interrupt came is "blocking" in rtla's words, one that came later "interference": the hog is either.
+    // A task that ran already when the timer's interrupt came is "blocking" in rtla's words, one
+    // that came later "interference": the hog is either.
     let thread = share("Thread interference").max(share("Blocking thread"));
     let others = ["IRQ handler delay", "IRQ interference", "Softirq interference"].map(share);
     assert!(others.iter().all(|other| thread > *other), "{rtla}");

@@ -1,4 +1,5 @@
-//! A guest that is stopped as a whole, over and over: the time is laid at the hypervisor's door, in every sample and in the windows.
+//! A guest that is stopped as a whole, over and over: the time is laid at the hypervisor's door, in
+//! every sample and in the windows.
 
 mod common;
 
@@ -10,10 +11,12 @@ use std::time::Duration;
 /// How long it stands still each time, and how long it runs in between.
 const STOPPED: Duration = Duration::from_millis(250);
 const RUNNING: Duration = Duration::from_millis(900);
-/// A sample that is so late was due while the guest stood still. One that is later still, a busy host kept waiting beyond what this test made.
+/// A sample that is so late was due while the guest stood still. One that is later still, a busy
+/// host kept waiting beyond what this test made.
 const LATE: std::ops::Range<u64> = 125_000_000..325_000_000;
 
-/// Timers of different periods: a stop in the midst of one CPU's sample then finds the other one waiting, which proves it.
+/// Timers of different periods: a stop in the midst of one CPU's sample then finds the other one
+/// waiting, which proves it.
 const EXPERIMENT: &str = r#"
 [experiment]
 name = "stopped"
@@ -40,28 +43,36 @@ duration = "12s"
 /// The emulator that this process started.
 fn emulator() -> Option<u32> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?.flatten();
-    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-    let pids: Vec<u32> =
-        children.flat_map(|line| line.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    let children =
+        tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let pids: Vec<u32> = children
+        .flat_map(|line| line.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect();
     let named = |pid: &u32| {
-        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("qemu-system"))
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.contains("qemu-system"))
     };
     pids.into_iter().find(named)
 }
 
 /// Runs the guest, and stops it again and again.
 fn stopped() -> Option<GuestResult> {
-    let mut guest = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 2)?;
+    let mut guest =
+        testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 2)?;
     guest.files = vec![GuestFile::text("/experiment.toml", EXPERIMENT)];
-    guest.job =
-        Job::Script("punctual run --quiet /experiment.toml --output /results/bundle; echo $? >/results/status".into());
+    guest.job = Job::Script(
+        "punctual run --quiet /experiment.toml --output /results/bundle; echo $? >/results/status"
+            .into(),
+    );
     let (began, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
                 std::thread::sleep(RUNNING);
                 // A kernel that boots does not like it.
-                let Some(pid) = emulator().filter(|_| began.load(Ordering::Relaxed)) else { continue };
+                let Some(pid) = emulator().filter(|_| began.load(Ordering::Relaxed)) else {
+                    continue;
+                };
                 kill(pid, "STOP");
                 std::thread::sleep(STOPPED);
                 kill(pid, "CONT");
@@ -75,7 +86,11 @@ fn stopped() -> Option<GuestResult> {
         result
     });
     let result = testing::or_skip(result)?;
-    assert!(result.outcome == Outcome::Finished && result.exit_status == Some(0), "{}", testing::story(&result));
+    assert!(
+        result.outcome == Outcome::Finished && result.exit_status == Some(0),
+        "{}",
+        testing::story(&result)
+    );
     Some(result)
 }
 
@@ -91,9 +106,11 @@ fn a_guest_that_stands_still_is_stolen_time() {
     let (mut late, mut stolen, mut unknown_ns, mut all_ns) = (0, 0, 0, 0);
     for series in 0..2 {
         let path = place.bundle().join(format!("phases/000/{series:04}.account.json"));
-        let account: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let account: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let account = &account["known"];
-        let parts: Vec<&str> = account["parts"].as_array().unwrap().iter().filter_map(|part| part.as_str()).collect();
+        let parts: Vec<&str> =
+            account["parts"].as_array().unwrap().iter().filter_map(|part| part.as_str()).collect();
         let of = |row: &serde_json::Value, key: &str, part: &str| {
             row[key][parts.iter().position(|word| *word == part).unwrap()].as_u64().unwrap()
         };
@@ -106,7 +123,8 @@ fn a_guest_that_stands_still_is_stolen_time() {
             late += row["count"].as_u64().unwrap();
             stolen += of(row, "longest", "steal");
             unknown_ns += of(row, "ns", "unknown");
-            all_ns += row["ns"].as_array().unwrap().iter().filter_map(|ns| ns.as_u64()).sum::<u64>();
+            all_ns +=
+                row["ns"].as_array().unwrap().iter().filter_map(|ns| ns.as_u64()).sum::<u64>();
         }
     }
     println!(
@@ -115,26 +133,38 @@ fn a_guest_that_stands_still_is_stolen_time() {
     );
     if late < 8 {
         return println!(
-            "SKIPPED: this machine is too busy for a guest that is stopped to be late by that alone ({late} samples)"
+            "SKIPPED: this machine is too busy for a guest that is stopped to be late by that \
+             alone ({late} samples)"
         );
     }
     assert!(stolen * 10 >= late * 9, "{stolen} of {late}: {summary}");
     assert!(unknown_ns * 20 < all_ns, "{unknown_ns} of {all_ns}: {summary}");
 
     let explained = place.punctual(&["explain", "--json", "bundle"]);
-    let document: serde_json::Value =
-        serde_json::from_slice(&explained.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&explained)));
+    let document: serde_json::Value = serde_json::from_slice(&explained.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", text(&explained)));
     let samples = document["samples"].as_array().unwrap();
-    let late: Vec<_> =
-        samples.iter().filter(|sample| sample["latency_ns"].as_u64().is_some_and(|ns| LATE.contains(&ns))).collect();
+    let late: Vec<_> = samples
+        .iter()
+        .filter(|sample| sample["latency_ns"].as_u64().is_some_and(|ns| LATE.contains(&ns)))
+        .collect();
     let blamed = |sample: &&&serde_json::Value| {
         let parts = sample["parts"].as_array().unwrap();
         let sum = |word: &str| {
-            parts.iter().filter(|part| part["cause"] == word).filter_map(|part| part["ns"].as_u64()).sum::<u64>()
+            parts
+                .iter()
+                .filter(|part| part["cause"] == word)
+                .filter_map(|part| part["ns"].as_u64())
+                .sum::<u64>()
         };
         sum("steal") * 2 > sample["latency_ns"].as_u64().unwrap()
     };
     let right = late.iter().filter(blamed).count();
     println!("{right} of {} windows of late samples are stolen time", late.len());
-    assert!(!late.is_empty() && right * 10 >= late.len() * 9, "{right} of {}: {}", late.len(), text(&explained));
+    assert!(
+        !late.is_empty() && right * 10 >= late.len() * 9,
+        "{right} of {}: {}",
+        late.len(),
+        text(&explained)
+    );
 }

@@ -1,5 +1,5 @@
-//! The command on kernels that this machine does not run: in QEMU guests with Debian's kernels (docs/guests.md). A boot serves
-//! several tests.
+//! The command on kernels that this machine does not run: in QEMU guests with Debian's kernels
+//! (docs/guests.md). A boot serves several tests.
 
 mod common;
 
@@ -19,15 +19,21 @@ const ISOLATED_AT_BOOT: &str = "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0
 static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("debian:6.1"));
 static REAL_TIME: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("debian:6.12-rt"));
 static ISOLATED: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
-    let script = "punctual check --json --cpus 1 >/results/check-named && punctual check --json >/results/check-all";
+    let script = "punctual check --json --cpus 1 >/results/check-named && punctual check --json \
+                  >/results/check-all";
     booted("debian:6.1", ISOLATED_AT_BOOT, script, Vec::new())
 });
 
-/// 200 writes and 200 reads of one process, timed in two functions of the kernel of which one calls the other.
-const KERNEL_FUNCTIONS: &str = "cd /results && punctual probe -q --json --events none --output /tmp/probed \
-    kernel:__x64_sys_write kernel:vfs_write -- /punctual/busybox dd if=/dev/zero of=/dev/null bs=1 count=200 >timed || exit 1
-    punctual probe -q --output /tmp/none kernel:vfs_wrte -- /punctual/busybox true 2>refused; echo $? >code; true";
-static PROBED: LazyLock<Option<GuestResult>> = LazyLock::new(|| booted("debian:6.1", "", KERNEL_FUNCTIONS, Vec::new()));
+/// 200 writes and 200 reads of one process, timed in two functions of the kernel of which one calls
+/// the other.
+const KERNEL_FUNCTIONS: &str = "cd /results && punctual probe -q --json --events none --output \
+                                /tmp/probed kernel:__x64_sys_write kernel:vfs_write -- \
+                                /punctual/busybox dd if=/dev/zero of=/dev/null bs=1 count=200 \
+                                >timed || exit 1
+    punctual probe -q --output /tmp/none kernel:vfs_wrte -- /punctual/busybox true 2>refused; echo \
+                                $? >code; true";
+static PROBED: LazyLock<Option<GuestResult>> =
+    LazyLock::new(|| booted("debian:6.1", "", KERNEL_FUNCTIONS, Vec::new()));
 
 fn partitioned(kernel: &str) -> Option<GuestResult> {
     booted(kernel, "", JOB, vec![GuestFile::text("/experiment.toml", experiment())])
@@ -39,19 +45,27 @@ fn booted(kernel: &str, cmdline: &str, script: &str, files: Vec<GuestFile>) -> O
     guest.files = files;
     guest.programs.extend(stress_ng().then(|| "/usr/bin/stress-ng".into()));
     let mut result = testing::or_skip(guest.run())?;
-    // QEMU's fault (docs/guests.md), which can come later than at boot here: isolation switches parts of the kernel by patching it.
+    // QEMU's fault (docs/guests.md), which can come later than at boot here: isolation switches
+    // parts of the kernel by patching it.
     if matches!(result.outcome, Outcome::Panicked(_)) && result.console_log.contains("int3: 0000") {
         result = testing::or_skip(guest.run())?;
     }
     let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
-    assert!(finished && result.exit_status == Some(0), "{}\n{:#?}", testing::story(&result), strings(&result));
+    assert!(
+        finished && result.exit_status == Some(0),
+        "{}\n{:#?}",
+        testing::story(&result),
+        strings(&result)
+    );
     Some(result)
 }
 
 /// The result of a boot, unless this machine lacks something for it.
 fn of<'r>(boot: &'r LazyLock<Option<GuestResult>>, test: &str) -> Option<&'r GuestResult> {
     if boot.is_none() {
-        println!("SKIPPED: {test} lacks what another test of this file names (docs/guests.md lists all)");
+        println!(
+            "SKIPPED: {test} lacks what another test of this file names (docs/guests.md lists all)"
+        );
     }
     boot.as_ref()
 }
@@ -60,7 +74,8 @@ fn stress_ng() -> bool {
     Path::new("/usr/bin/stress-ng").exists()
 }
 
-/// examples/partition.toml for a small and slow machine: shorter, in two phases, with a load of its own.
+/// examples/partition.toml for a small and slow machine: shorter, in two phases, with a load of its
+/// own.
 fn experiment() -> String {
     let example = include_str!("../../../examples/partition.toml");
     let (measures, _) = example.split_once("# Loads run outside").unwrap();
@@ -69,14 +84,18 @@ fn experiment() -> String {
         true => "/usr/bin/stress-ng --cpu 0 --vm 1 --vm-bytes 32M --fork 1 --quiet",
         false => "/punctual/busybox sh -c 'while :; do :; done'",
     };
-    let load = |name: &str, command: &str| format!("[[load]]\nname = \"{name}\"\ncommand = \"{command}\"\n");
+    let load = |name: &str, command: &str| {
+        format!("[[load]]\nname = \"{name}\"\ncommand = \"{command}\"\n")
+    };
     let phase = |name: &str| format!("[[phase]]\nname = \"{name}\"\nloads = [\"work\"]\n");
     measures + &load("work", work) + &phase("first") + &phase("second")
 }
 
 fn strings(result: &GuestResult) -> BTreeMap<&str, String> {
     let short = result.results.iter().filter(|(_, bytes)| bytes.len() < 10_000);
-    short.map(|(name, bytes)| (name.as_str(), String::from_utf8_lossy(bytes).into_owned())).collect()
+    short
+        .map(|(name, bytes)| (name.as_str(), String::from_utf8_lossy(bytes).into_owned()))
+        .collect()
 }
 
 fn isolates_a_cpu_and_takes_it_back(result: &GuestResult) {
@@ -84,7 +103,11 @@ fn isolates_a_cpu_and_takes_it_back(result: &GuestResult) {
     assert!(section(result, "sleeper").ends_with("\t0"), "{}", section(result, "sleeper"));
     assert!(section(result, "inside").ends_with("\t1"), "{}", section(result, "inside"));
     assert_eq!(section(result, "difference-create"), "");
-    assert!(section(result, "offline").contains("CPU 1 is offline (online: 0)"), "{}", section(result, "offline"));
+    assert!(
+        section(result, "offline").contains("CPU 1 is offline (online: 0)"),
+        "{}",
+        section(result, "offline")
+    );
 }
 
 #[test]
@@ -95,7 +118,9 @@ fn a_6_1_kernel_gives_a_cpu_to_real_time_and_back() {
 
 #[test]
 fn a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back() {
-    let Some(result) = of(&REAL_TIME, "a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back") else { return };
+    let Some(result) = of(&REAL_TIME, "a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back") else {
+        return;
+    };
     isolates_a_cpu_and_takes_it_back(result);
 }
 
@@ -104,7 +129,9 @@ fn functions_of_the_kernel_are_timed_by_kprobes() {
     let Some(result) = of(&PROBED, "functions_of_the_kernel_are_timed_by_kprobes") else { return };
     let timed: serde_json::Value = serde_json::from_str(section(result, "timed")).unwrap();
     let functions = timed["functions"].as_array().unwrap();
-    let of = |name: &str| functions.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{timed:#}"));
+    let of = |name: &str| {
+        functions.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{timed:#}"))
+    };
     let (outer, inner) = (of("__x64_sys_write"), of("vfs_write"));
     for function in [outer, inner] {
         // dd writes its own result too.
@@ -117,13 +144,19 @@ fn functions_of_the_kernel_are_timed_by_kprobes() {
     // What is called takes less, and the exclusive time of the caller is without it.
     assert!(median(inner) < median(outer), "{timed:#}");
     assert!(median(&outer["exclusive"]) < median(outer), "{timed:#}");
-    let ids: Vec<&str> = timed["findings"].as_array().unwrap().iter().filter_map(|one| one["id"].as_str()).collect();
+    let ids: Vec<&str> =
+        timed["findings"].as_array().unwrap().iter().filter_map(|one| one["id"].as_str()).collect();
     assert!(ids.contains(&"probe-cost"), "{ids:?}");
     assert_eq!(section(result, "code"), "2");
-    assert!(section(result, "refused").contains("did you mean `kernel:vfs_write`?"), "{}", section(result, "refused"));
+    assert!(
+        section(result, "refused").contains("did you mean `kernel:vfs_write`?"),
+        "{}",
+        section(result, "refused")
+    );
 }
 
-/// The threads of one process are on both sides of the partition, the loads outside; the kernel calls it isolated.
+/// The threads of one process are on both sides of the partition, the loads outside; the kernel
+/// calls it isolated.
 fn measures_in_and_out(result: &GuestResult) {
     assert_eq!(section(result, "experiment-partition"), "isolated");
     if result.results.contains_key("isolated") && !section(result, "isolated").is_empty() {
@@ -132,9 +165,15 @@ fn measures_in_and_out(result: &GuestResult) {
     let all = section(result, "threads").lines();
     let (inside, outside): (Vec<&str>, Vec<&str>) = all.partition(|line| line.ends_with(" /rt"));
     assert_eq!(inside, ["measure 1 /rt"]);
-    assert!(outside.contains(&"measure 0 /rt-housekeeping") && outside.contains(&"punctual 0 /rt-housekeeping"));
+    assert!(
+        outside.contains(&"measure 0 /rt-housekeeping")
+            && outside.contains(&"punctual 0 /rt-housekeeping")
+    );
     // The guard of the loads, and loads.
-    assert!(outside.len() > 3 && outside.iter().all(|line| line.ends_with(" 0 /rt-housekeeping")), "{outside:#?}");
+    assert!(
+        outside.len() > 3 && outside.iter().all(|line| line.ends_with(" 0 /rt-housekeeping")),
+        "{outside:#?}"
+    );
     assert_eq!(section(result, "difference-experiment"), "");
 
     // The bundle came back whole: this machine shows the same figures.
@@ -144,14 +183,20 @@ fn measures_in_and_out(result: &GuestResult) {
         place.write(name, bytes);
     }
     let summary = place.summary();
-    assert_eq!(summary, serde_json::from_str::<serde_json::Value>(section(result, "bundle/summary.json")).unwrap());
+    assert_eq!(
+        summary,
+        serde_json::from_str::<serde_json::Value>(section(result, "bundle/summary.json")).unwrap()
+    );
     assert_eq!(summary["ending"]["outcome"], "completed", "{summary}");
     for phase in 0..2 {
         for (series, name, cpu) in [(0, "inside/cpu1", "1"), (1, "outside/cpu0", "0")] {
             let series = &summary["phases"][phase]["series"][series];
             assert_eq!((series["name"].as_str(), series["cpus"].as_str()), (Some(name), Some(cpu)));
             // One that is late at the end may miss some periods more.
-            assert!(series["count"].as_u64() > Some(0) && series["expected"].as_u64() >= Some(200), "{series}");
+            assert!(
+                series["count"].as_u64() > Some(0) && series["expected"].as_u64() >= Some(200),
+                "{series}"
+            );
             assert!(section(result, "report.html").contains(name));
         }
     }
@@ -159,7 +204,11 @@ fn measures_in_and_out(result: &GuestResult) {
 
 #[test]
 fn an_experiment_in_version_2_measures_in_and_out_of_its_partition() {
-    let Some(result) = of(&PLAIN, "an_experiment_in_version_2_measures_in_and_out_of_its_partition") else { return };
+    let Some(result) =
+        of(&PLAIN, "an_experiment_in_version_2_measures_in_and_out_of_its_partition")
+    else {
+        return;
+    };
     measures_in_and_out(result);
 }
 
@@ -213,15 +262,22 @@ fn isolation_at_boot_changes_exactly_the_rules_about_it() {
         "interrupts-elsewhere: warning -> ok", // irqaffinity=0, while they are set up
         "default-irq-affinity: advice -> ok",  // irqaffinity=0 is what the file holds at first
         "irqaffinity-parameter: advice -> ok", // irqaffinity=0 itself
-        "managed-interrupts: ok -> advice",    // isolcpus= is used, and without its flag managed_irq
-        "user-tasks: warning -> ok",           // isolcpus= is the affinity of the first process, which all inherit
-        "workqueues: advice -> ok",            // the mask starts without isolcpus= and nohz_full= (kernel/workqueue.c)
-        "soft-watchdog: advice -> ok",         // so does this one, without nohz_full= (kernel/watchdog.c)
+        "managed-interrupts: ok -> advice",    /* isolcpus= is used, and without its flag
+                                                * managed_irq */
+        "user-tasks: warning -> ok", /* isolcpus= is the affinity of the first process, which
+                                      * all inherit */
+        "workqueues: advice -> ok", /* the mask starts without isolcpus= and nohz_full=
+                                     * (kernel/workqueue.c) */
+        "soft-watchdog: advice -> ok", // so does this one, without nohz_full= (kernel/watchdog.c)
     ];
-    assert_eq!(differences(section(plain, "check-named"), section(isolated, "check-named")), expected);
+    assert_eq!(
+        differences(section(plain, "check-named"), section(isolated, "check-named")),
+        expected
+    );
 }
 
-/// With nobody named, the isolated CPU is judged, or else all: rules about a CPU set apart then do not apply, and are content.
+/// With nobody named, the isolated CPU is judged, or else all: rules about a CPU set apart then do
+/// not apply, and are content.
 #[test]
 fn without_isolation_rules_about_it_do_not_apply() {
     let test = "without_isolation_rules_about_it_do_not_apply";

@@ -1,5 +1,6 @@
-//! `punctual isolate`, and experiments with a `[partition]`, on the running kernel: made, used, killed, and taken back whole.
-//! In guests with other cgroups: guests.rs. Death at every single step: crates/host/tests/isolate_real.rs.
+//! `punctual isolate`, and experiments with a `[partition]`, on the running kernel: made, used,
+//! killed, and taken back whole. In guests with other cgroups: guests.rs. Death at every single
+//! step: crates/host/tests/isolate_real.rs.
 
 mod common;
 mod system;
@@ -10,8 +11,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use system::{Bystanders, allowed, assert_same, expect, json, last_cpu, paths, snapshot, turn};
 
-/// examples/partition.toml for the last CPU, shorter, with a word in the loads' arguments to know them by. No CPU is unplugged: a test
-/// of crates/host does that, and it disturbs everybody.
+/// examples/partition.toml for the last CPU, shorter, with a word in the loads' arguments to know
+/// them by. No CPU is unplugged: a test of crates/host does that, and it disturbs everybody.
 fn experiment(word: &str, seconds: u32) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/partition.toml");
     let example = std::fs::read_to_string(path).unwrap();
@@ -29,7 +30,11 @@ fn experiment(word: &str, seconds: u32) -> String {
 
 #[test]
 fn an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace() {
-    let Some(_turn) = turn("an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace") else { return };
+    let Some(_turn) =
+        turn("an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace")
+    else {
+        return;
+    };
     if !has_program("stress-ng", "stress-ng") {
         return;
     }
@@ -37,10 +42,17 @@ fn an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace() {
     let place = Place::with(&experiment(&word, 2));
     let (paths, bystanders) = (paths(), Bystanders::new());
     let before = snapshot(&paths, &bystanders);
-    let run = ["run", "--quiet", "experiment.toml", "--output", "bundle", "--report", "report.html"];
-    let child = common::punctual().args(run).current_dir(place.path()).stdout(std::process::Stdio::null()).spawn();
+    let run =
+        ["run", "--quiet", "experiment.toml", "--output", "bundle", "--report", "report.html"];
+    let child = common::punctual()
+        .args(run)
+        .current_dir(place.path())
+        .stdout(std::process::Stdio::null())
+        .spawn();
     let mut child = child.unwrap();
-    eventually("samples", || place.bundle().join("phases/000/0001.log").exists() && processes_with(&word).len() >= 5);
+    eventually("samples", || {
+        place.bundle().join("phases/000/0001.log").exists() && processes_with(&word).len() >= 5
+    });
     // Everybody else is kept off, the loads and who asked for nothing.
     let outside = online_without(&cpu);
     assert_eq!(allowed(bystanders.any()), inherited(&outside));
@@ -61,7 +73,8 @@ fn an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace() {
     let summary = place.summary();
     let report = std::fs::read_to_string(place.path().join("report.html")).unwrap();
     let series = summary["phases"][0]["series"].as_array().unwrap();
-    for (series, name, cpu) in [(&series[0], "inside", cpu.as_str()), (&series[1], "outside", "0")] {
+    for (series, name, cpu) in [(&series[0], "inside", cpu.as_str()), (&series[1], "outside", "0")]
+    {
         let name = format!("{name}/cpu{cpu}");
         assert_eq!((&series["name"], &series["cpus"]), (&name.as_str().into(), &cpu.into()));
         // One that is late at the end may miss some periods more.
@@ -71,12 +84,15 @@ fn an_experiment_measures_in_and_out_of_its_partition_and_leaves_no_trace() {
     }
     let load = summary["phases"][0]["cpu_load"]["known"]["cpus"]["0"]["busy"].as_f64();
     assert!(load > Some(0.5), "the rest works hard: {load:?}");
-    // What the partition lacks stands beside the figures: this kernel keeps its tick without nohz_full=.
-    let ticks = std::fs::read_to_string("/sys/devices/system/cpu/nohz_full").is_ok_and(|list| list.trim() == cpu);
+    // What the partition lacks stands beside the figures: this kernel keeps its tick without
+    // nohz_full=.
+    let ticks = std::fs::read_to_string("/sys/devices/system/cpu/nohz_full")
+        .is_ok_and(|list| list.trim() == cpu);
     assert_eq!(summary["findings"].to_string().contains("partition-has-tick"), !ticks);
 }
 
-/// Of these CPUs those that whatever this process starts has from it: all, unless it was confined itself (taskset(1)).
+/// Of these CPUs those that whatever this process starts has from it: all, unless it was confined
+/// itself (taskset(1)).
 fn inherited(cpus: &str) -> String {
     let own: CpuSet = allowed(std::process::id() as i32).parse().unwrap();
     cpus.parse::<CpuSet>().unwrap().intersection(&own).to_string()
@@ -88,16 +104,23 @@ fn online_without(cpu: &str) -> String {
 
 #[test]
 fn a_load_can_be_inside_and_a_second_phase_measures_like_the_first() {
-    let Some(_turn) = turn("a_load_can_be_inside_and_a_second_phase_measures_like_the_first") else { return };
+    let Some(_turn) = turn("a_load_can_be_inside_and_a_second_phase_measures_like_the_first")
+    else {
+        return;
+    };
     let cpu = last_cpu();
     let measure = |name: &str, cpus: &str| {
         format!(
-            "[[measure]]\nname = \"{name}\"\nkind = \"timer\"\ncpus = \"{cpus}\"\nperiod = \"1ms\"\nsamples = 100\n"
+            "[[measure]]\nname = \"{name}\"\nkind = \"timer\"\ncpus = \"{cpus}\"\nperiod = \
+             \"1ms\"\nsamples = 100\n"
         )
     };
     let load = |name: &str, cpus: &str| {
-        let script = "sh -c 'grep Cpus_allowed_list /proc/self/status; while :; do sleep 0.02; done'";
-        format!("[[load]]\nname = \"{name}\"\ncommand = \"{script}\"\nstdout = \"{name}\"\n{cpus}\n")
+        let script =
+            "sh -c 'grep Cpus_allowed_list /proc/self/status; while :; do sleep 0.02; done'";
+        format!(
+            "[[load]]\nname = \"{name}\"\ncommand = \"{script}\"\nstdout = \"{name}\"\n{cpus}\n"
+        )
     };
     let place = Place::with(&format!(
         "[partition]\ncpus = \"{cpu}\"\ndisable = [\"replug\"]\n{}{}{}{}{}",
@@ -106,20 +129,28 @@ fn a_load_can_be_inside_and_a_second_phase_measures_like_the_first() {
         load("guest", &format!("cpus = \"{cpu}\"")),
         load("neighbour", ""),
         ["first", "second"]
-            .map(|name| format!("[[phase]]\nname = \"{name}\"\nloads = [\"guest\", \"neighbour\"]\n"))
+            .map(|name| format!(
+                "[[phase]]\nname = \"{name}\"\nloads = [\"guest\", \"neighbour\"]\n"
+            ))
             .concat(),
     ));
     let ran = place.run();
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let said = |name: &str| {
         let text = std::fs::read_to_string(place.path().join(name)).unwrap();
-        let mut lists: Vec<String> = text.lines().map(|line| line.replace("Cpus_allowed_list:\t", "")).collect();
+        let mut lists: Vec<String> =
+            text.lines().map(|line| line.replace("Cpus_allowed_list:\t", "")).collect();
         lists.dedup();
         lists
     };
     assert_eq!((said("guest"), said("neighbour")), (vec![cpu.clone()], vec![online_without(&cpu)]));
     for phase in place.summary()["phases"].as_array().unwrap() {
-        let on: Vec<&str> = phase["series"].as_array().unwrap().iter().filter_map(|one| one["cpus"].as_str()).collect();
+        let on: Vec<&str> = phase["series"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|one| one["cpus"].as_str())
+            .collect();
         assert_eq!(on, [cpu.as_str(), "0"]);
     }
 }
@@ -128,7 +159,7 @@ fn a_load_can_be_inside_and_a_second_phase_measures_like_the_first() {
 fn an_interrupted_experiment_undoes_its_partition() {
     let Some(_turn) = turn("an_interrupted_experiment_undoes_its_partition") else { return };
     let text_of = "[partition]\ncpus = \"LAST\"\ndisable = [\"replug\"]\n[[measure]]\nkind = \
-         \"timer\"\nduration = \"10min\"\n";
+                   \"timer\"\nduration = \"10min\"\n";
     let place = Place::with(&text_of.replace("LAST", &last_cpu()));
     let (paths, bystanders) = (paths(), Bystanders::new());
     let before = snapshot(&paths, &bystanders);
@@ -149,10 +180,17 @@ fn an_interrupted_experiment_undoes_its_partition() {
     assert_eq!(place.run().status.code(), Some(2));
     assert_eq!(touched(), last, "a journal came and went");
     std::fs::remove_dir(place.bundle()).unwrap();
-    place.write("experiment.toml", text_of.replace("LAST", &last_cpu()).replace("replug", "no-such-tweak").as_bytes());
+    place.write(
+        "experiment.toml",
+        text_of.replace("LAST", &last_cpu()).replace("replug", "no-such-tweak").as_bytes(),
+    );
     let refused = place.run();
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("no-such-tweak") && !place.bundle().exists(), "{}", text(&refused));
+    assert!(
+        text(&refused).contains("no-such-tweak") && !place.bundle().exists(),
+        "{}",
+        text(&refused)
+    );
 }
 
 #[test]
@@ -166,7 +204,9 @@ fn a_killed_experiment_is_told_of_and_undone() {
     let (paths, bystanders) = (paths(), Bystanders::new());
     let before = snapshot(&paths, &bystanders);
     let mut child = place.start();
-    eventually("samples", || place.bundle().join("phases/000/0000.log").exists() && processes_with(&word).len() >= 5);
+    eventually("samples", || {
+        place.bundle().join("phases/000/0000.log").exists() && processes_with(&word).len() >= 5
+    });
     kill(child.id(), "KILL");
     child.wait().unwrap();
     eventually("the end of all loads", || processes_with(&word).is_empty());
@@ -196,14 +236,16 @@ fn a_partition_is_made_used_and_taken_back_by_hand() {
     let Some(_turn) = turn("a_partition_is_made_used_and_taken_back_by_hand") else { return };
     let (cpu, paths, bystanders) = (last_cpu(), paths(), Bystanders::new());
     let before = snapshot(&paths, &bystanders);
-    let create = ["isolate", "create", &cpu, "--no-replug", "--rt-name", "fast", "--nrt-name", "slow"];
+    let create =
+        ["isolate", "create", &cpu, "--no-replug", "--rt-name", "fast", "--nrt-name", "slow"];
     expect(0, &[&create[..], &["--dry-run"]].concat());
     assert_same(&before, &snapshot(&paths, &bystanders), "a dry run");
 
     let made = text(&expect(0, &create));
     assert!(made.contains(&format!("partition fast: CPU {cpu}; housekeeping slow")), "{made}");
     assert!(
-        made.contains("replug                 not requested") && made.ends_with("punctual isolate undo\n"),
+        made.contains("replug                 not requested")
+            && made.ends_with("punctual isolate undo\n"),
         "{made}"
     );
     assert_eq!(allowed(bystanders.any()), inherited(&online_without(&cpu)));
@@ -213,7 +255,11 @@ fn a_partition_is_made_used_and_taken_back_by_hand() {
     runs_commands_in(&cpu);
     let pid = bystanders.any().to_string();
     let moved = text(&expect(0, &["isolate", "move", &pid, "fast"]));
-    assert!(moved.starts_with(&format!("{pid}: 1 thread")) && moved.ends_with(&format!("on CPU {cpu}\n")), "{moved}");
+    assert!(
+        moved.starts_with(&format!("{pid}: 1 thread"))
+            && moved.ends_with(&format!("on CPU {cpu}\n")),
+        "{moved}"
+    );
     assert_eq!(allowed(bystanders.any()), cpu);
     expect(2, &["isolate", "move", &pid, "nowhere"]);
     expect(2, &["isolate", "move", "2147483647", "fast"]);
@@ -221,7 +267,10 @@ fn a_partition_is_made_used_and_taken_back_by_hand() {
     let status = json(&expect(0, &["isolate", "status", "--interval", "200ms", "--json"]));
     assert_eq!(status["partition"]["known"]["note"]["cpus"], cpu.as_str());
     let in_force = status["partition"]["known"]["in_force"].as_array().unwrap();
-    assert!(!in_force.is_empty() && in_force.iter().all(|one| one["in_force"] == true), "{in_force:#?}");
+    assert!(
+        !in_force.is_empty() && in_force.iter().all(|one| one["in_force"] == true),
+        "{in_force:#?}"
+    );
     assert!(status["visits"]["known"]["cpus"][0]["timer_interrupts"].is_object(), "{status}");
 
     measures_in(&cpu);
@@ -231,7 +280,8 @@ fn a_partition_is_made_used_and_taken_back_by_hand() {
     assert_same(&before, &snapshot(&paths, &bystanders), "after undo");
 }
 
-/// An experiment without a partition of its own measures on the CPU of the one that stands, and leaves it standing.
+/// An experiment without a partition of its own measures on the CPU of the one that stands, and
+/// leaves it standing.
 fn measures_in(cpu: &str) {
     let place = Place::with("");
     let cfg = format!("timer_thread[0] {{\n cpu_affinity {cpu}\n lifetime.duration 100 ms\n}}\n");
@@ -246,7 +296,8 @@ fn measures_in(cpu: &str) {
 /// Commands in the partition `fast`: on its CPU, scheduled as asked, with their own exit codes.
 fn runs_commands_in(cpu: &str) {
     let inside = |options: &[&str], script: &str| {
-        let arguments = [&["isolate", "run"], options, &["fast", "--", "sh", "-c", script]].concat();
+        let arguments =
+            [&["isolate", "run"], options, &["fast", "--", "sh", "-c", script]].concat();
         text(&expect(0, &arguments))
     };
     let list = inside(&[], "grep Cpus_allowed_list /proc/self/status");
@@ -271,7 +322,9 @@ fn runs_commands_in(cpu: &str) {
 
 #[test]
 fn what_changed_hands_is_reported_before_it_is_overwritten() {
-    let Some(_turn) = turn("what_changed_hands_is_reported_before_it_is_overwritten") else { return };
+    let Some(_turn) = turn("what_changed_hands_is_reported_before_it_is_overwritten") else {
+        return;
+    };
     let (paths, bystanders) = (paths(), Bystanders::new());
     let before = snapshot(&paths, &bystanders);
     expect(0, &["isolate", "create", &last_cpu(), "--no-replug"]);
@@ -280,7 +333,9 @@ fn what_changed_hands_is_reported_before_it_is_overwritten() {
     assert!(status.contains("/proc/sys/vm/stat_interval: `77`, not `1000`"), "{status}");
     let undone = text(&expect(1, &["isolate", "undo"]));
     assert!(
-        undone.contains("/proc/sys/vm/stat_interval: `77`, not `1000`; left as it is; before it was `1`"),
+        undone.contains(
+            "/proc/sys/vm/stat_interval: `77`, not `1000`; left as it is; before it was `1`"
+        ),
         "{undone}"
     );
     assert_eq!(std::fs::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "77\n");
@@ -328,7 +383,10 @@ fn what_would_brick_the_machine_is_refused() {
 #[test]
 fn a_plain_user_is_told_which_right_is_missing() {
     let Some(_turn) = turn("a_plain_user_is_told_which_right_is_missing") else { return };
-    let experiment = format!("[partition]\ncpus = \"{}\"\n[[measure]]\nkind = \"timer\"\nsamples = 10\n", last_cpu());
+    let experiment = format!(
+        "[partition]\ncpus = \"{}\"\n[[measure]]\nkind = \"timer\"\nsamples = 10\n",
+        last_cpu()
+    );
     let place = Place::with(&experiment);
     std::os::unix::fs::chown(place.path(), Some(65534), Some(65534)).unwrap();
     // The build directory may be closed to others: the user gets a copy of the binary.
@@ -337,17 +395,31 @@ fn a_plain_user_is_told_which_right_is_missing() {
     let as_nobody = |line: &str| {
         let arguments = line.replace("LAST", &last_cpu());
         let mut command = Command::new(&binary);
-        command.args(arguments.split(' ')).current_dir(place.path()).uid(65534).gid(65534).output().unwrap()
+        command
+            .args(arguments.split(' '))
+            .current_dir(place.path())
+            .uid(65534)
+            .gid(65534)
+            .output()
+            .unwrap()
     };
-    for line in
-        ["isolate create LAST", "isolate undo", "isolate status", "check --fix", "run -q experiment.toml -o bundle"]
-    {
+    for line in [
+        "isolate create LAST",
+        "isolate undo",
+        "isolate status",
+        "check --fix",
+        "run -q experiment.toml -o bundle",
+    ] {
         let answer = as_nobody(line);
         assert_eq!(answer.status.code(), Some(2), "{line}: {}", text(&answer));
         assert!(text(&answer).contains("root is needed"), "{line}: {}", text(&answer));
     }
-    for line in ["isolate create LAST --dry-run", "isolate status --cpus LAST --interval 50ms", "isolate list", "check"]
-    {
+    for line in [
+        "isolate create LAST --dry-run",
+        "isolate status --cpus LAST --interval 50ms",
+        "isolate list",
+        "check",
+    ] {
         let answer = as_nobody(line);
         assert_eq!(answer.status.code(), Some(0), "{line}: {}", text(&answer));
     }

@@ -32,9 +32,12 @@ fn a_plan_lists_the_cells_and_starts_nothing() {
     place.write("lab.toml", LAB.as_bytes());
     let planned = place.punctual(&["lab", "run", "--plan", "lab.toml", "--seeds", "1..5"]);
     assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
-    for word in
-        ["2 cells × 5 seeds × 1 repetition = 10 runs", "1ms  this machine", "estimated time", "max < 10s of timer"]
-    {
+    for word in [
+        "2 cells × 5 seeds × 1 repetition = 10 runs",
+        "1ms  this machine",
+        "estimated time",
+        "max < 10s of timer",
+    ] {
         assert!(text(&planned).contains(word), "{word}: {}", text(&planned));
     }
     assert!(!place.path().join("punctual-lab-small").exists());
@@ -44,7 +47,8 @@ fn a_plan_lists_the_cells_and_starts_nothing() {
 fn cells_are_run_once_and_the_rest_when_asked_for() {
     let place = Place::with("");
     place.write("lab.toml", LAB.as_bytes());
-    let run = |more: &[&str]| place.alone(&[&["lab", "run", "lab.toml", "-o", "small"], more].concat());
+    let run =
+        |more: &[&str]| place.alone(&[&["lab", "run", "lab.toml", "-o", "small"], more].concat());
     let first = run(&["--junit", "lab.xml"]);
     assert_eq!(first.status.code(), Some(0), "{}", text(&first));
     let lab = document(&place, "small");
@@ -54,7 +58,15 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     );
     let cell = &lab["cells"][1];
     assert_eq!(cell["axes"]["measure.timer.period"], "2ms");
-    assert!(place.path().join("small").join(cell["bundle"].as_str().unwrap()).join("bundle.json").exists(), "{cell}");
+    assert!(
+        place
+            .path()
+            .join("small")
+            .join(cell["bundle"].as_str().unwrap())
+            .join("bundle.json")
+            .exists(),
+        "{cell}"
+    );
     assert!(cell["digest"].is_string() && cell["repeats"].as_array().unwrap().len() == 1);
     assert!(cell["series"][0]["count"].as_u64().unwrap() > 0 && cell["equal"].is_null());
     let xml = std::fs::read_to_string(place.path().join("lab.xml")).unwrap();
@@ -81,7 +93,9 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
         "{}",
         text(&strict)
     );
-    assert!(std::fs::read_to_string(place.path().join("lab.xml")).unwrap().contains("failures=\"2\""));
+    assert!(
+        std::fs::read_to_string(place.path().join("lab.xml")).unwrap().contains("failures=\"2\"")
+    );
     let shown = place.punctual(&["lab", "report", "small", "-o", "page.html"]);
     assert_eq!(shown.status.code(), Some(3), "{}", text(&shown));
     assert!(place.path().join("page.html").exists());
@@ -92,21 +106,35 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     assert!(text(&wrong).contains("it has 1ms, 2ms"), "{}", text(&wrong));
     let replayed = place.punctual(&["lab", "replay", "small", "1ms", "--plain", "-o", "again"]);
     assert_eq!(replayed.status.code(), Some(0), "{}", text(&replayed));
-    assert!(text(&replayed).contains("runs in real time are not repeatable"), "{}", text(&replayed));
+    assert!(
+        text(&replayed).contains("runs in real time are not repeatable"),
+        "{}",
+        text(&replayed)
+    );
 }
 
 #[test]
 fn a_cell_that_fails_stops_no_other() {
     let place = Place::with("");
-    let lab = "[lab]\nname = 'f'\nrequire = 'p100 < 10s'\n[axes.way]\nbroken = { measure.'*' = { cpus = '0', stop_above = '1ns' }, experiment = { require_real_time = true } }\n\
-               missing = { measure.'*'.kind = 'storage', measure.'*'.directory = '/nowhere/at/all' }\ngood = {}\n\
-               [[measure]]\nkind = 'syscall'\nsamples = 100\n";
+    let lab = "[lab]\nname = 'f'\nrequire = 'p100 < 10s'\n[axes.way]\nbroken = { measure.'*' = { \
+               cpus = '0', stop_above = '1ns' }, experiment = { require_real_time = true } \
+               }\nmissing = { measure.'*'.kind = 'storage', measure.'*'.directory = \
+               '/nowhere/at/all' }\ngood = {}\n[[measure]]\nkind = 'syscall'\nsamples = 100\n";
     place.write("lab.toml", lab.as_bytes());
     let run = place.punctual(&["lab", "run", "lab.toml", "-o", "f"]);
     let lab = document(&place, "f");
     let state = |k: usize| lab["cells"][k]["state"].as_str().unwrap().to_owned();
-    assert_eq!((run.status.code(), state(1), state(2)), (Some(1), "failed".into(), "done".into()), "{}", text(&run));
-    assert!(text(&run).contains("FAILED") && text(&run).contains("missing failed"), "{}", text(&run));
+    assert_eq!(
+        (run.status.code(), state(1), state(2)),
+        (Some(1), "failed".into(), "done".into()),
+        "{}",
+        text(&run)
+    );
+    assert!(
+        text(&run).contains("FAILED") && text(&run).contains("missing failed"),
+        "{}",
+        text(&run)
+    );
 }
 
 #[test]
@@ -115,7 +143,11 @@ fn mistakes_of_all_cells_come_before_the_first_run() {
     place.write("lab.toml", LAB.replace("\"2ms\"", "\"2 parsecs\"").as_bytes());
     let refused = place.punctual(&["lab", "run", "lab.toml", "-o", "small"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("2 parsecs") && !place.path().join("small").exists(), "{}", text(&refused));
+    assert!(
+        text(&refused).contains("2 parsecs") && !place.path().join("small").exists(),
+        "{}",
+        text(&refused)
+    );
     // A directory that is something else is left alone.
     place.write("lab.toml", LAB.as_bytes());
     let taken = place.punctual(&["lab", "run", "lab.toml", "-o", "."]);
@@ -133,7 +165,8 @@ fn ctrl_c_ends_what_runs_and_the_same_command_goes_on() {
     place.write("lab.toml", lab.as_bytes());
     let mut command = punctual();
     command.args(["lab", "run", "lab.toml", "-o", &mark]).current_dir(place.path());
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let cells = place.path().join(&mark).join("cells");
     eventually("a run that writes", || {
         let entries = std::fs::read_dir(cells.join("1ms")).into_iter().flatten().flatten();

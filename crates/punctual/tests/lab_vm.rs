@@ -1,4 +1,5 @@
-//! `punctual lab` in virtual time: a slower configuration is caught, and a lab that was killed ends as one that was not.
+//! `punctual lab` in virtual time: a slower configuration is caught, and a lab that was killed ends
+//! as one that was not.
 
 mod common;
 
@@ -14,8 +15,9 @@ fn has_kernel() -> bool {
 
 fn lab(axes: &str, load: &str) -> String {
     format!(
-        "[lab]\nname = 'vm'\n[axes]\n{axes}\n[target]\nkind = 'vm'\nkernel = '6.1'\nbinary = '{}'\n\
-         [[measure]]\nname = 'timer'\nkind = 'timer'\npolicy = 'fifo'\npriority = 95\nperiod = '1ms'\nduration = '1500ms'\n{load}",
+        "[lab]\nname = 'vm'\n[axes]\n{axes}\n[target]\nkind = 'vm'\nkernel = '6.1'\nbinary = \
+         '{}'\n[[measure]]\nname = 'timer'\nkind = 'timer'\npolicy = 'fifo'\npriority = \
+         95\nperiod = '1ms'\nduration = '1500ms'\n{load}",
         testing::stripped(std::path::Path::new(env!("CARGO_BIN_EXE_punctual"))).display()
     )
 }
@@ -26,7 +28,9 @@ fn document(place: &Place, lab: &str) -> serde_json::Value {
 }
 
 fn max(lab: &serde_json::Value, cell: usize) -> i64 {
-    lab["cells"][cell]["series"][0]["max"].as_i64().unwrap_or_else(|| panic!("{}", lab["cells"][cell]))
+    lab["cells"][cell]["series"][0]["max"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("{}", lab["cells"][cell]))
 }
 
 #[test]
@@ -35,23 +39,29 @@ fn a_slower_configuration_fails_the_pipeline() {
         return;
     }
     let place = Place::with("");
-    let load = "[[load]]\nname = 'l'\ncommand = 'stress-ng --fork 1 --vm 1 --vm-bytes 16M --quiet'\n";
+    let load =
+        "[[load]]\nname = 'l'\ncommand = 'stress-ng --fork 1 --vm 1 --vm-bytes 16M --quiet'\n";
     let text_of = |require: &str| {
-        lab("preemption = ['rt', 'none']", load).replace("name = 'vm'", &format!("name = 'vm'\n{require}"))
+        lab("preemption = ['rt', 'none']", load)
+            .replace("name = 'vm'", &format!("name = 'vm'\n{require}"))
     };
     place.write("lab.toml", text_of("").as_bytes());
-    let run = |more: &[&str]| place.punctual(&[&["lab", "run", "lab.toml", "-o", "vm", "-j", "2"], more].concat());
+    let run = |more: &[&str]| {
+        place.punctual(&[&["lab", "run", "lab.toml", "-o", "vm", "-j", "2"], more].concat())
+    };
     let measured = run(&[]);
     assert_eq!(measured.status.code(), Some(0), "{}", text(&measured));
     assert!(
-        text(&measured).contains("main/timer/cpu0 (virtual µs)") && text(&measured).contains("virtual time: 8 ns"),
+        text(&measured).contains("main/timer/cpu0 (virtual µs)")
+            && text(&measured).contains("virtual time: 8 ns"),
         "the limits stand with the figures: {}",
         text(&measured)
     );
     let (rt, none) = (max(&document(&place, "vm"), 0), max(&document(&place, "vm"), 1));
     assert!(none > rt * 2, "preempt=none is the slower one: {none} against {rt} ns");
 
-    // The bound between the two is what the good configuration meets and the bad one does not; nothing is measured again.
+    // The bound between the two is what the good configuration meets and the bad one does not;
+    // nothing is measured again.
     let bound = format!("require = 'p100 < {}ns'", (rt as f64 * none as f64).sqrt() as i64);
     place.write("lab.toml", text_of(&bound).as_bytes());
     let caught = run(&["--junit", "lab.xml"]);
@@ -62,7 +72,8 @@ fn a_slower_configuration_fails_the_pipeline() {
     let xml = std::fs::read_to_string(place.path().join("lab.xml")).unwrap();
     assert!(xml.contains("failures=\"1\"") && xml.contains("main/timer/cpu0"), "{xml}");
 
-    let cell = |k: usize| format!("vm/{}", document(&place, "vm")["cells"][k]["bundle"].as_str().unwrap());
+    let cell =
+        |k: usize| format!("vm/{}", document(&place, "vm")["cells"][k]["bundle"].as_str().unwrap());
     let worse = ["compare", &cell(0), &cell(1), "--fail-if-worse", "p99:5%"];
     let compared = place.punctual(&worse);
     assert_eq!(compared.status.code(), Some(3), "{}", text(&compared));
@@ -81,8 +92,10 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     let arguments = ["lab", "run", "lab.toml", "-j", "1", "-o", &mark];
     let mut command = punctual();
     let said = place.path().join("said");
-    let (out, err) =
-        (std::fs::File::create(&said).unwrap(), std::fs::File::create(place.path().join("erred")).unwrap());
+    let (out, err) = (
+        std::fs::File::create(&said).unwrap(),
+        std::fs::File::create(place.path().join("erred")).unwrap(),
+    );
     command.args(arguments).current_dir(place.path()).stdin(Stdio::null()).stdout(out).stderr(err);
     let mut killed = command.spawn().unwrap();
     let cells = place.path().join(&mark).join("cells");
@@ -90,8 +103,11 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     while !(cells.join("1ms/r1/lab-run.json").exists() && cells.join("500us/r1.log").exists()) {
         assert!(Instant::now() < until, "the second cell never began");
         if let Some(status) = killed.try_wait().unwrap() {
-            let report = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap_or_default();
-            let log = |cell: &str| std::fs::read_to_string(cells.join(cell).join("r1.log")).unwrap_or_default();
+            let report =
+                |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap_or_default();
+            let log = |cell: &str| {
+                std::fs::read_to_string(cells.join(cell).join("r1.log")).unwrap_or_default()
+            };
             panic!(
                 "the lab ended by itself, {status}: {}{}{}{}",
                 report("said"),
@@ -110,7 +126,10 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     let resumed = place.punctual(&arguments);
     assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
     assert!(text(&resumed).contains("there already: 1 of 2 runs"), "{}", text(&resumed));
-    assert_eq!(std::fs::metadata(cells.join("1ms/r1/lab-run.json")).unwrap().modified().unwrap(), made);
+    assert_eq!(
+        std::fs::metadata(cells.join("1ms/r1/lab-run.json")).unwrap().modified().unwrap(),
+        made
+    );
     let whole = place.punctual(&["lab", "run", "lab.toml", "-j", "2", "-o", "whole"]);
     assert_eq!(whole.status.code(), Some(0), "{}", text(&whole));
     let digests = |lab: &str| {
@@ -131,11 +150,19 @@ fn repetitions_that_differ_fail_the_lab() {
     let place = Place::with("");
     let load = place.path().join("load");
     let file = format!("[[load]]\nname = 'l'\ncommand = '{}'\n", load.display());
-    let own = format!("own = {{ target.kernel = '{}', target.modules = '{}' }}", image.display(), modules.display());
+    let own = format!(
+        "own = {{ target.kernel = '{}', target.modules = '{}' }}",
+        image.display(),
+        modules.display()
+    );
     let file = lab("AXIS", &file).replace("'1500ms'", "'100ms'").replace("kernel = '6.1'\n", "");
-    let file = file.replace("AXIS", &format!("[axes.built]\n{own}")).replace("name = 'vm'", "name = 'vm'\nrepeat = 2");
+    let file = file
+        .replace("AXIS", &format!("[axes.built]\n{own}"))
+        .replace("name = 'vm'", "name = 'vm'\nrepeat = 2");
     place.write("lab.toml", file.as_bytes());
-    let ran = common::with_changing_load(&load, || place.punctual(&["lab", "run", "lab.toml", "-j", "1", "-o", "vm"]));
+    let ran = common::with_changing_load(&load, || {
+        place.punctual(&["lab", "run", "lab.toml", "-j", "1", "-o", "vm"])
+    });
     let said = text(&ran);
     assert_eq!(ran.status.code(), Some(1), "{said}");
     assert!(said.contains("run 1 and run 2 differ: ") && said.contains("timer/cpu0"), "{said}");

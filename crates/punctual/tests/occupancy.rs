@@ -19,7 +19,8 @@ struct Kernel {
 
 impl Kernel {
     fn of_this_thread() -> Kernel {
-        let schedstat = fs::read_to_string("/proc/thread-self/schedstat").expect("CONFIG_SCHED_INFO");
+        let schedstat =
+            fs::read_to_string("/proc/thread-self/schedstat").expect("CONFIG_SCHED_INFO");
         let status = fs::read_to_string("/proc/thread-self/status").expect("procfs");
         let mut times = schedstat.split_whitespace().map(|n| n.parse().unwrap());
         let count = |key: &str| {
@@ -27,7 +28,8 @@ impl Kernel {
             line.trim().parse().unwrap()
         };
         let (running, ready) = (times.next().unwrap(), times.next().unwrap());
-        let (voluntary, involuntary) = (count("voluntary_ctxt_switches:"), count("nonvoluntary_ctxt_switches:"));
+        let (voluntary, involuntary) =
+            (count("voluntary_ctxt_switches:"), count("nonvoluntary_ctxt_switches:"));
         Kernel { running, ready, voluntary, involuntary }
     }
 }
@@ -52,10 +54,25 @@ fn work(sleeps: u32, spin: Duration) -> (u64, Kernel) {
 /// `punctual trace` in force, until the file `go` goes away; `None` where it cannot be done here.
 fn trace(place: &Place) -> Option<Child> {
     let script = "touch go; while [ -e go ]; do sleep 0.02; done";
-    let arguments =
-        ["trace", "--quiet", "--output", "bundle", "--events", "sched,irq,softirq,vectors", "--", "sh", "-c", script];
+    let arguments = [
+        "trace",
+        "--quiet",
+        "--output",
+        "bundle",
+        "--events",
+        "sched,irq,softirq,vectors",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
     let mut command = punctual();
-    command.args(arguments).current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .current_dir(place.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().expect("punctual starts");
     let timeout = Instant::now();
     while !place.path().join("go").exists() {
@@ -73,13 +90,15 @@ fn trace(place: &Place) -> Option<Child> {
 /// Time that the hypervisor took away from this machine, of all CPUs.
 fn stolen() -> i64 {
     let stat = fs::read_to_string("/proc/stat").unwrap();
-    let ticks: i64 = stat.lines().next().unwrap().split_whitespace().nth(8).map_or(0, |n| n.parse().unwrap());
+    let ticks: i64 =
+        stat.lines().next().unwrap().split_whitespace().nth(8).map_or(0, |n| n.parse().unwrap());
     ticks * 10_000_000
 }
 
 fn document(place: &Place, arguments: &[&str]) -> serde_json::Value {
     let output = place.punctual(arguments);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
 }
 
 #[test]
@@ -89,8 +108,8 @@ fn occupancy_and_switches_are_the_kernels_own() {
     let stolen_before = stolen();
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
     // Twice as many as there are CPUs, so that some are ready and do not run.
-    let workers =
-        (0..2 * cpus).map(|k| std::thread::spawn(move || work(20, Duration::from_micros(500 + 500 * k as u64))));
+    let workers = (0..2 * cpus)
+        .map(|k| std::thread::spawn(move || work(20, Duration::from_micros(500 + 500 * k as u64))));
     let report: BTreeMap<u64, Kernel> =
         workers.collect::<Vec<_>>().into_iter().map(|worker| worker.join().unwrap()).collect();
     // Ticks of 10 ms: one at either end.
@@ -101,7 +120,10 @@ fn occupancy_and_switches_are_the_kernels_own() {
 
     let occupancy = document(&place, &["occupancy", "bundle", "--json"]);
     if occupancy["covered"]["lost"] != 0 {
-        println!("SKIPPED: events were lost, so nothing is to be compared: {}", occupancy["covered"]);
+        println!(
+            "SKIPPED: events were lost, so nothing is to be compared: {}",
+            occupancy["covered"]
+        );
         return;
     }
     let processes = occupancy["processes"].as_array().unwrap();
@@ -115,8 +137,12 @@ fn occupancy_and_switches_are_the_kernels_own() {
         let ours = threads[&tid];
         let ns = |key: &str| ours[key].as_i64().unwrap();
         if ns("unknown") > 0 {
-            // It was born and died within the recording. Some machines keep the switches of certain tasks from every tracer.
-            assert!(occupancy["contradictions"].as_u64().unwrap() > 0, "nothing explains what is unknown: {ours}");
+            // It was born and died within the recording. Some machines keep the switches of certain
+            // tasks from every tracer.
+            assert!(
+                occupancy["contradictions"].as_u64().unwrap() > 0,
+                "nothing explains what is unknown: {ours}"
+            );
             continue;
         }
         compared += 1;
@@ -136,11 +162,16 @@ fn occupancy_and_switches_are_the_kernels_own() {
         assert!(ns("voluntary") >= 20, "it slept 20 times: {said}");
     }
     if compared < asked {
-        println!("SKIPPED: of {asked} threads, {} met tasks whose switches the kernel does not tell", asked - compared);
+        println!(
+            "SKIPPED: of {asked} threads, {} met tasks whose switches the kernel does not tell",
+            asked - compared
+        );
     }
     for cpu in occupancy["cpus"].as_array().unwrap() {
-        let sum: i64 = ["busy", "idle", "unknown"].iter().map(|key| cpu[key].as_i64().unwrap()).sum();
-        let span = occupancy["covered"]["ended"].as_i64().unwrap() - occupancy["covered"]["began"].as_i64().unwrap();
+        let sum: i64 =
+            ["busy", "idle", "unknown"].iter().map(|key| cpu[key].as_i64().unwrap()).sum();
+        let span = occupancy["covered"]["ended"].as_i64().unwrap()
+            - occupancy["covered"]["began"].as_i64().unwrap();
         assert_eq!(sum, span, "{cpu}");
     }
     wake_ups(&place);
@@ -156,18 +187,26 @@ fn wake_ups(place: &Place) {
     let worst = &found["worst"][0];
     assert_eq!(worst["latency"], found["max"]);
     assert!(!worst["ran"].as_array().unwrap().is_empty(), "{worst}");
-    let counted: u64 = found["histogram"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap()).sum();
+    let counted: u64 = found["histogram"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|bucket| bucket[1].as_u64().unwrap())
+        .sum();
     assert_eq!(found["count"], counted);
 
     let lines = place.punctual(&["pairs", "bundle", pair, "--calls", "--json"]);
-    let lines: Vec<serde_json::Value> =
-        text(&lines).lines().map(|line| serde_json::from_str(line).expect("one document a line")).collect();
+    let lines: Vec<serde_json::Value> = text(&lines)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("one document a line"))
+        .collect();
     assert_eq!(lines.len() as u64, found["count"].as_u64().unwrap());
     let longest = lines.iter().map(|line| line["latency"].as_i64().unwrap()).max();
     assert_eq!(longest, found["max"].as_i64());
 
     for (limit, code, verdict) in [("1ns", 3, "NOT MET"), ("1h", 0, "met")] {
-        let held = place.punctual(&["pairs", "bundle", pair, "--limit", &format!("{pair} < {limit}")]);
+        let held =
+            place.punctual(&["pairs", "bundle", pair, "--limit", &format!("{pair} < {limit}")]);
         let shown = text(&held);
         // A thread that was woken at the very end is not yet switched to.
         let open = code == 0 && held.status.code() == Some(4) && shown.contains("no end");
@@ -183,7 +222,8 @@ fn wake_ups(place: &Place) {
 fn a_limit_on_a_recording_fails_the_command_that_made_it() {
     let place = Place::with("");
     let limited = |limit: &str, bundle: &str| {
-        let events = ["trace", "--quiet", "--events", "sched", "--output", bundle, "--limit", limit];
+        let events =
+            ["trace", "--quiet", "--events", "sched", "--output", bundle, "--limit", limit];
         place.punctual(&[&events[..], &["--", "sleep", "0.05"]].concat())
     };
     let wrong = limited("sched_waking->sched_switch", "none");
@@ -205,8 +245,9 @@ fn a_limit_on_a_recording_fails_the_command_that_made_it() {
 
 #[test]
 fn an_experiment_fails_by_a_limit_on_its_recording() {
-    let experiment = "[experiment]\nforce = true\n[record]\nevents = [\"sched\"]\nlimits = [\"sched_waking->sched_switch < 1ns\"]\n\
-                      [[measure]]\nkind = \"timer\"\nperiod = \"5ms\"\n[[phase]]\nduration = \"200ms\"\n";
+    let experiment = "[experiment]\nforce = true\n[record]\nevents = [\"sched\"]\nlimits = \
+                      [\"sched_waking->sched_switch < 1ns\"]\n[[measure]]\nkind = \
+                      \"timer\"\nperiod = \"5ms\"\n[[phase]]\nduration = \"200ms\"\n";
     let place = Place::with(experiment);
     let run = place.run();
     if !place.bundle().exists() {
@@ -215,7 +256,8 @@ fn an_experiment_fails_by_a_limit_on_its_recording() {
     }
     assert_eq!(run.status.code(), Some(3), "{}", text(&run));
     assert!(
-        text(&run).contains("limit-violated") || place.summary()["findings"].to_string().contains("limit-violated")
+        text(&run).contains("limit-violated")
+            || place.summary()["findings"].to_string().contains("limit-violated")
     );
 }
 
@@ -230,8 +272,9 @@ fn a_bundle_without_a_recording_is_refused() {
 }
 
 /// Sleeps, and then tells its thread id and its switches as getrusage(2) has them.
-const SLEEPER: &str = "import os, resource, time\nfor _ in range(100): time.sleep(0.001)\n\
-    u = resource.getrusage(resource.RUSAGE_SELF)\nprint(os.getpid(), u.ru_nvcsw, u.ru_nivcsw)\n";
+const SLEEPER: &str = "import os, resource, time\nfor _ in range(100): time.sleep(0.001)\nu = \
+                       resource.getrusage(resource.RUSAGE_SELF)\nprint(os.getpid(), u.ru_nvcsw, \
+                       u.ru_nivcsw)\n";
 
 #[test]
 fn getrusage_and_perf_stat_count_the_same_switches() {
@@ -266,24 +309,34 @@ fn getrusage_and_perf_stat_count_the_same_switches() {
     let report: Vec<i64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let [tid, voluntary, involuntary] = report[..] else { panic!("{said}") };
     let perf = fs::read_to_string(place.path().join("perf.txt")).unwrap();
-    let counted = perf.lines().find_map(|line| line.split_once(",,context-switches")).map(|(count, _)| count);
+    let counted =
+        perf.lines().find_map(|line| line.split_once(",,context-switches")).map(|(count, _)| count);
     let Some(counted) = counted.and_then(|count| count.parse::<i64>().ok()) else {
         println!("SKIPPED: perf does not count context switches here: {perf}");
         return;
     };
     let occupancy = document(&place, &["occupancy", "bundle", "--json"]);
-    let mut threads = occupancy["processes"].as_array().unwrap().iter().flat_map(|p| p["threads"].as_array().unwrap());
+    let mut threads = occupancy["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|p| p["threads"].as_array().unwrap());
     let ours = threads.find(|thread| thread["tid"] == tid).expect("the thread was recorded");
     if occupancy["covered"]["lost"] != 0 || ours["unknown"] != 0 {
-        println!("SKIPPED: not every switch of the thread was told: {} {ours}", occupancy["covered"]);
+        println!(
+            "SKIPPED: not every switch of the thread was told: {} {ours}",
+            occupancy["covered"]
+        );
         return;
     }
     let (ours_voluntary, ours_involuntary) =
         (ours["voluntary"].as_i64().unwrap(), ours["involuntary"].as_i64().unwrap());
     let what = format!("getrusage {voluntary} + {involuntary}, perf {counted}, ours {ours}");
-    // After asking, Python ends: the last switch, and perhaps some for what it writes, are still to come.
+    // After asking, Python ends: the last switch, and perhaps some for what it writes, are still to
+    // come.
     assert!((voluntary..=voluntary + 20).contains(&ours_voluntary), "{what}");
     assert!((involuntary..=involuntary + 20).contains(&ours_involuntary), "{what}");
-    // perf begins at the exec: before it the task was born and waited for its parent; nor does perf count the switch that ends the task.
+    // perf begins at the exec: before it the task was born and waited for its parent; nor does perf
+    // count the switch that ends the task.
     assert!((0..=8).contains(&(ours_voluntary + ours_involuntary - counted)), "{what}");
 }

@@ -11,7 +11,10 @@ fn compiled(place: &Place, source: &str) -> bool {
         return false;
     }
     place.write("program.c", source.as_bytes());
-    let built = Command::new("gcc").args(["-O1", "-o", "program", "program.c"]).current_dir(place.path()).status();
+    let built = Command::new("gcc")
+        .args(["-O1", "-o", "program", "program.c"])
+        .current_dir(place.path())
+        .status();
     assert!(built.expect("gcc runs").success());
     true
 }
@@ -35,7 +38,18 @@ fn a_stock_program_is_timed_in_a_library_and_the_count_is_right() {
     // cat(1) opens each file once; the shell that starts it is another program.
     let files = ["a", "b", "c"];
     files.iter().for_each(|name| place.write(name, b"x"));
-    let output = place.punctual(&["probe", "--json", "--output", "bundle", "libc:open*", "--", "cat", "a", "b", "c"]);
+    let output = place.punctual(&[
+        "probe",
+        "--json",
+        "--output",
+        "bundle",
+        "libc:open*",
+        "--",
+        "cat",
+        "a",
+        "b",
+        "c",
+    ]);
     if refused(&output) {
         return;
     }
@@ -44,7 +58,8 @@ fn a_stock_program_is_timed_in_a_library_and_the_count_is_right() {
     let functions = json["functions"].as_array().unwrap();
     let calls: u64 = functions.iter().filter_map(|function| function["count"].as_u64()).sum();
     assert!(calls >= 3, "{json:#}");
-    let ids: Vec<&str> = json["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
+    let ids: Vec<&str> =
+        json["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
     assert!(ids.contains(&"probe-cost"), "{ids:?}");
     // What the command wrote is not lost among it.
     assert!(String::from_utf8_lossy(&output.stderr).contains("xxx"));
@@ -56,13 +71,12 @@ fn limits_recursion_and_calls_that_are_left() {
         return;
     }
     let place = Place::with("");
-    let source = "#include <stdlib.h>\n#include <unistd.h>\n\
-        __attribute__((noinline)) void slow(void) { usleep(2000); }\n\
-        __attribute__((noinline)) int deep(int n) { return n ? deep(n - 1) + 1 : 0; }\n\
-        __attribute__((noinline)) void leave(void) { exit(7); }\n\
-        void step(int) __asm__(\"_Z12control_stepi\");\n\
-        __attribute__((noinline)) void step(int n) { usleep(n); }\n\
-        int main(void) { for (int i = 0; i < 20; i++) slow(); deep(9); step(1); leave(); }\n";
+    let source =
+        "#include <stdlib.h>\n#include <unistd.h>\n__attribute__((noinline)) void slow(void) { \
+         usleep(2000); }\n__attribute__((noinline)) int deep(int n) { return n ? deep(n - 1) + 1 \
+         : 0; }\n__attribute__((noinline)) void leave(void) { exit(7); }\nvoid step(int) \
+         __asm__(\"_Z12control_stepi\");\n__attribute__((noinline)) void step(int n) { usleep(n); \
+         }\nint main(void) { for (int i = 0; i < 20; i++) slow(); deep(9); step(1); leave(); }\n";
     if !compiled(&place, source) {
         return;
     }
@@ -77,8 +91,14 @@ fn limits_recursion_and_calls_that_are_left() {
     // The command's own exit code.
     assert_eq!(output.status.code(), Some(7), "{}", text(&output));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let of = |name: &str| json["functions"].as_array().unwrap().iter().find(|f| f["name"] == name).unwrap().clone();
-    assert_eq!((of("slow")["count"].as_u64(), of("leave")["left"].as_u64()), (Some(20), Some(1)), "{json:#}");
+    let of = |name: &str| {
+        json["functions"].as_array().unwrap().iter().find(|f| f["name"] == name).unwrap().clone()
+    };
+    assert_eq!(
+        (of("slow")["count"].as_u64(), of("leave")["left"].as_u64()),
+        (Some(20), Some(1)),
+        "{json:#}"
+    );
     assert!(of("slow")["min"].as_i64().unwrap() >= 2_000_000);
     let violated = probe(&["--output", "two", "--limit", "slow < 1ms"]);
     assert_eq!(violated.status.code(), Some(3), "{}", text(&violated));
@@ -86,7 +106,8 @@ fn limits_recursion_and_calls_that_are_left() {
     assert_eq!(met.status.code(), Some(7), "{}", text(&met));
     // A name of C++ without its parameters, in a program and in a limit.
     let short = ["probe", "--events", "none", "./program:control_step", "--output", "short"];
-    let short = place.punctual(&[&short[..], &["--limit", "control_step < 1h", "--", "./program"]].concat());
+    let short = place
+        .punctual(&[&short[..], &["--limit", "control_step < 1h", "--", "./program"]].concat());
     assert_eq!(short.status.code(), Some(7), "{}", text(&short));
     // What can only be wrong is refused before anything starts.
     for wrong in ["slo < 1ms", "slow", "slow:entry < 1ms", "sched_wakig->slow:entry < 1ms"] {
@@ -100,8 +121,8 @@ fn limits_recursion_and_calls_that_are_left() {
     assert_eq!(listed.lines().filter(|line| line.contains("slow")).count(), 20, "{listed}");
 }
 
-/// Where the kernel has kprobes its functions are timed; where it has none, this is refused with that word before anything is
-/// started. Kernels that have them are tested in guests.
+/// Where the kernel has kprobes its functions are timed; where it has none, this is refused with
+/// that word before anything is started. Kernels that have them are tested in guests.
 #[test]
 fn a_function_of_the_kernel_is_timed_or_refused_with_the_cause() {
     if !is_root("probing the kernel") {
@@ -109,7 +130,9 @@ fn a_function_of_the_kernel_is_timed_or_refused_with_the_cause() {
     }
     let place = Place::with("");
     let probe = |functions: &[&str]| {
-        let words = [&["probe", "-q", "--json", "--events", "none", "--output", "bundle"], functions].concat();
+        let words =
+            [&["probe", "-q", "--json", "--events", "none", "--output", "bundle"], functions]
+                .concat();
         place.punctual(&[&words[..], &["--", "touch", "started"]].concat())
     };
     let wrong = [
@@ -138,15 +161,28 @@ fn a_running_process_is_probed_until_it_ends() {
         return;
     }
     let place = Place::with("");
-    let source = "#include <unistd.h>\n__attribute__((noinline)) void step(void) { usleep(1000); }\n\
-        int main(void) { for (;;) step(); }\n";
+    let source = "#include <unistd.h>\n__attribute__((noinline)) void step(void) { usleep(1000); \
+                  }\nint main(void) { for (;;) step(); }\n";
     if !compiled(&place, source) {
         return;
     }
-    let mut child =
-        Command::new("./program").current_dir(place.path()).stdin(Stdio::null()).spawn().expect("it starts");
+    let mut child = Command::new("./program")
+        .current_dir(place.path())
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("it starts");
     let pid = child.id().to_string();
-    let output = place.punctual(&["probe", "--quiet", "--output", "b", "-p", &pid, "--duration", "200ms", "ste?"]);
+    let output = place.punctual(&[
+        "probe",
+        "--quiet",
+        "--output",
+        "b",
+        "-p",
+        &pid,
+        "--duration",
+        "200ms",
+        "ste?",
+    ]);
     child.kill().expect("it still runs");
     child.wait().expect("it ends");
     if refused(&output) {
@@ -178,9 +214,14 @@ fn what_cannot_be_probed_is_refused_with_the_reason_and_leaves_nothing() {
     refused(&["loop.c:0", "--", "true"], "lines count from 1");
     refused(&["libm:sin.c:4", "--", "true"], "the program has no file `libm`");
     place.write("program.c", b"int main(void) {\n    return 0;\n\n}\n");
-    for (options, reason) in [(&["-s"][..], "compile with -g"), (&["-g"], "line 3 of program.c has no code")] {
-        let gcc =
-            Command::new("gcc").args(options).args(["-o", "program", "program.c"]).current_dir(place.path()).status();
+    for (options, reason) in
+        [(&["-s"][..], "compile with -g"), (&["-g"], "line 3 of program.c has no code")]
+    {
+        let gcc = Command::new("gcc")
+            .args(options)
+            .args(["-o", "program", "program.c"])
+            .current_dir(place.path())
+            .status();
         if gcc.is_ok_and(|status| status.success()) {
             refused(&["program.c:3", "--", "./program"], reason);
         }
@@ -214,9 +255,18 @@ int main(void) {
 ";
     place.write("program.c", source.as_bytes());
     let gcc = ["-g", "-O1", "-pthread", "-o", "program", "program.c"];
-    assert!(Command::new("gcc").args(gcc).current_dir(place.path()).status().expect("gcc runs").success());
+    assert!(
+        Command::new("gcc")
+            .args(gcc)
+            .current_dir(place.path())
+            .status()
+            .expect("gcc runs")
+            .success()
+    );
     let probe = |words: &[&str]| {
-        let words = [&["probe", "--events", "none", "--json", "--quiet"], words, &["--", "./program"]].concat();
+        let words =
+            [&["probe", "--events", "none", "--json", "--quiet"], words, &["--", "./program"]]
+                .concat();
         place.punctual(&words)
     };
     let limit = "program.c:8->program.c:11 < 1h";
@@ -237,9 +287,11 @@ int main(void) {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let shown = place.punctual(&["show", "--json", "one"]);
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
-    // Two threads, 25 rounds, once at each line and at each of two inlined copies, and once at the end.
+    // Two threads, 25 rounds, once at each line and at each of two inlined copies, and once at the
+    // end.
     assert_eq!(shown["recording"]["points"], 2 * 25 * (1 + 1 + 2) + 2, "{shown:#}");
-    let ids: Vec<&str> = json["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
+    let ids: Vec<&str> =
+        json["findings"].as_array().unwrap().iter().filter_map(|f| f["id"].as_str()).collect();
     assert!(ids.contains(&"probe-cost-lines"), "{ids:?}");
 
     let pairs = place.punctual(&["pairs", "--json", "one", "program.c:8->program.c:9"]);
@@ -252,9 +304,16 @@ int main(void) {
     );
     assert!(pair["min"].as_i64().unwrap() >= 2_000_000, "usleep takes no less: {pair}");
     // Of a process that runs, and violated.
-    let violated =
-        probe(&["--output", "two", "program.c:8", "program.c:9", "--limit", "program.c:8->program.c:9 < 1ms"]);
+    let violated = probe(&[
+        "--output",
+        "two",
+        "program.c:8",
+        "program.c:9",
+        "--limit",
+        "program.c:8->program.c:9 < 1ms",
+    ]);
     assert_eq!(violated.status.code(), Some(3), "{}", text(&violated));
-    let wrong = probe(&["--output", "three", "program.c:8", "--limit", "program.c:8->program.c:99 < 1ms"]);
+    let wrong =
+        probe(&["--output", "three", "program.c:8", "--limit", "program.c:8->program.c:99 < 1ms"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
 }

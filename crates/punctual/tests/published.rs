@@ -1,4 +1,5 @@
-//! The published experiments, shortened: the shapes that must hold anywhere come out, and the table says so.
+//! The published experiments, shortened: the shapes that must hold anywhere come out, and the table
+//! says so.
 
 mod common;
 
@@ -7,7 +8,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// What holds on any machine, by a part of the result's name; what is not here may turn out otherwise.
+/// What holds on any machine, by a part of the result's name; what is not here may turn out
+/// otherwise.
 const ANYWHERE: [&str; 18] = [
     "a run with the shared sum",
     "futex calls of a run with the shared sum",
@@ -42,7 +44,10 @@ fn measured() -> (Vec<Value>, String) {
     let output = command.output().expect("the script runs");
     assert!(output.status.success(), "{}", text(&output));
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(table.contains("published and measured figures") && table.contains("reason"), "{table}");
+    assert!(
+        table.contains("published and measured figures") && table.contains("reason"),
+        "{table}"
+    );
 
     let mut results = Vec::new();
     for entry in std::fs::read_dir(place.path()).unwrap() {
@@ -66,7 +71,9 @@ fn published_shapes_come_out() {
         for result in &results {
             // The way to a handler is told by BPF alone.
             let of_a_handler = result.to_string().contains("/to-handler");
-            if of_a_handler && result["reason"].as_str().is_some_and(|why| why.contains("was measured")) {
+            if of_a_handler
+                && result["reason"].as_str().is_some_and(|why| why.contains("was measured"))
+            {
                 println!("SKIPPED: lacks BPF for the entry of handlers: {result}");
                 continue;
             }
@@ -77,13 +84,18 @@ fn published_shapes_come_out() {
             }
             assert!(result["reason"].is_null(), "what was published is not told here: {result}");
         }
-        let of =
-            |what: &str| results.iter().find(|result| result["what"] == what).unwrap_or_else(|| panic!("no {what}"));
+        let of = |what: &str| {
+            results
+                .iter()
+                .find(|result| result["what"] == what)
+                .unwrap_or_else(|| panic!("no {what}"))
+        };
         open.retain(|what| of(what)["reproduced"] != true);
         if open.is_empty() {
             return;
         }
-        // These runs are short, and what a hypervisor takes away meanwhile may turn a comparison round; not three times in a row.
+        // These runs are short, and what a hypervisor takes away meanwhile may turn a comparison
+        // round; not three times in a row.
         let report: Vec<String> = open.iter().map(|what| of(what).to_string()).collect();
         assert!(time < TIMES, "{TIMES} times not:\n{}\n{table}", report.join("\n"));
         println!("once more, for {}", report.join(", "));
@@ -101,7 +113,10 @@ fn shapes_demand_what_was_published() {
     assert!(pi.contains("> 10 * own-sums: lock-switches-round"), "45 times is more than twice");
     assert!(pi.contains("2,000 in 1,000 runs"));
     assert!(heap.contains("lists = 1000\nfresh = true"), "1,000 runs of a program of their own");
-    assert!(heap.contains("pages-time-correlation > 0.9") && heap.contains("pages-cpu-time-correlation > 0.95"));
+    assert!(
+        heap.contains("pages-time-correlation > 0.9")
+            && heap.contains("pages-cpu-time-correlation > 0.95")
+    );
     // The same experiment at the length that was published.
     let (short, full) = (file("p1-netio.toml"), file("p1-netio-full.toml"));
     assert_eq!(full.matches("samples = 10000\n").count(), 3);

@@ -7,14 +7,16 @@ use common::{Place, text};
 const GOOD: &str = "[[measure]]\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\nsamples = 10\n";
 
 fn refused(place: &Place, arguments: &[&str], words: &[&str]) {
-    let before: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    let before: Vec<_> =
+        std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     let answer = place.punctual(arguments);
     assert_eq!(answer.status.code(), Some(2), "{arguments:?}: {}", text(&answer));
     for word in words {
         assert!(text(&answer).contains(word), "{word:?} is missing in {}", text(&answer));
     }
     assert!(!text(&answer).contains("panicked"));
-    let after: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    let after: Vec<_> =
+        std::fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(before.len(), after.len(), "something was made: {after:?}");
 }
 
@@ -32,7 +34,10 @@ fn every_mistake_is_named_with_its_place() {
     refused_file(&GOOD.replace("\"0\"", "\"4000\""), &["4000"]);
     refused_file(&with("policy = \"fifo\"\npriority = 0"), &["priority"]);
     refused_file(&with("histogram = { range = \"9h\", resolution = \"1ns\" }"), &["histogram"]);
-    refused_file(&with("[[load]]\ncommand = \"no-such-program-here --x\""), &["no-such-program-here"]);
+    refused_file(
+        &with("[[load]]\ncommand = \"no-such-program-here --x\""),
+        &["no-such-program-here"],
+    );
     refused_file("", &["empty"]);
     refused_file("[[measure]\n", &["experiment.toml:1"]);
 }
@@ -59,8 +64,16 @@ fn files_that_are_no_experiments_are_refused() {
 fn an_output_that_exists_or_cannot_be_written_is_refused() {
     let place = Place::with(GOOD);
     std::fs::create_dir(place.path().join("there")).unwrap();
-    refused(&place, &["run", "-q", "experiment.toml", "-o", "there"], &["there", "exists already", "--output"]);
-    refused(&place, &["run", "-q", "experiment.toml", "-o", "/proc/nowhere/bundle"], &["/proc/nowhere/bundle"]);
+    refused(
+        &place,
+        &["run", "-q", "experiment.toml", "-o", "there"],
+        &["there", "exists already", "--output"],
+    );
+    refused(
+        &place,
+        &["run", "-q", "experiment.toml", "-o", "/proc/nowhere/bundle"],
+        &["/proc/nowhere/bundle"],
+    );
     refused(&place, &["run", "-q", "experiment.toml", "-o", "no/such/parent"], &["no/such/parent"]);
 }
 
@@ -69,10 +82,17 @@ fn every_file_that_will_be_written_is_asked_for_before_the_run() {
     let place = Place::with(GOOD);
     let run = ["run", "-q", "experiment.toml", "-o", "bundle"];
     for option in ["--report", "--junit", "--lava"] {
-        refused(&place, &[&run[..], &[option, "no/such/file"]].concat(), &["no/such/file", "No such file"]);
+        refused(
+            &place,
+            &[&run[..], &[option, "no/such/file"]].concat(),
+            &["no/such/file", "No such file"],
+        );
         refused(&place, &[&run[..], &[option, "/tmp"]].concat(), &["/tmp", "directory"]);
     }
-    refused_file(&format!("{GOOD}[[load]]\ncommand = \"sleep 1\"\nstdout = \"no/log\"\n"), &["no/log", "sleep"]);
+    refused_file(
+        &format!("{GOOD}[[load]]\ncommand = \"sleep 1\"\nstdout = \"no/log\"\n"),
+        &["no/log", "sleep"],
+    );
     refused_file(&format!("{GOOD}systress = {{ file = \"no/t.txt\" }}\n"), &["no/t.txt", "timer"]);
 }
 
@@ -83,7 +103,8 @@ fn a_cpu_that_does_not_exist_cannot_be_checked() {
 
 #[test]
 fn real_time_loads_on_every_cpu_need_force() {
-    let load = "[[load]]\ncommand = \"sleep 1\"\npolicy = \"fifo\"\npriority = 10\ncpus = \"all\"\n";
+    let load =
+        "[[load]]\ncommand = \"sleep 1\"\npolicy = \"fifo\"\npriority = 10\ncpus = \"all\"\n";
     refused_file(&format!("{GOOD}{load}"), &["--force"]);
 }
 
@@ -96,7 +117,8 @@ fn what_a_later_phase_needs_is_asked_for_before_the_first_one() {
         ("kind = \"heap\"\nallocator = \"/not/here.so\"", "/not/here.so"),
         ("kind = \"irq\"\nsource = \"uio\"\ndevice = \"/dev/not-here\"", "/dev/not-here"),
     ] {
-        let measure = format!("[[measure]]\nname = \"late\"\n{needs}\npolicy = \"other\"\nsamples = 5");
+        let measure =
+            format!("[[measure]]\nname = \"late\"\n{needs}\npolicy = \"other\"\nsamples = 5");
         let text = format!(
             "[[phase]]\nname = \"one\"\n[[phase]]\nname = \"two\"\n{}{}",
             with("one", GOOD.trim_end()),

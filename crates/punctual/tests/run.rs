@@ -29,11 +29,17 @@ fn every_sample_is_in_the_bundle_and_in_the_summary() {
     assert_eq!(series["lost"], 0);
     assert_eq!(series["expected"].as_u64(), Some(500 + series["overruns"].as_u64().unwrap()));
     let figure = |name: &str| series[name].as_f64().unwrap_or_else(|| panic!("{name}: {series}"));
-    assert!(figure("min") > 0.0 && figure("min") <= figure("median") && figure("median") <= figure("max"));
+    assert!(
+        figure("min") > 0.0
+            && figure("min") <= figure("median")
+            && figure("median") <= figure("max")
+    );
     assert!(figure("min") <= figure("mean") && figure("mean") <= figure("max"));
     // What the run printed is what the bundle says.
-    let again = place.punctual(&["run", "--quiet", "experiment.toml", "--output", "second", "--json"]);
-    let printed: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON on standard output");
+    let again =
+        place.punctual(&["run", "--quiet", "experiment.toml", "--output", "second", "--json"]);
+    let printed: serde_json::Value =
+        serde_json::from_slice(&again.stdout).expect("JSON on standard output");
     let saved = std::fs::read(place.path().join("second/summary.json")).expect("summary.json");
     assert_eq!(printed, serde_json::from_slice::<serde_json::Value>(&saved).unwrap());
 }
@@ -45,7 +51,9 @@ fn every_method_clock_and_policy_measures() {
             if (method, clock) == ("timerfd", "tai") {
                 continue; // timerfd_create(2) takes no CLOCK_TAI, and the plan says so
             }
-            let lines = format!("samples = 50\nmethod = \"{method}\"\nclock = \"{clock}\"\npolicy = \"other\"");
+            let lines = format!(
+                "samples = 50\nmethod = \"{method}\"\nclock = \"{clock}\"\npolicy = \"other\""
+            );
             let place = Place::with(&experiment(&lines, ""));
             let ran = place.run();
             assert_eq!(ran.status.code(), Some(0), "{method} {clock}: {}", text(&ran));
@@ -65,8 +73,11 @@ fn every_method_clock_and_policy_measures() {
 
 #[test]
 fn the_deadline_policy_measures_its_period_or_says_why_not() {
-    let lines = "samples = 50\nmethod = \"deadline\"\npolicy = \"deadline\"\nruntime = \"200us\"\nperiod = \"2ms\"";
-    let text_of = TIMER.replace("period = \"1ms\"\n", "").replace("cpus = \"0\"", "cpus = \"all\"\nthreads = 1");
+    let lines = "samples = 50\nmethod = \"deadline\"\npolicy = \"deadline\"\nruntime = \
+                 \"200us\"\nperiod = \"2ms\"";
+    let text_of = TIMER
+        .replace("period = \"1ms\"\n", "")
+        .replace("cpus = \"0\"", "cpus = \"all\"\nthreads = 1");
     let place = Place::with(&format!("{text_of}{lines}\n"));
     let ran = place.run();
     let summary = place.summary();
@@ -81,7 +92,8 @@ fn the_deadline_policy_measures_its_period_or_says_why_not() {
         assert_eq!(series["count"], 50);
         assert!(series["scheduling"].to_string().contains("SCHED_DEADLINE"));
         let estimated = summary["findings"].to_string().contains("deadline-release-estimated");
-        // What the kernel tells is never after the wake-up; a phase that is taken for another one is.
+        // What the kernel tells is never after the wake-up; a phase that is taken for another one
+        // is.
         assert!(estimated || series["min"].as_i64().unwrap() >= 0, "{series}");
     }
 }
@@ -92,22 +104,46 @@ fn a_plan_is_printed_and_nothing_starts() {
     let place = Place::with(&experiment("duration = \"1s\"", loads));
     let planned = place.punctual(&["run", "--plan", "experiment.toml"]);
     assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
-    assert!(text(&planned).contains("SCHED_FIFO 80") && text(&planned).contains("touch"), "{}", text(&planned));
-    let names: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert!(
+        text(&planned).contains("SCHED_FIFO 80") && text(&planned).contains("touch"),
+        "{}",
+        text(&planned)
+    );
+    let names: Vec<_> =
+        std::fs::read_dir(place.path()).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(names, ["experiment.toml"]);
 }
 
 #[test]
 fn requirements_decide_the_exit_code() {
-    for (require, code) in
-        [("max < 100s", 0), ("max < 1ns", 3), ("p90 < 1s", 0), ("p99.999 < 1s", 4), ("p99.999 < 1ns", 4)]
-    {
-        let place = Place::with(&experiment(&format!("samples = 100\nrequire = [\"{require}\"]"), ""));
-        let ran = place.alone(&["run", "-q", "experiment.toml", "-o", "bundle", "--junit", "j.xml", "--lava", "l"]);
+    for (require, code) in [
+        ("max < 100s", 0),
+        ("max < 1ns", 3),
+        ("p90 < 1s", 0),
+        ("p99.999 < 1s", 4),
+        ("p99.999 < 1ns", 4),
+    ] {
+        let place =
+            Place::with(&experiment(&format!("samples = 100\nrequire = [\"{require}\"]"), ""));
+        let ran = place.alone(&[
+            "run",
+            "-q",
+            "experiment.toml",
+            "-o",
+            "bundle",
+            "--junit",
+            "j.xml",
+            "--lava",
+            "l",
+        ]);
         assert_eq!(ran.status.code(), Some(code), "{require}: {}", text(&ran));
         let junit = std::fs::read_to_string(place.path().join("j.xml")).unwrap();
         let lava = std::fs::read_to_string(place.path().join("l")).unwrap();
-        assert_eq!((junit.contains("<failure"), junit.contains("<error")), (code == 3, code == 4), "{junit}");
+        assert_eq!(
+            (junit.contains("<failure"), junit.contains("<error")),
+            (code == 3, code == 4),
+            "{junit}"
+        );
         assert_eq!(lava.contains(" fail "), code == 3, "{lava}");
     }
 }
@@ -126,7 +162,9 @@ fn an_interrupt_ends_the_run_with_full_results() {
         // A period of an hour: the thread must be woken from its sleep.
         let place = Place::with(&experiment("duration = \"10h\"", "").replace("1ms", "1h"));
         let child = place.start();
-        eventually("a bundle with a series", || place.bundle().join("phases/000/0000.checkpoint").exists());
+        eventually("a bundle with a series", || {
+            place.bundle().join("phases/000/0000.checkpoint").exists()
+        });
         std::thread::sleep(std::time::Duration::from_millis(300));
         kill(child.id(), signal);
         let ended = child.wait_with_output().unwrap();
@@ -143,16 +181,25 @@ fn kill_9_leaves_no_load_and_a_bundle_that_opens() {
     }
     let word = format!("punctual-kill-test-{}", std::process::id());
     let load = |k: u32| {
-        format!("[[load]]\nname = \"l{k}\"\ncommand = \"sh -c 'stress-ng --fork 2 --timeout 1s; : {word}'\"\n")
+        format!(
+            "[[load]]\nname = \"l{k}\"\ncommand = \"sh -c 'stress-ng --fork 2 --timeout 1s; : \
+             {word}'\"\n"
+        )
     };
     // A load that escapes into a session of its own, as daemons do.
-    let daemon = format!("[[load]]\nname = \"daemon\"\ncommand = \"sh -c 'setsid sleep 1000.{word} & wait'\"\n");
-    let daemon = daemon.replace(&format!("1000.{word}"), "4242").replace("& wait", &format!("& wait; : {word}"));
+    let daemon = format!(
+        "[[load]]\nname = \"daemon\"\ncommand = \"sh -c 'setsid sleep 1000.{word} & wait'\"\n"
+    );
+    let daemon = daemon
+        .replace(&format!("1000.{word}"), "4242")
+        .replace("& wait", &format!("& wait; : {word}"));
     let loads: String = (0..3).map(load).collect::<String>() + &daemon;
     for victim in ["punctual", "guard"] {
         let place = Place::with(&experiment("duration = \"10min\"", &loads));
         let mut child = place.start();
-        eventually("loads", || processes_with(&word).len() >= 4 && !processes_with("sleep\u{0}4242").is_empty());
+        eventually("loads", || {
+            processes_with(&word).len() >= 4 && !processes_with("sleep\u{0}4242").is_empty()
+        });
         std::thread::sleep(std::time::Duration::from_millis(1500));
         // Other tests have guards, too.
         let mut guard = processes_with("__guard-loads");
@@ -181,13 +228,15 @@ fn kill_9_leaves_no_load_and_a_bundle_that_opens() {
 #[test]
 fn loads_are_respawned_ignored_or_end_the_run_as_told() {
     // Long enough for samples, and never idle: else the run is invalid.
-    let load = "[[load]]\nname = \"short\"\ncommand = \"sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 0.05; done'\"\non_success = \"stop\"";
+    let load = "[[load]]\nname = \"short\"\ncommand = \"sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep \
+                0.05; done'\"\non_success = \"stop\"";
     let place = Place::with(&experiment("duration = \"10min\"", load));
     let ran = place.run();
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     assert!(text(&ran).contains("short"), "{}", text(&ran));
 
-    let load = "[[load]]\nname = \"echo\"\ncommand = [\"sh\", \"-c\", \"echo once; exit 1\"]\non_failure = \"respawn\"\nstdout = \"said\"";
+    let load = "[[load]]\nname = \"echo\"\ncommand = [\"sh\", \"-c\", \"echo once; exit \
+                1\"]\non_failure = \"respawn\"\nstdout = \"said\"";
     let place = Place::with(&experiment("duration = \"1s\"", load));
     let ran = place.run();
     assert_eq!(ran.status.code(), Some(4), "a load that dies is no load: {}", text(&ran));
@@ -209,7 +258,11 @@ fn a_plain_user_measures_and_is_told_what_is_missing() {
     let run = |name: &str, more: &str| {
         place.write(name, experiment("samples = 200", more).as_bytes());
         let mut command = std::process::Command::new(&binary);
-        command.args(["run", "-q", name, "-o", &format!("{name}.out")]).current_dir(place.path()).uid(65534).gid(65534);
+        command
+            .args(["run", "-q", name, "-o", &format!("{name}.out")])
+            .current_dir(place.path())
+            .uid(65534)
+            .gid(65534);
         command.output().unwrap()
     };
     let ran = run("experiment.toml", "");
@@ -229,8 +282,10 @@ fn a_full_disk_costs_samples_but_no_figures() {
     let place = Place::with(&experiment("duration = \"3s\"", "").replace("1ms", "100us"));
     let disk = place.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
-    let mount =
-        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=430k", "none"]).arg(&disk).status();
+    let mount = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=430k", "none"])
+        .arg(&disk)
+        .status();
     if !mount.is_ok_and(|status| status.success()) {
         println!("SKIPPED: cannot mount a small tmpfs (CAP_SYS_ADMIN)");
         return;
@@ -248,26 +303,40 @@ fn a_full_disk_costs_samples_but_no_figures() {
 #[test]
 fn systress_files_run_unchanged_and_leave_the_same_files() {
     let place = Place::with("");
-    let cfg = "main {\n stats.period 500 ms\n}\ntimer_thread[0] {\n sched.policy FIFO\n sched.priority 80\n cpu_affinity 0\n \
-               lifetime.duration 400 ms\n stats.histo_size 5 ms\n}\nprogram[0] {\n cmdline yes\n termination.ok RESPAWN\n}\n";
+    let cfg = "main {\n stats.period 500 ms\n}\ntimer_thread[0] {\n sched.policy FIFO\n \
+               sched.priority 80\n cpu_affinity 0\n lifetime.duration 400 ms\n stats.histo_size 5 \
+               ms\n}\nprogram[0] {\n cmdline yes\n termination.ok RESPAWN\n}\n";
     place.write("stress.cfg", cfg.as_bytes());
     let ran = place.punctual(&["run", "-q", "stress.cfg", "-o", "bundle"]);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let file = std::fs::read_to_string(place.path().join("timer_thread00.txt")).unwrap();
     let rows: Vec<&str> = file.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(rows.len(), 5_001, "0 to 5000 µs");
-    let counted: u64 = rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
+    let counted: u64 =
+        rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
     assert!(counted > 0 && file.contains("# SUMMARY"), "{file}");
     // On the screen it closes as systress does, and a layout of commas is in a file called so.
-    place
-        .write("csv.cfg", cfg.replace("stats.period 500 ms", "stats.format csv").replace("400 ms", "50 ms").as_bytes());
+    place.write(
+        "csv.cfg",
+        cfg.replace("stats.period 500 ms", "stats.format csv")
+            .replace("400 ms", "50 ms")
+            .as_bytes(),
+    );
     let ran = text(&place.punctual(&["run", "csv.cfg", "-o", "second"]));
-    assert!(ran.contains("\nStatistics for timer_thread00 in 'timer_thread00.csv'\nTotal elapsed time: "), "{ran}");
-    assert!(std::fs::read_to_string(place.path().join("timer_thread00.csv")).unwrap().starts_with("0,"));
+    assert!(
+        ran.contains(
+            "\nStatistics for timer_thread00 in 'timer_thread00.csv'\nTotal elapsed time: "
+        ),
+        "{ran}"
+    );
+    assert!(
+        std::fs::read_to_string(place.path().join("timer_thread00.csv")).unwrap().starts_with("0,")
+    );
     // Converted, it means the same.
     let toml = place.punctual(&["convert", "stress.cfg"]);
     place.write("stress.toml", &toml.stdout);
-    let plans = ["stress.cfg", "stress.toml"].map(|name| text(&place.punctual(&["run", "--plan", "-o", "x", name])));
+    let plans = ["stress.cfg", "stress.toml"]
+        .map(|name| text(&place.punctual(&["run", "--plan", "-o", "x", name])));
     assert_eq!(plans[0], plans[1]);
 }
 
@@ -289,13 +358,20 @@ fn the_view_asks_nothing_of_the_terminal_and_leaves_it_as_it_was() {
     );
     // A terminal that nobody answers for.
     let mut command = std::process::Command::new("script");
-    command.args(["-qec", &line, "/dev/null"]).current_dir(place.path()).env("TERM", "xterm").env_remove("NO_COLOR");
+    command
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(place.path())
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR");
     let ran = command.stdin(std::process::Stdio::null()).output().expect("script starts");
     assert!(ran.status.success(), "{}", text(&ran));
     let screen = String::from_utf8_lossy(&ran.stdout);
     assert!(!screen.contains("[6n"), "asks where the cursor is");
     let (view, after) = screen.rsplit_once("\u{1b}[J").expect("it is erased at the end");
-    assert!(view.contains("timer/cpu0") && view.contains(" left") && view.contains("100µs"), "{view}");
+    assert!(
+        view.contains("timer/cpu0") && view.contains(" left") && view.contains("100µs"),
+        "{view}"
+    );
     assert!(after.contains("bundle") && !after.contains(" left"), "{after}");
 }
 
@@ -304,19 +380,37 @@ fn the_demo_needs_nothing_but_the_program() {
     let place = Place::with("");
     let report = std::fs::File::create(place.path().join("told")).unwrap();
     let mut command = punctual();
-    command.arg("demo").current_dir(place.path()).env("PATH", "/nowhere").stdin(std::process::Stdio::null());
-    let mut demo = command.stdout(std::process::Stdio::piped()).stderr(report).spawn().expect("punctual starts");
+    command
+        .arg("demo")
+        .current_dir(place.path())
+        .env("PATH", "/nowhere")
+        .stdin(std::process::Stdio::null());
+    let mut demo = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(report)
+        .spawn()
+        .expect("punctual starts");
     let report = || std::fs::read_to_string(place.path().join("told")).unwrap_or_default();
     eventually("the loaded phase", || report().contains("[loaded] "));
     kill(demo.id(), "INT");
     let mut shown = String::new();
     std::io::Read::read_to_string(&mut demo.stdout.take().unwrap(), &mut shown).unwrap();
-    assert!(demo.wait().unwrap().code().is_some_and(|code| code != 1 && code != 2), "{}{shown}", report());
+    assert!(
+        demo.wait().unwrap().code().is_some_and(|code| code != 1 && code != 2),
+        "{}{shown}",
+        report()
+    );
     assert!(report().contains("stress-ng is not installed"), "{}", report());
     assert!(shown.contains("\npage    punctual-demo-"), "{shown}");
     let files = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
-    let page = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "html")).expect("a page");
-    assert!(std::fs::read_to_string(&page).unwrap().contains("demo-load compute"), "the loads stand in the page");
+    let page = files
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "html"))
+        .expect("a page");
+    assert!(
+        std::fs::read_to_string(&page).unwrap().contains("demo-load compute"),
+        "the loads stand in the page"
+    );
     assert!(page.with_extension("").join("bundle.json").exists());
 }
 
@@ -325,7 +419,8 @@ fn the_loads_of_the_demo_work_until_they_are_ended() {
     for word in ["compute", "memory", "processes", "messages", "timers"] {
         let mut load = punctual().args(["demo-load", word]).spawn().expect("punctual starts");
         let stat = format!("/proc/{}/stat", load.id());
-        // Fields 14 to 17 of proc_pid_stat(5): CPU time in user and kernel mode, of its own and of its children.
+        // Fields 14 to 17 of proc_pid_stat(5): CPU time in user and kernel mode, of its own and of
+        // its children.
         let ticks = || -> u64 {
             let stat = std::fs::read_to_string(&stat).unwrap_or_default();
             let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

@@ -1,4 +1,5 @@
-//! `--target ssh:…` and `punctual ssh`, end to end: the real ssh and a real sshd on the loopback interface.
+//! `--target ssh:…` and `punctual ssh`, end to end: the real ssh and a real sshd on the loopback
+//! interface.
 
 mod common;
 mod ssh_support;
@@ -10,7 +11,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const TIMER: &str = "[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n";
+const TIMER: &str =
+    "[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n";
 
 fn lasting(duration: &str) -> String {
     format!("{TIMER}duration = \"{duration}\"\n")
@@ -54,9 +56,14 @@ fn a_run_there_leaves_the_bundle_of_a_run_here_and_nothing_there() {
     assert_code(&here.run(), 3);
     assert_eq!(files(&sshd.bundle()), files(&here.bundle()));
     let target = &sshd.place().summary()["target"];
-    let fact = |name: &str| target["facts"].as_array().unwrap().iter().any(|fact| fact[0] == name && fact[1] != "");
+    let fact = |name: &str| {
+        target["facts"].as_array().unwrap().iter().any(|fact| fact[0] == name && fact[1] != "")
+    };
     assert_eq!(target["kind"], "ssh");
-    assert!(["host", "kernel", "architecture", "user", "program"].iter().all(|name| fact(name)), "{target}");
+    assert!(
+        ["host", "kernel", "architecture", "user", "program"].iter().all(|name| fact(name)),
+        "{target}"
+    );
     assert_eq!(here.summary()["target"], serde_json::Value::Null);
     let experiment = |bundle: &Path| fs::read(bundle.join("experiment.toml")).unwrap();
     assert_eq!(experiment(&sshd.bundle()), experiment(&here.bundle()));
@@ -69,11 +76,19 @@ fn what_is_refused_there_is_told_here() {
     let Some(sshd) = Sshd::start("refusals of an ssh target") else { return };
     let refused = sshd.run(&lasting("1s").replace("\"0\"", "\"4000\""), &[]);
     assert_code(&refused, 2);
-    assert!(text(&refused).contains("CPU 4000 does not exist") && !sshd.bundle().exists(), "{}", text(&refused));
-    let missing = sshd.run(&format!("{}[[load]]\nname = \"x\"\ncommand = \"no-such-program-1\"\n", lasting("1s")), &[]);
+    assert!(
+        text(&refused).contains("CPU 4000 does not exist") && !sshd.bundle().exists(),
+        "{}",
+        text(&refused)
+    );
+    let missing = sshd.run(
+        &format!("{}[[load]]\nname = \"x\"\ncommand = \"no-such-program-1\"\n", lasting("1s")),
+        &[],
+    );
     assert_code(&missing, 2);
     assert!(text(&missing).contains("no-such-program-1"), "{}", text(&missing));
-    let directory = "[[measure]]\nkind = \"storage\"\ndirectory = \"/not/there\"\npolicy = \"other\"\nsamples = 5\n";
+    let directory = "[[measure]]\nkind = \"storage\"\ndirectory = \"/not/there\"\npolicy = \
+                     \"other\"\nsamples = 5\n";
     let lacking = sshd.run(directory, &[]);
     assert_code(&lacking, 2);
     assert!(text(&lacking).contains("/not/there") && !sshd.bundle().exists(), "{}", text(&lacking));
@@ -81,7 +96,8 @@ fn what_is_refused_there_is_told_here() {
     let planned = sshd.run(&lasting("1s"), &["--plan"]);
     assert_code(&planned, 0);
     assert!(
-        String::from_utf8_lossy(&planned.stdout).contains("SCHED_FIFO 80") && !sshd.bundle().exists(),
+        String::from_utf8_lossy(&planned.stdout).contains("SCHED_FIFO 80")
+            && !sshd.bundle().exists(),
         "{}",
         text(&planned)
     );
@@ -94,17 +110,27 @@ fn a_host_that_shows_no_known_key_gets_nothing() {
     sshd.know("");
     let unknown = sshd.run(&lasting("1s"), &[]);
     assert_code(&unknown, 2);
-    let fingerprint = Command::new("ssh-keygen").arg("-lf").arg(sshd.place().path().join("host.pub")).output().unwrap();
-    let fingerprint = String::from_utf8_lossy(&fingerprint.stdout).split_whitespace().nth(1).unwrap().to_owned();
+    let fingerprint = Command::new("ssh-keygen")
+        .arg("-lf")
+        .arg(sshd.place().path().join("host.pub"))
+        .output()
+        .unwrap();
+    let fingerprint =
+        String::from_utf8_lossy(&fingerprint.stdout).split_whitespace().nth(1).unwrap().to_owned();
     assert!(
-        text(&unknown).contains(&fingerprint) && text(&unknown).contains("no key of this host is known"),
+        text(&unknown).contains(&fingerprint)
+            && text(&unknown).contains("no key of this host is known"),
         "{}",
         text(&unknown)
     );
     sshd.know(&sshd.key("user"));
     let changed = sshd.run(&lasting("1s"), &[]);
     assert_code(&changed, 2);
-    assert!(text(&changed).contains(&fingerprint) && text(&changed).contains("known:1"), "{}", text(&changed));
+    assert!(
+        text(&changed).contains(&fingerprint) && text(&changed).contains("known:1"),
+        "{}",
+        text(&changed)
+    );
     // Nothing was learned on the way.
     assert_code(&sshd.run(&lasting("1s"), &[]), 2);
     let files: Vec<_> = fs::read_dir(sshd.tmp()).unwrap().collect();
@@ -114,11 +140,24 @@ fn a_host_that_shows_no_known_key_gets_nothing() {
 #[test]
 fn hostile_names_are_no_options_and_no_commands() {
     let place = Place::with(&lasting("1s"));
-    for host in
-        ["-oProxyCommand=touch started", "$(touch started)", "`touch started`", "a;touch started", "a\ntouch started"]
-    {
-        for target in [format!("ssh:{host}"), format!("ssh:root@{host}"), format!("ssh:{host}@127.0.0.1:1")] {
-            let refused = place.punctual(&["run", "experiment.toml", "--output", "bundle", "--target", &target]);
+    for host in [
+        "-oProxyCommand=touch started",
+        "$(touch started)",
+        "`touch started`",
+        "a;touch started",
+        "a\ntouch started",
+    ] {
+        for target in
+            [format!("ssh:{host}"), format!("ssh:root@{host}"), format!("ssh:{host}@127.0.0.1:1")]
+        {
+            let refused = place.punctual(&[
+                "run",
+                "experiment.toml",
+                "--output",
+                "bundle",
+                "--target",
+                &target,
+            ]);
             assert_code(&refused, 2);
         }
         let listed = place.punctual(&["ssh", "list", "--", host]);
@@ -138,9 +177,12 @@ fn a_run_goes_on_when_its_connection_is_cut() {
     eventually("it is connected again", || {
         sshd.said().split("reconnected to ").nth(1).is_some_and(|said| said.contains("[main]"))
     });
-    // And once more, this time from this end: the process that holds the connection may just be starting.
+    // And once more, this time from this end: the process that holds the connection may just be
+    // starting.
     eventually("it is noticed once more", || {
-        let masters = processes_with("punctual-here").into_iter().filter(|pid| parent(*pid) == Some(running.id()));
+        let masters = processes_with("punctual-here")
+            .into_iter()
+            .filter(|pid| parent(*pid) == Some(running.id()));
         masters.for_each(|pid| kill(pid as u32, "KILL"));
         sshd.said().matches("is lost").count() >= 2
     });
@@ -159,7 +201,8 @@ fn parent(pid: i32) -> Option<u32> {
 #[test]
 fn an_interrupt_ends_the_run_there_cleanly() {
     let Some(sshd) = Sshd::start("Ctrl-C") else { return };
-    let load = "[[load]]\nname = \"sleeper\"\ncommand = \"sh -c 'echo it was here; while :; do sleep 0.02; done; : 12345.678'\"\nstdout = \"said.txt\"\n";
+    let load = "[[load]]\nname = \"sleeper\"\ncommand = \"sh -c 'echo it was here; while :; do \
+                sleep 0.02; done; : 12345.678'\"\nstdout = \"said.txt\"\n";
     let mut running = sshd.spawn(&format!("{}{load}", lasting("10min")), &[]);
     sshd.measures();
     kill(running.id(), "INT");
@@ -185,7 +228,8 @@ fn a_run_whose_owner_was_killed_is_found_and_fetched() {
     let id = sshd.id();
     let list = || text(&sshd.place().punctual(&["ssh", "list", &sshd.address()]));
     assert!(list().contains(&format!("{id}  experiment.toml  running")), "{}", list());
-    let wrong = sshd.place().punctual(&["ssh", "fetch", &sshd.address(), "nobody", "--output", "bundle"]);
+    let wrong =
+        sshd.place().punctual(&["ssh", "fetch", &sshd.address(), "nobody", "--output", "bundle"]);
     assert_code(&wrong, 2);
     assert!(text(&wrong).contains(&id), "{}", text(&wrong));
     let fetched = sshd.run(&lasting("4s"), &["--quiet", "--resume", &id]);
@@ -267,8 +311,11 @@ struct Mounted(std::path::PathBuf);
 
 impl Mounted {
     fn tmpfs(at: &Path, options: &str) -> Option<Mounted> {
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", options, "punctual-test"]).arg(at).output().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "punctual-test"])
+            .arg(at)
+            .output()
+            .unwrap();
         if !mounted.status.success() {
             println!("SKIPPED: lacks the right to mount a tmpfs: {}", text(&mounted));
             return None;

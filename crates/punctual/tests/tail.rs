@@ -6,21 +6,37 @@ use common::{Place, text};
 use std::path::Path;
 
 fn fixture(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/bundles")
+        .join(name)
+        .display()
+        .to_string()
 }
 
 #[test]
 fn a_short_run_bounds_little_and_has_no_model() {
     let place = Place::with("");
     let good = fixture("good");
-    let said = place.punctual(&["tail", &good, "--series", "loaded/timer/cpu0", "--gates", "--html", "t.html"]);
+    let said = place.punctual(&[
+        "tail",
+        &good,
+        "--series",
+        "loaded/timer/cpu0",
+        "--gates",
+        "--html",
+        "t.html",
+    ]);
     assert_eq!(said.status.code(), Some(0), "{}", text(&said));
     for words in ["153.7 µs", "95 % confidence", "29,956 independent", "too few for a model"] {
         assert!(text(&said).contains(words), "{words}: {}", text(&said));
     }
     assert!(!text(&said).contains("idle/timer"), "{}", text(&said));
     let page = std::fs::read_to_string(place.path().join("t.html")).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("No model is valid") && !page.contains("<script"));
+    assert!(
+        page.starts_with("<!DOCTYPE html>")
+            && page.contains("No model is valid")
+            && !page.contains("<script")
+    );
     let json = place.punctual(&["tail", &good, "--json"]);
     let tails: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(tails["schema"], "punctual-tail/2");

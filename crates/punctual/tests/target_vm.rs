@@ -1,4 +1,5 @@
-//! `punctual run --target vm:…`: real kernels in QEMU (docs/targets.md). A boot takes some seconds, so there are few.
+//! `punctual run --target vm:…`: real kernels in QEMU (docs/targets.md). A boot takes some seconds,
+//! so there are few.
 
 mod common;
 
@@ -13,11 +14,13 @@ use std::time::{Duration, Instant};
 const KERNEL: &str = "6.1-rt";
 
 /// The binary under test without its symbols.
-static BINARY: LazyLock<PathBuf> = LazyLock::new(|| testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual"))));
+static BINARY: LazyLock<PathBuf> =
+    LazyLock::new(|| testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual"))));
 
 /// Whether a guest can be booted here; says what is lacking if not.
 fn can_boot() -> bool {
-    testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_some() && testing::guest(KERNEL).is_some()
+    testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_some()
+        && testing::guest(KERNEL).is_some()
 }
 
 fn run(place: &Place, target: &str, more: &[&str]) -> Output {
@@ -27,7 +30,8 @@ fn run(place: &Place, target: &str, more: &[&str]) -> Output {
 
 fn summary(place: &Place, bundle: &str) -> Value {
     let shown = place.punctual(&["show", "--json", bundle]);
-    serde_json::from_slice(&shown.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&shown)))
+    serde_json::from_slice(&shown.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&shown)))
 }
 
 fn findings(summary: &Value) -> String {
@@ -67,7 +71,11 @@ fn seeds_differ_and_a_seed_repeats_to_the_last_digit() {
             assert_eq!(summary["target"]["repeats"], serde_json::json!([digest, digest]));
             assert!(text(&ran).contains("the same in all 2 repeats"), "{}", text(&ran));
         }
-        assert!(text(&ran).contains("virtual time: 1 instruction = 8 ns; no caches"), "{}", text(&ran));
+        assert!(
+            text(&ran).contains("virtual time: 1 instruction = 8 ns; no caches"),
+            "{}",
+            text(&ran)
+        );
         assert_eq!(summary["phases"][0]["series"][0]["count"], 100, "{summary}");
         digests.push(digest);
     }
@@ -86,7 +94,10 @@ fn seeds_differ_and_a_seed_repeats_to_the_last_digit() {
     let report = place.punctual(&["report", "1", "--output", "report.html"]);
     assert!(report.status.success(), "{}", text(&report));
     let html = std::fs::read_to_string(place.path().join("report.html")).unwrap();
-    assert!(html.contains("1 instruction = 8 ns"), "the report does not say the limits of virtual time");
+    assert!(
+        html.contains("1 instruction = 8 ns"),
+        "the report does not say the limits of virtual time"
+    );
 }
 
 #[test]
@@ -94,12 +105,17 @@ fn a_kernel_that_panics_leaves_a_bundle_that_says_so() {
     if !can_boot() {
         return;
     }
-    let place = Place::with(&LOADED.replace("while :; do cat /proc/self/stat; done", "echo c >/proc/sysrq-trigger"));
+    let place = Place::with(
+        &LOADED.replace("while :; do cat /proc/self/stat; done", "echo c >/proc/sysrq-trigger"),
+    );
     let ran = run(&place, KERNEL, &["--output", "bundle"]);
     assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
     let summary = place.summary();
     let why = summary["ending"]["outcome"]["failed"]["why"].as_str().unwrap_or_default();
-    assert_eq!(why, "the guest's kernel panicked: Kernel panic - not syncing: sysrq triggered crash", "{summary}");
+    assert_eq!(
+        why, "the guest's kernel panicked: Kernel panic - not syncing: sysrq triggered crash",
+        "{summary}"
+    );
     assert!(findings(&summary).contains("target-failed"), "{summary}");
     let console = std::fs::read_to_string(place.bundle().join("console.log")).unwrap();
     assert!(console.contains("sysrq_handle_crash"), "{console}");
@@ -111,9 +127,13 @@ fn want_of_memory_is_a_finding() {
     if !can_boot() {
         return;
     }
-    let hungry =
-        LOADED.replace("while :; do cat /proc/self/stat; done", "x=0123456789abcdef; while :; do x=$x$x; done");
-    let hungry = hungry.replace("\"100ms\"", "\"20s\"").replace("[[phase]]", "on_failure = \"stop\"\n[[phase]]");
+    let hungry = LOADED.replace(
+        "while :; do cat /proc/self/stat; done",
+        "x=0123456789abcdef; while :; do x=$x$x; done",
+    );
+    let hungry = hungry
+        .replace("\"100ms\"", "\"20s\"")
+        .replace("[[phase]]", "on_failure = \"stop\"\n[[phase]]");
     let place = Place::with(&hungry);
     let ran = run(&place, &format!("{KERNEL},memory=256MiB"), &["--output", "bundle"]);
     assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
@@ -129,22 +149,28 @@ fn a_machine_that_hangs_is_ended_when_its_time_is_up() {
         return;
     }
     // Ahead of all that measures and of punctual itself, for ever: throttling is switched off.
-    let hang =
-        "sh -c 'echo -1 >/proc/sys/kernel/sched_rt_runtime_us; exec chrt -f 99 sh -c \\\"while :; do :; done\\\"'";
+    let hang = "sh -c 'echo -1 >/proc/sys/kernel/sched_rt_runtime_us; exec chrt -f 99 sh -c \
+                \\\"while :; do :; done\\\"'";
     let place = Place::with(&LOADED.replace("sh -c 'while :; do cat /proc/self/stat; done'", hang));
-    // A busy machine needs longer for the boot: what does not come to its job is ended too, and says so.
+    // A busy machine needs longer for the boot: what does not come to its job is ended too, and
+    // says so.
     for seconds in [10, 40, 160] {
         let _ = std::fs::remove_dir_all(place.bundle());
         let ran = run(&place, &format!("{KERNEL},timeout={seconds}s"), &["--output", "bundle"]);
         assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
         let summary = place.summary();
         let why = summary["ending"]["outcome"]["failed"]["why"].as_str().unwrap_or_default();
-        let said = |phase: &str| why == format!("the guest was still running {phase} when its {seconds} s were over");
+        let said = |phase: &str| {
+            why == format!("the guest was still running {phase} when its {seconds} s were over")
+        };
         let measured = said("while the job ran");
         assert!(measured || said("while booting"), "{summary}");
         assert!(findings(&summary).contains("target-failed"), "{summary}");
         assert!(text(&ran).contains(why), "{}", text(&ran));
-        assert!(summary["target"]["elapsed"].as_i64() >= Some(seconds * 1_000_000_000), "{summary}");
+        assert!(
+            summary["target"]["elapsed"].as_i64() >= Some(seconds * 1_000_000_000),
+            "{summary}"
+        );
         if measured {
             let console = std::fs::read_to_string(place.bundle().join("console.log")).unwrap();
             assert!(console.contains("Run /init as init process"), "{console}");
@@ -168,7 +194,10 @@ fn a_kernel_by_path_boots_with_its_modules() {
     let (target, release) = (&summary["target"], modules.file_name().unwrap().to_string_lossy());
     assert!(target["name"].as_str().unwrap().contains(image.to_str().unwrap()), "{target}");
     // A kernel by path is of no package.
-    assert!(target["facts"].as_array().unwrap().contains(&serde_json::json!(["kernel", release])), "{target}");
+    assert!(
+        target["facts"].as_array().unwrap().contains(&serde_json::json!(["kernel", release])),
+        "{target}"
+    );
 }
 
 #[test]
@@ -178,7 +207,8 @@ fn repeats_that_differ_fail_and_say_where_they_part() {
     }
     let place = Place::with("");
     let load = place.path().join("load");
-    let file = LOADED.replace("sh -c 'while :; do cat /proc/self/stat; done'", &load.to_string_lossy());
+    let file =
+        LOADED.replace("sh -c 'while :; do cat /proc/self/stat; done'", &load.to_string_lossy());
     place.write("experiment.toml", file.replace("\"sh\"", "\"load\"").as_bytes());
     // On one CPU they run one after the other.
     let cpu = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -187,12 +217,23 @@ fn repeats_that_differ_fail_and_say_where_they_part() {
     let target = format!("--target=vm:{KERNEL},binary={}", BINARY.display());
     let ran = common::with_changing_load(&load, || {
         let mut command = Command::new("taskset");
-        command.args(["-c", cpu, env!("CARGO_BIN_EXE_punctual"), "run", "experiment.toml", "--quiet", &target]);
+        command.args([
+            "-c",
+            cpu,
+            env!("CARGO_BIN_EXE_punctual"),
+            "run",
+            "experiment.toml",
+            "--quiet",
+            &target,
+        ]);
         command.args(["--repeat=2", "--output=bundle"]).current_dir(place.path()).output().unwrap()
     });
     let said = text(&ran);
     assert_eq!(ran.status.code(), Some(1), "{said}");
-    assert!(said.contains("repeat 2 parts from the first: ") && said.contains("timer/cpu0"), "{said}");
+    assert!(
+        said.contains("repeat 2 parts from the first: ") && said.contains("timer/cpu0"),
+        "{said}"
+    );
     assert!(said.contains("NOT the same in all 2 repeats"), "{said}");
     let (first, second) = (place.summary(), summary(&place, "bundle.repeat-2"));
     assert_ne!(first["digest"], second["digest"]);
@@ -221,19 +262,31 @@ fn what_cannot_be_is_refused_before_anything_boots() {
     assert_eq!(here.status.code(), Some(2), "{}", text(&here));
     assert!(text(&here).contains("--repeat needs virtual time"), "{}", text(&here));
     // A plan for a machine has its CPU, not this one's.
-    let plan = place.punctual(&["run", "experiment.toml", "--plan", "--target=vm:6.1,memory=512MiB", "--seed=7"]);
+    let plan = place.punctual(&[
+        "run",
+        "experiment.toml",
+        "--plan",
+        "--target=vm:6.1,memory=512MiB",
+        "--seed=7",
+    ]);
     assert!(text(&plan).contains("timer/cpu0  0 "), "{}", text(&plan));
-    assert!(text(&plan).contains("virtual machine with the kernel 6.1, virtual time"), "{}", text(&plan));
+    assert!(
+        text(&plan).contains("virtual machine with the kernel 6.1, virtual time"),
+        "{}",
+        text(&plan)
+    );
 }
 
-/// Tasks that wait by yielding must let a grace period of RCU end while perf counts are set up, which PREEMPT_RT needs ktimers for.
+/// Tasks that wait by yielding must let a grace period of RCU end while perf counts are set up,
+/// which PREEMPT_RT needs ktimers for.
 #[test]
 fn a_real_time_pair_that_sleeps_ends_on_one_cpu_with_preempt_rt() {
     if !can_boot() {
         return;
     }
     let place = Place::with(
-        "[[measure]]\nkind = \"switch\"\nmechanism = \"sleep\"\npolicy = \"rr\"\npriority = 98\nsamples = 300\n",
+        "[[measure]]\nkind = \"switch\"\nmechanism = \"sleep\"\npolicy = \"rr\"\npriority = \
+         98\nsamples = 300\n",
     );
     let ran = run(&place, KERNEL, &["--output", "bundle"]);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
@@ -258,7 +311,14 @@ fn a_raspberry_pi_measures_and_repeats() {
     let Some(target) = raspberry_pi() else { return };
     // The shell is Debian's for arm64: this machine's own cannot run there.
     let place = Place::with(LOADED);
-    let ran = place.punctual(&["run", "experiment.toml", "--quiet", &target, "--repeat=2", "--output=bundle"]);
+    let ran = place.punctual(&[
+        "run",
+        "experiment.toml",
+        "--quiet",
+        &target,
+        "--repeat=2",
+        "--output=bundle",
+    ]);
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     assert!(text(&ran).contains(", the same in all 2 repeats"), "{}", text(&ran));
     assert_eq!(summary(&place, "bundle")["phases"][0]["series"][0]["count"], 100);
@@ -267,8 +327,10 @@ fn a_raspberry_pi_measures_and_repeats() {
 #[test]
 fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
     let Some(target) = raspberry_pi() else { return };
-    let place = Place::with("[[measure]]\nkind = \"timer\"\nperiod = \"10ms\"\nduration = \"100h\"\n");
-    // On a busy machine the command there may not have started yet, and dies of the signal: then it is given longer.
+    let place =
+        Place::with("[[measure]]\nkind = \"timer\"\nperiod = \"10ms\"\nduration = \"100h\"\n");
+    // On a busy machine the command there may not have started yet, and dies of the signal: then it
+    // is given longer.
     for timeout in [2, 8, 32, 128] {
         let _ = std::fs::remove_dir_all(place.bundle());
         let (status, summary) = interrupted(&place, &target, Duration::from_secs(timeout));
@@ -282,12 +344,17 @@ fn a_raspberry_pi_that_is_interrupted_brings_what_it_has() {
     panic!("it never measured");
 }
 
-/// A run that gets an interrupt so long after its machine has come to its job: the exit code and the summary.
+/// A run that gets an interrupt so long after its machine has come to its job: the exit code and
+/// the summary.
 fn interrupted(place: &Place, target: &str, timeout: Duration) -> (Option<i32>, Value) {
     let said = place.path().join("said");
     let mut command = common::punctual();
     command.args(["run", "experiment.toml", target, "--output=bundle"]).current_dir(place.path());
-    let mut running = command.stderr(std::fs::File::create(&said).unwrap()).stdout(Stdio::null()).spawn().unwrap();
+    let mut running = command
+        .stderr(std::fs::File::create(&said).unwrap())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let described = || std::fs::read_to_string(&said).unwrap();
     let until = Instant::now() + common::HANG;
     while !described().contains("virtual machine: running") {

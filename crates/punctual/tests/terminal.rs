@@ -1,4 +1,5 @@
-//! Terminals that go away, and that never answer: what was measured is kept, and nothing is left running.
+//! Terminals that go away, and that never answer: what was measured is kept, and nothing is left
+//! running.
 
 mod common;
 
@@ -7,12 +8,20 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Runs a line in a terminal of its own, as util-linux' script(1) makes it: one that never answers, like a serial console.
+/// Runs a line in a terminal of its own, as util-linux' script(1) makes it: one that never answers,
+/// like a serial console.
 fn in_a_terminal(place: &Place, line: &str) -> Child {
     let mut script = Command::new("script");
-    script.args(["--quiet", "--flush", "--return", "--command", line, "/dev/null"]).current_dir(place.path());
+    script
+        .args(["--quiet", "--flush", "--return", "--command", line, "/dev/null"])
+        .current_dir(place.path());
     script.env("TERM", "xterm").env("PUNCTUAL", punctual().get_program());
-    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("script(1) starts")
+    script
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("script(1) starts")
 }
 
 /// Closes the terminal, as a window is closed.
@@ -36,7 +45,8 @@ fn a_terminal_is_asked_nothing() {
         return;
     }
     let place = Place::with("");
-    let mut terminal = in_a_terminal(&place, "\"$PUNCTUAL\" measure timer --duration 1s --output bundle");
+    let mut terminal =
+        in_a_terminal(&place, "\"$PUNCTUAL\" measure timer --duration 1s --output bundle");
     let (mut written, mut stdout) = (Vec::new(), terminal.stdout.take().expect("it is piped"));
     stdout.read_to_end(&mut written).unwrap();
     assert_eq!(terminal.wait().unwrap().code(), Some(0));
@@ -67,10 +77,16 @@ fn a_terminal_that_is_closed_ends_the_run_in_order() {
 #[test]
 fn a_hangup_that_is_ignored_from_the_start_ends_nothing() {
     let place = Place::with("");
-    let line = "trap '' HUP; exec \"$PUNCTUAL\" measure timer --quiet --duration 4s --output bundle";
+    let line =
+        "trap '' HUP; exec \"$PUNCTUAL\" measure timer --quiet --duration 4s --output bundle";
     let mut command = Command::new("sh");
     command.args(["-c", line]).env("PUNCTUAL", punctual().get_program()).current_dir(place.path());
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("sh");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("sh");
     eventually("a checkpoint", || place.bundle().join("phases/000/0000.checkpoint").exists());
     kill(child.id(), "HUP");
     child.wait().expect("it ends");
@@ -86,7 +102,8 @@ fn nothing_panics_that_writes_to_a_terminal_that_is_gone() {
     let place = Place::with("");
     let traced = "\"$PUNCTUAL\" trace --events none --duration 3s --output trace; echo $? > traced";
     let measured = "\"$PUNCTUAL\" measure timer --duration 3s --output bundle; echo $? > measured";
-    let line = format!("setsid --fork sh -c '{traced}'; setsid --fork sh -c '{measured}'; sleep 100");
+    let line =
+        format!("setsid --fork sh -c '{traced}'; setsid --fork sh -c '{measured}'; sleep 100");
     let mut terminal = in_a_terminal(&place, &line);
     let mut stdout = terminal.stdout.take().expect("it is piped");
     std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
@@ -94,7 +111,8 @@ fn nothing_panics_that_writes_to_a_terminal_that_is_gone() {
     close(terminal);
     let code = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap_or_default();
     eventually("both ends", || !code("traced").is_empty() && !code("measured").is_empty());
-    // 134 is what a shell says of SIGABRT. The figures of a run go to standard output, and could not be written.
+    // 134 is what a shell says of SIGABRT. The figures of a run go to standard output, and could
+    // not be written.
     assert_eq!((code("traced").trim(), code("measured").trim()), ("0", "1"));
     assert_eq!(ending(&place.bundle())["outcome"], "completed");
 }

@@ -1,4 +1,5 @@
-//! `punctual trace` end to end: what it counts is what the kernel counts, and whatever ends it, the bundle opens.
+//! `punctual trace` end to end: what it counts is what the kernel counts, and whatever ends it, the
+//! bundle opens.
 
 mod common;
 
@@ -7,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A program that gives up its CPU, calls getppid, and tells what the kernel counted of it: voluntary and involuntary switches.
+/// A program that gives up its CPU, calls getppid, and tells what the kernel counted of it:
+/// voluntary and involuntary switches.
 const KNOWN: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -45,9 +47,14 @@ fn can_record(test: &str) -> bool {
         return false;
     }
     let listed = punctual().args(["trace", "--events", "list"]).output().expect("punctual starts");
-    let possible = String::from_utf8_lossy(&listed.stdout).lines().any(|line| line.starts_with("sched     * yes"));
+    let possible = String::from_utf8_lossy(&listed.stdout)
+        .lines()
+        .any(|line| line.starts_with("sched     * yes"));
     if !possible {
-        println!("SKIPPED: {test} lacks a kernel that lets scheduling events be recorded: {}", text(&listed));
+        println!(
+            "SKIPPED: {test} lacks a kernel that lets scheduling events be recorded: {}",
+            text(&listed)
+        );
     }
     possible
 }
@@ -57,7 +64,11 @@ fn compiled(place: &Place) -> bool {
         return false;
     }
     place.write("known.c", KNOWN.as_bytes());
-    let built = Command::new("cc").args(["-O1", "-o", "known", "known.c"]).current_dir(place.path()).output().unwrap();
+    let built = Command::new("cc")
+        .args(["-O1", "-o", "known", "known.c"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
     assert!(built.status.success(), "{}", text(&built));
     true
 }
@@ -68,14 +79,17 @@ fn counts_are_those_of_the_kernel() {
     if !can_record("counts_are_those_of_the_kernel") || !compiled(&place) {
         return;
     }
-    let arguments = ["trace", "-q", "-e", "sched,syscall", "--comm", "known", "-o", "bundle", "--", "./known"];
+    let arguments =
+        ["trace", "-q", "-e", "sched,syscall", "--comm", "known", "-o", "bundle", "--", "./known"];
     let traced = place.punctual(&arguments);
     assert_eq!(traced.status.code(), Some(5), "the command's own: {}", text(&traced));
     let counted = String::from_utf8_lossy(&traced.stdout).into_owned();
-    let numbers: Vec<u64> = counted.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let numbers: Vec<u64> =
+        counted.split_whitespace().map(|number| number.parse().unwrap()).collect();
     let recording = summary(&place);
     assert_eq!(recording["lost"], 0);
-    // Each switch away has a switch back to it; from the exec, by which it got its name, to its end a few more happen.
+    // Each switch away has a switch back to it; from the exec, by which it got its name, to its end
+    // a few more happen.
     let switches = count(&recording, "sched", "sched_switch");
     let own = numbers[0] + numbers[1];
     assert!((2 * own - 10..2 * own + 60).contains(&switches), "{switches} of {own}: {recording}");
@@ -91,10 +105,14 @@ fn the_command_ends_it_and_its_exit_code_is_passed_on() {
     }
     for (line, code) in [("true", 0), ("exit 42", 42), ("kill -9 $$", 137)] {
         let place = Place::with("");
-        let traced = place.punctual(&["trace", "-e", "sched", "-o", "bundle", "--", "sh", "-c", line]);
+        let traced =
+            place.punctual(&["trace", "-e", "sched", "-o", "bundle", "--", "sh", "-c", line]);
         assert_eq!(traced.status.code(), Some(code), "{line}: {}", text(&traced));
         let said = String::from_utf8_lossy(&traced.stderr).into_owned();
-        assert!(said.contains("no event was lost") && said.contains("punctual show       bundle"), "{said}");
+        assert!(
+            said.contains("no event was lost") && said.contains("punctual show       bundle"),
+            "{said}"
+        );
         assert!(traced.stdout.is_empty(), "standard output is the command's");
         let shown = place.punctual(&["show", "bundle"]);
         assert!(text(&shown).contains("sched"), "{}", text(&shown));
@@ -113,7 +131,11 @@ fn who_may_not_record_is_told_in_a_line_and_nothing_is_left() {
     std::fs::copy(env!("CARGO_BIN_EXE_punctual"), &copy).unwrap();
     let mut command = Command::new(&copy);
     std::os::unix::process::CommandExt::uid(&mut command, 65534);
-    let refused = command.args(["trace", "-o", "bundle", "--", "true"]).current_dir(place.path()).output().unwrap();
+    let refused = command
+        .args(["trace", "-o", "bundle", "--", "true"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
     common::assert_refused(&refused, &place.bundle());
     let said = text(&refused);
     assert!(said.trim_end().lines().count() == 1 && said.len() < 200, "{said}");
@@ -135,7 +157,10 @@ fn a_command_has_its_futexes_and_plus_adds_to_what_is_usual() {
     let with_command = groups(&["--", "true"]);
     assert!(with_command.iter().any(|group| group == "futex"), "{with_command:?}");
     let added = groups(&["--events", "+block", "--", "true"]);
-    assert!(["sched", "futex", "block"].iter().all(|group| added.iter().any(|has| has == group)), "{added:?}");
+    assert!(
+        ["sched", "futex", "block"].iter().all(|group| added.iter().any(|has| has == group)),
+        "{added:?}"
+    );
     let without = groups(&["--duration", "50ms"]);
     assert!(!without.iter().any(|group| group == "futex"), "{without:?}");
 }
@@ -150,7 +175,18 @@ fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
     let (calls, execs) = ("syscalls:sys_enter_getppid", "sched:sched_process_exec");
     let events = format!("{calls},{execs}");
     for backend in ["btf", "tracepoint", "tracefs"] {
-        let what = ["--backend", backend, "-e", &events, "--comm", "known", "-o", backend, "--", "./known"];
+        let what = [
+            "--backend",
+            backend,
+            "-e",
+            &events,
+            "--comm",
+            "known",
+            "-o",
+            backend,
+            "--",
+            "./known",
+        ];
         let traced = place.punctual(&[&["trace", "-q", "--no-points"], &what[..]].concat());
         if traced.status.code() == Some(2) && backend != "btf" {
             println!("SKIPPED: {}", text(&traced));
@@ -165,7 +201,8 @@ fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
         assert_eq!(count(recording, "tracepoints", calls), 3000, "{backend}: {recording:#}");
         assert_eq!(count(recording, "tracepoints", execs), 1, "{backend}: {recording:#}");
         let shown = text(&place.punctual(&["show", backend]));
-        let line = shown.lines().find(|line| line.contains(calls)).unwrap_or_else(|| panic!("{shown}"));
+        let line =
+            shown.lines().find(|line| line.contains(calls)).unwrap_or_else(|| panic!("{shown}"));
         assert!(line.contains("3,000"), "{shown}");
         // The export has the fields, a text that the record points to among them.
         let chrome = text(&place.punctual(&["export", backend, "--format", "chrome"]));
@@ -178,11 +215,13 @@ fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
     }
 }
 
-/// In an experiment, and by the option over it: the calls that the measure claims are there by name.
+/// In an experiment, and by the option over it: the calls that the measure claims are there by
+/// name.
 #[test]
 fn an_experiment_records_tracepoints_by_name() {
     let calls = "syscalls:sys_enter_getpid";
-    let measured = "[[measure]]\nkind = 'syscall'\ncall = 'getpid'\npolicy = 'other'\nsamples = 5000\n";
+    let measured =
+        "[[measure]]\nkind = 'syscall'\ncall = 'getpid'\npolicy = 'other'\nsamples = 5000\n";
     let place = Place::with(&format!("[record]\nevents = ['{calls}']\npoints = false\n{measured}"));
     if !can_record("an_experiment_records_tracepoints_by_name") {
         return;
@@ -194,11 +233,15 @@ fn an_experiment_records_tracepoints_by_name() {
         assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
         let recording = summary(&place);
         assert_eq!(recording["tracepoints"], serde_json::json!([calls]), "{recording:#}");
-        let (counted, lost) = (count(&recording, "tracepoints", calls), recording["lost"].as_u64().unwrap());
+        let (counted, lost) =
+            (count(&recording, "tracepoints", calls), recording["lost"].as_u64().unwrap());
         assert!((5_000..50_000).contains(&(counted + lost)), "{recording:#}");
     }
-    let refused = place.punctual(&["run", "plain.toml", "--output", "other", "--trace", "kmem:kmaloc"]);
-    assert!(refused.status.code() == Some(2) && text(&refused).contains("did you mean `kmem:kmalloc`?"));
+    let refused =
+        place.punctual(&["run", "plain.toml", "--output", "other", "--trace", "kmem:kmaloc"]);
+    assert!(
+        refused.status.code() == Some(2) && text(&refused).contains("did you mean `kmem:kmalloc`?")
+    );
 }
 
 #[test]
@@ -216,7 +259,8 @@ fn a_tracepoint_that_is_not_there_is_refused_with_the_nearest_one() {
         ("schd", "did you mean `sched`?"),
     ];
     for (words, said) in wrong {
-        let refused = place.punctual(&["trace", "-e", words, "-o", "bundle", "--", "touch", "started"]);
+        let refused =
+            place.punctual(&["trace", "-e", words, "-o", "bundle", "--", "touch", "started"]);
         assert_eq!(refused.status.code(), Some(2), "{words}: {}", text(&refused));
         assert!(text(&refused).contains(said), "{words}: {}", text(&refused));
         assert!(!place.bundle().exists() && !place.path().join("started").exists(), "{words}");
@@ -251,8 +295,11 @@ fn an_interrupt_ends_it_cleanly_and_takes_the_command_along() {
     let place = Place::with("");
     let mut command = punctual();
     command.args(["trace", "-o", "bundle", "--", "sleep", "1234.5"]).current_dir(place.path());
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    eventually("the command", || !common::processes_with("1234.5").is_empty() && place.bundle().exists());
+    let child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("the command", || {
+        !common::processes_with("1234.5").is_empty() && place.bundle().exists()
+    });
     eventually("its start", || common::processes_with("1234.5").len() > 1);
     kill(child.id(), "TERM");
     let ended = child.wait_with_output().unwrap();
@@ -270,8 +317,15 @@ fn a_recorder_that_is_killed_leaves_a_bundle_that_opens() {
     for round in 0..4u64 {
         let place = Place::with("");
         let mut command = punctual();
-        command.args(["trace", "-q", "-e", "sched,irq,vectors", "-o", "bundle"]).current_dir(place.path());
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        command
+            .args(["trace", "-q", "-e", "sched,irq,vectors", "-o", "bundle"])
+            .current_dir(place.path());
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let segment = place.bundle().join("recording/00-000000.events");
         eventually("a segment", || segment.metadata().is_ok_and(|meta| meta.len() > 1_000));
         std::thread::sleep(Duration::from_millis(37 * round));
@@ -304,9 +358,16 @@ fn a_full_disk_ends_the_recording_with_exact_counts() {
     let place = Place::with("");
     let mount = place.path().join("small");
     std::fs::create_dir(&mount).unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "none"]).arg(&mount).status().unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=4m", "none"])
+        .arg(&mount)
+        .status()
+        .unwrap();
     if !mounted.success() {
-        println!("SKIPPED: a_full_disk_ends_the_recording_with_exact_counts lacks the right to mount a tmpfs");
+        println!(
+            "SKIPPED: a_full_disk_ends_the_recording_with_exact_counts lacks the right to mount a \
+             tmpfs"
+        );
         return;
     }
     let small = Small(&mount);
@@ -318,9 +379,17 @@ fn a_full_disk_ends_the_recording_with_exact_counts() {
     let shown = place.punctual(&["show", "--json", "small/b"]);
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("a summary");
     let recording = &shown["recording"];
-    // Which kinds had come before the disk was full is chance; the shell calls the kernel all the time.
-    assert!(recording["lost"].as_u64().unwrap() > 0 && count(recording, "syscall", "sys_enter") > 0, "{recording}");
-    assert!(shown["findings"].to_string().contains("recording-not-written"), "{}", shown["findings"]);
+    // Which kinds had come before the disk was full is chance; the shell calls the kernel all the
+    // time.
+    assert!(
+        recording["lost"].as_u64().unwrap() > 0 && count(recording, "syscall", "sys_enter") > 0,
+        "{recording}"
+    );
+    assert!(
+        shown["findings"].to_string().contains("recording-not-written"),
+        "{}",
+        shown["findings"]
+    );
     drop(small);
 }
 
@@ -329,11 +398,14 @@ fn a_bounded_recording_ends_or_keeps_the_newest() {
     if !can_record("a_bounded_recording_ends_or_keeps_the_newest") {
         return;
     }
-    // Pauses let the recorder keep up on a busy machine: that the bound, and nothing else, ends or removes is asked here.
-    let busy = "for i in $(seq 80); do for j in $(seq 200); do read x < /dev/null; done; sleep 0.01; done; true";
+    // Pauses let the recorder keep up on a busy machine: that the bound, and nothing else, ends or
+    // removes is asked here.
+    let busy = "for i in $(seq 80); do for j in $(seq 200); do read x < /dev/null; done; sleep \
+                0.01; done; true";
     for (keep, finding) in [("all", "recording-full"), ("newest", "recording-oldest-removed")] {
         let place = Place::with("");
-        let arguments = ["trace", "-q", "-e", "syscall", "--max-size", "1MiB", "--keep", keep, "-o", "bundle"];
+        let arguments =
+            ["trace", "-q", "-e", "syscall", "--max-size", "1MiB", "--keep", keep, "-o", "bundle"];
         let arguments: Vec<&str> = arguments.into_iter().chain(["--", "sh", "-c", busy]).collect();
         let traced = place.punctual(&arguments);
         assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
@@ -370,7 +442,8 @@ fn damaged_recordings_are_read_as_far_as_they_are_whole() {
         return;
     }
     let place = Place::with("");
-    let traced = place.punctual(&["trace", "-q", "-e", "sched", "-o", "bundle", "--duration", "200ms"]);
+    let traced =
+        place.punctual(&["trace", "-q", "-e", "sched", "-o", "bundle", "--duration", "200ms"]);
     assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
     let segment = place.bundle().join("recording/00-000000.events");
     let whole = std::fs::read(&segment).unwrap();

@@ -1,6 +1,7 @@
 //! Test points of an application and the kernel's events of it: one recording, one order.
 //!
-//! The application is this very file: started again by its own test, with a variable that tells it what it is.
+//! The application is this very file: started again by its own test, with a variable that tells it
+//! what it is.
 
 mod common;
 
@@ -65,17 +66,24 @@ fn scopes() {
 fn trace(place: &Place, arguments: &[&str], role: &str) -> Command {
     let mut command = punctual();
     command.arg("trace").args(arguments).args(["-q", "--output", "bundle", "--"]);
-    command.arg(std::env::current_exe().expect("this program")).args(["--exact", "the_application"]);
+    command
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "the_application"]);
     let points = place.path().join("points");
     // Open to its owner alone, or applications do not use it.
     std::fs::DirBuilder::new().mode(0o700).create(&points).expect("a directory of points");
-    command.env(ROLE, role).env("PUNCTUAL_POINTS_DIR", points).current_dir(place.path()).stdin(Stdio::null());
+    command
+        .env(ROLE, role)
+        .env("PUNCTUAL_POINTS_DIR", points)
+        .current_dir(place.path())
+        .stdin(Stdio::null());
     command
 }
 
 fn pairs(place: &Place) -> serde_json::Value {
     let answer = place.punctual(&["pairs", "bundle", "--json"]);
-    serde_json::from_slice(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&answer)))
+    serde_json::from_slice(&answer.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&answer)))
 }
 
 #[test]
@@ -87,20 +95,34 @@ fn every_point_lies_among_the_switches_of_its_thread() {
     let traced = trace(&place, &["--events", "sched"], "short").output().expect("punctual starts");
     assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
     let recording = place.summary()["recording"].clone();
-    assert_eq!((&recording["points"], &recording["lost"]), (&(2 * ROUNDS).into(), &0.into()), "{recording}");
-    assert!(recording["point_clock_error"].as_i64().is_some_and(|error| error < 1_000_000), "{recording}");
+    assert_eq!(
+        (&recording["points"], &recording["lost"]),
+        (&(2 * ROUNDS).into(), &0.into()),
+        "{recording}"
+    );
+    assert!(
+        recording["point_clock_error"].as_i64().is_some_and(|error| error < 1_000_000),
+        "{recording}"
+    );
     let pairs = pairs(&place);
-    let cycle = &pairs["pairs"].as_array().unwrap().iter().find(|pair| pair["name"] == "cycle").expect("the scope");
+    let cycle = &pairs["pairs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|pair| pair["name"] == "cycle")
+        .expect("the scope");
     assert_eq!((&cycle["count"], &cycle["unmatched_from"]), (&ROUNDS.into(), &0.into()), "{cycle}");
     assert!(cycle["min"].as_i64().unwrap() >= 500_000, "{cycle}");
-    // Nothing was measured, and nothing is named: the longest intervals are what there is to explain.
+    // Nothing was measured, and nothing is named: the longest intervals are what there is to
+    // explain.
     let explained = place.punctual(&["explain", "bundle", "--json"]);
     assert_eq!(explained.status.code(), Some(0), "{}", text(&explained));
     let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
     let samples = explained["samples"].as_array().unwrap();
     let cycles: Vec<_> = samples.iter().filter(|sample| sample["series"] == "cycle").collect();
     assert!(!cycles.is_empty() && cycles.len() == samples.len(), "{explained:#}");
-    // Within each cycle the thread slept: it switched away after its begin, and back to it before its end.
+    // Within each cycle the thread slept: it switched away after its begin, and back to it before
+    // its end.
     let slept = place.punctual(&["pairs", "bundle", "cycle:begin->sched_switch", "--json"]);
     assert_eq!(slept.status.code(), Some(0), "{}", text(&slept));
 }
@@ -108,10 +130,15 @@ fn every_point_lies_among_the_switches_of_its_thread() {
 #[test]
 fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
     let place = Place::with("");
-    let mut child =
-        trace(&place, &["--events", "none"], "long").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = trace(&place, &["--events", "none"], "long")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let document = place.bundle().join("recording/recording.json");
-    eventually("the points' names", || std::fs::read_to_string(&document).is_ok_and(|text| text.contains("\"long\"")));
+    eventually("the points' names", || {
+        std::fs::read_to_string(&document).is_ok_and(|text| text.contains("\"long\""))
+    });
     kill(child.id(), "KILL");
     child.wait().unwrap();
     let mine = common::processes_with("the_application");
@@ -124,7 +151,12 @@ fn points_alone_need_no_right_and_outlive_a_killed_recorder() {
     assert_eq!(recording["recorder"], "none");
     assert!(recording["points"].as_u64().is_some_and(|points| points >= 2 * ROUNDS), "{recording}");
     let pairs = pairs(&place);
-    let cycle = pairs["pairs"].as_array().unwrap().iter().find(|pair| pair["name"] == "cycle").expect("the scope");
+    let cycle = pairs["pairs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|pair| pair["name"] == "cycle")
+        .expect("the scope");
     assert_eq!(cycle["count"], ROUNDS, "{cycle}");
 }
 
@@ -135,18 +167,32 @@ fn scopes_are_reported_with_and_without_those_within_them() {
     assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
     let pairs = pairs(&place);
     let scopes = pairs["scopes"].as_array().expect("scopes");
-    let scope = |name: &str| scopes.iter().find(|scope| scope["name"] == name).unwrap_or_else(|| panic!("{pairs:#}"));
-    let ns = |value: &serde_json::Value| value.as_i64().unwrap_or_else(|| panic!("{value} in {pairs:#}"));
+    let scope = |name: &str| {
+        scopes.iter().find(|scope| scope["name"] == name).unwrap_or_else(|| panic!("{pairs:#}"))
+    };
+    let ns = |value: &serde_json::Value| {
+        value.as_i64().unwrap_or_else(|| panic!("{value} in {pairs:#}"))
+    };
     let (step, send, walk) = (scope("step"), scope("step.send"), scope("walk"));
     assert_eq!((&step["count"], &step["threads"]), (&100.into(), &2.into()), "{step}");
     // Exactly what its inner ones left of it.
     assert_eq!(ns(&step["total"]), ns(&step["exclusive_total"]) + ns(&send["total"]), "{pairs:#}");
     assert_eq!(send["total"], send["exclusive_total"], "nothing lies in it: {send}");
     assert!(ns(&step["exclusive"]["min"]) >= 100_000 && ns(&step["min"]) >= 400_000, "{step}");
-    assert_eq!((&walk["count"], &walk["recursive"], &walk["total"]), (&3.into(), &2.into(), &walk["max"]), "{walk}");
+    assert_eq!(
+        (&walk["count"], &walk["recursive"], &walk["total"]),
+        (&3.into(), &2.into(), &walk["max"]),
+        "{walk}"
+    );
     assert_eq!(walk["total"], walk["exclusive_total"], "all of it is its own: {walk}");
-    assert_eq!((&scope("first")["overlapping"], &scope("second")["overlapping"]), (&1.into(), &0.into()));
-    assert_eq!((&scope("never ends")["open"], &scope("never ends")["count"]), (&1.into(), &0.into()));
+    assert_eq!(
+        (&scope("first")["overlapping"], &scope("second")["overlapping"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(
+        (&scope("never ends")["open"], &scope("never ends")["count"]),
+        (&1.into(), &0.into())
+    );
     let shares: f64 = scopes.iter().filter_map(|scope| scope["share"].as_f64()).sum();
     assert!((shares - 1.0).abs() < 1e-9, "{shares}");
 

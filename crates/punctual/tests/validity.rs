@@ -1,4 +1,5 @@
-//! Each proof of validity that can be taken away on this kernel, taken away: the run is invalid, exit code 4, never met.
+//! Each proof of validity that can be taken away on this kernel, taken away: the run is invalid,
+//! exit code 4, never met.
 
 mod common;
 
@@ -8,12 +9,13 @@ use std::process::{Child, Command, Output, Stdio};
 /// A timer whose requirement any run fulfils.
 fn experiment(length: &str, rest: &str) -> String {
     format!(
-        "[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n{length}\n\
-         require = [\"max < 100s\"]\n{rest}"
+        "[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \
+         \"1ms\"\n{length}\nrequire = [\"max < 100s\"]\n{rest}"
     )
 }
 
-/// A run in a network namespace of its own, where that is to be had: what other tests measure is not seen.
+/// A run in a network namespace of its own, where that is to be had: what other tests measure is
+/// not seen.
 fn start(place: &Place) -> Child {
     let own = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
     let own = own.is_ok_and(|status| status.success());
@@ -22,8 +24,22 @@ fn start(place: &Place) -> Child {
     if own {
         command.args(["--net", binary]);
     }
-    command.args(["run", "--quiet", "experiment.toml", "--output", "bundle", "--junit", "j.xml", "--lava", "l"]);
-    command.current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args([
+        "run",
+        "--quiet",
+        "experiment.toml",
+        "--output",
+        "bundle",
+        "--junit",
+        "j.xml",
+        "--lava",
+        "l",
+    ]);
+    command
+        .current_dir(place.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command.spawn().expect("punctual starts")
 }
 
@@ -43,7 +59,8 @@ fn command(words: &[&str]) {
     assert!(done.is_ok_and(|status| status.success()), "{words:?}");
 }
 
-/// Ended with exit code 4, the requirement invalid, and the proof with this reason failed, everywhere it is shown.
+/// Ended with exit code 4, the requirement invalid, and the proof with this reason failed,
+/// everywhere it is shown.
 fn assert_invalid(place: &Place, ran: &Output, proof: &str, why: &str) {
     assert_eq!(ran.status.code(), Some(4), "{}", text(ran));
     assert!(text(ran).contains("INVALID"), "{}", text(ran));
@@ -52,10 +69,16 @@ fn assert_invalid(place: &Place, ran: &Output, proof: &str, why: &str) {
     assert_eq!(summary["validity"]["verdict"], "invalid");
     let proofs = summary["validity"]["proofs"].as_array().unwrap();
     let fails = |one: &serde_json::Value| one["proof"] == proof && one["outcome"] == "fails";
-    let failed = proofs.iter().find(|one| fails(one)).unwrap_or_else(|| panic!("{proof} is not in {proofs:#?}"));
+    let failed = proofs
+        .iter()
+        .find(|one| fails(one))
+        .unwrap_or_else(|| panic!("{proof} is not in {proofs:#?}"));
     assert!(failed["why"].as_str().unwrap().contains(why), "{failed}");
     let junit = std::fs::read_to_string(place.path().join("j.xml")).unwrap();
-    assert!(junit.contains("type=\"invalid\"") && junit.contains(&format!("valid: {proof}")), "{junit}");
+    assert!(
+        junit.contains("type=\"invalid\"") && junit.contains(&format!("valid: {proof}")),
+        "{junit}"
+    );
     let lava = std::fs::read_to_string(place.path().join("l")).unwrap();
     assert!(lava.contains("max-lt-100s fail\n") && lava.contains(why), "{lava}");
 }
@@ -63,7 +86,9 @@ fn assert_invalid(place: &Place, ran: &Output, proof: &str, why: &str) {
 fn outcome(summary: &serde_json::Value, proof: &str) -> String {
     let proofs = summary["validity"]["proofs"].as_array().unwrap().clone();
     let found = proofs.into_iter().find(|one| one["proof"] == proof);
-    found.map_or("absent".to_owned(), |one| format!("{} {}", one["outcome"].as_str().unwrap(), one["why"]))
+    found.map_or("absent".to_owned(), |one| {
+        format!("{} {}", one["outcome"].as_str().unwrap(), one["why"])
+    })
 }
 
 #[test]
@@ -71,22 +96,35 @@ fn what_is_proved_is_met_with_a_load_that_works() {
     if !is_root("what_is_proved_is_met_with_a_load_that_works") {
         return;
     }
-    let load = "[[load]]\nname = \"busy\"\ncommand = [\"sh\", \"-c\", \"while :; do sleep 0.01; done\"]\n";
+    let load =
+        "[[load]]\nname = \"busy\"\ncommand = [\"sh\", \"-c\", \"while :; do sleep 0.01; done\"]\n";
     let place = Place::with(&experiment("duration = \"2s\"", load));
     let ran = start(&place).wait_with_output().unwrap();
     let summary = place.summary();
     for proof in ["scheduling", "affinity", "memory", "clock", "load"] {
-        assert!(outcome(&summary, proof).starts_with("holds"), "{proof}: {}", outcome(&summary, proof));
+        assert!(
+            outcome(&summary, proof).starts_with("holds"),
+            "{proof}: {}",
+            outcome(&summary, proof)
+        );
     }
     let lost = summary["phases"][0]["series"][0]["lost"].as_u64().unwrap();
     if lost == 0 {
-        assert_eq!((ran.status.code(), &summary["verdict"]), (Some(0), &"met".into()), "{}", text(&ran));
+        assert_eq!(
+            (ran.status.code(), &summary["verdict"]),
+            (Some(0), &"met".into()),
+            "{}",
+            text(&ran)
+        );
     }
 }
 
 #[test]
 fn a_load_that_idles_is_no_load() {
-    let place = Place::with(&experiment("duration = \"4s\"", "[[load]]\nname = \"idle\"\ncommand = \"sleep 1000\"\n"));
+    let place = Place::with(&experiment(
+        "duration = \"4s\"",
+        "[[load]]\nname = \"idle\"\ncommand = \"sleep 1000\"\n",
+    ));
     let ran = start(&place).wait_with_output().unwrap();
     if is_root("a_load_that_idles_is_no_load") {
         assert_invalid(&place, &ran, "load", "it idled");
@@ -99,18 +137,25 @@ fn what_is_invalid_hides_no_violation_and_is_not_hidden_by_it() {
     if !is_root("what_is_invalid_hides_no_violation_and_is_not_hidden_by_it") {
         return;
     }
-    let text_of = "[[phase]]\nname = \"plain\"\nduration = \"1s\"\n\
-                   [[phase]]\nname = \"idle\"\nduration = \"4s\"\nloads = [\"idle\"]\n\
-                   [[load]]\nname = \"idle\"\ncommand = \"sleep 1000\"\n\
-                   [[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\nrequire = [\"max < 1ns\"]\n";
+    let text_of = "[[phase]]\nname = \"plain\"\nduration = \"1s\"\n[[phase]]\nname = \
+                   \"idle\"\nduration = \"4s\"\nloads = [\"idle\"]\n[[load]]\nname = \
+                   \"idle\"\ncommand = \"sleep 1000\"\n[[measure]]\nname = \"timer\"\nkind = \
+                   \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\nrequire = [\"max < 1ns\"]\n";
     let place = Place::with(text_of);
     let ran = start(&place).wait_with_output().unwrap();
     assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
     let said = text(&ran);
-    assert!(said.contains("INVALID: load of idle/idle") && said.contains("A REQUIREMENT IS NOT MET"), "{said}");
+    assert!(
+        said.contains("INVALID: load of idle/idle") && said.contains("A REQUIREMENT IS NOT MET"),
+        "{said}"
+    );
     let summary = place.summary();
-    assert_eq!((&summary["verdict"], &summary["validity"]["verdict"]), (&"not-met".into(), &"invalid".into()));
-    let verdict = |phase: usize| summary["phases"][phase]["series"][0]["requirements"][0]["verdict"].clone();
+    assert_eq!(
+        (&summary["verdict"], &summary["validity"]["verdict"]),
+        (&"not-met".into(), &"invalid".into())
+    );
+    let verdict =
+        |phase: usize| summary["phases"][phase]["series"][0]["requirements"][0]["verdict"].clone();
     assert_eq!((verdict(0), verdict(1)), ("not-met".into(), "invalid".into()));
 }
 
@@ -128,9 +173,12 @@ fn a_load_that_rests_on_purpose_is_one() {
     let why = proof["why"].as_str().unwrap_or_default();
     assert!(proof["outcome"] == "holds" && why.contains("it rested in"), "{proof}: {}", text(&ran));
     let phase = std::fs::read_to_string(place.bundle().join("phases/000/phase.json"));
-    assert!(phase.is_ok_and(|phase| phase.contains("\"may_rest\": true") || phase.contains("\"may_rest\":true")));
+    assert!(phase.is_ok_and(
+        |phase| phase.contains("\"may_rest\": true") || phase.contains("\"may_rest\":true")
+    ));
     // It must be there all the same.
-    let load = load.replace("sleep 1000", "sh -c 'sleep 0.3; exit 1'") + "on_failure = \"ignore\"\n";
+    let load =
+        load.replace("sleep 1000", "sh -c 'sleep 0.3; exit 1'") + "on_failure = \"ignore\"\n";
     let place = Place::with(&experiment("duration = \"3s\"", &load));
     let ran = start(&place).wait_with_output().unwrap();
     assert_invalid(&place, &ran, "load", "it ended with status 1");
@@ -141,7 +189,8 @@ fn a_load_that_died_is_no_load() {
     if !is_root("a_load_that_died_is_no_load") {
         return;
     }
-    let load = "[[load]]\nname = \"dies\"\ncommand = \"sh -c 'sleep 0.3; exit 1'\"\non_failure = \"ignore\"\n";
+    let load = "[[load]]\nname = \"dies\"\ncommand = \"sh -c 'sleep 0.3; exit 1'\"\non_failure = \
+                \"ignore\"\n";
     let place = Place::with(&experiment("duration = \"3s\"", load));
     let ran = start(&place).wait_with_output().unwrap();
     assert_invalid(&place, &ran, "load", "it ended with status 1");
@@ -190,7 +239,17 @@ fn two_that_measure_one_cpu_are_found_and_decide_nothing() {
     let (one, other) = (Place::with(&one), Place::with(&other));
     let first = one.start();
     measuring(&one);
-    let ran = other.punctual(&["run", "-q", "experiment.toml", "-o", "bundle", "--junit", "j.xml", "--lava", "l"]);
+    let ran = other.punctual(&[
+        "run",
+        "-q",
+        "experiment.toml",
+        "-o",
+        "bundle",
+        "--junit",
+        "j.xml",
+        "--lava",
+        "l",
+    ]);
     assert_invalid(&other, &ran, "others", "also measured on CPU 0");
     let first = first.wait_with_output().unwrap();
     assert_eq!(first.status.code(), Some(4), "who was there before sees it too: {}", text(&first));
@@ -208,9 +267,13 @@ fn an_interrupted_run_decides_no_requirement_that_is_not_violated() {
         kill(child.id(), "INT");
         let ran = child.wait_with_output().unwrap();
         let summary = place.summary();
-        assert!(outcome(&summary, "samples").starts_with("unknown"), "{}", outcome(&summary, "samples"));
-        let seen =
-            outcome(&summary, "others").starts_with("holds") && outcome(&summary, "scheduling").starts_with("holds");
+        assert!(
+            outcome(&summary, "samples").starts_with("unknown"),
+            "{}",
+            outcome(&summary, "samples")
+        );
+        let seen = outcome(&summary, "others").starts_with("holds")
+            && outcome(&summary, "scheduling").starts_with("holds");
         if seen && outcome(&summary, "memory").starts_with("holds") {
             assert_eq!(ran.status.code(), Some(code), "{require}: {}", text(&ran));
         }

@@ -3,7 +3,8 @@
 //!
 //! It scans the sources and fails when a listed word comes back. Places that have not been reworded
 //! yet are in [`NOT_YET`] with the number of findings that they may have: lower the number when you
-//! reword, remove the line at 0. A word that is right in one place is in [`ALLOWED`] with the reason.
+//! reword, remove the line at 0. A word that is right in one place is in [`ALLOWED`] with the
+//! reason.
 
 #[path = "words/scan.rs"]
 mod scan;
@@ -165,9 +166,14 @@ fn listed_words_do_not_come_back() {
         let allowed = NOT_YET.iter().find(|(name, _)| name == place).map_or(0, |(_, count)| *count);
         match findings.len() {
             count if count > allowed => {
-                failed += &format!("{place}: {count} listed words, {allowed} allowed\n{}\n", findings.join("\n"));
+                failed += &format!(
+                    "{place}: {count} listed words, {allowed} allowed\n{}\n",
+                    findings.join("\n")
+                );
             }
-            count if count > 0 => println!("{place}: {count} listed words are left, {allowed} allowed"),
+            count if count > 0 => {
+                println!("{place}: {count} listed words are left, {allowed} allowed")
+            }
             _ => {}
         }
     }
@@ -181,7 +187,9 @@ fn place(name: &str) -> String {
 }
 
 fn check(name: &str, text: &str) -> Vec<String> {
-    let allowed = |word: &str| ALLOWED.iter().any(|(place, other, _)| name.ends_with(place) && *other == word);
+    let allowed = |word: &str| {
+        ALLOWED.iter().any(|(place, other, _)| name.ends_with(place) && *other == word)
+    };
     let (mut findings, mut seen_before) = (Vec::new(), BTreeSet::new());
     let mut find = |line: usize, word: &str, instead: &str, seen: &str| {
         // An identifier counts once a file.
@@ -231,7 +239,8 @@ fn is_help(name: &str) -> bool {
 
 fn identifier(text: &str, of_function: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
     let words = scan::words(text);
-    let parts = IDENTIFIER_WORDS.iter().filter(move |(word, _)| words.iter().any(|other| other == word));
+    let parts =
+        IDENTIFIER_WORDS.iter().filter(move |(word, _)| words.iter().any(|other| other == word));
     let whole = NAMES.iter().filter(move |(name, _)| *name == text);
     let functions = FUNCTIONS.iter().filter(move |(name, _)| of_function && *name == text);
     let mut all: Vec<_> = parts.copied().collect();
@@ -240,31 +249,47 @@ fn identifier(text: &str, of_function: bool) -> impl Iterator<Item = (&'static s
 }
 
 fn phrases(text: &str) -> Vec<(&'static str, &'static str)> {
-    let text: String =
-        text.to_lowercase().split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
+    let text: String = text
+        .to_lowercase()
+        .split_whitespace()
+        .filter(|word| *word != "\\")
+        .collect::<Vec<_>>()
+        .join(" ");
     let is_whole = |at: usize, length: usize| {
         let word = |c: char| c.is_alphanumeric() || c == '_';
         !text[..at].ends_with(word) && !text[at + length..].starts_with(word)
     };
-    let occurs = |phrase: &str| text.match_indices(phrase).any(|(at, _)| is_whole(at, phrase.len()));
+    let occurs =
+        |phrase: &str| text.match_indices(phrase).any(|(at, _)| is_whole(at, phrase.len()));
     PHRASES.iter().filter(|(phrase, _)| occurs(phrase)).copied().collect()
 }
 
 /// Sources and documents; not what was built, captured or recorded.
 fn files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut open: Vec<PathBuf> = ["crates", "bench", "fuzz", "examples", "docs"].map(|name| root.join(name)).to_vec();
+    let mut open: Vec<PathBuf> =
+        ["crates", "bench", "fuzz", "examples", "docs"].map(|name| root.join(name)).to_vec();
     found.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            let skipped =
-                ["target", "corpus", "seeds", "crashers", "artifacts", "dictionaries", "results", "snapshots"];
+            let skipped = [
+                "target",
+                "corpus",
+                "seeds",
+                "crashers",
+                "artifacts",
+                "dictionaries",
+                "results",
+                "snapshots",
+            ];
             let ours = [".rs", ".md", ".5", ".toml"].iter().any(|end| name.ends_with(end));
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && !skipped.contains(&name.as_str()) => open.push(path),
                 // This very list.
-                Ok(kind) if kind.is_file() && ours && !path.ends_with("tests/words.rs") => found.push(path),
+                Ok(kind) if kind.is_file() && ours && !path.ends_with("tests/words.rs") => {
+                    found.push(path)
+                }
                 _ => {}
             }
         }

@@ -1,4 +1,5 @@
-//! `punctual measure heap`: what the kernel allocates is what is touched, whoever's malloc it is, and a process that is killed is told.
+//! `punctual measure heap`: what the kernel allocates is what is touched, whoever's malloc it is,
+//! and a process that is killed is told.
 
 mod common;
 
@@ -14,9 +15,11 @@ fn bundle() -> String {
 }
 
 fn measured(place: &Place, arguments: &[&str]) -> serde_json::Value {
-    let usual = ["measure", "heap", "--quiet", "--json", "--policy", "other", "--output", &bundle()];
+    let usual =
+        ["measure", "heap", "--quiet", "--json", "--policy", "other", "--output", &bundle()];
     let output = place.punctual(&[&usual[..], arguments].concat());
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
 }
 
 fn notes(summary: &serde_json::Value) -> &serde_json::Value {
@@ -67,7 +70,10 @@ fn random_lists_take_pages_by_their_bytes_and_time_by_their_pages() {
             assert_eq!(bytes, 40 * nodes, "{row}");
             assert!((40..=1 << 20).contains(&bytes) && pages >= bytes / 4096, "{row}");
             // Its process, its heap, and a few that every new process takes.
-            assert!((pages..pages + 200).contains(&faults), "a list takes new pages, each once: {row}");
+            assert!(
+                (pages..pages + 200).contains(&faults),
+                "a list takes new pages, each once: {row}"
+            );
         }
         assert!(figure(&summary, "bytes-pages-correlation").expect("a figure") > 0.999);
         assert!(figure(&summary, "pages-faults-correlation").expect("a figure") > 0.99);
@@ -98,14 +104,19 @@ fn pages_follow_what_is_touched() {
         settings.iter().for_each(|setting| arguments.extend(["-s", *setting]));
         let summary = measured(&place, &arguments);
         let counts = summary["phases"][0]["series"].as_array().expect("series").iter();
-        let counts: Vec<_> = counts.map(|one| (one["name"].as_str().unwrap_or(""), one["count"].as_u64())).collect();
+        let counts: Vec<_> =
+            counts.map(|one| (one["name"].as_str().unwrap_or(""), one["count"].as_u64())).collect();
         let expected: Vec<String> = series.iter().map(|one| format!("heap/{one}")).collect();
         let expected: Vec<_> = expected.iter().map(|name| (name.as_str(), Some(300))).collect();
         assert_eq!(counts, expected, "{name}");
         agrees(&summary, name);
         // A new process for each block: its pages are new every time.
         if name == "fresh" {
-            assert!(figure(&summary, "faults-each").is_some_and(|faults| faults > 250.0), "{}", notes(&summary));
+            assert!(
+                figure(&summary, "faults-each").is_some_and(|faults| faults > 250.0),
+                "{}",
+                notes(&summary)
+            );
         }
     }
 }
@@ -113,10 +124,28 @@ fn pages_follow_what_is_touched() {
 #[test]
 fn touching_costs_more_than_not_touching_and_time_follows_the_pages_of_a_list() {
     let place = Place::with("");
-    let untouched = measured(&place, &["--count", "200", "-s", "size=1MiB", "-s", "fresh=true", "-s", "touch=false"]);
+    let untouched = measured(
+        &place,
+        &["--count", "200", "-s", "size=1MiB", "-s", "fresh=true", "-s", "touch=false"],
+    );
     let touched = measured(&place, &["--count", "200", "-s", "size=1MiB", "-s", "fresh=true"]);
-    assert!(median(&touched, "touch") > median(&untouched, "malloc"), "{}", touched["phases"][0]["series"]);
-    let lists = ["--count", "600", "-s", "sizes=list", "-s", "nodes=2", "-s", "size=40B", "-s", "size_max=512KiB"];
+    assert!(
+        median(&touched, "touch") > median(&untouched, "malloc"),
+        "{}",
+        touched["phases"][0]["series"]
+    );
+    let lists = [
+        "--count",
+        "600",
+        "-s",
+        "sizes=list",
+        "-s",
+        "nodes=2",
+        "-s",
+        "size=40B",
+        "-s",
+        "size_max=512KiB",
+    ];
     let list = measured(&place, &lists);
     agrees(&list, "list");
     let correlation = figure(&list, "pages-time-correlation").expect("enough lists");
@@ -131,7 +160,18 @@ fn locked_memory_is_allocated_by_malloc_itself() {
     }
     let place = Place::with("");
     for more in ["fresh=false", "fresh=true"] {
-        let settings = ["--count", "50", "-s", "size=1MiB", "-s", "mlockall=true", "-s", "touch=false", "-s", more];
+        let settings = [
+            "--count",
+            "50",
+            "-s",
+            "size=1MiB",
+            "-s",
+            "mlockall=true",
+            "-s",
+            "touch=false",
+            "-s",
+            more,
+        ];
         agrees(&measured(&place, &settings), more);
     }
 }
@@ -139,14 +179,18 @@ fn locked_memory_is_allocated_by_malloc_itself() {
 /// An allocator that takes from one large block and never gives back.
 fn bump(place: &Place) -> Option<String> {
     let source = place.path().join("bump.c");
-    let text = "#include <stddef.h>\nstatic char all[64 << 20]; static size_t used;\n\
-                void *malloc(size_t n) { n = (n + 31) & ~(size_t)15; if (used + n > sizeof all) used = 0; used += n; return all + used - n; }\n\
-                void free(void *p) { (void)p; }\n\
-                void *calloc(size_t a, size_t b) { return malloc(a * b); }\n\
-                void *realloc(void *p, size_t n) { (void)p; return malloc(n); }\n";
+    let text = "#include <stddef.h>\nstatic char all[64 << 20]; static size_t used;\nvoid \
+                *malloc(size_t n) { n = (n + 31) & ~(size_t)15; if (used + n > sizeof all) used = \
+                0; used += n; return all + used - n; }\nvoid free(void *p) { (void)p; }\nvoid \
+                *calloc(size_t a, size_t b) { return malloc(a * b); }\nvoid *realloc(void *p, \
+                size_t n) { (void)p; return malloc(n); }\n";
     std::fs::write(&source, text).expect("the source");
     let library = place.path().join("libbump.so");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source).status();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .status();
     if built.is_ok_and(|status| status.success()) {
         return Some(library.to_string_lossy().into_owned());
     }
@@ -159,7 +203,10 @@ fn the_machines_allocator_one_that_is_preloaded_and_the_built_in_one() {
     let place = Place::with("");
     let machine = measured(&place, &["--count", "100"]);
     if machine["findings"].to_string().contains("heap-built-in") {
-        return println!("SKIPPED: lacks a loader for programs linked with glibc: {}", machine["findings"]);
+        return println!(
+            "SKIPPED: lacks a loader for programs linked with glibc: {}",
+            machine["findings"]
+        );
     }
     assert!(allocator(&machine).ends_with("(dynamic)"), "{}", allocator(&machine));
     let built_in = measured(&place, &["--count", "100", "-s", "allocator=built-in"]);
@@ -167,8 +214,16 @@ fn the_machines_allocator_one_that_is_preloaded_and_the_built_in_one() {
     let Some(library) = bump(&place) else { return };
     let setting = format!("allocator={library}");
     let preloaded = measured(&place, &["--count", "100", "-s", &setting]);
-    assert!(allocator(&preloaded).starts_with("libbump.so (preloaded"), "{}", allocator(&preloaded));
-    assert!(notes(&preloaded)["tables"][0]["rows"][0][1].as_str().is_some_and(|path| path.ends_with("/libbump.so")));
+    assert!(
+        allocator(&preloaded).starts_with("libbump.so (preloaded"),
+        "{}",
+        allocator(&preloaded)
+    );
+    assert!(
+        notes(&preloaded)["tables"][0]["rows"][0][1]
+            .as_str()
+            .is_some_and(|path| path.ends_with("/libbump.so"))
+    );
     // Nothing is ever given back to the kernel by it.
     let rows = notes(&preloaded)["tables"][1]["rows"].as_array().expect("rows").clone();
     for row in rows.iter().filter(|row| row[0] == "munmap" || row[0] == "brk") {
@@ -188,20 +243,28 @@ fn an_allocator_that_is_not_there_is_refused() {
     ] {
         let setting = format!("allocator={allocator}");
         let name = bundle();
-        let output = place.punctual(&["measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting]);
+        let output = place.punctual(&[
+            "measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting,
+        ]);
         common::assert_refused(&output, &place.path().join(&name));
-        assert!(text(&output).contains(words) && text(&output).contains(allocator), "{}", text(&output));
+        assert!(
+            text(&output).contains(words) && text(&output).contains(allocator),
+            "{}",
+            text(&output)
+        );
     }
     // A library, but none that allocates.
-    let Some(library) = ["/usr/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/aarch64-linux-gnu/libm.so.6"]
-        .into_iter()
-        .find(|path| Path::new(path).exists())
+    let Some(library) =
+        ["/usr/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/aarch64-linux-gnu/libm.so.6"]
+            .into_iter()
+            .find(|path| Path::new(path).exists())
     else {
         return println!("SKIPPED: lacks a libm.so.6 at its usual place");
     };
     let setting = format!("allocator={library}");
     let name = bundle();
-    let output = place.punctual(&["measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting]);
+    let output = place
+        .punctual(&["measure", "heap", "-q", "--count", "5", "--output", &name, "-s", &setting]);
     common::assert_refused(&output, &place.path().join(&name));
     assert!(text(&output).contains("is not used"), "{}", text(&output));
 }
@@ -222,12 +285,27 @@ fn it_dies_with_punctual_and_punctual_tells_when_it_was_killed() {
     let place = Place::with("");
     let started = |name: &str| {
         let mut command = common::punctual();
-        command.args(["measure", "heap", "-q", "--policy", "other", "--duration", "1h", "--output", name]);
-        command.args(["-s", "size=64KiB"]).current_dir(place.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args([
+            "measure",
+            "heap",
+            "-q",
+            "--policy",
+            "other",
+            "--duration",
+            "1h",
+            "--output",
+            name,
+        ]);
+        command
+            .args(["-s", "size=64KiB"])
+            .current_dir(place.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let child = command.spawn().expect("punctual");
         common::eventually("samples", || {
             let shown = place.punctual(&["show", "--json", name]);
-            let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+            let summary: serde_json::Value =
+                serde_json::from_slice(&shown.stdout).unwrap_or_default();
             summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
         });
         let all = helpers(child.id());
@@ -237,7 +315,9 @@ fn it_dies_with_punctual_and_punctual_tells_when_it_was_killed() {
     let (mut child, helper) = started("punctual-killed");
     common::kill(child.id(), "KILL");
     child.wait().expect("its end");
-    common::eventually("the end of the process", || !Path::new(&format!("/proc/{helper}")).exists());
+    common::eventually("the end of the process", || {
+        !Path::new(&format!("/proc/{helper}")).exists()
+    });
     let (child, helper) = started("helper-killed");
     common::kill(helper, "KILL");
     let output = child.wait_with_output().expect("its end");
@@ -247,21 +327,38 @@ fn it_dies_with_punctual_and_punctual_tells_when_it_was_killed() {
 
 #[test]
 fn without_rights_page_faults_are_counted_all_the_same() {
-    if !is_root("becoming somebody without rights") || !common::has_program("setpriv", "util-linux") {
+    if !is_root("becoming somebody without rights") || !common::has_program("setpriv", "util-linux")
+    {
         return;
     }
     let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
     let program = directory.path().join("punctual");
     std::fs::copy(env!("CARGO_BIN_EXE_punctual"), &program).expect("a copy that anybody may run");
     for path in [directory.path(), &program] {
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("permissions");
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777))
+            .expect("permissions");
     }
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(&program);
-    command.args(["measure", "heap", "-q", "--json", "--policy", "other", "--count", "50", "-s", "size=1MiB"]);
-    let output = command.args(["--output", "bundle"]).current_dir(directory.path()).output().expect("setpriv");
-    let summary: serde_json::Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)));
+    command.args([
+        "measure",
+        "heap",
+        "-q",
+        "--json",
+        "--policy",
+        "other",
+        "--count",
+        "50",
+        "-s",
+        "size=1MiB",
+    ]);
+    let output = command
+        .args(["--output", "bundle"])
+        .current_dir(directory.path())
+        .output()
+        .expect("setpriv");
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)));
     agrees(&summary, "without rights");
     let faults = &notes(&summary)["validations"][1];
     assert!(faults["claimed"].as_u64().is_some_and(|claimed| claimed > 256), "{faults}");

@@ -1,4 +1,5 @@
-//! `punctual measure irq`: what it claims is what the kernel counts, hops add up, and what is not there is said before anything starts.
+//! `punctual measure irq`: what it claims is what the kernel counts, hops add up, and what is not
+//! there is said before anything starts.
 
 mod common;
 mod irq;
@@ -10,19 +11,21 @@ use serde_json::Value;
 use std::process::Output;
 
 fn tried(place: &Place, arguments: &[&str]) -> Output {
-    place.punctual(&[&["measure", "irq", "--quiet", "--json", "--count", "300"], arguments].concat())
+    place
+        .punctual(&[&["measure", "irq", "--quiet", "--json", "--count", "300"], arguments].concat())
 }
 
 fn read(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(output)))
 }
 
 fn measured(place: &Place, arguments: &[&str]) -> Value {
     read(&tried(place, arguments))
 }
 
-/// What `work` gives, and how many interrupts no BPF program may have seen meanwhile: one every 500 µs at most comes to a CPU here, the
-/// thread's own each millisecond among them.
+/// What `work` gives, and how many interrupts no BPF program may have seen meanwhile: one every 500
+/// µs at most comes to a CPU here, the thread's own each millisecond among them.
 fn with_hidden<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let hidden = HiddenSamples::begin();
     let done = work();
@@ -94,11 +97,19 @@ fn without_the_right_to_stamp_the_whole_is_measured_and_the_rest_is_said() {
     }
     let place = Place::with("");
     let mut command = std::process::Command::new("setpriv");
-    command.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_punctual"), "measure", "irq"]);
-    command.args(["--quiet", "--json", "--count", "100", "--policy", "other"]).current_dir(place.path());
+    command.args([
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+        env!("CARGO_BIN_EXE_punctual"),
+        "measure",
+        "irq",
+    ]);
+    command
+        .args(["--quiet", "--json", "--count", "100", "--policy", "other"])
+        .current_dir(place.path());
     let output = command.output().unwrap();
-    let summary: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&output)));
+    let summary: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", text(&output)));
     assert_eq!(series(&summary, "/whole")["count"], 100, "{summary}");
     for hop in ["/to-handler", "/handler-to-expiry", "/expiry-to-thread"] {
         assert_eq!(series(&summary, hop)["count"], 0, "nothing is made up");
@@ -114,15 +125,22 @@ fn what_is_not_there_is_said() {
         (&["source=uio", "device=/dev/uio77"], "/dev/uio77: No such file"),
         (&["source=uio", "device=/dev/null"], "/dev/null is not a UIO device"),
         (&["source=edu", "device=/sys/bus/pci"], "is not QEMU's edu device"),
-        (&["source=gpio", "device=/dev/gpiochip77", "out_line=1", "in_line=2"], "is there a GPIO controller?"),
-        (&["source=gpio", "device=/dev/null", "out_line=1", "in_line=2"], "/dev/null is not a GPIO chip"),
+        (
+            &["source=gpio", "device=/dev/gpiochip77", "out_line=1", "in_line=2"],
+            "is there a GPIO controller?",
+        ),
+        (
+            &["source=gpio", "device=/dev/null", "out_line=1", "in_line=2"],
+            "/dev/null is not a GPIO chip",
+        ),
         (&["source=gpio", "device=/dev/null", "out_line=1", "in_line=1"], "two different lines"),
         (&["source=membarrier", "target_cpu=8000"], "no thread can run on CPU 8000"),
         (&["source=uio"], "this source needs a device"),
     ];
     for (number, (settings, expected)) in cases.into_iter().enumerate() {
         let bundle = number.to_string();
-        let mut arguments = vec!["measure", "irq", "--quiet", "--policy", "other", "--output", &bundle];
+        let mut arguments =
+            vec!["measure", "irq", "--quiet", "--policy", "other", "--output", &bundle];
         settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
         let output = place.punctual(&arguments);
         common::assert_refused(&output, &place.path().join(&bundle));

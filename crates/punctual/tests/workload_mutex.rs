@@ -1,4 +1,5 @@
-//! `punctual measure mutex`: the locks exclude, the integral is π, and the shapes that hold on any machine.
+//! `punctual measure mutex`: the locks exclude, the integral is π, and the shapes that hold on any
+//! machine.
 
 mod common;
 
@@ -8,7 +9,8 @@ use serde_json::Value;
 fn measured(place: &Place, bundle: &str, arguments: &[&str]) -> Value {
     let all = [&["measure", "mutex", "--quiet", "--json", "--output", bundle], arguments].concat();
     let output = place.punctual(&all);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", text(&output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", text(&output)))
 }
 
 fn notes(summary: &Value) -> &Value {
@@ -16,7 +18,9 @@ fn notes(summary: &Value) -> &Value {
 }
 
 fn figure(summary: &Value, name: &str) -> Option<f64> {
-    notes(summary)["figures"].as_array().unwrap().iter().find(|figure| figure["name"] == name)?["value"].as_f64()
+    notes(summary)["figures"].as_array().unwrap().iter().find(|figure| figure["name"] == name)?
+        ["value"]
+        .as_f64()
 }
 
 fn table<'s>(summary: &'s Value, name: &str) -> Option<&'s Value> {
@@ -28,26 +32,54 @@ fn all_agree(summary: &Value, what: &str) {
     assert!(validations.len() >= 3, "{what}");
     for validation in validations {
         if validation["counted"].get("known").is_none() {
-            println!("SKIPPED: {} are not counted here: {}", validation["what"], validation["counted"]);
+            println!(
+                "SKIPPED: {} are not counted here: {}",
+                validation["what"], validation["counted"]
+            );
             continue;
         }
         assert_eq!(validation["agrees"], true, "{what}: {validation}");
     }
 }
 
-/// "Was overtaken N times", who by, and the log of the longest wait are the same acquisitions: those after the request.
+/// "Was overtaken N times", who by, and the log of the longest wait are the same acquisitions:
+/// those after the request.
 #[test]
 fn who_was_overtaken_how_often_is_what_the_log_holds() {
     let place = Place::with("");
-    let arguments = ["-s", "lock=normal", "-s", "sums=shared", "-s", "terms=400", "-s", "rounds=60", "--threads", "4"];
-    let usual = ["measure", "mutex", "--quiet", "--json", "--policy", "other", "--duration", "1min", "-o", "overtaken"];
+    let arguments = [
+        "-s",
+        "lock=normal",
+        "-s",
+        "sums=shared",
+        "-s",
+        "terms=400",
+        "-s",
+        "rounds=60",
+        "--threads",
+        "4",
+    ];
+    let usual = [
+        "measure",
+        "mutex",
+        "--quiet",
+        "--json",
+        "--policy",
+        "other",
+        "--duration",
+        "1min",
+        "-o",
+        "overtaken",
+    ];
     let output = place.punctual(&[&usual[..], &arguments].concat());
-    let summary: serde_json::Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&output)));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", text(&output)));
     let tables = summary["phases"][0]["measures"][0]["notes"]["tables"].as_array().expect("tables");
     let table = |name: &str| tables.iter().find(|table| table["name"] == name);
     let Some(by) = table("overtaken-by") else {
-        println!("SKIPPED: nobody was overtaken in the longest wait, for lack of CPUs that run at once");
+        println!(
+            "SKIPPED: nobody was overtaken in the longest wait, for lack of CPUs that run at once"
+        );
         return;
     };
     let title = by["title"].as_str().expect("a title");
@@ -65,7 +97,10 @@ fn who_was_overtaken_how_often_is_what_the_log_holds() {
     let longest = table("longest-wait").expect("the log of the longest wait");
     let rows = longest["rows"].as_array().expect("rows");
     let before = usize::from(
-        longest["title"].as_str().expect("a title").contains("the first row is the holder at the time of the request"),
+        longest["title"]
+            .as_str()
+            .expect("a title")
+            .contains("the first row is the holder at the time of the request"),
     );
     assert_eq!(sum(&rows[before..], 2), stated, "{longest}");
     // Of the rows that are shown none is from before the request, but the first.
@@ -80,8 +115,18 @@ fn every_lock_excludes_and_gives_pi() {
     for lock in ["normal", "pi", "robust", "adaptive", "spin", "ticket", "rwlock"] {
         let lock_setting = format!("lock={lock}");
         // Spinning threads hold each other up where there are fewer CPUs than threads: few rounds.
-        let arguments =
-            ["-s", &lock_setting, "--threads", "3", "-s", "rounds=4", "-s", "terms=600", "--duration", "60s"];
+        let arguments = [
+            "-s",
+            &lock_setting,
+            "--threads",
+            "3",
+            "-s",
+            "rounds=4",
+            "-s",
+            "terms=600",
+            "--duration",
+            "60s",
+        ];
         let summary = measured(&place, lock, &arguments);
         let series = summary["phases"][0]["series"].as_array().unwrap();
         assert_eq!(
@@ -101,20 +146,26 @@ fn a_shared_sum_is_slower_with_far_more_futex_calls_and_switches() {
     let place = Place::with("");
     let variant = |sums: &str| {
         let setting = format!("sums={sums}");
-        let summary = measured(&place, sums, &["-s", &setting, "-s", "rounds=60", "--duration", "60s"]);
+        let summary =
+            measured(&place, sums, &["-s", &setting, "-s", "rounds=60", "--duration", "60s"]);
         all_agree(&summary, sums);
         summary
     };
     let (shared, own) = (variant("shared"), variant("own"));
     let of = |name: &str| figure(&shared, name).zip(figure(&own, name));
     let (slow, fast) = of("round-median").unwrap();
-    assert!(slow > 2.0 * fast, "a round with a shared sum takes {slow} ns, with own sums {fast} ns");
+    assert!(
+        slow > 2.0 * fast,
+        "a round with a shared sum takes {slow} ns, with own sums {fast} ns"
+    );
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         println!("SKIPPED: contention lacks a second CPU");
         return;
     }
     match of("futex-calls-round") {
-        Some((many, few)) => assert!(many > 10.0 * few + 5.0, "futex calls a round: {many} and {few}"),
+        Some((many, few)) => {
+            assert!(many > 10.0 * few + 5.0, "futex calls a round: {many} and {few}")
+        }
         None => println!("SKIPPED: calls of futex(2) are not counted here"),
     }
     let (many, few) = of("switches-round").unwrap();
@@ -129,9 +180,16 @@ fn the_longest_wait_says_who_held_the_lock() {
     let rows = table(&summary, "longest-wait").unwrap()["rows"].as_array().unwrap();
     let last = rows.last().unwrap();
     assert!(last[1].as_str().unwrap().ends_with("holds it"), "{rows:?}");
-    let longest =
-        summary["phases"][0]["series"].as_array().unwrap().iter().map(|series| series["max"].as_f64().unwrap());
-    assert_eq!(last[0].as_f64().unwrap(), longest.fold(0.0, f64::max), "the last row is the longest sample");
+    let longest = summary["phases"][0]["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|series| series["max"].as_f64().unwrap());
+    assert_eq!(
+        last[0].as_f64().unwrap(),
+        longest.fold(0.0, f64::max),
+        "the last row is the longest sample"
+    );
     let times: Vec<f64> = rows.iter().filter_map(|row| row[0].as_f64()).collect();
     assert!(times.is_sorted(), "{times:?}");
     for series in summary["phases"][0]["series"].as_array().unwrap() {
@@ -142,8 +200,11 @@ fn the_longest_wait_says_who_held_the_lock() {
 #[test]
 fn a_ticket_lock_is_fair_where_it_matters() {
     let place = Place::with("");
-    let summary =
-        measured(&place, "bundle", &["-s", "lock=ticket", "--threads", "2", "-s", "rounds=10", "--duration", "60s"]);
+    let summary = measured(
+        &place,
+        "bundle",
+        &["-s", "lock=ticket", "--threads", "2", "-s", "rounds=10", "--duration", "60s"],
+    );
     let rows = table(&summary, "threads").unwrap()["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
     let jain = figure(&summary, "jain-index-short").unwrap();
@@ -156,10 +217,26 @@ fn threads_have_their_own_priorities_and_cpus() {
         return;
     }
     let place = Place::with("");
-    let arguments = ["--policy", "fifo", "--threads", "2", "--cpus", "0", "-s", "lock=pi", "-s", "priorities=[30, 20]"];
-    let summary = measured(&place, "bundle", &[&arguments[..], &["-s", "rounds=3", "--duration", "60s"]].concat());
+    let arguments = [
+        "--policy",
+        "fifo",
+        "--threads",
+        "2",
+        "--cpus",
+        "0",
+        "-s",
+        "lock=pi",
+        "-s",
+        "priorities=[30, 20]",
+    ];
+    let summary = measured(
+        &place,
+        "bundle",
+        &[&arguments[..], &["-s", "rounds=3", "--duration", "60s"]].concat(),
+    );
     let series = summary["phases"][0]["series"].as_array().unwrap();
-    let scheduling: Vec<&str> = series.iter().filter_map(|series| series["scheduling"].as_str()).collect();
+    let scheduling: Vec<&str> =
+        series.iter().filter_map(|series| series["scheduling"].as_str()).collect();
     if scheduling.iter().any(|one| one.starts_with("SCHED_OTHER")) {
         println!("SKIPPED: real-time scheduling is refused here");
         return;
@@ -184,8 +261,19 @@ fn what_cannot_be_is_refused() {
         assert_eq!(refused.status.code(), Some(2), "{settings:?}: {}", text(&refused));
         assert!(text(&refused).contains(said), "{settings:?}: {}", text(&refused));
     }
-    let spinning =
-        ["measure", "mutex", "-q", "--policy", "fifo", "-s", "lock=spin", "--cpus", "all", "--threads", "per-cpu"];
+    let spinning = [
+        "measure",
+        "mutex",
+        "-q",
+        "--policy",
+        "fifo",
+        "-s",
+        "lock=spin",
+        "--cpus",
+        "all",
+        "--threads",
+        "per-cpu",
+    ];
     let refused = place.punctual(&spinning);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     assert!(text(&refused).contains("keep every CPU busy"), "{}", text(&refused));

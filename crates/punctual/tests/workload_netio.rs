@@ -1,4 +1,5 @@
-//! `punctual measure netio`: what it claims is what the kernel counts, nothing stays behind, and what is in the way is told with its cause.
+//! `punctual measure netio`: what it claims is what the kernel counts, nothing stays behind, and
+//! what is in the way is told with its cause.
 
 mod common;
 
@@ -22,14 +23,16 @@ fn bundle() -> String {
 fn measured(place: &Place, directory: &Path, settings: &[&str]) -> serde_json::Value {
     let directory = format!("directory={}", directory.display());
     let name = bundle();
-    let mut arguments = vec!["measure", "netio", "--quiet", "--json", "--policy", "other", "--output", &name];
+    let mut arguments =
+        vec!["measure", "netio", "--quiet", "--json", "--policy", "other", "--output", &name];
     arguments.extend(["-s", "period=1ms", "--count", "47"]);
     settings.iter().for_each(|setting| arguments.extend(["-s", *setting]));
     if !settings.contains(&"writing=none") {
         arguments.extend(["-s", &directory]);
     }
     let output = place.punctual(&arguments);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
 }
 
 fn notes(summary: &serde_json::Value) -> &serde_json::Value {
@@ -38,7 +41,11 @@ fn notes(summary: &serde_json::Value) -> &serde_json::Value {
 
 fn counts(summary: &serde_json::Value) -> Vec<(String, u64)> {
     let series = summary["phases"][0]["series"].as_array().expect("series").iter();
-    series.map(|one| (one["name"].as_str().unwrap_or("").to_owned(), one["count"].as_u64().unwrap_or(0))).collect()
+    series
+        .map(|one| {
+            (one["name"].as_str().unwrap_or("").to_owned(), one["count"].as_u64().unwrap_or(0))
+        })
+        .collect()
 }
 
 fn agrees(summary: &serde_json::Value, what: &str) {
@@ -81,7 +88,9 @@ fn every_transport_and_every_way_to_write_is_counted_by_the_kernel() {
 #[test]
 fn another_thread_writes_and_forces_whole_batches() {
     let (place, directory) = (Place::with(""), directory());
-    for settings in [&["writing=buffered"][..], &["writing=forced"], &["writing=forced", "forcing=fsync"]] {
+    for settings in
+        [&["writing=buffered"][..], &["writing=forced"], &["writing=forced", "forcing=fsync"]]
+    {
         let what = settings.join(" ");
         let summary = measured(&place, directory.path(), settings);
         let counted = counts(&summary);
@@ -94,7 +103,8 @@ fn another_thread_writes_and_forces_whole_batches() {
         };
         // On a machine that is very slow the writer may have missed some.
         let (unwritten, dropped) = (figure("unwritten-records"), figure("dropped-records"));
-        let written = counted.last().filter(|(name, _)| name == "netio/safe-write").map(|(_, count)| *count);
+        let written =
+            counted.last().filter(|(name, _)| name == "netio/safe-write").map(|(_, count)| *count);
         let all = written
             .zip(unwritten)
             .zip(dropped)
@@ -116,7 +126,9 @@ fn forced_writes_are_slower_than_buffered_ones() {
     };
     let (mut buffered, mut forced) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        let Some(slow) = median("writing=forced") else { return println!("SKIPPED: lacks a disk: /var/tmp is memory") };
+        let Some(slow) = median("writing=forced") else {
+            return println!("SKIPPED: lacks a disk: /var/tmp is memory");
+        };
         forced.push(slow);
         buffered.extend(median("writing=buffered"));
     }
@@ -128,7 +140,8 @@ fn forced_writes_are_slower_than_buffered_ones() {
 
 fn refused(place: &Place, settings: &[&str]) -> String {
     let name = bundle();
-    let mut arguments = vec!["measure", "netio", "-q", "--policy", "other", "--count", "5", "--output", &name];
+    let mut arguments =
+        vec!["measure", "netio", "-q", "--policy", "other", "--count", "5", "--output", &name];
     settings.iter().for_each(|setting| arguments.extend(["-s", *setting]));
     let output = place.punctual(&arguments);
     common::assert_refused(&output, &place.path().join(&name));
@@ -138,15 +151,23 @@ fn refused(place: &Place, settings: &[&str]) -> String {
 #[test]
 fn a_port_that_is_in_use_and_a_directory_that_is_not_there_are_refused() {
     let place = Place::with("");
-    let (tcp, udp) =
-        (TcpListener::bind("127.0.0.1:0").expect("a port"), UdpSocket::bind("127.0.0.1:0").expect("a port"));
+    let (tcp, udp) = (
+        TcpListener::bind("127.0.0.1:0").expect("a port"),
+        UdpSocket::bind("127.0.0.1:0").expect("a port"),
+    );
     for (transport, address) in [("tcp", tcp.local_addr()), ("udp", udp.local_addr())] {
         let port = address.expect("an address").port();
         let said = refused(&place, &[&format!("transport={transport}"), &format!("port={port}")]);
-        assert!(said.contains("another program has it") && said.contains(&port.to_string()), "{said}");
+        assert!(
+            said.contains("another program has it") && said.contains(&port.to_string()),
+            "{said}"
+        );
     }
     let missing = refused(&place, &["directory=/var/tmp/punctual-is-not-there"]);
-    assert!(missing.contains("No such file") && missing.contains("/var/tmp/punctual-is-not-there"), "{missing}");
+    assert!(
+        missing.contains("No such file") && missing.contains("/var/tmp/punctual-is-not-there"),
+        "{missing}"
+    );
     let file = refused(&place, &["directory=experiment.toml"]);
     assert!(file.contains("Not a directory"), "{file}");
     let large = refused(&place, &["writing=buffered", "message=16MiB", "batch=100"]);
@@ -161,7 +182,10 @@ fn a_full_or_read_only_directory_is_refused() {
         return;
     }
     let (place, at) = (Place::with(""), directory());
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(at.path()).status();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "none"])
+        .arg(at.path())
+        .status();
     if !mounted.is_ok_and(|status| status.success()) {
         return println!("SKIPPED: lacks the right to mount a tmpfs");
     }
@@ -199,7 +223,8 @@ fn nothing_stays_behind_after_kill_9() {
         let mut child = command.spawn().expect("punctual");
         common::eventually("a checkpoint with samples", || {
             let shown = place.punctual(&["show", "--json", writing]);
-            let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+            let summary: serde_json::Value =
+                serde_json::from_slice(&shown.stdout).unwrap_or_default();
             summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
         });
         assert!(is_empty(directory.path()), "the file has a name while it is written");

@@ -6,9 +6,14 @@ use common::{Place, text};
 use serde_json::Value;
 
 fn measured(place: &Place, arguments: &[&str]) -> Value {
-    let all = [&["measure", "spin", "--quiet", "--json", "--policy", "other", "--duration", "1s"], arguments].concat();
+    let all = [
+        &["measure", "spin", "--quiet", "--json", "--policy", "other", "--duration", "1s"],
+        arguments,
+    ]
+    .concat();
     let output = place.punctual(&all);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
 }
 
 /// The rows of a table of the one measure.
@@ -19,7 +24,10 @@ fn rows<'a>(summary: &'a Value, table: &str) -> &'a Vec<Value> {
 
 /// The rows of causes, without the one for the time that nobody watched.
 fn causes(summary: &Value) -> Vec<&Value> {
-    rows(summary, "gaps-by-cause").iter().filter(|row| !row[1].as_str().unwrap().contains("not watched")).collect()
+    rows(summary, "gaps-by-cause")
+        .iter()
+        .filter(|row| !row[1].as_str().unwrap().contains("not watched"))
+        .collect()
 }
 
 #[test]
@@ -30,13 +38,18 @@ fn the_causes_together_are_the_gaps() {
     let gaps: f64 = causes(&summary).iter().map(|row| row[2].as_f64().unwrap()).sum();
     assert_eq!(gaps, series["count"].as_f64().unwrap());
     let longest = rows(&summary, "longest-gaps");
-    assert_eq!(longest[0][1].as_f64(), series["max"].as_f64(), "the worst sample is the longest gap");
+    assert_eq!(
+        longest[0][1].as_f64(),
+        series["max"].as_f64(),
+        "the worst sample is the longest gap"
+    );
     assert!(series["min"].as_i64().unwrap() >= 1_000, "none is below the threshold");
     let findings = summary["findings"].to_string();
     if findings.contains("gaps-not-attributed") {
         println!("SKIPPED: gaps are not attributed here: {findings}");
     } else {
-        // The tick, or whatever the kernel has instead, comes within a second on a CPU that is busy.
+        // The tick, or whatever the kernel has instead, comes within a second on a CPU that is
+        // busy.
         let known = causes(&summary).iter().any(|row| row[1] != "not attributed");
         assert!(known, "{summary}");
         // A gap is divided, and its parts are the gap.
@@ -56,7 +69,8 @@ fn the_causes_together_are_the_gaps() {
 #[test]
 fn without_attribution_nobody_looks() {
     let place = Place::with("");
-    let summary = measured(&place, &["--cpus", "0", "-s", "attribute=false", "-s", "threshold=2us"]);
+    let summary =
+        measured(&place, &["--cpus", "0", "-s", "attribute=false", "-s", "threshold=2us"]);
     assert!(causes(&summary).iter().all(|row| row[1] == "not attributed"));
     assert!(summary["phases"][0]["series"][0]["min"].as_i64().unwrap() >= 2_000);
 }
@@ -66,7 +80,11 @@ fn real_time_spinning_on_every_cpu_is_refused() {
     let place = Place::with("");
     let refused = place.punctual(&["measure", "spin", "--quiet", "--cpus", "all"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("lock the system up") && text(&refused).contains("--force"), "{}", text(&refused));
+    assert!(
+        text(&refused).contains("lock the system up") && text(&refused).contains("--force"),
+        "{}",
+        text(&refused)
+    );
     let in_file = "[[measure]]\nkind = 'spin'\ncpus = 'all'\n";
     for (head, code) in [("", 2), ("[experiment]\nforce = true\n", 0)] {
         place.write("experiment.toml", format!("{head}{in_file}").as_bytes());

@@ -1,4 +1,5 @@
-//! `punctual measure storage`: what it claims is what the kernel counts, nothing stays behind, and what cannot be written to is refused with its cause.
+//! `punctual measure storage`: what it claims is what the kernel counts, nothing stays behind, and
+//! what cannot be written to is refused with its cause.
 
 mod common;
 
@@ -21,9 +22,21 @@ fn bundle() -> String {
 
 fn measured(place: &Place, directory: &Path, arguments: &[&str]) -> serde_json::Value {
     let directory = format!("directory={}", directory.display());
-    let usual = ["measure", "storage", "--quiet", "--json", "--policy", "other", "-s", "period=1ms", "-s", &directory];
+    let usual = [
+        "measure",
+        "storage",
+        "--quiet",
+        "--json",
+        "--policy",
+        "other",
+        "-s",
+        "period=1ms",
+        "-s",
+        &directory,
+    ];
     let output = place.punctual(&[&usual[..], &["--output", &bundle()], arguments].concat());
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
 }
 
 fn is_empty(directory: &Path) -> bool {
@@ -32,7 +45,11 @@ fn is_empty(directory: &Path) -> bool {
 
 fn counts(phase: &serde_json::Value) -> Vec<(String, u64)> {
     let series = phase["series"].as_array().expect("series").iter();
-    series.map(|one| (one["name"].as_str().unwrap_or("").to_owned(), one["count"].as_u64().unwrap_or(0))).collect()
+    series
+        .map(|one| {
+            (one["name"].as_str().unwrap_or("").to_owned(), one["count"].as_u64().unwrap_or(0))
+        })
+        .collect()
 }
 
 #[test]
@@ -63,7 +80,8 @@ fn every_way_to_write_is_measured_and_counted_by_the_kernel() {
                 &["--output", &name],
             ];
             let tried = place.punctual(&tried.concat());
-            if text(&tried).contains("io_uring is unavailable") || text(&tried).contains("O_DIRECT") {
+            if text(&tried).contains("io_uring is unavailable") || text(&tried).contains("O_DIRECT")
+            {
                 println!("SKIPPED: {setting} is unavailable here: {}", text(&tried));
                 continue;
             }
@@ -81,10 +99,20 @@ fn every_way_to_write_is_measured_and_counted_by_the_kernel() {
             }
         }
         let claims = notes["validations"].to_string();
-        assert!(claims.contains("\"claimed\":81920") && claims.contains("\"claimed\":65536"), "{setting}: {claims}");
+        assert!(
+            claims.contains("\"claimed\":81920") && claims.contains("\"claimed\":65536"),
+            "{setting}: {claims}"
+        );
         assert_eq!(notes["tables"][0]["name"], "file-system");
-        assert!(notes["tables"][0]["rows"][0][1].is_string(), "{setting}: the file system has a type: {notes}");
-        assert!(!summary["findings"].to_string().contains("storage-failed"), "{setting}: {}", summary["findings"]);
+        assert!(
+            notes["tables"][0]["rows"][0][1].is_string(),
+            "{setting}: the file system has a type: {notes}"
+        );
+        assert!(
+            !summary["findings"].to_string().contains("storage-failed"),
+            "{setting}: {}",
+            summary["findings"]
+        );
         assert!(is_empty(directory.path()), "{setting} left something");
     }
 }
@@ -92,13 +120,20 @@ fn every_way_to_write_is_measured_and_counted_by_the_kernel() {
 #[test]
 fn another_thread_writes_whole_batches() {
     let (place, directory) = (Place::with(""), directory());
-    let summary = measured(&place, directory.path(), &["--count", "47", "-s", "mode=buffered", "-s", "batch=10"]);
+    let summary = measured(
+        &place,
+        directory.path(),
+        &["--count", "47", "-s", "mode=buffered", "-s", "batch=10"],
+    );
     let phase = &summary["phases"][0];
     let counted = counts(phase);
     let notes = &phase["measures"][0]["notes"];
     let figure = |name: &str| {
         let figures = notes["figures"].as_array().expect("figures").iter();
-        figures.filter(|one| one["name"] == name).find_map(|one| one["value"].as_f64()).unwrap_or(-1.0)
+        figures
+            .filter(|one| one["name"] == name)
+            .find_map(|one| one["value"].as_f64())
+            .unwrap_or(-1.0)
     };
     assert_eq!(counted[0], ("storage/whole".to_owned(), 47));
     assert_eq!(counted[1].0, "storage/safe-write");
@@ -123,7 +158,9 @@ fn forced_writes_are_slower_than_buffered_ones() {
     };
     let (mut buffered, mut direct, mut forced) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
-        let Some(slow) = median("mode=forced") else { return println!("SKIPPED: lacks a disk: /var/tmp is memory") };
+        let Some(slow) = median("mode=forced") else {
+            return println!("SKIPPED: lacks a disk: /var/tmp is memory");
+        };
         forced.push(slow);
         direct.extend(median("mode=direct"));
         buffered.extend(median("mode=buffered"));
@@ -141,14 +178,26 @@ fn nothing_stays_behind_after_kill_9() {
     let (place, directory) = (Place::with(""), directory());
     for mode in ["mode=forced", "mode=buffered"] {
         let setting = format!("directory={}", directory.path().display());
-        let arguments =
-            ["measure", "storage", "-q", "--policy", "other", "--duration", "1h", "-s", mode, "-s", &setting];
+        let arguments = [
+            "measure",
+            "storage",
+            "-q",
+            "--policy",
+            "other",
+            "--duration",
+            "1h",
+            "-s",
+            mode,
+            "-s",
+            &setting,
+        ];
         let mut command = common::punctual();
         command.args(arguments).args(["--output", mode]).current_dir(place.path());
         let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
         common::eventually("a checkpoint with samples", || {
             let shown = place.punctual(&["show", "--json", mode]);
-            let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+            let summary: serde_json::Value =
+                serde_json::from_slice(&shown.stdout).unwrap_or_default();
             summary["phases"][0]["series"][0]["count"].as_u64().is_some_and(|count| count > 0)
         });
         assert!(is_empty(directory.path()), "the file has a name while it is written");
@@ -164,8 +213,14 @@ fn refused(place: &Place, directory: &str, more: &[&str]) -> String {
     let setting = format!("directory={directory}");
     let name = bundle();
     let output = place.punctual(
-        &[&["measure", "storage", "-q", "--policy", "other", "--count", "5", "--output", &name, "-s", &setting], more]
-            .concat(),
+        &[
+            &[
+                "measure", "storage", "-q", "--policy", "other", "--count", "5", "--output", &name,
+                "-s", &setting,
+            ],
+            more,
+        ]
+        .concat(),
     );
     common::assert_refused(&output, &place.path().join(&name));
     text(&output)
@@ -175,12 +230,23 @@ fn refused(place: &Place, directory: &str, more: &[&str]) -> String {
 fn a_directory_that_is_not_there_is_refused() {
     let place = Place::with("");
     let missing = refused(&place, "/var/tmp/punctual-is-not-there", &[]);
-    assert!(missing.contains("No such file") && missing.contains("/var/tmp/punctual-is-not-there"), "{missing}");
+    assert!(
+        missing.contains("No such file") && missing.contains("/var/tmp/punctual-is-not-there"),
+        "{missing}"
+    );
     let file = refused(&place, "experiment.toml", &[]);
     assert!(file.contains("Not a directory") && file.contains("experiment.toml"), "{file}");
-    let large = refused(&place, "/var/tmp", &["-s", "mode=buffered", "-s", "record=64MiB", "-s", "batch=100000"]);
+    let large = refused(
+        &place,
+        "/var/tmp",
+        &["-s", "mode=buffered", "-s", "record=64MiB", "-s", "batch=100000"],
+    );
     assert!(large.contains("a batch would be larger"), "{large}");
-    let odd = refused(&place, "/var/tmp", &["-s", "mode=forced", "-s", "forcing=o-direct", "-s", "record=100B"]);
+    let odd = refused(
+        &place,
+        "/var/tmp",
+        &["-s", "mode=forced", "-s", "forcing=o-direct", "-s", "record=100B"],
+    );
     assert!(odd.contains("whole blocks"), "{odd}");
 }
 
@@ -190,7 +256,10 @@ struct Mounted(tempfile::TempDir);
 impl Mounted {
     fn with(options: &str) -> Option<Mounted> {
         let at = directory();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(at.path()).status();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "none"])
+            .arg(at.path())
+            .status();
         if mounted.is_ok_and(|status| status.success()) {
             return Some(Mounted(at));
         }
@@ -216,11 +285,15 @@ fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
     // It fills up while it is measured.
     let summary = measured(&place, small.0.path(), &["--count", "30", "-s", "record=4KiB"]);
     let findings = summary["findings"].to_string();
-    assert!(findings.contains("storage-failed") && findings.contains("No space left"), "{findings}");
+    assert!(
+        findings.contains("storage-failed") && findings.contains("No space left"),
+        "{findings}"
+    );
     assert_eq!(summary["phases"][0]["measures"][0]["notes"]["tables"][0]["rows"][0][1], "tmpfs");
     let memory = measured(&place, small.0.path(), &["--count", "3", "-s", "mode=forced"]);
     assert!(memory["findings"].to_string().contains("storage-in-memory"), "{}", memory["findings"]);
-    // It is full from the beginning: more than it holds is refused by the kernel, and what it holds is there.
+    // It is full from the beginning: more than it holds is refused by the kernel, and what it holds
+    // is there.
     let _ = std::fs::write(small.0.path().join("everything"), vec![1; 1 << 17]);
     let full = refused(&place, &at, &["-s", "record=4KiB"]);
     assert!(full.contains("No space left") && full.contains(&at), "{full}");
@@ -230,20 +303,27 @@ fn a_full_or_read_only_directory_is_refused_and_one_that_fills_up_is_told() {
     assert!(read_only.contains("Read-only") && read_only.contains(&at), "{read_only}");
 }
 
-/// A limit on file sizes is told before anything starts; the signal that comes with it (SIGXFSZ) ends nobody.
+/// A limit on file sizes is told before anything starts; the signal that comes with it (SIGXFSZ)
+/// ends nobody.
 #[test]
 fn a_limit_on_file_sizes_is_told() {
     let place = Place::with("");
     let limited = |blocks: u32| {
-        let line =
-            format!("ulimit -f {blocks} && exec \"$0\" measure storage --duration 100ms --quiet --output bundle");
+        let line = format!(
+            "ulimit -f {blocks} && exec \"$0\" measure storage --duration 100ms --quiet --output \
+             bundle"
+        );
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).arg(env!("CARGO_BIN_EXE_punctual")).current_dir(place.path());
         shell.output().expect("a shell")
     };
     let refused = limited(40_000);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("ulimit -f") && text(&refused).contains("file_max"), "{}", text(&refused));
+    assert!(
+        text(&refused).contains("ulimit -f") && text(&refused).contains("file_max"),
+        "{}",
+        text(&refused)
+    );
     assert!(!place.bundle().exists());
     // Too little for the bundle itself.
     let failed = limited(1);
@@ -251,21 +331,36 @@ fn a_limit_on_file_sizes_is_told() {
     assert!(text(&failed).contains("ulimit -f"), "{}", text(&failed));
 }
 
-/// As `examples/p1-storage.toml` saw it on a slow disk: what the writer had no room for is a finding in every output, not a figure alone.
+/// As `examples/p1-storage.toml` saw it on a slow disk: what the writer had no room for is a
+/// finding in every output, not a figure alone.
 #[test]
 fn records_without_room_are_a_finding() {
     let place = Place::with("");
     let Some(disk) = Disk::at(place.path()) else { return };
     let directory = format!("directory={}", disk.path());
-    let settings = ["mode=buffered", "batch=2", "period=1ms", &directory].into_iter().flat_map(|s| ["-s", s]);
+    let settings =
+        ["mode=buffered", "batch=2", "period=1ms", &directory].into_iter().flat_map(|s| ["-s", s]);
     let mut command = common::punctual();
-    command.args(["measure", "storage", "--quiet", "--policy", "other", "--duration", "8s", "--output", "bundle"]);
+    command.args([
+        "measure",
+        "storage",
+        "--quiet",
+        "--policy",
+        "other",
+        "--duration",
+        "8s",
+        "--output",
+        "bundle",
+    ]);
     let command = command.args(settings).current_dir(place.path()).stdin(Stdio::null());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("punctual");
     let log = |file: &std::path::PathBuf| file.extension().is_some_and(|ending| ending == "log");
-    let is_long = |file: std::path::PathBuf| log(&file) && file.metadata().is_ok_and(|meta| meta.len() > 256);
+    let is_long =
+        |file: std::path::PathBuf| log(&file) && file.metadata().is_ok_and(|meta| meta.len() > 256);
     let phase = place.bundle().join("phases/000");
-    eventually("samples", || std::fs::read_dir(&phase).is_ok_and(|all| all.flatten().any(|file| is_long(file.path()))));
+    eventually("samples", || {
+        std::fs::read_dir(&phase).is_ok_and(|all| all.flatten().any(|file| is_long(file.path())))
+    });
     // Eight batches of two wait at most: the rest of a second finds no room.
     disk.freeze();
     std::thread::sleep(std::time::Duration::from_secs(1));
@@ -279,10 +374,17 @@ fn records_without_room_are_a_finding() {
     let dropped = findings.iter().find(|finding| finding["id"] == "storage-dropped");
     let dropped = dropped.unwrap_or_else(|| panic!("no finding: {findings:?}"));
     assert_eq!(dropped["severity"], "warning", "{dropped}");
-    let figures = summary["phases"][0]["measures"][0]["notes"]["figures"].as_array().expect("figures");
-    let figure = figures.iter().find(|figure| figure["name"] == "dropped-records").expect("a figure");
+    let figures =
+        summary["phases"][0]["measures"][0]["notes"]["figures"].as_array().expect("figures");
+    let figure =
+        figures.iter().find(|figure| figure["name"] == "dropped-records").expect("a figure");
     let count = figure["value"].as_f64().expect("a number");
-    assert!(count > 0.0 && dropped["evidence"].as_str().is_some_and(|text| text.starts_with(&format!("{count} "))));
+    assert!(
+        count > 0.0
+            && dropped["evidence"]
+                .as_str()
+                .is_some_and(|text| text.starts_with(&format!("{count} ")))
+    );
     let report = place.punctual(&["report", "bundle"]);
     assert!(report.status.success(), "{}", text(&report));
     let page = std::fs::read_to_string(place.bundle().join("report.html")).expect("the page");

@@ -1,4 +1,5 @@
-//! `punctual measure switch`: what it claims is what the kernel counts, and the shapes that hold on any machine.
+//! `punctual measure switch`: what it claims is what the kernel counts, and the shapes that hold on
+//! any machine.
 
 mod common;
 
@@ -8,7 +9,8 @@ use serde_json::Value;
 fn measured(place: &Place, bundle: &str, arguments: &[&str]) -> Value {
     let all = [&["measure", "switch", "--quiet", "--json", "--output", bundle], arguments].concat();
     let output = place.punctual(&all);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", text(&output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", text(&output)))
 }
 
 fn notes(summary: &Value) -> &Value {
@@ -18,7 +20,10 @@ fn notes(summary: &Value) -> &Value {
 /// The rows of a table of the notes.
 fn rows<'s>(summary: &'s Value, table: &str) -> &'s Vec<Value> {
     let tables = notes(summary)["tables"].as_array().unwrap();
-    tables.iter().find(|found| found["name"] == table).unwrap_or_else(|| panic!("{table}: {summary}"))["rows"]
+    tables
+        .iter()
+        .find(|found| found["name"] == table)
+        .unwrap_or_else(|| panic!("{table}: {summary}"))["rows"]
         .as_array()
         .unwrap()
 }
@@ -28,14 +33,18 @@ fn median(summary: &Value, series: usize) -> i64 {
     median.as_i64().unwrap_or_else(|| panic!("{summary}"))
 }
 
-/// The validation that is over the whole run, by the kernel's own counts, always agrees with real-time scheduling.
+/// The validation that is over the whole run, by the kernel's own counts, always agrees with
+/// real-time scheduling.
 fn agrees(summary: &Value, what: &str) {
     let validations = notes(summary)["validations"].as_array().unwrap();
     assert_eq!(validations.len(), 2, "{what}");
     let real_time = summary["phases"][0]["series"][0]["real_time"] != false;
     for validation in validations.iter().filter(|_| real_time) {
         if validation["counted"].get("known").is_none() {
-            println!("SKIPPED: {} are not counted here: {}", validation["what"], validation["counted"]);
+            println!(
+                "SKIPPED: {} are not counted here: {}",
+                validation["what"], validation["counted"]
+            );
             continue;
         }
         // Nothing distinguishes who yields from who is preempted by others.
@@ -60,7 +69,11 @@ fn every_mechanism_switches_as_often_as_it_says() {
             let bundle = format!("{tasks}-{mechanism}");
             let (tasks, mechanism, count_text) =
                 (format!("tasks={tasks}"), format!("mechanism={mechanism}"), count.to_string());
-            let summary = measured(&place, &bundle, &["-s", &tasks, "-s", &mechanism, "--count", &count_text]);
+            let summary = measured(
+                &place,
+                &bundle,
+                &["-s", &tasks, "-s", &mechanism, "--count", &count_text],
+            );
             assert_eq!(summary["phases"][0]["series"][0]["count"], count, "{bundle}");
             agrees(&summary, &bundle);
             // Who counts one of two tasks gets half: a factor of two.
@@ -84,7 +97,9 @@ fn rings_of_all_sizes_and_distances() {
     .into_iter()
     .enumerate()
     {
-        if distance == "other-cpu" && std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        if distance == "other-cpu"
+            && std::thread::available_parallelism().map_or(1, usize::from) < 2
+        {
             println!("SKIPPED: a distance lacks a second CPU");
             continue;
         }
@@ -92,7 +107,18 @@ fn rings_of_all_sizes_and_distances() {
         let (ring, distance, tasks) =
             (format!("ring={ring}"), format!("distance={distance}"), format!("tasks={tasks}"));
         // A count that is no multiple of the ring.
-        let arguments = ["-s", &ring, "-s", &distance, "-s", &tasks, "-s", "mechanism=futex", "--count", "1001"];
+        let arguments = [
+            "-s",
+            &ring,
+            "-s",
+            &distance,
+            "-s",
+            &tasks,
+            "-s",
+            "mechanism=futex",
+            "--count",
+            "1001",
+        ];
         let summary = measured(&place, &bundle, &arguments);
         assert_eq!(summary["phases"][0]["series"][0]["count"], 1_001, "{bundle}");
         if distance == "distance=same-cpu" {
@@ -120,21 +146,31 @@ fn a_switch_costs_more_past_the_caches() {
     panic!("without a working set and with 16 MiB, ns: {seen:?}");
 }
 
-/// The lower quartile, the upper one, and what a walk alone takes, of an independent program; `None` where it cannot be built.
+/// The lower quartile, the upper one, and what a walk alone takes, of an independent program;
+/// `None` where it cannot be built.
 fn independent(place: &Place, bytes: u64) -> Option<[f64; 3]> {
     let program = place.path().join("working_set");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/c/working_set.c");
     let mut compiler = std::process::Command::new("cc");
-    if !compiler.args(["-O2", "-pthread", "-o"]).arg(&program).arg(source).status().is_ok_and(|s| s.success()) {
+    if !compiler
+        .args(["-O2", "-pthread", "-o"])
+        .arg(&program)
+        .arg(source)
+        .status()
+        .is_ok_and(|s| s.success())
+    {
         println!("SKIPPED: the independent figure lacks a C compiler (Debian package gcc)");
         return None;
     }
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").expect("which CPUs there are");
+    let online =
+        std::fs::read_to_string("/sys/devices/system/cpu/online").expect("which CPUs there are");
     let cpu = online.trim().rsplit([',', '-']).next().expect("a CPU").to_owned();
     let mut command = std::process::Command::new(&program);
-    let output = command.args([&bytes.to_string(), &cpu, "20", "other"]).output().expect("the program runs");
+    let output =
+        command.args([&bytes.to_string(), &cpu, "20", "other"]).output().expect("the program runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let figures: Vec<f64> = text.split_ascii_whitespace().map(|word| word.parse().expect("a figure")).collect();
+    let figures: Vec<f64> =
+        text.split_ascii_whitespace().map(|word| word.parse().expect("a figure")).collect();
     Some([figures[3], figures[4], figures[1]])
 }
 
@@ -147,7 +183,8 @@ fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
         // Who shares the machine may hide or make a difference once, not three times.
         for attempt in 0..3 {
             let setting = format!("working_set=[\"{set}\"]");
-            let summary = measured(&place, &format!("{set}-{attempt}"), &["-s", &setting, "--count", "600"]);
+            let summary =
+                measured(&place, &format!("{set}-{attempt}"), &["-s", &setting, "--count", "600"]);
             let row = &rows(&summary, "working-sets")[0];
             let number = |column: usize| row[column].as_f64();
             assert!(number(2).unwrap() >= 30.0, "pairs are taken in between the switches: {row}");
@@ -156,7 +193,10 @@ fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
             assert!(least <= most, "{row}");
             let plausible = match number(5) {
                 Some(indirect) => {
-                    assert!(0.0 < least && least <= indirect && indirect <= most, "a cost is above 0: {row}");
+                    assert!(
+                        0.0 < least && least <= indirect && indirect <= most,
+                        "a cost is above 0: {row}"
+                    );
                     assert_eq!(number(8), Some(number(1).unwrap() + indirect), "{row}");
                     indirect <= after && indirect <= 3.0 * high.max(0.0) + alone / 2.0
                 }
@@ -172,7 +212,10 @@ fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
             }
             seen.push(row.clone());
         }
-        assert!(seen.is_empty(), "{set}: {seen:?}; the independent program: {low} to {high}, a walk {walk}");
+        assert!(
+            seen.is_empty(),
+            "{set}: {seen:?}; the independent program: {low} to {high}, a walk {walk}"
+        );
     }
 }
 
@@ -183,7 +226,11 @@ fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
     for attempt in 0..3 {
         for (which, tasks) in ["threads", "processes"].into_iter().enumerate() {
             let (bundle, tasks) = (format!("{tasks}-{attempt}"), format!("tasks={tasks}"));
-            let summary = measured(&place, &bundle, &["--count", "10000", "-s", "mechanism=futex", "-s", &tasks]);
+            let summary = measured(
+                &place,
+                &bundle,
+                &["--count", "10000", "-s", "mechanism=futex", "-s", &tasks],
+            );
             medians[which].push(median(&summary, 0));
         }
     }
@@ -198,16 +245,30 @@ fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
 /// A ring of processes that measures for an hour, and one of its processes.
 fn endless(place: &Place) -> (std::process::Child, u32) {
     let mut command = common::punctual();
-    command.args(["measure", "switch", "-q", "-s", "tasks=processes", "--duration", "1h", "--output", "bundle"]);
+    command.args([
+        "measure",
+        "switch",
+        "-q",
+        "-s",
+        "tasks=processes",
+        "--duration",
+        "1h",
+        "--output",
+        "bundle",
+    ]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.current_dir(place.path()).spawn().unwrap();
     let find = || {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
-        let lists = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-        let pids: Vec<u32> =
-            lists.flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+        let lists = tasks
+            .flatten()
+            .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let pids: Vec<u32> = lists
+            .flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+            .collect();
         // Named after the thread that has forked it.
-        let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name =
+            |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         pids.into_iter().find(|pid| name(pid).trim() == "measure")
     };
     common::eventually("a ring that measures", || {
@@ -262,7 +323,19 @@ fn what_cannot_be_is_refused() {
     let refused = place.punctual(&["measure", "switch", "-q", "--cpus", "1023"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     // One CPU has no other.
-    let one = ["measure", "switch", "-q", "--cpus", "0", "-s", "distance=other-cpu", "--count", "10", "-o", "one"];
+    let one = [
+        "measure",
+        "switch",
+        "-q",
+        "--cpus",
+        "0",
+        "-s",
+        "distance=other-cpu",
+        "--count",
+        "10",
+        "-o",
+        "one",
+    ];
     let refused = place.punctual(&one);
     common::assert_refused(&refused, &place.path().join("one"));
     assert!(text(&refused).contains("0 has fewer than two CPUs"), "{}", text(&refused));

@@ -1,13 +1,16 @@
-//! `punctual measure syscall`: what it claims is what the kernel counts, and what could do harm is not done.
+//! `punctual measure syscall`: what it claims is what the kernel counts, and what could do harm is
+//! not done.
 
 mod common;
 
 use common::{Place, text};
 
 fn measured(place: &Place, arguments: &[&str]) -> serde_json::Value {
-    let all = [&["measure", "syscall", "--quiet", "--json", "--policy", "other"], arguments].concat();
+    let all =
+        [&["measure", "syscall", "--quiet", "--json", "--policy", "other"], arguments].concat();
     let output = place.punctual(&all);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output)))
 }
 
 #[test]
@@ -27,7 +30,8 @@ fn every_call_is_measured_and_counted_by_the_kernel() {
         ("write", Some("eventfd")),
     ] {
         let bundle = format!("{call}-{}", target.unwrap_or("none"));
-        let (call, target) = (format!("call={call}"), target.map(|target| format!("target={target}")));
+        let (call, target) =
+            (format!("call={call}"), target.map(|target| format!("target={target}")));
         let mut arguments = vec!["--count", "20000", "--output", &bundle, "--set", &call];
         target.iter().for_each(|target| arguments.extend(["--set", target]));
         let summary = measured(&place, &arguments);
@@ -36,13 +40,22 @@ fn every_call_is_measured_and_counted_by_the_kernel() {
         assert_eq!(phase["series"][0]["workload"], "syscall");
         let notes = &phase["measures"][0]["notes"];
         assert_eq!(notes["figures"], serde_json::json!([]), "{bundle}: nothing failed");
-        assert!(notes["clock_cost"]["known"]["median"].as_i64().unwrap() < summary_median(phase), "{bundle}: {notes}");
+        assert!(
+            notes["clock_cost"]["known"]["median"].as_i64().unwrap() < summary_median(phase),
+            "{bundle}: {notes}"
+        );
         let validation = &notes["validations"][0];
         match validation["counted"].get("known") {
             Some(counted) => {
-                assert_eq!(validation["agrees"], true, "{bundle}: counted {counted} of {}", validation["claimed"])
+                assert_eq!(
+                    validation["agrees"], true,
+                    "{bundle}: counted {counted} of {}",
+                    validation["claimed"]
+                )
             }
-            None => println!("SKIPPED: system calls are not counted here: {}", validation["counted"]),
+            None => {
+                println!("SKIPPED: system calls are not counted here: {}", validation["counted"])
+            }
         }
     }
 }
@@ -56,7 +69,8 @@ fn a_call_by_number_that_fails_says_so() {
     let place = Place::with("");
     // getpid has no error; getpriority of nobody's has.
     let number = format!("number={}", libc::SYS_getpriority);
-    let arguments = ["--count", "1000", "-s", "call=number", "-s", &number, "-s", "arguments=[9, 0]"];
+    let arguments =
+        ["--count", "1000", "-s", "call=number", "-s", &number, "-s", "arguments=[9, 0]"];
     let summary = measured(&place, &arguments);
     let findings = summary["findings"].to_string();
     assert!(findings.contains("syscall-failed") && findings.contains("1000 of 1000"), "{findings}");
@@ -88,7 +102,8 @@ fn what_could_do_harm_is_refused() {
     let place = Place::with("");
     let measure = |number: i64, force: &[&str]| {
         let number = format!("number={number}");
-        let arguments = ["measure", "syscall", "--count", "10", "-q", "-s", "call=number", "-s", &number];
+        let arguments =
+            ["measure", "syscall", "--count", "10", "-q", "-s", "call=number", "-s", &number];
         place.punctual(&[&arguments[..], force].concat())
     };
     for number in [libc::SYS_reboot, libc::SYS_kill, libc::SYS_mount, libc::SYS_close] {
@@ -118,8 +133,17 @@ fn what_could_do_harm_is_refused() {
         "arguments=[-1]",
     ]);
     assert_eq!(forced.status.code(), Some(0), "{}", text(&forced));
-    let everywhere =
-        place.punctual(&["measure", "syscall", "-q", "--cpus", "all", "--threads", "per-cpu", "-s", "rest=0s"]);
+    let everywhere = place.punctual(&[
+        "measure",
+        "syscall",
+        "-q",
+        "--cpus",
+        "all",
+        "--threads",
+        "per-cpu",
+        "-s",
+        "rest=0s",
+    ]);
     assert!(text(&everywhere).contains("keep every CPU busy"), "{}", text(&everywhere));
 }
 
@@ -146,8 +170,19 @@ fn what_is_wrong_is_said_as_of_any_experiment() {
 fn a_signal_ends_it_and_everything_until_then_is_kept() {
     let place = Place::with("");
     let mut command = common::punctual();
-    command.args(["measure", "syscall", "-q", "--policy", "other", "--duration", "1h", "--output", "bundle"]);
-    let mut child = command.current_dir(place.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    command.args([
+        "measure",
+        "syscall",
+        "-q",
+        "--policy",
+        "other",
+        "--duration",
+        "1h",
+        "--output",
+        "bundle",
+    ]);
+    let mut child =
+        command.current_dir(place.path()).stdout(std::process::Stdio::null()).spawn().unwrap();
     common::eventually("a checkpoint with samples", || {
         let shown = place.punctual(&["show", "--json", "bundle"]);
         let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();

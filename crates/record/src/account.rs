@@ -10,8 +10,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A record goes out when the next sample begins: [`Accountant::last`] gives the one that is left at the end. It needs BPF, and BTF or tracefs; where
-//! that is missing the error says so. Nothing is added to what the measured thread itself does.
+//! A record goes out when the next sample begins: [`Accountant::last`] gives the one that is left
+//! at the end. It needs BPF, and BTF or tracefs; where that is missing the error says so. Nothing
+//! is added to what the measured thread itself does.
 
 mod cost;
 mod programs;
@@ -26,8 +27,9 @@ use crate::{Backend, StartError};
 use programs::Programs;
 use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
 
-/// A CPU's buffer holds the records of two seconds, as rings hold the samples of two (`punctual_measure::sink`), within these bounds: above
-/// 100,000 samples a second it holds fewer, which at the shortest period is still twice what comes between two looks.
+/// A CPU's buffer holds the records of two seconds, as rings hold the samples of two
+/// (`punctual_measure::sink`), within these bounds: above 100,000 samples a second it holds fewer,
+/// which at the shortest period is still twice what comes between two looks.
 const BUFFERS: std::ops::RangeInclusive<usize> = 1 << 20..=32 << 20;
 const SPAN_SECONDS: u64 = 2;
 /// A record: when, whose, and the pieces.
@@ -39,7 +41,8 @@ fn buffer_for(rate: u64) -> usize {
     bytes.next_power_of_two().clamp(*BUFFERS.start(), *BUFFERS.end())
 }
 
-/// Without these there is nothing to divide. Alternatives are separated by `|`; in order: tracepoint, programs.
+/// Without these there is nothing to divide. Alternatives are separated by `|`; in order:
+/// tracepoint, programs.
 const NEEDED: [(&str, &str); 5] = [
     ("sched_switch", "account_switched|account_switched_before_5_18"),
     ("sched_waking", "account_waking"),
@@ -79,10 +82,16 @@ pub struct Accountant {
 }
 
 impl Accountant {
-    /// Starts on the CPUs where threads will measure; `several_cpus` where a thread may run on several of them; `rate` is how many samples a second
-    /// come on the busiest of them, by which buffers are sized. Nothing is divided before [`Accountant::watch`]. With [`Backend::Auto`] by the
-    /// kernel's types, or without them if it does not export them.
-    pub fn start(cpus: &CpuSet, several_cpus: bool, rate: u64, backend: Backend) -> Result<Accountant, StartError> {
+    /// Starts on the CPUs where threads will measure; `several_cpus` where a thread may run on
+    /// several of them; `rate` is how many samples a second come on the busiest of them, by
+    /// which buffers are sized. Nothing is divided before [`Accountant::watch`]. With
+    /// [`Backend::Auto`] by the kernel's types, or without them if it does not export them.
+    pub fn start(
+        cpus: &CpuSet,
+        several_cpus: bool,
+        rate: u64,
+        backend: Backend,
+    ) -> Result<Accountant, StartError> {
         let typed = || {
             Accountant::load(cpus, several_cpus, buffer_for(rate), Programs::typed)
                 .map_err(|why| StartError::of(programs::TYPED, &why))
@@ -116,14 +125,16 @@ impl Accountant {
         prepare: impl FnOnce(&[(&str, &[u8])], u32, Shape) -> Result<(Object, Programs), LoadError>,
     ) -> Result<Accountant, LoadError> {
         let shape = Shape::of(buffer, false);
-        let mut constants =
-            vec![("mask", shape.mask().to_ne_bytes().to_vec()), ("several_cpus", vec![u8::from(several_cpus)])];
+        let mut constants = vec![
+            ("mask", shape.mask().to_ne_bytes().to_vec()),
+            ("several_cpus", vec![u8::from(several_cpus)]),
+        ];
         constants.extend(slots(cpus));
         let count = cpus.len() as u32;
         let (object, programs) = prepare(&borrowed(&constants), count, shape)?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
-        let buffers =
-            Buffers::map(object.map("buffers")?, shape, count).map_err(|why| LoadError::Map { bytes, why })?;
+        let buffers = Buffers::map(object.map("buffers")?, shape, count)
+            .map_err(|why| LoadError::Map { bytes, why })?;
         let mut accountant = Accountant {
             object,
             programs,
@@ -180,9 +191,14 @@ impl Accountant {
     }
 
     fn set(&self, tid: u32, value: &[u8]) -> Result<(), StartError> {
-        let refused =
-            |why| StartError::of(self.programs.name(), &LoadError::Map { bytes: AccountThread::SIZE as u64, why });
-        let map = self.object.map("threads").map_err(|why| StartError::of(self.programs.name(), &why))?;
+        let refused = |why| {
+            StartError::of(
+                self.programs.name(),
+                &LoadError::Map { bytes: AccountThread::SIZE as u64, why },
+            )
+        };
+        let map =
+            self.object.map("threads").map_err(|why| StartError::of(self.programs.name(), &why))?;
         sys::update_map(map, &tid.to_ne_bytes(), value).map_err(refused)
     }
 
@@ -198,14 +214,21 @@ impl Accountant {
         }
     }
 
-    /// The sample that a thread was in when it was last switched away from, which no later one has made go out.
+    /// The sample that a thread was in when it was last switched away from, which no later one has
+    /// made go out.
     pub fn last(&self, tid: u32) -> Option<AccountRecord> {
         let mut bytes = [0; AccountThread::SIZE];
         sys::look_up(self.object.map("threads").ok()?, &tid.to_ne_bytes(), &mut bytes).ok()?;
         let thread = AccountThread::read(&bytes);
         let begin = MonotonicNs(thread.begin as i64);
         let (cpu, moved) = (thread.timer_cpu as u16, thread.moved != 0);
-        (thread.active != 0).then_some(AccountRecord { tid, cpu, moved, begin, pieces: thread.pieces })
+        (thread.active != 0).then_some(AccountRecord {
+            tid,
+            cpu,
+            moved,
+            begin,
+            pieces: thread.pieces,
+        })
     }
 
     /// Records that found no room.
@@ -225,7 +248,8 @@ fn without_types(why: &StartError) -> Finding {
 }
 
 fn describe_missing(name: &str, why: &LoadError) -> Finding {
-    let message = format!("the accounting cannot separate {name}: its time counts for what it interrupted");
+    let message =
+        format!("the accounting cannot separate {name}: its time counts for what it interrupted");
     Finding::new("account-incomplete", Severity::Warning, "account", message)
         .evidence(why.to_string())
         .remedy("use a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry)")
@@ -243,7 +267,8 @@ mod tests {
             assert!(buffer_for(rate) as u64 >= 2 * rate * RECORD, "{rate}");
         }
         assert_eq!(buffer_for(u64::MAX), 32 << 20);
-        // At the shortest period, what comes while a round of draining is twice as long as it should be.
+        // At the shortest period, what comes while a round of draining is twice as long as it
+        // should be.
         assert!(buffer_for(1_000_000) as u64 / RECORD > 200_000);
     }
 }

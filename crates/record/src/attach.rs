@@ -9,7 +9,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It needs BPF and BTF. Nothing is added to the program itself, which is not stopped and not traced.
+//! It needs BPF and BTF. Nothing is added to the program itself, which is not stopped and not
+//! traced.
 
 mod cost;
 mod record;
@@ -126,8 +127,8 @@ pub struct Attacher {
 }
 
 impl Attacher {
-    /// Starts on all these CPUs, those on which the program may run; nothing is watched yet. `children`: what watched processes start
-    /// is watched too.
+    /// Starts on all these CPUs, those on which the program may run; nothing is watched yet.
+    /// `children`: what watched processes start is watched too.
     pub fn start(cpus: &CpuSet, children: bool) -> Result<Attacher, StartError> {
         Attacher::load(cpus, children).map_err(|why| StartError::of(BACKEND, &why))
     }
@@ -153,10 +154,11 @@ impl Attacher {
         object.entries("selections", THREADS);
         object.prepare(Some(&kernel))?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
-        let buffers =
-            Buffers::map(object.map("buffers")?, shape, count).map_err(|why| LoadError::Map { bytes, why })?;
+        let buffers = Buffers::map(object.map("buffers")?, shape, count)
+            .map_err(|why| LoadError::Map { bytes, why })?;
         let (attached, scratch, findings) = (Vec::new(), Vec::new(), Vec::new());
-        let mut attacher = Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, findings };
+        let mut attacher =
+            Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, findings };
         attacher.attach(&kernel)?;
         Ok(attacher)
     }
@@ -170,10 +172,16 @@ impl Attacher {
                 self.attached.extend([exit, entry]);
             }
         }
-        let faults = FAULTS.map(|name| self.object.attach_btf_tracepoint(kernel, "attach_fault", name));
+        let faults =
+            FAULTS.map(|name| self.object.attach_btf_tracepoint(kernel, "attach_fault", name));
         if faults.iter().any(Result::is_err) {
             let message = "page faults are not counted: this kernel has no tracepoints for them";
-            self.findings.push(Finding::new("faults-not-counted", Severity::Note, "attach", message));
+            self.findings.push(Finding::new(
+                "faults-not-counted",
+                Severity::Note,
+                "attach",
+                message,
+            ));
         }
         self.attached.extend(faults.into_iter().flatten());
         for (tracepoint, programs) in NEEDED {
@@ -193,7 +201,8 @@ impl Attacher {
     pub fn watch_process(&self, process: u32) -> Result<(), StartError> {
         self.set("processes", process, &1u32.to_ne_bytes())?;
         // In this order: a thread that begins meanwhile is found by one or the other.
-        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        let tasks =
+            std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
         tids.into_iter().try_for_each(|tid| self.watch_thread(tid))
     }
@@ -204,8 +213,8 @@ impl Attacher {
         self.set("threads", tid, &vec![0; size])
     }
 
-    /// From now on a cycle of this thread ends where it waits in this call; `by_argument`: in this very file or at this address. With `None`
-    /// no cycle of it is recorded any more.
+    /// From now on a cycle of this thread ends where it waits in this call; `by_argument`: in this
+    /// very file or at this address. With `None` no cycle of it is recorded any more.
     pub fn select(&self, tid: u32, call: Option<(WaitingCall, bool)>) -> Result<(), StartError> {
         let selection = match call {
             Some((call, by_argument)) => Selection {
@@ -214,7 +223,12 @@ impl Attacher {
                 operation: call.operation,
                 by_argument: u16::from(by_argument),
             },
-            None => Selection { argument: 0, call: wire::MAX_SYSCALLS as u32, operation: 0, by_argument: 0 },
+            None => Selection {
+                argument: 0,
+                call: wire::MAX_SYSCALLS as u32,
+                operation: 0,
+                by_argument: 0,
+            },
         };
         let mut bytes = [0; Selection::SIZE];
         selection.write(&mut bytes);
@@ -222,7 +236,8 @@ impl Attacher {
     }
 
     fn set(&self, map: &str, key: u32, value: &[u8]) -> Result<(), StartError> {
-        let refused = |why| StartError::of(BACKEND, &LoadError::Map { bytes: value.len() as u64, why });
+        let refused =
+            |why| StartError::of(BACKEND, &LoadError::Map { bytes: value.len() as u64, why });
         let map = self.object.map(map).map_err(|why| StartError::of(BACKEND, &why))?;
         sys::update_map(map, &key.to_ne_bytes(), value).map_err(refused)
     }
@@ -247,7 +262,8 @@ impl Attacher {
     }
 }
 
-/// A set of system calls as the programs take it. A call that this architecture does not have is none.
+/// A set of system calls as the programs take it. A call that this architecture does not have is
+/// none.
 fn set(names: &[&str]) -> Vec<u8> {
     let mut bits = vec![0u8; wire::MAX_SYSCALLS as usize / 8];
     for number in names.iter().filter_map(|name| crate::syscall_number(name)) {

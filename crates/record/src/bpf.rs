@@ -1,7 +1,9 @@
-//! What it takes to run programs in the kernel: objects that clang made, fitted to this kernel, loaded and attached.
+//! What it takes to run programs in the kernel: objects that clang made, fitted to this kernel,
+//! loaded and attached.
 //!
-//! This is the only place that knows the loader (`aya-obj`, see docs/decisions/0001-bpf-loader.md) and the system call bpf(2). Everything
-//! made here is a file descriptor: when the process ends, in whatever way, the kernel takes it all away.
+//! This is the only place that knows the loader (`aya-obj`, see docs/decisions/0001-bpf-loader.md)
+//! and the system call bpf(2). Everything made here is a file descriptor: when the process ends, in
+//! whatever way, the kernel takes it all away.
 
 mod buffers;
 mod kprobe;

@@ -1,4 +1,5 @@
-//! What happens to tasks, counted in the kernel and not recorded: for workloads that prove what they did.
+//! What happens to tasks, counted in the kernel and not recorded: for workloads that prove what
+//! they did.
 //!
 //! ```no_run
 //! use punctual_record::count::{Counters, Kind, Tasks};
@@ -10,8 +11,9 @@
 //! # Ok::<(), punctual_record::StartError>(())
 //! ```
 //!
-//! An event costs an addition to a line of the CPU's own and, unless all tasks are counted, a look into a table: 50 to 100 ns on the machine of
-//! docs/decisions/0001. Nothing is lost, and nothing is left behind. It needs BPF with BTF; where that is missing the error says so.
+//! An event costs an addition to a line of the CPU's own and, unless all tasks are counted, a look
+//! into a table: 50 to 100 ns on the machine of docs/decisions/0001. Nothing is lost, and nothing
+//! is left behind. It needs BPF with BTF; where that is missing the error says so.
 
 use crate::StartError;
 use crate::bpf::{Attach, LoadError, Object, sys};
@@ -26,7 +28,8 @@ static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count.bpf.o.z
 pub enum Tasks {
     /// Everybody's.
     All,
-    /// Those of these processes (with all threads that they have and will have) or threads, by the kernel's ids.
+    /// Those of these processes (with all threads that they have and will have) or threads, by the
+    /// kernel's ids.
     Processes(Vec<u32>),
 }
 
@@ -35,11 +38,13 @@ pub enum Tasks {
 pub enum Kind {
     /// System calls by number, from raw_syscalls:sys_enter.
     Syscalls,
-    /// Context switches away from the tasks, as the kernel divides them (getrusage(2): `ru_nvcsw`, `ru_nivcsw`).
+    /// Context switches away from the tasks, as the kernel divides them (getrusage(2): `ru_nvcsw`,
+    /// `ru_nivcsw`).
     Switches,
     /// Pages that the tasks made the kernel allocate, for whomever (kmem:mm_page_alloc).
     Pages,
-    /// Page faults (exceptions:page_fault_user, page_fault_kernel). Not the sum of minor and major faults: one that is tried again counts twice here.
+    /// Page faults (exceptions:page_fault_user, page_fault_kernel). Not the sum of minor and major
+    /// faults: one that is tried again counts twice here.
     Faults,
     /// Device interrupts and softirqs that came while the tasks ran.
     Irqs,
@@ -54,7 +59,10 @@ impl Kind {
             Kind::Syscalls => &[("sys_enter", "count_syscall")],
             Kind::Switches => &[("sched_switch", "count_switched|count_switched_before_5_18")],
             Kind::Pages => &[("mm_page_alloc", "count_page_alloc")],
-            Kind::Faults => &[("page_fault_user", "count_fault_user"), ("page_fault_kernel", "count_fault_kernel")],
+            Kind::Faults => &[
+                ("page_fault_user", "count_fault_user"),
+                ("page_fault_kernel", "count_fault_kernel"),
+            ],
             Kind::Irqs => &[("irq_handler_entry", "count_irq"), ("softirq_entry", "count_softirq")],
             Kind::Kmalloc => &[("kmalloc", "count_kmalloc")],
         }
@@ -71,7 +79,8 @@ pub struct Counters {
 /// A reading: totals since the start. What was not asked for is 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// System calls by number; see [`punctual_core::Names::syscalls`] for their names. Only those that were made.
+    /// System calls by number; see [`punctual_core::Names::syscalls`] for their names. Only those
+    /// that were made.
     pub syscalls: BTreeMap<u32, u64>,
     /// Switches because the task waited.
     pub voluntary: u64,
@@ -89,7 +98,8 @@ pub struct Counts {
     pub softirqs: u64,
     /// Bytes of kmalloc.
     pub kmalloc_bytes: u64,
-    /// Events that were not counted, because they happened while the same program was running on that CPU.
+    /// Events that were not counted, because they happened while the same program was running on
+    /// that CPU.
     pub missed: u64,
 }
 
@@ -128,9 +138,11 @@ impl Counters {
         Ok(Counters { object, attached, cpus })
     }
 
-    /// What was counted so far. Events that happen meanwhile are in it or in the next reading, never in both.
+    /// What was counted so far. Events that happen meanwhile are in it or in the next reading,
+    /// never in both.
     pub fn read(&self) -> Result<Counts, StartError> {
-        let failed = |why| StartError::of(BACKEND, &LoadError::Map { bytes: Wire::SIZE as u64, why });
+        let failed =
+            |why| StartError::of(BACKEND, &LoadError::Map { bytes: Wire::SIZE as u64, why });
         let map = self.object.map("counts").map_err(|why| StartError::of(BACKEND, &why))?;
         let mut counts = Counts::default();
         for cpu in 0..self.cpus {
@@ -160,7 +172,9 @@ impl Counts {
 
     /// What was added since an earlier reading of the same counters.
     pub fn since(&self, earlier: &Counts) -> Counts {
-        let less = |number: &u32, count: u64| count.saturating_sub(earlier.syscalls.get(number).copied().unwrap_or(0));
+        let less = |number: &u32, count: u64| {
+            count.saturating_sub(earlier.syscalls.get(number).copied().unwrap_or(0))
+        };
         let syscalls = self.syscalls.iter().map(|(number, count)| (*number, less(number, *count)));
         Counts {
             syscalls: syscalls.filter(|(_, count)| *count > 0).collect(),

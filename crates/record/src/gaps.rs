@@ -2,7 +2,8 @@
 //! kept by BPF programs in memory that the thread reads without a system call.
 //!
 //! The totals are of the kernel's own instants. A gap that is longer than they are was lost where
-//! nothing of the operating system ran: hardware, firmware or the hypervisor. It needs BPF with BTF.
+//! nothing of the operating system ran: hardware, firmware or the hypervisor. It needs BPF with
+//! BTF.
 
 use crate::StartError;
 use crate::bpf::page::{Page, page};
@@ -81,7 +82,11 @@ impl Gaps {
         // Ends first: none is seen whose beginning was not.
         for (name, kind) in SERVED {
             let one = |end: &str| {
-                object.attach_btf_tracepoint(&kernel, &format!("gap_{kind}_{end}"), &format!("{name}_{end}"))
+                object.attach_btf_tracepoint(
+                    &kernel,
+                    &format!("gap_{kind}_{end}"),
+                    &format!("{name}_{end}"),
+                )
             };
             match one("exit").and_then(|exit| Ok([exit, one("entry")?])) {
                 Ok(both) => attached.extend(both),
@@ -93,7 +98,8 @@ impl Gaps {
         Ok(Gaps { board, _attached: attached, _object: object })
     }
 
-    /// So far. Called by the thread itself, on its CPU: nothing changes meanwhile but by an interrupt.
+    /// So far. Called by the thread itself, on its CPU: nothing changes meanwhile but by an
+    /// interrupt.
     #[inline]
     pub fn served(&self) -> Served {
         let read = |at| self.board.word(at).load(Ordering::Acquire) as i64;

@@ -1,7 +1,9 @@
-//! Interrupts that a thread waits for, stamped in the kernel as they come, in memory that the thread reads: neither records nor system calls.
+//! Interrupts that a thread waits for, stamped in the kernel as they come, in memory that the
+//! thread reads: neither records nor system calls.
 //!
-//! The stamp is taken by a BPF program at the tracepoint of the handler's entry, which is some instructions after the handler's first.
-//! Everything is held by file descriptors: nothing is left behind. It needs BPF with BTF; where that is missing the error says so.
+//! The stamp is taken by a BPF program at the tracepoint of the handler's entry, which is some
+//! instructions after the handler's first. Everything is held by file descriptors: nothing is left
+//! behind. It needs BPF with BTF; where that is missing the error says so.
 
 use crate::StartError;
 use crate::bpf::page::{Page, page};
@@ -25,7 +27,8 @@ pub enum Awaited {
         /// The number.
         irq: Option<u32>,
     },
-    /// The interrupt that a CPU sends to itself for work that must be done outside of what it does (irq_work).
+    /// The interrupt that a CPU sends to itself for work that must be done outside of what it does
+    /// (irq_work).
     IrqWork,
     /// The interrupt by which one CPU has another one call a function.
     FunctionCall,
@@ -40,12 +43,17 @@ pub enum Awaited {
 pub type Tracepoint = (&'static str, &'static str);
 
 impl Awaited {
-    /// Tracepoints of the handler's entry with the program for each: those of the first list that this kernel has any of.
+    /// Tracepoints of the handler's entry with the program for each: those of the first list that
+    /// this kernel has any of.
     fn entries(self) -> &'static [&'static [(Tracepoint, &'static str)]] {
         const IPI: &[(Tracepoint, &str)] = &[(("ipi", "ipi_entry"), "vector_entered")];
         match self {
-            Awaited::Timer { irq: None } => &[&[(("irq_vectors", "local_timer_entry"), "timer_entered")]],
-            Awaited::Timer { irq: Some(_) } => &[&[(("irq", "irq_handler_entry"), "timer_irq_entered")]],
+            Awaited::Timer { irq: None } => {
+                &[&[(("irq_vectors", "local_timer_entry"), "timer_entered")]]
+            }
+            Awaited::Timer { irq: Some(_) } => {
+                &[&[(("irq", "irq_handler_entry"), "timer_irq_entered")]]
+            }
             Awaited::IrqWork => &[&[(("irq_vectors", "irq_work_entry"), "vector_entered")], IPI],
             Awaited::FunctionCall => &[
                 &[
@@ -124,9 +132,14 @@ impl Stamps {
             return Err(LoadError::NoTracepoint(missing.unwrap_or_default()));
         }
         if matches!(awaited, Awaited::Timer { .. }) {
-            attached.push(object.attach_btf_tracepoint(&kernel, "timer_expired", "hrtimer_expire_entry")?);
+            attached.push(object.attach_btf_tracepoint(
+                &kernel,
+                "timer_expired",
+                "hrtimer_expire_entry",
+            )?);
         }
-        let doorbell = if awaited == Awaited::IrqWork { Some(Doorbell::ring(&object)?) } else { None };
+        let doorbell =
+            if awaited == Awaited::IrqWork { Some(Doorbell::ring(&object)?) } else { None };
         Ok(Stamps { board, doorbell, attached, object, tracepoints })
     }
 
@@ -140,7 +153,8 @@ impl Stamps {
         self.board.word32(TID).store(tid as u32, Ordering::Relaxed);
     }
 
-    /// From now on the first interrupt at or after this instant is the awaited one; for a timer, the one that expires at this very instant.
+    /// From now on the first interrupt at or after this instant is the awaited one; for a timer,
+    /// the one that expires at this very instant.
     #[inline(always)]
     pub fn arm(&self, at: i64) {
         self.board.word(HANDLER).store(0, Ordering::Relaxed);
@@ -155,8 +169,11 @@ impl Stamps {
     pub fn take(&self) -> Stamped {
         self.board.word(ARMED).store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let instant =
-            |at| Some(self.board.word(at).load(Ordering::Acquire) as i64).filter(|at| *at != 0).map(MonotonicNs);
+        let instant = |at| {
+            Some(self.board.word(at).load(Ordering::Acquire) as i64)
+                .filter(|at| *at != 0)
+                .map(MonotonicNs)
+        };
         let cpu = self.board.word32(CPU).load(Ordering::Relaxed);
         Stamped { handler: instant(HANDLER), expiry: instant(EXPIRY), cpu }
     }
@@ -167,20 +184,25 @@ impl Stamps {
         self.board.word(ENTRIES).load(Ordering::Acquire)
     }
 
-    /// Entries that were neither stamped nor counted, because the program was running already on that CPU.
+    /// Entries that were neither stamped nor counted, because the program was running already on
+    /// that CPU.
     pub fn missed(&self) -> u64 {
         self.attached.iter().filter_map(Attach::misses).sum()
     }
 
     /// What a stamp costs inside of its program, the mean of some.
     pub fn cost(&self) -> Result<Nanos, StartError> {
-        let program = self.object.load_to_be_run("stamp_cost").map_err(|why| StartError::of(BACKEND, &why))?;
+        let program = self
+            .object
+            .load_to_be_run("stamp_cost")
+            .map_err(|why| StartError::of(BACKEND, &why))?;
         let failed = |why| StartError::of(BACKEND, &LoadError::Map { bytes: 0, why });
         sys::run(&program).map_err(failed)?;
         Ok(Nanos(self.board.word(COST).load(Ordering::Acquire) as i64 / wire::STAMPS as i64))
     }
 
-    /// Raises an interrupt of this CPU to itself; only of [`Awaited::IrqWork`]. ENOSYS for all others. The raise is stamped in the kernel.
+    /// Raises an interrupt of this CPU to itself; only of [`Awaited::IrqWork`]. ENOSYS for all
+    /// others. The raise is stamped in the kernel.
     #[inline(always)]
     pub fn raise(&self) -> io::Result<()> {
         let doorbell = self.doorbell.as_ref().ok_or(io::Error::from_raw_os_error(libc::ENOSYS))?;
@@ -222,11 +244,16 @@ impl Doorbell {
         let refused = |why| LoadError::Map { bytes: page() as u64, why };
         let ring = object.map("bell")?;
         let pages = Pages::map(ring).map_err(refused)?;
-        Ok(Doorbell { program: object.load_to_be_run("raise")?, ring: ring.try_clone().map_err(refused)?, pages })
+        Ok(Doorbell {
+            program: object.load_to_be_run("raise")?,
+            ring: ring.try_clone().map_err(refused)?,
+            pages,
+        })
     }
 }
 
-/// The positions of a ring buffer (include/uapi/linux/bpf.h, BPF_MAP_TYPE_RINGBUF): the reader's page, and after it the writers'.
+/// The positions of a ring buffer (include/uapi/linux/bpf.h, BPF_MAP_TYPE_RINGBUF): the reader's
+/// page, and after it the writers'.
 struct Pages {
     consumer: Page,
     producer: Page,
@@ -265,7 +292,16 @@ mod tests {
     #[test]
     fn the_board_lies_as_the_header_says() {
         let mut bytes = [0; Interrupt::SIZE];
-        let board = Interrupt { armed: 1, handler: 2, expiry: 3, raised: 4, entries: 5, cost: 6, tid: 7, cpu: 8 };
+        let board = Interrupt {
+            armed: 1,
+            handler: 2,
+            expiry: 3,
+            raised: 4,
+            entries: 5,
+            cost: 6,
+            tid: 7,
+            cpu: 8,
+        };
         board.write(&mut bytes);
         let offsets = [ARMED, HANDLER, EXPIRY, RAISED, ENTRIES, COST, TID, CPU];
         for (offset, value) in offsets.into_iter().zip(1..) {
@@ -294,14 +330,20 @@ mod tests {
             stamps.arm(0);
             let before = now();
             stamps.raise().unwrap();
-            let mut waits =
-                libc::pollfd { fd: stamps.doorbell().unwrap().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let mut waits = libc::pollfd {
+                fd: stamps.doorbell().unwrap().as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
             // SAFETY: one valid pollfd.
             assert_eq!(unsafe { libc::poll(&mut waits, 1, 10_000) }, 1);
             let (stamped, raised) = (stamps.take(), stamps.raised());
             stamps.clear();
             let handler = stamped.handler.unwrap().0;
-            assert!(before <= raised && raised <= handler && handler <= now(), "{before} {raised} {handler}");
+            assert!(
+                before <= raised && raised <= handler && handler <= now(),
+                "{before} {raised} {handler}"
+            );
             // SAFETY: as above.
             assert_eq!(unsafe { libc::poll(&mut waits, 1, 0) }, 0, "it is readable no more");
         }
@@ -320,9 +362,20 @@ mod tests {
             stamps.arm(due);
             let at = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
             // SAFETY: a valid timespec; with TIMER_ABSTIME nothing is written back.
-            unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) };
+            unsafe {
+                libc::clock_nanosleep(
+                    libc::CLOCK_MONOTONIC,
+                    libc::TIMER_ABSTIME,
+                    &at,
+                    std::ptr::null_mut(),
+                )
+            };
             let expiry = stamps.take().expiry.map(|at| at.0);
-            assert_eq!(expiry.is_some_and(|at| due <= at && at <= now()), whose == tid, "{expiry:?}");
+            assert_eq!(
+                expiry.is_some_and(|at| due <= at && at <= now()),
+                whose == tid,
+                "{expiry:?}"
+            );
         }
         assert!(stamps.entries() > 0);
     }

@@ -1,13 +1,15 @@
 //! Events of many sources in the order of time.
 //!
-//! Within a source events come nearly in order: a recorder that is interrupted between reading the clock and taking its place in the
-//! ring stands behind those that interrupted it. So each source is kept [`HOLD`] events ahead, and sorted as far as that.
+//! Within a source events come nearly in order: a recorder that is interrupted between reading the
+//! clock and taking its place in the ring stands behind those that interrupted it. So each source
+//! is kept [`HOLD`] events ahead, and sorted as far as that.
 
 use punctual_core::event::Event;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// By how many places an event may stand too late in its source: more than any interrupt with its softirqs records.
+/// By how many places an event may stand too late in its source: more than any interrupt with its
+/// softirqs records.
 pub const HOLD: usize = 512;
 
 /// A source: its events batch by batch, in the order in which they were recorded.
@@ -26,7 +28,8 @@ impl<B: Batches + ?Sized> Batches for Box<B> {
 #[derive(Debug)]
 pub struct Merge<B> {
     sources: Vec<Source<B>>,
-    /// The next instant of each source that has one, and its place in `sources`; but not of the one being read.
+    /// The next instant of each source that has one, and its place in `sources`; but not of the
+    /// one being read.
     waiting: BinaryHeap<Reverse<(i64, usize)>>,
     /// The source that is read until another one's turn comes.
     current: Option<usize>,

@@ -1,7 +1,9 @@
-//! Functions of unmodified programs, from entry to exit: probes that the kernel pairs. And source lines, which are points.
+//! Functions of unmodified programs, from entry to exit: probes that the kernel pairs. And source
+//! lines, which are points.
 //!
-//! [`Probes::start`] puts them in, [`Probes::drain`] hands over the calls that have ended (raw records, see [`crate::wire`]), and
-//! [`Probes::stop`] takes them out. The pairing is `bpf/probe.bpf.c`; what a probe itself costs is measured by [`cost`].
+//! [`Probes::start`] puts them in, [`Probes::drain`] hands over the calls that have ended (raw
+//! records, see [`crate::wire`]), and [`Probes::stop`] takes them out. The pairing is
+//! `bpf/probe.bpf.c`; what a probe itself costs is measured by [`cost`].
 
 pub mod cost;
 mod empty;
@@ -26,8 +28,8 @@ static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o.z
 pub enum Whose {
     /// Of one process, with all its threads.
     Process(u32),
-    /// Of one process and of those that it starts from now on. Every other process that runs the same functions runs into the probes
-    /// too and is slowed, though nothing of it is recorded.
+    /// Of one process and of those that it starts from now on. Every other process that runs the
+    /// same functions runs into the probes too and is slowed, though nothing of it is recorded.
     Family(u32),
     /// Of every process.
     Everyone,
@@ -73,13 +75,20 @@ impl Probes {
         })
     }
 
-    fn load(functions: &[Function], lines: &[Line], cpus: &CpuSet, request: ProbeRequest) -> Result<Probes, LoadError> {
+    fn load(
+        functions: &[Function],
+        lines: &[Line],
+        cpus: &CpuSet,
+        request: ProbeRequest,
+    ) -> Result<Probes, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let shape = Shape::of(request.buffer, false);
         let family = matches!(request.whose, Whose::Family(_));
         let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
         if in_kernel && functions.iter().any(|function| function.site != Site::Kernel) {
-            return Err(LoadError::NoKprobe("functions of the kernel and of programs are timed apart".to_owned()));
+            return Err(LoadError::NoKprobe(
+                "functions of the kernel and of programs are timed apart".to_owned(),
+            ));
         }
         let argument = u32::from(request.argument.unwrap_or(0));
         let mut constants = vec![
@@ -97,13 +106,16 @@ impl Probes {
         object.prepare(Some(&kernel))?;
         let map = object.map("buffers")?;
         let bytes = u64::from(shape.value_size()) * cpus.len() as u64;
-        let buffers = Buffers::map(map, shape, cpus.len() as u32).map_err(|why| LoadError::Map { bytes, why })?;
+        let buffers = Buffers::map(map, shape, cpus.len() as u32)
+            .map_err(|why| LoadError::Map { bytes, why })?;
         if let Whose::Process(pid) | Whose::Family(pid) = request.whose {
             let refused = |why| LoadError::Map { bytes: 0, why };
             sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
         }
-        // Threads that end in a call, programs that are replaced, children: without these three calls are lost, not falsified.
-        let mut ends = vec![object.attach_btf_tracepoint(&kernel, "ended", "sched_process_exit")?];
+        // Threads that end in a call, programs that are replaced, children: without these three
+        // calls are lost, not falsified.
+        let mut ends =
+            vec![object.attach_btf_tracepoint(&kernel, "ended", "sched_process_exit")?];
         // A program is replaced within functions of the kernel, which go on.
         if !in_kernel {
             ends.push(object.attach_btf_tracepoint(&kernel, "replaced", "sched_process_exec")?);
@@ -183,7 +195,9 @@ impl Probes {
         let count = |function: u32| {
             let mut value = [0; COUNT_BYTES];
             sys::look_up(map, &function.to_ne_bytes(), &mut value).ok()?;
-            let word = |at: usize| value[at * 8..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+            let word = |at: usize| {
+                value[at * 8..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+            };
             Some(CallCounts {
                 entered: word(0),
                 returned: word(1),

@@ -1,8 +1,9 @@
 //! The recorder of kernel events: from a request to bytes on the wire.
 //!
-//! [`Recorder::start`] attaches what is wanted, [`Recorder::drain`] hands over what has come (raw records, see [`crate::wire`]), and
-//! [`Recorder::stop`] detaches, hands over the rest, and says what the recording covers and lost. When the process dies
-//! instead, the kernel takes the programs away; see `backend` for what tracefs leaves and who removes it.
+//! [`Recorder::start`] attaches what is wanted, [`Recorder::drain`] hands over what has come (raw
+//! records, see [`crate::wire`]), and [`Recorder::stop`] detaches, hands over the rest, and says
+//! what the recording covers and lost. When the process dies instead, the kernel takes the programs
+//! away; see `backend` for what tracefs leaves and who removes it.
 
 mod backend;
 mod bpf;
@@ -44,13 +45,22 @@ pub struct Stopped {
 }
 
 impl Recorder {
-    /// Attaches what the request wants, on the first backend that works here, or on the one that it names.
+    /// Attaches what the request wants, on the first backend that works here, or on the one that it
+    /// names.
     pub fn start(request: Request) -> Result<Recorder, StartError> {
         request.check()?;
         let names = Collector::start();
         let running = Running::start(&request)?;
         let counts = vec![0; request.cpus.len()];
-        Ok(Recorder { running, names, request, began: now(), counts, seen: Seen::default(), bytes: Vec::new() })
+        Ok(Recorder {
+            running,
+            names,
+            request,
+            began: now(),
+            counts,
+            seen: Seen::default(),
+            bytes: Vec::new(),
+        })
     }
 
     /// What could not be recorded of what was asked for, and why.
@@ -58,8 +68,9 @@ impl Recorder {
         self.running.findings()
     }
 
-    /// Hands over all whole records that have come since: for each CPU that has any, its number and the records, in the order in which
-    /// they were begun. Never blocks. In [`Mode::Flight`] it only learns new names: call it now and then all the same.
+    /// Hands over all whole records that have come since: for each CPU that has any, its number and
+    /// the records, in the order in which they were begun. Never blocks. In [`Mode::Flight`] it
+    /// only learns new names: call it now and then all the same.
     pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
         let streamed = if self.request.mode == Mode::Stream { usize::MAX } else { 0 };
         for (index, cpu) in self.request.cpus.iter().enumerate().take(streamed) {
@@ -147,7 +158,12 @@ impl Recorder {
             ended,
             cpus: self.request.cpus.clone(),
             groups: self.running.groups().to_vec(),
-            tracepoints: self.running.tracepoints().iter().map(|format| format.name.clone()).collect(),
+            tracepoints: self
+                .running
+                .tracepoints()
+                .iter()
+                .map(|format| format.name.clone())
+                .collect(),
             pids: self.request.pids.clone(),
             comms: self.request.comms.clone(),
             sources: sources.collect(),

@@ -1,7 +1,9 @@
-//! The instants at which the kernel releases a SCHED_DEADLINE thread, in memory that the thread reads: no system call, no record.
+//! The instants at which the kernel releases a SCHED_DEADLINE thread, in memory that the thread
+//! reads: no system call, no record.
 //!
-//! They are the programmed expiries of the thread's own timer (`dl_timer`), taken where the kernel starts it. That needs BPF with
-//! BTF; where it is missing the error says so. Everything is held by file descriptors: nothing is left behind.
+//! They are the programmed expiries of the thread's own timer (`dl_timer`), taken where the kernel
+//! starts it. That needs BPF with BTF; where it is missing the error says so. Everything is held by
+//! file descriptors: nothing is left behind.
 
 use crate::StartError;
 use crate::bpf::page::{Page, page};
@@ -44,7 +46,8 @@ impl Releases {
         self.board.word(ARMED).load(Ordering::Acquire)
     }
 
-    /// One of them by its number, from 0 on: on CLOCK_MONOTONIC, in ns. Of the newest [`wire::RELEASES`] only.
+    /// One of them by its number, from 0 on: on CLOCK_MONOTONIC, in ns. Of the newest
+    /// [`wire::RELEASES`] only.
     #[inline(always)]
     pub fn at(&self, number: u64) -> i64 {
         let slot = (number % wire::RELEASES) as usize;

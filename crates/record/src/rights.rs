@@ -14,14 +14,24 @@ pub(crate) fn lacking() -> (String, Option<String>) {
     if !missing.is_empty() {
         let unprivileged = match read("/proc/sys/kernel/unprivileged_bpf_disabled").trim() {
             "" => String::new(),
-            value => format!(" (kernel.unprivileged_bpf_disabled is {value}; even 0 would not allow tracing)"),
+            value => format!(
+                " (kernel.unprivileged_bpf_disabled is {value}; even 0 would not allow tracing)"
+            ),
         };
-        let remedy = "run as root, or give the program the capabilities: setcap cap_bpf,cap_perfmon+ep".to_owned();
-        return (format!("this process lacks {}{unprivileged}", missing.join(" and ")), Some(remedy));
+        let remedy = "run as root, or give the program the capabilities: setcap \
+                      cap_bpf,cap_perfmon+ep"
+            .to_owned();
+        return (
+            format!("this process lacks {}{unprivileged}", missing.join(" and ")),
+            Some(remedy),
+        );
     }
     if read("/sys/kernel/security/lockdown").contains("[confidentiality]") {
         let remedy = "boot without `lockdown=`, and without Secure Boot".to_owned();
-        return ("the kernel is locked down (/sys/kernel/security/lockdown: confidentiality)".to_owned(), Some(remedy));
+        return (
+            "the kernel is locked down (/sys/kernel/security/lockdown: confidentiality)".to_owned(),
+            Some(remedy),
+        );
     }
     let why = "the kernel refuses although this process has the capabilities: possibly because of \
                a container's seccomp filter or user namespace";
@@ -30,7 +40,8 @@ pub(crate) fn lacking() -> (String, Option<String>) {
 
 /// The capabilities that this process lacks for recording kernel events; `None` where it has them.
 pub fn missing_rights() -> Option<String> {
-    let missing = missing_capabilities(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+    let missing =
+        missing_capabilities(&fs::read_to_string("/proc/self/status").unwrap_or_default());
     (!missing.is_empty()).then(|| missing.join(" and "))
 }
 

@@ -1,7 +1,9 @@
-//! Functions by name: from `libc:fopen` to a file and an offset in it, where the kernel can put a probe.
+//! Functions by name: from `libc:fopen` to a file and an offset in it, where the kernel can put a
+//! probe.
 //!
-//! A probe sits on an instruction of a file (Documentation/trace/uprobetracer.rst), so names are looked up in the symbol
-//! tables of ELF files: the program's own, those of its libraries, and the separate debug files that distributions ship.
+//! A probe sits on an instruction of a file (Documentation/trace/uprobetracer.rst), so names are
+//! looked up in the symbol tables of ELF files: the program's own, those of its libraries, and the
+//! separate debug files that distributions ship.
 
 mod demangle;
 mod kernel;
@@ -103,7 +105,10 @@ pub enum SymbolError {
         why: String,
     },
     /// Several functions of the kernel have this name, and a probe would be at any of them.
-    #[error("`{spec}`: {count} functions of the kernel have this name, which does not say where the probe belongs")]
+    #[error(
+        "`{spec}`: {count} functions of the kernel have this name, which does not say where the \
+         probe belongs"
+    )]
     Ambiguous {
         /// As given.
         spec: String,
@@ -111,7 +116,10 @@ pub enum SymbolError {
         count: usize,
     },
     /// The same in the kernel.
-    #[error("`{spec}` fits {found} functions of the kernel, more than are timed at once: narrow it down")]
+    #[error(
+        "`{spec}` fits {found} functions of the kernel, more than are timed at once: narrow it \
+         down"
+    )]
     TooManyInKernel {
         /// As given.
         spec: String,
@@ -120,8 +128,8 @@ pub enum SymbolError {
     },
     /// The pattern fits more than is sensible.
     #[error(
-        "`{spec}` matches {found} places, more than the {FUNCTIONS_MAX} that can be probed \
-             at once: narrow it down"
+        "`{spec}` matches {found} places, more than the {FUNCTIONS_MAX} that can be probed at \
+         once: narrow it down"
     )]
     TooMany {
         /// As given.
@@ -131,10 +139,11 @@ pub enum SymbolError {
     },
 }
 
-/// Finds every function that the specs name among these files: the program first, then its libraries.
+/// Finds every function that the specs name among these files: the program first, then its
+/// libraries.
 ///
-/// A spec without a file is looked for in all of them and found in the first that defines it. Functions at one place
-/// (aliases) are one function. All that cannot be found is reported at once.
+/// A spec without a file is looked for in all of them and found in the first that defines it.
+/// Functions at one place (aliases) are one function. All that cannot be found is reported at once.
 pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<SymbolError>> {
     let mut objects: Vec<(PathBuf, Object)> = Vec::new();
     let mut errors = Vec::new();
@@ -155,7 +164,10 @@ pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<S
         match resolve_one(spec, &objects) {
             Ok(functions) => {
                 for function in functions {
-                    if !found.iter().any(|one| one.offset == function.offset && one.object == function.object) {
+                    if !found
+                        .iter()
+                        .any(|one| one.offset == function.offset && one.object == function.object)
+                    {
                         found.push(function);
                     }
                 }
@@ -167,19 +179,26 @@ pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<S
 }
 
 fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Function>, SymbolError> {
-    let searched: Vec<&(PathBuf, Object)> = objects.iter().filter(|(path, _)| spec.is_in(path)).collect();
+    let searched: Vec<&(PathBuf, Object)> =
+        objects.iter().filter(|(path, _)| spec.is_in(path)).collect();
     if let (Some(object), true) = (&spec.object, searched.is_empty()) {
         let known = objects.iter().map(|(path, _)| short(path)).collect::<Vec<_>>().join(", ");
-        return Err(SymbolError::NoObject { spec: spec.text.clone(), object: object.clone(), known });
+        return Err(SymbolError::NoObject {
+            spec: spec.text.clone(),
+            object: object.clone(),
+            known,
+        });
     }
     let mut found = Vec::new();
     for (_, object) in &searched {
-        // Beside a resolver stands at most an old variant that new programs do not use (memcpy@GLIBC_2.2.5).
+        // Beside a resolver stands at most an old variant that new programs do not use
+        // (memcpy@GLIBC_2.2.5).
         if !spec.is_pattern() && object.indirect.iter().any(|name| spec.fits_name(name)) {
             break;
         }
         found.extend(object.functions.iter().filter(|function| spec.fits(function)).cloned());
-        // A name means one function; a pattern, or a name in a file that was named, means all that fit.
+        // A name means one function; a pattern, or a name in a file that was named, means all that
+        // fit.
         if !found.is_empty() && spec.object.is_none() && !spec.is_pattern() {
             break;
         }
@@ -198,13 +217,17 @@ fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Functio
 /// Why it may not be there: a slip, an import, a resolver, a stripped file.
 fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
     if searched.iter().any(|(_, object)| object.indirect.iter().any(|name| spec.fits_name(name))) {
-        return "; that symbol is a resolver (IFUNC) for several variants: name the variant".to_owned();
+        return "; that symbol is a resolver (IFUNC) for several variants: name the variant"
+            .to_owned();
     }
-    let names = searched.iter().flat_map(|(_, object)| object.functions.iter()).map(|f| f.bare.as_str());
+    let names =
+        searched.iter().flat_map(|(_, object)| object.functions.iter()).map(|f| f.bare.as_str());
     if let Some(near) = words::nearest(&spec.function, names) {
         return format!("; did you mean `{near}`?");
     }
-    if let Some((path, _)) = searched.iter().find(|(_, o)| o.imported.iter().any(|name| spec.fits_name(name))) {
+    if let Some((path, _)) =
+        searched.iter().find(|(_, o)| o.imported.iter().any(|name| spec.fits_name(name)))
+    {
         return format!(
             "; {} only imports it: name the library that defines it, `libNAME:{}`",
             short(path),
@@ -213,7 +236,8 @@ fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
     }
     match searched.iter().find(|(_, object)| !object.has_symbol_table) {
         Some((path, object)) => format!(
-            "; {} is stripped: only exported functions are known. Install its debug symbols (build id {})",
+            "; {} is stripped: only exported functions are known. Install its debug symbols \
+             (build id {})",
             short(path),
             object.build_id.as_deref().unwrap_or("none")
         ),

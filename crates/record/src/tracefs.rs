@@ -1,6 +1,7 @@
 //! tracefs: where the kernel describes its tracepoints, and where they can be recorded without BPF.
 //!
-//! Where nobody has mounted it, it is mounted for this process alone, in no directory (fsmount(2)): nobody else sees it, and nothing is left behind.
+//! Where nobody has mounted it, it is mounted for this process alone, in no directory (fsmount(2)):
+//! nobody else sees it, and nothing is left behind.
 
 mod instance;
 mod page;
@@ -29,18 +30,23 @@ impl Tracefs {
     pub fn open() -> Result<Tracefs, String> {
         for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             match fs::metadata(Path::new(root).join("events/sched")) {
-                Ok(found) if found.is_dir() => return Ok(Tracefs { root: root.into(), _mount: None }),
+                Ok(found) if found.is_dir() => {
+                    return Ok(Tracefs { root: root.into(), _mount: None });
+                }
                 Err(why) if why.kind() == io::ErrorKind::PermissionDenied && !is_root() => {
                     return Err(format!("{root} is readable by root alone: run as root"));
                 }
                 _ => {}
             }
         }
-        let mount = mount_detached(c"tracefs")
-            .map_err(|why| format!("tracefs is not mounted at /sys/kernel/tracing and cannot be mounted: {why}"))?;
+        let mount = mount_detached(c"tracefs").map_err(|why| {
+            format!("tracefs is not mounted at /sys/kernel/tracing and cannot be mounted: {why}")
+        })?;
         let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
         if !root.join("events/sched").is_dir() {
-            return Err("this kernel has no tracepoints (CONFIG_TRACEPOINTS, CONFIG_EVENT_TRACING)".to_owned());
+            return Err("this kernel has no tracepoints (CONFIG_TRACEPOINTS, \
+                        CONFIG_EVENT_TRACING)"
+                .to_owned());
         }
         Ok(Tracefs { root, _mount: Some(mount) })
     }
@@ -53,8 +59,11 @@ impl Tracefs {
     pub(crate) fn format(&self, system: &str, name: &str) -> Result<Format, String> {
         let path = self.root.join("events").join(system).join(name).join("format");
         match fs::read_to_string(&path) {
-            Ok(text) => Format::parse(&text).ok_or_else(|| format!("the format of {system}:{name} cannot be read")),
-            Err(why) if why.kind() == io::ErrorKind::NotFound => Err(self.no_tracepoint(system, name)),
+            Ok(text) => Format::parse(&text)
+                .ok_or_else(|| format!("the format of {system}:{name} cannot be read")),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                Err(self.no_tracepoint(system, name))
+            }
             Err(why) => Err(format!("{system}:{name}: {why}")),
         }
     }
@@ -73,11 +82,16 @@ impl Tracefs {
         Ok(text)
     }
 
-    /// The number of a tracepoint, which perf events and programs know it by. The error names one that is like it.
+    /// The number of a tracepoint, which perf events and programs know it by. The error names one
+    /// that is like it.
     pub(crate) fn tracepoint_id(&self, group: &str, event: &str) -> Result<u64, String> {
         let path = format!("events/{group}/{event}/id");
         match self.root.join(&path).exists() {
-            true => self.read(&path)?.trim().parse().map_err(|_| format!("{path} in tracefs holds no number")),
+            true => self
+                .read(&path)?
+                .trim()
+                .parse()
+                .map_err(|_| format!("{path} in tracefs holds no number")),
             false => Err(self.no_tracepoint(group, event)),
         }
     }
@@ -85,10 +99,10 @@ impl Tracefs {
     /// That there is no such tracepoint, with one that is like it.
     pub fn no_tracepoint(&self, group: &str, event: &str) -> String {
         let near = match self.events(group) {
-            events if events.is_empty() => {
-                nearest(group, self.groups().iter().map(String::as_str)).map(|near| format!("{near}:…"))
-            }
-            events => nearest(event, events.iter().map(String::as_str)).map(|near| format!("{group}:{near}")),
+            events if events.is_empty() => nearest(group, self.groups().iter().map(String::as_str))
+                .map(|near| format!("{near}:…")),
+            events => nearest(event, events.iter().map(String::as_str))
+                .map(|near| format!("{group}:{near}")),
         };
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         format!("this kernel has no tracepoint {group}:{event}{hint}")
@@ -113,7 +127,8 @@ impl Tracefs {
 fn directories(under: &Path) -> Vec<String> {
     let entries = fs::read_dir(under).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let mut names: Vec<String> = directories.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> =
+        directories.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names
 }

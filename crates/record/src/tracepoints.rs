@@ -45,11 +45,16 @@ pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Trace
     ALL.iter().filter(|tracepoint| groups.contains(&tracepoint.group))
 }
 
-/// Whether the flight recorder keeps it. Each event costs some 200 instructions, many of them in the wake-up that is measured
-/// (docs/account.md). No explanation asks that a timer was started, where the record of its expiry says when it was due; that one was cancelled, which the kernel also tells of each
-/// that expires (debug_deactivate in kernel/time/hrtimer.c); that its handler ended, because the interrupt does; that a softirq was raised
-/// before it ran.
-pub(crate) fn explains_latency(tracepoint: &Tracepoint, request: &Request, backend: Backend) -> bool {
+/// Whether the flight recorder keeps it. Each event costs some 200 instructions, many of them in
+/// the wake-up that is measured (docs/account.md). No explanation asks that a timer was started,
+/// where the record of its expiry says when it was due; that one was cancelled, which the kernel
+/// also tells of each that expires (debug_deactivate in kernel/time/hrtimer.c); that its handler
+/// ended, because the interrupt does; that a softirq was raised before it ran.
+pub(crate) fn explains_latency(
+    tracepoint: &Tracepoint,
+    request: &Request,
+    backend: Backend,
+) -> bool {
     match u64::from(tracepoint.kind) {
         wire::HRTIMER_CANCEL | wire::HRTIMER_EXIT | wire::SOFTIRQ_RAISE => false,
         wire::HRTIMER_START => backend != Backend::Btf,

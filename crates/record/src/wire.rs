@@ -1,7 +1,9 @@
-//! The records on the wire: what the kernel side writes, what recordings hold, and what becomes of them.
+//! The records on the wire: what the kernel side writes, what recordings hold, and what becomes of
+//! them.
 //!
-//! `bpf/wire.h` defines them; `build.rs` turns it into [`layout`]. Reading is pure and believes nothing: a record of an unknown kind, of
-//! the wrong size or cut off is an error with its place, and what follows a record of known length is still read.
+//! `bpf/wire.h` defines them; `build.rs` turns it into [`layout`]. Reading is pure and believes
+//! nothing: a record of an unknown kind, of the wrong size or cut off is an error with its place,
+//! and what follows a record of known length is still read.
 
 mod decode;
 mod encode;

@@ -23,7 +23,9 @@ use std::io::{self, Write};
 pub use explained::export_explained;
 pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
 pub use junit_lab::write as write_junit_of_lab;
-pub use systress::{Layout, file_name as systress_file_name, write_series as write_systress_series};
+pub use systress::{
+    Layout, file_name as systress_file_name, write_series as write_systress_series,
+};
 
 /// A format to export to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,9 +82,10 @@ impl Format {
     /// Its word on the command line and what it is in one line.
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Format::Systress => {
-                ("systress", "histogram and summary in the layout of systress, one file a series with -o DIR")
-            }
+            Format::Systress => (
+                "systress",
+                "histogram and summary in the layout of systress, one file a series with -o DIR",
+            ),
             Format::SystressCsv => ("systress-csv", "the same with commas"),
             Format::CyclictestJson => ("cyclictest-json", "what cyclictest --json writes"),
             Format::CyclictestHistogram => ("cyclictest-histogram", "what cyclictest -h prints"),
@@ -164,8 +167,8 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         Format::Parquet => parquet::write(bundle, out)?,
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => {
-            let why = "the feature `parquet` was left out when punctual was built, as ./x demo does; `./x build` makes the \
-                       whole program; csv holds the same";
+            let why = "the feature `parquet` was left out when punctual was built, as ./x demo \
+                       does; `./x build` makes the whole program; csv holds the same";
             return Err(ExportError::Impossible { format: format.name(), why: why.to_owned() });
         }
         Format::Junit => junit::write(bundle, out)?,
@@ -177,11 +180,18 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
 }
 
 /// Writes several bundles into one picture: only what draws can.
-pub fn export_together(bundles: &[&Bundle], format: Format, out: &mut dyn Write) -> Result<(), ExportError> {
-    let impossible = |why: &str| ExportError::Impossible { format: format.name(), why: why.to_owned() };
+pub fn export_together(
+    bundles: &[&Bundle],
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    let impossible =
+        |why: &str| ExportError::Impossible { format: format.name(), why: why.to_owned() };
     match (bundles, format) {
         ([one], _) => export(one, format, out),
-        (_, Format::Gnuplot) if bundles.windows(2).any(|two| two[0].timebase() != two[1].timebase()) => {
+        (_, Format::Gnuplot)
+            if bundles.windows(2).any(|two| two[0].timebase() != two[1].timebase()) =>
+        {
             Err(impossible("their times are not of one kind: draw virtual and real time apart"))
         }
         (_, Format::Gnuplot) => Ok(gnuplot::write(bundles, out)?),
@@ -202,7 +212,8 @@ pub struct RecordingInput<'a> {
     pub timebase: Timebase,
 }
 
-/// Writes a recording. Events come in the order of time and are not kept: memory does not grow with their number.
+/// Writes a recording. Events come in the order of time and are not kept: memory does not grow with
+/// their number.
 pub fn export_recording(
     input: RecordingInput<'_>,
     events: impl IntoIterator<Item = Event>,
@@ -221,7 +232,10 @@ pub fn export_recording(
 }
 
 /// The files of a format that is one file a series, each with its name; none for other formats.
-pub fn export_files(bundle: &Bundle, format: Format) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
+pub fn export_files(
+    bundle: &Bundle,
+    format: Format,
+) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
     match format {
         Format::Systress => Ok(systress::files(bundle, Layout::Txt)?),
         Format::SystressCsv => Ok(systress::files(bundle, Layout::Csv)?),
@@ -242,7 +256,8 @@ fn no_recording(format: Format) -> ExportError {
 
 /// The error of a format made of single samples, where none were kept.
 fn no_samples(format: Format) -> ExportError {
-    let why = "no samples were kept one by one (keep_samples in the experiment; imports have none); csv-summary, hdr and \
-               cyclictest-histogram are made of the statistics, which are always there";
+    let why = "no samples were kept one by one (keep_samples in the experiment; imports have \
+               none); csv-summary, hdr and cyclictest-histogram are made of the statistics, which \
+               are always there";
     ExportError::Impossible { format: format.name(), why: why.to_owned() }
 }

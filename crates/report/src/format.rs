@@ -2,8 +2,8 @@
 
 use punctual_core::Nanos;
 
-/// Microseconds with as many digits as mean something: at least three significant ones, never finer than a nanosecond.
-/// `0.512`, `9.87`, `13.5`, `104.2`, `2,075`.
+/// Microseconds with as many digits as mean something: at least three significant ones, never finer
+/// than a nanosecond. `0.512`, `9.87`, `13.5`, `104.2`, `2,075`.
 pub fn micros(latency: Nanos) -> String {
     micros_f64(latency.ns() as f64)
 }
@@ -76,8 +76,8 @@ pub fn short_digest(digest: &str) -> String {
     plain(digest).chars().take(12).collect()
 }
 
-/// A name from outside, safe on a terminal and on one line: control characters, and those that reorder or hide text (bidirectional
-/// controls, zero-width characters), are written as `\u{…}`.
+/// A name from outside, safe on a terminal and on one line: control characters, and those that
+/// reorder or hide text (bidirectional controls, zero-width characters), are written as `\u{…}`.
 pub fn plain(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {
@@ -86,14 +86,16 @@ pub fn plain(name: &str) -> String {
     text
 }
 
-/// Unicode's bidirectional controls (UAX #9), zero-width and invisible characters, line separators, and all control characters.
+/// Unicode's bidirectional controls (UAX #9), zero-width and invisible characters, line separators,
+/// and all control characters.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// [`plain`], at most `width` columns wide, with `…` (or `~` in ASCII) where something was left out at the end.
+/// [`plain`], at most `width` columns wide, with `…` (or `~` in ASCII) where something was left out
+/// at the end.
 pub fn clipped(name: &str, width: usize, ascii: bool) -> String {
     shortened(&plain(name), width, ascii)
 }
@@ -160,8 +162,9 @@ mod tests {
             (count(0), count(999), count(1_000), count(1_234_567)),
             ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
         );
-        let sentence: Vec<String> =
-            [350, 12_400, 303_000, 7_500_000, 180_000_000].map(|ms| duration(Nanos::from_millis(ms))).into();
+        let sentence: Vec<String> = [350, 12_400, 303_000, 7_500_000, 180_000_000]
+            .map(|ms| duration(Nanos::from_millis(ms)))
+            .into();
         assert_eq!(sentence, ["350 ms", "12.4 s", "5 min 03 s", "2 h 05 min", "2 d 02 h"]);
     }
 

@@ -1,12 +1,13 @@
 //! `punctual report`: one HTML file that opens without network, on a desk, on a phone, on paper.
 //!
-//! The figures stand in tables that need no script, the histograms in a drawing that needs none either; a script makes plots
-//! of them where one runs. The file has a bound ([`SIZE_LIMIT`]): what does not fit is made coarser, never left out of the
-//! figures, and the page reports it. Names, commands and files are hostile input: see docs/report.md for how they are kept from
+//! The figures stand in tables that need no script, the histograms in a drawing that needs none
+//! either; a script makes plots of them where one runs. The file has a bound ([`SIZE_LIMIT`]): what
+//! does not fit is made coarser, never left out of the figures, and the page reports it. Names,
+//! commands and files are hostile input: see docs/report.md for how they are kept from
 //! becoming anything but text.
 //!
-//! Reading order: [`gather`] what there is, make the tables ([`figures`], [`warnings`], [`environment`], …) and the data for the
-//! script ([`embedded`]), put them together ([`page`]).
+//! Reading order: [`gather`] what there is, make the tables ([`figures`], [`warnings`],
+//! [`environment`], …) and the data for the script ([`embedded`]), put them together ([`page`]).
 
 mod account;
 pub mod breakdown;
@@ -72,13 +73,17 @@ pub struct ReportInput<'a> {
 }
 
 impl<'a> ReportInput<'a> {
-    /// A bundle with its own documents, called by the name of its directory. A document that cannot be read is shown as
-    /// unavailable, with the reason.
+    /// A bundle with its own documents, called by the name of its directory. A document that cannot
+    /// be read is shown as unavailable, with the reason.
     pub fn of(bundle: &'a Bundle, summary: &'a Summary) -> ReportInput<'a> {
-        let directory = bundle.directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        let directory =
+            bundle.directory.file_name().map(|name| name.to_string_lossy().into_owned());
         let label = directory.unwrap_or_else(|| bundle.manifest.experiment.clone());
-        let document =
-            |name| bundle.document(name).unwrap_or_else(|why| Some(json!({ "unavailable": why.to_string() })));
+        let document = |name| {
+            bundle
+                .document(name)
+                .unwrap_or_else(|why| Some(json!({ "unavailable": why.to_string() })))
+        };
         ReportInput {
             bundle,
             summary,
@@ -133,7 +138,8 @@ struct Size {
     items: usize,
 }
 
-/// From the finest page to the coarsest. The steps are chosen so that one series fills a page well and [`MAX_SERIES`] still fit.
+/// From the finest page to the coarsest. The steps are chosen so that one series fills a page well
+/// and [`MAX_SERIES`] still fit.
 const SIZES: [Size; 7] = [
     Size {
         bins: 20_000,
@@ -214,8 +220,8 @@ const SIZES: [Size; 7] = [
     },
 ];
 
-/// The report on one or more bundles, at most [`SIZE_LIMIT`] bytes. Reads each log once; the work is proportional to the
-/// number of samples that were kept.
+/// The report on one or more bundles, at most [`SIZE_LIMIT`] bytes. Reads each log once; the work
+/// is proportional to the number of samples that were kept.
 pub fn report(inputs: &[ReportInput<'_>]) -> Result<String, HtmlError> {
     report_within(inputs, SIZE_LIMIT)
 }

@@ -1,9 +1,9 @@
-//! What happened as pictures show it: spans, instants and values, each in its lane. Exports and the HTML report draw the same
-//! marks, so that a thing has one name and one place in every format.
+//! What happened as pictures show it: spans, instants and values, each in its lane. Exports and the
+//! HTML report draw the same marks, so that a thing has one name and one place in every format.
 //!
-//! Who ran on a CPU is no mark: scheduling is drawn from its own events. Everything else is here. A span is given out when it
-//! ends, so marks come in the order of their ends. Where its beginning or its end is missing (lost, or outside of the
-//! recording), the mark shows it; it is never guessed.
+//! Who ran on a CPU is no mark: scheduling is drawn from its own events. Everything else is here. A
+//! span is given out when it ends, so marks come in the order of their ends. Where its beginning or
+//! its end is missing (lost, or outside of the recording), the mark shows it; it is never guessed.
 
 mod describe;
 mod label;
@@ -104,7 +104,8 @@ impl<'a> Marks<'a> {
         let mut requests: Vec<((u32, u64), Open<'a>)> = self.requests.drain().collect();
         requests.sort_by_key(|(key, open)| (open.since, *key));
         for ((device, _), open) in requests {
-            let lane = self.slot(|slot| Lane::Requests(device, slot), open.since, MonotonicNs(i64::MAX));
+            let lane =
+                self.slot(|slot| Lane::Requests(device, slot), open.since, MonotonicNs(i64::MAX));
             out.push(open.unfinished(lane));
         }
     }

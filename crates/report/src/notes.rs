@@ -5,7 +5,8 @@ use punctual_core::{Cell, Fact, Tolerance};
 
 /// A value with its unit. Whole numbers have no point, others as many digits as mean something.
 pub(crate) fn number(value: f64, unit: &str) -> String {
-    let unit = if matches!(unit, "count" | "ratio" | "") { String::new() } else { format!(" {unit}") };
+    let unit =
+        if matches!(unit, "count" | "ratio" | "") { String::new() } else { format!(" {unit}") };
     format!("{}{unit}", plain_number(value))
 }
 

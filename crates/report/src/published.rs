@@ -23,8 +23,10 @@ pub(crate) fn because(result: &ResultSummary) -> Option<String> {
 }
 
 fn comparison(compared: &Compared, holds: bool) -> String {
-    let (left, right) = (amount(compared.left, &compared.unit), amount(compared.right, &compared.unit));
-    let times = if compared.factor == 1.0 { String::new() } else { format!("{} × ", compared.factor) };
+    let (left, right) =
+        (amount(compared.left, &compared.unit), amount(compared.right, &compared.unit));
+    let times =
+        if compared.factor == 1.0 { String::new() } else { format!("{} × ", compared.factor) };
     match (compared.relation.as_str(), holds) {
         ("~", true) => format!("{left} is within a tenth of {times}{right}"),
         ("~", false) => format!("{left} is not within a tenth of {times}{right}"),

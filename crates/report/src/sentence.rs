@@ -28,7 +28,8 @@ pub fn spoken(ns: f64) -> String {
 
 /// A range without its sign: `34–41 µs`, one figure where both ends are written alike.
 pub fn range(low: f64, high: f64) -> String {
-    let (low, high) = if low.abs() <= high.abs() { (low.abs(), high.abs()) } else { (high.abs(), low.abs()) };
+    let (low, high) =
+        if low.abs() <= high.abs() { (low.abs(), high.abs()) } else { (high.abs(), low.abs()) };
     let (low, high) = (micros_f64(low), micros_f64(high));
     if low == high { format!("{low} µs") } else { format!("{low}–{high} µs") }
 }
@@ -66,9 +67,15 @@ mod tests {
     fn figures_are_written_briefly() {
         let text = [4.2e9, 45e9, 4.2e12, 8.9e12, 1e15].map(spoken);
         assert_eq!(text, ["4.2 s", "45 s", "70 min", "2 h", "12 d"]);
-        assert_eq!((range(-41_000.0, -34_000.0), range(5.0, 5.0)), ("34.0–41.0 µs".into(), "0.005 µs".into()));
+        assert_eq!(
+            (range(-41_000.0, -34_000.0), range(5.0, 5.0)),
+            ("34.0–41.0 µs".into(), "0.005 µs".into())
+        );
         let words: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
-        assert_eq!([listed(&words[..0]), listed(&words[..1]), listed(&words)], ["", "a", "a, b and c"]);
+        assert_eq!(
+            [listed(&words[..0]), listed(&words[..1]), listed(&words)],
+            ["", "a", "a, b and c"]
+        );
         assert_eq!([0.5, 0.031, 1e-9].map(probability), ["0.50", "0.0310", "< 0.0001"]);
     }
 }

@@ -1,4 +1,5 @@
-//! What a person reads in a terminal: the summary of a run, the results of checks, the plain lines of a run on a pipe.
+//! What a person reads in a terminal: the summary of a run, the results of checks, the plain lines
+//! of a run on a pipe.
 
 mod account;
 mod checks;
@@ -50,7 +51,8 @@ pub struct ShowOptions {
     pub ascii: bool,
     /// The unit of latencies.
     pub unit: Unit,
-    /// Whose time they are in: where it is not the system's own, the unit names it, and a line below each section.
+    /// Whose time they are in: where it is not the system's own, the unit names it, and a line
+    /// below each section.
     pub timebase: Timebase,
 }
 
@@ -73,12 +75,19 @@ pub enum Unit {
 
 impl Default for ShowOptions {
     fn default() -> ShowOptions {
-        ShowOptions { width: 100, color: false, ascii: false, unit: Unit::Micros, timebase: Timebase::Own }
+        ShowOptions {
+            width: 100,
+            color: false,
+            ascii: false,
+            unit: Unit::Micros,
+            timebase: Timebase::Own,
+        }
     }
 }
 
-/// The whole summary: how the run ended, figures by phase, shapes of the distributions, verdicts, findings with their remedies, and
-/// the worst samples. `phases` are those that the summary is of (`punctual_analyze::views`); without them, shapes are left out.
+/// The whole summary: how the run ended, figures by phase, shapes of the distributions, verdicts,
+/// findings with their remedies, and the worst samples. `phases` are those that the summary is of
+/// (`punctual_analyze::views`); without them, shapes are left out.
 pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> String {
     let options = &options.in_time(Timebase::of(summary.target.as_ref()));
     let mut out = paint::Page::new(options);

@@ -1,4 +1,5 @@
-//! Every export of every fixture bundle, read back by readers that are not punctual's wherever there are any.
+//! Every export of every fixture bundle, read back by readers that are not punctual's wherever
+//! there are any.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
@@ -17,7 +18,8 @@ use std::process::{Command, Stdio};
 const BUNDLES: [&str; 6] = ["good", "cut-off", "lossy", "hostile", "imported", "workloads"];
 
 fn open(name: &str) -> Bundle {
-    Bundle::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name)).unwrap()
+    Bundle::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles").join(name))
+        .unwrap()
 }
 
 fn exported(name: &str, format: Format) -> Vec<u8> {
@@ -48,7 +50,11 @@ fn run(program: &str, arguments: &[&str], input: &[u8]) -> Option<(bool, String)
     let writer = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
     let _ = writer.join().unwrap();
-    let sentence = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let sentence = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     Some((output.status.success(), sentence))
 }
 
@@ -59,10 +65,17 @@ fn every_format_of_every_bundle_is_written_or_refused_with_a_reason() {
         for format in Format::ALL {
             let mut bytes = Vec::new();
             match export(&bundle, format, &mut bytes) {
-                Ok(()) => assert!(format == Format::Lava || !bytes.is_empty(), "{name} {}", format.name()),
+                Ok(()) => {
+                    assert!(format == Format::Lava || !bytes.is_empty(), "{name} {}", format.name())
+                }
                 Err(ExportError::Impossible { why, .. }) => {
-                    let of_samples = name == "imported" && matches!(format, Format::Csv | Format::Parquet);
-                    assert!(of_samples || format.is_of_recording(), "{name} {}: {why}", format.name());
+                    let of_samples =
+                        name == "imported" && matches!(format, Format::Csv | Format::Parquet);
+                    assert!(
+                        of_samples || format.is_of_recording(),
+                        "{name} {}: {why}",
+                        format.name()
+                    );
                 }
                 Err(error) => panic!("{name} {}: {error}", format.name()),
             }
@@ -84,7 +97,8 @@ fn read_systress(text: &str, between: char) -> (BTreeMap<u64, u64>, Vec<String>)
         let (us, count) = line.split_once(between).unwrap();
         (us.parse().unwrap(), count.parse().unwrap())
     };
-    let rows = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(row).collect();
+    let rows =
+        text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(row).collect();
     let last = text.lines().last().unwrap().trim_start_matches('#').trim();
     let cells = last.split([',', ' ']).filter(|cell| !cell.is_empty()).map(String::from).collect();
     (rows, cells)
@@ -104,16 +118,30 @@ fn files_of_systress_hold_the_histogram_and_the_summary() {
             assert_eq!(cells[2], data.count().to_string());
             assert_eq!(cells[3], (data.min.unwrap().ns() / 1_000).to_string());
             assert_eq!(cells[6], data.exact.inside().to_string());
-            let mean: f64 = rows.iter().map(|(us, n)| us * n).sum::<u64>() as f64 / data.exact.inside() as f64;
+            let mean: f64 =
+                rows.iter().map(|(us, n)| us * n).sum::<u64>() as f64 / data.exact.inside() as f64;
             assert_eq!(cells[7], format!("{mean:.2}"));
         }
-        let names: Vec<&str> = files.iter().map(|(name, _)| name.split('.').next().unwrap()).collect();
-        assert_eq!(names, ["000-timer_thread00", "000-timer_thread01", "001-timer_thread00", "001-timer_thread01"]);
+        let names: Vec<&str> =
+            files.iter().map(|(name, _)| name.split('.').next().unwrap()).collect();
+        assert_eq!(
+            names,
+            [
+                "000-timer_thread00",
+                "000-timer_thread01",
+                "001-timer_thread00",
+                "001-timer_thread01"
+            ]
+        );
     }
     let lossy = export_files(&open("lossy"), Format::Systress).unwrap();
     assert_eq!(lossy[0].0, "timer_thread00.txt");
-    let summary: String =
-        String::from_utf8(lossy[0].1.clone()).unwrap().lines().skip(1_001).collect::<Vec<_>>().join("\n");
+    let summary: String = String::from_utf8(lossy[0].1.clone())
+        .unwrap()
+        .lines()
+        .skip(1_001)
+        .collect::<Vec<_>>()
+        .join("\n");
     insta::assert_snapshot!(summary, @r#"
     #
     # SUMMARY (latencies in us; columns ending in _H are of the samples within the histogram)
@@ -129,7 +157,8 @@ fn the_stream_of_systress_is_one_data_set_a_series_for_gnuplot() {
     let data = place.path().join("data.txt");
     std::fs::write(&data, script).unwrap();
     let commands = format!(
-        "set terminal dumb; plot for [i=0:3] '{0}' index i using 1:2 with steps; stats '{0}' using 1:2 nooutput; print STATS_blocks",
+        "set terminal dumb; plot for [i=0:3] '{0}' index i using 1:2 with steps; stats '{0}' \
+         using 1:2 nooutput; print STATS_blocks",
         data.display()
     );
     if let Some((success, sentence)) = run("gnuplot", &["-e", &commands], b"") {
@@ -138,16 +167,22 @@ fn the_stream_of_systress_is_one_data_set_a_series_for_gnuplot() {
     }
 }
 
-/// What of a series survives in cyclictest's formats: bins below `end`, all beyond, count, smallest and largest in whole µs.
+/// What of a series survives in cyclictest's formats: bins below `end`, all beyond, count, smallest
+/// and largest in whole µs.
 fn essence(series: &Series, end: i64) -> (BTreeMap<i64, u64>, u64, u64, i64, i64) {
     let data = &series.state.data;
-    let mut bins: BTreeMap<i64, u64> =
-        data.exact.occupied().map(|(edge, n)| (edge.ns(), n)).filter(|(edge, _)| *edge < end).collect();
+    let mut bins: BTreeMap<i64, u64> = data
+        .exact
+        .occupied()
+        .map(|(edge, n)| (edge.ns(), n))
+        .filter(|(edge, _)| *edge < end)
+        .collect();
     if data.exact.below > 0 {
         *bins.entry(0).or_default() += data.exact.below;
     }
     let beyond = data.count() - bins.values().sum::<u64>();
-    let whole = |latency: Option<punctual_core::Nanos>| latency.map_or(0, |l| l.ns().max(0) / 1_000);
+    let whole =
+        |latency: Option<punctual_core::Nanos>| latency.map_or(0, |l| l.ns().max(0) / 1_000);
     (bins, beyond, data.count(), whole(data.min), whole(data.max))
 }
 
@@ -159,11 +194,18 @@ fn what_is_exported_for_cyclictest_is_imported_as_the_same() {
             let directory = place.path().join("b");
             let bytes = exported(name, format);
             let options = ImportOptions { name: name.into(), ..ImportOptions::default() };
-            import(&mut bytes.as_slice(), &directory, &options, punctual_analyze::summarize).unwrap();
+            import(&mut bytes.as_slice(), &directory, &options, punctual_analyze::summarize)
+                .unwrap();
             let (before, after) = (open(name), Bundle::open(&directory).unwrap());
-            // The text has one range for all threads; one of the lossy ones overflows from 21 µs on.
-            let end = if name == "lossy" && format == Format::CyclictestHistogram { 21_000 } else { i64::MAX };
-            let essences = |bundle: &Bundle| bundle.series().map(|(_, s)| essence(s, end)).collect::<Vec<_>>();
+            // The text has one range for all threads; one of the lossy ones overflows from 21 µs
+            // on.
+            let end = if name == "lossy" && format == Format::CyclictestHistogram {
+                21_000
+            } else {
+                i64::MAX
+            };
+            let essences =
+                |bundle: &Bundle| bundle.series().map(|(_, s)| essence(s, end)).collect::<Vec<_>>();
             assert_eq!(essences(&after), essences(&before), "{name} {}", format.name());
         }
     }
@@ -173,18 +215,28 @@ fn what_is_exported_for_cyclictest_is_imported_as_the_same() {
 fn python_reads_every_json_and_xml() {
     for name in BUNDLES {
         for format in [Format::Json, Format::CyclictestJson] {
-            if let Some((success, sentence)) =
-                run("python3", &["-c", "import json,sys; json.load(sys.stdin)"], &exported(name, format))
-            {
+            if let Some((success, sentence)) = run(
+                "python3",
+                &["-c", "import json,sys; json.load(sys.stdin)"],
+                &exported(name, format),
+            ) {
                 assert!(success, "{name} {}: {sentence}", format.name());
             }
         }
-        let count = "import sys; import xml.etree.ElementTree as e; print(len(e.parse(sys.stdin.buffer).findall('.//testcase')))";
-        if let Some((success, sentence)) = run("python3", &["-c", count], &exported(name, Format::Junit)) {
-            let stated: usize = open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
+        let count = "import sys; import xml.etree.ElementTree as e; \
+                     print(len(e.parse(sys.stdin.buffer).findall('.//testcase')))";
+        if let Some((success, sentence)) =
+            run("python3", &["-c", count], &exported(name, Format::Junit))
+        {
+            let stated: usize =
+                open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
             // And one for each proof of validity that fails.
             let validity = punctual_analyze::Validity::of_bundle(&open(name));
-            let failed = validity.proofs().iter().filter(|proof| proof.outcome == ProofOutcome::Fails).count();
+            let failed = validity
+                .proofs()
+                .iter()
+                .filter(|proof| proof.outcome == ProofOutcome::Fails)
+                .count();
             let stated = stated + failed;
             assert!(success && sentence.trim() == stated.to_string(), "{name}: {sentence}");
         }
@@ -195,7 +247,10 @@ fn python_reads_every_json_and_xml() {
 fn json_is_the_summary() {
     for name in BUNDLES {
         let read: Summary = serde_json::from_str(&text(name, Format::Json)).unwrap();
-        assert!(read == punctual_analyze::summarize(&open(name)), "{name} is not read as it was written");
+        assert!(
+            read == punctual_analyze::summarize(&open(name)),
+            "{name} is not read as it was written"
+        );
     }
 }
 
@@ -203,8 +258,12 @@ fn json_is_the_summary() {
 fn gnuplot_draws_the_script_and_runs_nothing_of_its_names() {
     for name in BUNDLES {
         let draw = ["-e", "set terminal svg", "-"];
-        let Some((success, sentence)) = run("gnuplot", &draw, &exported(name, Format::Gnuplot)) else { return };
-        let drawn = open(name).series().filter(|(_, series)| series.state.data.exact.inside() > 0).count();
+        let Some((success, sentence)) = run("gnuplot", &draw, &exported(name, Format::Gnuplot))
+        else {
+            return;
+        };
+        let drawn =
+            open(name).series().filter(|(_, series)| series.state.data.exact.inside() > 0).count();
         assert!(success, "{name}: {sentence}");
         assert_eq!(sentence.matches("<g id=\"gnuplot_plot_").count(), drawn, "{name}");
         assert!(!sentence.contains("uid="), "`id` was run");
@@ -214,11 +273,14 @@ fn gnuplot_draws_the_script_and_runs_nothing_of_its_names() {
 #[test]
 fn csv_holds_every_kept_sample() {
     for name in ["good", "cut-off", "lossy", "hostile"] {
-        let python = "import csv,sys; rows=list(csv.reader(sys.stdin)); \
-                      assert all(len(r)==8 for r in rows); print(len(rows)-1, sum(int(r[5]) for r in rows[1:]))";
-        let samples: Vec<Sample> = open(name).series().flat_map(|(_, series)| series.log().unwrap().samples).collect();
+        let python = "import csv,sys; rows=list(csv.reader(sys.stdin)); assert all(len(r)==8 for \
+                      r in rows); print(len(rows)-1, sum(int(r[5]) for r in rows[1:]))";
+        let samples: Vec<Sample> =
+            open(name).series().flat_map(|(_, series)| series.log().unwrap().samples).collect();
         let sum: i128 = samples.iter().map(|s| i128::from(s.latency().ns())).sum();
-        if let Some((success, sentence)) = run("python3", &["-c", python], &exported(name, Format::Csv)) {
+        if let Some((success, sentence)) =
+            run("python3", &["-c", python], &exported(name, Format::Csv))
+        {
             assert!(success, "{name}: {sentence}");
             assert_eq!(sentence.trim(), format!("{} {sum}", samples.len()), "{name}");
         }
@@ -254,7 +316,8 @@ fn the_hdr_log_is_read_by_its_own_reader() {
         }
         let plain: Vec<&Histogram<u64>> =
             read.iter().filter(|(tag, _)| !tag.ends_with("/corrected")).map(|(_, h)| h).collect();
-        let expected: Vec<&Histogram<u64>> = bundle.series().map(|(_, s)| &s.state.data.whole).collect();
+        let expected: Vec<&Histogram<u64>> =
+            bundle.series().map(|(_, s)| &s.state.data.whole).collect();
         assert_eq!(plain, expected, "{name}");
     }
 }
@@ -275,7 +338,10 @@ fn parquet_is_read_back_exactly() {
                     (row.get_string(0).unwrap().as_str(), row.get_string(1).unwrap().as_str()),
                     (phase, series.meta.name.as_str())
                 );
-                assert_eq!((row.get_ulong(2).unwrap(), row.get_long(3).unwrap()), (sample.seq, sample.due.ns()));
+                assert_eq!(
+                    (row.get_ulong(2).unwrap(), row.get_long(3).unwrap()),
+                    (sample.seq, sample.due.ns())
+                );
                 assert_eq!(
                     (row.get_long(4).unwrap(), row.get_long(5).unwrap()),
                     (sample.woke.ns(), sample.latency().ns())
@@ -345,7 +411,9 @@ fn verdicts_for_ci() {
     let hostile = text("hostile", Format::Lava);
     assert!(
         hostile.is_ascii()
-            && hostile.lines().all(|line| line.starts_with('#') || matches!(line.split(' ').count(), 2 | 4)),
+            && hostile
+                .lines()
+                .all(|line| line.starts_with('#') || matches!(line.split(' ').count(), 2 | 4)),
         "{hostile}"
     );
 }

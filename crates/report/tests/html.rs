@@ -1,4 +1,5 @@
-//! The HTML report of every fixture bundle and of hostile ones: sound, complete in itself, within its bound.
+//! The HTML report of every fixture bundle and of hostile ones: sound, complete in itself, within
+//! its bound.
 
 #[path = "html/mod.rs"]
 mod support;
@@ -23,19 +24,37 @@ fn assert_sound(text: &str) -> Html {
         for (name, value) in element.value().attrs() {
             assert!(!name.starts_with("on"), "<{}> listens by {name}", element.value().name());
             assert_ne!(name, "style", "the policy forbids it");
-            if ["src", "href", "srcset", "action", "data", "poster", "background", "xlink:href"].contains(&name) {
+            if ["src", "href", "srcset", "action", "data", "poster", "background", "xlink:href"]
+                .contains(&name)
+            {
                 assert!(value.starts_with('#') || value == "data:,", "{name} leads to {value}");
             }
         }
-        let harmless =
-            !["iframe", "object", "embed", "base", "form", "img", "image", "use", "audio", "video", "template"]
-                .contains(&element.value().name());
+        let harmless = ![
+            "iframe", "object", "embed", "base", "form", "img", "image", "use", "audio", "video",
+            "template",
+        ]
+        .contains(&element.value().name());
         assert!(harmless, "<{}>", element.value().name());
     }
-    assert_eq!(select(&page, "table").len(), select(&page, "table caption").len(), "every table has a caption");
-    let policy = page.select(&Selector::parse("meta[http-equiv=Content-Security-Policy]").unwrap()).next().unwrap();
-    assert!(policy.value().attr("content").unwrap().starts_with("default-src 'none'; script-src 'sha256-"));
-    serde_json::from_str::<serde_json::Value>(&select(&page, "script#data")[0]).expect("the embedded data is JSON");
+    assert_eq!(
+        select(&page, "table").len(),
+        select(&page, "table caption").len(),
+        "every table has a caption"
+    );
+    let policy = page
+        .select(&Selector::parse("meta[http-equiv=Content-Security-Policy]").unwrap())
+        .next()
+        .unwrap();
+    assert!(
+        policy
+            .value()
+            .attr("content")
+            .unwrap()
+            .starts_with("default-src 'none'; script-src 'sha256-")
+    );
+    serde_json::from_str::<serde_json::Value>(&select(&page, "script#data")[0])
+        .expect("the embedded data is JSON");
     page
 }
 
@@ -91,7 +110,8 @@ fn figures_say_what_they_are() {
     assert!(caption.contains("p99.99 needs 100 k samples"), "{caption}");
     assert!(select(&page, "#figures .sub").iter().any(|text| text.starts_with("corr. ")));
     assert!(select(&page, ".banner.bad .headline")[0].contains("requirements not met"));
-    let embedded: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
+    let embedded: serde_json::Value =
+        serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
     assert_eq!(
         embedded["series"][0]["time"]["note"],
         "From one-second windows over all 20,000 samples; the log does not hold every sample."
@@ -118,8 +138,9 @@ fn a_page_that_is_too_large_is_made_coarser_and_says_so() {
     };
     let samples = |page: &serde_json::Value| -> u64 {
         let runs = page["series"][5]["bins"].as_array().unwrap();
-        let counts =
-            runs.iter().flat_map(|run| run[1].as_array().unwrap().chunks(2).map(|pair| pair[1].as_u64().unwrap()));
+        let counts = runs.iter().flat_map(|run| {
+            run[1].as_array().unwrap().chunks(2).map(|pair| pair[1].as_u64().unwrap())
+        });
         counts.sum()
     };
     println!("full: {} bytes", full.len());
@@ -154,20 +175,26 @@ fn damaged_documents_are_shown_as_unavailable() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("b");
     let bundle = write(&path, &Recipe { samples: 100, ..Recipe::default() });
-    for (name, text) in [("environment.json", "{\"kernel\": "), ("check.json", "[1, 2"), ("plan.toml", "\u{0}")] {
+    for (name, text) in
+        [("environment.json", "{\"kernel\": "), ("check.json", "[1, 2"), ("plan.toml", "\u{0}")]
+    {
         std::fs::write(path.join(name), text).unwrap();
     }
     std::fs::write(path.join("experiment.toml"), [0xff, 0xfe, b'<']).unwrap();
     std::fs::write(path.join("phases/000/0000.log"), "not a log").unwrap();
     let page = assert_sound(&page_of(&[&bundle]));
     let environment = select(&page, "#environment").join(" ");
-    assert!(environment.contains("unavailable") && environment.contains("environment.json"), "{environment}");
+    assert!(
+        environment.contains("unavailable") && environment.contains("environment.json"),
+        "{environment}"
+    );
     assert!(environment.contains("check.json"), "{environment}");
     assert!(
         select(&page, "#experiment pre")[0].contains("\u{fffd}<"),
         "what is not UTF-8 is shown as far as it can be"
     );
-    let embedded: serde_json::Value = serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
+    let embedded: serde_json::Value =
+        serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
     let note = embedded["series"][0]["time"]["note"].as_str().unwrap();
     assert!(note.starts_with("Samples over time cannot be read"), "{note}");
 }
@@ -186,16 +213,19 @@ fn a_link_in_a_bundle_leads_nowhere() {
     assert!(text.contains("Not shown: a symbolic link is on its way"));
 }
 
-/// On a phone each row of such a table is a card, whose figures carry their headings: beside a long last column rows would be tall and empty.
+/// On a phone each row of such a table is a card, whose figures carry their headings: beside a long
+/// last column rows would be tall and empty.
 #[test]
 fn what_was_published_carries_its_headings_for_narrow_screens() {
     let directory = tempfile::tempdir().unwrap();
-    let mut bundle = write(&directory.path().join("b"), &Recipe { cpus: 1, samples: 100, ..Recipe::default() });
+    let mut bundle =
+        write(&directory.path().join("b"), &Recipe { cpus: 1, samples: 100, ..Recipe::default() });
     let published = serde_json::json!({"source": "a board", "results": [
         {"what": "the worst", "value": "50 us", "here": "timer/cpu0@idle: max", "shape": "timer/cpu0@idle: max > 1ns"}]});
     bundle.manifest.published = Some(serde_json::from_value(published).unwrap());
     let page = assert_sound(&page_of(&[&bundle]));
     let cells = Selector::parse(".stacked td").unwrap();
-    let headings: Vec<_> = page.select(&cells).filter_map(|cell| cell.value().attr("data-label")).collect();
+    let headings: Vec<_> =
+        page.select(&cells).filter_map(|cell| cell.value().attr("data-label")).collect();
     assert_eq!(headings, ["Published", "Here", "Shape", "Because"]);
 }

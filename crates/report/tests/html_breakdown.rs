@@ -1,4 +1,5 @@
-//! The breakdown of samples in the page: paragraphs, bands, timelines, culprits; nothing hostile becomes markup.
+//! The breakdown of samples in the page: paragraphs, bands, timelines, culprits; nothing hostile
+//! becomes markup.
 
 #[path = "browser/mod.rs"]
 mod browser;
@@ -35,8 +36,15 @@ fn explanations(hog: &str) -> Explanations {
     all.add(1_033, 0, HOG, EventKind::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
     all.add(1_038, 0, HOG, EventKind::VectorExit { vector: 0xec });
     all.switch(2_500, 0, HOG, TaskState::Preempted, CONTROL);
-    let late = LatencyInterval { tid: CONTROL, cpu: 0, due: us(1_000), woke: us(2_545), kind: Kind::Timer };
-    let explanation = explain(late, &all.events, &Coverage::between(us(0), us(3_000)), &Gaps::default());
+    let late = LatencyInterval {
+        tid: CONTROL,
+        cpu: 0,
+        due: us(1_000),
+        woke: us(2_545),
+        kind: Kind::Timer,
+    };
+    let explanation =
+        explain(late, &all.events, &Coverage::between(us(0), us(3_000)), &Gaps::default());
     let events = all.events;
     let (phase, series) = ("main".to_owned(), hog.to_owned());
     Explanations {
@@ -54,12 +62,15 @@ fn page(hog: &str, directory: &std::path::Path) -> String {
     let bundle = write(&directory.join("b"), &Recipe::default());
     let summary = punctual_analyze::summarize(&bundle);
     let breakdown = Breakdown::of(&explanations(hog), None).expect("a late sample");
-    report(&[ReportInput { breakdown: Some(&breakdown), ..ReportInput::of(&bundle, &summary) }]).unwrap()
+    report(&[ReportInput { breakdown: Some(&breakdown), ..ReportInput::of(&bundle, &summary) }])
+        .unwrap()
 }
 
 fn texts(page: &Html, selector: &str) -> Vec<String> {
     let selector = Selector::parse(selector).unwrap();
-    page.select(&selector).map(|element| element.text().collect::<String>().trim().to_owned()).collect()
+    page.select(&selector)
+        .map(|element| element.text().collect::<String>().trim().to_owned())
+        .collect()
 }
 
 #[test]
@@ -68,9 +79,14 @@ fn a_sample_has_its_paragraph_its_band_and_its_culprit() {
     let page = Html::parse_document(&page("hog", directory.path()));
     let sentence = texts(&page, "#breakdown details p").join(" ");
     assert!(sentence.contains("Latency 1,545 µs on CPU 0."), "{sentence}");
-    assert!(sentence.contains("hog (SCHED_OTHER) was not preempted in clone(): preemption was disabled"), "{sentence}");
+    assert!(
+        sentence
+            .contains("hog (SCHED_OTHER) was not preempted in clone(): preemption was disabled"),
+        "{sentence}"
+    );
     let band = Selector::parse("#breakdown svg.band rect").unwrap();
-    let widths: f64 = page.select(&band).filter_map(|part| part.value().attr("width")?.parse::<f64>().ok()).sum();
+    let widths: f64 =
+        page.select(&band).filter_map(|part| part.value().attr("width")?.parse::<f64>().ok()).sum();
     assert!((99.9..100.1).contains(&widths), "the band is whole: {widths}");
     assert!(texts(&page, "#breakdown tbody th")[0].contains("running task not preempted"));
     assert!(texts(&page, "#breakdown .advice li")[0].contains("preemption-model"));
@@ -100,7 +116,11 @@ fn hostile_names_stay_texts() {
             "#breakdown link",
             "#breakdown image",
         ] {
-            assert_eq!(page.select(&Selector::parse(tag).unwrap()).count(), 0, "{tag} out of {name:?}");
+            assert_eq!(
+                page.select(&Selector::parse(tag).unwrap()).count(),
+                0,
+                "{tag} out of {name:?}"
+            );
         }
     }
 }

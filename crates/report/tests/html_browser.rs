@@ -1,4 +1,5 @@
-//! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs, nothing is requested.
+//! The report in a real browser without head: plots are drawn, nothing fails, nothing hostile runs,
+//! nothing is requested.
 
 #[path = "browser/mod.rs"]
 mod browser;
@@ -70,7 +71,8 @@ fn the_histogram_by_cause_is_drawn() {
     };
     let account = serde_json::json!({"known": {"schema": "punctual-account/2", "complete": true, "unattributed": 0, "lost": 0, "cost": "not_asked",
         "parts": parts, "buckets": [row(4_096, 900), row(8_192, 90), row(65_536, 9), row(1_048_576, 1)]}});
-    std::fs::write(directory.path().join("b/phases/000/0000.account.json"), account.to_string()).unwrap();
+    std::fs::write(directory.path().join("b/phases/000/0000.account.json"), account.to_string())
+        .unwrap();
     let bundle = punctual_bundle::Bundle::open(&directory.path().join("b")).unwrap();
     assert_eq!(bundle.damage, Vec::<String>::new());
     let Some(seen) = open(&page_of(&[&bundle]), directory.path()) else { return };
@@ -80,8 +82,8 @@ fn the_histogram_by_cause_is_drawn() {
     assert!(seen.document.contains("p99.9 – max"), "the bands are in a table");
 }
 
-/// Windows lie on whole seconds of the clock: the first begins before its phase, and a phase may be shorter than one. Its plot begins with
-/// the phase, ends with it, and has a line.
+/// Windows lie on whole seconds of the clock: the first begins before its phase, and a phase may be
+/// shorter than one. Its plot begins with the phase, ends with it, and has a line.
 #[test]
 fn the_plot_over_time_of_a_short_phase_has_a_line_within_it() {
     let directory = tempfile::tempdir().unwrap();
@@ -90,7 +92,8 @@ fn the_plot_over_time_of_a_short_phase_has_a_line_within_it() {
     write(&directory.path().join("b"), &recipe);
     // As a phase that began 0.2 s after a whole second.
     let path = directory.path().join("b/phases/000/phase.json");
-    let mut phase: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let mut phase: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let began = phase["started_monotonic"].as_i64().unwrap();
     phase["started_monotonic"] = (began + 200_000_000).into();
     phase["duration"] = 400_000_000.into();
@@ -99,7 +102,11 @@ fn the_plot_over_time_of_a_short_phase_has_a_line_within_it() {
     let Some(seen) = open(&page_of(&[&bundle]), directory.path()) else { return };
     assert_drawn(&seen, 3);
     let value = |name: &str| -> f64 {
-        let after = seen.document.split(&format!("data-{name}=\"")).nth(1).unwrap_or_else(|| panic!("no {name}"));
+        let after = seen
+            .document
+            .split(&format!("data-{name}=\""))
+            .nth(1)
+            .unwrap_or_else(|| panic!("no {name}"));
         after.split('"').next().unwrap().parse().unwrap_or_else(|why| panic!("{name}: {why}"))
     };
     assert_eq!((value("from"), value("to")), (0.0, 0.4));

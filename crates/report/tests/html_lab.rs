@@ -1,5 +1,6 @@
-//! The page of a lab in a real browser without head: every curve is drawn, the legend switches one off, the heat map leads to the
-//! figures, it opens beside a server that hears nothing, and hostile names stay text.
+//! The page of a lab in a real browser without head: every curve is drawn, the legend switches one
+//! off, the heat map leads to the figures, it opens beside a server that hears nothing, and hostile
+//! names stay text.
 
 #[path = "browser/mod.rs"]
 mod browser;
@@ -9,7 +10,8 @@ mod support;
 use browser::{Bait, assert_drawn, driven, open};
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
-    AxisDocument, CellDocument, CellSeries, CellState, LabDocument, RunDocument, SCHEMA, SeedDocument, SeriesFigures,
+    AxisDocument, CellDocument, CellSeries, CellState, LabDocument, RunDocument, SCHEMA,
+    SeedDocument, SeriesFigures,
 };
 use punctual_bundle::summary::SeriesSummary;
 use punctual_report::html;
@@ -30,11 +32,16 @@ fn lab(
     let bundles: Vec<Bundle> = (0..values.len())
         .map(|k| {
             let phases = vec![("main".into(), if k % 2 == 0 { Load::Idle } else { Load::Loaded })];
-            let recipe = Recipe { cpus: 2, samples: 2_000, phases, seed: 1 + k as u64, ..Recipe::default() };
+            let recipe =
+                Recipe { cpus: 2, samples: 2_000, phases, seed: 1 + k as u64, ..Recipe::default() };
             write(&directory.join(format!("b{k}")), &recipe)
         })
         .collect();
-    let cells = values.iter().zip(&bundles).map(|(value, bundle)| cell(axis, value, bundle, target)).collect();
+    let cells = values
+        .iter()
+        .zip(&bundles)
+        .map(|(value, bundle)| cell(axis, value, bundle, target))
+        .collect();
     let document = LabDocument {
         schema: SCHEMA.into(),
         punctual: "0".into(),
@@ -56,9 +63,20 @@ fn lab(
 fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument {
     let summary = punctual_analyze::summarize(bundle);
     let figures: Vec<SeriesFigures> = summary.phases[0].series.iter().map(figures).collect();
-    let run = RunDocument { bundle: Some(value.into()), digest: None, took: None, exit_code: Some(0), failure: None };
-    let seed =
-        SeedDocument { seed: None, experiment: value.into(), runs: vec![run], verdict: None, series: figures.clone() };
+    let run = RunDocument {
+        bundle: Some(value.into()),
+        digest: None,
+        took: None,
+        exit_code: Some(0),
+        failure: None,
+    };
+    let seed = SeedDocument {
+        seed: None,
+        experiment: value.into(),
+        runs: vec![run],
+        verdict: None,
+        series: figures.clone(),
+    };
     let series = figures.into_iter().map(|figures| CellSeries {
         figures,
         modes: Vec::new(),
@@ -109,11 +127,14 @@ fn page(directory: &Path, target: &str) -> String {
 #[test]
 fn every_curve_is_drawn() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(seen) = open(&page(directory.path(), "this machine"), directory.path()) else { return };
+    let Some(seen) = open(&page(directory.path(), "this machine"), directory.path()) else {
+        return;
+    };
     assert_drawn(&seen, 2);
     let document = Html::parse_document(&seen.document);
     let count = |selector: &str| document.select(&Selector::parse(selector).unwrap()).count();
-    // Two series: the first is chosen, so its three cells are on, in two legends, and the other's are off.
+    // Two series: the first is chosen, so its three cells are on, in two legends, and the other's
+    // are off.
     for legend in ["#histogram-legend", "#percentiles-legend"] {
         let pressed = |state: &str| count(&format!("{legend} [aria-pressed={state}]"));
         assert_eq!((pressed("true"), pressed("false")), (3, 3), "{legend}");
@@ -133,9 +154,11 @@ fn the_legend_switches_a_curve_and_the_heat_map_leads_to_the_figures() {
         const said = document.documentElement.dataset;
         const ink = () => {
             const canvas = document.querySelector('#histogram-plot canvas');
-            return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.reduce((sum, byte) => sum + byte, 0);
+            return canvas.getContext('2d').getImageData(0, 0, canvas.width, \
+                  canvas.height).data.reduce((sum, byte) => sum + byte, 0);
         };
-        const pressed = () => document.querySelectorAll('#histogram-legend [aria-pressed=true]').length;
+        const pressed = () => document.querySelectorAll('#histogram-legend \
+                  [aria-pressed=true]').length;
         const later = (act) => setTimeout(act, 300);
         later(() => {
             const before = [pressed(), ink()];
@@ -149,17 +172,23 @@ fn the_legend_switches_a_curve_and_the_heat_map_leads_to_the_figures() {
                     said.drawn = [before[1] !== off[1], before[1] === on[1]];
                     const cells = [...document.querySelectorAll('.heat td a')];
                     said.heat = cells.length;
-                    said.astray = cells.filter((a) => !document.getElementById(a.hash.slice(1))).length;
+                    said.astray = cells.filter((a) => \
+                  !document.getElementById(a.hash.slice(1))).length;
                     const worst = cells[0];
                     worst.click();
                     const row = document.querySelector(':target').closest('tr');
                     said.led = location.hash + ' ' + row.innerText.includes(worst.textContent);
                     row.querySelector('a').click();
-                    said.bundle = document.querySelector(':target').closest('tr').innerText.includes('quick/6.1');
+                    said.bundle = \
+                  document.querySelector(':target').closest('tr').innerText.includes('quick/6.1');
                 });
             });
         });";
-    let Some(seen) = open(&driven(&page(directory.path(), "this machine"), script), directory.path()) else { return };
+    let Some(seen) =
+        open(&driven(&page(directory.path(), "this machine"), script), directory.path())
+    else {
+        return;
+    };
     assert_drawn(&seen, 2);
     let root = seen.document.split("<body").next().unwrap();
     let root = &root[..root.find('>').map_or(root.len(), |_| root.len().min(1_200))];
@@ -194,7 +223,8 @@ fn virtual_time_is_marked_at_every_table_and_plot() {
     let directory = tempfile::tempdir().unwrap();
     let mark = punctual_bundle::Timebase::Virtual.mark().unwrap();
     let count = |page: &str, selector: &str| {
-        let has_mark = |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
+        let has_mark =
+            |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
         let document = Html::parse_document(page);
         let selector = Selector::parse(selector).unwrap();
         (document.select(&selector).filter(has_mark).count(), document.select(&selector).count())

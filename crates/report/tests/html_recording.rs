@@ -1,4 +1,5 @@
-//! The report on a bundle with a recording, in a real browser: tables, timeline, zooming; nothing hostile becomes markup.
+//! The report on a bundle with a recording, in a real browser: tables, timeline, zooming; nothing
+//! hostile becomes markup.
 
 #[path = "browser/mod.rs"]
 mod browser;
@@ -24,7 +25,8 @@ fn page(bundle: &Bundle, all: &Recording, requests: Vec<Request>) -> String {
     let series = vec!["timer/cpu0".to_owned()];
     let source = RecordingSource { recorded: &all.recorded, names: &all.names, series, requests };
     let digest = Digest::of(&source, || all.events.iter().copied());
-    report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(bundle, &summary) }]).unwrap()
+    report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(bundle, &summary) }])
+        .unwrap()
 }
 
 /// Of a recorder alone: no series.
@@ -36,7 +38,8 @@ fn recording_only(directory: &Path) -> Bundle {
 fn open_with(page: &str, script: &str, directory: &Path) -> Option<Seen> {
     let (before, policy) = page.split_once("<meta http-equiv=\"Content-Security-Policy\"").unwrap();
     let (_, after) = policy.split_once('>').unwrap();
-    let page = format!("{before}{after}").replace("</body>", &format!("<script>{script}</script></body>"));
+    let page =
+        format!("{before}{after}").replace("</body>", &format!("<script>{script}</script></body>"));
     open(&page, directory)
 }
 
@@ -79,7 +82,11 @@ fn the_timeline_is_drawn_and_zooms_by_wheel_keys_and_dragging() {
     let page = page(&bundle, &recording::recording(30), Vec::new());
     let Some(seen) = open_with(&page, USE, directory.path()) else { return };
     assert_drawn(&seen, 3);
-    let views = seen.document.split("data-views=\"").nth(1).unwrap_or_else(|| panic!("no views: {:?}", seen.console));
+    let views = seen
+        .document
+        .split("data-views=\"")
+        .nth(1)
+        .unwrap_or_else(|| panic!("no views: {:?}", seen.console));
     let views: Vec<(f64, f64)> = serde_json::from_str(views.split('"').next().unwrap()).unwrap();
     let [whole, unfocused, nearer, moved, wheel, all, dragged, shifted, subject] = views[..] else {
         panic!("{views:?}")
@@ -90,7 +97,10 @@ fn the_timeline_is_drawn_and_zooms_by_wheel_keys_and_dragging() {
     assert!(moved.0 > nearer.0 && (length(moved) - length(nearer)).abs() <= 2.0, "{views:?}");
     assert_eq!(all, whole);
     assert!(length(dragged) < length(whole) / 3.0 && shifted.0 > dragged.0, "{views:?}");
-    assert!(subject.0 < 0.0 && subject.1 > 312_000.0 && length(subject) < length(whole), "{views:?}");
+    assert!(
+        subject.0 < 0.0 && subject.1 > 312_000.0 && length(subject) < length(whole),
+        "{views:?}"
+    );
     let sentence = |name: &str| {
         let after = seen.document.split(&format!("data-{name}=\"")).nth(1).unwrap_or_default();
         after.split('"').next().unwrap_or_default().to_owned()
@@ -100,7 +110,8 @@ fn the_timeline_is_drawn_and_zooms_by_wheel_keys_and_dragging() {
         assert!(sentence("words").contains(text), "{text}: {}", sentence("words"));
     }
     assert!(
-        sentence("tip").contains("control") && sentence("tip").contains("scheduling: SCHED_FIFO 80"),
+        sentence("tip").contains("control")
+            && sentence("tip").contains("scheduling: SCHED_FIFO 80"),
         "{}",
         sentence("tip")
     );
@@ -112,10 +123,14 @@ fn violated_limits_come_first() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
     let all = recording::recording(10);
-    let request = Request::find_limited("parse(char const*) < 20us", &all.names, None, None).unwrap();
+    let request =
+        Request::find_limited("parse(char const*) < 20us", &all.names, None, None).unwrap();
     let page = page(&bundle, &all, vec![request]);
     assert!(page.contains("violated 10 times"), "no violation is told");
-    assert!(page.contains("events were lost") || page.contains("Events were lost"), "a loss is a doubt");
+    assert!(
+        page.contains("events were lost") || page.contains("Events were lost"),
+        "a loss is a doubt"
+    );
 }
 
 /// A switch away from a thread that sleeps, while nothing is known to be lost then.
@@ -143,15 +158,28 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     for (place, task) in all.names.tasks.values_mut().enumerate() {
         *task = TaskName { comm: evil(place), scheduling: Some(evil(place + 1)), ..task.clone() };
     }
-    let texts = all.names.points.iter_mut().chain(all.names.irqs.values_mut()).chain(all.names.vectors.values_mut());
+    let texts = all
+        .names
+        .points
+        .iter_mut()
+        .chain(all.names.irqs.values_mut())
+        .chain(all.names.vectors.values_mut());
     let texts = texts.chain(all.names.softirqs.values_mut()).chain(all.names.syscalls.values_mut());
     let texts = texts.chain(all.names.symbols.values_mut()).chain(all.names.devices.values_mut());
     texts.enumerate().for_each(|(place, text)| *text = evil(place + 4));
-    let function =
-        |place: usize| FunctionName { name: evil(place), object: evil(place + 1), offset: 0, site: evil(place) };
+    let function = |place: usize| FunctionName {
+        name: evil(place),
+        object: evil(place + 1),
+        offset: 0,
+        site: evil(place),
+    };
     all.names.functions = (0..2).map(function).collect();
     all.recorded.recorder = evil(0);
-    all.recorded.sources.iter_mut().enumerate().for_each(|(place, source)| source.name = evil(place));
+    all.recorded
+        .sources
+        .iter_mut()
+        .enumerate()
+        .for_each(|(place, source)| source.name = evil(place));
     let page = page(&recording_only(directory.path()), &all, Vec::new());
     let Some(seen) = open(&page, directory.path()) else { return };
     assert_drawn(&seen, 3);
@@ -166,8 +194,11 @@ fn much_is_shown_coarsely() {
     let mut all = recording::recording(2);
     for k in 0..60_000 {
         let state = punctual_core::event::TaskState::Preempted;
-        let [prev, next] =
-            if k % 2 == 0 { [recording::HOG, recording::HELPER] } else { [recording::HELPER, recording::HOG] };
+        let [prev, next] = if k % 2 == 0 {
+            [recording::HOG, recording::HELPER]
+        } else {
+            [recording::HELPER, recording::HOG]
+        };
         all.switch(3_000 + k, 1, prev, state, next);
     }
     all.recorded.ended = recording::us(70_000);
@@ -176,5 +207,8 @@ fn much_is_shown_coarsely() {
     all.events.retain(|event| matches!(event.what, punctual_core::EventKind::Switch { .. }));
     let page = page(&bundle, &all, Vec::new());
     assert!(page.len() < punctual_report::html::SIZE_LIMIT, "{} bytes", page.len());
-    assert!(page.contains("of the shortest items are not shown") || page.contains("there are too many events"));
+    assert!(
+        page.contains("of the shortest items are not shown")
+            || page.contains("there are too many events")
+    );
 }

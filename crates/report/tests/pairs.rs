@@ -23,7 +23,13 @@ fn covered(lost: u64) -> Covered {
 }
 
 fn worst() -> WorstInterval {
-    let ran = |kind: &str, who: &str, tid, ns| Ran { cpu: 2, kind: kind.into(), who: who.into(), tid, ns };
+    let ran = |kind: &str, who: &str, tid, ns| Ran {
+        cpu: 2,
+        kind: kind.into(),
+        who: who.into(),
+        tid,
+        ns,
+    };
     WorstInterval {
         latency: 104_200,
         seq: 7,
@@ -32,13 +38,24 @@ fn worst() -> WorstInterval {
         tid: 7,
         task: "wor\u{1b}ker".into(),
         value: Some(-3),
-        states: vec![Share { state: "ready".into(), ns: 80_000 }, Share { state: "running".into(), ns: 24_200 }],
-        ran: vec![ran("task", "stress-ng", Some(99), 70_000), ran("irq", "irq 5 virtio0", None, 2_000)],
+        states: vec![
+            Share { state: "ready".into(), ns: 80_000 },
+            Share { state: "running".into(), ns: 24_200 },
+        ],
+        ran: vec![
+            ran("task", "stress-ng", Some(99), 70_000),
+            ran("irq", "irq 5 virtio0", None, 2_000),
+        ],
     }
 }
 
 fn limit(verdict: VerdictWord, violations: u64, reason: Option<&str>) -> Option<LimitSummary> {
-    Some(LimitSummary { limit: "< 100us".into(), verdict, violations, reason: reason.map(str::to_owned) })
+    Some(LimitSummary {
+        limit: "< 100us".into(),
+        verdict,
+        violations,
+        reason: reason.map(str::to_owned),
+    })
 }
 
 fn scope(name: &str, overlapping: u64) -> ScopeSummary {
@@ -79,11 +96,21 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
         exclusive_unknown: 1,
         period: figures(29, 1_000_000, 2_000_000),
         left: 1,
-        limit: limit(VerdictWord::Undecided, 0, Some("events were lost: a violation may be among them")),
+        limit: limit(
+            VerdictWord::Undecided,
+            0,
+            Some("events were lost: a violation may be among them"),
+        ),
         worst: Vec::new(),
         histogram: vec![(2_000, 30)],
     };
-    let bucket = |start, min, max| ValueSummary { start, count: 2, min, mean: (min + max) as f64 / 2.0, max };
+    let bucket = |start, min, max| ValueSummary {
+        start,
+        count: 2,
+        min,
+        mean: (min + max) as f64 / 2.0,
+        max,
+    };
     let document = PairsDocument {
         schema: PAIRS_SCHEMA.into(),
         covered: covered(5),
@@ -145,10 +172,20 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
 
 #[test]
 fn occupancy_is_shown_in_shares() {
-    let times =
-        Times { running: 250_000_000, ready: 10_000_000, sleeping: 740_000_000, voluntary: 12, ..Times::default() };
-    let thread =
-        ThreadOccupancy { tid: 7, name: "worker".into(), times, longest_ready: Some(1), longest_ready_at: Some(2) };
+    let times = Times {
+        running: 250_000_000,
+        ready: 10_000_000,
+        sleeping: 740_000_000,
+        voluntary: 12,
+        ..Times::default()
+    };
+    let thread = ThreadOccupancy {
+        tid: 7,
+        name: "worker".into(),
+        times,
+        longest_ready: Some(1),
+        longest_ready_at: Some(2),
+    };
     let document = OccupancyDocument {
         schema: OCCUPANCY_SCHEMA.into(),
         covered: covered(0),
@@ -160,9 +197,20 @@ fn occupancy_is_shown_in_shares() {
             unknown: 50_000_000,
             interrupts: 3_000_000,
             switches: 24,
-            tasks: vec![Ran { cpu: 0, kind: "task".into(), who: "worker".into(), tid: Some(7), ns: 250_000_000 }],
+            tasks: vec![Ran {
+                cpu: 0,
+                kind: "task".into(),
+                who: "worker".into(),
+                tid: Some(7),
+                ns: 250_000_000,
+            }],
         }],
-        processes: vec![ProcessOccupancy { process: Some(7), name: "worker".into(), times, threads: vec![thread] }],
+        processes: vec![ProcessOccupancy {
+            process: Some(7),
+            name: "worker".into(),
+            times,
+            threads: vec![thread],
+        }],
         interrupts: vec![InterruptOccupancy {
             kind: "irq".into(),
             name: "irq 5 virtio0".into(),

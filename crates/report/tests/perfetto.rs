@@ -1,5 +1,5 @@
-//! The Perfetto export, read back by Perfetto's own trace processor: thread states, slices, flows, values and losses are those of
-//! the recording.
+//! The Perfetto export, read back by Perfetto's own trace processor: thread states, slices, flows,
+//! values and losses are those of the recording.
 
 #[path = "browser/mod.rs"]
 mod browser;
@@ -16,16 +16,18 @@ use punctual_report::marks::{Lane, Marks, Shape};
 use recording::{CONTROL, Recording};
 use std::collections::BTreeMap;
 
-const STATES: &str = "select t.tid, s.state, s.ts, s.dur from thread_state s join thread t using(utid) \
-                      where t.tid != 0 and s.dur > 0 order by 1, 3";
-const SLICES: &str = "select s.name, s.ts, s.dur, s.depth from slice s where s.dur != 0 order by 2, 1";
-const FLOWS: &str =
-    "select o.name, i.name, i.ts - o.ts from flow join slice o on o.id = slice_out join slice i on i.id = slice_in";
-const VALUES: &str = "select t.name, c.ts, cast(c.value as int) from counter c join track t on t.id = c.track_id \
-                      where t.type like '%track_event%' order by 1, 2";
-const TROUBLE: &str = "select name, value from stats where severity in ('error', 'data_loss') and value != 0";
-const THREADS: &str =
-    "select t.tid, t.name, p.pid, p.name from thread t left join process p using(upid) where t.tid != 0";
+const STATES: &str = "select t.tid, s.state, s.ts, s.dur from thread_state s join thread t \
+                      using(utid) where t.tid != 0 and s.dur > 0 order by 1, 3";
+const SLICES: &str =
+    "select s.name, s.ts, s.dur, s.depth from slice s where s.dur != 0 order by 2, 1";
+const FLOWS: &str = "select o.name, i.name, i.ts - o.ts from flow join slice o on o.id = \
+                     slice_out join slice i on i.id = slice_in";
+const VALUES: &str = "select t.name, c.ts, cast(c.value as int) from counter c join track t on \
+                      t.id = c.track_id where t.type like '%track_event%' order by 1, 2";
+const TROUBLE: &str =
+    "select name, value from stats where severity in ('error', 'data_loss') and value != 0";
+const THREADS: &str = "select t.tid, t.name, p.pid, p.name from thread t left join process p \
+                       using(upid) where t.tid != 0";
 
 fn written(all: &Recording) -> Vec<u8> {
     written_in(all, Timebase::Own)
@@ -34,7 +36,12 @@ fn written(all: &Recording) -> Vec<u8> {
 fn written_in(all: &Recording, timebase: Timebase) -> Vec<u8> {
     let mut trace = Vec::new();
     let events = all.events.iter().copied();
-    let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: Some("6.12.1-rt"), timebase };
+    let input = RecordingInput {
+        recorded: &all.recorded,
+        names: &all.names,
+        release: Some("6.12.1-rt"),
+        timebase,
+    };
     export_recording(input, events, Format::Perfetto, &mut trace).unwrap();
     trace
 }
@@ -43,13 +50,19 @@ fn cell(cell: &Option<String>) -> &str {
     cell.as_deref().unwrap_or("null")
 }
 
-/// The states of threads by the plainest of ways: the letters that sched_switch prints, `R` from waking or preemption on.
+/// The states of threads by the plainest of ways: the letters that sched_switch prints, `R` from
+/// waking or preemption on.
 fn states(all: &Recording) -> Vec<[String; 4]> {
     let mut spans = Vec::new();
     let mut now: BTreeMap<Tid, (&str, MonotonicNs)> = BTreeMap::new();
     let mut change = |tid: Tid, to: &'static str, at: MonotonicNs| {
         if let Some((state, since)) = now.insert(tid, (to, at)) {
-            let row = [tid.0.to_string(), state.to_owned(), since.ns().to_string(), (at - since).ns().to_string()];
+            let row = [
+                tid.0.to_string(),
+                state.to_owned(),
+                since.ns().to_string(),
+                (at - since).ns().to_string(),
+            ];
             spans.push((tid, since, row));
         }
     };
@@ -94,7 +107,9 @@ fn slices(all: &Recording) -> Vec<[String; 3]> {
             Shape::Span(from, to) if to > from => {
                 rows.push((from.ns(), [name, from.ns().to_string(), (to - from).ns().to_string()]));
             }
-            Shape::Begun(from) => rows.push((from.ns(), [name, from.ns().to_string(), "-1".to_owned()])),
+            Shape::Begun(from) => {
+                rows.push((from.ns(), [name, from.ns().to_string(), "-1".to_owned()]))
+            }
             _ => {}
         }
     }
@@ -108,34 +123,49 @@ fn perfetto_reads_what_was_recorded() {
     let queries = [STATES, SLICES, FLOWS, VALUES, TROUBLE, THREADS];
     let Some(answers) = processor::ask(&written(&all), &queries) else { return };
 
-    let read: Vec<[&str; 4]> = answers[0].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
+    let read: Vec<[&str; 4]> =
+        answers[0].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
     let expected = states(&all);
     assert!(expected.len() > 200, "{}", expected.len());
     assert_eq!(read, expected, "thread states");
 
-    let read: Vec<[&str; 3]> = answers[1].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
+    let read: Vec<[&str; 3]> =
+        answers[1].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
     assert_eq!(read, slices(&all), "slices");
-    let nested = answers[1].iter().filter(|row| cell(&row[0]) == "fopen").all(|row| cell(&row[3]) == "1");
+    let nested =
+        answers[1].iter().filter(|row| cell(&row[0]) == "fopen").all(|row| cell(&row[3]) == "1");
     assert!(nested, "fopen lies in parse(char const*)");
 
     let flow = |from, to, ns| {
-        answers[2].iter().filter(|row| row[..] == [from, to, ns].map(|s: &str| Some(s.to_owned()))).count()
+        answers[2]
+            .iter()
+            .filter(|row| row[..] == [from, to, ns].map(|s: &str| Some(s.to_owned())))
+            .count()
     };
     assert_eq!(flow("expires for control", "wakes control", "1000"), 30);
     assert_eq!(flow("wakes control", "runs", "6000"), 30);
 
-    let values =
-        answers[3].iter().filter(|row| cell(&row[0]) == "load (second value)" && cell(&row[2]) == "-5").count();
+    let values = answers[3]
+        .iter()
+        .filter(|row| cell(&row[0]) == "load (second value)" && cell(&row[2]) == "-5")
+        .count();
     assert_eq!(values, 30);
-    let trouble: Vec<[&str; 2]> = answers[4].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
-    assert_eq!(trouble, [["ftrace_cpu_has_data_loss", "1"]], "the loss is seen, and nothing else is wrong");
-    let threads: Vec<[&str; 4]> = answers[5].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
+    let trouble: Vec<[&str; 2]> =
+        answers[4].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
+    assert_eq!(
+        trouble,
+        [["ftrace_cpu_has_data_loss", "1"]],
+        "the loss is seen, and nothing else is wrong"
+    );
+    let threads: Vec<[&str; 4]> =
+        answers[5].iter().map(|row| std::array::from_fn(|k| cell(&row[k]))).collect();
     assert!(threads.contains(&["1001", "helper", "1000", "control"]), "{threads:?}");
     assert_eq!(threads.len(), all.names.tasks.len());
     assert!(all.names.tasks.contains_key(&CONTROL));
 }
 
-/// Every text is hostile, threads have no names, instants are impossible: the trace is a trace, and the texts are only texts.
+/// Every text is hostile, threads have no names, instants are impossible: the trace is a trace, and
+/// the texts are only texts.
 #[test]
 fn hostile_recordings_are_only_text() {
     let mut all = recording::recording(3);
@@ -145,10 +175,22 @@ fn hostile_recordings_are_only_text() {
         softirqs: [(3, evil.to_owned())].into(),
         ..Names::default()
     };
-    all.add(i64::MIN / 2_000, 9, Tid(u32::MAX), EventKind::Lost { count: u64::MAX, since: MonotonicNs(i64::MAX) });
-    all.add(i64::MAX / 2_000, 9, Tid(7), EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(i64::MIN) });
-    let queries =
-        ["select count(*) from slice where name glob '*drop table*'", "select count(*) from sched where utid != 0"];
+    all.add(
+        i64::MIN / 2_000,
+        9,
+        Tid(u32::MAX),
+        EventKind::Lost { count: u64::MAX, since: MonotonicNs(i64::MAX) },
+    );
+    all.add(
+        i64::MAX / 2_000,
+        9,
+        Tid(7),
+        EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(i64::MIN) },
+    );
+    let queries = [
+        "select count(*) from slice where name glob '*drop table*'",
+        "select count(*) from sched where utid != 0",
+    ];
     let Some(answers) = processor::ask(&written(&all), &queries) else { return };
     assert_ne!(cell(&answers[0][0][0]), "0");
     assert_ne!(cell(&answers[1][0][0]), "0");
@@ -158,9 +200,11 @@ fn hostile_recordings_are_only_text() {
 #[test]
 fn virtual_time_is_marked_over_the_whole_trace() {
     let all = recording::recording(1);
-    let queries =
-        ["select s.name, s.dur from slice s join track t on s.track_id = t.id where t.name = 'Whose time this is'"];
-    let Some(answers) = processor::ask(&written_in(&all, Timebase::Virtual), &queries) else { return };
+    let queries = ["select s.name, s.dur from slice s join track t on s.track_id = t.id where \
+                    t.name = 'Whose time this is'"];
+    let Some(answers) = processor::ask(&written_in(&all, Timebase::Virtual), &queries) else {
+        return;
+    };
     let whole = (all.recorded.ended - all.recorded.began).ns().to_string();
     assert_eq!(answers[0], [[Timebase::Virtual.mark().map(str::to_owned), Some(whole)]]);
 }
@@ -169,8 +213,12 @@ fn virtual_time_is_marked_over_the_whole_trace() {
 #[test]
 fn chrome_json_is_read_by_others() {
     let all = recording::recording(30);
-    let input =
-        RecordingInput { recorded: &all.recorded, names: &all.names, release: None, timebase: Default::default() };
+    let input = RecordingInput {
+        recorded: &all.recorded,
+        names: &all.names,
+        release: None,
+        timebase: Default::default(),
+    };
     let mut json = Vec::new();
     export_recording(input, all.events.iter().copied(), Format::Chrome, &mut json).unwrap();
     let document: serde_json::Value = serde_json::from_slice(&json).unwrap();

@@ -7,7 +7,9 @@ mod support;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use punctual_core::event::{FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, TracepointId};
+use punctual_core::event::{
+    FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, TracepointId,
+};
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::html::recording::{Digest, RecordingSource};
@@ -29,7 +31,8 @@ fn small() -> impl Strategy<Value = u32> {
 
 fn what() -> impl Strategy<Value = EventKind> {
     let n = small;
-    let state = prop_oneof![Just(TaskState::Preempted), Just(TaskState::Sleeping), Just(TaskState::Dead)];
+    let state =
+        prop_oneof![Just(TaskState::Preempted), Just(TaskState::Sleeping), Just(TaskState::Dead)];
     let kind = prop_oneof![Just(PointKind::Begin), Just(PointKind::End), Just(PointKind::Point)];
     let sched = prop_oneof![
         (any::<i16>(), state, n()).prop_map(|(prio, prev_state, next)| EventKind::Switch {
@@ -38,7 +41,11 @@ fn what() -> impl Strategy<Value = EventKind> {
             next: Tid(next),
             next_prio: prio
         }),
-        (n(), any::<u16>()).prop_map(|(task, target)| EventKind::Waking { task: Tid(task), prio: 1, target }),
+        (n(), any::<u16>()).prop_map(|(task, target)| EventKind::Waking {
+            task: Tid(task),
+            prio: 1,
+            target
+        }),
         (n(), 0u16..4).prop_map(|(task, to)| EventKind::Migrate { task: Tid(task), from: 0, to }),
         Just(EventKind::Exit),
         Just(EventKind::Exec),
@@ -58,10 +65,12 @@ fn what() -> impl Strategy<Value = EventKind> {
             expires: Some(at)
         }),
         instant().prop_map(|expires| EventKind::HrtimerStart { timer: 1, expires }),
-        (any::<u64>(), any::<u64>()).prop_map(|(timer, expires)| EventKind::TimerStart { timer, expires }),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(timer, expires)| EventKind::TimerStart { timer, expires }),
     ];
     let thread = prop_oneof![
-        (n(), any::<u64>()).prop_map(|(number, arg)| EventKind::SyscallEnter { number, args: [arg, 0] }),
+        (n(), any::<u64>())
+            .prop_map(|(number, arg)| EventKind::SyscallEnter { number, args: [arg, 0] }),
         (n(), any::<i64>()).prop_map(|(number, result)| EventKind::SyscallExit { number, result }),
         any::<u64>().prop_map(|address| EventKind::FutexEnter { op: Futex::Wait, address }),
         any::<u64>().prop_map(|lock| EventKind::ContentionBegin { lock, flags: 0 }),
@@ -79,18 +88,17 @@ fn what() -> impl Strategy<Value = EventKind> {
         }),
         proptest::option::of(n()).prop_map(|call| EventKind::Interrupted { call }),
         n().prop_map(|task| EventKind::Unthrottled { task: Tid(task) }),
-        (n(), proptest::collection::vec(any::<u8>(), 0..80)).prop_map(|(id, record)| EventKind::Tracepoint {
-            tracepoint: TracepointId(id),
-            record: RecordBytes::new(&record)
+        (n(), proptest::collection::vec(any::<u8>(), 0..80)).prop_map(|(id, record)| {
+            EventKind::Tracepoint {
+                tracepoint: TracepointId(id),
+                record: RecordBytes::new(&record),
+            }
         }),
         n().prop_map(|stack| EventKind::Stack { stack: StackId(stack) }),
     ];
     let own = prop_oneof![
-        (n(), kind, any::<u8>(), any::<[i64; 2]>()).prop_map(|(point, kind, count, values)| EventKind::Point {
-            point: PointId(point),
-            kind,
-            count,
-            values
+        (n(), kind, any::<u8>(), any::<[i64; 2]>()).prop_map(|(point, kind, count, values)| {
+            EventKind::Point { point: PointId(point), kind, count, values }
         }),
         (n(), instant(), any::<u16>()).prop_map(|(function, began, depth)| EventKind::Call {
             function: FunctionId(function),
@@ -107,7 +115,12 @@ fn what() -> impl Strategy<Value = EventKind> {
 
 fn event() -> impl Strategy<Value = Event> {
     let cpu = prop_oneof![9 => 0u16..3, 1 => any::<u16>(), 1 => Just(Event::NO_CPU)];
-    (instant(), cpu, small(), what()).prop_map(|(at, cpu, tid, what)| Event { at, cpu, tid: Tid(tid), what })
+    (instant(), cpu, small(), what()).prop_map(|(at, cpu, tid, what)| Event {
+        at,
+        cpu,
+        tid: Tid(tid),
+        what,
+    })
 }
 
 proptest! {
@@ -135,14 +148,21 @@ proptest! {
 #[test]
 fn a_page_of_anything_is_made() {
     let directory = tempfile::tempdir().unwrap();
-    let bundle = write(&directory.path().join("b"), &Recipe { phases: Vec::new(), ..Recipe::default() });
+    let bundle =
+        write(&directory.path().join("b"), &Recipe { phases: Vec::new(), ..Recipe::default() });
     let summary = punctual_analyze::summarize(&bundle);
     let all = recording::recording(1);
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let events = proptest::collection::vec(event(), 2_000).new_tree(&mut runner).unwrap().current();
-    let source =
-        RecordingSource { recorded: &all.recorded, names: &all.names, series: Vec::new(), requests: Vec::new() };
+    let source = RecordingSource {
+        recorded: &all.recorded,
+        names: &all.names,
+        series: Vec::new(),
+        requests: Vec::new(),
+    };
     let digest = Digest::of(&source, || events.iter().copied());
-    let page = report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(&bundle, &summary) }]).unwrap();
+    let page =
+        report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(&bundle, &summary) }])
+            .unwrap();
     assert!(page.len() < punctual_report::html::SIZE_LIMIT);
 }

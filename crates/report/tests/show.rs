@@ -254,11 +254,17 @@ fn what_was_cut_off_says_so_first() {
 fn hostile_names_stay_text() {
     for width in [0, 1, 20, 80, 500] {
         for (ascii, color) in [(false, false), (true, false), (false, true)] {
-            let text =
-                shown("hostile", &ShowOptions { width, ascii, color, unit: Unit::Micros, ..ShowOptions::default() });
-            let escapes = text.split('\u{1b}').skip(1).filter(|rest| !rest.starts_with('[')).count();
+            let text = shown(
+                "hostile",
+                &ShowOptions { width, ascii, color, unit: Unit::Micros, ..ShowOptions::default() },
+            );
+            let escapes =
+                text.split('\u{1b}').skip(1).filter(|rest| !rest.starts_with('[')).count();
             assert_eq!(escapes, 0);
-            assert!(color || !text.contains('\u{1b}'), "an escape sequence where no colour was wanted");
+            assert!(
+                color || !text.contains('\u{1b}'),
+                "an escape sequence where no colour was wanted"
+            );
             assert!(text.chars().all(|c| c == '\n' || c == '\u{1b}' || !c.is_control()));
             assert!(!text.contains(['\u{202e}', '\u{2066}', '\u{200b}']));
             assert!(!ascii || text.is_ascii(), "{text}");

@@ -1,4 +1,5 @@
-//! The clock of the points: the processor's counter where the kernel itself trusts it, else CLOCK_MONOTONIC.
+//! The clock of the points: the processor's counter where the kernel itself trusts it, else
+//! CLOCK_MONOTONIC.
 
 use crate::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC, CLOCK_TSC};
 
@@ -6,7 +7,8 @@ use crate::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC, CLOCK_TSC};
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn ticks() -> u64 {
-    // SAFETY: the instruction is there on every x86-64; a process that forbade it itself (PR_SET_TSC) gets SIGSEGV.
+    // SAFETY: the instruction is there on every x86-64; a process that forbade it itself
+    // (PR_SET_TSC) gets SIGSEGV.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
@@ -16,7 +18,9 @@ pub fn ticks() -> u64 {
 pub fn ticks() -> u64 {
     let ticks: u64;
     // SAFETY: Linux lets every process read the virtual counter (arch_timer, CNTKCTL_EL1.EL0VCTEN).
-    unsafe { core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags))
+    };
     ticks
 }
 
@@ -41,8 +45,10 @@ pub fn read(clock: u32) -> u64 {
 
 /// Which clock can be trusted on this machine. `source` is the kernel's current clocksource.
 ///
-/// The counter of x86 counts evenly in all states of the CPU if CPUID has that bit ("invariant TSC", which Linux calls constant_tsc and nonstop_tsc), and the
-/// kernel found those of all CPUs in step if it uses it as clocksource (it gives it up otherwise: arch/x86/kernel/tsc.c, kernel/time/clocksource.c).
+/// The counter of x86 counts evenly in all states of the CPU if CPUID has that bit ("invariant
+/// TSC", which Linux calls constant_tsc and nonstop_tsc), and the kernel found those of all CPUs in
+/// step if it uses it as clocksource (it gives it up otherwise: arch/x86/kernel/tsc.c,
+/// kernel/time/clocksource.c).
 pub fn trusted(source: &[u8]) -> u32 {
     if cfg!(target_arch = "aarch64") {
         return CLOCK_CNTVCT;
@@ -86,7 +92,8 @@ pub fn pair() -> Pair {
 /// The counter, read neither before what stands before nor after what stands behind.
 fn ordered_ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: LFENCE is part of SSE2, which every x86-64 has; it waits for earlier instructions and holds back later ones.
+    // SAFETY: LFENCE is part of SSE2, which every x86-64 has; it waits for earlier instructions and
+    // holds back later ones.
     unsafe {
         core::arch::x86_64::_mm_lfence();
         let ticks = ticks();

@@ -21,7 +21,8 @@ pub enum Refusal {
 
 /// Opens the directory of this user's points, made if need be, and writes its path to `path`.
 ///
-/// `$PUNCTUAL_POINTS_DIR`, else /run/punctual/points for root, else `$XDG_RUNTIME_DIR/punctual/points`, else /run/user/UID/punctual/points.
+/// `$PUNCTUAL_POINTS_DIR`, else /run/punctual/points for root, else
+/// `$XDG_RUNTIME_DIR/punctual/points`, else /run/user/UID/punctual/points.
 pub fn open(path: &mut Text) -> Result<Fd, Refusal> {
     // SAFETY: no arguments.
     let uid = unsafe { libc::geteuid() };
@@ -34,30 +35,41 @@ pub fn open(path: &mut Text) -> Result<Fd, Refusal> {
         Some(directory) if directory.starts_with(b"/") => path.push(directory),
         _ => path.push(b"/run/user/").push_number(u64::from(uid)),
     };
-    let base = open_at(libc::AT_FDCWD, path.as_str().ok_or(Refusal::NoDirectory)?, libc::O_PATH | libc::O_DIRECTORY);
+    let base = open_at(
+        libc::AT_FDCWD,
+        path.as_str().ok_or(Refusal::NoDirectory)?,
+        libc::O_PATH | libc::O_DIRECTORY,
+    );
     path.push(b"/punctual/points");
     let base = base.ok_or(Refusal::NoDirectory)?;
     enter(enter(base.0, c"punctual", uid, 0o022)?.0, c"points", uid, 0o077)
 }
 
-/// Opens a directory that belongs to the user and gives others none of the rights in `forbidden`. No symbolic link is followed.
+/// Opens a directory that belongs to the user and gives others none of the rights in `forbidden`.
+/// No symbolic link is followed.
 fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, Refusal> {
     // SAFETY: a path that ends with 0. If the directory is there already, that is as good.
     unsafe { libc::mkdirat(parent, name.as_ptr(), 0o700) };
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let directory = open_at(parent, name, flags).ok_or(Refusal::NoDirectory)?;
     let stat = stat_of(&directory).ok_or(Refusal::NoDirectory)?;
-    if stat.st_uid != uid || stat.st_mode & forbidden != 0 { Err(Refusal::NotPrivate) } else { Ok(directory) }
+    if stat.st_uid != uid || stat.st_mode & forbidden != 0 {
+        Err(Refusal::NotPrivate)
+    } else {
+        Ok(directory)
+    }
 }
 
 /// Whether a collector records in this directory: it holds a lock, which goes with it.
 pub fn collected(directory: &Fd) -> bool {
-    let file = open_at(directory.0, c".collector", libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file =
+        open_at(directory.0, c".collector", libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK);
     // SAFETY: no pointers. A lock that was free is given back when the file closes.
     file.is_some_and(|file| unsafe { libc::flock(file.0, libc::LOCK_SH | libc::LOCK_NB) } != 0 && crate::sys::errno() == libc::EWOULDBLOCK)
 }
 
-/// When this process began, by field 22 of /proc/PID/stat; none if there is no such process, or no /proc.
+/// When this process began, by field 22 of /proc/PID/stat; none if there is no such process, or no
+/// /proc.
 pub fn start_time(pid: u32) -> Option<u64> {
     let mut path = Text::new();
     path.push(b"/proc/").push_number(u64::from(pid)).push(b"/stat");
@@ -83,8 +95,9 @@ const KEPT: usize = 16;
 /// Files that one sweep looks at.
 const LOOKED_AT: usize = 64;
 
-/// Removes what dead processes left: files without any point, and the oldest of more than [`KEPT`] with points. Without this, a program that forks and
-/// executes all day would fill /run. `namespace` keeps it from processes that only look dead from this one's PID namespace.
+/// Removes what dead processes left: files without any point, and the oldest of more than [`KEPT`]
+/// with points. Without this, a program that forks and executes all day would fill /run.
+/// `namespace` keeps it from processes that only look dead from this one's PID namespace.
 pub fn sweep(directory: &Fd, namespace: u64) {
     let mut entries = [0_u64; 512];
     let mut looked_at = 0;
@@ -95,10 +108,12 @@ pub fn sweep(directory: &Fd, namespace: u64) {
     loop {
         let size = size_of_val(&entries);
         // SAFETY: the kernel writes at most `size` bytes.
-        let filled = unsafe { libc::syscall(libc::SYS_getdents64, directory.0, entries.as_mut_ptr(), size) };
+        let filled =
+            unsafe { libc::syscall(libc::SYS_getdents64, directory.0, entries.as_mut_ptr(), size) };
         let Ok(filled @ 1..) = usize::try_from(filled) else { break };
         // SAFETY: as many bytes were written.
-        let mut rest = unsafe { std::slice::from_raw_parts(entries.as_ptr().cast::<u8>(), filled.min(size)) };
+        let mut rest =
+            unsafe { std::slice::from_raw_parts(entries.as_ptr().cast::<u8>(), filled.min(size)) };
         while let Some((name, more)) = next_entry(rest) {
             rest = more;
             let Some((pid, start)) = owner(name) else { continue };
@@ -141,12 +156,16 @@ enum Left {
 
 fn left_by_the_dead(directory: &Fd, name: &CStr, namespace: u64) -> Left {
     let mut head = [0_u8; size_of::<Control>()];
-    let Some(file) = open_at(directory.0, name, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK) else {
+    let Some(file) =
+        open_at(directory.0, name, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK)
+    else {
         return Left::Foreign;
     };
     let Some(stat) = stat_of(&file) else { return Left::Foreign };
     // SAFETY: `head` takes as many bytes.
-    if unsafe { libc::pread(file.0, head.as_mut_ptr().cast(), head.len(), 0) } != head.len() as isize {
+    if unsafe { libc::pread(file.0, head.as_mut_ptr().cast(), head.len(), 0) }
+        != head.len() as isize
+    {
         return Left::Foreign;
     }
     let eight = |at: usize| head[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
@@ -182,7 +201,9 @@ mod tests {
         assert!(start_time(std::process::id()).is_some_and(|start| start > 0));
         assert_eq!(start_time(u32::MAX), None);
         assert_eq!(owner(b"12.345.0.points"), Some((12, 345)));
-        for name in [&b"12.345.0"[..], b".points", b"12.points", b"x.1.points", b"99999999999.1.0.points"] {
+        for name in
+            [&b"12.345.0"[..], b".points", b"12.points", b"x.1.points", b"99999999999.1.0.points"]
+        {
             assert_eq!(owner(name), None, "{name:?}");
         }
     }

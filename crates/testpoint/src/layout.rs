@@ -1,7 +1,8 @@
-//! The file that a process's points live in: `docs/testpoints.md` describes it for readers in other languages.
+//! The file that a process's points live in: `docs/testpoints.md` describes it for readers in other
+//! languages.
 //!
-//! All numbers have the byte order of the machine. The file is made of the control page, the table of names, and one ring a thread. It grows: a part
-//! that was never used is not there.
+//! All numbers have the byte order of the machine. The file is made of the control page, the table
+//! of names, and one ring a thread. It grows: a part that was never used is not there.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
@@ -11,10 +12,12 @@ pub const MAGIC: u64 = u64::from_ne_bytes(*b"PNCTLPT1");
 pub const VERSION: u32 = 1;
 /// How a file's name ends: `PID.START.N.points`, START being field 22 of /proc/PID/stat.
 pub const SUFFIX: &str = ".points";
-/// A file beside them that a collector holds a lock on (flock(2)) while it records: a process that starts meanwhile records from its first point on.
+/// A file beside them that a collector holds a lock on (flock(2)) while it records: a process that
+/// starts meanwhile records from its first point on.
 pub const COLLECTOR: &str = ".collector";
 
-/// What the table of names, and every ring, is a multiple of: the largest page size of any supported machine.
+/// What the table of names, and every ring, is a multiple of: the largest page size of any
+/// supported machine.
 pub const ALIGN: u64 = 65_536;
 /// Where the table of names begins.
 pub const NAMES_AT: u64 = ALIGN;
@@ -22,7 +25,8 @@ pub const NAMES_AT: u64 = ALIGN;
 pub const NAMES_MAX: u32 = 1_023;
 /// Where the first ring begins.
 pub const RINGS_AT: u64 = NAMES_AT + 2 * ALIGN;
-/// How many rings a process may have. What further threads record is counted in [`Control::ringless`].
+/// How many rings a process may have. What further threads record is counted in
+/// [`Control::ringless`].
 pub const RINGS_MAX: u32 = 256;
 /// Where the slots of a ring begin, from the ring's beginning.
 pub const SLOTS_AT: u64 = 4_096;
@@ -32,8 +36,8 @@ pub const SLOTS_DEFAULT: u32 = 32_768;
 pub const SLOTS_MIN: u32 = 1_024;
 /// The most slots of a ring: 128 MiB.
 pub const SLOTS_MAX: u32 = 1 << 22;
-/// Slots kept free in a full ring, because a signal handler may record between its thread's look at the limit and the reservation of a slot:
-/// one for every signal there is.
+/// Slots kept free in a full ring, because a signal handler may record between its thread's look at
+/// the limit and the reservation of a slot: one for every signal there is.
 pub const MARGIN: u64 = 64;
 
 /// [`Control::mode`]: a full ring drops points until a collector has read some.
@@ -84,7 +88,8 @@ pub struct Control {
     pub recording: AtomicU32,
     /// [`STREAM`] or [`FLIGHT`]. A collector writes it.
     pub mode: AtomicU32,
-    /// The mode that the process itself requested; 0: none, points are recorded only while a collector requests them.
+    /// The mode that the process itself requested; 0: none, points are recorded only while a
+    /// collector requests them.
     pub requested: AtomicU32,
     /// The process, as it sees itself.
     pub pid: AtomicU32,
@@ -94,7 +99,8 @@ pub struct Control {
     pub start_time: AtomicU64,
     /// A reading of the clock when the file was made …
     pub pair_ticks: AtomicU64,
-    /// … and of CLOCK_MONOTONIC at the same time, in ns; both are 0 where `clock` is CLOCK_MONOTONIC …
+    /// … and of CLOCK_MONOTONIC at the same time, in ns; both are 0 where `clock` is
+    /// CLOCK_MONOTONIC …
     pub pair_monotonic: AtomicI64,
     /// … which is to say: no further than this many ticks from it.
     pub pair_error: AtomicU64,
@@ -106,7 +112,8 @@ pub struct Control {
     pub ring_slots: AtomicU32,
     /// Rings that were ever taken, unless [`RINGS_MAX`] is less.
     pub rings_used: AtomicU32,
-    /// The PID namespace of `pid` and of all thread ids (inode of /proc/PID/ns/pid); 0 where it could not be read.
+    /// The PID namespace of `pid` and of all thread ids (inode of /proc/PID/ns/pid); 0 where it
+    /// could not be read.
     pub namespace: AtomicU64,
     /// 1 after the process ended in order.
     pub ended: AtomicU32,
@@ -114,7 +121,8 @@ pub struct Control {
     pub reserved: AtomicU32,
     /// The process's name when the file was made (`comm`), ended by 0 if shorter.
     pub comm: [AtomicU64; 2],
-    /// 0: what follows is written by threads without a ring, and must not disturb those that look at `recording`.
+    /// 0: what follows is written by threads without a ring, and must not disturb those that look
+    /// at `recording`.
     pub reserved_2: [AtomicU64; 2],
     /// Points dropped because their thread could have no ring.
     pub ringless: AtomicU64,
@@ -135,7 +143,8 @@ pub struct Name {
 /// The longest name, in bytes; longer ones are cut.
 pub const NAME_BYTES: usize = 120;
 
-/// The beginning of a ring, on three cache lines: of everyone, of the writing thread, of the collector.
+/// The beginning of a ring, on three cache lines: of everyone, of the writing thread, of the
+/// collector.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Ring {
@@ -159,8 +168,8 @@ pub struct Ring {
     pub dropped: AtomicU64,
     /// 0.
     pub reserved_2: [AtomicU64; 5],
-    /// A point is recorded while `head` is below this: in stream mode what was read plus the slots less [`MARGIN`], in flight mode 2⁶⁴ − 1. The
-    /// collector writes it.
+    /// A point is recorded while `head` is below this: in stream mode what was read plus the slots
+    /// less [`MARGIN`], in flight mode 2⁶⁴ − 1. The collector writes it.
     pub limit: AtomicU64,
     /// Points that a collector is done with: the next to be read. The collector writes it.
     pub read: AtomicU64,
@@ -176,7 +185,8 @@ pub struct Ring {
 pub struct Slot {
     /// When, on [`Control::clock`].
     pub at: AtomicU64,
-    /// Written last: the low 32 bits of `p + 1` in the upper half; id, kind and number of values in the lower.
+    /// Written last: the low 32 bits of `p + 1` in the upper half; id, kind and number of values
+    /// in the lower.
     pub word: AtomicU64,
     /// The values; `word` holds their number.
     pub values: [AtomicI64; 2],

@@ -1,8 +1,10 @@
 //! Test points for real-time programs.
 //!
-//! A point records a time stamp and up to two integers. Passing one costs little more than reading the processor's counter while it is
-//! recorded, and a predictable branch while it is not; built without the feature `enabled`, nothing. The record lies in shared memory: it outlives
-//! the process, whatever ends it. `punctual trace` collects it, beside what the kernel did at the same time.
+//! A point records a time stamp and up to two integers. Passing one costs little more than reading
+//! the processor's counter while it is recorded, and a predictable branch while it is not; built
+//! without the feature `enabled`, nothing. The record lies in shared memory: it outlives
+//! the process, whatever ends it. `punctual trace` collects it, beside what the kernel did at the
+//! same time.
 //!
 //! ```
 //! use punctual_testpoint::{begin, end, point, scope};
@@ -17,8 +19,10 @@
 //! # task(3);
 //! ```
 //!
-//! Points may be passed in signal handlers and in threads of any kind; a forked child has a record of its own. (A child made by the bare system call,
-//! past the C library, must not pass points before it executes another program.) See `docs/testpoints.md` for cost, modes, environment and format.
+//! Points may be passed in signal handlers and in threads of any kind; a forked child has a record
+//! of its own. (A child made by the bare system call, past the C library, must not pass points
+//! before it executes another program.) See `docs/testpoints.md` for cost, modes, environment and
+//! format.
 
 // The types of C differ between architectures.
 #![allow(clippy::unnecessary_cast)]

@@ -1,8 +1,10 @@
 //! Points written where they are passed.
 
-/// Passes a point: `point!("name")`, `point!("name", a)`, `point!("name", a, b)`, with integers of any type (`as i64`).
+/// Passes a point: `point!("name")`, `point!("name", a)`, `point!("name", a, b)`, with integers of
+/// any type (`as i64`).
 ///
-/// The name is a constant. Values are computed only where points are compiled in, whether or not they are recorded.
+/// The name is a constant. Values are computed only where points are compiled in, whether or not
+/// they are recorded.
 #[cfg(feature = "enabled")]
 #[macro_export]
 macro_rules! point {
@@ -17,7 +19,8 @@ macro_rules! point {
     };
 }
 
-/// Begins what [`end!`] of the same name in the same thread ends: `begin!("name")`, with up to two integers as [`point!`].
+/// Begins what [`end!`] of the same name in the same thread ends: `begin!("name")`, with up to two
+/// integers as [`point!`].
 #[cfg(feature = "enabled")]
 #[macro_export]
 macro_rules! begin {

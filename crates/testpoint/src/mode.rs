@@ -6,11 +6,14 @@ use std::path::PathBuf;
 /// What is recorded when no collector asks for anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Nothing: points are recorded while a collector requests them. The default, unless the environment variable `PUNCTUAL_POINTS` sets another.
+    /// Nothing: points are recorded while a collector requests them. The default, unless the
+    /// environment variable `PUNCTUAL_POINTS` sets another.
     OnDemand,
-    /// Every point until the ring is full, from then on none until a collector has read some. What is dropped is counted.
+    /// Every point until the ring is full, from then on none until a collector has read some. What
+    /// is dropped is counted.
     Stream,
-    /// The last points of each thread, for after a crash: new ones overwrite the oldest. What is overwritten is counted.
+    /// The last points of each thread, for after a crash: new ones overwrite the oldest. What is
+    /// overwritten is counted.
     Flight,
 }
 
@@ -49,25 +52,30 @@ mod enabled {
                 NOT_STARTED => "the library was not started: its constructor did not run",
                 SWITCHED_OFF => "PUNCTUAL_POINTS=off",
                 NO_DIRECTORY => {
-                    "no directory for points: /run/punctual/points (root), $XDG_RUNTIME_DIR/punctual/points; PUNCTUAL_POINTS_DIR names another"
+                    "no directory for points: /run/punctual/points (root), \
+                     $XDG_RUNTIME_DIR/punctual/points; PUNCTUAL_POINTS_DIR names another"
                 }
                 NOT_PRIVATE => {
-                    "the directory for points belongs to another user or is open to others: it must be the user's own, mode 0700"
+                    "the directory for points belongs to another user or is open to others: it \
+                     must be the user's own, mode 0700"
                 }
                 NO_SPACE => {
-                    "no space for the file of points (the file system is full, cannot allocate, or ulimit -f is too low)"
+                    "no space for the file of points (the file system is full, cannot allocate, or \
+                     ulimit -f is too low)"
                 }
                 PAGE_SIZE => "this kernel's pages are larger than the library was built for",
                 BAD_SETTING => {
-                    "a setting was not understood: PUNCTUAL_POINTS (on, off, stream, flight), PUNCTUAL_POINTS_SLOTS (a number), PUNCTUAL_POINTS_CLOCK (monotonic)"
+                    "a setting was not understood: PUNCTUAL_POINTS (on, off, stream, flight), \
+                     PUNCTUAL_POINTS_SLOTS (a number), PUNCTUAL_POINTS_CLOCK (monotonic)"
                 }
                 _ => "the file of points could not be made",
             }
         }
     }
 
-    /// Says what is to be recorded when no collector asks; while one does, its wish stands until the next call or its end. To be called by one thread at a
-    /// time, and not while threads that have passed points are ending.
+    /// Says what is to be recorded when no collector asks; while one does, its wish stands until
+    /// the next call or its end. To be called by one thread at a time, and not while threads
+    /// that have passed points are ending.
     pub fn record(mode: Mode) {
         PROCESS.ask(match mode {
             Mode::OnDemand => 0,

@@ -1,13 +1,15 @@
 //! A point, and what passing it costs.
 //!
-//! Not recording: a load and a branch. Recording: a look at the thread's ring, the counter, a reservation that a signal handler cannot split, and
-//! two stores. Everything else happens in [`crate::slow`].
+//! Not recording: a load and a branch. Recording: a look at the thread's ring, the counter, a
+//! reservation that a signal handler cannot split, and two stores. Everything else happens in
+//! [`crate::slow`].
 
 use crate::layout::{COUNT_SHIFT, Control, KIND_BEGIN, KIND_END, KIND_POINT, Ring, SLOTS_AT, Slot};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// The memory that the first page of the file is mapped over: so that "is anybody recording?" is one load from a known address.
+/// The memory that the first page of the file is mapped over: so that "is anybody recording?" is
+/// one load from a known address.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]
 #[doc(hidden)]
@@ -51,7 +53,8 @@ pub struct Point {
 }
 
 impl Point {
-    /// A point of this name. Points of the same name are the same point to readers. At most 120 bytes of the name are kept.
+    /// A point of this name. Points of the same name are the same point to readers. At most 120
+    /// bytes of the name are kept.
     pub const fn new(name: &'static str) -> Point {
         Point { name, id: AtomicU32::new(0) }
     }
@@ -142,12 +145,14 @@ impl Drop for Scope {
     }
 }
 
-/// Writes a point to a ring that has room for it. `count`, the number of values, stands in `bits` too; the compiler knows it only by itself.
+/// Writes a point to a ring that has room for it. `count`, the number of values, stands in `bits`
+/// too; the compiler knows it only by itself.
 #[inline(always)]
 pub(crate) fn put(ring: &Ring, at: u64, bits: u32, count: u32, values: [i64; 2]) {
     let position = reserve(&ring.head);
     let slots = (&raw const *ring).wrapping_byte_add(SLOTS_AT as usize).cast::<Slot>();
-    // SAFETY: the mapping of a ring goes on over `mask + 1` slots that begin at `SLOTS_AT`; the mask keeps the index below that.
+    // SAFETY: the mapping of a ring goes on over `mask + 1` slots that begin at `SLOTS_AT`; the
+    // mask keeps the index below that.
     let slot = unsafe { &*slots.add((position & ring.mask.load(Ordering::Relaxed)) as usize) };
     if count > 0 {
         slot.values[0].store(values[0], Ordering::Relaxed);
@@ -159,20 +164,22 @@ pub(crate) fn put(ring: &Ring, at: u64, bits: u32, count: u32, values: [i64; 2])
     slot.word.store((position + 1) << 32 | u64::from(bits), Ordering::Release);
 }
 
-/// Takes a position. One instruction, so a signal handler of this thread comes before or after it; without a lock prefix, since no other thread
-/// writes here.
+/// Takes a position. One instruction, so a signal handler of this thread comes before or after it;
+/// without a lock prefix, since no other thread writes here.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn reserve(head: &AtomicU64) -> u64 {
     let mut position = 1_u64;
-    // SAFETY: `head` is valid for reads and writes. To the compiler this is a write to memory that it must not move others across.
+    // SAFETY: `head` is valid for reads and writes. To the compiler this is a write to memory that
+    // it must not move others across.
     unsafe {
         core::arch::asm!("xadd qword ptr [{head}], {position}", head = in(reg) head.as_ptr(), position = inout(reg) position, options(nostack))
     };
     position
 }
 
-/// Takes a position. The exclusive store fails if a signal handler came in between, so each comes before or after the other.
+/// Takes a position. The exclusive store fails if a signal handler came in between, so each comes
+/// before or after the other.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn reserve(head: &AtomicU64) -> u64 {

@@ -25,7 +25,8 @@ pub struct Process {
     refusal: AtomicU32,
 }
 
-// SAFETY: `path` is written before any other thread can read it: before `main`, and in the child of a fork, which has one thread.
+// SAFETY: `path` is written before any other thread can read it: before `main`, and in the child of
+// a fork, which has one thread.
 unsafe impl Sync for Process {}
 
 /// This process.
@@ -50,7 +51,8 @@ struct Wish {
 }
 
 impl Process {
-    /// Makes the file; to be called once, before there are threads. `page` is the memory of [`CONTROL_PAGE`] bytes that the fast path looks at.
+    /// Makes the file; to be called once, before there are threads. `page` is the memory of
+    /// [`CONTROL_PAGE`] bytes that the fast path looks at.
     pub fn start(&self, page: *mut Control) {
         let _errno = sys::KeptErrno::new();
         match wish().and_then(|wish| self.first_file(page, &wish)) {
@@ -77,7 +79,8 @@ impl Process {
         Ok(())
     }
 
-    /// Makes a file, maps its control page over `page`, and records the mode that the process requests.
+    /// Makes a file, maps its control page over `page`, and records the mode that the process
+    /// requests.
     fn make_file(&self, page: *mut Control, wish: &Wish) -> Result<(), Refusal> {
         let mut path = Text::new();
         let directory = directory::open(&mut path)?;
@@ -146,13 +149,18 @@ impl Process {
             return None;
         }
         let table = sys::map(file, NAMES_AT, NAMES_BYTES, null_mut())?.cast();
-        if self.names.compare_exchange(null_mut(), table, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        if self
+            .names
+            .compare_exchange(null_mut(), table, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
             sys::unmap(table.cast(), NAMES_BYTES);
         }
         Some(())
     }
 
-    /// Opens the file again. No descriptor is kept: programs close those that they do not know, and open others under the same number.
+    /// Opens the file again. No descriptor is kept: programs close those that they do not know, and
+    /// open others under the same number.
     pub fn reopen(&self) -> Option<Fd> {
         // SAFETY: no thread writes the path meanwhile: see `Sync` above.
         let path = unsafe { &*self.path.get() };
@@ -172,7 +180,8 @@ impl Process {
         }
     }
 
-    /// The mode that the process itself requests: [`STREAM`], [`FLIGHT`], or 0 for that of a collector.
+    /// The mode that the process itself requests: [`STREAM`], [`FLIGHT`], or 0 for that of a
+    /// collector.
     pub fn ask(&self, mode: u32) {
         let Some(control) = self.control() else { return };
         control.requested.store(mode, Ordering::Relaxed);
@@ -182,11 +191,16 @@ impl Process {
         }
         control.mode.store(mode, Ordering::Relaxed);
         for ring in &self.rings {
-            // SAFETY: null, or a ring that is mapped until its thread ends; a thread that ends takes it out first. (That a thread ends just now is excluded
+            // SAFETY: null, or a ring that is mapped until its thread ends; a thread that ends
+            // takes it out first. (That a thread ends just now is excluded
             // by the documentation of `record`.)
             if let Some(ring) = unsafe { ring.load(Ordering::Acquire).as_ref() } {
                 let room = ring.mask.load(Ordering::Relaxed) + 1 - MARGIN;
-                let limit = if mode == FLIGHT { u64::MAX } else { ring.read.load(Ordering::Relaxed) + room };
+                let limit = if mode == FLIGHT {
+                    u64::MAX
+                } else {
+                    ring.read.load(Ordering::Relaxed) + room
+                };
                 ring.limit.store(limit, Ordering::Relaxed);
             }
         }
@@ -202,11 +216,14 @@ impl Process {
     pub fn set_thread_value(&self, value: usize) {
         if let Some(key) = self.thread_key.load(Ordering::Relaxed).checked_sub(1) {
             // SAFETY: a key that was created and is never deleted; the value is a number.
-            unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, value as *const c_void) };
+            unsafe {
+                libc::pthread_setspecific(key as libc::pthread_key_t, value as *const c_void)
+            };
         }
     }
 
-    /// In the child of a fork: a file of its own, with the names that its sites already have numbers of.
+    /// In the child of a fork: a file of its own, with the names that its sites already have
+    /// numbers of.
     fn renew(&self) {
         let Some(parent) = self.control() else { return };
         let page = (&raw const *parent).cast_mut();
@@ -218,7 +235,10 @@ impl Process {
             slots: parent.ring_slots.load(Ordering::Relaxed),
             clock: parent.clock.load(Ordering::Relaxed),
         };
-        let (used, refused) = (parent.names_used.load(Ordering::Relaxed), parent.names_refused.load(Ordering::Relaxed));
+        let (used, refused) = (
+            parent.names_used.load(Ordering::Relaxed),
+            parent.names_refused.load(Ordering::Relaxed),
+        );
         let stride = ring_stride(wish.slots) as usize;
         thread::forget();
         for ring in &self.rings {
@@ -281,13 +301,18 @@ fn wish() -> Result<Wish, Refusal> {
     let slots = match sys::variable(c"PUNCTUAL_POINTS_SLOTS") {
         None | Some(b"") => SLOTS_DEFAULT,
         Some(text) => {
-            let wanted: u32 =
-                std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(Refusal::BadSetting)?;
+            let wanted: u32 = std::str::from_utf8(text)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .ok_or(Refusal::BadSetting)?;
             wanted.clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two()
         }
     };
     let mut buffer = [0; 64];
-    let source = sys::read_file(c"/sys/devices/system/clocksource/clocksource0/current_clocksource", &mut buffer);
+    let source = sys::read_file(
+        c"/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        &mut buffer,
+    );
     let clock = match sys::variable(c"PUNCTUAL_POINTS_CLOCK") {
         None | Some(b"") => counter::trusted(source.unwrap_or_default()),
         Some(b"monotonic") => CLOCK_MONOTONIC,
@@ -321,7 +346,8 @@ fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, R
 
 fn namespace() -> u64 {
     let mut stat = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: a path that ends with 0, and a valid stat to write to, which zeroed is one in any case.
+    // SAFETY: a path that ends with 0, and a valid stat to write to, which zeroed is one in any
+    // case.
     unsafe {
         libc::stat(c"/proc/self/ns/pid".as_ptr(), stat.as_mut_ptr());
         stat.assume_init().st_ino as u64
@@ -332,7 +358,8 @@ thread_local! {
     static SIGNALS: UnsafeCell<MaybeUninit<libc::sigset_t>> = const { UnsafeCell::new(MaybeUninit::uninit()) };
 }
 
-// In the child a handler that records before `in_child` is through would write the parent's ring: no signal comes before.
+// In the child a handler that records before `in_child` is through would write the parent's ring:
+// no signal comes before.
 unsafe extern "C" fn before_fork() {
     let signals = sys::block_signals();
     // SAFETY: this thread's, and no signal handler reads it.

@@ -1,6 +1,8 @@
-//! What the fast path leaves aside: the first point of a thread, the first pass of a site, a full ring, a clock that is no counter.
+//! What the fast path leaves aside: the first point of a thread, the first pass of a site, a full
+//! ring, a clock that is no counter.
 //!
-//! All of it may run in a signal handler, also in one that interrupted it: no allocation, no lock, `errno` kept.
+//! All of it may run in a signal handler, also in one that interrupted it: no allocation, no lock,
+//! `errno` kept.
 
 use crate::layout::{COUNT_SHIFT, Control, ID_UNNAMED, NAME_BYTES, NAMES_MAX, Name, Ring};
 use crate::process::PROCESS;
@@ -35,14 +37,16 @@ fn record(control: &Control, ring: &Ring, bits: u32, values: [i64; 2]) {
     }
 }
 
-/// Gives a site the number of its name. Two threads that do this for one site at once may enter the name twice; both numbers then mean it.
+/// Gives a site the number of its name. Two threads that do this for one site at once may enter the
+/// name twice; both numbers then mean it.
 fn register(control: &Control, site: &AtomicU32, name: &[u8]) -> u32 {
     let Some(table) = PROCESS.names() else { return ID_UNNAMED };
     let name = &name[..name.len().min(NAME_BYTES)];
-    let id = find(control, table, name).or_else(|| enter(control, table, name)).unwrap_or_else(|| {
-        control.names_refused.fetch_add(1, Ordering::Relaxed);
-        ID_UNNAMED
-    });
+    let id =
+        find(control, table, name).or_else(|| enter(control, table, name)).unwrap_or_else(|| {
+            control.names_refused.fetch_add(1, Ordering::Relaxed);
+            ID_UNNAMED
+        });
     match site.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => id,
         Err(earlier) => earlier,
@@ -52,7 +56,8 @@ fn register(control: &Control, site: &AtomicU32, name: &[u8]) -> u32 {
 fn find(control: &Control, table: &[Name], name: &[u8]) -> Option<u32> {
     let used = control.names_used.load(Ordering::Relaxed).min(NAMES_MAX) as usize;
     let same = |entry: &Name| {
-        entry.length.load(Ordering::Acquire) as usize == name.len() && bytes(entry).eq(name.iter().copied())
+        entry.length.load(Ordering::Acquire) as usize == name.len()
+            && bytes(entry).eq(name.iter().copied())
     };
     table[..used].iter().position(same).map(|place| place as u32 + 1)
 }

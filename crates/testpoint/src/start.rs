@@ -18,14 +18,16 @@ extern "C" fn first() {
     STARTED.call_once(|| PROCESS.start((&raw const CONTROL.control).cast_mut()));
 }
 
-/// Makes points ready in a program that was built without the feature `constructor`: does nothing where they are. To be called before any thread
-/// passes a point or asks for [`status`](crate::status). Answers as that.
+/// Makes points ready in a program that was built without the feature `constructor`: does nothing
+/// where they are. To be called before any thread passes a point or asks for
+/// [`status`](crate::status). Answers as that.
 pub fn start() -> Result<PathBuf, Off> {
     first();
     status()
 }
 
-/// Has the linker take the object file that `START` is in: of a library it takes only those that something refers to.
+/// Has the linker take the object file that `START` is in: of a library it takes only those that
+/// something refers to.
 #[cfg(feature = "constructor")]
 pub fn keep() {
     std::hint::black_box(&raw const START);

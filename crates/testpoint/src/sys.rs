@@ -70,7 +70,12 @@ pub fn open(path: &CStr, flags: c_int) -> Option<Fd> {
 pub fn open_at(directory: c_int, path: &CStr, flags: c_int) -> Option<Fd> {
     // SAFETY: a path that ends with 0. With O_CREAT the third argument is the mode.
     let fd = unsafe {
-        libc::openat(directory, path.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NOCTTY, 0o600 as libc::c_uint)
+        libc::openat(
+            directory,
+            path.as_ptr(),
+            flags | libc::O_CLOEXEC | libc::O_NOCTTY,
+            0o600 as libc::c_uint,
+        )
     };
     (fd >= 0).then_some(Fd(fd))
 }
@@ -89,7 +94,8 @@ pub fn stat_of(fd: &Fd) -> Option<libc::stat> {
     (unsafe { libc::fstat(fd.0, stat.as_mut_ptr()) } == 0).then(|| unsafe { stat.assume_init() })
 }
 
-/// Makes sure that writing to this part of the file cannot fail for lack of space, and that the file reaches over it.
+/// Makes sure that writing to this part of the file cannot fail for lack of space, and that the
+/// file reaches over it.
 pub fn allocate(fd: &Fd, at: u64, length: u64) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit to write to. Beyond it the kernel would send SIGXFSZ.
@@ -101,24 +107,34 @@ pub fn allocate(fd: &Fd, at: u64, length: u64) -> bool {
     unsafe { libc::fallocate(fd.0, 0, at as libc::off_t, length as libc::off_t) == 0 }
 }
 
-/// Maps a part of a file for reading and writing, and touches each page; at `place` if that is not null, over what is there.
+/// Maps a part of a file for reading and writing, and touches each page; at `place` if that is not
+/// null, over what is there.
 pub fn map(fd: &Fd, at: u64, length: usize, place: *mut c_void) -> Option<*mut c_void> {
     let flags = libc::MAP_SHARED | if place.is_null() { 0 } else { libc::MAP_FIXED };
     // SAFETY: either the kernel chooses the place, or the caller owns what is there.
-    let start =
-        unsafe { libc::mmap(place, length, libc::PROT_READ | libc::PROT_WRITE, flags, fd.0, at as libc::off_t) };
+    let start = unsafe {
+        libc::mmap(
+            place,
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            fd.0,
+            at as libc::off_t,
+        )
+    };
     if start == libc::MAP_FAILED {
         return None;
     }
     for offset in (0..length).step_by(4_096) {
         // SAFETY: within the mapping.
         let byte = unsafe { &*start.cast::<AtomicU8>().wrapping_add(offset) };
-        // Makes the page present and writable, and loses nothing that another thread writes there meanwhile.
+        // Makes the page present and writable, and loses nothing that another thread writes there
+        // meanwhile.
         let value = byte.load(Ordering::Relaxed);
         let _ = byte.compare_exchange(value, value, Ordering::Relaxed, Ordering::Relaxed);
     }
-    // Against being swapped out, where the limits allow it; where not, points cost what a page fault costs after memory ran short.
-    // SAFETY: the mapping just made.
+    // Against being swapped out, where the limits allow it; where not, points cost what a page
+    // fault costs after memory ran short. SAFETY: the mapping just made.
     unsafe { libc::mlock(start, length) };
     Some(start)
 }
@@ -135,10 +151,11 @@ pub fn unmap(place: *mut c_void, length: usize) {
     unsafe { libc::munmap(place, length) };
 }
 
-/// A variable of the environment; none in a program that runs with rights of its file (set-user-ID).
+/// A variable of the environment; none in a program that runs with rights of its file
+/// (set-user-ID).
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: a name that ends with 0; what comes back is 0 or a string that stays as long as nobody changes the environment, which before `main` and
-    // right after a fork nobody does.
+    // SAFETY: a name that ends with 0; what comes back is 0 or a string that stays as long as
+    // nobody changes the environment, which before `main` and right after a fork nobody does.
     unsafe {
         let value = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())

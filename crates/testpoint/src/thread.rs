@@ -77,7 +77,12 @@ fn reuse(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
             return None;
         }
         let ring = map(control, file, number)?;
-        match ring.state.compare_exchange(RING_FREE, RING_CLAIMED, Ordering::Acquire, Ordering::Relaxed) {
+        match ring.state.compare_exchange(
+            RING_FREE,
+            RING_CLAIMED,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        ) {
             Ok(_) => Some((ring, number)),
             Err(_) => {
                 unmap(control, ring);
@@ -90,13 +95,16 @@ fn reuse(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
 fn state(control: &Control, file: &sys::Fd, number: u32) -> Option<u32> {
     let mut state = [0; 4];
     // SAFETY: `state` takes the four bytes that are asked for.
-    let count = unsafe { libc::pread(file.0, state.as_mut_ptr().cast(), 4, place(control, number) as libc::off_t) };
+    let count = unsafe {
+        libc::pread(file.0, state.as_mut_ptr().cast(), 4, place(control, number) as libc::off_t)
+    };
     (count == 4).then(|| u32::from_ne_bytes(state))
 }
 
 fn new(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
     let more = |used: u32| (used < RINGS_MAX).then_some(used + 1);
-    let number = control.rings_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+    let number =
+        control.rings_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
     if !sys::allocate(file, place(control, number), ring_bytes(control) as u64) {
         return None;
     }
@@ -113,8 +121,8 @@ fn ring_bytes(control: &Control) -> usize {
 
 fn map(control: &Control, file: &sys::Fd, number: u32) -> Option<&'static Ring> {
     let start = sys::map(file, place(control, number), ring_bytes(control), std::ptr::null_mut())?;
-    // SAFETY: the mapping is aligned, longer than a ring, and made of atomic integers; it stays until this thread ends, and whoever asks then is
-    // refused.
+    // SAFETY: the mapping is aligned, longer than a ring, and made of atomic integers; it stays
+    // until this thread ends, and whoever asks then is refused.
     Some(unsafe { &*start.cast::<Ring>() })
 }
 
@@ -122,13 +130,16 @@ fn unmap(control: &Control, ring: &Ring) {
     sys::unmap((&raw const *ring).cast_mut().cast(), ring_bytes(control));
 }
 
-/// The destructor of the thread-specific value that [`crate::process::Process::watch_thread_end`] sets. Other destructors may still record, so this waits for
-/// the last of the rounds in which they are called (PTHREAD_DESTRUCTOR_ITERATIONS is 4 in glibc and in musl).
+/// The destructor of the thread-specific value that [`crate::process::Process::watch_thread_end`]
+/// sets. Other destructors may still record, so this waits for the last of the rounds in which they
+/// are called (PTHREAD_DESTRUCTOR_ITERATIONS is 4 in glibc and in musl).
 pub unsafe extern "C" fn ending(round: *mut c_void) {
     let round = round as usize;
     if round < 4 {
         PROCESS.set_thread_value(round + 1);
-    } else if let (Some(control), Mine::Ring(ring, number)) = (PROCESS.control(), MINE.replace(Mine::Refused)) {
+    } else if let (Some(control), Mine::Ring(ring, number)) =
+        (PROCESS.control(), MINE.replace(Mine::Refused))
+    {
         let signals = sys::block_signals();
         RING.set(&raw const NO_RING);
         PROCESS.rings[number as usize].store(std::ptr::null_mut(), Ordering::Relaxed);

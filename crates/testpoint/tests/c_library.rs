@@ -1,4 +1,5 @@
-//! The C library as users build and link it: by pkg-config, dynamically and statically, with CMake, in C++, with points off.
+//! The C library as users build and link it: by pkg-config, dynamically and statically, with CMake,
+//! in C++, with points off.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,14 +9,23 @@ fn repository() -> PathBuf {
 }
 
 fn run(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(status.success(), "{command:?}\n{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    let Output { status, stdout, stderr } =
+        command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        status.success(),
+        "{command:?}\n{}{}",
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr)
+    );
     String::from_utf8_lossy(&stdout).into_owned()
 }
 
 fn lacks(tools: &[&str]) -> bool {
-    let missing: Vec<_> =
-        tools.iter().filter(|tool| Command::new(tool).arg("--version").output().is_err()).copied().collect();
+    let missing: Vec<_> = tools
+        .iter()
+        .filter(|tool| Command::new(tool).arg("--version").output().is_err())
+        .copied()
+        .collect();
     if !missing.is_empty() {
         println!("SKIPPED: the C library's test lacks {}", missing.join(", "));
     }
@@ -31,7 +41,10 @@ fn install(root: &Path) -> PathBuf {
 
 fn pkg_config(prefix: &Path, what: &[&str]) -> Vec<String> {
     let path = prefix.join("lib/pkgconfig");
-    let flags = run(Command::new("pkg-config").args(what).arg("punctual-testpoint").env("PKG_CONFIG_PATH", path));
+    let flags = run(Command::new("pkg-config")
+        .args(what)
+        .arg("punctual-testpoint")
+        .env("PKG_CONFIG_PATH", path));
     flags.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -39,12 +52,14 @@ fn pkg_config(prefix: &Path, what: &[&str]) -> Vec<String> {
 fn points_of(program: &Path, prefix: &Path) -> Vec<u8> {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().expect("a directory");
-    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700)).expect("our own");
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700))
+        .expect("our own");
     let mut command = Command::new(program);
     command.env("PUNCTUAL_POINTS_DIR", directory.path()).env("PUNCTUAL_POINTS", "flight");
     run(command.arg("5").env("LD_LIBRARY_PATH", prefix.join("lib")));
     let mut files = std::fs::read_dir(directory.path()).expect("a directory");
-    let bytes = files.next().map(|file| std::fs::read(file.expect("an entry").path()).expect("our own"));
+    let bytes =
+        files.next().map(|file| std::fs::read(file.expect("an entry").path()).expect("our own"));
     bytes.unwrap_or_default()
 }
 
@@ -52,8 +67,10 @@ fn names(file: &[u8]) -> Vec<String> {
     let entry = |place: usize| &file[65_536 + 128 * place..][..128];
     let used = u32::from_ne_bytes(file[64..68].try_into().expect("four")) as usize;
     let name = |entry: &[u8]| {
-        String::from_utf8_lossy(&entry[8..8 + u32::from_ne_bytes(entry[..4].try_into().expect("four")) as usize])
-            .into_owned()
+        String::from_utf8_lossy(
+            &entry[8..8 + u32::from_ne_bytes(entry[..4].try_into().expect("four")) as usize],
+        )
+        .into_owned()
     };
     (0..used).map(|place| name(entry(place))).collect()
 }
@@ -62,7 +79,8 @@ fn head(file: &[u8]) -> u64 {
     u64::from_ne_bytes(file[196_608 + 64..][..8].try_into().expect("eight"))
 }
 
-const NETIO: [&str; 5] = ["netio.period", "netio.task", "netio.receive", "netio.encrypt", "netio.sent"];
+const NETIO: [&str; 5] =
+    ["netio.period", "netio.task", "netio.receive", "netio.encrypt", "netio.sent"];
 
 #[test]
 fn programs_in_c_link_with_it_in_every_way() {

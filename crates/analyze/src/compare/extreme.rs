@@ -1,9 +1,10 @@
 //! The difference of the maxima, without a model of the tail.
 //!
-//! If both sides are alike, each burst among the longest comes from a side with probability proportional to its samples. So the chance that
-//! the `k` longest all come from A is (n_A/N)^k: Rosenbaum's test (Ann. Math. Statist. 25, 1954). The shifts between the sides that it
-//! does not reject are an interval; its ends are order statistics. With several runs on a side the runs' maxima are compared by
-//! Student's t, as runs differ by more than their samples.
+//! If both sides are alike, each burst among the longest comes from a side with probability
+//! proportional to its samples. So the chance that the `k` longest all come from A is (n_A/N)^k:
+//! Rosenbaum's test (Ann. Math. Statist. 25, 1954). The shifts between the sides that it
+//! does not reject are an interval; its ends are order statistics. With several runs on a side the
+//! runs' maxima are compared by Student's t, as runs differ by more than their samples.
 
 use super::quantile::Interval;
 use super::run::Side;
@@ -27,7 +28,8 @@ impl Extremes<'_> {
             let counts = [a.count() as f64, b.count() as f64];
             return some.then_some(Extremes::Peaks([&a_run.peaks, &b_run.peaks], counts));
         }
-        let maxima = [a, b].map(|side| side.runs.iter().filter_map(|run| run.max).map(|max| max as f64).collect());
+        let maxima = [a, b]
+            .map(|side| side.runs.iter().filter_map(|run| run.max).map(|max| max as f64).collect());
         let some = maxima.iter().all(|m: &Vec<f64>| !m.is_empty());
         some.then_some(Extremes::Maxima(maxima))
     }
@@ -35,8 +37,12 @@ impl Extremes<'_> {
     /// The figures to be shown: the longest sample, or the mean of the runs' longest.
     pub fn values(&self) -> [f64; 2] {
         match self {
-            Extremes::Peaks(peaks, _) => peaks.map(|peaks| peaks.first().map_or(0.0, |max| *max as f64)),
-            Extremes::Maxima(maxima) => [0, 1].map(|k| maxima[k].iter().sum::<f64>() / maxima[k].len().max(1) as f64),
+            Extremes::Peaks(peaks, _) => {
+                peaks.map(|peaks| peaks.first().map_or(0.0, |max| *max as f64))
+            }
+            Extremes::Maxima(maxima) => {
+                [0, 1].map(|k| maxima[k].iter().sum::<f64>() / maxima[k].len().max(1) as f64)
+            }
         }
     }
 
@@ -48,18 +54,21 @@ impl Extremes<'_> {
         }
     }
 
-    /// How many times as much data would show that the longer of the two exceeds the other's maximum more often, if the rates seen are
-    /// the true ones.
+    /// How many times as much data would show that the longer of the two exceeds the other's
+    /// maximum more often, if the rates seen are the true ones.
     pub fn more_data(&self, error: f64) -> Option<f64> {
         let Extremes::Peaks([a, b], [n_a, n_b]) = self else { return None };
-        let (long, short, share) = if a[0] > b[0] { (a, b, n_a / (n_a + n_b)) } else { (b, a, n_b / (n_a + n_b)) };
+        let (long, short, share) =
+            if a[0] > b[0] { (a, b, n_a / (n_a + n_b)) } else { (b, a, n_b / (n_a + n_b)) };
         let beyond = long.iter().filter(|peak| **peak > short[0]).count();
         if beyond < 2 {
             return None;
         }
-        // Conditional test of two Poisson rates: of all that exceed the bound, too many come from one side.
-        let is_significant =
-            |times: &usize| tail_of_binomial(beyond * times, (beyond + 1) * times, share) <= error / 2.0;
+        // Conditional test of two Poisson rates: of all that exceed the bound, too many come from
+        // one side.
+        let is_significant = |times: &usize| {
+            tail_of_binomial(beyond * times, (beyond + 1) * times, share) <= error / 2.0
+        };
         (2..=200).find(is_significant).map(|times| times as f64)
     }
 }
@@ -78,12 +87,14 @@ fn of_peaks([a, b]: [&[i64]; 2], [n_a, n_b]: [f64; 2], error: f64) -> Interval {
 
 fn of_maxima(maxima: &[Vec<f64>; 2], error: f64) -> Interval {
     let df: f64 = maxima.iter().map(|m| m.len() as f64 - 1.0).sum();
-    let squares: f64 = maxima.iter().filter_map(|m| moments(m).map(|(_, v)| v * (m.len() as f64 - 1.0))).sum();
+    let squares: f64 =
+        maxima.iter().filter_map(|m| moments(m).map(|(_, v)| v * (m.len() as f64 - 1.0))).sum();
     if df < 1.0 {
         return Interval::UNBOUNDED;
     }
     let mean = |m: &[f64]| m.iter().sum::<f64>() / m.len() as f64;
-    let deviation = (squares / df * (1.0 / maxima[0].len() as f64 + 1.0 / maxima[1].len() as f64)).sqrt();
+    let deviation =
+        (squares / df * (1.0 / maxima[0].len() as f64 + 1.0 / maxima[1].len() as f64)).sqrt();
     let seen = mean(&maxima[1]) - mean(&maxima[0]);
     let reach = student_upper(df, error / 2.0) * deviation;
     Interval { low: seen - reach, high: seen + reach }
@@ -95,7 +106,9 @@ fn tail_of_binomial(k: usize, n: usize, share: f64) -> f64 {
         let ln = |m: usize| statrs::function::gamma::ln_gamma(m as f64 + 1.0);
         ln(n) - ln(k) - ln(n - k)
     };
-    (k..=n).map(|j| (ln_choose(j) + j as f64 * share.ln() + (n - j) as f64 * (1.0 - share).ln()).exp()).sum()
+    (k..=n)
+        .map(|j| (ln_choose(j) + j as f64 * share.ln() + (n - j) as f64 * (1.0 - share).ln()).exp())
+        .sum()
 }
 
 #[cfg(test)]
@@ -104,8 +117,10 @@ mod tests {
 
     #[test]
     fn six_of_six_are_no_chance() {
-        // 2·0.5^6 = 0.031: with as many samples on both sides, six peaks beyond the other's maximum differ at 95 %.
-        let (a, b): (Vec<i64>, Vec<i64>) = ((0..10).map(|k| 100 - k).collect(), (0..10).map(|k| 94 - k).collect());
+        // 2·0.5^6 = 0.031: with as many samples on both sides, six peaks beyond the other's maximum
+        // differ at 95 %.
+        let (a, b): (Vec<i64>, Vec<i64>) =
+            ((0..10).map(|k| 100 - k).collect(), (0..10).map(|k| 94 - k).collect());
         let apart = of_peaks([&a, &b], [1e6, 1e6], 0.05);
         assert_eq!((apart.low, apart.high), (89.0 - 100.0, 94.0 - 95.0));
         let b: Vec<i64> = (0..10).map(|k| 95 - k).collect();
@@ -115,9 +130,13 @@ mod tests {
 
     #[test]
     fn runs_are_compared_as_student_does() {
-        // R 4.2.2: t.test(c(12, 15, 14), c(10, 9, 11), var.equal = TRUE): 95 % interval 0.7400366 to 6.5932968.
+        // R 4.2.2: t.test(c(12, 15, 14), c(10, 9, 11), var.equal = TRUE): 95 % interval 0.7400366
+        // to 6.5932968.
         let interval = of_maxima(&[vec![10.0, 9.0, 11.0], vec![12.0, 15.0, 14.0]], 0.05);
-        assert!((interval.low - 0.7400366).abs() < 1e-5 && (interval.high - 6.5932968).abs() < 1e-5, "{interval:?}");
+        assert!(
+            (interval.low - 0.7400366).abs() < 1e-5 && (interval.high - 6.5932968).abs() < 1e-5,
+            "{interval:?}"
+        );
     }
 
     #[test]

@@ -74,7 +74,11 @@ impl FromStr for Limit {
         let margin = match margin.trim().strip_suffix('%') {
             Some(number) => {
                 let percent: f64 = number.trim().parse().map_err(|_| bad())?;
-                Margin::Percent(if percent.is_finite() && percent >= 0.0 { percent } else { return Err(bad()) })
+                Margin::Percent(if percent.is_finite() && percent >= 0.0 {
+                    percent
+                } else {
+                    return Err(bad());
+                })
             }
             None => Margin::Time(margin.trim().parse().map_err(|_| bad())?),
         };
@@ -111,10 +115,12 @@ impl Gate {
         }
     }
 
-    /// The verdict from an interval of the difference, the end that decides, and why. `among` requirements of the kind stand together.
+    /// The verdict from an interval of the difference, the end that decides, and why. `among`
+    /// requirements of the kind stand together.
     ///
-    /// One side of the interval decides. Failing on what is shown is tested `among` times, so each time with that part of the error; what must
-    /// be shown everywhere needs no such allowance (an intersection–union test: Berger, Technometrics 24, 1982).
+    /// One side of the interval decides. Failing on what is shown is tested `among` times, so each
+    /// time with that part of the error; what must be shown everywhere needs no such allowance
+    /// (an intersection–union test: Berger, Technometrics 24, 1982).
     pub fn judge(
         &self,
         margin: f64,
@@ -127,13 +133,19 @@ impl Gate {
             Kind::FailIfWorse => {
                 let low = interval((2.0 * error / among.max(1) as f64).min(1.0)).low;
                 match finite(low) {
-                    None => (VerdictWord::Undecided, None, "the data do not bound the difference".to_owned()),
+                    None => (
+                        VerdictWord::Undecided,
+                        None,
+                        "the data do not bound the difference".to_owned(),
+                    ),
                     Some(low) if low > margin => {
                         (VerdictWord::NotMet, Some(low), "the regression is at least".to_owned())
                     }
-                    Some(low) => {
-                        (VerdictWord::Met, Some(low), "a regression above the limit is not demonstrated".to_owned())
-                    }
+                    Some(low) => (
+                        VerdictWord::Met,
+                        Some(low),
+                        "a regression above the limit is not demonstrated".to_owned(),
+                    ),
                 }
             }
             Kind::Require => {
@@ -179,12 +191,20 @@ mod tests {
 
     #[test]
     fn an_interval_decides_by_one_of_its_ends() {
-        let judge = |kind, low, high| gate("max:10ns", kind).judge(10.0, 1, 0.05, |_| Interval { low, high }).0;
+        let judge = |kind, low, high| {
+            gate("max:10ns", kind).judge(10.0, 1, 0.05, |_| Interval { low, high }).0
+        };
         let ends = [(11.0, 20.0), (5.0, 20.0), (-5.0, 5.0), (f64::NEG_INFINITY, f64::INFINITY)];
         let worse = ends.map(|(low, high)| judge(Kind::FailIfWorse, low, high));
-        assert_eq!(worse, [VerdictWord::NotMet, VerdictWord::Met, VerdictWord::Met, VerdictWord::Undecided]);
+        assert_eq!(
+            worse,
+            [VerdictWord::NotMet, VerdictWord::Met, VerdictWord::Met, VerdictWord::Undecided]
+        );
         let required = ends.map(|(low, high)| judge(Kind::Require, low, high));
-        assert_eq!(required, [VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met, VerdictWord::Undecided]);
+        assert_eq!(
+            required,
+            [VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met, VerdictWord::Undecided]
+        );
     }
 
     proptest! {

@@ -41,7 +41,8 @@ impl Ladder {
 
     /// Of several together.
     pub fn merged(all: &[&Ladder]) -> Ladder {
-        let mut parts: Vec<(i64, i64, u64)> = all.iter().flat_map(|ladder| ladder.parts()).collect();
+        let mut parts: Vec<(i64, i64, u64)> =
+            all.iter().flat_map(|ladder| ladder.parts()).collect();
         // Sorted runs one after the other, which a stable sort merges.
         parts.sort_by_key(|(low, high, _)| (*high, *low));
         let mut cumulative = 0u64;
@@ -54,7 +55,10 @@ impl Ladder {
 
     fn parts(&self) -> impl Iterator<Item = (i64, i64, u64)> + '_ {
         let before = std::iter::once(0).chain(self.rungs.iter().map(|rung| rung.cumulative));
-        self.rungs.iter().zip(before).map(|(rung, before)| (rung.low, rung.high, rung.cumulative - before))
+        self.rungs
+            .iter()
+            .zip(before)
+            .map(|(rung, before)| (rung.low, rung.high, rung.cumulative - before))
     }
 
     /// The distinct values (upper ends of buckets), ascending, with their samples.
@@ -99,7 +103,10 @@ mod tests {
     #[test]
     fn ranks_are_those_of_sorted_samples() {
         let a = Ladder::of_samples(&[5, 1, 5, -3]);
-        assert_eq!((a.count(), a.at_rank(1), a.at_rank(3), a.at_rank(5)), (4, Some((-3, -3)), Some((5, 5)), None));
+        assert_eq!(
+            (a.count(), a.at_rank(1), a.at_rank(3), a.at_rank(5)),
+            (4, Some((-3, -3)), Some((5, 5)), None)
+        );
         assert_eq!((a.from_top(1), a.from_top(4), a.from_top(5)), (Some(5), Some(-3), None));
         assert_eq!((a.at_or_below(4), a.at_or_below(5), a.at_or_below(-9)), (2, 4, 0));
         let both = Ladder::merged(&[&a, &Ladder::of_samples(&[2])]);

@@ -1,9 +1,11 @@
-//! Many tests, one rate of false alarms: Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
+//! Many tests, one rate of false alarms: Holm, "A simple sequentially rejective multiple test
+//! procedure", Scand. J. Statist. 6 (1979).
 
 use super::series::ERROR;
 use punctual_bundle::comparison::{Difference, SeriesComparison};
 
-/// Adjusted probabilities in the order given: each is significant where it is below the rate for all together.
+/// Adjusted probabilities in the order given: each is significant where it is below the rate for
+/// all together.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));

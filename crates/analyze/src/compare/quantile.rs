@@ -1,8 +1,10 @@
 //! The difference of a percentile, with its interval.
 //!
-//! Each side: order statistics whose ranks are binomial limits of as many samples as there effectively are (Woodruff 1952; see
-//! [`crate::stats::dispersion`]). The difference: from both sides' limits, each with its own skewness (Zou and Donner, "Construction of
-//! confidence intervals about effect measures", Statistics in Medicine 27, 2008: MOVER). No resampling, no random number.
+//! Each side: order statistics whose ranks are binomial limits of as many samples as there
+//! effectively are (Woodruff 1952; see [`crate::stats::dispersion`]). The difference: from both
+//! sides' limits, each with its own skewness (Zou and Donner, "Construction of confidence intervals
+//! about effect measures", Statistics in Medicine 27, 2008: MOVER). No resampling, no random
+//! number.
 
 use super::ladder::Ladder;
 use super::run::Side;
@@ -45,12 +47,18 @@ impl Quantile<'_> {
     /// The percentile (above 0, below 100); `None` without samples.
     pub fn of<'a>(side: &'a Side, percentile: f64, spread: Spread) -> Option<Quantile<'a>> {
         let (_, value) = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1))?;
-        Some(Quantile { ladder: &side.ladder, value: value as f64, share: 1.0 - percentile / 100.0, spread })
+        Some(Quantile {
+            ladder: &side.ladder,
+            value: value as f64,
+            share: 1.0 - percentile / 100.0,
+            spread,
+        })
     }
 
     /// The interval that misses the true percentile with probability `error` in all.
     fn interval(&self, error: f64) -> Interval {
-        // Student's t for a variance that is itself estimated, as the normal probability of the same limit.
+        // Student's t for a variance that is itself estimated, as the normal probability of the
+        // same limit.
         let tail = normal(-student_upper(self.spread.df, error / 2.0));
         let n = self.ladder.count() as f64 / self.spread.factor;
         let from_top = |rank: f64| {
@@ -76,7 +84,8 @@ pub fn difference(a: &Quantile, b: &Quantile, error: f64) -> Interval {
     }
 }
 
-/// How much the share beyond a percentile spreads, on both sides: between runs where there are several, else over the blocks of the one.
+/// How much the share beyond a percentile spreads, on both sides: between runs where there are
+/// several, else over the blocks of the one.
 pub fn spreads(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
     if a.runs.len() + b.runs.len() > 2 {
         return between_runs(a, b, percentile);
@@ -89,13 +98,15 @@ fn within_run(side: &Side, percentile: f64) -> Spread {
     let Some(run) = side.runs.first() else { return Spread::INDEPENDENT };
     let bound = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1));
     match (block_length(run.samples.len()), bound) {
-        (Some(length), Some((low, _))) => spread_above(&run.samples, just_below_ties(side, low, percentile), length),
+        (Some(length), Some((low, _))) => {
+            spread_above(&run.samples, just_below_ties(side, low, percentile), length)
+        }
         _ => Spread::INDEPENDENT,
     }
 }
 
-/// With ties at the percentile, the bound above or below them, whichever leaves a share nearer to the wanted one: the spread of a share
-/// of nothing, or of all, is none.
+/// With ties at the percentile, the bound above or below them, whichever leaves a share nearer to
+/// the wanted one: the spread of a share of nothing, or of all, is none.
 fn just_below_ties(side: &Side, value: i64, percentile: f64) -> i64 {
     let requested = 1.0 - percentile / 100.0;
     let off = |bound: i64| (side.ladder.share_above(bound).max(1e-12) / requested).ln().abs();
@@ -103,17 +114,23 @@ fn just_below_ties(side: &Side, value: i64, percentile: f64) -> i64 {
     if off(below) < off(value) { below } else { value }
 }
 
-/// Between runs, with one variance for both sides, as in Student's test: few runs give few degrees of freedom.
+/// Between runs, with one variance for both sides, as in Student's test: few runs give few degrees
+/// of freedom.
 fn between_runs(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
     let sides = [a, b];
     let shares = sides.map(|side| {
-        let bound = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1)).map_or(0, |(low, _)| low);
+        let bound = side
+            .ladder
+            .at_rank(percentiles::rank(percentile, side.count()).max(1))
+            .map_or(0, |(low, _)| low);
         let bound = just_below_ties(side, bound, percentile);
         side.runs.iter().map(|run| run.ladder.share_above(bound)).collect::<Vec<f64>>()
     });
     let df = shares.iter().map(|s| s.len() as f64 - 1.0).sum::<f64>();
-    let squares: f64 =
-        shares.iter().filter_map(|s| moments(s).map(|(_, variance)| variance * (s.len() as f64 - 1.0))).sum();
+    let squares: f64 = shares
+        .iter()
+        .filter_map(|s| moments(s).map(|(_, variance)| variance * (s.len() as f64 - 1.0)))
+        .sum();
     let share = 1.0 - percentile / 100.0;
     let binomial = share * (1.0 - share);
     sides.map(|side| {

@@ -17,7 +17,8 @@ pub struct Run {
     pub ladder: Ladder,
     /// Latencies in order of time, as far as they were kept; empty where none were.
     pub samples: Vec<i64>,
-    /// The longest of each burst, the longest first; every long sample by itself where bursts cannot be known.
+    /// The longest of each burst, the longest first; every long sample by itself where bursts
+    /// cannot be known.
     pub peaks: Vec<i64>,
     /// The longest latency, exact.
     pub max: Option<i64>,
@@ -54,15 +55,22 @@ impl Run {
         let samples: Vec<i64> = kept.iter().map(|sample| sample.latency().ns()).collect();
         let distribution = Distribution::of(data);
         let whole = samples.len() as u64 == data.count();
-        let ladder = if whole { Ladder::of_samples(&samples) } else { Ladder::of_distribution(&distribution) };
+        let ladder = if whole {
+            Ladder::of_samples(&samples)
+        } else {
+            Ladder::of_distribution(&distribution)
+        };
         let peaks = if whole {
             peaks(&samples, &ladder)
         } else if data.worst.is_empty() {
-            (1..=data.count().min(PEAKS_AMONG as u64)).map_while(|rank| ladder.from_top(rank)).collect()
+            (1..=data.count().min(PEAKS_AMONG as u64))
+                .map_while(|rank| ladder.from_top(rank))
+                .collect()
         } else {
             peaks_of(data.worst.iter().map(|worst| (worst.seq, worst.latency().ns())).collect())
         };
-        let by_period = data.period.map(|period| (period * data.count().min(i64::MAX as u64) as i64).ns());
+        let by_period =
+            data.period.map(|period| (period * data.count().min(i64::MAX as u64) as i64).ns());
         Ok(Run {
             ladder,
             samples,
@@ -84,16 +92,20 @@ impl Run {
 /// The peaks of the longest hundredth.
 fn peaks(samples: &[i64], ladder: &Ladder) -> Vec<i64> {
     let requested = (samples.len() / 100).clamp(samples.len().min(20), PEAKS_AMONG);
-    let (Some(bound), Some(max)) = (ladder.from_top(requested as u64), ladder.from_top(1)) else { return Vec::new() };
+    let (Some(bound), Some(max)) = (ladder.from_top(requested as u64), ladder.from_top(1)) else {
+        return Vec::new();
+    };
     // Many may equal the bound: they are left out unless there is nothing above.
     let least = if max > bound { bound.saturating_add(1) } else { bound };
-    let above = samples.iter().enumerate().filter(|(_, s)| **s >= least).map(|(k, s)| (k as u64, *s));
+    let above =
+        samples.iter().enumerate().filter(|(_, s)| **s >= least).map(|(k, s)| (k as u64, *s));
     peaks_of(above.take(PEAKS_AMONG).collect())
 }
 
 fn peaks_of(mut exceedances: Vec<(u64, i64)>) -> Vec<i64> {
     exceedances.sort_unstable();
-    let mut peaks: Vec<i64> = decluster(&exceedances).peaks.into_iter().map(|k| exceedances[k].1).collect();
+    let mut peaks: Vec<i64> =
+        decluster(&exceedances).peaks.into_iter().map(|k| exceedances[k].1).collect();
     peaks.sort_unstable_by(|a, b| b.cmp(a));
     peaks
 }
@@ -126,7 +138,10 @@ impl Side {
     }
     /// The measured time in ns, if known for every run.
     pub fn duration(&self) -> Option<i64> {
-        self.runs.iter().map(|run| run.duration).try_fold(0i64, |sum, d| Some(sum.saturating_add(d?)))
+        self.runs
+            .iter()
+            .map(|run| run.duration)
+            .try_fold(0i64, |sum, d| Some(sum.saturating_add(d?)))
     }
     /// The step of the coarsest of its clocks.
     pub fn step(&self) -> i64 {

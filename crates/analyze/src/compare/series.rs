@@ -6,7 +6,9 @@ use super::quantile::{Interval, Quantile, difference, spreads};
 use super::run::Side;
 use super::whole;
 use crate::percentiles;
-use punctual_bundle::comparison::{Basis, Difference, MetricComparison, SeriesComparison, SideFigures};
+use punctual_bundle::comparison::{
+    Basis, Difference, MetricComparison, SeriesComparison, SideFigures,
+};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Metric;
 
@@ -63,7 +65,10 @@ impl Pair {
     fn basis(&self) -> Basis {
         if self.a.runs.len() + self.b.runs.len() > 2 {
             Basis::Runs
-        } else if [&self.a, &self.b].iter().all(|side| side.runs.iter().all(|run| run.shows_order())) {
+        } else if [&self.a, &self.b]
+            .iter()
+            .all(|side| side.runs.iter().all(|run| run.shows_order()))
+        {
             Basis::Blocks
         } else {
             Basis::Unknown
@@ -77,15 +82,20 @@ impl Pair {
             return Err(format!("{side} has no distribution of samples"));
         }
         let Metric::Percentile(percentile) = metric else {
-            return Extremes::of(&self.a, &self.b).map(Known::Extremes).ok_or_else(|| "no maximum is known".to_owned());
+            return Extremes::of(&self.a, &self.b)
+                .map(Known::Extremes)
+                .ok_or_else(|| "no maximum is known".to_owned());
         };
         let (needed, has) = (percentiles::needed(percentile), self.a.count().min(self.b.count()));
         if has < needed {
             return Err(format!("it needs {needed} samples on each side and one side has {has}"));
         }
         let [of_a, of_b] = spreads(&self.a, &self.b, percentile);
-        let quantiles = Quantile::of(&self.a, percentile, of_a).zip(Quantile::of(&self.b, percentile, of_b));
-        quantiles.map(|(a, b)| Known::Quantiles(a, b)).ok_or_else(|| "there is no such rank".to_owned())
+        let quantiles =
+            Quantile::of(&self.a, percentile, of_a).zip(Quantile::of(&self.b, percentile, of_b));
+        quantiles
+            .map(|(a, b)| Known::Quantiles(a, b))
+            .ok_or_else(|| "there is no such rank".to_owned())
     }
 
     fn metric(&self, metric: Metric) -> MetricComparison {
@@ -139,8 +149,13 @@ impl Pair {
         }
     }
 
-    /// What becomes of a requirement on the difference: verdict, the end of the interval that decided, the margin in ns, and why.
-    pub fn judge(&self, gate: &Gate, among: usize) -> (VerdictWord, Option<f64>, Option<f64>, String) {
+    /// What becomes of a requirement on the difference: verdict, the end of the interval that
+    /// decided, the margin in ns, and why.
+    pub fn judge(
+        &self,
+        gate: &Gate,
+        among: usize,
+    ) -> (VerdictWord, Option<f64>, Option<f64>, String) {
         let known = match self.known(gate.metric) {
             Ok(known) => known,
             Err(why) => return (VerdictWord::Undecided, None, None, why),
@@ -148,30 +163,36 @@ impl Pair {
         let margin = gate.margin_of(known.values()[0]);
         // A step of the clock is no evidence of being worse, and does not hide that it may be.
         let step = self.resolution() as f64;
-        let (verdict, bound, why) = gate.judge(margin, among, ERROR, |error| known.interval(error, step));
+        let (verdict, bound, why) =
+            gate.judge(margin, among, ERROR, |error| known.interval(error, step));
         // The true interval is wider: what is not shown stays so, what is shown is no longer sure.
-        let sure = self.basis() != Basis::Unknown || (gate.kind, verdict) == (Kind::FailIfWorse, VerdictWord::Met);
+        let sure = self.basis() != Basis::Unknown
+            || (gate.kind, verdict) == (Kind::FailIfWorse, VerdictWord::Met);
         if sure {
             return (verdict, bound, Some(margin), why);
         }
-        let why = "the dependence between samples is unknown: give several runs for each side".to_owned();
+        let why =
+            "the dependence between samples is unknown: give several runs for each side".to_owned();
         (VerdictWord::Undecided, None, Some(margin), why)
     }
 }
 
 fn figures(side: &Side, factor: f64, basis: Basis) -> SideFigures {
-    let sum = |f: fn(&super::run::Run) -> u64| side.runs.iter().map(f).fold(0u64, u64::saturating_add);
+    let sum =
+        |f: fn(&super::run::Run) -> u64| side.runs.iter().map(f).fold(0u64, u64::saturating_add);
     SideFigures {
         runs: side.runs.len(),
         count: side.count(),
         lost: sum(|run| run.lost),
         overruns: sum(|run| run.overruns),
         duration: side.duration(),
-        effective: (basis != Basis::Unknown && side.count() > 0).then(|| side.count() as f64 / factor),
+        effective: (basis != Basis::Unknown && side.count() > 0)
+            .then(|| side.count() as f64 / factor),
     }
 }
 
-/// The least error at which the interval leaves 0 out: a test by inversion. 1 where the difference is nothing.
+/// The least error at which the interval leaves 0 out: a test by inversion. 1 where the difference
+/// is nothing.
 fn p_value(interval: impl Fn(f64) -> Interval) -> f64 {
     let holds = |error: f64| {
         let Interval { low, high } = interval(error);

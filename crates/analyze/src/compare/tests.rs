@@ -30,7 +30,10 @@ fn a_shift_is_found_and_bounded() {
     assert!(got.distribution[0].p_adjusted.unwrap() < 0.05);
     assert!(got.superiority.unwrap() < 0.4);
     assert_eq!(got.metrics[3].verdict, Difference::Unsupported);
-    assert_eq!(got.metrics[3].reason.as_deref(), Some("it needs 100000 samples on each side and one side has 60000"));
+    assert_eq!(
+        got.metrics[3].reason.as_deref(),
+        Some("it needs 100000 samples on each side and one side has 60000")
+    );
 }
 
 #[test]
@@ -46,12 +49,10 @@ fn runs_of_a_side_say_more_than_their_samples() {
     assert_eq!(single.metrics[0].verdict, Difference::Higher);
     let several = compared(a, b);
     assert_eq!(several.basis, Basis::Runs);
-    assert!(
-        several
-            .metrics
-            .iter()
-            .all(|m| matches!(m.verdict, Difference::NoSignificantDifference | Difference::Unsupported))
-    );
+    assert!(several.metrics.iter().all(|m| matches!(
+        m.verdict,
+        Difference::NoSignificantDifference | Difference::Unsupported
+    )));
 }
 
 #[test]
@@ -61,14 +62,22 @@ fn what_needs_more_data_says_how_much() {
     let b = exponential(&mut random, 20_000, 10_030.0);
     let got = compared(vec![a], vec![b]);
     let open = got.metrics.iter().filter(|m| m.verdict == Difference::NoSignificantDifference);
-    assert!(open.clone().any(|m| m.more_data.is_some_and(|times| times > 1.0)), "{:?}", got.metrics);
+    assert!(
+        open.clone().any(|m| m.more_data.is_some_and(|times| times > 1.0)),
+        "{:?}",
+        got.metrics
+    );
 }
 
 #[test]
 fn equal_sides_have_no_significant_difference() {
     let same: Vec<i64> = (0..10_000).map(|k| 5_000 + k * 7_919 % 1_000).collect();
     let got = compared(vec![same.clone()], vec![same]);
-    assert!(got.metrics.iter().all(|m| m.difference.is_none_or(|d| d == 0.0) && m.p.is_none_or(|p| p == 1.0)));
+    assert!(
+        got.metrics
+            .iter()
+            .all(|m| m.difference.is_none_or(|d| d == 0.0) && m.p.is_none_or(|p| p == 1.0))
+    );
     assert_eq!(got.superiority, Some(0.5));
 }
 

@@ -8,7 +8,8 @@ use punctual_bundle::Completeness;
 use punctual_bundle::comparison::{Basis, SeriesComparison};
 use punctual_core::{Finding, Severity};
 
-/// Blocks whose shares have a higher correlation than this depend on their neighbours: twice the standard error for 24 blocks.
+/// Blocks whose shares have a higher correlation than this depend on their neighbours: twice the
+/// standard error for 24 blocks.
 const CORRELATED: f64 = 0.41;
 /// Runs of one side differ in length by no more than this.
 const LENGTHS: f64 = 1.1;
@@ -20,13 +21,19 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
         if bundle.completeness == Completeness::CutOff {
             let message = format!("the run {name} was cut off: its last checkpoint is compared");
             findings.push(
-                Finding::new("cut-off", MISLEADS, &side.label, message).remedy("compare runs that reached their end"),
+                Finding::new("cut-off", MISLEADS, &side.label, message)
+                    .remedy("compare runs that reached their end"),
             );
         }
         findings.extend(bundle.damage.iter().map(|what| {
-            Finding::new("bundle-damaged", Severity::Bad, &side.label, "a part of a bundle could not be read")
-                .evidence(what.clone())
-                .remedy("use another copy of the bundle, or measure again")
+            Finding::new(
+                "bundle-damaged",
+                Severity::Bad,
+                &side.label,
+                "a part of a bundle could not be read",
+            )
+            .evidence(what.clone())
+            .remedy("use another copy of the bundle, or measure again")
         }));
     }
     findings
@@ -34,15 +41,19 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
 
 /// A side that was not measured as it should have been: its differences decide nothing.
 pub fn unequal(name: &str, why: &str) -> Finding {
-    let message = "a side was not measured as requested: this may be the difference, so no requirement is decided";
-    Finding::new("unequal-sides", Severity::Bad, name, message)
-        .evidence(why)
-        .remedy("measure that side again; `punctual show` reports what is missing (docs/validity.md)")
+    let message = "a side was not measured as requested: this may be the difference, so no \
+                   requirement is decided";
+    Finding::new("unequal-sides", Severity::Bad, name, message).evidence(why).remedy(
+        "measure that side again; `punctual show` reports what is missing (docs/validity.md)",
+    )
 }
 
 /// A series that is not in every run of both sides.
 pub fn no_partner(name: &str, first: &SideInput, other: &SideInput) -> Finding {
-    let message = format!("it is not in every run of both {} and {}, and is not compared", first.label, other.label);
+    let message = format!(
+        "it is not in every run of both {} and {}, and is not compared",
+        first.label, other.label
+    );
     Finding::new("no-partner", MISLEADS, name, message)
         .remedy("series are matched by phase and name; name others with --match ONE=OTHER")
 }
@@ -68,11 +79,16 @@ pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
             );
         }
         if side.overruns > 0 {
-            let message = format!("{label} missed periods (coordinated omission): its percentiles are too optimistic");
+            let message = format!(
+                "{label} missed periods (coordinated omission): its percentiles are too optimistic"
+            );
             findings.push(
                 Finding::new("overruns", MISLEADS, subject, message)
                     .evidence(format!("{} periods were missed", side.overruns))
-                    .remedy("the comparison uses measured figures, not the corrected ones; see punctual show"),
+                    .remedy(
+                        "the comparison uses measured figures, not the corrected ones; see \
+                         punctual show",
+                    ),
             );
         }
     }
@@ -80,18 +96,22 @@ pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
 }
 
 fn order_unknown(subject: &str) -> Finding {
-    let message = "how its samples depend on each other is unknown: intervals and probabilities take them as independent, and are \
-                   too sure where late samples come in bursts";
+    let message = "how its samples depend on each other is unknown: intervals and probabilities \
+                   take them as independent, and are too sure where late samples come in bursts";
     Finding::new("autocorrelation-unknown", MISLEADS, subject, message)
         .evidence(
-            "at least one side holds a histogram and no samples in order of time (an import, or keep_samples = false)",
+            "at least one side holds a histogram and no samples in order of time (an import, or \
+             keep_samples = false)",
         )
-        .remedy("give several runs for each side, whose differences show it, or measure with keep_samples")
+        .remedy(
+            "give several runs for each side, whose differences show it, or measure with \
+             keep_samples",
+        )
 }
 
 fn one_run(subject: &str) -> Finding {
-    let message =
-        "one run per side: the variation between runs (memory layout, boot, temperature) is not in the intervals";
+    let message = "one run per side: the variation between runs (memory layout, boot, \
+                   temperature) is not in the intervals";
     Finding::new("one-run", Severity::Note, subject, message)
         .remedy("give several runs for each side: --a A1 A2 A3 --b B1 B2 B3")
 }
@@ -100,11 +120,14 @@ fn one_run(subject: &str) -> Finding {
 fn drifts(subject: &str, pair: &Pair) -> Option<Finding> {
     let worst = [&pair.a, &pair.b].into_iter().filter_map(correlation).fold(0.0, f64::max);
     (worst > CORRELATED).then(|| {
-        let message =
-            "its median drifts, or samples depend on each other beyond one block: intervals may be too narrow";
+        let message = "its median drifts, or samples depend on each other beyond one block: \
+                       intervals may be too narrow";
         Finding::new("drift", MISLEADS, subject, message)
             .evidence(format!("neighbouring blocks of time are correlated by {worst:.2}"))
-            .remedy("measure longer, after the machine has warmed up, or give several runs for each side")
+            .remedy(
+                "measure longer, after the machine has warmed up, or give several runs for each \
+                 side",
+            )
     })
 }
 

@@ -1,8 +1,9 @@
 //! Two tests of whether both sides are the same: one of the whole distribution, one of its tail.
 //!
-//! Blocks of time, or runs where there are several, are dealt out anew to the two sides: if the sides are alike, no deal is special
-//! (Lehmann and Romano, "Testing Statistical Hypotheses", chapter 15). Inside a block samples may depend on each other as they like. Where only
-//! histograms are there, Smirnov's test and a test of shares assume independent samples, which is reported.
+//! Blocks of time, or runs where there are several, are dealt out anew to the two sides: if the
+//! sides are alike, no deal is special (Lehmann and Romano, "Testing Statistical Hypotheses",
+//! chapter 15). Inside a block samples may depend on each other as they like. Where only histograms
+//! are there, Smirnov's test and a test of shares assume independent samples, which is reported.
 
 use super::ladder::Ladder;
 use super::run::Side;
@@ -20,12 +21,14 @@ const TAIL: [f64; 3] = [99.0, 99.9, 99.99];
 const BEYOND: f64 = 20.0;
 /// Deals at most.
 const DEALS: usize = 9_999;
-/// Deals end early when this many were as extreme as what was seen (Besag and Clifford, "Sequential Monte Carlo p-values", 1991).
+/// Deals end early when this many were as extreme as what was seen (Besag and Clifford, "Sequential
+/// Monte Carlo p-values", 1991).
 const ENOUGH: usize = 25;
 /// The same in every run: the same bundles give the same figures.
 const SEED: u64 = 0x70756e637475616c;
 
-/// Where the distribution functions are compared: values, the first of them for the whole, the last `tail` for the tail.
+/// Where the distribution functions are compared: values, the first of them for the whole, the last
+/// `tail` for the tail.
 struct Grid {
     values: Vec<i64>,
     tail: usize,
@@ -35,10 +38,12 @@ impl Grid {
     fn of(pooled: &Ladder) -> Grid {
         let n = pooled.count();
         let value = |rank: u64| pooled.at_rank(rank).map(|(_, high)| high);
-        let mut values: Vec<i64> = (1..POINTS).filter_map(|k| value((n / POINTS * k).max(1))).collect();
+        let mut values: Vec<i64> =
+            (1..POINTS).filter_map(|k| value((n / POINTS * k).max(1))).collect();
         values.dedup();
         let tail = TAIL.iter().filter_map(|p| value(rank(*p, n)));
-        let mut tail: Vec<i64> = tail.filter(|v| pooled.share_above(*v) * n as f64 >= BEYOND).collect();
+        let mut tail: Vec<i64> =
+            tail.filter(|v| pooled.share_above(*v) * n as f64 >= BEYOND).collect();
         tail.dedup();
         values.extend(&tail);
         Grid { values, tail: tail.len() }
@@ -53,17 +58,22 @@ pub fn tests(a: &Side, b: &Side) -> Vec<DistributionTest> {
     let pooled = Ladder::merged(&[&a.ladder, &b.ladder]);
     let grid = Grid::of(&pooled);
     if a.runs.len() + b.runs.len() > 2 {
-        let units = |side: &Side| side.runs.iter().map(|run| shares_of(&run.ladder, &grid)).collect();
+        let units =
+            |side: &Side| side.runs.iter().map(|run| shares_of(&run.ladder, &grid)).collect();
         return deal("run permutation", units(a), units(b), grid.body(), [1.0; 2]);
     }
     let samples = [a, b].map(|side| side.runs.first().map_or(&[][..], |run| &run.samples));
     match block_length(samples[0].len().min(samples[1].len())) {
         Some(length) => {
-            let units = |samples: &[i64]| samples.chunks_exact(length).map(|b| shares_in(b, &grid)).collect();
+            let units = |samples: &[i64]| {
+                samples.chunks_exact(length).map(|b| shares_in(b, &grid)).collect()
+            };
             let (a, b): (Vec<_>, Vec<_>) = (units(samples[0]), units(samples[1]));
             // Blocks that resemble their neighbours: what was seen counts for less.
             let at = |point: usize| {
-                let of = |units: &[Vec<f64>]| inflation(&units.iter().map(|unit| unit[point]).collect::<Vec<f64>>());
+                let of = |units: &[Vec<f64>]| {
+                    inflation(&units.iter().map(|unit| unit[point]).collect::<Vec<f64>>())
+                };
                 of(&a).max(of(&b)).sqrt()
             };
             let discount = [at(grid.body() / 2), at(grid.body().min(grid.values.len() - 1))];
@@ -100,7 +110,13 @@ fn shares_in(samples: &[i64], grid: &Grid) -> Vec<f64> {
 }
 
 /// Deals the units out anew.
-fn deal(method: &str, a: Vec<Vec<f64>>, b: Vec<Vec<f64>>, body: usize, discount: [f64; 2]) -> Vec<DistributionTest> {
+fn deal(
+    method: &str,
+    a: Vec<Vec<f64>>,
+    b: Vec<Vec<f64>>,
+    body: usize,
+    discount: [f64; 2],
+) -> Vec<DistributionTest> {
     let of_a = a.len();
     let units: Vec<Vec<f64>> = a.into_iter().chain(b).collect();
     if of_a == 0 || of_a == units.len() {
@@ -119,9 +135,13 @@ fn deal(method: &str, a: Vec<Vec<f64>>, b: Vec<Vec<f64>>, body: usize, discount:
         let mut seen = [0f64; 2];
         for k in 0..points {
             let sum: f64 = chosen.iter().map(|unit| units[*unit][k]).sum();
-            let distance = (sum / of_a as f64 - (totals[k] - sum) / (units.len() - of_a) as f64).abs();
-            let (part, size) =
-                if k < body { (0, distance) } else { (1, distance / (deviations[k] * scale).max(1e-300)) };
+            let distance =
+                (sum / of_a as f64 - (totals[k] - sum) / (units.len() - of_a) as f64).abs();
+            let (part, size) = if k < body {
+                (0, distance)
+            } else {
+                (1, distance / (deviations[k] * scale).max(1e-300))
+            };
             seen[part] = seen[part].max(size);
         }
         seen
@@ -154,8 +174,14 @@ fn as_extreme(one: f64, seen: f64) -> bool {
     one >= seen * (1.0 - 1e-9)
 }
 
-fn every_deal(units: usize, of_a: usize, seen: [f64; 2], statistics: impl Fn(&[usize]) -> [f64; 2]) -> [f64; 2] {
-    let (mut chosen, mut deals, mut extreme) = ((0..of_a).collect::<Vec<usize>>(), 0usize, [0usize; 2]);
+fn every_deal(
+    units: usize,
+    of_a: usize,
+    seen: [f64; 2],
+    statistics: impl Fn(&[usize]) -> [f64; 2],
+) -> [f64; 2] {
+    let (mut chosen, mut deals, mut extreme) =
+        ((0..of_a).collect::<Vec<usize>>(), 0usize, [0usize; 2]);
     loop {
         let now = statistics(&chosen);
         deals += 1;
@@ -168,7 +194,12 @@ fn every_deal(units: usize, of_a: usize, seen: [f64; 2], statistics: impl Fn(&[u
     extreme.map(|n| n as f64 / deals as f64)
 }
 
-fn random_deals(units: usize, of_a: usize, seen: [f64; 2], statistics: impl Fn(&[usize]) -> [f64; 2]) -> [f64; 2] {
+fn random_deals(
+    units: usize,
+    of_a: usize,
+    seen: [f64; 2],
+    statistics: impl Fn(&[usize]) -> [f64; 2],
+) -> [f64; 2] {
     let mut random = Random::seeded(SEED);
     let mut order: Vec<usize> = (0..units).collect();
     let (mut extreme, mut p) = ([0usize; 2], [None; 2]);
@@ -192,7 +223,8 @@ fn combinations(n: usize, k: usize) -> f64 {
     (0..k).map(|j| (n - j) as f64 / (j + 1) as f64).product::<f64>().round()
 }
 
-/// Samples taken as independent: Smirnov's two-sample test, and the largest of the tail's differences, Bonferroni's bound over them.
+/// Samples taken as independent: Smirnov's two-sample test, and the largest of the tail's
+/// differences, Bonferroni's bound over them.
 fn by_histogram(a: &Side, b: &Side, grid: &Grid) -> Vec<DistributionTest> {
     let (n_a, n_b) = (a.count() as f64, b.count() as f64);
     if n_a < 1.0 || n_b < 1.0 {
@@ -216,7 +248,9 @@ fn by_histogram(a: &Side, b: &Side, grid: &Grid) -> Vec<DistributionTest> {
         distance(k) * both.sqrt() / (share * (1.0 - share)).sqrt().max(1e-300)
     };
     let farthest = (grid.body()..grid.values.len()).map(standardised).fold(0.0, f64::max);
-    tests.extend((grid.tail > 0).then(|| test("tail", farthest, 2.0 * grid.tail as f64 * normal(-farthest))));
+    tests.extend(
+        (grid.tail > 0).then(|| test("tail", farthest, 2.0 * grid.tail as f64 * normal(-farthest))),
+    );
     tests
 }
 
@@ -249,7 +283,9 @@ mod checks {
     #[test]
     fn the_same_is_the_same_and_another_is_not() {
         let mut random = Random::seeded(5);
-        let mut draw = |from: f64| (0..5_000).map(|_| (from - 1_000.0 * random.unit().ln()) as i64).collect::<Vec<_>>();
+        let mut draw = |from: f64| {
+            (0..5_000).map(|_| (from - 1_000.0 * random.unit().ln()) as i64).collect::<Vec<_>>()
+        };
         let (a, b, c) = (side(draw(0.0)), side(draw(0.0)), side(draw(300.0)));
         assert!(tests(&a, &b).iter().all(|test| test.p.unwrap() > 0.01));
         assert!(tests(&a, &c)[0].p.unwrap() < 0.001);
@@ -259,7 +295,8 @@ mod checks {
 
     #[test]
     fn few_runs_cannot_show_much_and_say_so() {
-        let runs = |from: i64| Side::new((0..3).map(|k| Run::of_samples(vec![from + k; 100])).collect());
+        let runs =
+            |from: i64| Side::new((0..3).map(|k| Run::of_samples(vec![from + k; 100])).collect());
         let tests = tests(&runs(0), &runs(1_000));
         assert_eq!((tests[0].p, tests[0].least_p), (Some(0.1), 0.1));
     }

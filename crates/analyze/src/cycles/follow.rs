@@ -33,7 +33,8 @@ impl Follower {
         Follower { site: inferred.site, period, pending: None, last: None }
     }
 
-    /// Takes the next record; a cycle, once the next one begins. Waits that are none of the cycle's become part of it.
+    /// Takes the next record; a cycle, once the next one begins. Waits that are none of the cycle's
+    /// become part of it.
     pub fn push(&mut self, record: Cycle) -> Option<Measured> {
         if !self.site.has(record.call) {
             self.pending = self.pending.map(|pending| pending.followed_by(&record));
@@ -60,7 +61,8 @@ impl Follower {
     }
 }
 
-/// Releases at equal distances that passed within this one: none where it is no multiple, because the thread began anew.
+/// Releases at equal distances that passed within this one: none where it is no multiple, because
+/// the thread began anew.
 fn skipped(distance: Nanos, period: Nanos) -> u64 {
     if period.ns() <= 0 {
         return 0;

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 pub const LEAST: usize = 10;
 /// From this share of fitting releases on a timer's cycles are taken for what they look like.
 const SURE: f64 = 0.8;
-/// Intervals fit where they are this near to a multiple of the period: a share of it, and an amount for short ones.
+/// Intervals fit where they are this near to a multiple of the period: a share of it, and an amount
+/// for short ones.
 const NEAR: f64 = 0.02;
 const NEAR_LEAST: f64 = 1_000.0;
 
@@ -46,9 +47,13 @@ pub struct Candidate {
     pub lock: bool,
 }
 
-/// What the cycles of a thread are by its first waits, in the order of time; each of them is a cycle here. An error tells what was
-/// seen instead, the wait in which it slept the longest first.
-pub fn infer(waits: &[Cycle], constraint: Constraint, names: &CallNames) -> Result<Inferred, Vec<Candidate>> {
+/// What the cycles of a thread are by its first waits, in the order of time; each of them is a
+/// cycle here. An error tells what was seen instead, the wait in which it slept the longest first.
+pub fn infer(
+    waits: &[Cycle],
+    constraint: Constraint,
+    names: &CallNames,
+) -> Result<Inferred, Vec<Candidate>> {
     let mut sites: BTreeMap<(Site, CycleKind), Vec<&Cycle>> = BTreeMap::new();
     for wait in waits {
         sites.entry((Site::of(wait.call, names), kind_of(wait, names))).or_default().push(wait);
@@ -58,8 +63,12 @@ pub fn infer(waits: &[Cycle], constraint: Constraint, names: &CallNames) -> Resu
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.asleep));
     let allowed = |candidate: &&Candidate| {
         let of = &candidate.inferred;
-        let fits = of.kind == CycleKind::Event || of.confidence >= SURE || constraint.kind.is_some();
-        of.cycles >= LEAST && !candidate.lock && fits && constraint.kind.is_none_or(|kind| kind == of.kind)
+        let fits =
+            of.kind == CycleKind::Event || of.confidence >= SURE || constraint.kind.is_some();
+        of.cycles >= LEAST
+            && !candidate.lock
+            && fits
+            && constraint.kind.is_none_or(|kind| kind == of.kind)
     };
     let timed = |candidate: &&Candidate| candidate.inferred.kind != CycleKind::Event;
     let asleep = |of: &Candidate| of.asleep.ns() as f64;
@@ -77,19 +86,26 @@ pub fn infer(waits: &[Cycle], constraint: Constraint, names: &CallNames) -> Resu
 const MOSTLY: f64 = 4.0;
 
 fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
-    let asleep = cycles.iter().fold(Nanos::ZERO, |sum, cycle| sum + Nanos((cycle.woken - cycle.entered).ns().max(0)));
+    let asleep = cycles
+        .iter()
+        .fold(Nanos::ZERO, |sum, cycle| sum + Nanos((cycle.woken - cycle.entered).ns().max(0)));
     let lock = cycles.iter().any(|cycle| cycle.wait_is == MainPart::Lock);
     let releases: Vec<i64> = cycles.iter().map(|cycle| cycle.release.ns()).collect();
     let (period, fitting) = match kind {
         // Its duration is what is always the same.
         CycleKind::Relative => {
-            let spans: Vec<i64> = cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns()).collect();
+            let spans: Vec<i64> =
+                cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns()).collect();
             (None, fitting(&spans))
         }
         _ => period_of(&releases),
     };
     let period = period.filter(|_| fitting >= SURE);
-    Candidate { inferred: Inferred { kind, site, period, confidence: fitting, cycles: cycles.len() }, asleep, lock }
+    Candidate {
+        inferred: Inferred { kind, site, period, confidence: fitting, cycles: cycles.len() },
+        asleep,
+        lock,
+    }
 }
 
 /// The share of spans near their median.
@@ -101,7 +117,8 @@ fn fitting(spans: &[i64]) -> f64 {
 
 /// The period of releases, and the share of their distances that are multiples of it.
 fn period_of(releases: &[i64]) -> (Option<Nanos>, f64) {
-    let distances: Vec<i64> = releases.windows(2).map(|pair| pair[1] - pair[0]).filter(|ns| *ns > 0).collect();
+    let distances: Vec<i64> =
+        releases.windows(2).map(|pair| pair[1] - pair[0]).filter(|ns| *ns > 0).collect();
     let Some(usual) = median(distances.clone()) else { return (None, 0.0) };
     let multiples = |ns: i64| (ns as f64 / usual as f64).round().max(1.0);
     let near = (usual as f64 * NEAR).max(NEAR_LEAST);

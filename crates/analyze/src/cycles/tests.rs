@@ -12,7 +12,8 @@ fn names() -> CallNames {
     names.into_iter().map(|(number, name)| (number, name.to_owned())).collect()
 }
 
-/// A cycle that was released at `release`, whose wait was entered at `entered`, and that took `took`.
+/// A cycle that was released at `release`, whose wait was entered at `entered`, and that took
+/// `took`.
 fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -> Cycle {
     let (mut wake, mut run) = (Split::default(), Split::default());
     let begin = release.max(entered);
@@ -70,7 +71,10 @@ fn inferred(cycles: &[Cycle]) -> Inferred {
 #[test]
 fn an_absolute_sleeper_is_periodic() {
     let found = inferred(&thread(1_000_000, &[40_000; 50]));
-    assert_eq!((found.kind, found.period, found.confidence), (CycleKind::Absolute, Some(Nanos::MILLI), 1.0));
+    assert_eq!(
+        (found.kind, found.period, found.confidence),
+        (CycleKind::Absolute, Some(Nanos::MILLI), 1.0)
+    );
 }
 
 #[test]
@@ -90,8 +94,10 @@ fn releases_that_passed_are_counted() {
 
 #[test]
 fn a_release_that_passes_while_late_is_an_overrun() {
-    let cycles =
-        [cycle((SLEEP, 1), WokenBy::Sleep, 0, 1_000, 5_000), cycle((SLEEP, 1), WokenBy::Sleep, 6_500, 2_000, 100)];
+    let cycles = [
+        cycle((SLEEP, 1), WokenBy::Sleep, 0, 1_000, 5_000),
+        cycle((SLEEP, 1), WokenBy::Sleep, 6_500, 2_000, 100),
+    ];
     let found = Inferred {
         kind: CycleKind::Absolute,
         site: Site::of(cycles[0].call, &names()),
@@ -124,7 +130,13 @@ fn a_reader_of_a_pipe_waits_for_events() {
     let mut at = 0;
     let cycles: Vec<Cycle> = (0..50)
         .map(|k| {
-            let one = cycle((READ, 0), WokenBy::Task, at, at + 300_000 + (k * k * 7919) % 2_000_000, 40_000);
+            let one = cycle(
+                (READ, 0),
+                WokenBy::Task,
+                at,
+                at + 300_000 + (k * k * 7919) % 2_000_000,
+                40_000,
+            );
             at = one.again.ns();
             one
         })
@@ -139,7 +151,8 @@ fn a_lock_is_no_cycle_and_few_waits_are_none() {
     for one in &mut lock {
         (one.call.number, one.wait_is, one.by) = (FUTEX, MainPart::Lock, WokenBy::Task);
     }
-    let seen = infer(&lock, Constraint::default(), &names()).expect_err("locks are waited for within cycles");
+    let seen = infer(&lock, Constraint::default(), &names())
+        .expect_err("locks are waited for within cycles");
     assert!(seen.len() == 1 && seen[0].lock && seen[0].inferred.cycles == 50);
     assert!(infer(&thread(1_000_000, &[1; 9]), Constraint::default(), &names()).is_err());
     assert_eq!(infer(&[], Constraint::default(), &names()), Err(Vec::new()));

@@ -5,7 +5,8 @@ use crate::threads::Interrupt;
 use punctual_core::event::Group;
 use punctual_core::{CauseKind, Names, Tid};
 
-/// The events that attribution reads. Of what is not recorded nothing is claimed: its time goes to a wider cause, or is unknown.
+/// The events that attribution reads. Of what is not recorded nothing is claimed: its time goes to
+/// a wider cause, or is unknown.
 pub const GROUPS: &[Group] = &[
     Group::Sched,
     Group::Irq,
@@ -38,7 +39,8 @@ pub enum Mode {
 /// The budget that was used up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Budget {
-    /// That of real-time tasks: throttling, the fair server that keeps time for others, or the real-time budget of a control group.
+    /// That of real-time tasks: throttling, the fair server that keeps time for others, or the
+    /// real-time budget of a control group.
     RealTime,
     /// That of a SCHED_DEADLINE task.
     Deadline,
@@ -49,10 +51,11 @@ pub enum Budget {
 /// What took the time of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Cause {
-    /// The hypervisor or the firmware had taken the CPUs: no event on any CPU, and timers of several were overdue.
+    /// The hypervisor or the firmware had taken the CPUs: no event on any CPU, and timers of
+    /// several were overdue.
     Steal,
-    /// The timer interrupt was delayed although a task ran: interrupts were disabled, or, where that
-    /// task was in user mode, the timer hardware or the hypervisor delayed it.
+    /// The timer interrupt was delayed although a task ran: interrupts were disabled, or, where
+    /// that task was in user mode, the timer hardware or the hypervisor delayed it.
     TimerIrqDelay {
         /// Who ran.
         running: Tid,
@@ -71,7 +74,8 @@ pub enum Cause {
         /// If another CPU needed an IPI: the task that ran there.
         running: Option<Tid>,
     },
-    /// It was ready with the higher priority, and the running task was not preempted: preemption was disabled, or the kernel has none there.
+    /// It was ready with the higher priority, and the running task was not preempted: preemption
+    /// was disabled, or the kernel has none there.
     NonPreemptible {
         /// The running task.
         running: Tid,
@@ -109,7 +113,8 @@ pub enum Cause {
         /// Whether the lock is one inside the kernel.
         kernel: bool,
     },
-    /// It waited for a lock whose holder could not run, because a task of lower priority than the thread ran: priority inversion.
+    /// It waited for a lock whose holder could not run, because a task of lower priority than the
+    /// thread ran: priority inversion.
     Inversion {
         /// Who held the lock.
         holder: Tid,
@@ -173,9 +178,13 @@ impl Cause {
     /// The task that is responsible for it, where one is: the one that ran, held or woke.
     pub fn task(self) -> Option<Tid> {
         match self {
-            Cause::TimerIrqDelay { running, .. } | Cause::NonPreemptible { running, .. } => Some(running),
+            Cause::TimerIrqDelay { running, .. } | Cause::NonPreemptible { running, .. } => {
+                Some(running)
+            }
             Cause::Throttled { running, .. } => Some(running),
-            Cause::Preempted { by, .. } | Cause::Migration { by } | Cause::Inversion { by, .. } => Some(by),
+            Cause::Preempted { by, .. } | Cause::Migration { by } | Cause::Inversion { by, .. } => {
+                Some(by)
+            }
             Cause::Runqueue { behind } => Some(behind),
             Cause::Lock { holder, .. } => holder,
             Cause::Waiting { woken_by } => woken_by,
@@ -187,21 +196,22 @@ impl Cause {
     /// Where the responsible task was, or the thread itself.
     pub fn mode(self) -> Option<Mode> {
         match self {
-            Cause::TimerIrqDelay { mode, .. } | Cause::NonPreemptible { mode, .. } | Cause::OwnExecution { mode } => {
-                Some(mode)
-            }
+            Cause::TimerIrqDelay { mode, .. }
+            | Cause::NonPreemptible { mode, .. }
+            | Cause::OwnExecution { mode } => Some(mode),
             _ => None,
         }
     }
 
-    /// Who or what is responsible, by name: a task, an interrupt, a device, an idle state, a system call of the thread itself.
-    /// `None` if the cause needs no name. Names are untrusted: escape them for output.
+    /// Who or what is responsible, by name: a task, an interrupt, a device, an idle state, a system
+    /// call of the thread itself. `None` if the cause needs no name. Names are untrusted:
+    /// escape them for output.
     pub fn who(self, names: &Names) -> Option<String> {
         match self {
             Cause::Interrupt(what) => Some(interrupt_name(what, names).1),
-            Cause::IdleExit { state: Some(state) } => {
-                Some(names.idle_states.get(&state).cloned().unwrap_or_else(|| format!("state {state}")))
-            }
+            Cause::IdleExit { state: Some(state) } => Some(
+                names.idle_states.get(&state).cloned().unwrap_or_else(|| format!("state {state}")),
+            ),
             Cause::Io { device } => Some(device_name(device, names)),
             Cause::OwnExecution { mode: Mode::Syscall(number) } => Some(names.syscall(number)),
             Cause::OwnExecution { mode: Mode::User } => Some("user mode".to_owned()),

@@ -7,7 +7,8 @@ use crate::threads::{CpuSpan, ThreadState};
 use punctual_core::event::{TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs};
 
-/// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline tasks have −1.
+/// Kernel priorities below this are real-time (include/linux/sched/prio.h: MAX_RT_PRIO); deadline
+/// tasks have −1.
 const REAL_TIME: i16 = 100;
 /// This many events before a wake-up are searched for a completed request.
 const NEARBY: usize = 64;
@@ -33,7 +34,9 @@ impl Judged {
 /// The cause at an instant.
 pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judged {
     let (doing, cpu) = match doing(context, segment, at) {
-        doing @ (ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. }) => (doing, cpu),
+        doing @ (ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. }) => {
+            (doing, cpu)
+        }
         doing => (doing, waking_cpu(segment, at)),
     };
     if let Some(hole) = context.hole(Some(cpu), at) {
@@ -49,14 +52,18 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
         ThreadState::Sleeping | ThreadState::Blocked | ThreadState::LockWait => {
             waiting(context, segment, doing, cpu, at)
         }
-        ThreadState::Stopped | ThreadState::Other | ThreadState::Unknown => Judged::anywhere(Cause::Unknown),
+        ThreadState::Stopped | ThreadState::Other | ThreadState::Unknown => {
+            Judged::anywhere(Cause::Unknown)
+        }
     }
 }
 
 /// What the thread did. One of which nothing is known until it is woken was asleep.
 pub fn doing(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> ThreadState {
     match segment.timeline.span(at).map(|span| span.doing) {
-        Some(ThreadState::Unknown) | None if is_woken_later(context, segment, at) => ThreadState::Sleeping,
+        Some(ThreadState::Unknown) | None if is_woken_later(context, segment, at) => {
+            ThreadState::Sleeping
+        }
         Some(doing) => doing,
         None => ThreadState::Unknown,
     }
@@ -68,7 +75,8 @@ pub fn waking_cpu(segment: &Segment, at: MonotonicNs) -> u16 {
     waking.map_or(segment.cpu, |wake| wake.cpu)
 }
 
-/// Whether the next thing that is heard of the thread is that it is woken, and no event is missing until then.
+/// Whether the next thing that is heard of the thread is that it is woken, and no event is missing
+/// until then.
 fn is_woken_later(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> bool {
     let timeline = segment.timeline;
     let Some(next) = timeline.wake_after(at).map(|wake| wake.at) else { return false };
@@ -108,19 +116,28 @@ fn spinning(segment: &Segment, at: MonotonicNs) -> Option<Cause> {
 }
 
 /// It was on the runqueue of a CPU that did something else.
-fn ready(context: &TraceContext, segment: &Segment, cpu: u16, preempted: bool, at: MonotonicNs) -> Judged {
+fn ready(
+    context: &TraceContext,
+    segment: &Segment,
+    cpu: u16,
+    preempted: bool,
+    at: MonotonicNs,
+) -> Judged {
     if let Some(interrupt) = context.interrupt(cpu, at) {
         return Judged::on(cpu, Cause::Interrupt(interrupt));
     }
     let timeline = segment.timeline;
     let held = timeline.held_at(at);
-    let Some(CpuSpan { tid: Some(running), prio, from, .. }) = context.on_cpu(cpu, at).copied() else {
+    let Some(CpuSpan { tid: Some(running), prio, from, .. }) = context.on_cpu(cpu, at).copied()
+    else {
         let cause = held.map(|running| Cause::Throttled { running, budget: Budget::Group });
         return cause.map_or(Judged::anywhere(Cause::Unknown), |cause| Judged::on(cpu, cause));
     };
     let own = timeline.prio(at);
-    // A switch that happened while the thread was ready, or took the CPU from it, is a decision of the scheduler against it.
-    let decided = ready_since(segment, at).is_some_and(|since| from > since || preempted && from == since);
+    // A switch that happened while the thread was ready, or took the CPU from it, is a decision of
+    // the scheduler against it.
+    let decided =
+        ready_since(segment, at).is_some_and(|since| from > since || preempted && from == since);
     let budget = match own {
         Some(own) if own < 0 => Budget::Deadline,
         Some(own) if own < REAL_TIME => Budget::RealTime,
@@ -136,10 +153,16 @@ fn ready(context: &TraceContext, segment: &Segment, cpu: u16, preempted: bool, a
         Cause::Migration { by: running }
     } else {
         match (own, prio) {
-            (Some(own), Some(prio)) if prio < own && prio < REAL_TIME => Cause::Preempted { by: running, prio },
-            (Some(own), Some(prio)) if prio > own && own < REAL_TIME && decided => Cause::Throttled { running, budget },
+            (Some(own), Some(prio)) if prio < own && prio < REAL_TIME => {
+                Cause::Preempted { by: running, prio }
+            }
+            (Some(own), Some(prio)) if prio > own && own < REAL_TIME && decided => {
+                Cause::Throttled { running, budget }
+            }
             (Some(own), Some(prio))
-                if prio > own && own < REAL_TIME && withheld(context, segment, cpu, running, at) =>
+                if prio > own
+                    && own < REAL_TIME
+                    && withheld(context, segment, cpu, running, at) =>
             {
                 Cause::Throttled { running, budget: Budget::RealTime }
             }
@@ -153,20 +176,34 @@ fn ready(context: &TraceContext, segment: &Segment, cpu: u16, preempted: bool, a
     Judged { cause, cpu: Some(cpu), prio }
 }
 
-/// Whether the CPU is kept from real-time tasks on purpose: a task that is none got it from one that could have gone on, which only a budget
-/// that is used up does (kernel/sched/rt.c, and the fair server in kernel/sched/deadline.c), or is back in user mode from an interrupt, where
+/// Whether the CPU is kept from real-time tasks on purpose: a task that is none got it from one
+/// that could have gone on, which only a budget that is used up does (kernel/sched/rt.c, and the
+/// fair server in kernel/sched/deadline.c), or is back in user mode from an interrupt, where
 /// preemption cannot be off.
-fn withheld(context: &TraceContext, segment: &Segment, cpu: u16, running: Tid, at: MonotonicNs) -> bool {
+fn withheld(
+    context: &TraceContext,
+    segment: &Segment,
+    cpu: u16,
+    running: Tid,
+    at: MonotonicNs,
+) -> bool {
     let places = context.on(cpu);
     let end = places.partition_point(|place| context.events[*place as usize].at <= at);
-    let before = places[..end].iter().rev().take(SEARCHED_EVENTS).map(|place| &context.events[*place as usize]);
+    let before = places[..end]
+        .iter()
+        .rev()
+        .take(SEARCHED_EVENTS)
+        .map(|place| &context.events[*place as usize]);
     let switches = before.filter_map(|event| match event.what {
-        EventKind::Switch { prev_prio, prev_state, next_prio, .. } => Some((prev_prio, prev_state, next_prio)),
+        EventKind::Switch { prev_prio, prev_state, next_prio, .. } => {
+            Some((prev_prio, prev_state, next_prio))
+        }
         _ => None,
     });
     let mut of_others = switches.take_while(|(_, _, next)| *next >= REAL_TIME);
-    let taken =
-        of_others.find(|(prev, ..)| *prev < REAL_TIME).is_some_and(|(_, state, _)| state == TaskState::Preempted);
+    let taken = of_others
+        .find(|(prev, ..)| *prev < REAL_TIME)
+        .is_some_and(|(_, state, _)| state == TaskState::Preempted);
     let returned = || {
         let served = context.served(cpu);
         let last = served[..served.partition_point(|(_, to, _)| *to <= at)].last();
@@ -180,16 +217,25 @@ fn ready_since(segment: &Segment, at: MonotonicNs) -> Option<MonotonicNs> {
     let spans = &segment.timeline.spans;
     let place = spans.partition_point(|span| span.to <= at);
     let before = spans.get(..=place)?;
-    let ready = before.iter().rev().take_while(|span| matches!(span.doing, ThreadState::Ready { .. }));
+    let ready =
+        before.iter().rev().take_while(|span| matches!(span.doing, ThreadState::Ready { .. }));
     ready.last().map(|span| span.from)
 }
 
-/// The wake-up began. If it is on another CPU, that CPU must handle an IPI first (kernel/sched/core.c: ttwu_queue_wakelist).
+/// The wake-up began. If it is on another CPU, that CPU must handle an IPI first
+/// (kernel/sched/core.c: ttwu_queue_wakelist).
 fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> Judged {
-    let here = segment.timeline.wakes.iter().rev().find(|wake| wake.at <= at).map_or(cpu, |wake| wake.cpu);
-    let target = segment.timeline.enqueued_after(at).filter(|target| *target != here && *target != Event::NO_CPU);
+    let here =
+        segment.timeline.wakes.iter().rev().find(|wake| wake.at <= at).map_or(cpu, |wake| wake.cpu);
+    let target = segment
+        .timeline
+        .enqueued_after(at)
+        .filter(|target| *target != here && *target != Event::NO_CPU);
     let Some(target) = target else {
-        return Judged::on(here, context.interrupt(here, at).map_or(Cause::Wakeup { running: None }, Cause::Interrupt));
+        return Judged::on(
+            here,
+            context.interrupt(here, at).map_or(Cause::Wakeup { running: None }, Cause::Interrupt),
+        );
     };
     if let Some(interrupt) = context.interrupt(target, at) {
         return Judged::on(target, Cause::Interrupt(interrupt));
@@ -203,7 +249,13 @@ fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) 
 }
 
 /// It waited for something.
-fn waiting(context: &TraceContext, segment: &Segment, doing: ThreadState, cpu: u16, at: MonotonicNs) -> Judged {
+fn waiting(
+    context: &TraceContext,
+    segment: &Segment,
+    doing: ThreadState,
+    cpu: u16,
+    at: MonotonicNs,
+) -> Judged {
     let timeline = segment.timeline;
     let wake = timeline.wake_after(at);
     let woken_by = wake.filter(|wake| wake.interrupt.is_none()).map(|wake| wake.waker);
@@ -226,7 +278,9 @@ fn waiting(context: &TraceContext, segment: &Segment, doing: ThreadState, cpu: u
         }
     }
     match segment.kind {
-        Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => before_the_timer(context, cpu, at),
+        Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
+            before_the_timer(context, cpu, at)
+        }
         Kind::Timer if doing == ThreadState::Sleeping => Judged::anywhere(Cause::Unknown),
         _ => Judged::anywhere(Cause::Waiting { woken_by }),
     }
@@ -240,14 +294,20 @@ fn before_the_timer(context: &TraceContext, cpu: u16, at: MonotonicNs) -> Judged
     let span = context.on_cpu(cpu, at);
     let cause = match span.and_then(|span| span.tid) {
         Some(Tid::IDLE) => Cause::IdleExit { state: context.idle_state(cpu, at) },
-        Some(running) => Cause::TimerIrqDelay { running, mode: context.mode_until_interrupt(running, cpu, at) },
+        Some(running) => {
+            Cause::TimerIrqDelay { running, mode: context.mode_until_interrupt(running, cpu, at) }
+        }
         None => return Judged::anywhere(Cause::Unknown),
     };
     Judged { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }
 }
 
 /// The completed request that woke the thread: its place among the events, and its device.
-pub fn completed(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Option<(usize, u32)> {
+pub fn completed(
+    context: &TraceContext,
+    segment: &Segment,
+    at: MonotonicNs,
+) -> Option<(usize, u32)> {
     let wake = segment.timeline.wake_after(at)?;
     let places = context.on(wake.cpu);
     let event = |place: &u32| (*place as usize, &context.events[*place as usize]);

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 /// One culprit: the same cause by the same name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Culprit {
-    /// The cause, as it was where it took longest; its numbers (of a thread, a system call) are those of that one part.
+    /// The cause, as it was where it took longest; its numbers (of a thread, a system call) are
+    /// those of that one part.
     pub cause: Cause,
     /// Who or what: see [`Cause::who`].
     pub who: Option<String>,
@@ -34,17 +35,23 @@ pub struct Ranking {
     pub culprits: Vec<Culprit>,
 }
 
-/// Ranks the culprits of the samples with at least this latency. A sample counts in full or not at all, so that a limit takes samples
-/// away and changes nothing of the others.
-pub fn rank<'a>(explained: impl IntoIterator<Item = &'a Explanation>, names: &Names, at_least: Nanos) -> Ranking {
+/// Ranks the culprits of the samples with at least this latency. A sample counts in full or not at
+/// all, so that a limit takes samples away and changes nothing of the others.
+pub fn rank<'a>(
+    explained: impl IntoIterator<Item = &'a Explanation>,
+    names: &Names,
+    at_least: Nanos,
+) -> Ranking {
     let mut ranking = Ranking::default();
     let mut all: BTreeMap<(&'static str, Option<String>), Sums> = BTreeMap::new();
     for explanation in explained.into_iter().filter(|one| one.latency() >= at_least) {
         ranking.samples += 1;
         ranking.latency += explanation.latency();
-        let mut own: BTreeMap<(&'static str, Option<String>), (Nanos, Cause, Nanos)> = BTreeMap::new();
+        let mut own: BTreeMap<(&'static str, Option<String>), (Nanos, Cause, Nanos)> =
+            BTreeMap::new();
         for part in &explanation.parts {
-            let entry = own.entry(key(part.cause, names)).or_insert((Nanos::ZERO, part.cause, Nanos::ZERO));
+            let entry =
+                own.entry(key(part.cause, names)).or_insert((Nanos::ZERO, part.cause, Nanos::ZERO));
             entry.0 += part.span();
             if part.span() > entry.2 {
                 (entry.1, entry.2) = (part.cause, part.span());

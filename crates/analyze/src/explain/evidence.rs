@@ -23,10 +23,13 @@ pub fn of(
     let own = |places: &[u32]| search.around(places, |_| true);
     let here = cpu.map_or(&[][..], |cpu| context.on(cpu));
     match cause {
-        Cause::Steal => context.hole(cpu, from).map(|hole| hole.evidence.clone()).unwrap_or_default(),
+        Cause::Steal => {
+            context.hole(cpu, from).map(|hole| hole.evidence.clone()).unwrap_or_default()
+        }
         Cause::Interrupt(what) => search.around(here, |event| is_about(event, what)),
-        Cause::IdleExit { .. } => search
-            .around(here, |event| is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE)),
+        Cause::IdleExit { .. } => search.around(here, |event| {
+            is_idle(event) || event.tid == Tid::IDLE || switched_to(event) == Some(Tid::IDLE)
+        }),
         Cause::OwnExecution { .. } => own(&timeline.runs),
         Cause::Lock { .. } => both(own(&timeline.lock_events), own(&timeline.about)),
         // Without the fault itself nothing proves one.
@@ -43,7 +46,8 @@ pub fn of(
         | Cause::Migration { by: running }
         | Cause::Preempted { by: running, .. } => {
             // Both: that the thread waited, and who ran meanwhile.
-            let ran = search.around(here, |event| event.tid == running || switched_to(event) == Some(running));
+            let ran = search
+                .around(here, |event| event.tid == running || switched_to(event) == Some(running));
             let waited = own(&timeline.about);
             if ran.is_empty() || waited.is_empty() { Vec::new() } else { both(ran, waited) }
         }
@@ -65,18 +69,21 @@ struct Search<'s, 'e> {
 }
 
 impl Search<'_, '_> {
-    /// The last such event at or before the beginning, and the first at or after the end: what began it and what ended it.
+    /// The last such event at or before the beginning, and the first at or after the end: what
+    /// began it and what ended it.
     fn around(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Vec<usize> {
         let begun = self.before(places, &is);
         let ended = places.partition_point(|place| self.event(place).at < self.to);
-        let after = places[ended..].iter().take(SEARCHED_EVENTS).find(|place| is(self.event(place)));
+        let after =
+            places[ended..].iter().take(SEARCHED_EVENTS).find(|place| is(self.event(place)));
         begun.into_iter().chain(after.map(|place| *place as usize)).collect()
     }
 
     /// The last such event at or before the beginning.
     fn before(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Option<usize> {
         let begun = places.partition_point(|place| self.event(place).at <= self.from);
-        let before = places[..begun].iter().rev().take(SEARCHED_EVENTS).find(|place| is(self.event(place)));
+        let before =
+            places[..begun].iter().rev().take(SEARCHED_EVENTS).find(|place| is(self.event(place)));
         before.map(|place| *place as usize)
     }
 
@@ -90,9 +97,10 @@ fn io(search: &Search, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
     let Some(wake) = timeline.wake_after(search.from) else { return Vec::new() };
     let places = search.context.on(wake.cpu);
     let end = places.partition_point(|place| search.event(place).at <= wake.at);
-    let is_end =
-        |place: &&u32| matches!(search.event(place).what, EventKind::BlockComplete { device: of, .. } if of == device);
-    let Some(complete) = places[..end].iter().rev().take(SEARCHED_EVENTS).find(is_end) else { return Vec::new() };
+    let is_end = |place: &&u32| matches!(search.event(place).what, EventKind::BlockComplete { device: of, .. } if of == device);
+    let Some(complete) = places[..end].iter().rev().take(SEARCHED_EVENTS).find(is_end) else {
+        return Vec::new();
+    };
     let complete = *complete as usize;
     let sector = match search.context.events[complete].what {
         EventKind::BlockComplete { sector, .. } => sector,
@@ -108,9 +116,17 @@ fn io(search: &Search, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
 
 fn is_about(event: &Event, what: Interrupt) -> bool {
     match (event.what, what) {
-        (EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. }, Interrupt::Hard(of)) => irq == of,
-        (EventKind::VectorEntry { vector } | EventKind::VectorExit { vector }, Interrupt::Vector(of))
-        | (EventKind::SoftirqEntry { vector } | EventKind::SoftirqExit { vector }, Interrupt::Soft(of)) => vector == of,
+        (EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. }, Interrupt::Hard(of)) => {
+            irq == of
+        }
+        (
+            EventKind::VectorEntry { vector } | EventKind::VectorExit { vector },
+            Interrupt::Vector(of),
+        )
+        | (
+            EventKind::SoftirqEntry { vector } | EventKind::SoftirqExit { vector },
+            Interrupt::Soft(of),
+        ) => vector == of,
         _ => false,
     }
 }

@@ -1,4 +1,5 @@
-//! The pieces of a segment of a thread's time, without a relevant change inside, each with its cause, joined to parts.
+//! The pieces of a segment of a thread's time, without a relevant change inside, each with its
+//! cause, joined to parts.
 
 use super::classify::{self, Judged};
 use super::thread_timeline::ThreadTimeline;
@@ -35,7 +36,15 @@ pub fn of(context: &TraceContext) -> Vec<Part> {
     let (from, to, waiting) = (interval.due, interval.woke, Vec::new());
     between(
         context,
-        &Segment { timeline: &timeline, kind: interval.kind, cpu: interval.cpu, from, to, waiting, urgency },
+        &Segment {
+            timeline: &timeline,
+            kind: interval.kind,
+            cpu: interval.cpu,
+            from,
+            to,
+            waiting,
+            urgency,
+        },
     )
 }
 
@@ -47,14 +56,19 @@ pub fn between(context: &TraceContext, segment: &Segment) -> Vec<Part> {
         let evidence = evidence::of(context, segment.timeline, cause, cpu, from, to);
         // What no event proves is unknown.
         let proven = !evidence.is_empty();
-        let (cause, cpu, prio) = if proven { (cause, cpu, prio) } else { (Cause::Unknown, None, None) };
+        let (cause, cpu, prio) =
+            if proven { (cause, cpu, prio) } else { (Cause::Unknown, None, None) };
         let stack = match (cause, cpu) {
-            (Cause::TimerIrqDelay { running, .. } | Cause::NonPreemptible { running, .. }, Some(cpu)) => {
-                context.stack(cpu, running, from, to)
-            }
+            (
+                Cause::TimerIrqDelay { running, .. } | Cause::NonPreemptible { running, .. },
+                Some(cpu),
+            ) => context.stack(cpu, running, from, to),
             _ => None,
         };
-        join(&mut parts, Part { cause, from, to, cpu, prio, stack, evidence, meanwhile: Vec::new() });
+        join(
+            &mut parts,
+            Part { cause, from, to, cpu, prio, stack, evidence, meanwhile: Vec::new() },
+        );
     }
     let parts = waits::follow(context, segment, parts);
     parts.into_iter().map(tidy).collect()
@@ -114,7 +128,13 @@ fn pieces(context: &TraceContext, segment: &Segment) -> Vec<(MonotonicNs, Monoto
     all.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-fn of_cpu(context: &TraceContext, cpu: u16, from: MonotonicNs, to: MonotonicNs, cuts: &mut Vec<MonotonicNs>) {
+fn of_cpu(
+    context: &TraceContext,
+    cpu: u16,
+    from: MonotonicNs,
+    to: MonotonicNs,
+    cuts: &mut Vec<MonotonicNs>,
+) {
     let Some(lane) = context.lanes.cpus.get(&cpu) else { return };
     let first = cuts.len();
     within(&lane.ran, from, to, |span| (span.from, span.to), cuts);
@@ -132,13 +152,16 @@ fn cpus(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> impl Iter
     let doing = classify::doing(context, segment, at);
     let (one, other) = match doing {
         ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. } => (cpu, None),
-        ThreadState::Waking => (classify::waking_cpu(segment, at), segment.timeline.enqueued_after(at)),
+        ThreadState::Waking => {
+            (classify::waking_cpu(segment, at), segment.timeline.enqueued_after(at))
+        }
         _ => (classify::waking_cpu(segment, at), None),
     };
     [Some(one), other].into_iter().flatten().filter(|cpu| *cpu != Event::NO_CPU)
 }
 
-/// The ends of those spans that share an instant with `from..=to`; the spans stand in the order of time and do not overlap.
+/// The ends of those spans that share an instant with `from..=to`; the spans stand in the order of
+/// time and do not overlap.
 fn within<T>(
     spans: &[T],
     from: MonotonicNs,

@@ -11,7 +11,10 @@ use punctual_core::event::{Futex, StackId};
 pub fn check(explanation: &Explanation, events: &[Event]) {
     let LatencyInterval { due, woke, .. } = explanation.interval;
     assert!(explanation.adds_up(), "{explanation:?}");
-    assert_eq!(explanation.totals().iter().map(|(_, span)| span.ns()).sum::<i64>(), explanation.latency().ns());
+    assert_eq!(
+        explanation.totals().iter().map(|(_, span)| span.ns()).sum::<i64>(),
+        explanation.latency().ns()
+    );
     check_parts(&explanation.parts, events);
     if let (Some(first), Some(last)) = (explanation.parts.first(), explanation.parts.last()) {
         assert_eq!((first.from, last.to), (due, woke));
@@ -37,34 +40,43 @@ fn check_parts(parts: &[Part], events: &[Event]) {
 /// Whether events of the kind that a cause claims are among its evidence.
 fn proven(cause: Cause, evidence: &[&Event]) -> bool {
     let has = |is: &dyn Fn(&Event) -> bool| evidence.iter().any(|event| is(event));
-    let ran = |tid: Tid| has(&|event| event.tid == tid || super::trace_context::switched_to(event) == Some(tid));
+    let ran = |tid: Tid| {
+        has(&|event| event.tid == tid || super::trace_context::switched_to(event) == Some(tid))
+    };
     match cause {
         Cause::Interrupt(what) => has(&|event| match (event.what, what) {
-            (EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. }, Interrupt::Hard(of)) => irq == of,
-            (EventKind::VectorEntry { vector } | EventKind::VectorExit { vector }, Interrupt::Vector(of)) => {
-                vector == of
+            (EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. }, Interrupt::Hard(of)) => {
+                irq == of
             }
-            (EventKind::SoftirqEntry { vector } | EventKind::SoftirqExit { vector }, Interrupt::Soft(of)) => {
-                vector == of
-            }
+            (
+                EventKind::VectorEntry { vector } | EventKind::VectorExit { vector },
+                Interrupt::Vector(of),
+            ) => vector == of,
+            (
+                EventKind::SoftirqEntry { vector } | EventKind::SoftirqExit { vector },
+                Interrupt::Soft(of),
+            ) => vector == of,
             _ => false,
         }),
         Cause::TimerIrqDelay { running, .. }
         | Cause::NonPreemptible { running, .. }
         | Cause::Throttled { running, .. } => ran(running),
-        Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::Migration { by } => ran(by),
+        Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::Migration { by } => {
+            ran(by)
+        }
         Cause::Inversion { by, .. } => ran(by),
-        Cause::Io { device } => {
-            has(&|event| matches!(event.what, EventKind::BlockComplete { device: of, .. } if of == device))
-        }
+        Cause::Io { device } => has(
+            &|event| matches!(event.what, EventKind::BlockComplete { device: of, .. } if of == device),
+        ),
         Cause::PageFault => has(&|event| matches!(event.what, EventKind::PageFault { .. })),
-        Cause::Reclaim => {
-            has(&|event| matches!(event.what, EventKind::ReclaimBegin { .. } | EventKind::ReclaimEnd { .. }))
-        }
+        Cause::Reclaim => has(&|event| {
+            matches!(event.what, EventKind::ReclaimBegin { .. } | EventKind::ReclaimEnd { .. })
+        }),
         Cause::Steal => has(&|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. })),
-        Cause::Wakeup { .. } | Cause::Waiting { .. } | Cause::Lock { .. } | Cause::IdleExit { .. } => {
-            !evidence.is_empty()
-        }
+        Cause::Wakeup { .. }
+        | Cause::Waiting { .. }
+        | Cause::Lock { .. }
+        | Cause::IdleExit { .. } => !evidence.is_empty(),
         Cause::OwnExecution { .. } => !evidence.is_empty(),
         Cause::Unknown => evidence.is_empty(),
     }

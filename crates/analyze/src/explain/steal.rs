@@ -1,7 +1,8 @@
 //! What only a hypervisor can have taken: segments in which a CPU did nothing although it had to.
 //!
-//! A CPU that exits from idle takes the exit latency that its idle state declares, and a CPU that runs takes an interrupt that is due as soon
-//! as interrupts are on. What took far longer is held against the steal clock. With that evidence it is steal; without, it keeps its name,
+//! A CPU that exits from idle takes the exit latency that its idle state declares, and a CPU that
+//! runs takes an interrupt that is due as soon as interrupts are on. What took far longer is held
+//! against the steal clock. With that evidence it is steal; without, it keeps its name,
 //! and a warning reports that it is likely. Several CPUs at once are proof before this (`steal`).
 
 use super::trace_context::TraceContext;
@@ -21,7 +22,13 @@ pub fn judge(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>
             let is_steal = part.span() <= left;
             if is_steal {
                 left = Nanos(left.ns() - part.span().ns());
-                part = Part { cause: Cause::Steal, prio: None, stack: None, meanwhile: Vec::new(), ..part };
+                part = Part {
+                    cause: Cause::Steal,
+                    prio: None,
+                    stack: None,
+                    meanwhile: Vec::new(),
+                    ..part
+                };
             }
             let warning = if is_steal { Warning::StealClock } else { warning };
             if !warnings.contains(&warning) {
@@ -39,14 +46,18 @@ fn suspicion(context: &TraceContext, part: &Part) -> Option<Warning> {
     match part.cause {
         Cause::IdleExit { state } => {
             let declared = state.and_then(|state| context.coverage.idle_latencies.get(&state));
-            // The deepest states take some hundred microseconds; where nothing is declared none takes this long.
-            let longest = SHORTEST.max(Nanos(declared.map_or(0, |declared| declared.ns()).saturating_mul(TIMES)));
+            // The deepest states take some hundred microseconds; where nothing is declared none
+            // takes this long.
+            let longest = SHORTEST
+                .max(Nanos(declared.map_or(0, |declared| declared.ns()).saturating_mul(TIMES)));
             (part.span() >= longest).then_some(Warning::LongIdleExit)
         }
         // Elsewhere in the kernel interrupts may have been off.
-        Cause::OwnExecution { mode: Mode::User | Mode::Unknown } | Cause::NonPreemptible { mode: Mode::User, .. } => {
+        Cause::OwnExecution { mode: Mode::User | Mode::Unknown }
+        | Cause::NonPreemptible { mode: Mode::User, .. } => {
             let within = |wait: &&crate::steal::Wait| {
-                Some(wait.cpu) == part.cpu && wait.to.min(part.to) - wait.from.max(part.from) >= SHORTEST
+                Some(wait.cpu) == part.cpu
+                    && wait.to.min(part.to) - wait.from.max(part.from) >= SHORTEST
             };
             context.waits.iter().find(within).map(|_| Warning::Silent)
         }

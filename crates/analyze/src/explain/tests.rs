@@ -39,7 +39,13 @@ fn timer(at: i64, cpu: u16, running: u32) -> [Event; 4] {
 }
 
 fn interval(due: i64, woke: i64, kind: Kind) -> LatencyInterval {
-    LatencyInterval { tid: Tid(THREAD), cpu: 0, due: MonotonicNs(due), woke: MonotonicNs(woke), kind }
+    LatencyInterval {
+        tid: Tid(THREAD),
+        cpu: 0,
+        due: MonotonicNs(due),
+        woke: MonotonicNs(woke),
+        kind,
+    }
 }
 
 fn explained(interval: LatencyInterval, events: &[Event]) -> Explanation {
@@ -60,7 +66,10 @@ fn interrupts_were_off_and_then_preemption() {
     let events = [
         vec![event(90, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] })],
         timer(150, 0, 5).into(),
-        vec![switch(170, 0, hog, TaskState::Preempted, (THREAD, OWN)), event(176, 0, THREAD, EventKind::IdleExit)],
+        vec![
+            switch(170, 0, hog, TaskState::Preempted, (THREAD, OWN)),
+            event(176, 0, THREAD, EventKind::IdleExit),
+        ],
     ]
     .concat();
     let explanation = explained(interval(100, 175, Kind::Timer), &events);
@@ -143,18 +152,28 @@ fn a_throttled_thread_sees_others_chosen() {
     let explanation = explained(interval(100, 170, Kind::Interval), &events);
     let own = Cause::OwnExecution { mode: Mode::Syscall(1) };
     let throttled = |tid| Cause::Throttled { running: Tid(tid), budget: Budget::RealTime };
-    assert_eq!(causes(&explanation), [(own, 10), (throttled(5), 40), (throttled(6), 10), (own, 10)]);
+    assert_eq!(
+        causes(&explanation),
+        [(own, 10), (throttled(5), 40), (throttled(6), 10), (own, 10)]
+    );
 }
 
 #[test]
 fn a_lock_names_who_let_go_and_whom_that_one_waited_for() {
-    let wakes = |at, cpu, tid, task| event(at, cpu, tid, EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 });
+    let wakes = |at, cpu, tid, task| {
+        event(at, cpu, tid, EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 })
+    };
     let events = [
         event(100, 0, THREAD, EventKind::FutexEnter { op: Futex::Wait, address: 64 }),
         switch(110, 0, (THREAD, LOWER), TaskState::Sleeping, (0, LOWER)),
         wakes(150, 1, 6, 5),
         wakes(190, 1, 5, THREAD),
-        event(191, 1, 5, EventKind::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false }),
+        event(
+            191,
+            1,
+            5,
+            EventKind::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false },
+        ),
         switch(195, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
         event(198, 0, THREAD, EventKind::FutexExit { op: Futex::Wait, result: 0 }),
     ];
@@ -168,14 +187,29 @@ fn storage_and_pages_are_waited_for() {
     let blocks = |at| switch(at, 0, (THREAD, LOWER), TaskState::Blocked, (0, LOWER));
     let disk = [
         event(150, 1, 3, EventKind::IrqEntry { irq: 4 }),
-        event(152, 1, 3, EventKind::BlockComplete { device: 0xfe00, sector: 8, bytes: 4096, error: 0 }),
+        event(
+            152,
+            1,
+            3,
+            EventKind::BlockComplete { device: 0xfe00, sector: 8, bytes: 4096, error: 0 },
+        ),
         event(154, 1, 3, EventKind::Waking { task: Tid(THREAD), prio: LOWER, target: 0 }),
         event(156, 1, 3, EventKind::IrqExit { irq: 4, handled: true }),
-        event(157, 0, 0, EventKind::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false }),
+        event(
+            157,
+            0,
+            0,
+            EventKind::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false },
+        ),
         switch(160, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
     ];
-    let events =
-        [vec![event(100, 0, THREAD, EventKind::SyscallEnter { number: 74, args: [0; 2] }), blocks(110)], disk.into()];
+    let events = [
+        vec![
+            event(100, 0, THREAD, EventKind::SyscallEnter { number: 74, args: [0; 2] }),
+            blocks(110),
+        ],
+        disk.into(),
+    ];
     let explanation = explained(interval(100, 165, Kind::Interval), &events.concat());
     assert_eq!(causes(&explanation)[1], (Cause::Io { device: 0xfe00 }, 44));
     let fault = event(105, 0, THREAD, EventKind::PageFault { address: 1, ip: 2, user: true });
@@ -194,7 +228,10 @@ fn what_is_missing_is_unknown_and_lowers_the_confidence() {
     ]
     .concat();
     let explanation = explained(interval(100, 210, Kind::Timer), &events);
-    assert_eq!((explanation.lost, explanation.warnings.clone()), (40, vec![Warning::Lost, Warning::MuchUnknown]));
+    assert_eq!(
+        (explanation.lost, explanation.warnings.clone()),
+        (40, vec![Warning::Lost, Warning::MuchUnknown])
+    );
     assert!(causes(&explanation).contains(&(Cause::Unknown, 50)), "{explanation:?}");
     let unknown = explained(interval(100, 200, Kind::Timer), &[]);
     assert_eq!(causes(&unknown), [(Cause::Unknown, 100)]);
@@ -207,17 +244,20 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
     // A spinning real-time task was taken off for another one before the thread was due.
     let mut events = vec![switch(50, 0, (8, 49), TaskState::Preempted, (9, LOWER))];
     events.extend(timer(100, 0, 9));
-    events.extend(
-        timer(200, 0, 9)
-            .into_iter()
-            .filter(|event| matches!(event.what, EventKind::VectorEntry { .. } | EventKind::VectorExit { .. })),
-    );
+    events.extend(timer(200, 0, 9).into_iter().filter(|event| {
+        matches!(event.what, EventKind::VectorEntry { .. } | EventKind::VectorExit { .. })
+    }));
     events.push(switch(300, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
     let throttled = Cause::Throttled { running: Tid(9), budget: Budget::RealTime };
     let explanation = explained(interval(90, 310, Kind::Timer), &events);
-    let sum = explanation.totals().iter().find(|(cause, _)| *cause == throttled).map(|(_, span)| span.ns());
+    let sum = explanation
+        .totals()
+        .iter()
+        .find(|(cause, _)| *cause == throttled)
+        .map(|(_, span)| span.ns());
     assert_eq!(sum, Some(90 + 90), "{:?}", causes(&explanation));
-    // Where the task was let go by one that waited, nothing tells why the thread was not switched to.
+    // Where the task was let go by one that waited, nothing tells why the thread was not switched
+    // to.
     events[0] = switch(50, 0, (8, 49), TaskState::Sleeping, (9, LOWER));
     let explanation = explained(interval(90, 310, Kind::Timer), &events);
     assert!(
@@ -248,18 +288,28 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
         let running = Tid(5);
         let after = Cause::NonPreemptible { running, mode };
         let own = Cause::OwnExecution { mode: Mode::Unknown };
-        let expected =
-            [(Cause::TimerIrqDelay { running, mode }, 50), (Cause::Interrupt(TIMER), 10), (after, 10), (own, 5)];
+        let expected = [
+            (Cause::TimerIrqDelay { running, mode }, 50),
+            (Cause::Interrupt(TIMER), 10),
+            (after, 10),
+            (own, 5),
+        ];
         assert_eq!(causes(&explanation), expected);
     }
     // A page fault just before is what the interrupt met; one long ago is over.
-    for (at, mode) in [(140, Mode::Fault), (140 - 30_000, Mode::Unknown), (140 - 2_000_000, Mode::User)] {
+    for (at, mode) in
+        [(140, Mode::Fault), (140 - 30_000, Mode::Unknown), (140 - 2_000_000, Mode::User)]
+    {
         let fault = event(at, 0, 5, EventKind::PageFault { address: 0, ip: 0, user: true });
         let mut events = lean(None);
         events[0].at = MonotonicNs(40.min(at - 1));
         events.insert(1, fault);
         let explanation = explained(interval(100, 175, Kind::Timer), &events);
-        assert_eq!(causes(&explanation)[0], (Cause::TimerIrqDelay { running: Tid(5), mode }, 50), "{at}");
+        assert_eq!(
+            causes(&explanation)[0],
+            (Cause::TimerIrqDelay { running: Tid(5), mode }, 50),
+            "{at}"
+        );
     }
 }
 
@@ -279,14 +329,22 @@ fn a_quota_throttles_until_it_is_seen_to_be_unthrottled() {
     let own = Cause::OwnExecution { mode: Mode::Unknown };
     assert_eq!(
         causes(&explanation),
-        [(own, 10), (throttled(5), 30), (throttled(6), 30), (Cause::Runqueue { behind: Tid(5) }, 20), (own, 5)]
+        [
+            (own, 10),
+            (throttled(5), 30),
+            (throttled(6), 30),
+            (Cause::Runqueue { behind: Tid(5) }, 20),
+            (own, 5)
+        ]
     );
 }
 
-/// An idle CPU whose timer is due at 1 ms and served 9.55 ms later; the thread's sample ends 5 µs after that.
+/// An idle CPU whose timer is due at 1 ms and served 9.55 ms later; the thread's sample ends 5 µs
+/// after that.
 fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
     let (due, served) = (1_000_000, 10_550_000);
-    let expiry = EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(due)) };
+    let expiry =
+        EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(due)) };
     let mut events = vec![
         switch(50, 0, (5, LOWER), TaskState::Sleeping, (0, LOWER)),
         event(60, 0, 0, EventKind::IdleEnter { state: 0 }),
@@ -298,8 +356,10 @@ fn long_exit(steal: Option<Nanos>, more: &[Event]) -> Explanation {
     events.sort_by_key(|event| event.at);
     let gaps = Gaps::of(events.iter().copied());
     let idle_latencies = [(0, Nanos::ZERO)].into();
-    let coverage = Coverage { steal, idle_latencies, ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
-    let explanation = explain(interval(due, served + 5_000, Kind::Timer), &events, &coverage, &gaps);
+    let coverage =
+        Coverage { steal, idle_latencies, ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
+    let explanation =
+        explain(interval(due, served + 5_000, Kind::Timer), &events, &coverage, &gaps);
     assert!(explanation.adds_up());
     explanation
 }
@@ -309,15 +369,26 @@ fn an_exit_from_idle_far_beyond_the_declared_latency_is_steal_or_has_a_warning()
     let (exit, span) = (Cause::IdleExit { state: Some(0) }, 9_550_000);
     for steal in [None, Some(Nanos::ZERO), Some(Nanos::from_millis(5))] {
         let unproven = long_exit(steal, &[]);
-        assert_eq!((causes(&unproven)[0], unproven.confidence()), ((exit, span), Confidence::Low), "it keeps its name");
+        assert_eq!(
+            (causes(&unproven)[0], unproven.confidence()),
+            ((exit, span), Confidence::Low),
+            "it keeps its name"
+        );
         assert_eq!(unproven.warnings, [Warning::LongIdleExit]);
     }
     let stolen_time = long_exit(Some(Nanos::from_millis(10)), &[]);
-    assert_eq!((causes(&stolen_time)[0], stolen_time.confidence()), ((Cause::Steal, span), Confidence::Fair));
-    assert_eq!((stolen_time.warnings, stolen_time.parts[0].cpu), (vec![Warning::StealClock], Some(0)));
+    assert_eq!(
+        (causes(&stolen_time)[0], stolen_time.confidence()),
+        ((Cause::Steal, span), Confidence::Fair)
+    );
+    assert_eq!(
+        (stolen_time.warnings, stolen_time.parts[0].cpu),
+        (vec![Warning::StealClock], Some(0))
+    );
     // CPU 1 is taken and comes back with it, while CPU 2 goes on: no silence of the whole machine.
     let expires = Some(MonotonicNs(2_000_000));
-    let mut others: Vec<Event> = (0..30).map(|k| event(k * 400_000, 2, 0, EventKind::IdleEnter { state: 0 })).collect();
+    let mut others: Vec<Event> =
+        (0..30).map(|k| event(k * 400_000, 2, 0, EventKind::IdleEnter { state: 0 })).collect();
     others.extend([
         event(70, 1, 0, EventKind::IdleEnter { state: 0 }),
         event(10_600_000, 1, 0, EventKind::HrtimerExpireEntry { timer: 2, now: None, expires }),
@@ -328,7 +399,11 @@ fn an_exit_from_idle_far_beyond_the_declared_latency_is_steal_or_has_a_warning()
 
 #[test]
 fn a_cpu_that_records_nothing_while_its_timer_is_due_did_not_run_the_thread() {
-    let expiry = EventKind::HrtimerExpireEntry { timer: 1, now: None, expires: Some(MonotonicNs(1_000_000)) };
+    let expiry = EventKind::HrtimerExpireEntry {
+        timer: 1,
+        now: None,
+        expires: Some(MonotonicNs(1_000_000)),
+    };
     let events = [
         switch(100, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
         event(9_000_000, 0, THREAD, expiry),
@@ -347,9 +422,19 @@ fn unrecorded_groups_that_may_show_it_are_named() {
         switch(195, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
     ];
     let not_recorded = |groups: &[Group]| {
-        let coverage = Coverage { groups: Some(groups.to_vec()), ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
-        explain(interval(100, 200, Kind::Interval), &events, &coverage, &Gaps::default()).not_recorded
+        let coverage = Coverage {
+            groups: Some(groups.to_vec()),
+            ..Coverage::between(MonotonicNs(0), MonotonicNs(1))
+        };
+        explain(interval(100, 200, Kind::Interval), &events, &coverage, &Gaps::default())
+            .not_recorded
     };
-    assert_eq!(not_recorded(&[Group::Sched]), [Group::Futex, Group::Lock, Group::Block, Group::Syscall]);
-    assert_eq!(not_recorded(&[Group::Sched, Group::Futex, Group::Block]), [Group::Lock, Group::Syscall]);
+    assert_eq!(
+        not_recorded(&[Group::Sched]),
+        [Group::Futex, Group::Lock, Group::Block, Group::Syscall]
+    );
+    assert_eq!(
+        not_recorded(&[Group::Sched, Group::Futex, Group::Block]),
+        [Group::Lock, Group::Syscall]
+    );
 }

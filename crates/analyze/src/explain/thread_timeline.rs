@@ -5,12 +5,12 @@ use crate::threads::{ThreadSpan, WakeMark};
 use punctual_core::event::{Futex, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
-/// A page fault, whose end is not recorded, takes at most this long (a page that must be zeroed, in a virtual machine whose host has to
-/// map it too), and so much more for each page of a large one.
+/// A page fault, whose end is not recorded, takes at most this long (a page that must be zeroed, in
+/// a virtual machine whose host has to map it too), and so much more for each page of a large one.
 pub const FAULT: Nanos = Nanos(20_000);
 const FAULT_PER_PAGE: Nanos = Nanos(1_000);
-/// If the next event of a thread is a fault on a page this near, it touches one page after the other: all until then
-/// belongs to the fault, up to this duration.
+/// If the next event of a thread is a fault on a page this near, it touches one page after the
+/// other: all until then belongs to the fault, up to this duration.
 pub const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
 /// A thread, and the places of its events in the trace context.
@@ -52,7 +52,8 @@ pub struct LockWait {
     pub from: MonotonicNs,
     pub to: MonotonicNs,
     pub kernel: bool,
-    /// A futex with priority inheritance: whoever waits for one spins while its holder runs (kernel/locking/rtmutex.c, rtmutex_spin_on_owner).
+    /// A futex with priority inheritance: whoever waits for one spins while its holder runs
+    /// (kernel/locking/rtmutex.c, rtmutex_spin_on_owner).
     pub pi: bool,
 }
 
@@ -102,9 +103,13 @@ impl ThreadTimeline {
                 self.about.push(place);
                 self.moves.push((event.tid, event.at, event.cpu));
             }
-            EventKind::PiSetPrio { task, new, .. } if task == tid => self.has_priority(event.at, new),
+            EventKind::PiSetPrio { task, new, .. } if task == tid => {
+                self.has_priority(event.at, new)
+            }
             // Whoever it was: a group's tasks are let go together.
-            EventKind::Unthrottled { .. } if open.held.is_some_and(|(_, cpu, _)| cpu == event.cpu) => {
+            EventKind::Unthrottled { .. }
+                if open.held.is_some_and(|(_, cpu, _)| cpu == event.cpu) =>
+            {
                 self.let_go(event.at, open)
             }
             EventKind::Switch { next, next_prio, .. } if next == tid => {
@@ -153,7 +158,12 @@ impl ThreadTimeline {
             }
             EventKind::FutexExit { .. } => {
                 self.lock_events.push(place);
-                self.locks.extend(open.futex.take().map(|(from, pi)| LockWait { from, to: at, kernel: false, pi }));
+                self.locks.extend(open.futex.take().map(|(from, pi)| LockWait {
+                    from,
+                    to: at,
+                    kernel: false,
+                    pi,
+                }));
             }
             EventKind::ContentionBegin { .. } => {
                 self.lock_events.push(place);
@@ -204,7 +214,8 @@ impl ThreadTimeline {
         self.enqueued.get(place).map(|(_, cpu)| *cpu)
     }
 
-    /// The innermost wait for a lock that it was in: a lock inside the kernel lies within a futex call.
+    /// The innermost wait for a lock that it was in: a lock inside the kernel lies within a futex
+    /// call.
     pub fn lock(&self, at: MonotonicNs) -> Option<LockWait> {
         let begun = self.locks.partition_point(|wait| wait.from <= at);
         // Of each kind one at most is open, so two that are nearest are enough.
@@ -224,7 +235,8 @@ impl ThreadTimeline {
     /// Its priority, if an event shows it.
     pub fn prio(&self, at: MonotonicNs) -> Option<i16> {
         let known = self.prios.partition_point(|(since, _)| *since <= at);
-        // The next recorded priority held before, unless it changed and that event was lost as well.
+        // The next recorded priority held before, unless it changed and that event was lost as
+        // well.
         self.prios.get(known.saturating_sub(1)).map(|(_, prio)| *prio)
     }
 
@@ -254,7 +266,8 @@ struct Open {
     fault: Option<Fault>,
 }
 
-/// A page fault in progress: since when, how long it may take while the thread runs, and whether the thread waits in it.
+/// A page fault in progress: since when, how long it may take while the thread runs, and whether
+/// the thread waits in it.
 #[derive(Clone, Copy)]
 struct Fault {
     from: MonotonicNs,
@@ -305,7 +318,9 @@ impl Open {
     /// The thread leaves its CPU. Where it waits it is still in the fault, if it was.
     fn leaves(&mut self, at: MonotonicNs, state: TaskState, timeline: &mut ThreadTimeline) {
         match &mut self.fault {
-            Some(fault) if at - fault.from <= fault.longest && state == TaskState::Blocked => fault.away = true,
+            Some(fault) if at - fault.from <= fault.longest && state == TaskState::Blocked => {
+                fault.away = true
+            }
             _ => timeline.faults.extend(self.fault_until(at)),
         }
     }
@@ -319,8 +334,18 @@ impl Open {
     }
 
     fn end(mut self, until: MonotonicNs, timeline: &mut ThreadTimeline) {
-        timeline.locks.extend(self.futex.map(|(from, pi)| LockWait { from, to: until, kernel: false, pi }));
-        timeline.locks.extend(self.kernel.map(|from| LockWait { from, to: until, kernel: true, pi: false }));
+        timeline.locks.extend(self.futex.map(|(from, pi)| LockWait {
+            from,
+            to: until,
+            kernel: false,
+            pi,
+        }));
+        timeline.locks.extend(self.kernel.map(|from| LockWait {
+            from,
+            to: until,
+            kernel: true,
+            pi: false,
+        }));
         timeline.reclaims.extend(self.reclaim.map(|from| (from, until)));
         timeline.held.extend(self.held.map(|(from, _, instead)| (from, until, instead)));
         let fault = self.fault_until(until);

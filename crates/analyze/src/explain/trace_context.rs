@@ -42,22 +42,33 @@ pub struct TraceContext<'e> {
     places: Vec<Vec<u32>>,
     /// Nothing is known before the first event.
     began: MonotonicNs,
-    /// For threads of which a system call is in the record: the one that they were in when it began, until when.
+    /// For threads of which a system call is in the record: the one that they were in when it
+    /// began, until when.
     calls: HashMap<Tid, Option<(MonotonicNs, u32)>>,
     timelines: RefCell<HashMap<Tid, Rc<ThreadTimeline>>>,
 }
 
 impl<'e> TraceContext<'e> {
-    pub fn of(interval: LatencyInterval, events: &'e [Event], coverage: &Coverage, gaps: &Gaps) -> TraceContext<'e> {
+    pub fn of(
+        interval: LatencyInterval,
+        events: &'e [Event],
+        coverage: &Coverage,
+        gaps: &Gaps,
+    ) -> TraceContext<'e> {
         let began = events.iter().map(|event| event.at).min().unwrap_or(interval.due);
         let until = interval.woke.max(interval.due);
         let from = began.min(interval.due);
         let coverage = Coverage { began: from, ended: until, ..coverage.clone() };
-        let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Windows::new([(from, until)]));
+        let mut tracker =
+            Tracker::new(coverage.clone(), gaps.clone(), Windows::new([(from, until)]));
         events.iter().filter(|event| event.at <= until).for_each(|event| tracker.push(event));
         let (windows, warnings) = tracker.finish();
         let lanes = windows.finish().into_iter().next().unwrap_or_default();
-        let waits = if interval.woke - interval.due < steal::SHORTEST { Vec::new() } else { steal::waits(events) };
+        let waits = if interval.woke - interval.due < steal::SHORTEST {
+            Vec::new()
+        } else {
+            steal::waits(events)
+        };
         let interrupts = lanes.cpus.iter().map(|(cpu, lane)| (*cpu, flattened(lane))).collect();
         TraceContext {
             interval,
@@ -111,37 +122,50 @@ impl<'e> TraceContext<'e> {
 
     /// The idle state that the CPU was in.
     pub fn idle_state(&self, cpu: u16, at: MonotonicNs) -> Option<u32> {
-        covering(&self.lanes.cpus.get(&cpu)?.idle, at, |span| (span.from, span.to)).map(|span| span.state)
+        covering(&self.lanes.cpus.get(&cpu)?.idle, at, |span| (span.from, span.to))
+            .map(|span| span.state)
     }
 
-    /// Where a task was that ran on this CPU with interrupts disabled: the interrupt at its end shows it, if system calls were not recorded.
+    /// Where a task was that ran on this CPU with interrupts disabled: the interrupt at its end
+    /// shows it, if system calls were not recorded.
     pub fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
         match self.mode(tid, cpu, at) {
             known if self.calls.contains_key(&tid) => known,
-            known => self.found_after(tid, cpu, at).map_or(known, |found| self.mode_of(found, tid, cpu)),
+            known => {
+                self.found_after(tid, cpu, at).map_or(known, |found| self.mode_of(found, tid, cpu))
+            }
         }
     }
 
-    /// Where the thread itself was that ran on this CPU: what interrupts find later may be its next call.
+    /// Where the thread itself was that ran on this CPU: what interrupts find later may be its next
+    /// call.
     pub fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
         if self.calls.contains_key(&tid) {
             return self.mode(tid, cpu, at);
         }
         let found = self.found_before(tid, cpu, at);
-        found.map_or_else(|| self.mode_without_calls(tid, cpu, at), |found| self.mode_of(found, tid, cpu))
+        found.map_or_else(
+            || self.mode_without_calls(tid, cpu, at),
+            |found| self.mode_of(found, tid, cpu),
+        )
     }
 
     /// Where a task was that ran on this CPU.
     pub fn mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
         let first = self.calls.get(&tid);
         let lane = self.lanes.threads.get(&tid);
-        let within = lane.and_then(|lane| covering(&lane.syscalls, at, |span| (span.from, span.to)));
+        let within =
+            lane.and_then(|lane| covering(&lane.syscalls, at, |span| (span.from, span.to)));
         let left = || first.copied().flatten().filter(|(to, _)| at < *to).map(|(_, number)| number);
         match within.map(|span| span.number).or_else(left) {
             Some(number) => Mode::Syscall(number),
             None if first.is_none() => {
-                let found = self.found_before(tid, cpu, at).or_else(|| self.found_after(tid, cpu, at));
-                found.map_or_else(|| self.mode_without_calls(tid, cpu, at), |found| self.mode_of(found, tid, cpu))
+                let found =
+                    self.found_before(tid, cpu, at).or_else(|| self.found_after(tid, cpu, at));
+                found.map_or_else(
+                    || self.mode_without_calls(tid, cpu, at),
+                    |found| self.mode_of(found, tid, cpu),
+                )
             }
             None if self.is_in_fault(tid, cpu, at) => Mode::Fault,
             None => Mode::User,
@@ -152,7 +176,8 @@ impl<'e> TraceContext<'e> {
         if self.is_in_fault(tid, cpu, at) { Mode::Fault } else { Mode::Unknown }
     }
 
-    /// What an interrupt found: where it met the task in no call, that one was in user mode, or in a page fault if one has just begun.
+    /// What an interrupt found: where it met the task in no call, that one was in user mode, or in
+    /// a page fault if one has just begun.
     fn mode_of(&self, (when, call): (MonotonicNs, Option<u32>), tid: Tid, cpu: u16) -> Mode {
         match (call, self.fault_before(tid, cpu, when).map(|began| when - began)) {
             (Some(number), _) => Mode::Syscall(number),
@@ -162,15 +187,26 @@ impl<'e> TraceContext<'e> {
         }
     }
 
-    /// What the last interrupt before this instant found the task doing since it got the CPU, and when.
-    fn found_before(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<(MonotonicNs, Option<u32>)> {
+    /// What the last interrupt before this instant found the task doing since it got the CPU, and
+    /// when.
+    fn found_before(
+        &self,
+        tid: Tid,
+        cpu: u16,
+        at: MonotonicNs,
+    ) -> Option<(MonotonicNs, Option<u32>)> {
         let places = self.on(cpu);
         let end = places.partition_point(|place| self.events[*place as usize].at <= at);
         found(places[..end].iter().rev().map(|place| &self.events[*place as usize]), tid)
     }
 
     /// What the next interrupt will find it doing, if it has the CPU until then.
-    fn found_after(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<(MonotonicNs, Option<u32>)> {
+    fn found_after(
+        &self,
+        tid: Tid,
+        cpu: u16,
+        at: MonotonicNs,
+    ) -> Option<(MonotonicNs, Option<u32>)> {
         let places = self.on(cpu);
         let first = places.partition_point(|place| self.events[*place as usize].at <= at);
         found(places[first..].iter().map(|place| &self.events[*place as usize]), tid)
@@ -185,11 +221,17 @@ impl<'e> TraceContext<'e> {
     fn fault_before(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<MonotonicNs> {
         let places = self.on(cpu);
         let end = places.partition_point(|place| self.events[*place as usize].at <= at);
-        let before = places[..end].iter().rev().take(FAULT_WITHIN).map(|place| &self.events[*place as usize]);
+        let before = places[..end]
+            .iter()
+            .rev()
+            .take(FAULT_WITHIN)
+            .map(|place| &self.events[*place as usize]);
         for event in before.take_while(|event| event.tid == tid) {
             match event.what {
                 EventKind::PageFault { .. } => return Some(event.at),
-                EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } | EventKind::Switch { .. } => {
+                EventKind::SyscallEnter { .. }
+                | EventKind::SyscallExit { .. }
+                | EventKind::Switch { .. } => {
                     return None;
                 }
                 _ => {}
@@ -205,13 +247,18 @@ impl<'e> TraceContext<'e> {
 
     /// Whether the hypervisor had taken the machine, or this CPU.
     pub fn hole(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
-        covering(&self.holes, at, |hole| (hole.from, hole.to)).filter(|hole| hole.cpu.is_none() || hole.cpu == cpu)
+        covering(&self.holes, at, |hole| (hole.from, hole.to))
+            .filter(|hole| hole.cpu.is_none() || hole.cpu == cpu)
     }
 
-    /// Whether the thread was taken to another CPU by this task while that ran as it does at this instant.
+    /// Whether the thread was taken to another CPU by this task while that ran as it does at this
+    /// instant.
     pub fn is_moved_by(&self, timeline: &ThreadTimeline, running: Tid, at: MonotonicNs) -> bool {
-        let mut moves = timeline.moves.iter().rev().take(TIMELINES).filter(|(by, ..)| *by == running);
-        moves.any(|(_, when, cpu)| self.on_cpu(*cpu, *when).is_some_and(|span| span.from <= at && at < span.to))
+        let mut moves =
+            timeline.moves.iter().rev().take(TIMELINES).filter(|(by, ..)| *by == running);
+        moves.any(|(_, when, cpu)| {
+            self.on_cpu(*cpu, *when).is_some_and(|span| span.from <= at && at < span.to)
+        })
     }
 
     /// The kernel stack of a task, taken by an interrupt during a piece or at its end.
@@ -221,12 +268,12 @@ impl<'e> TraceContext<'e> {
         let first = places.partition_point(|place| event(place).at <= from);
         let end = places.partition_point(|place| event(place).at <= to);
         let near = places.get(first..(end + STACK_WITHIN).min(places.len()))?;
-        near.iter().rev().take(TIMELINES).map(event).filter(|event| event.tid == tid).find_map(|event| {
-            match event.what {
+        near.iter().rev().take(TIMELINES).map(event).filter(|event| event.tid == tid).find_map(
+            |event| match event.what {
                 EventKind::Stack { stack } => Some(stack),
                 _ => None,
-            }
-        })
+            },
+        )
     }
 
     /// Events that are missing within the interval.
@@ -248,9 +295,13 @@ fn holes(interval: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hol
         return Vec::new();
     }
     let mut holes: Vec<Hole> = steal::holes(events);
-    let apart = |hole: &Hole, holes: &[Hole]| holes.iter().all(|other| hole.to <= other.from || other.to <= hole.from);
-    let alone: Vec<Hole> =
-        steal::holes_of(interval.cpu, waits).into_iter().filter(|hole| apart(hole, &holes)).collect();
+    let apart = |hole: &Hole, holes: &[Hole]| {
+        holes.iter().all(|other| hole.to <= other.from || other.to <= hole.from)
+    };
+    let alone: Vec<Hole> = steal::holes_of(interval.cpu, waits)
+        .into_iter()
+        .filter(|hole| apart(hole, &holes))
+        .collect();
     holes.extend(alone);
     holes.sort_by_key(|hole| hole.from);
     holes.retain(|hole| hole.to > interval.due && hole.from < interval.woke && hole.from < hole.to);
@@ -259,13 +310,21 @@ fn holes(interval: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hol
 }
 
 /// The span that holds this instant, of spans that do not overlap and come in the order of time.
-pub fn covering<T>(spans: &[T], at: MonotonicNs, ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs)) -> Option<&T> {
+pub fn covering<T>(
+    spans: &[T],
+    at: MonotonicNs,
+    ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs),
+) -> Option<&T> {
     let place = spans.partition_point(|span| ends(span).1 <= at);
     spans.get(place).filter(|span| ends(span).0 <= at)
 }
 
-/// The first of these events of one CPU that shows the mode of the interrupted task, unless a switch lies between.
-fn found<'e>(events: impl Iterator<Item = &'e Event>, tid: Tid) -> Option<(MonotonicNs, Option<u32>)> {
+/// The first of these events of one CPU that shows the mode of the interrupted task, unless a
+/// switch lies between.
+fn found<'e>(
+    events: impl Iterator<Item = &'e Event>,
+    tid: Tid,
+) -> Option<(MonotonicNs, Option<u32>)> {
     let same = events.take(FOUND_WITHIN).take_while(|event| switched_to(event).is_none());
     same.filter(|event| event.tid == tid).find_map(|event| match event.what {
         EventKind::Interrupted { call } => Some((event.at, call)),
@@ -283,7 +342,8 @@ pub fn switched_to(event: &Event) -> Option<Tid> {
 /// The places of each CPU's events.
 fn places(events: &[Event]) -> Vec<Vec<u32>> {
     let mut places: Vec<Vec<u32>> = Vec::new();
-    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU) {
+    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
+    {
         let cpu = usize::from(event.cpu);
         if cpu >= places.len() {
             places.resize_with(cpu + 1, Vec::new);
@@ -298,20 +358,21 @@ fn flattened(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
     let mut out: Vec<(MonotonicNs, MonotonicNs, Interrupt)> = Vec::new();
     let mut open: Vec<(MonotonicNs, Interrupt)> = Vec::new();
     let mut now = MonotonicNs(i64::MIN);
-    let mut serve = |open: &mut Vec<(MonotonicNs, Interrupt)>, until: MonotonicNs, now: &mut MonotonicNs| {
-        while let Some((end, what)) = open.last().copied() {
-            let to = end.min(until);
-            if to > *now {
-                out.push((*now, to, what));
-                *now = to;
+    let mut serve =
+        |open: &mut Vec<(MonotonicNs, Interrupt)>, until: MonotonicNs, now: &mut MonotonicNs| {
+            while let Some((end, what)) = open.last().copied() {
+                let to = end.min(until);
+                if to > *now {
+                    out.push((*now, to, what));
+                    *now = to;
+                }
+                if end > until {
+                    break;
+                }
+                open.pop();
             }
-            if end > until {
-                break;
-            }
-            open.pop();
-        }
-        *now = until.max(*now);
-    };
+            *now = until.max(*now);
+        };
     for span in &lane.interrupts {
         serve(&mut open, span.from, &mut now);
         open.push((span.to, span.what));
@@ -320,13 +381,18 @@ fn flattened(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
     out
 }
 
-/// Threads with recorded system calls. If the first event is an exit, the thread was in that call before.
+/// Threads with recorded system calls. If the first event is an exit, the thread was in that call
+/// before.
 fn calls(events: &[Event]) -> HashMap<Tid, Option<(MonotonicNs, u32)>> {
     let mut calls = HashMap::new();
     for event in events {
         match event.what {
-            EventKind::SyscallEnter { .. } => drop(calls.entry(event.tid).or_insert(None)),
-            EventKind::SyscallExit { number, .. } => drop(calls.entry(event.tid).or_insert(Some((event.at, number)))),
+            EventKind::SyscallEnter { .. } => {
+                calls.entry(event.tid).or_insert(None);
+            }
+            EventKind::SyscallExit { number, .. } => {
+                calls.entry(event.tid).or_insert(Some((event.at, number)));
+            }
             _ => {}
         }
     }

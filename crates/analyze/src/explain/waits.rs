@@ -5,8 +5,9 @@ use super::trace_context::TraceContext;
 use super::{Cause, Kind, Part};
 use punctual_core::{Event, Tid};
 
-/// Adds to each wait for a task the parts of that task meanwhile, and the causes among them: a holder that could not run because of a task of lower
-/// priority than the waiting thread, a device that the other task waited for.
+/// Adds to each wait for a task the parts of that task meanwhile, and the causes among them: a
+/// holder that could not run because of a task of lower priority than the waiting thread, a device
+/// that the other task waited for.
 pub fn follow(context: &TraceContext, segment: &Segment, parts: Vec<Part>) -> Vec<Part> {
     let mut followed = Vec::with_capacity(parts.len());
     for part in parts {
@@ -27,7 +28,12 @@ fn waited_for(part: &Part) -> Option<Tid> {
 }
 
 /// What the task did during the part; `None` where that leads in a circle, or too far.
-fn meanwhile(context: &TraceContext, segment: &Segment, part: &Part, tid: Tid) -> Option<Vec<Part>> {
+fn meanwhile(
+    context: &TraceContext,
+    segment: &Segment,
+    part: &Part,
+    tid: Tid,
+) -> Option<Vec<Part>> {
     let own = segment.timeline.tid;
     if tid == own || segment.waiting.contains(&tid) || segment.waiting.len() >= DEPTH {
         return None;
@@ -36,7 +42,10 @@ fn meanwhile(context: &TraceContext, segment: &Segment, part: &Part, tid: Tid) -
     let waiting = segment.waiting.iter().copied().chain([own]).collect();
     let (kind, cpu, urgency) = (Kind::Interval, Event::NO_CPU, segment.urgency);
     let (from, to) = (part.from, part.to);
-    Some(parts::between(context, &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency }))
+    Some(parts::between(
+        context,
+        &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency },
+    ))
 }
 
 /// The wait in pieces, each with the cause that what the other did meanwhile gives it.
@@ -44,24 +53,36 @@ fn split(segment: &Segment, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part
     for other in meanwhile {
         let cause = cause(segment, &wait, &other);
         let foreign = cause != wait.cause;
-        let evidence = if foreign { [&wait.evidence[..], &other.evidence[..]].concat() } else { wait.evidence.clone() };
+        let evidence = if foreign {
+            [&wait.evidence[..], &other.evidence[..]].concat()
+        } else {
+            wait.evidence.clone()
+        };
         let (from, to, prio) = (other.from, other.to, if foreign { other.prio } else { wait.prio });
         let (cpu, stack) = if foreign { (other.cpu, other.stack) } else { (wait.cpu, wait.stack) };
-        parts::join(out, Part { cause, from, to, cpu, prio, stack, evidence, meanwhile: vec![other] });
+        parts::join(
+            out,
+            Part { cause, from, to, cpu, prio, stack, evidence, meanwhile: vec![other] },
+        );
     }
 }
 
 fn cause(segment: &Segment, wait: &Part, other: &Part) -> Cause {
     match (wait.cause, other.cause) {
-        (_, Cause::Io { device }) if !matches!(wait.cause, Cause::Lock { .. }) => Cause::Io { device },
+        (_, Cause::Io { device }) if !matches!(wait.cause, Cause::Lock { .. }) => {
+            Cause::Io { device }
+        }
         (_, Cause::Steal) => Cause::Steal,
         (Cause::Lock { .. }, inner @ Cause::Inversion { .. }) => inner,
         (
             Cause::Lock { holder: Some(holder), .. },
-            Cause::Preempted { by, .. } | Cause::Runqueue { behind: by } | Cause::NonPreemptible { running: by, .. },
+            Cause::Preempted { by, .. }
+            | Cause::Runqueue { behind: by }
+            | Cause::NonPreemptible { running: by, .. },
         ) => {
             // Tasks of higher priority would have run before the thread anyway.
-            let less_urgent = other.prio.zip(segment.urgency).is_some_and(|(prio, urgency)| prio > urgency);
+            let less_urgent =
+                other.prio.zip(segment.urgency).is_some_and(|(prio, urgency)| prio > urgency);
             let stranger = by != segment.timeline.tid && !segment.waiting.contains(&by);
             if less_urgent && stranger { Cause::Inversion { holder, by } } else { wait.cause }
         }
@@ -69,13 +90,16 @@ fn cause(segment: &Segment, wait: &Part, other: &Part) -> Cause {
     }
 }
 
-/// For the longest wait for a lock: the holder, then the task that the holder waited for, and so on.
+/// For the longest wait for a lock: the holder, then the task that the holder waited for, and so
+/// on.
 pub fn chain(parts: &[Part]) -> Vec<Tid> {
     let mut chain = Vec::new();
     let mut level: Vec<&Part> = parts.iter().collect();
     loop {
         // The thread itself waits for a lock; whoever held it may have waited for anything.
-        let of = |part: &Part| if chain.is_empty() { holder(part) } else { holder(part).or(waited_for(part)) };
+        let of = |part: &Part| {
+            if chain.is_empty() { holder(part) } else { holder(part).or(waited_for(part)) }
+        };
         let waits = level.into_iter().filter_map(|part| Some((part, of(part)?)));
         let Some((longest, tid)) = waits.max_by_key(|(part, _)| part.span()) else { return chain };
         chain.push(tid);

@@ -6,7 +6,8 @@ use punctual_core::{Finding, Severity, Validation};
 
 /// The subject of findings about the run itself.
 const RUN: &str = "run";
-/// The share of steal time from which on figures may mislead: a thousandth is one tick in a second at HZ=1000.
+/// The share of steal time from which on figures may mislead: a thousandth is one tick in a second
+/// at HZ=1000.
 const STEAL: f64 = 0.001;
 
 /// Findings about its end and the state of its bundle.
@@ -44,22 +45,37 @@ fn early(ending: &Ending) -> Option<Finding> {
     if ending.outcome == Outcome::Completed {
         return None;
     }
-    let severity = if matches!(ending.outcome, Outcome::Failed { .. }) { Severity::Bad } else { Severity::Note };
-    let finding = Finding::new("ended-early", severity, RUN, "the run ended before its planned end");
-    Some(finding.evidence(ending.outcome.to_string()).remedy("let a run reach its end before comparing it with others"))
+    let severity = if matches!(ending.outcome, Outcome::Failed { .. }) {
+        Severity::Bad
+    } else {
+        Severity::Note
+    };
+    let finding =
+        Finding::new("ended-early", severity, RUN, "the run ended before its planned end");
+    Some(
+        finding
+            .evidence(ending.outcome.to_string())
+            .remedy("let a run reach its end before comparing it with others"),
+    )
 }
 
 /// What happened around the measurement in a phase.
 pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
     let steal = phase.cpu_load.known().filter(|load| load.all.steal >= STEAL).map(|load| {
-        Finding::new("steal", Severity::Warning, &phase.name, "the hypervisor took CPU time from this machine")
-            .evidence(format!(
-                "{:.2} % of the CPU time of the phase was steal time (/proc/stat)",
-                load.all.steal * 100.0
-            ))
-            .remedy(
-                "measure on real hardware, or on a host whose CPUs are not shared; latencies here include the host's",
-            )
+        Finding::new(
+            "steal",
+            Severity::Warning,
+            &phase.name,
+            "the hypervisor took CPU time from this machine",
+        )
+        .evidence(format!(
+            "{:.2} % of the CPU time of the phase was steal time (/proc/stat)",
+            load.all.steal * 100.0
+        ))
+        .remedy(
+            "measure on real hardware, or on a host whose CPUs are not shared; latencies here \
+             include the host's",
+        )
     });
     let loads = phase.loads.iter().filter_map(|load| failed_load(&phase.name, load));
     let claims = phase.measures.iter().flat_map(|measure| {
@@ -71,22 +87,36 @@ pub fn of_phase(phase: &PhaseMeta) -> Vec<Finding> {
 /// A series that the system has nothing for.
 pub fn of_absent(phase: &str, series: &str, why: &str) -> Finding {
     let message = "this cannot be measured on this system";
-    Finding::new("series-absent", Severity::Note, format!("{phase}/{series}"), message).evidence(why)
+    Finding::new("series-absent", Severity::Note, format!("{phase}/{series}"), message)
+        .evidence(why)
 }
 
 fn differs(phase: &str, measure: &str, one: &Validation) -> Option<Finding> {
     let counted = one.counted.known().filter(|_| one.agrees == Some(false))?;
-    let message = format!("the workload reports other {} than an independent source counted", one.what);
+    let message =
+        format!("the workload reports other {} than an independent source counted", one.what);
     let evidence = format!("reported {}, counted {counted} by {}", one.claimed, one.source);
-    let finding = Finding::new("validation-differs", Severity::Warning, format!("{phase}/{measure}"), message);
-    Some(finding.evidence(evidence).remedy(
-        one.explanation.clone().unwrap_or("do not use its figures until the difference is explained".to_owned()),
-    ))
+    let finding = Finding::new(
+        "validation-differs",
+        Severity::Warning,
+        format!("{phase}/{measure}"),
+        message,
+    );
+    Some(
+        finding.evidence(evidence).remedy(
+            one.explanation
+                .clone()
+                .unwrap_or("do not use its figures until the difference is explained".to_owned()),
+        ),
+    )
 }
 
 fn failed_load(phase: &str, load: &LoadMeta) -> Option<Finding> {
     (load.failures > 0).then(|| {
-        let message = format!("the load {} failed: the system may have been less loaded than planned", load.name);
+        let message = format!(
+            "the load {} failed: the system may have been less loaded than planned",
+            load.name
+        );
         Finding::new("load-failed", Severity::Warning, format!("{phase}/{}", load.name), message)
             .evidence(format!("{} of its {} starts ended with failure", load.failures, load.starts))
             .remedy("run its command alone to see its output, or write its output to a file")

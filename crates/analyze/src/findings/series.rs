@@ -8,7 +8,8 @@ use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, Fact, Finding, Metric, Nanos, Requirement, Severity};
 
-/// This many page faults can be code alone: a loop's is some functions long, and a fault maps what lies around it.
+/// This many page faults can be code alone: a loop's is some functions long, and a fault maps what
+/// lies around it.
 const CODE: u64 = 4;
 /// From here on steps of the clock show in figures in µs.
 const COARSE: Nanos = Nanos(100);
@@ -16,7 +17,12 @@ const COARSE: Nanos = Nanos(100);
 const TOO_MUCH_LOST: f64 = 0.01;
 
 /// All findings about the figures of a series.
-pub fn of_series(phase: &str, meta: &SeriesMeta, state: &State, summary: &SeriesSummary) -> Vec<Finding> {
+pub fn of_series(
+    phase: &str,
+    meta: &SeriesMeta,
+    state: &State,
+    summary: &SeriesSummary,
+) -> Vec<Finding> {
     let about = About { subject: format!("{phase}/{}", meta.name), meta, state, summary };
     let scheduling = about.scheduling();
     if summary.count == 0 {
@@ -91,7 +97,10 @@ impl About<'_> {
                 "the measuring thread did not get the requested real-time scheduling",
             )
             .evidence(in_force)
-            .remedy("run as root, or with CAP_SYS_NICE or an RLIMIT_RTPRIO high enough (limits.conf(5))")
+            .remedy(
+                "run as root, or with CAP_SYS_NICE or an RLIMIT_RTPRIO high enough \
+                 (limits.conf(5))",
+            )
         })
     }
 
@@ -100,29 +109,42 @@ impl About<'_> {
         let share = lost as f64 / expected.max(1) as f64;
         let severity = if share >= TOO_MUCH_LOST { Severity::Bad } else { Severity::Warning };
         (lost > 0).then(|| {
-            self.finding("samples-lost", severity, "samples were lost after the measurement; no figure includes them")
-                .evidence(format!("{lost} of {expected} ({:.3} %)", share * 100.0))
-                .remedy("give the controller thread a CPU of its own, or measure with a longer period")
+            self.finding(
+                "samples-lost",
+                severity,
+                "samples were lost after the measurement; no figure includes them",
+            )
+            .evidence(format!("{lost} of {expected} ({:.3} %)", share * 100.0))
+            .remedy("give the controller thread a CPU of its own, or measure with a longer period")
         })
     }
 
     fn overruns(&self) -> Option<Finding> {
         let (overruns, expected) = (self.summary.overruns?, self.summary.expected?);
         (overruns > 0).then(|| {
-            let message =
-                "missed periods (coordinated omission): plain figures count each such wait once, corrected figures every missed period";
-            let of = |percentiles: &std::collections::BTreeMap<String, i64>| percentiles.get("99.9").copied();
+            let message = "missed periods (coordinated omission): plain figures count each such \
+                           wait once, corrected figures every missed period";
+            let of = |percentiles: &std::collections::BTreeMap<String, i64>| {
+                percentiles.get("99.9").copied()
+            };
             let plain = of(&self.summary.percentiles);
             let corrected = self.summary.corrected.as_ref().and_then(|c| of(&c.percentiles));
             let figures = match (plain, corrected) {
                 (Some(plain), Some(corrected)) => {
-                    format!("; p99.9 is {} plain and {} corrected", Nanos(plain).readable(), Nanos(corrected).readable())
+                    format!(
+                        "; p99.9 is {} plain and {} corrected",
+                        Nanos(plain).readable(),
+                        Nanos(corrected).readable()
+                    )
                 }
                 _ => String::new(),
             };
             self.finding("overruns", Severity::Warning, message)
                 .evidence(format!("{overruns} of {expected} periods{figures}"))
-                .remedy("use the corrected figures for a periodic task; find what occupied the CPU for that long")
+                .remedy(
+                    "use the corrected figures for a periodic task; find what occupied the CPU \
+                     for that long",
+                )
         })
     }
 
@@ -131,7 +153,10 @@ impl About<'_> {
         (negative > 0).then(|| {
             let remedy = match self.meta.clock {
                 Clock::Monotonic => "look for a failing clocksource in the kernel log (dmesg)",
-                _ => "measure on CLOCK_MONOTONIC, which is never stepped, or stop the program that sets the clock",
+                _ => {
+                    "measure on CLOCK_MONOTONIC, which is never stepped, or stop the program that \
+                     sets the clock"
+                }
             };
             let min = self.summary.min.map_or("?".into(), |min| Nanos(min).readable());
             self.finding(
@@ -139,19 +164,26 @@ impl About<'_> {
                 Severity::Warning,
                 "events came before they were due: the clock was stepped or is not reliable",
             )
-            .evidence(format!("{negative} negative latencies on {}, the smallest {min}", self.meta.clock))
+            .evidence(format!(
+                "{negative} negative latencies on {}, the smallest {min}",
+                self.meta.clock
+            ))
             .remedy(remedy)
         })
     }
 
     fn stepped(&self) -> Option<Finding> {
         let max = self.summary.max.filter(|max| *max as i128 > i128::from(HDR_MAX))?;
-        let message = "latencies are implausibly long: the clock was stepped, or the bundle was altered";
+        let message =
+            "latencies are implausibly long: the clock was stepped, or the bundle was altered";
         let found = self.finding("clock-stepped", Severity::Bad, message);
         let limit = Nanos(HDR_MAX as i64).readable();
         Some(
             found
-                .evidence(format!("max {}; percentiles beyond {limit} are left out", Nanos(max).readable()))
+                .evidence(format!(
+                    "max {}; percentiles beyond {limit} are left out",
+                    Nanos(max).readable()
+                ))
                 .remedy("measure again on CLOCK_MONOTONIC"),
         )
     }
@@ -166,14 +198,17 @@ impl About<'_> {
             self.finding(
                 "bins-overflowed",
                 Severity::Advice,
-                "latencies are beyond the range of the exact histogram; every other figure includes them",
+                "latencies are beyond the range of the exact histogram; every other figure \
+                 includes them",
             )
             .evidence(format!(
                 "{above} of {count} samples from {} on, the largest {}",
                 end.readable(),
                 Nanos(max).readable()
             ))
-            .remedy(format!("set histogram.range (cyclictest: -h) to at least {required} to see them in it"))
+            .remedy(format!(
+                "set histogram.range (cyclictest: -h) to at least {required} to see them in it"
+            ))
         })
     }
 
@@ -181,15 +216,23 @@ impl About<'_> {
     fn too_few(&self) -> Option<Finding> {
         let count = self.summary.count;
         let required = |text: &String| match text.parse::<Requirement>().ok()?.metric {
-            Metric::Percentile(p) | Metric::CorrectedPercentile(p) => Some((p, percentiles::needed(p))),
+            Metric::Percentile(p) | Metric::CorrectedPercentile(p) => {
+                Some((p, percentiles::needed(p)))
+            }
             _ => None,
         };
-        let required: Vec<(f64, u64)> =
-            self.meta.requirements.iter().filter_map(required).filter(|(_, n)| *n > count).collect();
+        let required: Vec<(f64, u64)> = self
+            .meta
+            .requirements
+            .iter()
+            .filter_map(required)
+            .filter(|(_, n)| *n > count)
+            .collect();
         let (percentile, needed) = required.into_iter().max_by_key(|(_, needed)| *needed)?;
         let message = "too few samples for the percentile of a requirement";
         let found = self.finding("too-few-samples", Severity::Warning, message);
-        let length = self.meta.period.map(|p| i128::from(p.ns()) * i128::from(needed) / 1_000_000_000 + 1);
+        let length =
+            self.meta.period.map(|p| i128::from(p.ns()) * i128::from(needed) / 1_000_000_000 + 1);
         let length = length.map_or(String::new(), |s| format!(" (about {s} s at this period)"));
         Some(
             found
@@ -206,28 +249,48 @@ impl About<'_> {
             self.finding(
                 "no-distribution",
                 Severity::Warning,
-                "the source has only minimum, mean and maximum: there are no percentiles and no histogram",
+                "the source has only minimum, mean and maximum: there are no percentiles and no \
+                 histogram",
             )
-            .remedy("run the tool with its histogram switched on, where it has one (cyclictest: -h)")
+            .remedy(
+                "run the tool with its histogram switched on, where it has one (cyclictest: -h)",
+            )
         })
     }
 
     fn faults(&self) -> Option<Finding> {
         let Fact::Known(usage) = &self.state.usage else { return None };
-        // The loop of a timer is run whole before it is counted; of others a part may run for the first time.
-        let is_code = usage.major_faults == 0 && usage.minor_faults <= CODE && self.meta.workload != "timer";
+        // The loop of a timer is run whole before it is counted; of others a part may run for the
+        // first time.
+        let is_code =
+            usage.major_faults == 0 && usage.minor_faults <= CODE && self.meta.workload != "timer";
         (usage.minor_faults > 0 || usage.major_faults > 0).then(|| {
             let message = match is_code {
-                true => "the measuring thread had a few page faults: no more than the first execution of its code can cause",
-                false => "the measuring thread had page faults, which should not happen with its memory locked",
+                true => {
+                    "the measuring thread had a few page faults: no more than the first execution \
+                     of its code can cause"
+                }
+                false => {
+                    "the measuring thread had page faults, which should not happen with its memory \
+                     locked"
+                }
             };
             let remedy = match is_code {
-                true => "each delayed at most one sample by some microseconds; measure longer: if their number grows, lock the memory",
-                false => "allow it to lock its memory (CAP_IPC_LOCK or RLIMIT_MEMLOCK), and keep memory locking enabled",
+                true => {
+                    "each delayed at most one sample by some microseconds; measure longer: if \
+                     their number grows, lock the memory"
+                }
+                false => {
+                    "allow it to lock its memory (CAP_IPC_LOCK or RLIMIT_MEMLOCK), and keep memory \
+                     locking enabled"
+                }
             };
             let severity = if is_code { Severity::Note } else { Severity::Warning };
             self.finding("page-faults", severity, message)
-                .evidence(format!("{} minor, {} major (getrusage(2))", usage.minor_faults, usage.major_faults))
+                .evidence(format!(
+                    "{} minor, {} major (getrusage(2))",
+                    usage.minor_faults, usage.major_faults
+                ))
                 .remedy(remedy)
         })
     }
@@ -235,42 +298,61 @@ impl About<'_> {
     fn preempted(&self) -> Option<Finding> {
         let Fact::Known(usage) = &self.state.usage else { return None };
         (usage.involuntary_switches > 0).then(|| {
-            let message = "the measuring thread was preempted: a task of the same or a higher priority ran";
+            let message =
+                "the measuring thread was preempted: a task of the same or a higher priority ran";
             let switches = if usage.involuntary_switches == 1 { "switch" } else { "switches" };
             self.finding("involuntary-switches", Severity::Warning, message)
-                .evidence(format!("{} involuntary context {switches} (getrusage(2))", usage.involuntary_switches))
-                .remedy("raise its priority, or move the other real-time threads of this CPU away (ps -eLo cls,rtprio,psr,comm)")
+                .evidence(format!(
+                    "{} involuntary context {switches} (getrusage(2))",
+                    usage.involuntary_switches
+                ))
+                .remedy(
+                    "raise its priority, or move the other real-time threads of this CPU away (ps \
+                     -eLo cls,rtprio,psr,comm)",
+                )
         })
     }
 
     /// The step of an import comes from its tool; that of samples from their distances.
     fn coarse(&self) -> Option<Finding> {
         if let Some(step) = self.meta.details.get(SOURCE_RESOLUTION) {
-            let step = step.parse().ok().filter(|step: &Nanos| *step >= COARSE && self.summary.count > 0)?;
+            let step = step
+                .parse()
+                .ok()
+                .filter(|step: &Nanos| *step >= COARSE && self.summary.count > 0)?;
             let message = "the tool that wrote the figures has this resolution";
             let found = self.finding("coarse-resolution", Severity::Advice, message);
             let remedy = "no figure is more exact than one such step";
             return Some(
-                found.evidence(format!("its latencies are whole multiples of {}", step.readable())).remedy(remedy),
+                found
+                    .evidence(format!("its latencies are whole multiples of {}", step.readable()))
+                    .remedy(remedy),
             );
         }
         let step = Distribution::of(&self.state.data).step().filter(|step| *step >= COARSE)?;
-        let message = "latencies come in coarse steps: this is the resolution of the clock, or of the tool that wrote the figures";
+        let message = "latencies come in coarse steps: this is the resolution of the clock, or of \
+                       the tool that wrote the figures";
         let found = self.finding("coarse-resolution", Severity::Advice, message);
         Some(
             found
                 .evidence(format!("no two different latencies are closer than {}", step.readable()))
-                .remedy("no figure is more exact than one such step; see clock_getres(2) and the current_clocksource"),
+                .remedy(
+                    "no figure is more exact than one such step; see clock_getres(2) and the \
+                     current_clocksource",
+                ),
         )
     }
 
     fn not_kept(&self) -> Option<Finding> {
         let (kept, count) = (self.state.samples_kept, self.summary.count);
-        // Fast loops only count; of a timer without any the user has requested none, and an import has none.
+        // Fast loops only count; of a timer without any the user has requested none, and an import
+        // has none.
         let counted = kept == 0 && !self.meta.measure.is_empty() && self.meta.workload != "timer";
         ((kept > 0 || counted) && kept < count).then(|| {
             let evidence = match counted {
-                true => "the log has none: samples at this rate are counted in the measuring thread".to_owned(),
+                true => "the log has none: samples at this rate are counted in the measuring \
+                         thread"
+                    .to_owned(),
                 false => format!("the first {kept} of {count} are in the log"),
             };
             self.finding(

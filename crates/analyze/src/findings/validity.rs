@@ -16,8 +16,12 @@ const REPORTED_ALREADY: [(ProofWord, &[&str]); 6] = [
 ];
 
 /// One for each proof that fails and that none of the findings `known` is about.
-pub fn of_validity<'a>(validity: &Validity, known: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Finding> {
-    let failed = |proof: &&Proof| matches!(proof.outcome, ProofOutcome::Fails | ProofOutcome::Waived);
+pub fn of_validity<'a>(
+    validity: &Validity,
+    known: impl Iterator<Item = &'a Finding> + Clone,
+) -> Vec<Finding> {
+    let failed =
+        |proof: &&Proof| matches!(proof.outcome, ProofOutcome::Fails | ProofOutcome::Waived);
     let is_about = |finding: &Finding, proof: &Proof| {
         let subject = &finding.subject;
         *subject == proof.subject
@@ -25,10 +29,19 @@ pub fn of_validity<'a>(validity: &Validity, known: impl Iterator<Item = &'a Find
             || subject.strip_prefix(&proof.subject).is_some_and(|rest| rest.starts_with('/'))
     };
     let text = |proof: &Proof| {
-        let ids = REPORTED_ALREADY.iter().find(|(word, _)| *word == proof.proof).map_or(&[][..], |(_, ids)| ids);
+        let ids = REPORTED_ALREADY
+            .iter()
+            .find(|(word, _)| *word == proof.proof)
+            .map_or(&[][..], |(_, ids)| ids);
         known.clone().any(|finding| ids.contains(&finding.id.as_str()) && is_about(finding, proof))
     };
-    validity.proofs().iter().filter(failed).filter(|proof| !text(proof)).filter_map(of_proof).collect()
+    validity
+        .proofs()
+        .iter()
+        .filter(failed)
+        .filter(|proof| !text(proof))
+        .filter_map(of_proof)
+        .collect()
 }
 
 fn of_proof(proof: &Proof) -> Option<Finding> {
@@ -43,13 +56,15 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
             "affinity-changed",
             Severity::Bad,
             "its affinity changed during the measurement",
-            "keep CPUs online, do not change affinities or cpusets (taskset, a system service), and run again",
+            "keep CPUs online, do not change affinities or cpusets (taskset, a system service), \
+             and run again",
         ),
         ProofWord::Clock => (
             "clock-unusable",
             Severity::Bad,
             "the clock is unusable",
-            "see the kernel log (dmesg) for messages about the clock source; tsc is the usual one on x86",
+            "see the kernel log (dmesg) for messages about the clock source; tsc is the usual one \
+             on x86",
         ),
         ProofWord::Isolation => (
             "partition-not-in-force",
@@ -79,7 +94,8 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
             "throttled",
             Severity::Warning,
             "tasks or CPUs were throttled during the measurement",
-            "give the cgroup more CPU time or the processor more cooling, or lift sched_rt_runtime_us",
+            "give the cgroup more CPU time or the processor more cooling, or lift \
+             sched_rt_runtime_us",
         ),
         ProofWord::Kernel => (
             "kernel-not-as-asked",
@@ -107,7 +123,8 @@ mod tests {
         let validity = Validity::of_proofs(vec![proof]);
         assert_eq!(of_validity(&validity, [].iter()).len(), 1);
         for id in ["preemption-not-as-requested", "preemption-not-as-asked"] {
-            let known = [Finding::new(id, Severity::Warning, "system", "another model is in force")];
+            let known =
+                [Finding::new(id, Severity::Warning, "system", "another model is in force")];
             assert!(of_validity(&validity, known.iter()).is_empty(), "{id}");
         }
     }

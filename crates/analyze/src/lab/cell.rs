@@ -2,7 +2,9 @@
 
 use crate::summary::summarize;
 use punctual_bundle::lab::{CellSeries, LabRequirement, SeriesFigures};
-use punctual_bundle::summary::{PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord};
+use punctual_bundle::summary::{
+    PhaseSummary, RequirementSummary, SeriesSummary, Summary, VerdictWord,
+};
 use punctual_bundle::{Bundle, SeriesMeta};
 
 /// The first repetition of a cell with a seed.
@@ -43,10 +45,13 @@ pub fn requiring(bundle: &mut Bundle, requirements: &[LabRequirement]) {
     }
 }
 
-/// Adds the samples of another bundle of the same cell to this one, series by series; what only one of them has stays as it is.
+/// Adds the samples of another bundle of the same cell to this one, series by series; what only one
+/// of them has stays as it is.
 pub fn pool(into: &mut Bundle, other: &Bundle) {
     for phase in &mut into.phases {
-        let Some(same) = other.phases.iter().find(|p| p.meta.name == phase.meta.name) else { continue };
+        let Some(same) = other.phases.iter().find(|p| p.meta.name == phase.meta.name) else {
+            continue;
+        };
         for series in &mut phase.series {
             if let Some(same) = same.series.iter().find(|s| s.meta.name == series.meta.name) {
                 series.state.data.add(&same.state.data);
@@ -55,11 +60,16 @@ pub fn pool(into: &mut Bundle, other: &Bundle) {
     }
 }
 
-/// Figures over all seeds and of each. Seeds are of the same experiment, so their series are the same.
+/// Figures over all seeds and of each. Seeds are of the same experiment, so their series are the
+/// same.
 pub fn cell(seeds: &[SeedRuns]) -> Measured {
     let summaries: Vec<Summary> = seeds.iter().map(|seed| summarize(seed.bundle)).collect();
     let all_series = |summary: &Summary| -> Vec<SeriesFigures> {
-        summary.phases.iter().flat_map(|phase| phase.series.iter().map(|series| figures(phase, series))).collect()
+        summary
+            .phases
+            .iter()
+            .flat_map(|phase| phase.series.iter().map(|series| figures(phase, series)))
+            .collect()
     };
     let by_seed: Vec<Vec<SeriesFigures>> = summaries.iter().map(all_series).collect();
     let worst_of = |figures: &[SeriesFigures]| figures.iter().filter_map(|series| series.max).max();
@@ -71,7 +81,10 @@ pub fn cell(seeds: &[SeedRuns]) -> Measured {
     }
     let pooled = pooled.map(|bundle| summarize(&bundle));
     let series = pooled.iter().flat_map(|summary| &summary.phases).flat_map(|phase| {
-        phase.series.iter().map(|series| over_seeds(figures(phase, series), series, seeds, &summaries, &by_seed))
+        phase
+            .series
+            .iter()
+            .map(|series| over_seeds(figures(phase, series), series, seeds, &summaries, &by_seed))
     });
     let verdicts = summaries.iter().map(|summary| summary.verdict);
     Measured {
@@ -93,19 +106,28 @@ fn over_seeds(
     let maxima: Vec<(usize, i64)> = by_seed
         .iter()
         .enumerate()
-        .filter_map(|(k, all)| all.iter().find(|one| is_same(&one.phase, &one.series))?.max.map(|max| (k, max)))
+        .filter_map(|(k, all)| {
+            all.iter().find(|one| is_same(&one.phase, &one.series))?.max.map(|max| (k, max))
+        })
         .collect();
     let worst = maxima.iter().rev().max_by_key(|(_, max)| *max);
     let each = |summary: &'_ Summary| -> Vec<RequirementSummary> {
-        let same = summary.phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+        let same = summary
+            .phases
+            .iter()
+            .flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
         let same = same.filter(|(phase, series)| is_same(&phase.name, &series.name));
         same.flat_map(|(_, series)| series.requirements.clone()).collect()
     };
     let mut requirements: Vec<RequirementSummary> = Vec::new();
     for requirement in summaries.iter().flat_map(each) {
         match requirements.iter_mut().find(|known| known.requirement == requirement.requirement) {
-            Some(known) if requirement.verdict.gravity() > known.verdict.gravity() => *known = requirement,
-            Some(known) if requirement.verdict == known.verdict && requirement.figure > known.figure => {
+            Some(known) if requirement.verdict.gravity() > known.verdict.gravity() => {
+                *known = requirement
+            }
+            Some(known)
+                if requirement.verdict == known.verdict && requirement.figure > known.figure =>
+            {
                 *known = requirement
             }
             Some(_) => {}

@@ -1,11 +1,14 @@
 //! The effect of an axis: pairs of cells that differ in nothing else.
 //!
-//! Latencies differ by factors, so a pair's effect is the ratio of its two figures, and the mean effect is the geometric mean of the
-//! ratios. Its interval is Student's. From three pairs on, each pair counts as one observation, whatever its number of seeds: seeds of
-//! a pair have their cells in common, and the interval speaks of cells like these (Donner and Klar, "Design and Analysis of Cluster
-//! Randomization Trials", 2000, section 7.1). Of one or two pairs it speaks of these very cells, from the spread of their seeds, which
-//! may be another in each pair: the degrees of freedom are Welch's and Satterthwaite's (Satterthwaite, Biometrics Bulletin 2, 1946).
-//! Resampling pairs instead covers too seldom with so few. How often intervals cover, and where too seldom, the tests below say.
+//! Latencies differ by factors, so a pair's effect is the ratio of its two figures, and the mean
+//! effect is the geometric mean of the ratios. Its interval is Student's. From three pairs on, each
+//! pair counts as one observation, whatever its number of seeds: seeds of a pair have their cells
+//! in common, and the interval speaks of cells like these (Donner and Klar, "Design and Analysis of
+//! Cluster Randomization Trials", 2000, section 7.1). Of one or two pairs it speaks of these very
+//! cells, from the spread of their seeds, which may be another in each pair: the degrees of freedom
+//! are Welch's and Satterthwaite's (Satterthwaite, Biometrics Bulletin 2, 1946). Resampling pairs
+//! instead covers too seldom with so few. How often intervals cover, and where too seldom, the
+//! tests below say.
 
 use punctual_bundle::lab::{CellDocument, LabDocument, SeriesFigures};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -70,7 +73,12 @@ pub fn effects(lab: &LabDocument) -> Vec<Effect> {
     found
 }
 
-fn effect(lab: &LabDocument, axis: &str, (first, value): (&str, &str), series: &(String, String)) -> Effect {
+fn effect(
+    lab: &LabDocument,
+    axis: &str,
+    (first, value): (&str, &str),
+    series: &(String, String),
+) -> Effect {
     let pairs: Vec<(&CellDocument, &CellDocument)> = lab
         .cells
         .iter()
@@ -91,7 +99,12 @@ fn effect(lab: &LabDocument, axis: &str, (first, value): (&str, &str), series: &
 }
 
 /// The cell that has this value of the axis and is the same in all others.
-fn partner<'a>(lab: &'a LabDocument, cell: &CellDocument, axis: &str, value: &str) -> Option<&'a CellDocument> {
+fn partner<'a>(
+    lab: &'a LabDocument,
+    cell: &CellDocument,
+    axis: &str,
+    value: &str,
+) -> Option<&'a CellDocument> {
     let same = |other: &&CellDocument| {
         other.axes.len() == cell.axes.len()
             && other.axes.iter().all(|(name, own)| match name == axis {
@@ -103,7 +116,12 @@ fn partner<'a>(lab: &'a LabDocument, cell: &CellDocument, axis: &str, value: &st
 }
 
 /// The logarithm of the ratio of a figure, for each seed that both cells have.
-fn differences(without: &CellDocument, with: &CellDocument, series: &(String, String), metric: &str) -> Vec<f64> {
+fn differences(
+    without: &CellDocument,
+    with: &CellDocument,
+    series: &(String, String),
+    metric: &str,
+) -> Vec<f64> {
     let figure = |all: &[SeriesFigures]| {
         let same = all.iter().find(|one| (&one.phase, &one.series) == (&series.0, &series.1))?;
         value(same, metric).filter(|ns| *ns > 0).map(|ns| (ns as f64).ln())
@@ -127,7 +145,8 @@ pub fn value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
 
 /// `pairs`: the differences of each pair of cells, none empty.
 fn contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
-    let means: Vec<f64> = pairs.iter().map(|differences| mean(differences.iter().copied())).collect();
+    let means: Vec<f64> =
+        pairs.iter().map(|differences| mean(differences.iter().copied())).collect();
     let seeds = pairs.iter().map(Vec::len).sum();
     (!means.is_empty()).then(|| Contrast {
         ratio: mean(means.iter().copied()).exp(),
@@ -157,13 +176,15 @@ fn interval(pairs: &[Vec<f64>], means: &[f64]) -> Option<(f64, f64)> {
         }
         let of_mean = |seeds: &Vec<f64>| variance(seeds) / seeds.len() as f64;
         let of_means: f64 = pairs.iter().map(of_mean).sum();
-        let lost: f64 = pairs.iter().map(|seeds| of_mean(seeds).powi(2) / (seeds.len() as f64 - 1.0)).sum();
+        let lost: f64 =
+            pairs.iter().map(|seeds| of_mean(seeds).powi(2) / (seeds.len() as f64 - 1.0)).sum();
         (of_means.sqrt() / n, of_means.powi(2) / lost)
     };
     if error <= 0.0 {
         return None;
     }
-    let reach = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * error;
+    let reach =
+        StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * error;
     let centre = mean(means.iter().copied());
     reach.is_finite().then(|| ((centre - reach).exp(), (centre + reach).exp()))
 }
@@ -182,17 +203,21 @@ mod tests {
     #[test]
     fn a_factor_is_found_with_its_interval() {
         let mut random = Random::seeded(3);
-        let pairs: Vec<Vec<f64>> =
-            (0..6).map(|_| (0..5).map(|_| 2f64.ln() + (random.unit() - 0.5) * 0.2).collect()).collect();
+        let pairs: Vec<Vec<f64>> = (0..6)
+            .map(|_| (0..5).map(|_| 2f64.ln() + (random.unit() - 0.5) * 0.2).collect())
+            .collect();
         let contrast = contrast(&pairs).unwrap();
         let (low, high) = contrast.interval.unwrap();
         assert!((contrast.ratio - 2.0).abs() < 0.1, "{contrast:?}");
         assert!(low < 2.0 && 2.0 < high && low > 1.8 && high < 2.2, "{contrast:?}");
-        assert_eq!((contrast.is_significant(), contrast.pairs, contrast.seeds), (Some(true), 6, 30));
+        assert_eq!(
+            (contrast.is_significant(), contrast.pairs, contrast.seeds),
+            (Some(true), 6, 30)
+        );
     }
 
-    /// A lab whose axis does nothing on average. Logarithms of maxima follow Gumbel's distribution, as maxima of tails that fall by
-    /// a power do.
+    /// A lab whose axis does nothing on average. Logarithms of maxima follow Gumbel's distribution,
+    /// as maxima of tails that fall by a power do.
     struct Simulated {
         pairs: usize,
         seeds: usize,
@@ -207,7 +232,8 @@ mod tests {
     impl Simulated {
         fn draw(&self, random: &mut Random) -> Vec<Vec<f64>> {
             // Less Euler's constant, the mean of Gumbel's distribution.
-            let gumbel = |random: &mut Random| -(-random.unit().ln()).ln() - 0.577_215_664_901_532_9;
+            let gumbel =
+                |random: &mut Random| -(-random.unit().ln()).ln() - 0.577_215_664_901_532_9;
             let bell = |random: &mut Random| (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
             let pair = |k: usize| {
                 let of_pair = self.interaction * bell(random);
@@ -229,7 +255,9 @@ mod tests {
     const LABS: usize = 1_000;
 
     fn covering(mut draw: impl FnMut() -> Vec<Vec<f64>>, truth: f64) -> f64 {
-        let holds = |c: Contrast| c.interval.is_some_and(|(low, high)| (low.ln()..=high.ln()).contains(&truth));
+        let holds = |c: Contrast| {
+            c.interval.is_some_and(|(low, high)| (low.ln()..=high.ln()).contains(&truth))
+        };
         (0..LABS).filter(|_| contrast(&draw()).is_some_and(holds)).count() as f64 / LABS as f64
     }
 
@@ -238,19 +266,29 @@ mod tests {
         let shapes = [(1, 2), (1, 10), (2, 2), (2, 10), (3, 1), (3, 4), (6, 3), (11, 5)];
         for (pairs, seeds) in shapes {
             let interaction = if pairs < SAMPLE_OF_PAIRS { 0.0 } else { 0.5 };
-            let of = |spread, first| Simulated { pairs, seeds, spread, first, interaction }.coverage();
+            let of =
+                |spread, first| Simulated { pairs, seeds, spread, first, interaction }.coverage();
             let alike = of((0.5, 0.5), 1.0);
             assert!((0.925..=0.99).contains(&alike), "{pairs} pairs of {seeds} seeds: {alike}");
-            // PREEMPT_RT's maxima hardly spread, those of a standard kernel do: the ratios are skewed.
+            // PREEMPT_RT's maxima hardly spread, those of a standard kernel do: the ratios are
+            // skewed.
             let skewed = of((0.5, 0.05), 1.0);
-            assert!((0.91..=0.99).contains(&skewed), "{pairs} pairs of {seeds} seeds, skewed: {skewed}");
-            // A loaded pair spreads more than an idle one. From three pairs on that makes intervals wider than needed.
+            assert!(
+                (0.91..=0.99).contains(&skewed),
+                "{pairs} pairs of {seeds} seeds, skewed: {skewed}"
+            );
+            // A loaded pair spreads more than an idle one. From three pairs on that makes intervals
+            // wider than needed.
             let uneven = of((0.5, 0.5), 8.0);
-            assert!((0.925..=1.0).contains(&uneven), "{pairs} pairs of {seeds} seeds, uneven: {uneven}");
+            assert!(
+                (0.925..=1.0).contains(&uneven),
+                "{pairs} pairs of {seeds} seeds, uneven: {uneven}"
+            );
         }
     }
 
-    /// What docs/lab.md warns of: a value that takes 99 % away in half of the cells and nothing in the others, by how many pairs.
+    /// What docs/lab.md warns of: a value that takes 99 % away in half of the cells and nothing in
+    /// the others, by how many pairs.
     #[test]
     fn where_axes_interact_few_pairs_cover_too_seldom() {
         let coverage = |pairs: usize| {
@@ -263,7 +301,10 @@ mod tests {
             covering(|| (0..pairs).map(|_| pair()).collect(), effect / 2.0)
         };
         let (three, twenty) = (coverage(3), coverage(20));
-        assert!((0.70..=0.80).contains(&three), "three pairs are alike in a quarter of the labs: {three}");
+        assert!(
+            (0.70..=0.80).contains(&three),
+            "three pairs are alike in a quarter of the labs: {three}"
+        );
         assert!(twenty >= 0.92, "{twenty}");
     }
 

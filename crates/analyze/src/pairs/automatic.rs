@@ -25,8 +25,14 @@ pub struct Automatic {
 }
 
 impl Automatic {
-    /// Takes the event if it is a test point; `point` is the one that it counts as. Returns the match that it makes.
-    pub fn push(&mut self, event: &Event, point: PointId, gaps: &Gaps) -> Option<(Pair, super::Interval)> {
+    /// Takes the event if it is a test point; `point` is the one that it counts as. Returns the
+    /// match that it makes.
+    pub fn push(
+        &mut self,
+        event: &Event,
+        point: PointId,
+        gaps: &Gaps,
+    ) -> Option<(Pair, super::Interval)> {
         let EventKind::Point { kind, count, values, .. } = event.what else { return None };
         let value = (count > 0).then_some(values[0]);
         let seen = Seen { at: event.at, tid: event.tid, cpu: event.cpu, value };
@@ -54,7 +60,12 @@ impl Automatic {
         Some(self.scopes.entry(point).or_insert_with(new))
     }
 
-    fn passed(&mut self, point: PointId, seen: Seen, gaps: &Gaps) -> Option<(Pair, super::Interval)> {
+    fn passed(
+        &mut self,
+        point: PointId,
+        seen: Seen,
+        gaps: &Gaps,
+    ) -> Option<(Pair, super::Interval)> {
         if self.passed.len() >= PAIRS && !self.passed.contains_key(&point)
             || self.last.len() >= THREADS && !self.last.contains_key(&seen.tid)
         {
@@ -75,7 +86,11 @@ impl Automatic {
     /// The scopes, then the pairs of points.
     pub fn finish(self, names: &Names, lossy: bool) -> Vec<PairResult> {
         let name = |point: &PointId| {
-            names.points.get(point.0 as usize).cloned().unwrap_or_else(|| format!("point {}", point.0))
+            names
+                .points
+                .get(point.0 as usize)
+                .cloned()
+                .unwrap_or_else(|| format!("point {}", point.0))
         };
         let scopes = self.scopes.into_iter().map(|(point, (mut matcher, figures))| {
             matcher.finish();

@@ -9,8 +9,8 @@ use crate::threads::Lanes;
 use crate::validity::{Gated, Validity};
 use crate::{Distribution, values::Curve};
 use punctual_bundle::intervals::{
-    Covered, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary, PairsDocument, ScopeSummary,
-    UncertainSummary, ValueCurve, ValueSummary, WorstInterval,
+    Covered, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary,
+    PairsDocument, ScopeSummary, UncertainSummary, ValueCurve, ValueSummary, WorstInterval,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::event::{FunctionId, PointId, Recorded};
@@ -44,9 +44,13 @@ pub fn document(
 ) -> PairsDocument {
     let mut writer = Writer { names, detail, lanes: lanes.iter() };
     let pairs: Vec<PairSummary> = results.pairs.iter().map(|pair| writer.pair(pair)).collect();
-    let functions = results.functions.iter().map(|(function, figures)| writer.function(*function, figures));
+    let functions =
+        results.functions.iter().map(|(function, figures)| writer.function(*function, figures));
     let functions: Vec<FunctionSummary> = functions.collect();
-    let limits = pairs.iter().map(|pair| &pair.limit).chain(functions.iter().map(|function| &function.limit));
+    let limits = pairs
+        .iter()
+        .map(|pair| &pair.limit)
+        .chain(functions.iter().map(|function| &function.limit));
     PairsDocument {
         schema: PAIRS_SCHEMA.to_owned(),
         covered: Covered {
@@ -60,7 +64,12 @@ pub fn document(
         scopes: scopes(&results.scopes, names),
         functions,
         values: results.curves.iter().map(|curve| values(curve, names)).collect(),
-        findings: recorded.findings.iter().cloned().chain(probes::findings(names, &results.functions)).collect(),
+        findings: recorded
+            .findings
+            .iter()
+            .cloned()
+            .chain(probes::findings(names, &results.functions))
+            .collect(),
     }
 }
 
@@ -80,7 +89,10 @@ impl Writer<'_> {
             figures: interval_figures(&of.data),
             unmatched_from: pair.unmatched_from,
             unmatched_to: pair.unmatched_to,
-            uncertain: UncertainSummary { count: of.uncertain.count, max: of.uncertain.max.map(Nanos::ns) },
+            uncertain: UncertainSummary {
+                count: of.uncertain.count,
+                max: of.uncertain.max.map(Nanos::ns),
+            },
             limit: limit(of, pair.overdue, pair.lossy),
             worst: self.worst(of),
             histogram: histogram(&of.data),
@@ -128,7 +140,11 @@ impl Writer<'_> {
 /// Those of most exclusive time first.
 fn scopes(report: &ScopeReport, names: &Names) -> Vec<ScopeSummary> {
     let summary = |(point, of): (&PointId, &ScopeFigures)| ScopeSummary {
-        name: names.points.get(point.0 as usize).cloned().unwrap_or_else(|| format!("point {}", point.0)),
+        name: names
+            .points
+            .get(point.0 as usize)
+            .cloned()
+            .unwrap_or_else(|| format!("point {}", point.0)),
         figures: interval_figures(&of.inclusive),
         exclusive: interval_figures(&of.exclusive),
         total: of.total.ns(),
@@ -185,7 +201,8 @@ pub fn gate(document: &mut PairsDocument, validity: &Validity) {
     document.verdict = VerdictWord::gravest(verdicts);
 }
 
-/// The verdict of a limit. One certain violation decides; without one, it is met only if no event was lost.
+/// The verdict of a limit. One certain violation decides; without one, it is met only if no event
+/// was lost.
 fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
     let limit = of.limit()?;
     let undecided = if of.violations > 0 {
@@ -195,7 +212,9 @@ fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
     } else if lossy {
         Some("events were lost: a violation may be among them".to_owned())
     } else if overdue > 0 {
-        Some(format!("{overdue} were still open at the end of the recording, for longer than the limit"))
+        Some(format!(
+            "{overdue} were still open at the end of the recording, for longer than the limit"
+        ))
     } else if of.data.count() == 0 {
         Some("no interval was measured".to_owned())
     } else {
@@ -206,7 +225,12 @@ fn limit(of: &Figures, overdue: u64, lossy: bool) -> Option<LimitSummary> {
         Some(_) => VerdictWord::Undecided,
         None => VerdictWord::Met,
     };
-    Some(LimitSummary { limit: limit.to_string(), verdict, violations: of.violations, reason: undecided })
+    Some(LimitSummary {
+        limit: limit.to_string(),
+        verdict,
+        violations: of.violations,
+        reason: undecided,
+    })
 }
 
 fn values(curve: &Curve, names: &Names) -> ValueCurve {
@@ -219,7 +243,11 @@ fn values(curve: &Curve, names: &Names) -> ValueCurve {
     };
     let point = curve.point.0;
     ValueCurve {
-        point: names.points.get(point as usize).cloned().unwrap_or_else(|| format!("point {point}")),
+        point: names
+            .points
+            .get(point as usize)
+            .cloned()
+            .unwrap_or_else(|| format!("point {point}")),
         index: curve.index,
         width: curve.width.ns(),
         buckets: curve.buckets.iter().map(segment).collect(),

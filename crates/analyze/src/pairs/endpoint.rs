@@ -9,9 +9,11 @@ use std::collections::HashSet;
 
 /// One end of a pair, looked up in the names of a recording.
 ///
-/// `NAME`, `NAME:begin`, `NAME:end` for test points; `FUNCTION:entry`, `FUNCTION:exit` for probed functions; the tracepoint's name for
-/// kernel events, with what it is about: `sched_waking:cyclictest`, `irq_handler_entry:virtio0`, `sys_enter:futex`. Where a name is several of these,
-/// `point:`, `function:` or `kernel:` before it decides; else test points come first, then functions.
+/// `NAME`, `NAME:begin`, `NAME:end` for test points; `FUNCTION:entry`, `FUNCTION:exit` for probed
+/// functions; the tracepoint's name for kernel events, with what it is about:
+/// `sched_waking:cyclictest`, `irq_handler_entry:virtio0`, `sys_enter:futex`. Where a name is
+/// several of these, `point:`, `function:` or `kernel:` before it decides; else test points come
+/// first, then functions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Endpoint {
     /// As it was written.
@@ -141,7 +143,10 @@ pub enum EndpointError {
         near: Option<String>,
     },
     /// A function without telling which of its ends.
-    #[error("`{0}` is a function: write `{0}:entry` or `{0}:exit`, or the function alone to time its calls")]
+    #[error(
+        "`{0}` is a function: write `{0}:entry` or `{0}:exit`, or the function alone to time its \
+         calls"
+    )]
     WhichEnd(String),
     /// Nothing that the kernel event could be about.
     #[error("`{name}` has no `{detail}` in this recording")]
@@ -187,13 +192,15 @@ impl Endpoint {
         Endpoint { name, what: Selector::Point { points, kind: Some(kind) } }
     }
 
-    /// Whether this event is that end; of functions only the exit, as calls are recorded at their end.
+    /// Whether this event is that end; of functions only the exit, as calls are recorded at their
+    /// end.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
         let seen = |tid, value| Some(Seen { at: event.at, tid, cpu: event.cpu, value });
         match (&self.what, event.what) {
-            (Selector::Point { points, kind }, EventKind::Point { point, kind: found, count, values })
-                if points.contains(&point) && kind.is_none_or(|kind| kind == found) =>
-            {
+            (
+                Selector::Point { points, kind },
+                EventKind::Point { point, kind: found, count, values },
+            ) if points.contains(&point) && kind.is_none_or(|kind| kind == found) => {
                 seen(event.tid, (count > 0).then_some(values[0]))
             }
             (Selector::Exit(functions), EventKind::Call { function, argument, .. })
@@ -203,8 +210,13 @@ impl Endpoint {
             }
             (Selector::Kernel { kind, about }, what) if is_kind(kind, &what) => {
                 let (tid, value) = subject(kind, event);
-                let key = if kind.about == About::Task { Some(u64::from(tid.0)) } else { detail_of(&what) };
-                let meant = about.as_ref().is_none_or(|about| key.is_some_and(|key| about.contains(&key)));
+                let key = if kind.about == About::Task {
+                    Some(u64::from(tid.0))
+                } else {
+                    detail_of(&what)
+                };
+                let meant =
+                    about.as_ref().is_none_or(|about| key.is_some_and(|key| about.contains(&key)));
                 if meant { seen(tid, value) } else { None }
             }
             _ => None,
@@ -240,9 +252,10 @@ impl Endpoint {
     /// Whether `self` and `to` are the two ends of one thing: a scope, a function's calls.
     pub(super) fn opens(&self, to: &Endpoint) -> bool {
         match (&self.what, &to.what) {
-            (Selector::Point { points: a, kind: Some(PointKind::Begin) }, Selector::Point { points: b, kind }) => {
-                a == b && *kind == Some(PointKind::End)
-            }
+            (
+                Selector::Point { points: a, kind: Some(PointKind::Begin) },
+                Selector::Point { points: b, kind },
+            ) => a == b && *kind == Some(PointKind::End),
             (Selector::Entry(a), Selector::Exit(b)) => a == b,
             _ => false,
         }
@@ -258,7 +271,11 @@ impl Endpoint {
 
     /// Whether any of these may be missing.
     pub(super) fn may_be_missing(&self, gaps: &Gaps) -> bool {
-        if matches!(self.what, Selector::Point { .. }) { gaps.any_of_points() } else { gaps.any_of_kernel() }
+        if matches!(self.what, Selector::Point { .. }) {
+            gaps.any_of_points()
+        } else {
+            gaps.any_of_kernel()
+        }
     }
 
     /// The source whose losses may hide one of these.
@@ -279,14 +296,16 @@ pub(super) fn points_named(name: &str, names: &Names) -> Vec<PointId> {
     all.filter_map(|(place, _)| u32::try_from(place).ok()).map(PointId).collect()
 }
 
-/// The numbers of all functions of this name; where there is none, of all that have it before their parameters: `step` is also
-/// `step(int)`, as it is where functions are probed.
+/// The numbers of all functions of this name; where there is none, of all that have it before their
+/// parameters: `step` is also `step(int)`, as it is where functions are probed.
 pub(super) fn functions_named(name: &str, names: &Names) -> Vec<FunctionId> {
     let that = |is: fn(&str, &str) -> bool| -> Vec<FunctionId> {
-        let all = names.functions.iter().enumerate().filter(|(_, function)| is(&function.name, name));
+        let all =
+            names.functions.iter().enumerate().filter(|(_, function)| is(&function.name, name));
         all.filter_map(|(place, _)| u32::try_from(place).ok()).map(FunctionId).collect()
     };
-    let without_parameters = |full: &str, name: &str| full.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
+    let without_parameters =
+        |full: &str, name: &str| full.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
     let exact = that(|full, name| full == name);
     if exact.is_empty() && !name.is_empty() { that(without_parameters) } else { exact }
 }
@@ -296,12 +315,16 @@ fn point(text: &str, names: &Names) -> Option<Selector> {
         let points = points_named(name, names);
         (!points.is_empty()).then_some(Selector::Point { points, kind })
     };
-    let suffixed = |suffix: &str, kind| text.strip_suffix(suffix).and_then(|name| found(name, Some(kind)));
-    found(text, None).or_else(|| suffixed(":begin", PointKind::Begin)).or_else(|| suffixed(":end", PointKind::End))
+    let suffixed =
+        |suffix: &str, kind| text.strip_suffix(suffix).and_then(|name| found(name, Some(kind)));
+    found(text, None)
+        .or_else(|| suffixed(":begin", PointKind::Begin))
+        .or_else(|| suffixed(":end", PointKind::End))
 }
 
 fn function(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> {
-    let found = |name: &str| Some(functions_named(name, names)).filter(|functions| !functions.is_empty());
+    let found =
+        |name: &str| Some(functions_named(name, names)).filter(|functions| !functions.is_empty());
     if let Some(functions) = text.strip_suffix(":entry").and_then(found) {
         return Some(Ok(Selector::Entry(functions)));
     }
@@ -312,7 +335,8 @@ fn function(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>
 }
 
 fn kernel(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> {
-    let (name, detail) = text.split_once(':').map_or((text, None), |(name, detail)| (name, Some(detail)));
+    let (name, detail) =
+        text.split_once(':').map_or((text, None), |(name, detail)| (name, Some(detail)));
     let kind = KINDS.iter().find(|kind| kind.name == name || kind.alias == name)?;
     let Some(detail) = detail else { return Some(Ok(Selector::Kernel { kind, about: None })) };
     let about = look_up(kind.about, detail, names);
@@ -323,9 +347,12 @@ fn kernel(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> 
     })
 }
 
-/// The numbers that a detail stands for. A number stands for itself, and also for the threads of the process of that number.
+/// The numbers that a detail stands for. A number stands for itself, and also for the threads of
+/// the process of that number.
 fn look_up(about: About, detail: &str, names: &Names) -> HashSet<u64> {
-    let number = detail.strip_prefix("0x").map_or_else(|| detail.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
+    let number = detail
+        .strip_prefix("0x")
+        .map_or_else(|| detail.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
     let mut all: HashSet<u64> = number.filter(|_| about != About::Nothing).into_iter().collect();
     match about {
         About::Task => all.extend(
@@ -335,10 +362,11 @@ fn look_up(about: About, detail: &str, names: &Names) -> HashSet<u64> {
                 .filter(|(_, task)| task.comm == detail || Some(u64::from(task.process)) == number)
                 .map(|(tid, _)| u64::from(tid.0)),
         ),
-        // Handlers are registered under names like `virtio0-req.0`, several of them separated by commas.
-        About::Irq => {
-            all.extend(names.irqs.iter().filter(|(_, name)| name.contains(detail)).map(|(n, _)| u64::from(*n)))
-        }
+        // Handlers are registered under names like `virtio0-req.0`, several of them separated by
+        // commas.
+        About::Irq => all.extend(
+            names.irqs.iter().filter(|(_, name)| name.contains(detail)).map(|(n, _)| u64::from(*n)),
+        ),
         About::Vector => all.extend(matching(&names.vectors, detail)),
         About::Softirq => all.extend(matching(&names.softirqs, detail)),
         About::Syscall => all.extend(matching(&names.syscalls, detail)),
@@ -354,7 +382,10 @@ fn matching<N: Copy + Into<u64>>(
     table: &std::collections::BTreeMap<N, String>,
     detail: &str,
 ) -> impl Iterator<Item = u64> {
-    table.iter().filter(move |(_, name)| name.eq_ignore_ascii_case(detail)).map(|(number, _)| (*number).into())
+    table
+        .iter()
+        .filter(move |(_, name)| name.eq_ignore_ascii_case(detail))
+        .map(|(number, _)| (*number).into())
 }
 
 fn is_kind(kind: &Kind, what: &EventKind) -> bool {
@@ -368,13 +399,18 @@ fn is_kind(kind: &Kind, what: &EventKind) -> bool {
 /// The thread and the value of a kernel event.
 fn subject(kind: &Kind, event: &Event) -> (Tid, Option<i64>) {
     match event.what {
-        EventKind::Switch { next, .. } if kind.name == "sched_switch" => (next, Some(next.0.into())),
+        EventKind::Switch { next, .. } if kind.name == "sched_switch" => {
+            (next, Some(next.0.into()))
+        }
         EventKind::Waking { task, .. }
         | EventKind::Wakeup { task, .. }
         | EventKind::Migrate { task, .. }
         | EventKind::PiSetPrio { task, .. }
         | EventKind::Fork { child: task } => (task, Some(task.0.into())),
-        what => (event.tid, value_of(&what).or((kind.about == About::Task).then_some(event.tid.0.into()))),
+        what => (
+            event.tid,
+            value_of(&what).or((kind.about == About::Task).then_some(event.tid.0.into())),
+        ),
     }
 }
 
@@ -395,16 +431,17 @@ fn value_of(what: &EventKind) -> Option<i64> {
         | EventKind::TimerStart { timer, .. }
         | EventKind::TimerExpireEntry { timer, .. }
         | EventKind::TimerExpireExit { timer } => timer,
-        EventKind::SyscallEnter { number, .. } | EventKind::SyscallExit { number, .. } => number.into(),
+        EventKind::SyscallEnter { number, .. } | EventKind::SyscallExit { number, .. } => {
+            number.into()
+        }
         EventKind::FutexEnter { address, .. } => address,
         EventKind::ContentionBegin { lock, .. } | EventKind::ContentionEnd { lock, .. } => lock,
-        // A sector is one of its device: the device in the upper bits makes two disks unlikely to be mixed up.
-        EventKind::BlockIssue { device, sector, .. } | EventKind::BlockComplete { device, sector, .. } => {
-            sector ^ u64::from(device) << 44
-        }
-        EventKind::JournalStart { device, transaction } | EventKind::JournalEnd { device, transaction } => {
-            transaction ^ u64::from(device) << 44
-        }
+        // A sector is one of its device: the device in the upper bits makes two disks unlikely to
+        // be mixed up.
+        EventKind::BlockIssue { device, sector, .. }
+        | EventKind::BlockComplete { device, sector, .. } => sector ^ u64::from(device) << 44,
+        EventKind::JournalStart { device, transaction }
+        | EventKind::JournalEnd { device, transaction } => transaction ^ u64::from(device) << 44,
         EventKind::WorkStart { function } | EventKind::WorkEnd { function } => function,
         EventKind::IdleEnter { state } => state.into(),
         _ => return None,

@@ -5,7 +5,8 @@ use punctual_core::series::WORST_KEPT;
 use punctual_core::{ClockNs, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
 
 /// The exact histogram of a pair: what is longer is counted in the histogram of the whole.
-const SHAPE: SeriesShape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(100), period: None };
+const SHAPE: SeriesShape =
+    SeriesShape { range: Nanos::MILLI, resolution: Nanos(100), period: None };
 
 /// One matched pair.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -33,7 +34,8 @@ impl Interval {
     }
 }
 
-/// Matches that reach over missing events: the true partner may be among those. They are in no other figure.
+/// Matches that reach over missing events: the true partner may be among those. They are in no
+/// other figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Uncertain {
     /// How many.
@@ -90,7 +92,9 @@ impl Figures {
 
     fn keep_if_bad(&mut self, interval: Interval) {
         let span = interval.span();
-        if self.worst.len() == WORST_KEPT && self.worst.last().is_some_and(|kept| kept.span() >= span) {
+        if self.worst.len() == WORST_KEPT
+            && self.worst.last().is_some_and(|kept| kept.span() >= span)
+        {
             return;
         }
         let place = self.worst.partition_point(|kept| kept.span() >= span);

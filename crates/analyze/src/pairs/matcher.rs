@@ -4,10 +4,12 @@ use super::{By, Rule, Seen};
 use punctual_core::{Event, Limit, MonotonicNs};
 use std::collections::{HashMap, VecDeque};
 
-/// At most this many A's of a pair are open at once; those beyond are unmatched. A queue of this length is a pair without B's.
+/// At most this many A's of a pair are open at once; those beyond are unmatched. A queue of this
+/// length is a pair without B's.
 pub const OPEN: usize = 1 << 16;
 
-/// This many threads are remembered although they have no A open: to make room for each A anew takes time.
+/// This many threads are remembered although they have no A open: to make room for each A anew
+/// takes time.
 const KEYS: usize = 1 << 12;
 
 /// The open A's of one pair.
@@ -28,7 +30,15 @@ pub struct Matcher {
 impl Matcher {
     /// Nothing open.
     pub fn new(by: By, rule: Rule) -> Matcher {
-        Matcher { by, rule, open: HashMap::new(), count: 0, unmatched_from: 0, unmatched_to: 0, crowded: 0 }
+        Matcher {
+            by,
+            rule,
+            open: HashMap::new(),
+            count: 0,
+            unmatched_from: 0,
+            unmatched_to: 0,
+            crowded: 0,
+        }
     }
 
     /// How A's and B's are matched.

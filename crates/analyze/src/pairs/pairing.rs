@@ -10,10 +10,12 @@ use punctual_core::event::{FunctionId, Names, PointId, Recorded};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::collections::{BTreeMap, HashMap};
 
-/// At most this many entries of functions are kept for pairs that begin (or end) with one; further ones are counted.
+/// At most this many entries of functions are kept for pairs that begin (or end) with one; further
+/// ones are counted.
 const ENTRIES: usize = 1 << 22;
 
-/// What must be known before the pass: where events are missing, and entries of functions, which are recorded only at the end of the calls.
+/// What must be known before the pass: where events are missing, and entries of functions, which
+/// are recorded only at the end of the calls.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     /// Where events are missing.
@@ -26,13 +28,17 @@ pub struct Prepared {
 impl Prepared {
     /// Whether it takes a pass of its own to prepare.
     pub fn is_needed(recorded: &Recorded, requests: &[Request]) -> bool {
-        recorded.lost() > 0 || requests.iter().any(|request| ends(request).iter().any(|(_, end)| end.is_entry()))
+        recorded.lost() > 0
+            || requests.iter().any(|request| ends(request).iter().any(|(_, end)| end.is_entry()))
     }
 
     /// Reads all events.
     pub fn of(events: impl IntoIterator<Item = Event>, requests: &[Request]) -> Prepared {
         let entries = requests.iter().enumerate().flat_map(|(place, request)| {
-            ends(request).into_iter().filter(|(_, end)| end.is_entry()).map(move |(is_to, end)| (place, is_to, end))
+            ends(request)
+                .into_iter()
+                .filter(|(_, end)| end.is_entry())
+                .map(move |(is_to, end)| (place, is_to, end))
         });
         let required: Vec<(usize, bool, &Endpoint)> = entries.collect();
         let mut prepared = Prepared::default();
@@ -65,7 +71,8 @@ fn ends(request: &Request) -> Vec<(bool, &Endpoint)> {
 pub struct PairingOptions {
     /// The pairs and functions that were requested, with their limits.
     pub requests: Vec<Request>,
-    /// Besides those: all scopes, all points with those that follow them, all functions, and curves of values.
+    /// Besides those: all scopes, all points with those that follow them, all functions, and
+    /// curves of values.
     pub everything: bool,
 }
 
@@ -89,7 +96,8 @@ pub struct Found {
     pub pair: Pair,
     /// From A to B.
     pub interval: Interval,
-    /// For calls and scopes: without the functions that they called, or the scopes within them, where that is known.
+    /// For calls and scopes: without the functions that they called, or the scopes within them,
+    /// where that is known.
     pub exclusive: Option<Nanos>,
     /// For calls of functions: whether it was left otherwise than by returning.
     pub left: bool,
@@ -125,11 +133,13 @@ pub struct Results {
     pub pairs: Vec<PairResult>,
     /// Functions.
     pub functions: BTreeMap<FunctionId, FunctionFigures>,
-    /// Scopes of test points, all of them where any was asked for: their exclusive times need each other.
+    /// Scopes of test points, all of them where any was asked for: their exclusive times need each
+    /// other.
     pub scopes: ScopeReport,
     /// The values of points over time.
     pub curves: Vec<Curve>,
-    /// Points, matches, calls and values that are in no figure, because there are more pairs, functions or threads than are followed.
+    /// Points, matches, calls and values that are in no figure, because there are more pairs,
+    /// functions or threads than are followed.
     pub untracked: u64,
 }
 
@@ -152,16 +162,27 @@ pub struct Pairing {
 
 impl Pairing {
     /// Nothing read yet.
-    pub fn new(options: PairingOptions, prepared: Prepared, names: &Names, recorded: &Recorded) -> Pairing {
+    pub fn new(
+        options: PairingOptions,
+        prepared: Prepared,
+        names: &Names,
+        recorded: &Recorded,
+    ) -> Pairing {
         let PairingOptions { requests, everything } = options;
-        let same_function = first_of_name(names.functions.iter().map(|f| (&f.name, &f.object)), FunctionId);
+        let same_function =
+            first_of_name(names.functions.iter().map(|f| (&f.name, &f.object)), FunctionId);
         let limits = requests.iter().filter_map(|request| match &request.target {
-            Target::Function { functions, .. } => Some(functions.iter().map(|f| (*f, request.limit))),
+            Target::Function { functions, .. } => {
+                Some(functions.iter().map(|f| (*f, request.limit)))
+            }
             Target::Pair { .. } => None,
         });
-        let limits: Vec<_> =
-            limits.flatten().filter_map(|(f, limit)| Some((canonical(&same_function, f), limit?))).collect();
-        let wants_functions = everything || requests.iter().any(|r| matches!(r.target, Target::Function { .. }));
+        let limits: Vec<_> = limits
+            .flatten()
+            .filter_map(|(f, limit)| Some((canonical(&same_function, f), limit?)))
+            .collect();
+        let wants_functions =
+            everything || requests.iter().any(|r| matches!(r.target, Target::Function { .. }));
         let wants_scopes = everything || requests.iter().any(|r| !r.target.scope().is_empty());
         let asked = requests.into_iter().map(|request| {
             let (by, rule) = match &request.target {
@@ -171,8 +192,10 @@ impl Pairing {
             let figures = Figures::new(request.limit);
             (request, Matcher::new(by, rule), figures)
         });
-        let automatic = || (Automatic::default(), Curves::new(recorded.began, recorded.ended, BUCKETS));
-        let entries_read = prepared.entries.partition_point(|(_, _, seen)| seen.at < recorded.began);
+        let automatic =
+            || (Automatic::default(), Curves::new(recorded.began, recorded.ended, BUCKETS));
+        let entries_read =
+            prepared.entries.partition_point(|(_, _, seen)| seen.at < recorded.began);
         Pairing {
             asked: asked.collect(),
             automatic: everything.then(automatic),
@@ -188,8 +211,9 @@ impl Pairing {
         }
     }
 
-    /// Reads one event; `found` takes the matches that it makes. What happened before the recording began matches nothing: recorders are attached one
-    /// by one, so that some kinds of events are there earlier than others, so the running tasks are unknown.
+    /// Reads one event; `found` takes the matches that it makes. What happened before the recording
+    /// began matches nothing: recorders are attached one by one, so that some kinds of events
+    /// are there earlier than others, so the running tasks are unknown.
     pub fn push(&mut self, event: &Event, mut found: impl FnMut(Found)) {
         if event.at < self.began {
             return;
@@ -200,7 +224,8 @@ impl Pairing {
             let Target::Pair { from, to, .. } = &self.asked[place].0.target else { continue };
             let (from, to) = (from.seen(event), to.seen(event));
             if let Some(to) = to {
-                let exclusive = exclusive.filter(|_| !self.asked[place].0.target.scope().is_empty());
+                let exclusive =
+                    exclusive.filter(|_| !self.asked[place].0.target.scope().is_empty());
                 self.ended(place, to, exclusive, &mut found);
             }
             if let Some(from) = from {
@@ -223,7 +248,8 @@ impl Pairing {
 
     /// The entries before this event.
     fn entries_until(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
-        while let Some((place, is_to, seen)) = self.prepared.entries.get(self.entries_read).copied() {
+        while let Some((place, is_to, seen)) = self.prepared.entries.get(self.entries_read).copied()
+        {
             if seen.at > event.at {
                 return;
             }
@@ -236,14 +262,22 @@ impl Pairing {
         }
     }
 
-    fn ended(&mut self, place: usize, to: Seen, exclusive: Option<Nanos>, found: &mut impl FnMut(Found)) {
+    fn ended(
+        &mut self,
+        place: usize,
+        to: Seen,
+        exclusive: Option<Nanos>,
+        found: &mut impl FnMut(Found),
+    ) {
         let Some((request, matcher, figures)) = self.asked.get_mut(place) else { return };
         let Some(from) = matcher.to(to) else { return };
         let Target::Pair { from: a, to: b, .. } = &request.target else { return };
         let (by, gaps) = (matcher.by(), &self.prepared.gaps);
         let (since, until) = (from.at.min(to.at), from.at.max(to.at));
         let uncertain = !gaps.is_empty()
-            && [a.scope(by, from), b.scope(by, to)].iter().any(|scope| gaps.within(*scope, since, until).is_some());
+            && [a.scope(by, from), b.scope(by, to)]
+                .iter()
+                .any(|scope| gaps.within(*scope, since, until).is_some());
         let interval = figures.record(from, to, uncertain);
         found(Found { pair: Pair::Asked(place), interval, exclusive, left: false });
     }
@@ -260,35 +294,42 @@ impl Pairing {
         if let EventKind::Call { function, .. } = &mut event.what {
             *function = canonical(&self.same_function, *function);
         }
-        if let Some(Call { function, interval, exclusive, left }) = functions.push(&event, &self.prepared.gaps) {
+        if let Some(Call { function, interval, exclusive, left }) =
+            functions.push(&event, &self.prepared.gaps)
+        {
             found(Found { pair: Pair::Function(function), interval, exclusive, left });
         }
     }
 
     /// Nothing more comes.
     pub fn finish(self, names: &Names) -> Results {
-        let (functions, untracked_calls) = self.functions.map(Functions::finish).unwrap_or_default();
+        let (functions, untracked_calls) =
+            self.functions.map(Functions::finish).unwrap_or_default();
         let scopes = self.scopes.map(Scopes::finish).unwrap_or_default();
         let (ended, gaps) = (self.ended, self.prepared.gaps);
         let mut untracked = untracked_calls + self.prepared.left_out;
-        let asked = self.asked.into_iter().enumerate().filter_map(|(place, (request, mut matcher, figures))| {
-            let overdue = request.limit.map_or(0, |limit| matcher.overdue(limit, ended));
-            matcher.finish();
-            let Target::Pair { by, rule, ref from, ref to } = request.target else { return None };
-            let lossy =
-                [from, to].iter().any(|end| end.may_be_missing(&gaps)) || self.has_lines && gaps.any_of_kernel();
-            Some(PairResult {
-                pair: Pair::Asked(place),
-                name: request.target.to_string(),
-                by,
-                rule,
-                figures,
-                unmatched_from: matcher.unmatched_from,
-                unmatched_to: matcher.unmatched_to,
-                overdue,
-                lossy,
-            })
-        });
+        let asked = self.asked.into_iter().enumerate().filter_map(
+            |(place, (request, mut matcher, figures))| {
+                let overdue = request.limit.map_or(0, |limit| matcher.overdue(limit, ended));
+                matcher.finish();
+                let Target::Pair { by, rule, ref from, ref to } = request.target else {
+                    return None;
+                };
+                let lossy = [from, to].iter().any(|end| end.may_be_missing(&gaps))
+                    || self.has_lines && gaps.any_of_kernel();
+                Some(PairResult {
+                    pair: Pair::Asked(place),
+                    name: request.target.to_string(),
+                    by,
+                    rule,
+                    figures,
+                    unmatched_from: matcher.unmatched_from,
+                    unmatched_to: matcher.unmatched_to,
+                    overdue,
+                    lossy,
+                })
+            },
+        );
         let mut pairs: Vec<PairResult> = asked.collect();
         let mut curves = Vec::new();
         if self.automatic.is_none() {
@@ -296,7 +337,8 @@ impl Pairing {
         }
         if let Some((automatic, values)) = self.automatic {
             untracked += automatic.untracked;
-            let mut found = automatic.finish(names, gaps.any_of_points() || self.has_lines && gaps.any_of_kernel());
+            let mut found = automatic
+                .finish(names, gaps.any_of_points() || self.has_lines && gaps.any_of_kernel());
             // A requested pair, with its limit, is not reported twice.
             found.retain(|pair| !pairs.iter().any(|asked| asked.name == pair.name));
             pairs.extend(found);
@@ -305,7 +347,10 @@ impl Pairing {
             curves = all;
         }
         let lossy = gaps.any_of_kernel();
-        let functions = functions.into_iter().map(|(id, figures)| (id, FunctionFigures { lossy, ..figures })).collect();
+        let functions = functions
+            .into_iter()
+            .map(|(id, figures)| (id, FunctionFigures { lossy, ..figures }))
+            .collect();
         Results { pairs, functions, scopes, curves, untracked }
     }
 }

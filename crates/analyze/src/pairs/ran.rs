@@ -15,7 +15,8 @@ pub fn states(lanes: &Lanes, tid: Tid) -> Vec<Share> {
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
         *sums.entry(word(span.doing)).or_default() += (span.to - span.from).ns();
     }
-    let mut shares: Vec<Share> = sums.into_iter().map(|(state, ns)| Share { state: state.to_owned(), ns }).collect();
+    let mut shares: Vec<Share> =
+        sums.into_iter().map(|(state, ns)| Share { state: state.to_owned(), ns }).collect();
     shares.sort_by_key(|share| -share.ns);
     shares
 }
@@ -32,11 +33,14 @@ pub fn word(doing: ThreadState) -> &'static str {
     }
 }
 
-/// What ran in a window on the CPUs concerned: those of the ends, and those where the thread ran or waited to run. The longest first.
+/// What ran in a window on the CPUs concerned: those of the ends, and those where the thread ran or
+/// waited to run. The longest first.
 pub fn ran(lanes: &Lanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<Ran> {
     let concerned = concerned(lanes, tid, ends);
     let mut sums: BTreeMap<(u16, &str, String, Option<u32>), i64> = BTreeMap::new();
-    for (cpu, lane) in lanes.cpus.iter().filter(|(cpu, _)| concerned.is_empty() || concerned.contains(cpu)) {
+    for (cpu, lane) in
+        lanes.cpus.iter().filter(|(cpu, _)| concerned.is_empty() || concerned.contains(cpu))
+    {
         for span in &lane.ran {
             let (kind, who) = match span.tid {
                 None => ("unknown", "unknown".to_owned()),
@@ -67,7 +71,9 @@ fn concerned(lanes: &Lanes, tid: Tid, ends: [u16; 2]) -> BTreeSet<u16> {
     let mut cpus: BTreeSet<u16> = ends.into_iter().filter(|cpu| *cpu != Event::NO_CPU).collect();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
         match span.doing {
-            ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. } => drop(cpus.insert(cpu)),
+            ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. } => {
+                cpus.insert(cpu);
+            }
             _ => {}
         }
     }

@@ -50,9 +50,15 @@ pub enum RequestError {
 }
 
 impl Request {
-    /// Looks up `A->B`, a scope `NAME` or a function `NAME`. `by` and `rule` are the natural ones where they are not given: brackets for scopes
-    /// and functions; one after the other by value for timers, block requests and journal commits; else the next one.
-    pub fn find(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Result<Request, RequestError> {
+    /// Looks up `A->B`, a scope `NAME` or a function `NAME`. `by` and `rule` are the natural ones
+    /// where they are not given: brackets for scopes and functions; one after the other by
+    /// value for timers, block requests and journal commits; else the next one.
+    pub fn find(
+        text: &str,
+        names: &Names,
+        by: Option<By>,
+        rule: Option<Rule>,
+    ) -> Result<Request, RequestError> {
         Ok(Request { target: target(text.trim(), names, by, rule)?, limit: None })
     }
 
@@ -69,7 +75,12 @@ impl Request {
     }
 }
 
-fn target(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Result<Target, RequestError> {
+fn target(
+    text: &str,
+    names: &Names,
+    by: Option<By>,
+    rule: Option<Rule>,
+) -> Result<Target, RequestError> {
     let mut first_error = None;
     for (place, _) in text.match_indices("->") {
         let ends = Endpoint::find(&text[..place], names).and_then(|from| {
@@ -90,7 +101,9 @@ fn target(text: &str, names: &Names, by: Option<By>, rule: Option<Rule>) -> Resu
     if !functions.is_empty() {
         return Ok(Target::Function { name: text.to_owned(), functions });
     }
-    Err(first_error.unwrap_or_else(|| Endpoint::find(text, names).err().unwrap_or(not_a_pair(text))).into())
+    Err(first_error
+        .unwrap_or_else(|| Endpoint::find(text, names).err().unwrap_or(not_a_pair(text)))
+        .into())
 }
 
 fn not_a_pair(text: &str) -> EndpointError {
@@ -103,7 +116,11 @@ fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Tar
         // What concerns a CPU meets what concerns a thread: nothing in common.
         _ => By::Global,
     };
-    let by = by.unwrap_or(if rule == Some(Rule::Async) && natural == By::Thread { By::Value } else { natural });
+    let by = by.unwrap_or(if rule == Some(Rule::Async) && natural == By::Thread {
+        By::Value
+    } else {
+        natural
+    });
     let natural_rule = match by {
         By::Value => Rule::Async,
         _ if from.opens(&to) => Rule::Nested,
@@ -113,10 +130,13 @@ fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Tar
 }
 
 impl Target {
-    /// The numbers of the scope that it is: of test points, matched as brackets within a thread. Empty for anything else.
+    /// The numbers of the scope that it is: of test points, matched as brackets within a thread.
+    /// Empty for anything else.
     pub fn scope(&self) -> &[PointId] {
         match self {
-            Target::Pair { from, to, by: By::Thread, rule: Rule::Nested } if from.opens(to) => from.points(),
+            Target::Pair { from, to, by: By::Thread, rule: Rule::Nested } if from.opens(to) => {
+                from.points()
+            }
             _ => &[],
         }
     }
@@ -126,8 +146,10 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Pair { from, to, .. } => {
-                let scope =
-                    from.name.strip_suffix(":begin").filter(|scope| to.name.strip_suffix(":end") == Some(scope));
+                let scope = from
+                    .name
+                    .strip_suffix(":begin")
+                    .filter(|scope| to.name.strip_suffix(":end") == Some(scope));
                 match scope {
                     Some(scope) => f.write_str(scope),
                     None => write!(f, "{}->{}", from.name, to.name),

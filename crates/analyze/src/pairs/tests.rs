@@ -3,12 +3,18 @@
 use super::*;
 use crate::pairs::PairingOptions;
 use proptest::prelude::*;
-use punctual_core::event::{FunctionId, FunctionName, Group, PointId, PointKind, Recorded, TaskName, TaskState};
+use punctual_core::event::{
+    FunctionId, FunctionName, Group, PointId, PointKind, Recorded, TaskName, TaskState,
+};
 use punctual_core::{Event, EventKind, Limit, MonotonicNs, Names, Nanos, Tid};
 
 fn names() -> Names {
-    let function =
-        |name: &str| FunctionName { name: name.into(), object: "/bin/x".into(), offset: 0, site: String::new() };
+    let function = |name: &str| FunctionName {
+        name: name.into(),
+        object: "/bin/x".into(),
+        offset: 0,
+        site: String::new(),
+    };
     Names {
         points: ["a", "b", "frame", "a"].map(String::from).into(),
         functions: ["fopen", "Vec<u8>::push"].map(function).into(),
@@ -46,13 +52,15 @@ fn point(at: i64, tid: u32, point: u32, kind: PointKind, value: Option<i64>) -> 
 
 fn run(events: &[Event], requests: Vec<Request>, everything: bool) -> (Results, Vec<Found>) {
     let prepared = Prepared::of(events.iter().copied(), &requests);
-    let mut pairing = Pairing::new(PairingOptions { requests, everything }, prepared, &names(), &recorded());
+    let mut pairing =
+        Pairing::new(PairingOptions { requests, everything }, prepared, &names(), &recorded());
     let mut all = Vec::new();
     events.iter().for_each(|event| pairing.push(event, |found| all.push(found)));
     (pairing.finish(&names()), all)
 }
 
-/// Recorders are attached one by one: what some of them saw before all were there is no interval of the recording.
+/// Recorders are attached one by one: what some of them saw before all were there is no interval of
+/// the recording.
 #[test]
 fn what_happened_before_the_recording_began_matches_nothing() {
     let mark = |at, which| point(at, 7, which, PointKind::Point, None);
@@ -90,7 +98,9 @@ fn words_are_looked_up_in_the_recording() {
     let mut names = names();
     names.functions[0].name = "ns::control_step(int, char const*)".to_owned();
     let short = Request::find_limited("ns::control_step < 500us", &names, None, None).unwrap();
-    let long = Request::find_limited("ns::control_step(int, char const*) < 500us", &names, None, None).unwrap();
+    let long =
+        Request::find_limited("ns::control_step(int, char const*) < 500us", &names, None, None)
+            .unwrap();
     let numbers = |request: Request| match request.target {
         Target::Function { functions, .. } => functions,
         Target::Pair { .. } => panic!("it is a function"),
@@ -98,14 +108,17 @@ fn words_are_looked_up_in_the_recording() {
     assert_eq!(numbers(short), numbers(long));
     assert!(Request::find_limited("ns::control < 500us", &names, None, None).is_err());
     let names = self::names();
-    let wrong = |text: &str| Request::find_limited(text, &names, None, None).unwrap_err().to_string();
+    let wrong =
+        |text: &str| Request::find_limited(text, &names, None, None).unwrap_err().to_string();
     assert_eq!(
         wrong("a->bb < 5us"),
-        "`bb` is not a test point, probed function or kernel event of this recording: did you mean `b`?"
+        "`bb` is not a test point, probed function or kernel event of this recording: did you \
+         mean `b`?"
     );
     assert_eq!(
         wrong("fopen->a < 5us"),
-        "`fopen` is a function: write `fopen:entry` or `fopen:exit`, or the function alone to time its calls"
+        "`fopen` is a function: write `fopen:entry` or `fopen:exit`, or the function alone to \
+         time its calls"
     );
     assert_eq!(wrong("irq_entry:eth0->a < 5us"), "`irq_entry` has no `eth0` in this recording");
     assert!(wrong("a->b").contains("a->b < 100us"));
@@ -115,14 +128,21 @@ fn words_are_looked_up_in_the_recording() {
 #[test]
 fn a_wake_up_is_paired_with_the_switch_to_whom_it_woke() {
     let switch = |at, prev, next| {
-        let what = EventKind::Switch { prev_prio: 1, prev_state: TaskState::Sleeping, next: Tid(next), next_prio: 1 };
+        let what = EventKind::Switch {
+            prev_prio: 1,
+            prev_state: TaskState::Sleeping,
+            next: Tid(next),
+            next_prio: 1,
+        };
         event(at, 0, prev, what)
     };
-    let waking = |at, task| event(at, 1, 0, EventKind::Waking { task: Tid(task), prio: 1, target: 0 });
+    let waking =
+        |at, task| event(at, 1, 0, EventKind::Waking { task: Tid(task), prio: 1, target: 0 });
     let events = [waking(10, 7), waking(12, 8), switch(20, 0, 8), switch(25, 8, 7)];
     let (_, found) = run(&events, vec![asked("sched_waking->sched_switch", None, None)], false);
     assert_eq!(spans(&found), [8, 15]);
-    let (_, found) = run(&events, vec![asked("sched_waking:worker->sched_switch", None, None)], false);
+    let (_, found) =
+        run(&events, vec![asked("sched_waking:worker->sched_switch", None, None)], false);
     assert_eq!(spans(&found), [15]);
 }
 
@@ -138,24 +158,38 @@ fn an_entry_that_is_told_of_at_the_exit_still_comes_first() {
         };
         event(at, 0, 7, what)
     };
-    let events = [point(5, 7, 0, PointKind::Point, None), point(15, 7, 1, PointKind::Point, None), call(10, 20)];
-    let (results, found) =
-        run(&events, vec![asked("fopen:entry->b", None, None), asked("a->fopen:entry", None, None)], false);
+    let events = [
+        point(5, 7, 0, PointKind::Point, None),
+        point(15, 7, 1, PointKind::Point, None),
+        call(10, 20),
+    ];
+    let (results, found) = run(
+        &events,
+        vec![asked("fopen:entry->b", None, None), asked("a->fopen:entry", None, None)],
+        false,
+    );
     assert_eq!(spans(&found), [5, 5]);
     assert_eq!(results.pairs[0].unmatched_from + results.pairs[1].unmatched_from, 0);
 }
 
 #[test]
 fn matches_over_missing_events_are_counted_apart() {
-    let lost = |at, tid, since| event(at, Event::NO_CPU, tid, EventKind::Lost { count: 1, since: MonotonicNs(since) });
+    let lost = |at, tid, since| {
+        event(at, Event::NO_CPU, tid, EventKind::Lost { count: 1, since: MonotonicNs(since) })
+    };
     let plain = |at, tid, number| point(at, tid, number, PointKind::Point, None);
-    let events = [plain(10, 7, 0), plain(20, 8, 0), plain(30, 7, 1), lost(32, 8, 25), plain(40, 8, 1)];
+    let events =
+        [plain(10, 7, 0), plain(20, 8, 0), plain(30, 7, 1), lost(32, 8, 25), plain(40, 8, 1)];
     let (results, _) = run(&events, vec![asked("a->b", None, None)], false);
     let figures = &results.pairs[0].figures;
     assert_eq!((figures.data.count(), figures.data.max), (1, Some(Nanos(20))));
     assert_eq!((figures.uncertain.count, figures.uncertain.max), (1, Some(Nanos(20))));
-    let (results, _) = run(&events, vec![asked("a->b", Some(By::Global), Some(Rule::Async))], false);
-    assert_eq!(results.pairs[0].figures.uncertain.count, 2, "any thread's lost point may have been the partner");
+    let (results, _) =
+        run(&events, vec![asked("a->b", Some(By::Global), Some(Rule::Async))], false);
+    assert_eq!(
+        results.pairs[0].figures.uncertain.count, 2,
+        "any thread's lost point may have been the partner"
+    );
 }
 
 #[test]
@@ -173,7 +207,9 @@ fn without_a_request_everything_is_reported() {
     let found: Vec<_> = results
         .pairs
         .iter()
-        .map(|pair| (pair.name.as_str(), pair.figures.data.count(), pair.unmatched_from, pair.unmatched_to))
+        .map(|pair| {
+            (pair.name.as_str(), pair.figures.data.count(), pair.unmatched_from, pair.unmatched_to)
+        })
         .collect();
     assert_eq!(found, [("frame", 1, 0, 0), ("a->b", 2, 0, 0), ("b->a", 1, 1, 1)]);
 }
@@ -184,7 +220,10 @@ fn a_violated_limit_is_counted() {
     let events = [plain(10, 0), plain(20, 1), plain(30, 0), plain(39, 1)];
     let request = Request::find_limited("a->b < 10ns", &names(), None, None).unwrap();
     let (results, _) = run(&events, vec![request], false);
-    assert_eq!((results.pairs[0].figures.violations, results.pairs[0].figures.worst[0].span()), (1, Nanos(10)));
+    assert_eq!(
+        (results.pairs[0].figures.violations, results.pairs[0].figures.worst[0].span()),
+        (1, Nanos(10))
+    );
 }
 
 /// The rules again, in the simplest form: each B searches all A's before it.
@@ -199,8 +238,9 @@ fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
     let (mut taken, mut found) = (vec![false; events.len()], Vec::new());
     for (place, to) in events.iter().enumerate().filter(|(_, event)| is(event, 1)) {
         let Some(requested) = key(to) else { continue };
-        let mut before: Vec<usize> =
-            (0..place).filter(|k| is(&events[*k], 0) && key(&events[*k]) == Some(requested)).collect();
+        let mut before: Vec<usize> = (0..place)
+            .filter(|k| is(&events[*k], 0) && key(&events[*k]) == Some(requested))
+            .collect();
         if rule == Rule::Next {
             before = before.split_off(before.len().saturating_sub(1));
         }

@@ -9,7 +9,8 @@ fn phase(name: &str, series: &[(&str, &[i64])], figures: &[(&str, f64)]) -> Phas
         summary.name = (*name).to_owned();
         summary
     });
-    let figures = figures.iter().map(|(name, value)| Figure::new(name, *name, *value, "count")).collect();
+    let figures =
+        figures.iter().map(|(name, value)| Figure::new(name, *name, *value, "count")).collect();
     let measure = MeasureMeta {
         name: "sum".into(),
         workload: "mutex".into(),
@@ -49,7 +50,9 @@ fn summary_of(here: Option<&str>, shape: Option<&str>) -> ResultSummary {
 
 #[test]
 fn several_series_make_one_figure() {
-    let value = |text: &str| summary_of(Some(text), None).here.map(|here| (here.value, here.series, here.count));
+    let value = |text: &str| {
+        summary_of(Some(text), None).here.map(|here| (here.value, here.series, here.count))
+    };
     assert_eq!(value("sum: min"), Some((1_000.0, 2, Some(40))));
     assert_eq!(value("sum/1: max"), Some((3_000.0, 1, Some(10))));
     assert_eq!(value("sum: mean"), Some((1_500.0, 2, Some(40))));
@@ -77,7 +80,10 @@ fn a_shape_comes_out_or_not() {
     let loaded = shape("t/*/open@loaded: p50 > 2 * t/*/open@idle: p50");
     assert_eq!(loaded.reproduced, Some(true));
     let compared = loaded.compared.unwrap();
-    assert_eq!((compared.factor, compared.relation.as_str(), compared.unit.as_str()), (2.0, ">", "ns"));
+    assert_eq!(
+        (compared.factor, compared.relation.as_str(), compared.unit.as_str()),
+        (2.0, ">", "ns")
+    );
     assert!(compared.left > 8_900.0 && compared.right < 510.0, "{compared:?}");
     assert_eq!(shape("sum: max < 1us").reproduced, Some(false));
     assert_eq!(shape("sum: calls ~ 21").reproduced, Some(true));

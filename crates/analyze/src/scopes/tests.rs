@@ -1,4 +1,5 @@
-//! Scopes that nest, call themselves, overlap or have no end; and against a model that looks at every nanosecond.
+//! Scopes that nest, call themselves, overlap or have no end; and against a model that looks at
+//! every nanosecond.
 
 use super::*;
 use proptest::prelude::*;
@@ -28,12 +29,23 @@ fn run(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
 
 #[test]
 fn scopes_within_are_subtracted() {
-    let events =
-        [begin(0, 0), begin(10, 1), end(30, 1), begin(40, 1), begin(45, 2), end(50, 2), end(60, 1), end(100, 0)];
+    let events = [
+        begin(0, 0),
+        begin(10, 1),
+        end(30, 1),
+        begin(40, 1),
+        begin(45, 2),
+        end(50, 2),
+        end(60, 1),
+        end(100, 0),
+    ];
     let (report, found) = run(&events, &Gaps::default());
     assert_eq!(found, [20, 5, 15, 60]);
     let outer = &report.scopes[&PointId(0)];
-    assert_eq!((outer.total, outer.exclusive_total, report.total), (Nanos(100), Nanos(60), Nanos(100)));
+    assert_eq!(
+        (outer.total, outer.exclusive_total, report.total),
+        (Nanos(100), Nanos(60), Nanos(100))
+    );
     assert_eq!(report.share(outer), Some(0.6));
     assert_eq!((outer.recursive, outer.overlapping, outer.open), (0, 0, 0));
 }
@@ -44,7 +56,10 @@ fn a_recursion_counts_its_time_once() {
     let (report, found) = run(&events, &Gaps::default());
     assert_eq!(found, [10, 30, 60]);
     let figures = &report.scopes[&PointId(0)];
-    assert_eq!((figures.total, figures.exclusive_total, figures.recursive), (Nanos(100), Nanos(100), 2));
+    assert_eq!(
+        (figures.total, figures.exclusive_total, figures.recursive),
+        (Nanos(100), Nanos(100), 2)
+    );
     assert_eq!(figures.inclusive.count(), 3);
 }
 
@@ -54,7 +69,10 @@ fn scopes_that_overlap_share_no_time() {
     let (report, found) = run(&events, &Gaps::default());
     assert_eq!(found, [10, 20]);
     assert_eq!(report.total, Nanos(30));
-    assert_eq!((report.scopes[&PointId(0)].overlapping, report.scopes[&PointId(1)].overlapping), (1, 0));
+    assert_eq!(
+        (report.scopes[&PointId(0)].overlapping, report.scopes[&PointId(1)].overlapping),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -115,14 +133,16 @@ fn more_scopes_than_are_followed_are_counted() {
 
 /// Any begins and ends of two threads, in the order of time.
 fn passes() -> impl Strategy<Value = Vec<Event>> {
-    proptest::collection::vec((0i64..4, 0u32..2, 0u32..4, any::<bool>()), 0..120).prop_map(|steps| {
-        let mut now = 0;
-        let step = |(after, tid, scope, begins): (i64, u32, u32, bool)| {
-            now += after;
-            event(now, tid, scope, if begins { PointKind::Begin } else { PointKind::End })
-        };
-        steps.into_iter().map(step).collect()
-    })
+    proptest::collection::vec((0i64..4, 0u32..2, 0u32..4, any::<bool>()), 0..120).prop_map(
+        |steps| {
+            let mut now = 0;
+            let step = |(after, tid, scope, begins): (i64, u32, u32, bool)| {
+                now += after;
+                event(now, tid, scope, if begins { PointKind::Begin } else { PointKind::End })
+            };
+            steps.into_iter().map(step).collect()
+        },
+    )
 }
 
 /// A scope, its begin, and its end.

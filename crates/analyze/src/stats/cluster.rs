@@ -1,12 +1,14 @@
 //! Bursts: long latencies that belong together count once.
 //!
-//! Ferro and Segers, "Inference for clusters of extreme values", J. R. Statist. Soc. B 65 (2003): the extremal index θ from the distances
-//! between exceedances, and from it the distance that separates clusters, with nothing to choose.
+//! Ferro and Segers, "Inference for clusters of extreme values", J. R. Statist. Soc. B 65 (2003):
+//! the extremal index θ from the distances between exceedances, and from it the distance that
+//! separates clusters, with nothing to choose.
 
 /// Exceedances in clusters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Clusters {
-    /// The extremal index: one over the mean number of exceedances in a cluster; 1 for independent samples.
+    /// The extremal index: one over the mean number of exceedances in a cluster; 1 for independent
+    /// samples.
     pub index: f64,
     /// The place of the worst sample of each cluster among those given, in order of time.
     pub peaks: Vec<usize>,
@@ -14,7 +16,8 @@ pub struct Clusters {
 
 /// The intervals estimator of θ (equations 4 and 5 of the paper), from ascending places.
 pub fn extremal_index(places: &[u64]) -> f64 {
-    let distances: Vec<f64> = places.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
+    let distances: Vec<f64> =
+        places.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     if distances.is_empty() {
         return 1.0;
     }
@@ -28,14 +31,17 @@ pub fn extremal_index(places: &[u64]) -> f64 {
     if theta.is_finite() && theta > 0.0 { theta.min(1.0) } else { 1.0 }
 }
 
-/// Declusters exceedances, given by place (ascending) and value: θ·N clusters, split at their largest distances (section 4 of the paper).
+/// Declusters exceedances, given by place (ascending) and value: θ·N clusters, split at their
+/// largest distances (section 4 of the paper).
 pub fn decluster(exceedances: &[(u64, i64)]) -> Clusters {
     let places: Vec<u64> = exceedances.iter().map(|(place, _)| *place).collect();
     let index = extremal_index(&places);
     let requested = (index * exceedances.len() as f64).floor() as usize + 1;
-    let mut distances: Vec<u64> = places.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    let mut distances: Vec<u64> =
+        places.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     distances.sort_unstable_by(|a, b| b.cmp(a));
-    // Equal distances are all split or all not: the least distance that splits is above the first that does not.
+    // Equal distances are all split or all not: the least distance that splits is above the first
+    // that does not.
     let together = distances.get(requested.saturating_sub(1)).copied().unwrap_or(0);
     let mut peaks: Vec<usize> = Vec::new();
     for (k, (place, value)) in exceedances.iter().enumerate() {

@@ -1,9 +1,12 @@
-//! How much more a share moves than that of independent samples would: the design effect, from contiguous blocks.
+//! How much more a share moves than that of independent samples would: the design effect, from
+//! contiguous blocks.
 //!
-//! Long latencies come in bursts, so the number of samples beyond a latency varies more than a binomial count. The run is cut into
-//! few long blocks ("batch means": Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations Research 1982, shows
-//! that 10 to 30 batches serve best); the ratio φ of the counts' variance to the binomial one divides the number of samples (Kish,
-//! "Survey Sampling", 1965; quantiles: Woodruff, "Confidence Intervals for Medians and Other Position Measures", JASA 1952).
+//! Long latencies come in bursts, so the number of samples beyond a latency varies more than a
+//! binomial count. The run is cut into few long blocks ("batch means": Schmeiser, "Batch Size
+//! Effects in the Analysis of Simulation Output", Operations Research 1982, shows that 10 to 30
+//! batches serve best); the ratio φ of the counts' variance to the binomial one divides the number
+//! of samples (Kish, "Survey Sampling", 1965; quantiles: Woodruff, "Confidence Intervals for
+//! Medians and Other Position Measures", JASA 1952).
 
 /// Blocks of a run.
 pub const BLOCKS: usize = 24;
@@ -34,13 +37,15 @@ pub fn block_length(n: usize) -> Option<usize> {
     (count >= FEWEST).then(|| n / count)
 }
 
-/// The spread of the share of samples above `bound`, over blocks of this length; never taken as smaller than that of independent ones.
+/// The spread of the share of samples above `bound`, over blocks of this length; never taken as
+/// smaller than that of independent ones.
 pub fn spread_above(samples: &[i64], bound: i64, length: usize) -> Spread {
     let counts = counts_above(samples, bound, length);
     let Some((mean, variance)) = moments(&counts) else { return Spread::INDEPENDENT };
     let binomial = mean * (1.0 - mean / length as f64);
     let df = counts.len() as f64 - 1.0;
-    let factor = if binomial > 0.0 { (variance * inflation(&counts) / binomial).max(1.0) } else { 1.0 };
+    let factor =
+        if binomial > 0.0 { (variance * inflation(&counts) / binomial).max(1.0) } else { 1.0 };
     Spread { factor, df }
 }
 
@@ -50,10 +55,13 @@ pub fn counts_above(samples: &[i64], bound: i64, length: usize) -> Vec<f64> {
     samples.chunks_exact(length.max(1)).map(above).collect()
 }
 
-/// By how much the variance of a mean of blocks is larger because neighbouring blocks resemble each other: (1 + r)/(1 − r), as of a
-/// first-order autoregression with their correlation r (Priestley, "Spectral Analysis and Time Series", 1981, section 5.3.2).
+/// By how much the variance of a mean of blocks is larger because neighbouring blocks resemble each
+/// other: (1 + r)/(1 − r), as of a first-order autoregression with their correlation r (Priestley,
+/// "Spectral Analysis and Time Series", 1981, section 5.3.2).
 pub fn inflation(blocks: &[f64]) -> f64 {
-    let Some(r) = correlation_of_neighbours(blocks).map(|r| r + 1.0 / blocks.len() as f64) else { return 1.0 };
+    let Some(r) = correlation_of_neighbours(blocks).map(|r| r + 1.0 / blocks.len() as f64) else {
+        return 1.0;
+    };
     let r = r.clamp(0.0, STRONGEST);
     (1.0 + r) / (1.0 - r)
 }
@@ -83,7 +91,8 @@ mod tests {
         let mut random = Random::seeded(1);
         let single: Vec<i64> = (0..48_000).map(|_| i64::from(random.unit() < 0.01)).collect();
         let in_tens: Vec<i64> = single.iter().flat_map(|v| [*v; 10]).collect();
-        let spread = |samples: &[i64]| spread_above(samples, 0, block_length(samples.len()).unwrap()).factor;
+        let spread =
+            |samples: &[i64]| spread_above(samples, 0, block_length(samples.len()).unwrap()).factor;
         assert!(spread(&single) < 2.0, "{}", spread(&single));
         assert!((5.0..20.0).contains(&spread(&in_tens)), "{}", spread(&in_tens));
     }

@@ -31,8 +31,8 @@ pub fn border(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) ->
     0.5 * (inside + outside)
 }
 
-/// The minimum by the simplex of Nelder and Mead (Computer Journal 7, 1965). Infinite values are outside of the domain.
-/// `None` where the start is outside.
+/// The minimum by the simplex of Nelder and Mead (Computer Journal 7, 1965). Infinite values are
+/// outside of the domain. `None` where the start is outside.
 pub fn simplex<const N: usize>(
     start: [f64; N],
     steps: [f64; N],
@@ -44,7 +44,11 @@ pub fn simplex<const N: usize>(
     Some(descend(start, steps, &f))
 }
 
-fn descend<const N: usize>(start: [f64; N], steps: [f64; N], f: &impl Fn([f64; N]) -> f64) -> ([f64; N], f64) {
+fn descend<const N: usize>(
+    start: [f64; N],
+    steps: [f64; N],
+    f: &impl Fn([f64; N]) -> f64,
+) -> ([f64; N], f64) {
     let at = |point: [f64; N]| {
         let value = f(point);
         (point, if value.is_nan() { f64::INFINITY } else { value })
@@ -62,7 +66,9 @@ fn descend<const N: usize>(start: [f64; N], steps: [f64; N], f: &impl Fn([f64; N
             break;
         }
         let mut centre = [0.0; N];
-        corners[..N].iter().for_each(|corner| (0..N).for_each(|k| centre[k] += corner.0[k] / N as f64));
+        corners[..N]
+            .iter()
+            .for_each(|corner| (0..N).for_each(|k| centre[k] += corner.0[k] / N as f64));
         let along = |by: f64| {
             let mut point = centre;
             (0..N).for_each(|k| point[k] += by * (worst.0[k] - centre[k]));
@@ -76,7 +82,11 @@ fn descend<const N: usize>(start: [f64; N], steps: [f64; N], f: &impl Fn([f64; N
             mirrored
         } else {
             let nearer = if mirrored.1 < worst.1 { along(-0.5) } else { along(0.5) };
-            if nearer.1 < worst.1.min(mirrored.1) { nearer } else { shrink(&mut corners, best.0, &at) }
+            if nearer.1 < worst.1.min(mirrored.1) {
+                nearer
+            } else {
+                shrink(&mut corners, best.0, &at)
+            }
         };
         corners[N] = next;
     }

@@ -1,9 +1,11 @@
-//! Distribution functions, on top of statrs: what it leaves to the caller is to stay where its series converge.
+//! Distribution functions, on top of statrs: what it leaves to the caller is to stay where its
+//! series converge.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::{beta, erf, gamma};
 
-/// From this variance of a binomial count on, the normal distribution stands for it (the error of a probability is below 0.002).
+/// From this variance of a binomial count on, the normal distribution stands for it (the error of a
+/// probability is below 0.002).
 const NORMAL_FROM: f64 = 150.0;
 /// Up to this share a count is taken as Poisson: its variance is then at most 2 % too large.
 const POISSON_TO: f64 = 0.02;
@@ -18,7 +20,8 @@ pub fn normal_upper(probability: f64) -> f64 {
     std::f64::consts::SQRT_2 * erf::erfc_inv(2.0 * probability.clamp(1e-300, 1.0 - 1e-16))
 }
 
-/// The value that Student's t with `df` degrees of freedom exceeds with this probability; infinite degrees are the normal distribution.
+/// The value that Student's t with `df` degrees of freedom exceeds with this probability; infinite
+/// degrees are the normal distribution.
 pub fn student_upper(df: f64, probability: f64) -> f64 {
     if !df.is_finite() || df > 1e6 {
         return normal_upper(probability);
@@ -27,7 +30,8 @@ pub fn student_upper(df: f64, probability: f64) -> f64 {
     StudentsT::new(0.0, 1.0, df.max(1.0)).map_or(f64::INFINITY, |t| -t.inverse_cdf(probability))
 }
 
-/// The probability that Student's t with `df` degrees of freedom lies further from 0 than `t`, on either side.
+/// The probability that Student's t with `df` degrees of freedom lies further from 0 than `t`, on
+/// either side.
 pub fn student_two_sided(df: f64, t: f64) -> f64 {
     if !df.is_finite() {
         return 2.0 * normal(-t.abs());
@@ -40,7 +44,8 @@ pub fn chi_squared_beyond(df: f64, x: f64) -> f64 {
     if x <= 0.0 || df <= 0.0 { 1.0 } else { gamma::gamma_ur(df / 2.0, x / 2.0).clamp(0.0, 1.0) }
 }
 
-/// The probability that the binomial count of `n` trials with probability `share` is below `rank`, continued to real numbers between.
+/// The probability that the binomial count of `n` trials with probability `share` is below `rank`,
+/// continued to real numbers between.
 fn below(n: f64, share: f64, rank: f64) -> f64 {
     if rank <= 0.0 {
         return 0.0;
@@ -58,12 +63,15 @@ fn below(n: f64, share: f64, rank: f64) -> f64 {
     }
 }
 
-/// The largest real rank, counted from the top, below which the count of samples beyond the quantile lies with at most `probability`.
-/// It grows with the probability; 0 where even the first rank has more.
+/// The largest real rank, counted from the top, below which the count of samples beyond the
+/// quantile lies with at most `probability`. It grows with the probability; 0 where even the first
+/// rank has more.
 pub fn rank_at(n: f64, share: f64, probability: f64) -> f64 {
-    // Nothing that is requested lies further out than this, and a thousandth of a rank is near enough.
+    // Nothing that is requested lies further out than this, and a thousandth of a rank is near
+    // enough.
     let (mean, deviation) = (n * share, (n * share * (1.0 - share)).sqrt());
-    let (mut low, mut high) = ((mean - 40.0 - 9.0 * deviation).max(0.0), (mean + 40.0 + 9.0 * deviation).min(n + 1.0));
+    let (mut low, mut high) =
+        ((mean - 40.0 - 9.0 * deviation).max(0.0), (mean + 40.0 + 9.0 * deviation).min(n + 1.0));
     while high - low > 1e-3 {
         let middle = 0.5 * (low + high);
         if below(n, share, middle) <= probability { low = middle } else { high = middle }
@@ -71,12 +79,14 @@ pub fn rank_at(n: f64, share: f64, probability: f64) -> f64 {
     low
 }
 
-/// The probability that Kolmogorov's statistic exceeds `x`: 2·Σ (−1)^(k−1)·exp(−2k²x²) (Smirnov 1948).
+/// The probability that Kolmogorov's statistic exceeds `x`: 2·Σ (−1)^(k−1)·exp(−2k²x²) (Smirnov
+/// 1948).
 pub fn kolmogorov_beyond(x: f64) -> f64 {
     if x < 0.2 {
         return 1.0;
     }
-    let term = |k: i32| (if k % 2 == 1 { 2.0 } else { -2.0 }) * (-2.0 * f64::from(k * k) * x * x).exp();
+    let term =
+        |k: i32| (if k % 2 == 1 { 2.0 } else { -2.0 }) * (-2.0 * f64::from(k * k) * x * x).exp();
     (1..=40).map(term).sum::<f64>().clamp(0.0, 1.0)
 }
 
@@ -106,7 +116,8 @@ mod tests {
         near(kolmogorov_beyond(1.6276), 0.01, 1e-5);
     }
 
-    /// Conover, "Practical Nonparametric Statistics": the 95 % interval of the median of 16 runs from the 4th to the 13th.
+    /// Conover, "Practical Nonparametric Statistics": the 95 % interval of the median of 16 runs
+    /// from the 4th to the 13th.
     #[test]
     fn ranks_are_those_of_exact_order_statistics() {
         assert_eq!((rank_at(16.0, 0.5, 0.025) + 1e-3).floor(), 4.0);

@@ -3,7 +3,8 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// A seeded source (xoshiro256++, Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021).
+/// A seeded source (xoshiro256++, Blackman and Vigna, "Scrambled Linear Pseudorandom Number
+/// Generators", 2021).
 #[derive(Clone, Debug)]
 pub struct Random(Xoshiro256PlusPlus);
 
@@ -20,7 +21,8 @@ impl Random {
     pub fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
-    /// Chooses which of `chosen` are true, `n` of them, all choices equally likely (Fisher and Yates).
+    /// Chooses which of `chosen` are true, `n` of them, all choices equally likely (Fisher and
+    /// Yates).
     pub fn choose(&mut self, order: &mut [usize], n: usize) {
         for k in 0..n.min(order.len()) {
             let other = k + self.below(order.len() - k);

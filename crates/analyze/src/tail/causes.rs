@@ -1,7 +1,9 @@
-//! What the tail is made of: its samples by cause, as far as `explain` and the account know it, and whether causes of different sizes mix.
+//! What the tail is made of: its samples by cause, as far as `explain` and the account know it, and
+//! whether causes of different sizes mix.
 //!
-//! Sizes are compared by ranks (Kruskal and Wallis, J. Amer. Statist. Ass. 47, 1952). Few samples are shuffled; for many the χ² distribution is used, and as
-//! every trifle is then significant, the effect ε² = H/(n − 1) must be 0.06 at least besides, which is called a medium one.
+//! Sizes are compared by ranks (Kruskal and Wallis, J. Amer. Statist. Ass. 47, 1952). Few samples
+//! are shuffled; for many the χ² distribution is used, and as every trifle is then significant, the
+//! effect ε² = H/(n − 1) must be 0.06 at least besides, which is called a medium one.
 
 use crate::explained::Explained;
 use crate::stats::Random;
@@ -30,7 +32,8 @@ const TAIL: f64 = 0.01;
 /// What is known of the causes of a series' samples.
 #[derive(Clone, Debug, Default)]
 pub struct Known<'a> {
-    /// Samples in windows: the latency of each in ns, and what took the most of it; `None` where that is unknown.
+    /// Samples in windows: the latency of each in ns, and what took the most of it; `None` where
+    /// that is unknown.
     pub(super) windows: Option<Vec<(i64, Cause)>>,
     pub(super) account: Option<&'a SeriesAccount>,
 }
@@ -39,36 +42,48 @@ pub struct Known<'a> {
 type Cause = Option<(String, Option<String>)>;
 
 impl<'a> Known<'a> {
-    /// Of a series: those of its samples that were explained, if windows were kept, and its account, if there is one.
-    pub fn of(explained: Option<(&[&Explained], &Names)>, account: &'a Fact<SeriesAccount>) -> Known<'a> {
+    /// Of a series: those of its samples that were explained, if windows were kept, and its
+    /// account, if there is one.
+    pub fn of(
+        explained: Option<(&[&Explained], &Names)>,
+        account: &'a Fact<SeriesAccount>,
+    ) -> Known<'a> {
         let cause = |sample: &Explained, names: &Names| {
             let most = sample.explanation.totals().first().map(|(cause, _)| *cause)?;
             let known = most != crate::explain::Cause::Unknown;
             known.then(|| (most.id().to_owned(), most.who(names)))
         };
         let windows = explained.map(|(samples, names)| {
-            samples.iter().map(|sample| (sample.explanation.latency().ns(), cause(sample, names))).collect()
+            samples
+                .iter()
+                .map(|sample| (sample.explanation.latency().ns(), cause(sample, names)))
+                .collect()
         });
         Known { windows, account: account.known() }
     }
 
-    /// The causes of the samples longer than `threshold`, in ns, of which there are `beyond`; where there is no threshold, of what is known.
+    /// The causes of the samples longer than `threshold`, in ns, of which there are `beyond`; where
+    /// there is no threshold, of what is known.
     pub fn beyond(&self, threshold: Option<(f64, u64)>) -> Vec<TailCauses> {
         let windows = self.windows.as_ref().map(|samples| {
-            let samples = samples.iter().filter(|(ns, _)| threshold.is_none_or(|(least, _)| *ns as f64 > least));
+            let samples = samples
+                .iter()
+                .filter(|(ns, _)| threshold.is_none_or(|(least, _)| *ns as f64 > least));
             tail_causes(
                 CauseSource::Windows,
                 threshold,
                 samples.map(|(ns, cause)| (*ns as f64, cause.clone())).collect(),
             )
         });
-        let account =
-            self.account.map(|account| tail_causes(CauseSource::Account, threshold, divided(account, threshold)));
+        let account = self.account.map(|account| {
+            tail_causes(CauseSource::Account, threshold, divided(account, threshold))
+        });
         windows.into_iter().chain(account).filter(|causes| causes.samples > 0).collect()
     }
 }
 
-/// The samples of an account beyond the threshold; each with its longest part as cause, and the middle of its bucket as latency.
+/// The samples of an account beyond the threshold; each with its longest part as cause, and the
+/// middle of its bucket as latency.
 fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, Cause)> {
     let most = (account.account.count() as f64 * TAIL) as u64;
     let (mut samples, mut before) = (Vec::new(), 0);
@@ -88,7 +103,11 @@ fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, 
     samples
 }
 
-fn tail_causes(source: CauseSource, threshold: Option<(f64, u64)>, mut samples: Vec<(f64, Cause)>) -> TailCauses {
+fn tail_causes(
+    source: CauseSource,
+    threshold: Option<(f64, u64)>,
+    mut samples: Vec<(f64, Cause)>,
+) -> TailCauses {
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all = samples.len();
     let mut groups: BTreeMap<(String, Option<String>), Vec<f64>> = BTreeMap::new();
@@ -107,7 +126,9 @@ fn tail_causes(source: CauseSource, threshold: Option<(f64, u64)>, mut samples: 
         max: sizes.last().copied().unwrap_or_default(),
     };
     let mut causes: Vec<CauseShare> = groups.iter().map(share).collect();
-    causes.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.cause, &a.who).cmp(&(&b.cause, &b.who))));
+    causes.sort_by(|a, b| {
+        b.count.cmp(&a.count).then_with(|| (&a.cause, &a.who).cmp(&(&b.cause, &b.who)))
+    });
     let groups: Vec<Vec<f64>> = groups.into_values().collect();
     let test = different_sizes(&groups);
     let dominant = known >= FEWEST && causes.first().is_some_and(|first| first.share >= ONE);
@@ -124,7 +145,8 @@ fn tail_causes(source: CauseSource, threshold: Option<(f64, u64)>, mut samples: 
     }
 }
 
-/// The probability of so different sizes if they do not depend on the cause, and the effect; `None` where there are too few, or one cause alone.
+/// The probability of so different sizes if they do not depend on the cause, and the effect; `None`
+/// where there are too few, or one cause alone.
 fn different_sizes(groups: &[Vec<f64>]) -> Option<(f64, f64)> {
     let n: usize = groups.iter().map(Vec::len).sum();
     if n < FEWEST || groups.len() < 2 {
@@ -134,7 +156,8 @@ fn different_sizes(groups: &[Vec<f64>]) -> Option<(f64, f64)> {
     all.sort_by(f64::total_cmp);
     // Ties share the mean of their ranks.
     let rank = |value: f64| {
-        let (below, upto) = (all.partition_point(|x| *x < value), all.partition_point(|x| *x <= value));
+        let (below, upto) =
+            (all.partition_point(|x| *x < value), all.partition_point(|x| *x <= value));
         (below + upto + 1) as f64 / 2.0
     };
     let mut ranks: Vec<f64> = groups.iter().flatten().map(|value| rank(*value)).collect();
@@ -189,8 +212,15 @@ mod tests {
             causes(all, Some((80_000.0, 400)))
         };
         let (apart, alike) = (of(100_000), of(0));
-        assert_eq!((apart.mixture, alike.mixture), (Some(true), Some(false)), "{apart:?} {alike:?}");
-        assert!(apart.causes.iter().all(|cause| cause.count == 10 && cause.share == 0.5) && !apart.dominant);
+        assert_eq!(
+            (apart.mixture, alike.mixture),
+            (Some(true), Some(false)),
+            "{apart:?} {alike:?}"
+        );
+        assert!(
+            apart.causes.iter().all(|cause| cause.count == 10 && cause.share == 0.5)
+                && !apart.dominant
+        );
         assert_eq!((apart.samples, apart.known, apart.beyond), (20, 20, Some(400)));
     }
 
@@ -200,16 +230,25 @@ mod tests {
         all.push((200_000, None));
         all.extend(samples("irq", 5_000..5_050));
         let tail = causes(all, Some((50_000.0, 20)));
-        assert_eq!((tail.samples, tail.known, tail.causes.len(), tail.dominant), (20, 19, 1, true), "{tail:?}");
+        assert_eq!(
+            (tail.samples, tail.known, tail.causes.len(), tail.dominant),
+            (20, 19, 1, true),
+            "{tail:?}"
+        );
         assert_eq!((tail.p, tail.mixture), (None, None));
         assert!(!causes(samples("io", 1..4), None).dominant);
     }
 
     #[test]
     fn the_statistic_is_that_of_kruskal_and_wallis() {
-        // R: kruskal.test(list(c(1, 2, 3, 4), c(5, 6, 7, 8))): 5.3333, and 1/35 by counting the 70 orders.
-        let (p, effect) = different_sizes(&[vec![1.0, 2.0, 3.0, 4.0], vec![5.0, 6.0, 7.0, 8.0]]).unwrap();
-        assert!((effect * 7.0 - 16.0 / 3.0).abs() < 1e-9 && (0.015..0.045).contains(&p), "{p} {effect}");
+        // R: kruskal.test(list(c(1, 2, 3, 4), c(5, 6, 7, 8))): 5.3333, and 1/35 by counting the 70
+        // orders.
+        let (p, effect) =
+            different_sizes(&[vec![1.0, 2.0, 3.0, 4.0], vec![5.0, 6.0, 7.0, 8.0]]).unwrap();
+        assert!(
+            (effect * 7.0 - 16.0 / 3.0).abs() < 1e-9 && (0.015..0.045).contains(&p),
+            "{p} {effect}"
+        );
         assert_eq!(different_sizes(&[vec![3.0; 5], vec![3.0; 5]]), Some((1.0, 0.0)));
     }
 
@@ -229,7 +268,10 @@ mod tests {
         }
         let account = Fact::Known(account);
         let tail = Known::of(None, &account).beyond(Some((50_000.0, 800))).remove(0);
-        assert_eq!((tail.source, tail.samples, tail.known, tail.mixture), (CauseSource::Account, 800, 800, Some(true)));
+        assert_eq!(
+            (tail.source, tail.samples, tail.known, tail.mixture),
+            (CauseSource::Account, 800, 800, Some(true))
+        );
         // Without a threshold: the longest hundredth.
         let tail = Known::of(None, &account).beyond(None).remove(0);
         assert_eq!((tail.samples, tail.dominant), (400, true), "{tail:?}");

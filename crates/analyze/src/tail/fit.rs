@@ -1,5 +1,6 @@
-//! How well a distribution fits: Anderson and Darling's statistic, its probability by drawing from the fit and fitting again (parametric bootstrap:
-//! Stute, Manteiga, Quindimil, "Bootstrap based goodness-of-fit-tests", Metrika 40, 1993).
+//! How well a distribution fits: Anderson and Darling's statistic, its probability by drawing from
+//! the fit and fitting again (parametric bootstrap: Stute, Manteiga, Quindimil, "Bootstrap based
+//! goodness-of-fit-tests", Metrika 40, 1993).
 
 use super::gev::Gev;
 use super::gpd::Gpd;
@@ -8,7 +9,8 @@ use crate::stats::Random;
 /// Draws of the bootstrap.
 pub const DRAWS: usize = 199;
 
-/// Anderson and Darling's A² of values that should be even between 0 and 1, ascending. Infinite where one lies outside.
+/// Anderson and Darling's A² of values that should be even between 0 and 1, ascending. Infinite
+/// where one lies outside.
 pub fn anderson_darling(uniform: &[f64]) -> f64 {
     let n = uniform.len();
     let term = |k: usize| {
@@ -57,11 +59,12 @@ fn bootstrap(seen: f64, mut draw: impl FnMut() -> Option<f64>) -> f64 {
     (worse + 1) as f64 / (DRAWS + 1) as f64
 }
 
-/// A gap among excesses that is too wide for a fit to those below: what lies beyond is a mode of its own. Gives the place of the gap in the
-/// ascending excesses and its probability.
+/// A gap among excesses that is too wide for a fit to those below: what lies beyond is a mode of
+/// its own. Gives the place of the gap in the ascending excesses and its probability.
 ///
-/// The normalised spacings of exponential variables are independent exponential ones (Rényi, "On the theory of order statistics", 1953). The fit
-/// takes the uppermost tenth for longer than its least, no more: what is searched must not shape it. How sure it is, is in the draws.
+/// The normalised spacings of exponential variables are independent exponential ones (Rényi, "On
+/// the theory of order statistics", 1953). The fit takes the uppermost tenth for longer than its
+/// least, no more: what is searched must not shape it. How sure it is, is in the draws.
 pub fn widest_gap(ascending: &[f64], random: &mut Random) -> Option<(usize, f64)> {
     let (fit, (place, seen)) = gap_beyond(ascending)?;
     let drawn = bootstrap(seen, || {
@@ -78,7 +81,8 @@ fn gap_beyond(ascending: &[f64]) -> Option<(Gpd, (usize, f64))> {
     let kept = n - (n / 10).max(3).min(n);
     let censored = *ascending.get(kept)?;
     let fit = Gpd::by_censored_likelihood(&ascending[..kept], censored, n - kept)?;
-    let spacing = |k: usize| (fit.reduced(ascending[k]) - fit.reduced(ascending[k - 1])) * (n - k) as f64;
+    let spacing =
+        |k: usize| (fit.reduced(ascending[k]) - fit.reduced(ascending[k - 1])) * (n - k) as f64;
     let spacings = (kept.max(1)..n).map(|k| (k, spacing(k))).filter(|(_, s)| !s.is_nan());
     Some((fit, spacings.max_by(|a, b| a.1.total_cmp(&b.1))?))
 }
@@ -95,8 +99,9 @@ mod tests {
         let fit = Gpd::by_likelihood(&right).unwrap();
         assert!(of_excesses(&right, &fit, &mut random) > 0.05);
         // Two humps.
-        let wrong: Vec<f64> =
-            (0..150).map(|k| if k % 2 == 0 { 1.0 + random.unit() } else { 30.0 + random.unit() }).collect();
+        let wrong: Vec<f64> = (0..150)
+            .map(|k| if k % 2 == 0 { 1.0 + random.unit() } else { 30.0 + random.unit() })
+            .collect();
         let fit = Gpd::by_likelihood(&wrong).unwrap();
         assert!(of_excesses(&wrong, &fit, &mut random) < 0.02);
     }

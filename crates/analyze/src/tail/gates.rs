@@ -1,10 +1,12 @@
-//! The gates before a model: each is a condition of extreme value theory, tested. One that is shut refuses the model with its reason.
+//! The gates before a model: each is a condition of extreme value theory, tested. One that is shut
+//! refuses the model with its reason.
 
 use super::order_tests::{Outcome, bds_shuffled, kpss, kpss_lags, ljung_box, normal_scores};
 use crate::stats::probability::chi_squared_beyond;
 use punctual_bundle::tail::{Gate, Model};
 
-/// A condition is taken as violated below this probability. There are about ten: of sources that fulfil all, some six in a hundred are refused.
+/// A condition is taken as violated below this probability. There are about ten: of sources that
+/// fulfil all, some six in a hundred are refused.
 const LEVEL: f64 = 0.01;
 /// Distances of the BDS test, of normal scores.
 const NEAR: f64 = 1.0;
@@ -20,12 +22,24 @@ pub struct Gates {
 
 impl Gates {
     /// A condition that is fulfilled or not.
-    pub fn require(&mut self, id: &str, what: &str, open: bool, refusal: impl FnOnce() -> String) -> bool {
+    pub fn require(
+        &mut self,
+        id: &str,
+        what: &str,
+        open: bool,
+        refusal: impl FnOnce() -> String,
+    ) -> bool {
         self.push(id, what, open, None, None, refusal)
     }
 
     /// A condition that is tested; one that cannot be tested is not fulfilled.
-    pub fn test(&mut self, id: &str, what: &str, outcome: Option<Outcome>, refusal: impl FnOnce() -> String) -> bool {
+    pub fn test(
+        &mut self,
+        id: &str,
+        what: &str,
+        outcome: Option<Outcome>,
+        refusal: impl FnOnce() -> String,
+    ) -> bool {
         self.test_at(LEVEL, id, what, outcome, refusal)
     }
 
@@ -94,22 +108,31 @@ impl Gates {
         });
     }
 
-    /// Peaks come as often in every part of the run as a Poisson process would (dispersion test: Cunnane, J. Hydrology 44, 1979).
+    /// Peaks come as often in every part of the run as a Poisson process would (dispersion test:
+    /// Cunnane, J. Hydrology 44, 1979).
     pub fn steady_rate(&mut self, places: &[usize], samples: usize) {
         let parts = (places.len() / 8).clamp(2, 25);
         let mut counts = vec![0f64; parts];
-        places.iter().for_each(|place| counts[(place * parts / samples.max(1)).min(parts - 1)] += 1.0);
+        places
+            .iter()
+            .for_each(|place| counts[(place * parts / samples.max(1)).min(parts - 1)] += 1.0);
         let mean = places.len() as f64 / parts as f64;
-        let statistic = counts.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / mean.max(f64::MIN_POSITIVE);
+        let statistic =
+            counts.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / mean.max(f64::MIN_POSITIVE);
         let beyond = chi_squared_beyond(parts as f64 - 1.0, statistic);
         let outcome = Outcome { statistic, p: (2.0 * beyond.min(1.0 - beyond)).min(1.0) };
-        self.test("steady-rate", "bursts come at a steady rate (dispersion)", Some(outcome), || {
-            let how = if beyond < 0.5 {
-                "in some parts of the run more often than in others"
-            } else {
-                "more regularly than by chance"
-            };
-            format!("bursts come {how}")
-        });
+        self.test(
+            "steady-rate",
+            "bursts come at a steady rate (dispersion)",
+            Some(outcome),
+            || {
+                let how = if beyond < 0.5 {
+                    "in some parts of the run more often than in others"
+                } else {
+                    "more regularly than by chance"
+                };
+                format!("bursts come {how}")
+            },
+        );
     }
 }

@@ -1,15 +1,18 @@
-//! The generalised extreme value distribution of block maxima (Coles, "An Introduction to Statistical Modeling of Extreme Values", 2001, chapter 3):
-//! G(z) = exp(−(1 + ξ(z − μ)/σ)^(−1/ξ)), Gumbel's where ξ = 0.
+//! The generalised extreme value distribution of block maxima (Coles, "An Introduction to
+//! Statistical Modeling of Extreme Values", 2001, chapter 3): G(z) = exp(−(1 + ξ(z − μ)/σ)^(−1/ξ)),
+//! Gumbel's where ξ = 0.
 
 use super::Level;
 use crate::stats::optimize::{border, golden, simplex};
 use statrs::function::gamma::gamma;
 
-/// Half the 95 % point of χ² with one degree of freedom: a profile likelihood this far below its maximum ends the interval.
+/// Half the 95 % point of χ² with one degree of freedom: a profile likelihood this far below its
+/// maximum ends the interval.
 pub const DROP: f64 = 3.841_458_820_694_124 / 2.0;
 /// Nearer to 0 the shape is taken as 0, where the formulae lose their digits.
 const ZERO: f64 = 1e-6;
-/// Shapes outside are not fitted: below −1/2 maximum likelihood is not regular (Smith 1985), from 1 on there is no mean.
+/// Shapes outside are not fitted: below −1/2 maximum likelihood is not regular (Smith 1985), from 1
+/// on there is no mean.
 pub const SHAPES: std::ops::Range<f64> = -0.5..1.0;
 
 /// Its parameters.
@@ -42,7 +45,8 @@ impl Gev {
         self.location + self.scale * reduced(self.shape, probability)
     }
 
-    /// The negative log-likelihood (Coles, equations 3.7 and 3.9); infinite where the data are impossible.
+    /// The negative log-likelihood (Coles, equations 3.7 and 3.9); infinite where the data are
+    /// impossible.
     pub fn deviance(&self, data: &[f64]) -> f64 {
         if self.scale.is_nan() || self.scale <= 0.0 {
             return f64::INFINITY;
@@ -61,7 +65,8 @@ impl Gev {
         data.len() as f64 * self.scale.ln() + data.iter().map(one).sum::<f64>()
     }
 
-    /// By L-moments (Hosking, Wallis, Wood, Technometrics 27, 1985). `None` for fewer than three values or all equal.
+    /// By L-moments (Hosking, Wallis, Wood, Technometrics 27, 1985). `None` for fewer than three
+    /// values or all equal.
     pub fn by_l_moments(data: &[f64]) -> Option<Gev> {
         let [l1, l2, l3] = l_moments(data)?;
         if l2 <= 0.0 {
@@ -81,7 +86,8 @@ impl Gev {
     /// By maximum likelihood, within [`SHAPES`]. `None` where there is no such fit.
     pub fn by_likelihood(data: &[f64]) -> Option<Gev> {
         let start = Gev::by_l_moments(data)?;
-        // A start outside of what the data allow is replaced by Gumbel's. A second search from where the first ended is finer.
+        // A start outside of what the data allow is replaced by Gumbel's. A second search from
+        // where the first ended is finer.
         let first = start.improved(data).or_else(|| Gev { shape: 0.0, ..start }.improved(data))?;
         first.improved(data)
     }
@@ -89,12 +95,15 @@ impl Gev {
     /// The most likely one near to this one; `None` where the data are impossible under this one.
     pub fn improved(&self, data: &[f64]) -> Option<Gev> {
         let of = |[location, scale, shape]: [f64; 3]| Gev { location, scale: scale.exp(), shape };
-        let bounded = |at: [f64; 3]| if SHAPES.contains(&at[2]) { of(at).deviance(data) } else { f64::INFINITY };
+        let bounded = |at: [f64; 3]| {
+            if SHAPES.contains(&at[2]) { of(at).deviance(data) } else { f64::INFINITY }
+        };
         let steps = [0.3 * self.scale, 0.2, 0.1];
         simplex([self.location, self.scale.ln(), self.shape], steps, bounded).map(|(at, _)| of(at))
     }
 
-    /// The level exceeded by a maximum with this probability, with the 95 % interval of its profile likelihood (Coles, section 3.3.3).
+    /// The level exceeded by a maximum with this probability, with the 95 % interval of its profile
+    /// likelihood (Coles, section 3.3.3).
     pub fn level(&self, data: &[f64], probability: f64) -> Level {
         let seen = self.exceeded_with(probability);
         let least = self.deviance(data);
@@ -103,10 +112,14 @@ impl Gev {
                 let scale = scale.exp();
                 Gev { location: level - scale * reduced(shape, probability), scale, shape }
             };
-            let bounded = |at: [f64; 2]| if SHAPES.contains(&at[1]) { of(at).deviance(data) } else { f64::INFINITY };
+            let bounded = |at: [f64; 2]| {
+                if SHAPES.contains(&at[1]) { of(at).deviance(data) } else { f64::INFINITY }
+            };
             let starts = [self.shape, self.shape + 0.3];
-            let each = starts
-                .map(|shape| simplex([self.scale.ln(), shape], [0.2, 0.1], bounded).map_or(f64::INFINITY, |(_, d)| d));
+            let each = starts.map(|shape| {
+                simplex([self.scale.ln(), shape], [0.2, 0.1], bounded)
+                    .map_or(f64::INFINITY, |(_, d)| d)
+            });
             each.into_iter().fold(f64::INFINITY, f64::min)
         };
         Level::around(seen, self.scale, |level| profile(level) <= least + DROP)
@@ -119,7 +132,8 @@ fn reduced(shape: f64, probability: f64) -> f64 {
     if shape.abs() < ZERO { -y.ln() } else { (y.powf(-shape) - 1.0) / shape }
 }
 
-/// The first three L-moments (Hosking, J. R. Statist. Soc. B 52, 1990), from probability-weighted moments.
+/// The first three L-moments (Hosking, J. R. Statist. Soc. B 52, 1990), from probability-weighted
+/// moments.
 pub fn l_moments(data: &[f64]) -> Option<[f64; 3]> {
     if data.len() < 3 {
         return None;
@@ -138,7 +152,8 @@ pub fn l_moments(data: &[f64]) -> Option<[f64; 3]> {
 }
 
 impl Level {
-    /// From the level seen outwards to where `inside` ceases to hold; an upper end beyond a thousand times the scale is none.
+    /// From the level seen outwards to where `inside` ceases to hold; an upper end beyond a
+    /// thousand times the scale is none.
     pub(super) fn around(seen: f64, scale: f64, inside: impl Fn(f64) -> bool) -> Level {
         let reach = |sign: f64| {
             let mut step = 0.1 * scale;
@@ -174,7 +189,8 @@ mod tests {
         assert!((a - b).abs() <= within, "{a} is not {b}");
     }
 
-    /// Annual maximal sea levels at Port Pirie: Coles 2001, section 3.4.1 (3.87, 0.198, −0.050; log-likelihood 4.34); R's evd 2.3-6.1, fgev.
+    /// Annual maximal sea levels at Port Pirie: Coles 2001, section 3.4.1 (3.87, 0.198, −0.050;
+    /// log-likelihood 4.34); R's evd 2.3-6.1, fgev.
     #[test]
     fn port_pirie_is_as_published() {
         let data = testdata::port_pirie();
@@ -183,7 +199,8 @@ mod tests {
         near(fit.scale, 0.198_049, 2e-4);
         near(fit.shape, -0.050_117, 1e-3);
         near(fit.deviance(&data), -4.339_058, 1e-5);
-        // Return levels of 10 and 100 years: 4.30 and 4.69; profile intervals 4.21 to 4.45 (evd: 4.2049 to 4.4451) and 4.50 to 5.27 (4.4907 to 5.2607).
+        // Return levels of 10 and 100 years: 4.30 and 4.69; profile intervals 4.21 to 4.45 (evd:
+        // 4.2049 to 4.4451) and 4.50 to 5.27 (4.4907 to 5.2607).
         let ten = fit.level(&data, 0.1);
         near(ten.level, 4.296_256, 1e-3);
         near(ten.low.unwrap(), 4.204_9, 2e-3);
@@ -194,7 +211,8 @@ mod tests {
         near(hundred.high.unwrap(), 5.260_7, 5e-3);
     }
 
-    /// Annual maximal sea levels at Venice: Coles 2001, table 3.1 (111.1, 17.2, −0.077; log-likelihood −222.7); R's evd 2.3-6.1.
+    /// Annual maximal sea levels at Venice: Coles 2001, table 3.1 (111.1, 17.2, −0.077;
+    /// log-likelihood −222.7); R's evd 2.3-6.1.
     #[test]
     fn venice_is_as_published() {
         let data = testdata::venice();

@@ -1,4 +1,5 @@
-//! The generalised Pareto distribution of excesses over a threshold (Coles 2001, chapter 4): H(y) = 1 − (1 + ξy/σ)^(−1/ξ), exponential where ξ = 0.
+//! The generalised Pareto distribution of excesses over a threshold (Coles 2001, chapter 4): H(y) =
+//! 1 − (1 + ξy/σ)^(−1/ξ), exponential where ξ = 0.
 
 use super::Level;
 use super::gev::{DROP, SHAPES, l_moments, least_over};
@@ -23,7 +24,8 @@ impl Gpd {
         1.0 - (-self.reduced(y)).exp()
     }
 
-    /// ln(1 + ξy/σ)/ξ: exponential with mean 1 where the fit is right; infinite beyond the end of the distribution.
+    /// ln(1 + ξy/σ)/ξ: exponential with mean 1 where the fit is right; infinite beyond the end of
+    /// the distribution.
     pub fn reduced(&self, y: f64) -> f64 {
         let y = y.max(0.0) / self.scale;
         if self.shape.abs() < ZERO {
@@ -64,7 +66,8 @@ impl Gpd {
         (l2 > 0.0 && l1 > 0.0).then_some(Gpd { scale: (1.0 + k) * l1, shape: -k })
     }
 
-    /// By maximum likelihood within [`SHAPES`], over one parameter: θ = ξ/σ determines ξ = mean ln(1 + θy) (Grimshaw, Technometrics 35, 1993).
+    /// By maximum likelihood within [`SHAPES`], over one parameter: θ = ξ/σ determines ξ = mean
+    /// ln(1 + θy) (Grimshaw, Technometrics 35, 1993).
     pub fn by_likelihood(excesses: &[f64]) -> Option<Gpd> {
         let max = excesses.iter().copied().fold(0.0, f64::max);
         let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
@@ -75,7 +78,8 @@ impl Gpd {
             if (theta * mean).abs() < 1e-8 {
                 return Gpd { scale: mean, shape: 0.0 };
             }
-            let shape = excesses.iter().map(|y| (theta * y).ln_1p()).sum::<f64>() / excesses.len() as f64;
+            let shape =
+                excesses.iter().map(|y| (theta * y).ln_1p()).sum::<f64>() / excesses.len() as f64;
             Gpd { scale: shape / theta, shape }
         };
         let deviance = |theta: f64| {
@@ -84,10 +88,13 @@ impl Gpd {
             let deviance = excesses.len() as f64 * (fit.scale.ln() + 1.0 + fit.shape);
             if SHAPES.contains(&fit.shape) { deviance } else { f64::INFINITY }
         };
-        // From the end of the distribution at the largest excess to very heavy tails, denser around the exponential distribution.
+        // From the end of the distribution at the largest excess to very heavy tails, denser around
+        // the exponential distribution.
         const STEPS: i32 = 16;
-        let lower = (0..STEPS).map(|k| -(0.999_999 / max) * f64::from(STEPS - k) / f64::from(STEPS));
-        let upper = (0..STEPS).map(|k| 1e-3 / mean * (1e6f64).powf(f64::from(k) / f64::from(STEPS)));
+        let lower =
+            (0..STEPS).map(|k| -(0.999_999 / max) * f64::from(STEPS - k) / f64::from(STEPS));
+        let upper =
+            (0..STEPS).map(|k| 1e-3 / mean * (1e6f64).powf(f64::from(k) / f64::from(STEPS)));
         let grid: Vec<f64> = lower.chain([0.0]).chain(upper).collect();
         let values: Vec<f64> = grid.iter().map(|theta| deviance(*theta)).collect();
         let best = (0..grid.len()).min_by(|a, b| values[*a].total_cmp(&values[*b]))?;
@@ -97,7 +104,8 @@ impl Gpd {
         deviance(theta).is_finite().then(|| of(theta))
     }
 
-    /// By maximum likelihood from some excesses and the number of those that are longer than `bound`, without an end: shapes from 0 on.
+    /// By maximum likelihood from some excesses and the number of those that are longer than
+    /// `bound`, without an end: shapes from 0 on.
     pub fn by_censored_likelihood(excesses: &[f64], bound: f64, longer: usize) -> Option<Gpd> {
         let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
         if excesses.len() < 3 || mean <= 0.0 || mean.is_nan() {
@@ -107,12 +115,17 @@ impl Gpd {
         let deviance = |at: [f64; 2]| {
             let fit = of(at);
             let inside = (0.0..SHAPES.end).contains(&fit.shape);
-            if inside { fit.deviance(excesses) + longer as f64 * fit.reduced(bound) } else { f64::INFINITY }
+            if inside {
+                fit.deviance(excesses) + longer as f64 * fit.reduced(bound)
+            } else {
+                f64::INFINITY
+            }
         };
         simplex([mean.ln(), 0.05], [0.3, 0.1], deviance).map(|(at, _)| of(at))
     }
 
-    /// The excess over which one peak in `peaks` goes, with the 95 % interval of its profile likelihood (Coles, section 4.3.3).
+    /// The excess over which one peak in `peaks` goes, with the 95 % interval of its profile
+    /// likelihood (Coles, section 4.3.3).
     pub fn level(&self, excesses: &[f64], peaks: f64) -> Level {
         let probability = 1.0 / peaks.max(1.0 + 1e-9);
         let seen = self.exceeded_with(probability);
@@ -137,8 +150,9 @@ mod tests {
         assert!((a - b).abs() <= within, "{a} is not {b}");
     }
 
-    /// Insurance losses above 100,000 (`lossalae` of R's evd 2.3-6.1), in thousands: evd's dgpd minimised by R's optim to its last digits
-    /// (fpot itself stops a little before, at 129.08, 0.2432 and 799.1286).
+    /// Insurance losses above 100,000 (`lossalae` of R's evd 2.3-6.1), in thousands: evd's dgpd
+    /// minimised by R's optim to its last digits (fpot itself stops a little before, at 129.08,
+    /// 0.2432 and 799.1286).
     #[test]
     fn losses_are_fitted_as_r_does() {
         let excesses: Vec<f64> = testdata::losses().iter().map(|loss| loss / 1e3 - 100.0).collect();
@@ -161,7 +175,10 @@ mod tests {
             near(fit.scale / 5_000.0, 1.0, 0.08);
             let level = fit.level(&excesses, 100_000.0);
             let true_level = truth.exceeded_with(1e-5);
-            assert!(level.low.unwrap() < true_level && true_level < level.high.unwrap(), "{level:?} {true_level}");
+            assert!(
+                level.low.unwrap() < true_level && true_level < level.high.unwrap(),
+                "{level:?} {true_level}"
+            );
         }
         assert_eq!(Gpd::by_likelihood(&[]), None);
         assert_eq!(Gpd::by_likelihood(&[0.0; 9]), None);

@@ -1,7 +1,8 @@
 //! The model of a tail: two fits that must agree, behind gates.
 //!
-//! Order: enough samples, all of them, fine enough → bursts (declustered) and block maxima → independence and stationarity → both fits, each
-//! good → no mode beyond a gap → the second half as the first foretells → levels on which both agree.
+//! Order: enough samples, all of them, fine enough → bursts (declustered) and block maxima →
+//! independence and stationarity → both fits, each good → no mode beyond a gap → the second half as
+//! the first foretells → levels on which both agree.
 
 use super::causes::Known;
 use super::fit;
@@ -13,13 +14,16 @@ use super::{Level, heldout};
 use crate::compare::run::Run;
 use crate::stats::Random;
 use crate::stats::cluster::decluster;
-use punctual_bundle::tail::{BlockMaxima, CauseShare, CauseSource, Model, Peaks, ReturnLevel, TailCauses};
+use punctual_bundle::tail::{
+    BlockMaxima, CauseShare, CauseSource, Model, Peaks, ReturnLevel, TailCauses,
+};
 
 /// Fewer samples are no ground for a model.
 const SAMPLES: usize = 30_000;
 /// Numbers of blocks that are tried: the shortest blocks whose maxima fit.
 const BLOCKS: [usize; 3] = [200, 100, 60];
-/// Numbers of peaks that are tried: the lowest threshold over which they fit (Bader, Yan, Zhang, Ann. Appl. Statist. 12, 2018).
+/// Numbers of peaks that are tried: the lowest threshold over which they fit (Bader, Yan, Zhang,
+/// Ann. Appl. Statist. 12, 2018).
 const PEAKS: [usize; 4] = [400, 200, 100, 60];
 /// A fit is good from this probability on.
 const GOOD: f64 = 0.1;
@@ -63,7 +67,10 @@ pub fn of(run: &Run, known: &Known) -> Model {
     let (n, all) = (run.samples.len(), run.ladder.count());
     let kept = all == n as u64;
     gates.require("order-known", "all samples are kept in order", kept, || {
-        format!("{n} of {all} samples were kept in order: the clustering of long latencies is unknown (keep_samples)")
+        format!(
+            "{n} of {all} samples were kept in order: the clustering of long latencies is unknown \
+             (keep_samples)"
+        )
     });
     gates.require(
         "enough",
@@ -74,7 +81,9 @@ pub fn of(run: &Run, known: &Known) -> Model {
     gates.require("none-lost", "no sample was lost", run.lost == 0, || {
         format!("{} samples were lost: any of them may have been the maximum", run.lost)
     });
-    let (Some(duration), true) = (run.duration, gates.all_open()) else { return gates.into_model(Model::default()) };
+    let (Some(duration), true) = (run.duration, gates.all_open()) else {
+        return gates.into_model(Model::default());
+    };
     let mut random = Random::seeded(SEED);
     let samples = smoothed(run, &mut random);
     let model = Model::default();
@@ -87,10 +96,16 @@ pub fn of(run: &Run, known: &Known) -> Model {
     one_cause(&mut gates, &known.beyond(Some((over.threshold, beyond(run, over.threshold)))));
     let fine = (run.step as f64) < 0.5 * over.fit.scale;
     gates.require("resolution", "the clock resolves the tail", fine, || {
-        format!("the clock's step of {} is as coarse as the tail ({})", micros(run.step as f64), micros(over.fit.scale))
+        format!(
+            "the clock's step of {} is as coarse as the tail ({})",
+            micros(run.step as f64),
+            micros(over.fit.scale)
+        )
     });
     let Some(blocks) = block_maxima(&samples, &mut random) else {
-        gates.require("blocks", "block maxima can be fitted", false, || "block maxima cannot be fitted".to_owned());
+        gates.require("blocks", "block maxima can be fitted", false, || {
+            "block maxima cannot be fitted".to_owned()
+        });
         return gates.into_model(Model { peaks: Some(over.summary()), ..model });
     };
     gates.in_order("block maxima", &blocks.maxima, SEED);
@@ -101,16 +116,28 @@ pub fn of(run: &Run, known: &Known) -> Model {
     if gates.all_open() {
         heldout::predict(&mut gates, &over, samples.len(), &mut random);
     }
-    let levels =
-        if gates.all_open() { levels(&mut gates, &over, &blocks, samples.len(), duration) } else { Vec::new() };
+    let levels = if gates.all_open() {
+        levels(&mut gates, &over, &blocks, samples.len(), duration)
+    } else {
+        Vec::new()
+    };
     let levels = if gates.all_open() { levels } else { Vec::new() };
-    gates.into_model(Model { levels, block_maxima: Some(blocks.summary()), peaks: Some(over.summary()), ..model })
+    gates.into_model(Model {
+        levels,
+        block_maxima: Some(blocks.summary()),
+        peaks: Some(over.summary()),
+        ..model
+    })
 }
 
-/// The samples, those of a coarse clock spread evenly over its step: ties are of the clock, not of the latencies.
+/// The samples, those of a coarse clock spread evenly over its step: ties are of the clock, not of
+/// the latencies.
 fn smoothed(run: &Run, random: &mut Random) -> Vec<f64> {
     let step = run.step.max(0) as f64;
-    run.samples.iter().map(|sample| *sample as f64 + if step > 0.0 { step * random.unit() } else { 0.0 }).collect()
+    run.samples
+        .iter()
+        .map(|sample| *sample as f64 + if step > 0.0 { step * random.unit() } else { 0.0 })
+        .collect()
 }
 
 /// The lowest threshold over which the peaks of bursts fit; the last tried where none does.
@@ -131,8 +158,8 @@ fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
     last
 }
 
-/// A threshold over which about this many bursts go, and the places of their peaks. `None` where bursts are this long that it would lie low in the
-/// distribution.
+/// A threshold over which about this many bursts go, and the places of their peaks. `None` where
+/// bursts are this long that it would lie low in the distribution.
 fn peaks(samples: &[f64], sorted: &[f64], requested: usize) -> Option<(f64, Vec<usize>)> {
     let mut exceedances = requested;
     loop {
@@ -143,7 +170,8 @@ fn peaks(samples: &[f64], sorted: &[f64], requested: usize) -> Option<(f64, Vec<
             .filter(|(_, sample)| **sample > threshold)
             .map(|(k, sample)| (k as u64, sample.round() as i64))
             .collect();
-        let places: Vec<usize> = decluster(&above).peaks.into_iter().map(|k| above[k].0 as usize).collect();
+        let places: Vec<usize> =
+            decluster(&above).peaks.into_iter().map(|k| above[k].0 as usize).collect();
         if places.len() * 10 >= requested * 8 {
             return (above.len() * 10 <= samples.len()).then_some((threshold, places));
         }
@@ -180,17 +208,33 @@ fn one_cause(gates: &mut Gates, causes: &[TailCauses]) {
     };
     for tail in causes.iter().filter(|tail| tail.dominant || tail.p.is_some()) {
         let (id, known) = by(tail.source);
-        let what = format!("the tail is of one cause, or of causes of one size, {known} (Kruskal–Wallis)");
-        gates.push(&format!("one-cause-{id}"), &what, tail.mixture != Some(true), None, tail.p, || {
-            let share = |c: &CauseShare| {
-                let who = c.who.as_ref().map_or(String::new(), |who| format!(" ({who})"));
-                format!("{}{who} {:.0} %, median {}", c.cause, c.share * 100.0, micros(c.median))
-            };
-            let shares: Vec<String> = tail.causes.iter().take(CAUSES).map(share).collect();
-            let more = tail.causes.len().saturating_sub(CAUSES);
-            let more = if more > 0 { format!("; {more} more") } else { String::new() };
-            format!("causes of different sizes mix in the tail, {known}: {}{more}", shares.join("; "))
-        });
+        let what =
+            format!("the tail is of one cause, or of causes of one size, {known} (Kruskal–Wallis)");
+        gates.push(
+            &format!("one-cause-{id}"),
+            &what,
+            tail.mixture != Some(true),
+            None,
+            tail.p,
+            || {
+                let share = |c: &CauseShare| {
+                    let who = c.who.as_ref().map_or(String::new(), |who| format!(" ({who})"));
+                    format!(
+                        "{}{who} {:.0} %, median {}",
+                        c.cause,
+                        c.share * 100.0,
+                        micros(c.median)
+                    )
+                };
+                let shares: Vec<String> = tail.causes.iter().take(CAUSES).map(share).collect();
+                let more = tail.causes.len().saturating_sub(CAUSES);
+                let more = if more > 0 { format!("; {more} more") } else { String::new() };
+                format!(
+                    "causes of different sizes mix in the tail, {known}: {}{more}",
+                    shares.join("; ")
+                )
+            },
+        );
     }
 }
 
@@ -203,7 +247,8 @@ fn rare_mode(gates: &mut Gates, over: &Over, random: &mut Random) {
         let (place, _) = gap.unwrap_or_default();
         let from = |k: usize| over.threshold + ascending.get(k).copied().unwrap_or(0.0);
         format!(
-            "{} of the bursts lie beyond a gap from {} to {}: a rare mode with a cause of its own, with too few samples",
+            "{} of the bursts lie beyond a gap from {} to {}: a rare mode with a cause of its \
+             own, with too few samples",
             ascending.len() - place,
             micros(from(place.saturating_sub(1))),
             micros(from(place))
@@ -218,9 +263,17 @@ fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
         "no threshold has peaks that follow a generalised Pareto distribution".to_owned()
     });
     let shape = over.fit.shape.max(blocks.fit.shape);
-    gates.require("not-too-heavy", "the tail has a variance (both shapes below 0.5)", shape < HEAVIEST, || {
-        format!("the tail is too heavy (shape {shape:.2}): few samples decide, as where different causes mix")
-    });
+    gates.require(
+        "not-too-heavy",
+        "the tail has a variance (both shapes below 0.5)",
+        shape < HEAVIEST,
+        || {
+            format!(
+                "the tail is too heavy (shape {shape:.2}): few samples decide, as where different \
+                 causes mix"
+            )
+        },
+    );
     let what = "block maxima follow the generalised extreme value distribution (Anderson–Darling)";
     gates.test_at(GOOD, "maxima-fit", what, outcome(blocks.fit_p), || {
         "block maxima do not follow a generalised extreme value distribution".to_owned()
@@ -228,9 +281,16 @@ fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
 }
 
 /// Levels on which both models agree.
-fn levels(gates: &mut Gates, over: &Over, blocks: &Blocks, samples: usize, duration: i64) -> Vec<ReturnLevel> {
+fn levels(
+    gates: &mut Gates,
+    over: &Over,
+    blocks: &Blocks,
+    samples: usize,
+    duration: i64,
+) -> Vec<ReturnLevel> {
     let reach = duration.saturating_mul(REACH);
-    let mut periods: Vec<i64> = PERIODS.into_iter().filter(|p| *p > duration && *p <= reach).collect();
+    let mut periods: Vec<i64> =
+        PERIODS.into_iter().filter(|p| *p > duration && *p <= reach).collect();
     periods.push(duration.saturating_mul(10));
     periods.sort_unstable();
     periods.dedup();
@@ -244,15 +304,27 @@ fn levels(gates: &mut Gates, over: &Over, blocks: &Blocks, samples: usize, durat
             && by_maxima.high.is_some_and(|h| by_peaks.level <= h);
         let seconds = period / 1_000_000_000;
         let agree = holds && by_peaks.low.is_some() && by_peaks.high.is_some();
-        gates.require(&format!("agreement-{seconds}s"), "both models agree on a level, and bound it", agree, || {
-            format!(
-                "the two models do not agree on, or do not bound, the level exceeded once in {seconds} s: {} and {}",
-                micros(by_peaks.level),
-                micros(by_maxima.level)
-            )
-        });
+        gates.require(
+            &format!("agreement-{seconds}s"),
+            "both models agree on a level, and bound it",
+            agree,
+            || {
+                format!(
+                    "the two models do not agree on, or do not bound, the level exceeded once in \
+                     {seconds} s: {} and {}",
+                    micros(by_peaks.level),
+                    micros(by_maxima.level)
+                )
+            },
+        );
         if let (Some(low), Some(high)) = (by_peaks.low, by_peaks.high) {
-            levels.push(ReturnLevel { period, level: by_peaks.level, low, high, by_block_maxima: by_maxima.level });
+            levels.push(ReturnLevel {
+                period,
+                level: by_peaks.level,
+                low,
+                high,
+                by_block_maxima: by_maxima.level,
+            });
         }
     }
     levels
@@ -272,7 +344,13 @@ impl Over {
     }
     fn summary(&self) -> Peaks {
         let Gpd { scale, shape } = self.fit;
-        Peaks { threshold: self.threshold, peaks: self.excesses.len() as u64, scale, shape, fit_p: self.fit_p }
+        Peaks {
+            threshold: self.threshold,
+            peaks: self.excesses.len() as u64,
+            scale,
+            shape,
+            fit_p: self.fit_p,
+        }
     }
 }
 

@@ -12,7 +12,8 @@ pub struct Outcome {
     pub p: f64,
 }
 
-/// The same values as normal scores of their ranks: what is tested is the order, whatever the distribution (van der Waerden; ties share a rank).
+/// The same values as normal scores of their ranks: what is tested is the order, whatever the
+/// distribution (van der Waerden; ties share a rank).
 pub fn normal_scores(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -27,8 +28,8 @@ pub fn normal_scores(values: &[f64]) -> Vec<f64> {
     scores
 }
 
-/// Ljung and Box, "On a measure of lack of fit in time series models", Biometrika 65 (1978). `None` for fewer values than lags and two, or
-/// equal ones.
+/// Ljung and Box, "On a measure of lack of fit in time series models", Biometrika 65 (1978). `None`
+/// for fewer values than lags and two, or equal ones.
 pub fn ljung_box(values: &[f64], lags: usize) -> Option<Outcome> {
     let n = values.len();
     if n < lags + 2 || lags == 0 {
@@ -40,14 +41,17 @@ pub fn ljung_box(values: &[f64], lags: usize) -> Option<Outcome> {
     if variance <= 0.0 {
         return None;
     }
-    let correlation = |lag: usize| centred.iter().zip(&centred[lag..]).map(|(a, b)| a * b).sum::<f64>() / variance;
+    let correlation = |lag: usize| {
+        centred.iter().zip(&centred[lag..]).map(|(a, b)| a * b).sum::<f64>() / variance
+    };
     let sum: f64 = (1..=lags).map(|lag| correlation(lag).powi(2) / (n - lag) as f64).sum();
     let statistic = n as f64 * (n as f64 + 2.0) * sum;
     Some(Outcome { statistic, p: chi_squared_beyond(lags as f64, statistic) })
 }
 
-/// Kwiatkowski, Phillips, Schmidt, Shin, J. Econometrics 54 (1992), for a constant level: Bartlett's window over `lags`; p between 0.01 and 0.1 from
-/// their table 1, no nearer. `None` for fewer than ten values or equal ones.
+/// Kwiatkowski, Phillips, Schmidt, Shin, J. Econometrics 54 (1992), for a constant level:
+/// Bartlett's window over `lags`; p between 0.01 and 0.1 from their table 1, no nearer. `None` for
+/// fewer than ten values or equal ones.
 pub fn kpss(values: &[f64], lags: usize) -> Option<Outcome> {
     let n = values.len();
     if n < 10 || lags >= n {
@@ -55,9 +59,12 @@ pub fn kpss(values: &[f64], lags: usize) -> Option<Outcome> {
     }
     let mean = values.iter().sum::<f64>() / n as f64;
     let centred: Vec<f64> = values.iter().map(|v| v - mean).collect();
-    let covariance = |lag: usize| centred.iter().zip(&centred[lag..]).map(|(a, b)| a * b).sum::<f64>() / n as f64;
+    let covariance = |lag: usize| {
+        centred.iter().zip(&centred[lag..]).map(|(a, b)| a * b).sum::<f64>() / n as f64
+    };
     let window = |lag: usize| 1.0 - lag as f64 / (lags as f64 + 1.0);
-    let long_run = covariance(0) + 2.0 * (1..=lags).map(|lag| window(lag) * covariance(lag)).sum::<f64>();
+    let long_run =
+        covariance(0) + 2.0 * (1..=lags).map(|lag| window(lag) * covariance(lag)).sum::<f64>();
     if long_run <= 0.0 {
         return None;
     }
@@ -71,7 +78,9 @@ pub fn kpss(values: &[f64], lags: usize) -> Option<Outcome> {
     let between = TABLE.windows(2).find(|pair| statistic < pair[1].0);
     let p = match between {
         _ if statistic <= TABLE[0].0 => 0.10,
-        Some(pair) => pair[0].1 + (statistic - pair[0].0) / (pair[1].0 - pair[0].0) * (pair[1].1 - pair[0].1),
+        Some(pair) => {
+            pair[0].1 + (statistic - pair[0].0) / (pair[1].0 - pair[0].0) * (pair[1].1 - pair[0].1)
+        }
         None => 0.01,
     };
     Some(Outcome { statistic, p })
@@ -90,29 +99,33 @@ struct Near {
 
 impl Near {
     fn of(values: &[f64], bound: f64) -> Near {
-        let rows = values.iter().map(|a| values.iter().map(|b| (a - b).abs() < bound).collect()).collect();
+        let rows =
+            values.iter().map(|a| values.iter().map(|b| (a - b).abs() < bound).collect()).collect();
         Near { n: values.len(), rows }
     }
     /// The share of near pairs of windows of `m` values, from the value `from` on.
     fn share(&self, m: usize, from: usize) -> f64 {
         let last = self.n + 1 - m;
         let near = |a: usize, b: usize| (0..m).all(|k| self.rows[a + k][b + k]);
-        let count: usize = (from..last).map(|a| (a + 1..last).filter(|b| near(a, *b)).count()).sum();
+        let count: usize =
+            (from..last).map(|a| (a + 1..last).filter(|b| near(a, *b)).count()).sum();
         let windows = (last - from) as f64;
         count as f64 / (windows * (windows - 1.0) / 2.0)
     }
     /// The share of triples whose second and third are near to the first.
     fn triples(&self) -> f64 {
         let n = self.n as f64;
-        let degrees: Vec<f64> = self.rows.iter().map(|row| row.iter().filter(|near| **near).count() as f64).collect();
+        let degrees: Vec<f64> =
+            self.rows.iter().map(|row| row.iter().filter(|near| **near).count() as f64).collect();
         let squares: f64 = degrees.iter().map(|d| d * d).sum();
         (squares - 3.0 * degrees.iter().sum::<f64>() + 2.0 * n) / (n * (n - 1.0) * (n - 2.0))
     }
 }
 
-/// Brock, Dechert, Scheinkman, LeBaron, "A test for independence based on the correlation dimension", Econometric Reviews 15 (1996): the
-/// statistic for windows of `m` values and distances below `bound`, standard normal for many independent values; p on both sides. O(n²).
-/// `None` where it is not defined.
+/// Brock, Dechert, Scheinkman, LeBaron, "A test for independence based on the correlation
+/// dimension", Econometric Reviews 15 (1996): the statistic for windows of `m` values and distances
+/// below `bound`, standard normal for many independent values; p on both sides. O(n²). `None` where
+/// it is not defined.
 pub fn bds(values: &[f64], m: usize, bound: f64) -> Option<Outcome> {
     if values.len() < m + 20 || m < 2 {
         return None;
@@ -129,12 +142,19 @@ pub fn bds(values: &[f64], m: usize, bound: f64) -> Option<Outcome> {
         return None;
     }
     let n = (values.len() - m + 1) as f64;
-    let statistic = n.sqrt() * (near.share(m, 0) - power(near.share(1, m - 1), m)) / variance.sqrt();
+    let statistic =
+        n.sqrt() * (near.share(m, 0) - power(near.share(1, m - 1), m)) / variance.sqrt();
     Some(Outcome { statistic, p: 2.0 * normal(-statistic.abs()) })
 }
 
 /// The same with p from shuffles of the values, which is right for few of them, too.
-pub fn bds_shuffled(values: &[f64], m: usize, bound: f64, shuffles: usize, seed: u64) -> Option<Outcome> {
+pub fn bds_shuffled(
+    values: &[f64],
+    m: usize,
+    bound: f64,
+    shuffles: usize,
+    seed: u64,
+) -> Option<Outcome> {
     const ENOUGH: usize = 10;
     let seen = bds(values, m, bound)?;
     let mut random = Random::seeded(seed);
@@ -148,7 +168,8 @@ pub fn bds_shuffled(values: &[f64], m: usize, bound: f64, shuffles: usize, seed:
         }
         random.choose(&mut order, n);
         let shuffled: Vec<f64> = order.iter().map(|k| values[*k]).collect();
-        let larger = bds(&shuffled, m, bound).is_none_or(|other| other.statistic.abs() >= seen.statistic.abs());
+        let larger = bds(&shuffled, m, bound)
+            .is_none_or(|other| other.statistic.abs() >= seen.statistic.abs());
         extreme += usize::from(larger);
     }
     Some(Outcome { statistic: seen.statistic, p: (extreme + 1) as f64 / (shuffles + 1) as f64 })
@@ -168,9 +189,11 @@ mod tests {
     #[test]
     fn ljung_box_is_as_in_r() {
         let lh = testdata::lh();
-        for (lags, statistic, p) in
-            [(1, 16.913_791_76, 3.911_634e-5), (5, 22.673_185, 3.897_447e-4), (10, 25.350_930_36, 4.718_556_6e-3)]
-        {
+        for (lags, statistic, p) in [
+            (1, 16.913_791_76, 3.911_634e-5),
+            (5, 22.673_185, 3.897_447e-4),
+            (10, 25.350_930_36, 4.718_556_6e-3),
+        ] {
             let got = ljung_box(&lh, lags).unwrap();
             near(got.statistic, statistic, 1e-6);
             near(got.p, p, 1e-9);
@@ -178,7 +201,8 @@ mod tests {
         near(ljung_box(&testdata::lake_huron(), 5).unwrap().statistic, 155.040_704_2, 1e-5);
     }
 
-    /// R's tseries 0.10-53, kpss.test on lh and LakeHuron: its printed p are the ends of the table as well.
+    /// R's tseries 0.10-53, kpss.test on lh and LakeHuron: its printed p are the ends of the table
+    /// as well.
     #[test]
     fn kpss_is_as_in_r() {
         let lh = kpss(&testdata::lh(), 3).unwrap();
@@ -190,8 +214,8 @@ mod tests {
         assert_eq!([48, 98, 200, 1_000].map(kpss_lags), [3, 3, 4, 7]);
     }
 
-    /// statsmodels 0.13.5, bds(…, max_dim = 3, epsilon = 1.5·sd) of log(lynx) and lh. (R's tseries leaves out other values at the ends of its
-    /// windows: 20.74 and 19.33 for the first.)
+    /// statsmodels 0.13.5, bds(…, max_dim = 3, epsilon = 1.5·sd) of log(lynx) and lh. (R's tseries
+    /// leaves out other values at the ends of its windows: 20.74 and 19.33 for the first.)
     #[test]
     fn bds_is_as_in_statsmodels() {
         let lynx: Vec<f64> = testdata::lynx().iter().map(|v| v.ln()).collect();
@@ -199,7 +223,11 @@ mod tests {
             near(bds(&lynx, m, 1.928_675_186_853_68).unwrap().statistic, statistic, 1e-6);
         }
         for (m, statistic) in [(2, 9.422_055_98), (3, 9.580_438_89)] {
-            near(bds(&testdata::lh(), m, 0.827_390_154_694_329).unwrap().statistic, statistic, 1e-6);
+            near(
+                bds(&testdata::lh(), m, 0.827_390_154_694_329).unwrap().statistic,
+                statistic,
+                1e-6,
+            );
         }
     }
 

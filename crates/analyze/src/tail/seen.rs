@@ -1,7 +1,8 @@
 //! What needs no model: how much of a distribution the longest of this many samples bounds.
 //!
-//! If a sample is longer than a bound with probability p, none of n independent ones is with (1 − p)^n. That is 5 % at p = 1 − 0.05^(1/n), about
-//! 3/n (the rule of three: Hanley and Lippman-Hand, JAMA 249, 1983). So the maximum lies above the q quantile with 95 % from n = ln 0.05 / ln q on.
+//! If a sample is longer than a bound with probability p, none of n independent ones is with (1 −
+//! p)^n. That is 5 % at p = 1 − 0.05^(1/n), about 3/n (the rule of three: Hanley and Lippman-Hand,
+//! JAMA 249, 1983). So the maximum lies above the q quantile with 95 % from n = ln 0.05 / ln q on.
 
 use crate::compare::run::Run;
 use crate::stats::cluster::extremal_index;
@@ -36,7 +37,10 @@ pub fn of(run: &Run) -> Seen {
         extremal_index: index,
         effective,
         beyond: some.then(|| -(ERROR.ln() / trusted.max(1.0)).exp_m1()),
-        not_more_often_than: run.duration.filter(|d| some && *d > 0).map(|d| d as f64 / -ERROR.ln()),
+        not_more_often_than: run
+            .duration
+            .filter(|d| some && *d > 0)
+            .map(|d| d as f64 / -ERROR.ln()),
         quantiles: PERCENTILES.map(|(name, q)| bound(name, q, trusted)).into(),
     }
 }
@@ -46,7 +50,8 @@ fn bound(name: &str, quantile: f64, samples: f64) -> QuantileBound {
     QuantileBound { percentile: name.to_owned(), needed, bounded: samples >= needed as f64 }
 }
 
-/// The extremal index of the longest samples; `None` where not all are known in their order, or there are too few.
+/// The extremal index of the longest samples; `None` where not all are known in their order, or
+/// there are too few.
 fn index(run: &Run) -> Option<f64> {
     let n = run.samples.len() as u64;
     if n < LONGEST || n != run.ladder.count() {
@@ -74,7 +79,9 @@ mod tests {
         let single: Vec<i64> = (0..30_000).map(|_| (-1e4 * random.unit().ln()) as i64).collect();
         let seen = of(&Run::of_samples(single.clone()));
         assert!(
-            seen.effective.unwrap() > 27_000.0 && seen.quantiles[1].bounded && !seen.quantiles[3].bounded,
+            seen.effective.unwrap() > 27_000.0
+                && seen.quantiles[1].bounded
+                && !seen.quantiles[3].bounded,
             "{seen:?}"
         );
         assert!((seen.beyond.unwrap() / (3.0 / seen.effective.unwrap()) - 1.0).abs() < 0.01);

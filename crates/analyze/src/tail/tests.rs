@@ -34,7 +34,8 @@ fn what_violates_a_condition_is_refused_with_the_reason() {
     let mut random = Random::seeded(63);
     let refusals = |samples: Vec<i64>| with("p/s".into(), &run(samples)).model.refusals.join("; ");
     assert!(refusals(simple(&mut random, 1_000)).contains("too few"));
-    let drifting: Vec<i64> = simple(&mut random, 40_000).iter().enumerate().map(|(k, s)| s + k as i64 / 4).collect();
+    let drifting: Vec<i64> =
+        simple(&mut random, 40_000).iter().enumerate().map(|(k, s)| s + k as i64 / 4).collect();
     assert!(refusals(drifting).contains("drifts"));
     let mut rare = simple(&mut random, 40_000);
     [7_000, 20_000, 33_000].iter().for_each(|k| rare[*k] = 400_000 + *k as i64);
@@ -63,11 +64,16 @@ fn a_tail_of_causes_that_differ_in_size_is_refused_and_one_of_a_single_cause_is_
     assert_eq!((mixed.model.accepted, mixed.model.levels.len()), (false, 0));
     let why = mixed.model.refusals.join("; ");
     assert!(
-        why.contains("causes of different sizes mix in the tail, of the explained samples: page-fault 60 %"),
+        why.contains(
+            "causes of different sizes mix in the tail, of the explained samples: page-fault 60 %"
+        ),
         "{why}"
     );
     let one = tail(|_| "preempted");
-    assert!(one.model.accepted && one.causes[0].dominant && one.causes[0].beyond > Some(20), "{one:#?}");
+    assert!(
+        one.model.accepted && one.causes[0].dominant && one.causes[0].beyond > Some(20),
+        "{one:#?}"
+    );
     assert!(one.model.gates.iter().any(|gate| gate.id == "one-cause-windows" && gate.open));
 }
 

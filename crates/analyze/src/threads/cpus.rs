@@ -26,8 +26,15 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// From `at` on it runs another task, or an unknown one; `known`: whether it ran `tid` until then.
-    pub fn turn_to(&mut self, at: MonotonicNs, known: bool, next: Option<(Tid, Option<i16>)>, sink: &mut impl Sink) {
+    /// From `at` on it runs another task, or an unknown one; `known`: whether it ran `tid` until
+    /// then.
+    pub fn turn_to(
+        &mut self,
+        at: MonotonicNs,
+        known: bool,
+        next: Option<(Tid, Option<i16>)>,
+        sink: &mut impl Sink,
+    ) {
         let (cpu, from, to) = (self.number, self.since, at.max(self.since));
         if to > from {
             let (tid, prio) = if known { (self.tid, self.prio) } else { (None, None) };
@@ -46,9 +53,18 @@ impl Cpu {
         room
     }
 
-    /// It is left; those inside it whose exit is missing end with it. False where its entry is missing.
-    pub fn exit(&mut self, what: Interrupt, at: MonotonicNs, tid: Tid, sink: &mut impl Sink) -> bool {
-        let Some(place) = self.open.iter().rposition(|open| open.what == what) else { return false };
+    /// It is left; those inside it whose exit is missing end with it. False where its entry is
+    /// missing.
+    pub fn exit(
+        &mut self,
+        what: Interrupt,
+        at: MonotonicNs,
+        tid: Tid,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let Some(place) = self.open.iter().rposition(|open| open.what == what) else {
+            return false;
+        };
         while self.open.len() > place {
             let whole = self.open.len() == place + 1;
             self.close_innermost(at, tid, whole, sink);
@@ -76,12 +92,23 @@ impl Cpu {
         });
     }
 
-    /// Ends what is open, its exits not seen. The softirqs among it may go on when their thread runs again.
-    pub fn interrupts_end(&mut self, at: MonotonicNs, tid: Tid, sink: &mut impl Sink) -> Vec<OpenInterrupt> {
+    /// Ends what is open, its exits not seen. The softirqs among it may go on when their thread
+    /// runs again.
+    pub fn interrupts_end(
+        &mut self,
+        at: MonotonicNs,
+        tid: Tid,
+        sink: &mut impl Sink,
+    ) -> Vec<OpenInterrupt> {
         if self.open.is_empty() {
             return Vec::new();
         }
-        let softirqs = self.open.iter().filter(|open| matches!(open.what, Interrupt::Soft(_))).copied().collect();
+        let softirqs = self
+            .open
+            .iter()
+            .filter(|open| matches!(open.what, Interrupt::Soft(_)))
+            .copied()
+            .collect();
         while !self.open.is_empty() {
             self.close_innermost(at, tid, false, sink);
         }
@@ -90,7 +117,11 @@ impl Cpu {
 
     /// The softirqs of a thread that runs again.
     pub fn resume(&mut self, softirqs: &mut Vec<OpenInterrupt>, at: MonotonicNs) {
-        self.open.extend(softirqs.drain(..).map(|open| OpenInterrupt { from: at, inner: Nanos::ZERO, ..open }));
+        self.open.extend(softirqs.drain(..).map(|open| OpenInterrupt {
+            from: at,
+            inner: Nanos::ZERO,
+            ..open
+        }));
         self.open.truncate(NESTED);
     }
 
@@ -119,7 +150,8 @@ impl Cpus {
         Cpus { table: Vec::new(), began }
     }
 
-    /// The CPU, unknown since the beginning where nothing was heard of it before; `None` for [`Event::NO_CPU`].
+    /// The CPU, unknown since the beginning where nothing was heard of it before; `None` for
+    /// [`Event::NO_CPU`].
     pub fn get(&mut self, number: u16) -> Option<&mut Cpu> {
         if number == Event::NO_CPU {
             return None;

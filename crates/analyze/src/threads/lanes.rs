@@ -17,7 +17,8 @@ pub struct Lanes {
     pub to: MonotonicNs,
     /// CPUs: their tasks and interrupts.
     pub cpus: BTreeMap<u16, CpuLane>,
-    /// Threads that did something, or to which something was done; those that waited, or were unknown, throughout are left out.
+    /// Threads that did something, or to which something was done; those that waited, or were
+    /// unknown, throughout are left out.
     pub threads: BTreeMap<Tid, ThreadLane>,
     /// Test points of every kind.
     pub points: Vec<PointMark>,
@@ -92,7 +93,11 @@ pub struct Windows {
 impl Windows {
     /// The windows `from..=to`; they may overlap.
     pub fn new(windows: impl IntoIterator<Item = (MonotonicNs, MonotonicNs)>) -> Windows {
-        let lanes = |(from, to): (MonotonicNs, MonotonicNs)| Lanes { from, to: to.max(from), ..Lanes::default() };
+        let lanes = |(from, to): (MonotonicNs, MonotonicNs)| Lanes {
+            from,
+            to: to.max(from),
+            ..Lanes::default()
+        };
         let mut all: Vec<(usize, Lanes)> = windows.into_iter().map(lanes).enumerate().collect();
         all.sort_by_key(|(_, lanes)| lanes.from);
         let longest = all.iter().map(|(_, lanes)| lanes.to - lanes.from).max().unwrap_or_default();
@@ -149,17 +154,24 @@ impl Lanes {
 
 impl Sink for Windows {
     fn thread(&mut self, span: &ThreadSpan) {
-        let passive =
-            !matches!(span.doing, ThreadState::Running { .. } | ThreadState::Ready { .. } | ThreadState::Waking);
+        let passive = !matches!(
+            span.doing,
+            ThreadState::Running { .. } | ThreadState::Ready { .. } | ThreadState::Waking
+        );
         for (lanes, from, to) in self.sharing(span.from, span.to) {
             let throughout = from == lanes.from && to == lanes.to;
             if to > from && !(passive && throughout) && lanes.room() {
-                lanes.threads.entry(span.tid).or_default().spans.push(ThreadSpan { from, to, ..*span });
+                lanes.threads.entry(span.tid).or_default().spans.push(ThreadSpan {
+                    from,
+                    to,
+                    ..*span
+                });
             }
         }
     }
     fn cpu(&mut self, span: &CpuSpan) {
-        for (lanes, from, to) in self.sharing(span.from, span.to).filter(|(_, from, to)| to > from) {
+        for (lanes, from, to) in self.sharing(span.from, span.to).filter(|(_, from, to)| to > from)
+        {
             if lanes.room() {
                 lanes.cpus.entry(span.cpu).or_default().ran.push(CpuSpan { from, to, ..*span });
             }
@@ -168,7 +180,11 @@ impl Sink for Windows {
     fn interrupt(&mut self, span: &InterruptSpan) {
         for (lanes, from, to) in self.sharing(span.from, span.to) {
             if lanes.room() {
-                lanes.cpus.entry(span.cpu).or_default().interrupts.push(InterruptSpan { from, to, ..*span });
+                lanes.cpus.entry(span.cpu).or_default().interrupts.push(InterruptSpan {
+                    from,
+                    to,
+                    ..*span
+                });
             }
         }
     }
@@ -182,7 +198,11 @@ impl Sink for Windows {
     fn syscall(&mut self, span: &SyscallSpan) {
         for (lanes, from, to) in self.sharing(span.from, span.to) {
             if lanes.room() {
-                lanes.threads.entry(span.tid).or_default().syscalls.push(SyscallSpan { from, to, ..*span });
+                lanes.threads.entry(span.tid).or_default().syscalls.push(SyscallSpan {
+                    from,
+                    to,
+                    ..*span
+                });
             }
         }
     }

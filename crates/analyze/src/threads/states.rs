@@ -10,7 +10,8 @@ use std::collections::hash_map::Entry;
 
 /// At most this many threads are followed; the transitions of others are counted as `untracked`.
 const THREADS: usize = 1 << 20;
-/// At most this many scopes of one thread are open at once; begins beyond are counted as `untracked`.
+/// At most this many scopes of one thread are open at once; begins beyond are counted as
+/// `untracked`.
 const SCOPES: usize = 1 << 10;
 
 /// What a transition implies for the time before it.
@@ -59,12 +60,27 @@ struct OpenScope {
 impl Thread {
     fn new(since: MonotonicNs) -> Thread {
         let doing = ThreadState::Unknown;
-        Thread { doing, since, dead: false, syscall: None, scopes: Vec::new(), suspended: Vec::new() }
+        Thread {
+            doing,
+            since,
+            dead: false,
+            syscall: None,
+            scopes: Vec::new(),
+            suspended: Vec::new(),
+        }
     }
 
-    /// Ends what it was doing at `at`, given what the transition implies for the time before; what it does from then on is the caller's
-    /// to set. Returns whether the two contradict each other without a gap to explain it.
-    pub fn settle(&mut self, tid: Tid, at: MonotonicNs, was: Was, gaps: &Gaps, sink: &mut impl Sink) -> bool {
+    /// Ends what it was doing at `at`, given what the transition implies for the time before; what
+    /// it does from then on is the caller's to set. Returns whether the two contradict each
+    /// other without a gap to explain it.
+    pub fn settle(
+        &mut self,
+        tid: Tid,
+        at: MonotonicNs,
+        was: Was,
+        gaps: &Gaps,
+        sink: &mut impl Sink,
+    ) -> bool {
         let (from, doing, agrees) = (self.since, self.doing, was.agrees(self.doing));
         let mut put = |from: MonotonicNs, to: MonotonicNs, doing: ThreadState| {
             if to > from {
@@ -72,7 +88,8 @@ impl Thread {
             }
         };
         self.since = at.max(from);
-        // A running thread is seen by its own CPU alone, whose gaps end its run: the others do not matter.
+        // A running thread is seen by its own CPU alone, whose gaps end its run: the others do not
+        // matter.
         let concerned = !matches!(doing, ThreadState::Unknown | ThreadState::Running { .. });
         let gap = if concerned { gaps.within(Scope::AnyCpu, from, at) } else { None };
         match gap {
@@ -90,7 +107,13 @@ impl Thread {
     }
 
     /// A scope begins; false where too many are open.
-    pub fn begin(&mut self, point: PointId, from: MonotonicNs, values: [i64; 2], count: u8) -> bool {
+    pub fn begin(
+        &mut self,
+        point: PointId,
+        from: MonotonicNs,
+        values: [i64; 2],
+        count: u8,
+    ) -> bool {
         let room = self.scopes.len() < SCOPES;
         if room {
             self.scopes.push(OpenScope { point, from, values, count });
@@ -98,23 +121,40 @@ impl Thread {
         room
     }
 
-    /// A scope ends; inner ones that were never ended end with it, not whole. False where it never began.
+    /// A scope ends; inner ones that were never ended end with it, not whole. False where it never
+    /// began.
     pub fn end(&mut self, tid: Tid, point: PointId, at: MonotonicNs, sink: &mut impl Sink) -> bool {
-        let Some(place) = self.scopes.iter().rposition(|open| open.point == point) else { return false };
+        let Some(place) = self.scopes.iter().rposition(|open| open.point == point) else {
+            return false;
+        };
         for depth in (place..self.scopes.len()).rev() {
             self.close_scope(tid, depth, at, depth == place, sink);
         }
         true
     }
 
-    fn close_scope(&mut self, tid: Tid, depth: usize, at: MonotonicNs, whole: bool, sink: &mut impl Sink) {
+    fn close_scope(
+        &mut self,
+        tid: Tid,
+        depth: usize,
+        at: MonotonicNs,
+        whole: bool,
+        sink: &mut impl Sink,
+    ) {
         let Some(OpenScope { point, from, values, count }) = self.scopes.pop() else { return };
         let (to, depth) = (at.max(from), depth as u16);
         sink.scope(&ScopeSpan { tid, from, to, point, depth, values, count, whole });
     }
 
     /// The recording ends.
-    fn finish(&mut self, tid: Tid, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl Sink) {
+    fn finish(
+        &mut self,
+        tid: Tid,
+        at: MonotonicNs,
+        states: bool,
+        gaps: &Gaps,
+        sink: &mut impl Sink,
+    ) {
         if states && !self.dead {
             let was = match self.doing {
                 ThreadState::Running { .. } => Was::Running,
@@ -145,15 +185,16 @@ impl Threads {
         Threads { table: HashMap::new(), began, untracked: 0 }
     }
 
-    /// The thread whose state an event shows, unknown since the beginning without an earlier event. Of one that had ended,
-    /// the state since its end is unknown.
+    /// The thread whose state an event shows, unknown since the beginning without an earlier event.
+    /// Of one that had ended, the state since its end is unknown.
     pub fn get(&mut self, tid: Tid) -> Option<&mut Thread> {
         let thread = self.beside(tid)?;
         thread.dead = false;
         Some(thread)
     }
 
-    /// The thread of an event that implies no state: a test point may come a little after the end of its thread.
+    /// The thread of an event that implies no state: a test point may come a little after the end
+    /// of its thread.
     pub fn beside(&mut self, tid: Tid) -> Option<&mut Thread> {
         let full = self.table.len() >= THREADS;
         match self.table.entry(tid) {

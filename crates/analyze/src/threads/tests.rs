@@ -40,7 +40,12 @@ fn event(at: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
 }
 
 fn switch(at: i64, cpu: u16, prev: u32, prev_state: TaskState, next: u32) -> Event {
-    event(at, cpu, prev, EventKind::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 19 })
+    event(
+        at,
+        cpu,
+        prev,
+        EventKind::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 19 },
+    )
 }
 
 fn coverage(began: i64, ended: i64) -> Coverage {
@@ -95,13 +100,17 @@ fn a_thread_sleeps_is_woken_runs_and_is_preempted() {
         "no switch on that CPU: it ran throughout"
     );
     assert!(!all.threads.contains_key(&Tid::IDLE));
-    let lane: Vec<_> = all.cpus[&0].iter().map(|span| (span.from.ns(), span.to.ns(), span.tid.unwrap().0)).collect();
+    let lane: Vec<_> = all.cpus[&0]
+        .iter()
+        .map(|span| (span.from.ns(), span.to.ns(), span.tid.unwrap().0))
+        .collect();
     assert_eq!(lane, [(0, 10, 7), (10, 25, 0), (25, 40, 7), (40, 45, 9), (45, 50, 7)]);
 }
 
 #[test]
 fn a_gap_makes_unknown_what_it_may_hide_and_no_more() {
-    let lost = |at, cpu, since| event(at, cpu, 0, EventKind::Lost { count: 5, since: MonotonicNs(since) });
+    let lost =
+        |at, cpu, since| event(at, cpu, 0, EventKind::Lost { count: 5, since: MonotonicNs(since) });
     let events = [
         switch(10, 0, 7, TaskState::Sleeping, 8),
         lost(30, 0, 20),
@@ -122,10 +131,19 @@ fn a_gap_makes_unknown_what_it_may_hide_and_no_more() {
     );
     assert_eq!(
         states(&all.threads[&Tid(8)]),
-        [(0, 10, ThreadState::Unknown), (10, 20, RUNNING), (20, 40, ThreadState::Unknown), (40, 60, RUNNING)]
+        [
+            (0, 10, ThreadState::Unknown),
+            (10, 20, RUNNING),
+            (20, 40, ThreadState::Unknown),
+            (40, 60, RUNNING)
+        ]
     );
-    assert_eq!(states(&all.threads[&Tid(9)])[..2], [(0, 30, ThreadState::Unknown), (30, 40, RUNNING)]);
-    let lane: Vec<_> = all.cpus[&0].iter().map(|span| (span.to.ns(), span.tid.map(|tid| tid.0))).collect();
+    assert_eq!(
+        states(&all.threads[&Tid(9)])[..2],
+        [(0, 30, ThreadState::Unknown), (30, 40, RUNNING)]
+    );
+    let lane: Vec<_> =
+        all.cpus[&0].iter().map(|span| (span.to.ns(), span.tid.map(|tid| tid.0))).collect();
     assert_eq!(lane, [(10, Some(7)), (20, Some(8)), (30, None), (40, Some(9)), (60, Some(8))]);
 }
 
@@ -140,7 +158,11 @@ fn interrupts_nest_and_their_own_time_leaves_the_inner_ones_out() {
         event(25, 0, 7, EventKind::IrqExit { irq: 5, handled: true }),
     ];
     let (all, warnings) = track(&events, coverage(0, 50));
-    let states: Vec<_> = all.interrupts.iter().map(|span| (span.what, span.depth, span.own.ns(), span.whole)).collect();
+    let states: Vec<_> = all
+        .interrupts
+        .iter()
+        .map(|span| (span.what, span.depth, span.own.ns(), span.whole))
+        .collect();
     assert_eq!(states, [(Interrupt::Hard(5), 1, 3, true), (Interrupt::Soft(3), 0, 7, true)]);
     assert_eq!(warnings.stray, 1);
     assert_eq!(all.wakes[0].interrupt, Some(Interrupt::Hard(5)));
@@ -155,7 +177,8 @@ fn a_softirq_of_a_thread_waits_while_that_is_switched_away() {
         event(35, 0, 7, EventKind::SoftirqExit { vector: 3 }),
     ];
     let (all, _) = track(&events, coverage(0, 50));
-    let states: Vec<_> = all.interrupts.iter().map(|span| (span.from.ns(), span.to.ns(), span.whole)).collect();
+    let states: Vec<_> =
+        all.interrupts.iter().map(|span| (span.from.ns(), span.to.ns(), span.whole)).collect();
     assert_eq!(states, [(10, 20, false), (30, 35, true)]);
 }
 
@@ -169,7 +192,8 @@ fn a_recording_of_one_process_claims_nothing_of_others() {
     let limited = Coverage { threads: Some([Tid(7)].into()), ..coverage(0, 50) };
     let (all, _) = track(&events, limited);
     assert_eq!(all.threads.keys().collect::<Vec<_>>(), [&Tid(7)]);
-    let lane: Vec<_> = all.cpus[&0].iter().map(|span| (span.to.ns(), span.tid.map(|tid| tid.0))).collect();
+    let lane: Vec<_> =
+        all.cpus[&0].iter().map(|span| (span.to.ns(), span.tid.map(|tid| tid.0))).collect();
     assert_eq!(lane, [(10, Some(7)), (40, None), (50, Some(7))]);
 }
 
@@ -193,7 +217,9 @@ fn a_recording_of_some_tasks_follows_those_alone() {
     };
     let followed = |pids: &[u32], comms: &[&str]| {
         let threads = Coverage::of(&recorded(pids, comms), &names).threads;
-        threads.map(|threads| threads.into_iter().map(|tid| tid.0).collect::<std::collections::BTreeSet<u32>>())
+        threads.map(|threads| {
+            threads.into_iter().map(|tid| tid.0).collect::<std::collections::BTreeSet<u32>>()
+        })
     };
     assert_eq!(followed(&[], &[]), None);
     assert_eq!(followed(&[7], &[]), Some([7, 8].into()));
@@ -209,8 +235,11 @@ fn a_window_cuts_what_reaches_over_it() {
         switch(70, 0, 7, TaskState::Sleeping, 0),
     ];
     let lanes = window(events, coverage(0, 100), Gaps::default(), MonotonicNs(20), MonotonicNs(50));
-    let lane: Vec<_> =
-        lanes.cpus[&0].ran.iter().map(|span| (span.from.ns(), span.to.ns(), span.tid.unwrap().0)).collect();
+    let lane: Vec<_> = lanes.cpus[&0]
+        .ran
+        .iter()
+        .map(|span| (span.from.ns(), span.to.ns(), span.tid.unwrap().0))
+        .collect();
     assert_eq!(lane, [(20, 40, 8), (40, 50, 7)]);
     assert_eq!(lanes.threads.len(), 2);
 }

@@ -41,14 +41,16 @@ impl Coverage {
         }
     }
 
-    /// Of a recording. Where it was limited to processes or to names of tasks, the names of the recording list their threads.
+    /// Of a recording. Where it was limited to processes or to names of tasks, the names of the
+    /// recording list their threads.
     pub fn of(recorded: &Recorded, names: &Names) -> Coverage {
         let Recorded { pids, comms, .. } = recorded;
         let requested = |tid: Tid, task: &TaskName| {
             (pids.is_empty() || pids.contains(&task.process) || pids.contains(&tid.0))
                 && (comms.is_empty() || comms.contains(&task.comm))
         };
-        let tids = names.tasks.iter().filter(|(tid, task)| requested(**tid, task)).map(|(tid, _)| *tid);
+        let tids =
+            names.tasks.iter().filter(|(tid, task)| requested(**tid, task)).map(|(tid, _)| *tid);
         let limited = !pids.is_empty() || !comms.is_empty();
         Coverage {
             states: recorded.covers(Group::Sched),
@@ -67,7 +69,8 @@ impl Coverage {
 /// What did not fit together.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Warnings {
-    /// Transitions that contradict the state before them, with no known gap between: the state is unknown then.
+    /// Transitions that contradict the state before them, with no known gap between: the state is
+    /// unknown then.
     pub contradictions: u64,
     /// Exits and ends whose entry or begin is missing: most often it lies before the recording.
     pub stray: u64,
@@ -86,8 +89,8 @@ pub struct Tracker<S> {
 }
 
 impl<S: Sink> Tracker<S> {
-    /// Nothing read yet. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of one CPU do not affect threads that
-    /// were asleep or ready meanwhile.
+    /// Nothing read yet. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of
+    /// one CPU do not affect threads that were asleep or ready meanwhile.
     pub fn new(coverage: Coverage, gaps: Gaps, sink: S) -> Tracker<S> {
         let (cpus, threads) = (Cpus::new(coverage.began), Threads::new(coverage.began));
         Tracker { coverage, gaps, cpus, threads, sink, warnings: Warnings::default() }
@@ -111,8 +114,12 @@ impl<S: Sink> Tracker<S> {
         }
         match what {
             EventKind::Waking { task, .. } => self.waking(at, cpu, tid, task),
-            EventKind::Wakeup { task, target, new, .. } => self.woken(at, cpu, tid, task, target, new),
-            EventKind::Migrate { task, from, to } => self.migrated(MigrationMark { at, tid: task, from, to }),
+            EventKind::Wakeup { task, target, new, .. } => {
+                self.woken(at, cpu, tid, task, target, new)
+            }
+            EventKind::Migrate { task, from, to } => {
+                self.migrated(MigrationMark { at, tid: task, from, to })
+            }
             EventKind::Fork { child } if self.coverage.states && child != Tid::IDLE => {
                 self.threads.born(child, at, &self.gaps, &mut self.sink);
             }
@@ -179,7 +186,8 @@ impl<S: Sink> Tracker<S> {
         }
     }
 
-    /// A thread that should run on `cpu` is seen elsewhere: the task there, and the state of the thread since, are unknown.
+    /// A thread that should run on `cpu` is seen elsewhere: the task there, and the state of the
+    /// thread since, are unknown.
     fn moves_without_a_switch(&mut self, tid: Tid, at: MonotonicNs, cpu: u16) {
         self.warnings.contradictions += 1;
         if let Some(thread) = self.threads.get(tid) {
@@ -208,8 +216,9 @@ impl<S: Sink> Tracker<S> {
         }
         if let Some(lane) = self.cpus.get(cpu) {
             lane.turn_to(at, true, followed.then_some((next, Some(next_prio))), &mut self.sink);
-            if let Some(thread) =
-                Some(next).filter(|next| *next != Tid::IDLE && followed).and_then(|n| self.threads.get(n))
+            if let Some(thread) = Some(next)
+                .filter(|next| *next != Tid::IDLE && followed)
+                .and_then(|n| self.threads.get(n))
             {
                 lane.resume(&mut thread.suspended, at);
             }
@@ -269,7 +278,10 @@ impl<S: Sink> Tracker<S> {
     /// A thread that was asleep until now without a recorded sched_waking: this event implies it.
     fn woken(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid, target: u16, new: bool) {
         let awake = |doing: ThreadState| {
-            matches!(doing, ThreadState::Waking | ThreadState::Ready { .. } | ThreadState::Running { .. })
+            matches!(
+                doing,
+                ThreadState::Waking | ThreadState::Ready { .. } | ThreadState::Running { .. }
+            )
         };
         let followed = self.coverage.states && task != Tid::IDLE && self.coverage.follows(task);
         if followed && !new && self.threads.get(task).is_some_and(|thread| !awake(thread.doing)) {
@@ -279,7 +291,8 @@ impl<S: Sink> Tracker<S> {
         self.awakes(at, task, ThreadState::Ready { cpu: Some(target), preempted: false });
     }
 
-    /// A thread stops waiting. One that runs or is ready is woken too when it was about to sleep: that changes nothing.
+    /// A thread stops waiting. One that runs or is ready is woken too when it was about to sleep:
+    /// that changes nothing.
     fn awakes(&mut self, at: MonotonicNs, task: Tid, doing: ThreadState) {
         if !self.coverage.states || task == Tid::IDLE || !self.coverage.follows(task) {
             return;
@@ -290,7 +303,11 @@ impl<S: Sink> Tracker<S> {
             ThreadState::Waking => Was::Ready,
             ThreadState::Running { .. } => return,
             // It may have run and slept again where events are missing.
-            ThreadState::Ready { .. } if self.gaps.within(Scope::AnyCpu, thread.since, at).is_none() => return,
+            ThreadState::Ready { .. }
+                if self.gaps.within(Scope::AnyCpu, thread.since, at).is_none() =>
+            {
+                return;
+            }
             _ => Was::Asleep,
         };
         thread.settle(task, at, was, &self.gaps, &mut self.sink);
@@ -330,7 +347,8 @@ impl<S: Sink> Tracker<S> {
         thread.syscall = Some((number, at));
     }
 
-    /// Some system calls return twice (fork) or not at all (exit): only the exit of the one that was entered counts.
+    /// Some system calls return twice (fork) or not at all (exit): only the exit of the one that
+    /// was entered counts.
     fn syscall_exit(&mut self, at: MonotonicNs, tid: Tid, number: u32, result: i64) {
         let Some(thread) = self.threads.beside(tid) else { return };
         match thread.syscall.take() {
@@ -350,7 +368,9 @@ impl<S: Sink> Tracker<S> {
         }
         let Some(thread) = self.threads.beside(tid) else { return };
         match kind {
-            PointKind::Begin => self.warnings.untracked += u64::from(!thread.begin(point, at, values, count)),
+            PointKind::Begin => {
+                self.warnings.untracked += u64::from(!thread.begin(point, at, values, count))
+            }
             _ => self.warnings.stray += u64::from(!thread.end(tid, point, at, &mut self.sink)),
         }
     }
@@ -359,7 +379,13 @@ impl<S: Sink> Tracker<S> {
     fn lost(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, count: u64, since: MonotonicNs) {
         let from = since.clamp(self.coverage.began, at);
         let of_cpu = cpu != Event::NO_CPU;
-        let mark = GapMark { cpu: of_cpu.then_some(cpu), tid: (!of_cpu).then_some(tid), from, to: at, count };
+        let mark = GapMark {
+            cpu: of_cpu.then_some(cpu),
+            tid: (!of_cpu).then_some(tid),
+            from,
+            to: at,
+            count,
+        };
         self.sink.gap(&mark);
         let Some(lane) = self.cpus.get(cpu) else { return };
         let ran = lane.tid;
@@ -371,7 +397,9 @@ impl<S: Sink> Tracker<S> {
         lane.turn_to(from, true, None, &mut self.sink);
         lane.turn_to(at, false, None, &mut self.sink);
         let Some(ran) = ran.filter(|ran| *ran != Tid::IDLE) else { return };
-        let Some(thread) = self.threads.get(ran).filter(|thread| thread.doing == ThreadState::Running { cpu }) else {
+        let Some(thread) =
+            self.threads.get(ran).filter(|thread| thread.doing == ThreadState::Running { cpu })
+        else {
             return;
         };
         thread.settle(ran, from, Was::Running, &self.gaps, &mut self.sink);

@@ -18,7 +18,8 @@ const ALIVE: f64 = 0.9;
 const WORKING: f64 = 0.5;
 /// A clock of this resolution or finer can be used: coarser is the kernel's tick.
 const FINE: Nanos = Nanos(1_000);
-/// A timer may have this many samples less than were due: its first ones, before its thread was let on its CPU.
+/// A timer may have this many samples less than were due: its first ones, before its thread was let
+/// on its CPU.
 const FIRST: u64 = 2;
 
 /// The outcome of a proof without its subject.
@@ -63,7 +64,9 @@ fn kernel(kernel: &KernelEvidence) -> Judgement {
         (Some(request), Some(in_force)) if request != in_force => {
             fails(format!("preempt={request} was requested, {in_force} was in force"))
         }
-        (Some(request), None) => unknown(format!("whether preempt={request} was in force is unknown")),
+        (Some(request), None) => {
+            unknown(format!("whether preempt={request} was in force is unknown"))
+        }
         _ => holds(format!("{booted} ran, as requested")),
     }
 }
@@ -84,28 +87,47 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
     let evidence = match &phase.meta.evidence {
         Fact::Known(evidence) => Some(evidence),
         Fact::Unavailable(why) => {
-            all.push(proof(ProofWord::Scheduling, name, unknown(format!("no evidence could be stored: {why}"))));
+            all.push(proof(
+                ProofWord::Scheduling,
+                name,
+                unknown(format!("no evidence could be stored: {why}")),
+            ));
             None
         }
         Fact::NotAsked => None,
     };
     for view in &phase.series {
         let thread = evidence.and_then(|evidence| thread_of(evidence, &view.meta.name));
-        let insists = required(view) || evidence.is_some_and(|evidence| evidence.real_time_required);
-        all.push(proof(ProofWord::Scheduling, full(&view.meta.name), scheduling(view, thread, insists)));
+        let insists =
+            required(view) || evidence.is_some_and(|evidence| evidence.real_time_required);
+        all.push(proof(
+            ProofWord::Scheduling,
+            full(&view.meta.name),
+            scheduling(view, thread, insists),
+        ));
         all.push(proof(ProofWord::Affinity, full(&view.meta.name), affinity(thread)));
         if !is_absent(phase, view) {
-            all.push(proof(ProofWord::Samples, full(&view.meta.name), samples(manifest, phase, view, thread)));
+            all.push(proof(
+                ProofWord::Samples,
+                full(&view.meta.name),
+                samples(manifest, phase, view, thread),
+            ));
         }
     }
     if let Some(evidence) = evidence {
         let insists = evidence.real_time_required || phase.series.iter().any(required);
         all.extend(memory(evidence, insists).map(|text| proof(ProofWord::Memory, name, text)));
         all.push(proof(ProofWord::Clock, name, clock(evidence, phase)));
-        all.extend(isolation(&evidence.isolation).map(|text| proof(ProofWord::Isolation, name, text)));
-        all.extend(evidence.loads.iter().map(|one| proof(ProofWord::Load, full(&one.name), load(one))));
+        all.extend(
+            isolation(&evidence.isolation).map(|text| proof(ProofWord::Isolation, name, text)),
+        );
+        all.extend(
+            evidence.loads.iter().map(|one| proof(ProofWord::Load, full(&one.name), load(one))),
+        );
         all.push(proof(ProofWord::Others, name, others(&evidence.others, insists)));
-        all.extend(throttled(&evidence.throttled).map(|text| proof(ProofWord::Throttling, name, text)));
+        all.extend(
+            throttled(&evidence.throttled).map(|text| proof(ProofWord::Throttling, name, text)),
+        );
     }
     all
 }
@@ -125,13 +147,18 @@ fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool)
     let requested = meta.requested_scheduling();
     let Some(thread) = thread else {
         return match requested.filter(|_| !meta.has_requested_scheduling()) {
-            Some(asked) => lacks(insists, format!("{asked} was requested, it ran as {}", meta.scheduling)),
+            Some(asked) => {
+                lacks(insists, format!("{asked} was requested, it ran as {}", meta.scheduling))
+            }
             None => not_recorded(format!("known from its start alone: {}", meta.scheduling)),
         };
     };
     if let Some(why) = &thread.refused {
         let request = &thread.scheduling.asked;
-        return lacks(insists, format!("{request} was refused ({why}), it ran as {}", meta.scheduling));
+        return lacks(
+            insists,
+            format!("{request} was refused ({why}), it ran as {}", meta.scheduling),
+        );
     }
     read_back(&thread.scheduling, "it ran as")
 }
@@ -149,11 +176,19 @@ fn affinity(thread: Option<&ThreadEvidence>) -> Judgement {
 fn read_back(read: &ReadBack, ran: &str) -> Judgement {
     let request = &read.asked;
     if let Some(other) = &read.other {
-        return fails(format!("{request} was requested, {ran} {} from {} on", other.value, other.at.readable()));
+        return fails(format!(
+            "{request} was requested, {ran} {} from {} on",
+            other.value,
+            other.at.readable()
+        ));
     }
     match &read.after {
-        Fact::Known(after) if after != request => fails(format!("{request} was requested, at the end {ran} {after}")),
-        Fact::Known(_) => holds(format!("{request}, read back {} times and at the end", read.times)),
+        Fact::Known(after) if after != request => {
+            fails(format!("{request} was requested, at the end {ran} {after}"))
+        }
+        Fact::Known(_) => {
+            holds(format!("{request}, read back {} times and at the end", read.times))
+        }
         Fact::Unavailable(why) => unknown(format!("it could not be read back at the end: {why}")),
         Fact::NotAsked if read.times > 0 => {
             unknown(format!("{request} {} times, but it did not reach its end", read.times))
@@ -162,7 +197,12 @@ fn read_back(read: &ReadBack, ran: &str) -> Judgement {
     }
 }
 
-fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Option<&ThreadEvidence>) -> Judgement {
+fn samples(
+    manifest: &Manifest,
+    phase: &PhaseView,
+    view: &SeriesView,
+    thread: Option<&ThreadEvidence>,
+) -> Judgement {
     let losses = &view.state.data.losses;
     let all = losses.recorded.saturating_add(losses.overruns).saturating_add(losses.dropped);
     if !view.meta.are_losses_known() {
@@ -179,7 +219,9 @@ fn samples(manifest: &Manifest, phase: &PhaseView, view: &SeriesView, thread: Op
         let why = format!("{} of {all} samples were lost ({:.3} %)", losses.dropped, share * 100.0);
         return if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) };
     }
-    let Some(thread) = thread else { return not_recorded("whether it reached its end was not recorded") };
+    let Some(thread) = thread else {
+        return not_recorded("whether it reached its end was not recorded");
+    };
     let count = losses.recorded;
     if count == 0 {
         return unknown("the run ended before its first sample");
@@ -218,7 +260,9 @@ fn memory(evidence: &Evidence, insists: bool) -> Option<Judgement> {
         (Some(why), _) => lacks(insists, format!("memory could not be locked: {why}")),
         (None, Fact::Known(0)) => lacks(insists, "no memory was locked at the end (VmLck 0 kB)"),
         (None, Fact::Known(kib)) => holds(format!("{kib} KiB were locked at the end")),
-        (None, Fact::Unavailable(why)) => unknown(format!("whether memory is locked is unknown: {why}")),
+        (None, Fact::Unavailable(why)) => {
+            unknown(format!("whether memory is locked is unknown: {why}"))
+        }
         (None, Fact::NotAsked) => unknown("whether memory is locked was not read"),
     })
 }
@@ -226,15 +270,20 @@ fn memory(evidence: &Evidence, insists: bool) -> Option<Judgement> {
 fn clock(evidence: &Evidence, phase: &PhaseView) -> Judgement {
     let clock = &evidence.clock;
     if let Some(step) = clock.stepped {
-        return fails(format!("the wall clock was set by {} while latencies were measured on it", step.readable()));
+        return fails(format!(
+            "the wall clock was set by {} while latencies were measured on it",
+            step.readable()
+        ));
     }
-    let too_long =
-        |view: &SeriesView| view.state.data.max.is_some_and(|max| i128::from(max.ns()) > i128::from(HDR_MAX));
+    let too_long = |view: &SeriesView| {
+        view.state.data.max.is_some_and(|max| i128::from(max.ns()) > i128::from(HDR_MAX))
+    };
     if let Some(view) = phase.series.iter().find(|view| too_long(view)) {
         return fails(format!("latencies of {} are implausibly long", view.meta.name));
     }
     // Of a clock that can be set this is seen above; a step back between two polls shows here.
-    let early = |view: &SeriesView| view.state.data.exact.below > 0 && view.meta.clock != Clock::Monotonic;
+    let early =
+        |view: &SeriesView| view.state.data.exact.below > 0 && view.meta.clock != Clock::Monotonic;
     if let Some(view) = phase.series.iter().find(|view| early(view)) {
         return fails(format!("events of {} came before they were due", view.meta.name));
     }
@@ -242,16 +291,17 @@ fn clock(evidence: &Evidence, phase: &PhaseView) -> Judgement {
         (Fact::Known(source), _) if source.contains("jiffies") => {
             fails(format!("the kernel has no clock source better than its tick ({source})"))
         }
-        (Fact::Known(source), Fact::Known(after)) if source != after => {
-            fails(format!("the kernel replaced the clock source {source} by {after} during the measurement"))
-        }
+        (Fact::Known(source), Fact::Known(after)) if source != after => fails(format!(
+            "the kernel replaced the clock source {source} by {after} during the measurement"
+        )),
         (Fact::Unavailable(why), _) | (_, Fact::Unavailable(why)) => {
             unknown(format!("the clock source is unknown: {why}"))
         }
         (Fact::Known(source), Fact::Known(_)) => match clock.resolution {
-            Fact::Known(resolution) if resolution > FINE => {
-                fails(format!("no high-resolution timers: clock_getres(2) returns {}", resolution.readable()))
-            }
+            Fact::Known(resolution) if resolution > FINE => fails(format!(
+                "no high-resolution timers: clock_getres(2) returns {}",
+                resolution.readable()
+            )),
             Fact::Known(resolution) => holds(format!("{source}, {} ns", resolution.ns())),
             _ => unknown("the resolution of the clock is unknown"),
         },
@@ -262,12 +312,20 @@ fn clock(evidence: &Evidence, phase: &PhaseView) -> Judgement {
 fn isolation(isolation: &Fact<IsolationEvidence>) -> Option<Judgement> {
     Some(match isolation {
         Fact::NotAsked => return None,
-        Fact::Unavailable(why) => unknown(format!("the state of the partition could not be read: {why}")),
+        Fact::Unavailable(why) => {
+            unknown(format!("the state of the partition could not be read: {why}"))
+        }
         Fact::Known(IsolationEvidence { cpus, missing_before, missing_after }) => {
             match (missing_before.first(), missing_after.first()) {
-                (Some(what), _) => fails(format!("the partition of CPU {cpus} was not as requested: {what}")),
-                (None, Some(what)) => fails(format!("the partition of CPU {cpus} did not last: {what}")),
-                (None, None) => holds(format!("the partition of CPU {cpus} was in force from begin to end")),
+                (Some(what), _) => {
+                    fails(format!("the partition of CPU {cpus} was not as requested: {what}"))
+                }
+                (None, Some(what)) => {
+                    fails(format!("the partition of CPU {cpus} did not last: {what}"))
+                }
+                (None, None) => {
+                    holds(format!("the partition of CPU {cpus} was in force from begin to end"))
+                }
             }
         }
     })
@@ -283,10 +341,12 @@ fn load(load: &LoadEvidence) -> Judgement {
         let how = load.ended.as_ref().map_or("it never ran".to_owned(), |how| format!("it {how}"));
         return fails(format!("it ran for {share:.0} % of its time: {how}"));
     }
-    let works = load.looks == 0 || load.looks.saturating_sub(load.idle_looks) as f64 / (load.looks as f64) >= WORKING;
+    let works = load.looks == 0
+        || load.looks.saturating_sub(load.idle_looks) as f64 / (load.looks as f64) >= WORKING;
     if !works && !load.may_rest {
         return fails(format!(
-            "it idled: in {} of {} polls none of its processes had run (one that rests on purpose has `may_rest = true`)",
+            "it idled: in {} of {} polls none of its processes had run (one that rests on purpose \
+             has `may_rest = true`)",
             load.idle_looks, load.looks
         ));
     }
@@ -301,8 +361,12 @@ fn load(load: &LoadEvidence) -> Judgement {
             progress.switches
         )),
         // So short a program that none of its lives was seen.
-        _ if load.looks == 0 && load.ended.is_some() => holds(format!("running for {share:.0} % of its time")),
-        Fact::Unavailable(why) => unknown(format!("the state of its processes could not be read: {why}")),
+        _ if load.looks == 0 && load.ended.is_some() => {
+            holds(format!("running for {share:.0} % of its time"))
+        }
+        Fact::Unavailable(why) => {
+            unknown(format!("the state of its processes could not be read: {why}"))
+        }
         Fact::NotAsked => unknown("its processes were not polled"),
     }
 }
@@ -311,9 +375,14 @@ fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Judgement {
     match others {
         Fact::Known(others) => match others.first() {
             None => holds("no other punctual measured on its CPUs"),
-            Some(one) => lacks(insists, format!("punctual (process {}) also measured on CPU {}", one.pid, one.cpus)),
+            Some(one) => lacks(
+                insists,
+                format!("punctual (process {}) also measured on CPU {}", one.pid, one.cpus),
+            ),
         },
-        Fact::Unavailable(why) => unknown(format!("whether another punctual measured there is unknown: {why}")),
+        Fact::Unavailable(why) => {
+            unknown(format!("whether another punctual measured there is unknown: {why}"))
+        }
         Fact::NotAsked => not_recorded("whether another punctual measured there was not checked"),
     }
 }

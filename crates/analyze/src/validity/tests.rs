@@ -2,8 +2,8 @@ use super::*;
 use crate::testing::{manifest, meta, phase, state};
 use crate::{SeriesView, summarize_run};
 use punctual_bundle::evidence::{
-    ClockEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence, LoadProgress, MemoryEvidence,
-    OtherMeasurement, ReadBack, ThreadEvidence,
+    ClockEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence, LoadProgress,
+    MemoryEvidence, OtherMeasurement, ReadBack, ThreadEvidence,
 };
 use punctual_bundle::meta::REQUESTED_SCHEDULING;
 use punctual_bundle::state::State;
@@ -21,11 +21,17 @@ struct Case {
 }
 
 fn read_back(requested: &str) -> ReadBack {
-    ReadBack { asked: requested.into(), times: 3, other: None, after: Fact::Known(requested.into()) }
+    ReadBack {
+        asked: requested.into(),
+        times: 3,
+        other: None,
+        after: Fact::Known(requested.into()),
+    }
 }
 
 fn proved() -> Case {
-    let progress = LoadProgress { cpu_time: Nanos::SECOND, switches: 900, io_bytes: 0, processes: 2 };
+    let progress =
+        LoadProgress { cpu_time: Nanos::SECOND, switches: 900, io_bytes: 0, processes: 2 };
     let evidence = Evidence {
         real_time_required: false,
         threads: vec![ThreadEvidence {
@@ -77,7 +83,13 @@ fn proved() -> Case {
     let mut meta = meta(&["max < 1ms"]);
     meta.details.insert(REQUESTED_SCHEDULING.into(), "SCHED_FIFO 80".into());
     let recorded = Some(Recorded::without_events("BPF", MonotonicNs(0)));
-    Case { manifest, evidence: Fact::Known(evidence), meta, state: state(&[10_000; 1_000]), recorded }
+    Case {
+        manifest,
+        evidence: Fact::Known(evidence),
+        meta,
+        state: state(&[10_000; 1_000]),
+        recorded,
+    }
 }
 
 impl Case {
@@ -123,7 +135,8 @@ fn what_is_proved_is_met() {
     let mut words: Vec<ProofWord> = proofs.iter().map(|proof| proof.proof).collect();
     words.sort();
     use ProofWord::*;
-    let all = [Kernel, Recorder, Scheduling, Affinity, Memory, Clock, Isolation, Load, Others, Samples];
+    let all =
+        [Kernel, Recorder, Scheduling, Affinity, Memory, Clock, Isolation, Load, Others, Samples];
     assert_eq!(words, all, "{proofs:?}");
 }
 
@@ -138,7 +151,9 @@ fn each_proof_taken_away_makes_the_run_invalid() {
         ("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER", |e| {
             e.threads[0].scheduling.other = other("SCHED_OTHER")
         }),
-        ("at the end it ran as SCHED_RR 5", |e| e.threads[0].scheduling.after = Fact::Known("SCHED_RR 5".into())),
+        ("at the end it ran as SCHED_RR 5", |e| {
+            e.threads[0].scheduling.after = Fact::Known("SCHED_RR 5".into())
+        }),
         ("was refused (EPERM)", |e| e.threads[0].refused = Some("EPERM".into())),
         ("it was allowed on CPU 0-1", |e| {
             e.threads[0].affinity = Fact::Known(ReadBack { other: other("0-1"), ..read_back("0") })
@@ -146,8 +161,12 @@ fn each_proof_taken_away_makes_the_run_invalid() {
         ("memory could not be locked: ENOMEM", |e| e.memory.refused = Some("ENOMEM".into())),
         ("memory could not be locked: EAGAIN", |e| e.threads[0].unlocked = Some("EAGAIN".into())),
         ("no memory was locked", |e| e.memory.locked_kib = Fact::Known(0)),
-        ("replaced the clock source tsc by hpet", |e| e.clock.source_after = Fact::Known("hpet".into())),
-        ("no clock source better than its tick", |e| e.clock.source = Fact::Known("refined-jiffies".into())),
+        ("replaced the clock source tsc by hpet", |e| {
+            e.clock.source_after = Fact::Known("hpet".into())
+        }),
+        ("no clock source better than its tick", |e| {
+            e.clock.source = Fact::Known("refined-jiffies".into())
+        }),
         ("no high-resolution timers", |e| e.clock.resolution = Fact::Known(Nanos(4_000_000))),
         ("the wall clock was set by", |e| e.clock.stepped = Some(Nanos::SECOND)),
         ("it ran for 40 % of its time: it was killed by signal 9", |e| {
@@ -171,7 +190,8 @@ fn each_proof_taken_away_makes_the_run_invalid() {
             e.others = Fact::Known(vec![OtherMeasurement { pid: 9, cpus: CpuSet::single(0) }]);
         }),
         ("at the end it was allowed on CPU 1", |e| {
-            e.threads[0].affinity = Fact::Known(ReadBack { after: Fact::Known("1".into()), ..read_back("0") });
+            e.threads[0].affinity =
+                Fact::Known(ReadBack { after: Fact::Known("1".into()), ..read_back("0") });
         }),
         ("no clock source better", |e| e.clock.source = Fact::Known("jiffies".into())),
     ];
@@ -213,7 +233,10 @@ fn what_cannot_be_known_is_undecided() {
 #[test]
 fn the_kernel_is_the_one_that_was_asked_for() {
     let with = |change: fn(&mut KernelEvidence)| {
-        Case::but_all(|case| change(case.manifest.target.as_mut().unwrap().kernel.as_mut().unwrap())).words()
+        Case::but_all(|case| {
+            change(case.manifest.target.as_mut().unwrap().kernel.as_mut().unwrap())
+        })
+        .words()
     };
     let invalid = (Invalid, Some(Invalid), ValidityWord::Invalid);
     assert_eq!(with(|kernel| kernel.booted = Some("6.12".into())), invalid);
@@ -243,7 +266,13 @@ fn lost_samples_are_undecided_and_too_many_of_them_invalid() {
 #[test]
 fn a_recording_that_lost_events_decides_no_limit_by_itself_and_every_requirement() {
     let case = Case::but_all(|case| {
-        let source = punctual_core::event::Source { name: "cpu 0".into(), cpu: Some(0), recorded: 9, lost: 4, torn: 0 };
+        let source = punctual_core::event::Source {
+            name: "cpu 0".into(),
+            cpu: Some(0),
+            recorded: 9,
+            lost: 4,
+            torn: 0,
+        };
         case.recorded.as_mut().unwrap().sources.push(source);
     });
     assert_eq!(case.words(), (Met, Some(Met), ValidityWord::Undecided));
@@ -265,15 +294,19 @@ fn an_interrupted_run_is_undecided_unless_it_was_to_be_interrupted() {
 
 #[test]
 fn what_a_plain_user_lacks_fails_where_something_is_required() {
-    let lacking =
-        |e: &mut Evidence| (e.threads[0].refused, e.memory.refused) = (Some("EPERM".into()), Some("EPERM".into()));
+    let lacking = |e: &mut Evidence| {
+        (e.threads[0].refused, e.memory.refused) = (Some("EPERM".into()), Some("EPERM".into()))
+    };
     let free = Case::but(lacking).without_requirement().summary();
     assert_eq!((free.verdict, free.validity.unwrap().verdict), (None, ValidityWord::Valid));
     let insists = Case::but(|e| {
         lacking(e);
         e.real_time_required = true;
     });
-    assert_eq!(insists.without_requirement().summary().validity.unwrap().verdict, ValidityWord::Invalid);
+    assert_eq!(
+        insists.without_requirement().summary().validity.unwrap().verdict,
+        ValidityWord::Invalid
+    );
 }
 
 #[test]
@@ -283,7 +316,8 @@ fn a_load_that_may_end_has_ended_well() {
         e.loads[0].ended = Some("ended with success".into());
     });
     assert_eq!(done.words().1, Some(Met));
-    let later = Case::but(|e| e.loads[0] = LoadEvidence { name: "later".into(), ..Default::default() });
+    let later =
+        Case::but(|e| e.loads[0] = LoadEvidence { name: "later".into(), ..Default::default() });
     assert_eq!(later.words().1, Some(Met), "it was not due to start before the end");
 }
 
@@ -308,7 +342,9 @@ fn a_proof_about_one_series_is_not_about_another() {
         outcome: ProofOutcome::Fails,
         why: String::new(),
     };
-    let of = |word, subject: &str| Validity { proofs: vec![proof(word, subject)] }.gate(Met, "p", "cpu0").verdict;
+    let of = |word, subject: &str| {
+        Validity { proofs: vec![proof(word, subject)] }.gate(Met, "p", "cpu0").verdict
+    };
     assert_eq!(of(ProofWord::Affinity, "p/cpu0"), Invalid);
     assert_eq!(of(ProofWord::Affinity, "p/cpu1"), Met);
     assert_eq!(of(ProofWord::Affinity, "q/cpu0"), Met);
@@ -318,17 +354,31 @@ fn a_proof_about_one_series_is_not_about_another() {
     assert_eq!(of(ProofWord::Kernel, RUN), Invalid);
     let elsewhere = Validity { proofs: vec![proof(ProofWord::Affinity, "p/cpu1")] };
     assert_eq!(elsewhere.gate_run(Met).verdict, Invalid, "the run is invalid all the same");
-    assert_eq!(elsewhere.gate_run(NotMet).verdict, NotMet, "what another series showed was measured as asked");
+    assert_eq!(
+        elsewhere.gate_run(NotMet).verdict,
+        NotMet,
+        "what another series showed was measured as asked"
+    );
     assert_eq!(VerdictWord::gravest([Invalid, NotMet, Undecided, Met]), Some(NotMet));
     assert_eq!(VerdictWord::gravest([Met, Invalid, Undecided]), Some(Invalid));
 }
 
 #[test]
 fn every_finding_of_a_proof_is_born_once() {
-    let ids = |case: &Case| -> Vec<String> { case.summary().findings.into_iter().map(|finding| finding.id).collect() };
+    let ids = |case: &Case| -> Vec<String> {
+        case.summary().findings.into_iter().map(|finding| finding.id).collect()
+    };
     assert_eq!(ids(&proved()), Vec::<String>::new());
     assert_eq!(ids(&Case::but(|e| e.loads[0].idle_looks = 4)), ["load-not-working"]);
-    assert!(ids(&Case::but(|e| (e.loads[0].idle_looks, e.loads[0].may_rest) = (4, true))).is_empty());
-    assert_eq!(ids(&Case::but(|e| e.threads[0].scheduling.other = other("SCHED_OTHER"))), ["scheduling-changed"]);
-    assert_eq!(ids(&Case::but(|e| e.throttled = Fact::Known(vec!["CPU 0 was too hot".into()]))), ["throttled"]);
+    assert!(
+        ids(&Case::but(|e| (e.loads[0].idle_looks, e.loads[0].may_rest) = (4, true))).is_empty()
+    );
+    assert_eq!(
+        ids(&Case::but(|e| e.threads[0].scheduling.other = other("SCHED_OTHER"))),
+        ["scheduling-changed"]
+    );
+    assert_eq!(
+        ids(&Case::but(|e| e.throttled = Fact::Known(vec!["CPU 0 was too hot".into()]))),
+        ["throttled"]
+    );
 }

@@ -1,4 +1,5 @@
-//! What is saved comes back, and nothing that a writer's death or a hostile hand leaves is believed.
+//! What is saved comes back, and nothing that a writer's death or a hostile hand leaves is
+//! believed.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,11 +13,13 @@ fn json(state: &State) -> String {
 }
 
 fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> State {
-    let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+    let shape =
+        SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
     let mut data = SeriesData::new(shape);
     for (k, latency) in latencies.iter().enumerate() {
         let due = k as i64 * 1_000_000;
-        let sample = Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
+        let sample =
+            Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
         data.record(&sample, (latency / 1_000_000).max(0) as u64);
     }
     State { data, usage, digest: None, samples_kept: 7, log_bytes: latencies.len() as u64 }
@@ -25,7 +28,12 @@ fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> State {
 fn any_usage() -> impl Strategy<Value = Fact<ThreadUsage>> {
     let known = any::<[u64; 4]>().prop_map(|n| {
         let [minor_faults, major_faults, voluntary_switches, involuntary_switches] = n;
-        Fact::Known(ThreadUsage { minor_faults, major_faults, voluntary_switches, involuntary_switches })
+        Fact::Known(ThreadUsage {
+            minor_faults,
+            major_faults,
+            voluntary_switches,
+            involuntary_switches,
+        })
     });
     prop_oneof![Just(Fact::NotAsked), known, "\\PC{0,20}".prop_map(Fact::Unavailable)]
 }
@@ -51,7 +59,8 @@ fn slots_neither_overlap_nor_leave_gaps() {
     for size in 0..SIZES {
         assert_eq!(pair_place(size) + 2 * capacity(size), pair_place(size + 1));
     }
-    // The largest state that `check` lets through: every bin of the exact histogram with a count of its own.
+    // The largest state that `check` lets through: every bin of the exact histogram with a count of
+    // its own.
     assert!(MAX_BINS as u64 * 6 < capacity(SIZES - 1), "counts of at most 2^35 in 16 Mi bins");
 }
 

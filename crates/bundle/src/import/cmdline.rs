@@ -1,4 +1,5 @@
-//! Reads a tool's command line for its threads. The line is the arguments joined by spaces, without any quoting.
+//! Reads a tool's command line for its threads. The line is the arguments joined by spaces, without
+//! any quoting.
 
 use super::tool::Tool;
 use punctual_core::Clock;
@@ -12,7 +13,8 @@ pub struct Options {
     pub policy: Option<String>,
     /// `-c`, `--clock`
     pub clock: Option<Clock>,
-    /// `-h`, `-H`, `--histogram`, `--histofall`: the number of bins; oslat's `-b`, `--bucket-size`.
+    /// `-h`, `-H`, `--histogram`, `--histofall`: the number of bins; oslat's `-b`,
+    /// `--bucket-size`.
     pub range: Option<u64>,
     /// `-b`, `--breaktrace`: the latency above which the run ends, in the unit of the figures.
     pub breaktrace: Option<u64>,
@@ -24,7 +26,8 @@ pub struct Options {
 struct Syntax {
     /// Short options that take an argument, in the same word or the next.
     with_argument: &'static str,
-    /// Short options whose argument is optional and may, against getopt's custom, be the next word too.
+    /// Short options whose argument is optional and may, against getopt's custom, be the next word
+    /// too.
     with_optional: &'static str,
     /// Short options and what is kept of them.
     kept: &'static [(char, &'static str)],
@@ -33,15 +36,24 @@ struct Syntax {
 const CYCLICTEST: Syntax = Syntax {
     with_argument: "bcdDFhHiloOp",
     with_optional: "aAt",
-    kept: &[('p', "priority"), ('c', "clock"), ('h', "histogram"), ('H', "histogram"), ('b', "breaktrace")],
+    kept: &[
+        ('p', "priority"),
+        ('c', "clock"),
+        ('h', "histogram"),
+        ('H', "histogram"),
+        ('b', "breaktrace"),
+    ],
 };
 const OSLAT: Syntax = Syntax {
     with_argument: "bcCDfgmTwW",
     with_optional: "",
     kept: &[('f', "priority"), ('b', "histogram"), ('W', "bucket-width")],
 };
-const OTHERS: Syntax =
-    Syntax { with_argument: "bdDilpsT", with_optional: "aft", kept: &[('p', "priority"), ('b', "breaktrace")] };
+const OTHERS: Syntax = Syntax {
+    with_argument: "bdDilpsT",
+    with_optional: "aft",
+    kept: &[('p', "priority"), ('b', "breaktrace")],
+};
 
 impl Tool {
     fn syntax(self) -> &'static Syntax {
@@ -59,7 +71,8 @@ pub fn program(cmdline: &str) -> &str {
     first.rsplit('/').next().unwrap_or("")
 }
 
-/// Reads the options that matter; what is not understood is passed over, as it is of no consequence here.
+/// Reads the options that matter; what is not understood is passed over, as it is of no consequence
+/// here.
 pub fn read(tool: Tool, cmdline: &str) -> Options {
     let syntax = tool.syntax();
     let mut options = Options::default();
@@ -68,9 +81,15 @@ pub fn read(tool: Tool, cmdline: &str) -> Options {
         if let Some(long) = word.strip_prefix("--") {
             let (name, value) = long.split_once('=').unwrap_or((long, ""));
             let name = long_name(name);
-            let value = if value.is_empty() && !name.is_empty() { words.next().unwrap_or("") } else { value };
+            let value = if value.is_empty() && !name.is_empty() {
+                words.next().unwrap_or("")
+            } else {
+                value
+            };
             options.set(name, value);
-        } else if let Some((letter, value)) = word.strip_prefix('-').and_then(|cluster| last_of(syntax, cluster)) {
+        } else if let Some((letter, value)) =
+            word.strip_prefix('-').and_then(|cluster| last_of(syntax, cluster))
+        {
             let mut next = || words.next_if(|next| !next.starts_with('-'));
             let value = if value.is_empty() { next().unwrap_or("") } else { value };
             let kept = syntax.kept.iter().find(|(kept, _)| *kept == letter);
@@ -93,7 +112,8 @@ fn long_name(name: &str) -> &'static str {
     }
 }
 
-/// The option of a cluster (`-mSp95`) that takes an argument, and what of the argument is in the cluster.
+/// The option of a cluster (`-mSp95`) that takes an argument, and what of the argument is in the
+/// cluster.
 fn last_of<'a>(syntax: &Syntax, cluster: &'a str) -> Option<(char, &'a str)> {
     let takes = |c: char| syntax.with_argument.contains(c) || syntax.with_optional.contains(c);
     let (at, letter) = cluster.char_indices().find(|(_, c)| takes(*c))?;
@@ -115,7 +135,9 @@ impl Options {
             "histogram" => self.range = value.parse().ok(),
             // 0 switches it off.
             "breaktrace" => self.breaktrace = value.parse().ok().filter(|limit| *limit > 0),
-            "bucket-width" => self.width = value.parse().ok().filter(|width| (1..=1_000_000_000).contains(width)),
+            "bucket-width" => {
+                self.width = value.parse().ok().filter(|width| (1..=1_000_000_000).contains(width))
+            }
             _ => {}
         }
     }
@@ -131,8 +153,12 @@ mod tests {
 
     #[test]
     fn options_are_found_in_every_spelling() {
-        let all =
-            |p| Options { priority: Some(p), range: Some(400), clock: Some(Clock::Realtime), ..Options::default() };
+        let all = |p| Options {
+            priority: Some(p),
+            range: Some(400),
+            clock: Some(Clock::Realtime),
+            ..Options::default()
+        };
         assert_eq!(cyclictest("cyclictest -mSp95 -h400 -c1"), all(95));
         assert_eq!(cyclictest("cyclictest -a -t 4 --priority=80 --histogram 400 -c 1 -q"), all(80));
         assert_eq!(cyclictest("cyclictest -t -p 80 -H 400 --clock=1"), all(80));
@@ -146,7 +172,8 @@ mod tests {
     #[test]
     fn a_letter_means_what_its_tool_means_by_it() {
         let oslat = read(Tool::Oslat, "/usr/bin/oslat -b 12 -W200 -f 50 -D 1s -c 1");
-        let expected = Options { range: Some(12), width: Some(200), priority: Some(50), ..Options::default() };
+        let expected =
+            Options { range: Some(12), width: Some(200), priority: Some(50), ..Options::default() };
         assert_eq!(oslat, expected);
         assert_eq!(program("/usr/bin/oslat -b 12"), "oslat");
         let pairs = read(Tool::Ptsematest, "ptsematest -a -t 2 --prio=80 -b 10 -f");

@@ -1,11 +1,13 @@
-//! What hwlatdetect prints: its parameters, the windows in which the kernel's hwlat tracer found a gap above the threshold, and the largest.
+//! What hwlatdetect prints: its parameters, the windows in which the kernel's hwlat tracer found a
+//! gap above the threshold, and the largest.
 
 use super::numbers::number;
 use super::recorded::{self, MAX_LATENCY, Recorded, Thread};
 use super::{Malformed, Tool};
 use punctual_core::{Finding, Nanos, Severity};
 
-/// The tracer's two figures of a window: the longest gap within a pair of clock reads, and between two pairs.
+/// The tracer's two figures of a window: the longest gap within a pair of clock reads, and between
+/// two pairs.
 const PARTS: [&str; 2] = ["inner", "outer"];
 
 /// Whether the text is hwlatdetect's, or its report (`--report`).
@@ -65,11 +67,16 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
         }
     }
     if parameters && !finished {
-        return Err(Malformed::at(lines.max(1), "it ends without `Max Latency:`: the run was cut off, or failed"));
+        return Err(Malformed::at(
+            lines.max(1),
+            "it ends without `Max Latency:`: the run was cut off, or failed",
+        ));
     }
     let found = values.iter().flatten().max().copied();
     for (index, (part, values)) in PARTS.into_iter().zip(values).enumerate() {
-        recorded.threads.push(Thread { name: Some(part.to_owned()), ..Thread::of_values(index, values) });
+        recorded
+            .threads
+            .push(Thread { name: Some(part.to_owned()), ..Thread::of_values(index, values) });
     }
     recorded.findings.push(only_above(recorded.details.get("latency_threshold")));
     if max.is_some() && max != found {
@@ -80,16 +87,23 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
 
 fn only_above(threshold: Option<&String>) -> Finding {
     let threshold = threshold.map_or("not stated", String::as_str);
-    let message = "hwlatdetect keeps only windows with a gap above its threshold: counts, means and percentiles are of those alone";
+    let message = "hwlatdetect keeps only windows with a gap above its threshold: counts, means \
+                   and percentiles are of those alone";
     Finding::new("only-above-threshold", Severity::Note, "", message)
         .evidence(format!("latency threshold: {threshold}"))
-        .remedy("compare maxima; for a distribution of all gaps use oslat or `punctual measure spin`")
+        .remedy(
+            "compare maxima; for a distribution of all gaps use oslat or `punctual measure spin`",
+        )
 }
 
 fn other_maximum(stated: Option<u64>, found: Option<u64>) -> Finding {
-    let shown = |us: Option<u64>| us.map_or("none".to_owned(), |us| (Nanos::MICRO * us as i64).readable());
+    let shown =
+        |us: Option<u64>| us.map_or("none".to_owned(), |us| (Nanos::MICRO * us as i64).readable());
     let message = "the stated largest latency is not among the samples";
     Finding::new("source-inconsistent", Severity::Warning, "", message)
         .evidence(format!("stated {}, largest sample {}", shown(stated), shown(found)))
-        .remedy("import the whole output: samples are lost where it was cut, or where --watch went elsewhere")
+        .remedy(
+            "import the whole output: samples are lost where it was cut, or where --watch went \
+             elsewhere",
+        )
 }

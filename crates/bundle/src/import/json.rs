@@ -1,4 +1,5 @@
-//! `--json` of the tools of rt-tests, file_version 1 (src/lib/rt-utils.c, and the `write_stats` of each).
+//! `--json` of the tools of rt-tests, file_version 1 (src/lib/rt-utils.c, and the `write_stats` of
+//! each).
 
 use super::cmdline::{self, Options};
 use super::numbers::thousandths;
@@ -98,8 +99,8 @@ impl<'de> Deserialize<'de> for Threads {
     }
 }
 
-/// A histogram: latencies in thousandths of the unit, ascending, each with its count. Checked entry by entry, so that a hostile file takes
-/// little memory.
+/// A histogram: latencies in thousandths of the unit, ascending, each with its count. Checked entry
+/// by entry, so that a hostile file takes little memory.
 #[derive(Default)]
 struct Bins(Vec<(u64, u64)>);
 
@@ -115,9 +116,14 @@ impl<'de> Deserialize<'de> for Bins {
                 let mut bins: Vec<(u64, u64)> = Vec::new();
                 while let Some((key, count)) = map.next_entry::<Cow<str>, u64>()? {
                     let wrong = |why: String| A::Error::custom(format!("{key:?} {why}"));
-                    let latency = thousandths(&key).ok_or_else(|| wrong("is not a latency".into()))?;
-                    let bounded =
-                        recorded::bin(latency / 1_000, 0).and(recorded::bounded(count, MAX_COUNT, "the count", 0));
+                    let latency =
+                        thousandths(&key).ok_or_else(|| wrong("is not a latency".into()))?;
+                    let bounded = recorded::bin(latency / 1_000, 0).and(recorded::bounded(
+                        count,
+                        MAX_COUNT,
+                        "the count",
+                        0,
+                    ));
                     bounded.map_err(|malformed| A::Error::custom(malformed.why))?;
                     if bins.last().is_some_and(|(before, _)| *before >= latency) {
                         return Err(wrong("comes twice or out of order".into()));
@@ -136,19 +142,25 @@ pub fn parse(text: &str, from: Option<Tool>) -> Result<Recorded, Malformed> {
     let document: Document = match serde_json::from_str(text) {
         Ok(document) => document,
         Err(error) => {
-            let place = |e: serde_json::Error| Malformed::at(e.line(), format!("column {}: {e}", e.column()));
+            let place = |e: serde_json::Error| {
+                Malformed::at(e.line(), format!("column {}: {e}", e.column()))
+            };
             let Some(repaired) = repair(text) else { return Err(place(error)) };
             serde_json::from_str(&repaired).map_err(place)?
         }
     };
     if document.file_version != 1 {
-        return Err(Malformed::at(1, format!("its file_version is {}; known is 1", document.file_version)));
+        return Err(Malformed::at(
+            1,
+            format!("its file_version is {}; known is 1", document.file_version),
+        ));
     }
     let tool = document.tool(from)?;
     document.recorded(text, tool)
 }
 
-/// The text with the tools' two slips undone: a command line that is not escaped, and means that are no number (0/0).
+/// The text with the tools' two slips undone: a command line that is not escaped, and means that
+/// are no number (0/0).
 fn repair(text: &str) -> Option<String> {
     let escaped = escape_cmdline(text);
     let numbers = null_means(escaped.as_deref().unwrap_or(text));
@@ -187,7 +199,8 @@ fn null_means(text: &str) -> Option<String> {
     (repaired != text).then_some(repaired)
 }
 
-/// Where a thread's object begins. Its place is looked for only when something is wrong with it, as that reads the whole text.
+/// Where a thread's object begins. Its place is looked for only when something is wrong with it, as
+/// that reads the whole text.
 fn line_of(text: &str, key: &str) -> usize {
     let begin = text.find("\"thread\"").unwrap_or(0);
     let at = text[begin..].find(&format!("\"{key}\"")).map_or(begin, |at| begin + at);
@@ -200,19 +213,28 @@ impl Document {
         let program = cmdline::program(&self.cmdline);
         // What punctual exports is laid out as cyclictest's, and some rename the program.
         match (Tool::from_name(program), from) {
-            (Some(named), Some(from)) if named != from => {
-                Err(Malformed::at(1, format!("its command line is one of {program}, not of {}", from.name())))
-            }
+            (Some(named), Some(from)) if named != from => Err(Malformed::at(
+                1,
+                format!("its command line is one of {program}, not of {}", from.name()),
+            )),
             (Some(named), _) => Ok(named),
             (None, Some(from)) => Ok(from),
             (None, None) if program.is_empty() || program == "punctual" => Ok(Tool::Cyclictest),
             (None, None) if self.thread.is_none() => {
                 let known = tool::all_names();
-                Err(Malformed::at(1, format!("{program:?} keeps no latencies of threads; known tools are {known}")))
+                Err(Malformed::at(
+                    1,
+                    format!("{program:?} keeps no latencies of threads; known tools are {known}"),
+                ))
             }
             (None, None) => {
                 let known = tool::all_names();
-                Err(Malformed::at(1, format!("{program:?} is not a known tool ({known}); --from names what wrote it")))
+                Err(Malformed::at(
+                    1,
+                    format!(
+                        "{program:?} is not a known tool ({known}); --from names what wrote it"
+                    ),
+                ))
             }
         }
     }
@@ -220,17 +242,19 @@ impl Document {
     fn recorded(self, text: &str, tool: Tool) -> Result<Recorded, Malformed> {
         let options = cmdline::read(tool, &self.cmdline);
         let mut into = Recorded::of(tool, source(tool));
-        into.details = [("command_line", self.cmdline), ("rt_tests_version", self.rt_test_version.clone())]
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect();
+        into.details =
+            [("command_line", self.cmdline), ("rt_tests_version", self.rt_test_version.clone())]
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect();
         for (key, value) in self.sysinfo {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             into.details.insert(format!("system_{key}"), value);
         }
         let instant = |text: &str| rfc2822::parse(text).ok().map(|zoned| zoned.timestamp());
-        into.times =
-            instant(&self.start_time).zip(instant(&self.end_time)).filter(|(start, end): &(Timestamp, _)| start <= end);
+        into.times = instant(&self.start_time)
+            .zip(instant(&self.end_time))
+            .filter(|(start, end): &(Timestamp, _)| start <= end);
         into.failed = Some(self.return_code).filter(|code| *code != 0);
         into.clock = options.clock.unwrap_or_default();
         into.unit = if self.resolution_in_ns == 0 { Nanos::MICRO } else { Nanos(1) };
@@ -245,7 +269,10 @@ impl Document {
             let index = index.ok_or_else(|| place(Malformed::at(0, "it has no index")))?;
             let next = into.threads.last().map_or(0, |before| before.index + 1).max(gaps.len());
             if index < next {
-                return Err(Malformed::at(line_of(text, &key), format!("thread {key} comes twice or out of order")));
+                return Err(Malformed::at(
+                    line_of(text, &key),
+                    format!("thread {key} comes twice or out of order"),
+                ));
             }
             match tool {
                 Tool::Oslat => gaps.push(thread.gaps(&options).map_err(place)?),
@@ -298,7 +325,8 @@ impl Figures {
             let value = value.map_err(|_| Malformed::at(0, format!("{what} is negative")))?;
             recorded::bounded(value, MAX_LATENCY, what, 0)
         };
-        let (min, max) = (whole(self.min, "min", "the minimum")?, whole(self.max, "max", "the maximum")?);
+        let (min, max) =
+            (whole(self.min, "min", "the minimum")?, whole(self.max, "max", "the maximum")?);
         let mean = self.avg.ok_or_else(|| absent("avg"))?;
         if !(0.0..=MAX_LATENCY as f64).contains(&mean) {
             return Err(Malformed::at(0, "its mean is beyond belief"));
@@ -318,14 +346,21 @@ impl ThreadDocument {
         }
         bins.iter_mut().for_each(|(latency, _)| *latency /= 1_000);
         bins.retain(|(_, count)| *count > 0);
-        let cycles =
-            recorded::bounded(self.cycles.ok_or_else(|| absent("cycles"))?, MAX_COUNT, "the count of cycles", 0)?;
+        let cycles = recorded::bounded(
+            self.cycles.ok_or_else(|| absent("cycles"))?,
+            MAX_COUNT,
+            "the count of cycles",
+            0,
+        )?;
         let inside: u64 = bins.iter().map(|(_, n)| n).sum();
         let beyond = cycles.checked_sub(inside);
-        let beyond =
-            beyond.ok_or_else(|| wrong(format!("{inside} cycles in its histogram, but only {cycles} in all")))?;
-        // Without a histogram option there are no bins at all; with one, what is in none of them lay beyond.
-        let (overflows, undistributed) = if inside > 0 || options.range.is_some() { (beyond, 0) } else { (0, beyond) };
+        let beyond = beyond.ok_or_else(|| {
+            wrong(format!("{inside} cycles in its histogram, but only {cycles} in all"))
+        })?;
+        // Without a histogram option there are no bins at all; with one, what is in none of them
+        // lay beyond.
+        let (overflows, undistributed) =
+            if inside > 0 || options.range.is_some() { (beyond, 0) } else { (0, beyond) };
         let details = self.node.map(|node| ("numa_node".to_owned(), node.to_string()));
         let (min, mean, max) = self.figures.of(cycles)?;
         Ok(Thread {
@@ -354,7 +389,8 @@ impl ThreadDocument {
         let figures = receiver.figures;
         let cycles = if figures.min > figures.max { 0 } else { cycles };
         let (min, mean, max) = figures.of(cycles)?;
-        let timeouts = receiver.timeoutcount.map(|count| ("timeouts".to_owned(), count.to_string()));
+        let timeouts =
+            receiver.timeoutcount.map(|count| ("timeouts".to_owned(), count.to_string()));
         Ok(Thread {
             index,
             name: Some(pairs::name(index)),
@@ -370,7 +406,8 @@ impl ThreadDocument {
         })
     }
 
-    /// A thread of oslat. Its minimum and maximum are in the unit of the bins: ns where those are no whole µs.
+    /// A thread of oslat. Its minimum and maximum are in the unit of the bins: ns where those are
+    /// no whole µs.
     fn gaps(self, options: &Options) -> Result<Stated, Malformed> {
         let fine = options.width.is_some_and(|width| width % 1_000 != 0);
         let count = self.histogram.0.iter().map(|(_, count)| count).sum();

@@ -26,7 +26,12 @@ pub fn number(word: &str, line: usize) -> Result<u64, Malformed> {
 pub fn thousandths(word: &str) -> Option<u64> {
     let (whole, decimals) = word.split_once('.').unwrap_or((word, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || whole.len() > 15 || decimals.len() > 3 || !digits(whole) || !digits(decimals) {
+    if whole.is_empty()
+        || whole.len() > 15
+        || decimals.len() > 3
+        || !digits(whole)
+        || !digits(decimals)
+    {
         return None;
     }
     let parts = (whole.parse::<u64>().ok()?, format!("{decimals:0<3}").parse::<u64>().ok()?);
@@ -42,10 +47,11 @@ pub fn common_divisor(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The text of a line of a live display: what follows the last escape sequence (`ESC [ 2 A`), with which it goes back
-/// to its first line.
+/// The text of a line of a live display: what follows the last escape sequence (`ESC [ 2 A`), with
+/// which it goes back to its first line.
 pub fn without_cursor_moves(line: &str) -> &str {
     let Some(at) = line.rfind('\u{1b}') else { return line };
-    let rest = line[at + 1..].trim_start_matches(|c: char| c == '[' || c == ';' || c.is_ascii_digit());
+    let rest =
+        line[at + 1..].trim_start_matches(|c: char| c == '[' || c == ';' || c.is_ascii_digit());
     rest.strip_prefix(|c: char| c.is_ascii_alphabetic()).unwrap_or(rest)
 }

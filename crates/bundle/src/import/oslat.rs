@@ -1,7 +1,9 @@
-//! What oslat counted: gaps of a busy loop, in bins that are named by their upper edge. The last bin holds all that is longer, too.
+//! What oslat counted: gaps of a busy loop, in bins that are named by their upper edge. The last
+//! bin holds all that is longer, too.
 //!
-//! Up to rt-tests 2.4 its minimum and maximum are upper edges like the names of the bins; later they are cut down to whole units
-//! (src/oslat/oslat.c of both). The figures kept are lower edges, as everywhere.
+//! Up to rt-tests 2.4 its minimum and maximum are upper edges like the names of the bins; later
+//! they are cut down to whole units (src/oslat/oslat.c of both). The figures kept are lower edges,
+//! as everywhere.
 
 use super::numbers::{common_divisor, number, thousandths};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
@@ -38,7 +40,11 @@ impl Common {
         match self.version.trim().parse::<f64>() {
             Ok(version) => version < 2.45,
             // Then the first bin that is not empty has the minimum's name.
-            Err(_) => stated.bins.iter().find(|(_, n)| *n > 0).is_some_and(|(edge, _)| *edge == stated.min),
+            Err(_) => stated
+                .bins
+                .iter()
+                .find(|(_, n)| *n > 0)
+                .is_some_and(|(edge, _)| *edge == stated.min),
         }
     }
 
@@ -60,7 +66,10 @@ impl Common {
         let mut bins = Vec::new();
         for (edge, count) in &stated.bins {
             let lower = edge.saturating_sub(self.width) / unit;
-            bins.push((recorded::bin(lower, 1)?, recorded::bounded(*count, MAX_COUNT, "the count", 1)?));
+            bins.push((
+                recorded::bin(lower, 1)?,
+                recorded::bounded(*count, MAX_COUNT, "the count", 1)?,
+            ));
         }
         let range = bins.last().map(|(lower, _)| lower * unit / self.width);
         // What is longer than the last bin's upper edge is in it all the same.
@@ -84,7 +93,8 @@ impl Common {
 
 /// Whether the text is oslat's.
 pub fn recognize(text: &str) -> bool {
-    text.lines().any(|line| line.starts_with("oslat V ") || line.trim_start().starts_with("Counter Freq:"))
+    text.lines()
+        .any(|line| line.starts_with("oslat V ") || line.trim_start().starts_with("Counter Freq:"))
 }
 
 /// Reads the text.
@@ -100,27 +110,38 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
         }
         if let Some(priority) = line.strip_prefix("Thread priority:") {
             let fifo = priority.trim().strip_prefix("SCHED_FIFO:");
-            common.priority = fifo.map_or(Some(0), |priority| priority.parse().ok().filter(|p| *p <= 99));
+            common.priority =
+                fifo.map_or(Some(0), |priority| priority.parse().ok().filter(|p| *p <= 99));
         }
         let Some((name, rest)) = line.split_once(":\t") else { continue };
         let rest = rest.split(" (").next().unwrap_or(rest);
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
         let name = name.trim();
         let place = |what: &str| {
-            Malformed::at(lines, format!("{} numbers of {what} for {} threads", words.len(), threads.len()))
+            Malformed::at(
+                lines,
+                format!("{} numbers of {what} for {} threads", words.len(), threads.len()),
+            )
         };
         if name == "Core" {
             if !threads.is_empty() || words.is_empty() || words.len() > MAX_CPUS {
-                return Err(Malformed::at(lines, "the threads of this file are not one list of CPUs"));
+                return Err(Malformed::at(
+                    lines,
+                    "the threads of this file are not one list of CPUs",
+                ));
             }
             let cpu = |word: &&str| word.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS);
-            threads = words.iter().map(|word| Stated { cpu: cpu(word), ..Stated::default() }).collect();
+            threads =
+                words.iter().map(|word| Stated { cpu: cpu(word), ..Stated::default() }).collect();
         } else if let Some(edge) = name.strip_suffix(" (us)").and_then(thousandths) {
             if words.len() != threads.len() {
                 return Err(place("a bin"));
             }
             if edges.last().is_some_and(|before| *before >= edge) {
-                return Err(Malformed::at(lines, format!("the bin {name} comes twice or out of order")));
+                return Err(Malformed::at(
+                    lines,
+                    format!("the bin {name} comes twice or out of order"),
+                ));
             }
             edges.push(edge);
             for (thread, word) in threads.iter_mut().zip(&words) {
@@ -135,11 +156,17 @@ pub fn parse(text: &str) -> Result<Recorded, Malformed> {
             }
             stated += 1;
         } else if name == "Duration" {
-            duration = words.first().and_then(|word| thousandths(word)).map(|ms| Nanos(ms as i64 * 1_000_000));
+            duration = words
+                .first()
+                .and_then(|word| thousandths(word))
+                .map(|ms| Nanos(ms as i64 * 1_000_000));
         }
     }
     if stated < 3 || threads.is_empty() {
-        return Err(Malformed::at(lines.max(1), "oslat printed no figures: it was stopped (-T does that) or cut off"));
+        return Err(Malformed::at(
+            lines.max(1),
+            "oslat printed no figures: it was stopped (-T does that) or cut off",
+        ));
     }
     common.width = edges.windows(2).fold(0, |width, pair| common_divisor(width, pair[1] - pair[0]));
     if common.width == 0 {
@@ -159,11 +186,14 @@ fn set(thread: &mut Stated, name: &str, word: &str) -> Result<(), String> {
     if name == "Average" {
         // Without a gap the mean is 0/0.
         let mean: f64 = word.parse().unwrap_or(0.0);
-        thread.mean = if mean.is_finite() { mean.clamp(0.0, MAX_LATENCY as f64) * 1_000.0 } else { 0.0 };
+        thread.mean =
+            if mean.is_finite() { mean.clamp(0.0, MAX_LATENCY as f64) * 1_000.0 } else { 0.0 };
         return Ok(());
     }
     let ns = thousandths(word).filter(|ns| *ns <= MAX_LATENCY * 1_000);
-    let ns = ns.ok_or_else(|| format!("{:?} is not a time in us", word.chars().take(40).collect::<String>()))?;
+    let ns = ns.ok_or_else(|| {
+        format!("{:?} is not a time in us", word.chars().take(40).collect::<String>())
+    })?;
     match name {
         "Minimum" => thread.min = ns,
         _ => thread.max = ns,

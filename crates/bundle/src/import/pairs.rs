@@ -1,4 +1,5 @@
-//! What ptsematest, svsematest, pmqtest and sigwaittest print: two lines for each pair of threads, again and again.
+//! What ptsematest, svsematest, pmqtest and sigwaittest print: two lines for each pair of threads,
+//! again and again.
 //!
 //! ```text
 //! #0: ID27802, P80, CPU0, I500; #1: ID27806, P80, CPU0, Cycles 1734
@@ -11,7 +12,8 @@ use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use std::collections::BTreeMap;
 
-/// What the text looks like: pmqtest's lines have a time-out, those of the other three look the same.
+/// What the text looks like: pmqtest's lines have a time-out, those of the other three look the
+/// same.
 pub enum Recognized {
     /// pmqtest's.
     Pmqtest,
@@ -42,14 +44,19 @@ impl Pair {
         let (_, receiver) = receiver.trim().strip_prefix('#')?.split_once(':')?;
         // The latency is the receiver's; `any` is the CPU where there is no affinity.
         let field = |text: &str, name: &str| {
-            text.split(',').find_map(|part| part.trim().strip_prefix(name).map(|rest| rest.trim().to_owned()))
+            text.split(',')
+                .find_map(|part| part.trim().strip_prefix(name).map(|rest| rest.trim().to_owned()))
         };
         Some(Pair {
             sender: number.trim().parse().ok()?,
             tid: field(receiver, "ID").and_then(|id| id.parse().ok()),
             priority: field(receiver, "P").and_then(|p| p.parse().ok()).filter(|p| *p <= 99),
-            cpu: field(receiver, "CPU").and_then(|cpu| cpu.parse().ok()).filter(|cpu| (*cpu as usize) < MAX_CPUS),
-            interval: field(sender, "I").and_then(|i| i.parse().ok()).filter(|i| (1..=MAX_LATENCY).contains(i)),
+            cpu: field(receiver, "CPU")
+                .and_then(|cpu| cpu.parse().ok())
+                .filter(|cpu| (*cpu as usize) < MAX_CPUS),
+            interval: field(sender, "I")
+                .and_then(|i| i.parse().ok())
+                .filter(|i| (1..=MAX_LATENCY).contains(i)),
             cycles: field(receiver, "Cycles")?.parse().ok()?,
         })
     }
@@ -83,17 +90,22 @@ pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
         if let Some(pair) = Pair::read(line) {
             let index = (pair.sender / 2) as usize;
             if index >= MAX_CPUS {
-                return Err(Malformed::at(at, format!("no pair begins with thread {}", pair.sender)));
+                return Err(Malformed::at(
+                    at,
+                    format!("no pair begins with thread {}", pair.sender),
+                ));
             }
             let thread = pairs.entry(pair.sender).or_default();
-            thread.undistributed = recorded::bounded(pair.cycles, MAX_COUNT, "the count of cycles", at)?;
+            thread.undistributed =
+                recorded::bounded(pair.cycles, MAX_COUNT, "the count of cycles", at)?;
             (thread.index, thread.name) = (index, Some(name(index)));
             (thread.tid, thread.priority, thread.cpu) = (pair.tid, pair.priority, pair.cpu);
             thread.interval = pair.interval;
         } else if let Some((sender, [min, mean, max])) = figures(line) {
             let Some(thread) = pairs.get_mut(&sender) else { continue };
             let largest = recorded::bounded(max, MAX_LATENCY, "Max", at)?;
-            (thread.min, thread.mean, thread.max) = (min.min(largest), mean.min(largest) as f64, largest);
+            (thread.min, thread.mean, thread.max) =
+                (min.min(largest), mean.min(largest) as f64, largest);
             thread.details.insert("figures".into(), "stated".into());
         }
     }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 /// The largest latency that is believed, in the tool's unit: 1000 s in µs.
 pub const MAX_LATENCY: u64 = 1_000_000_000;
-/// The largest count that is believed: 30 years at 1 kHz. As many of them as there are bins still add up in 64 bits.
+/// The largest count that is believed: 30 years at 1 kHz. As many of them as there are bins still
+/// add up in 64 bits.
 pub const MAX_COUNT: u64 = 1_000_000_000_000;
 /// The most bins of one thread.
 pub const BINS: u64 = MAX_BINS as u64;
@@ -28,7 +29,8 @@ pub struct Recorded {
     pub source: &'static str,
     /// The unit of all latencies.
     pub unit: Nanos,
-    /// The width of a bin in that unit: the tool does not distinguish latencies that differ by less.
+    /// The width of a bin in that unit: the tool does not distinguish latencies that differ by
+    /// less.
     pub step: u64,
     /// The threads in order.
     pub threads: Vec<Thread>,
@@ -107,11 +109,18 @@ impl Recorded {
         self.unit * self.step as i64
     }
 
-    /// Where a run ends at the first latency above a limit: the thread with the largest, where that is above it. The file
-    /// does not record which thread ended the run.
+    /// Where a run ends at the first latency above a limit: the thread with the largest, where that
+    /// is above it. The file does not record which thread ended the run.
     pub fn stop_above(&mut self, limit: Option<u64>) {
-        let worst = self.threads.iter().filter(|thread| thread.cycles() > 0).max_by_key(|thread| thread.max);
-        self.stopped = limit.zip(worst).filter(|(limit, worst)| worst.max > *limit).map(|(_, w)| (w.name(), w.max));
+        let worst = self
+            .threads
+            .iter()
+            .filter(|thread| thread.cycles() > 0)
+            .max_by_key(|thread| thread.max);
+        self.stopped = limit
+            .zip(worst)
+            .filter(|(limit, worst)| worst.max > *limit)
+            .map(|(_, w)| (w.name(), w.max));
     }
 
     /// Holds everything against the bounds; to be called before any [`Thread::data`].
@@ -121,7 +130,10 @@ impl Recorded {
             return Err(Malformed::at(1, "there is no thread in it"));
         }
         if cells > MAX_CELLS as u64 {
-            return Err(Malformed::at(1, format!("histograms of {cells} bins in all are more than fit ({MAX_CELLS})")));
+            return Err(Malformed::at(
+                1,
+                format!("histograms of {cells} bins in all are more than fit ({MAX_CELLS})"),
+            ));
         }
         Ok(())
     }
@@ -145,11 +157,21 @@ impl Thread {
         let mut all = BTreeMap::new();
         values.into_iter().for_each(|value| *all.entry(value).or_insert(0u64) += 1);
         let (first, last) = (all.first_key_value(), all.last_key_value());
-        let (min, max) = (first.map_or(0, |(value, _)| *value), last.map_or(0, |(value, _)| *value));
+        let (min, max) =
+            (first.map_or(0, |(value, _)| *value), last.map_or(0, |(value, _)| *value));
         let count: u64 = all.values().sum();
-        let mean = all.iter().map(|(value, n)| *value as f64 * *n as f64).sum::<f64>() / count.max(1) as f64;
+        let mean = all.iter().map(|(value, n)| *value as f64 * *n as f64).sum::<f64>()
+            / count.max(1) as f64;
         let beyond = all.split_off(&VALUE_BINS).into_iter().collect();
-        Thread { index, bins: all.into_iter().collect(), beyond, min, mean, max, ..Thread::default() }
+        Thread {
+            index,
+            bins: all.into_iter().collect(),
+            beyond,
+            min,
+            mean,
+            max,
+            ..Thread::default()
+        }
     }
 
     fn inside(&self) -> u64 {
@@ -161,25 +183,30 @@ impl Thread {
         self.inside() + self.overflows + self.undistributed
     }
 
-    /// The number of bins of its exact histogram: what the tool kept, or up to the last that is not empty.
+    /// The number of bins of its exact histogram: what the tool kept, or up to the last that is not
+    /// empty.
     fn bins_kept(&self, step: u64) -> u64 {
         let last = self.bins.last().map_or(0, |(bin, _)| *bin / step + 1);
         self.range.unwrap_or(last).max(last).clamp(1, MAX_BINS as u64)
     }
 
-    /// Where a cycle beyond the bins is counted: the stated maximum, the only one of their values that is known.
+    /// Where a cycle beyond the bins is counted: the stated maximum, the only one of their values
+    /// that is known.
     fn overflow_value(&self, step: u64) -> u64 {
         self.max.max(self.bins_kept(step) * step)
     }
 
-    /// The statistics of a series from it. A bin counts at its lower edge, as the tool cut its latencies down to whole units.
+    /// The statistics of a series from it. A bin counts at its lower edge, as the tool cut its
+    /// latencies down to whole units.
     pub fn data(&self, unit: Nanos, step: u64) -> SeriesData {
         let resolution = unit * step as i64;
         let range = resolution * (self.bins_kept(step) - 1) as i64;
         let period = self.interval.map(|us| Nanos::MICRO * us as i64);
         let mut data = SeriesData::new(SeriesShape { range, resolution, period });
         let beyond = (self.overflow_value(step), self.overflows);
-        for (value, n) in self.bins.iter().chain(&self.beyond).copied().chain([beyond]).filter(|(_, n)| *n > 0) {
+        for (value, n) in
+            self.bins.iter().chain(&self.beyond).copied().chain([beyond]).filter(|(_, n)| *n > 0)
+        {
             let latency = unit * value as i64;
             data.exact.record_n(latency, n);
             record_hdr(&mut data.whole, latency, n);
@@ -197,7 +224,9 @@ impl Thread {
 
     /// The stated minimum, unless a bin wholly below it is not empty.
     fn smallest(&self, step: u64) -> u64 {
-        self.bins.first().map_or(self.min, |(bin, _)| if bin + step > self.min { self.min } else { *bin })
+        self.bins
+            .first()
+            .map_or(self.min, |(bin, _)| if bin + step > self.min { self.min } else { *bin })
     }
 
     fn largest(&self, step: u64) -> u64 {
@@ -206,13 +235,20 @@ impl Thread {
         self.max.max(last).max(beyond).max(self.smallest(step))
     }
 
-    /// The sum of the latencies in ns: exactly that of the bins where they hold every cycle, else by the stated mean.
+    /// The sum of the latencies in ns: exactly that of the bins where they hold every cycle, else
+    /// by the stated mean.
     fn sum(&self, unit: Nanos) -> i128 {
         let unit = i128::from(unit.ns());
         if self.overflows == 0 && self.undistributed == 0 {
-            return self.bins.iter().chain(&self.beyond).map(|(bin, n)| i128::from(*bin) * i128::from(*n) * unit).sum();
+            return self
+                .bins
+                .iter()
+                .chain(&self.beyond)
+                .map(|(bin, n)| i128::from(*bin) * i128::from(*n) * unit)
+                .sum();
         }
-        // At most 1e9 units and 1e12 cycles: the product is exact enough in a float of 53 bits for a mean that has 2 decimals.
+        // At most 1e9 units and 1e12 cycles: the product is exact enough in a float of 53 bits for
+        // a mean that has 2 decimals.
         (self.mean * unit as f64 * self.cycles() as f64).round() as i128
     }
 
@@ -222,12 +258,20 @@ impl Thread {
         let mut findings = Vec::new();
         if self.overflows > 1 {
             let share = self.inside() as f64 / self.cycles() as f64 * 100.0;
-            let message = "cycles lay beyond the histogram and the file has only the largest of them: all are counted as that, \
-                           so that high percentiles are upper bounds";
+            let message = "cycles lay beyond the histogram and the file has only the largest of \
+                           them: all are counted as that, so that high percentiles are upper \
+                           bounds";
             findings.push(
                 Finding::new("overflow-values-unknown", Severity::Warning, &subject, message)
-                    .evidence(format!("{} of {} cycles; percentiles above p{share:.3}", self.overflows, self.cycles()))
-                    .remedy(format!("let the tool keep a larger histogram ({})", all.tool.histogram_option())),
+                    .evidence(format!(
+                        "{} of {} cycles; percentiles above p{share:.3}",
+                        self.overflows,
+                        self.cycles()
+                    ))
+                    .remedy(format!(
+                        "let the tool keep a larger histogram ({})",
+                        all.tool.histogram_option()
+                    )),
             );
         }
         if let Some(evidence) = self.contradiction(unit, step) {
@@ -259,7 +303,11 @@ impl Thread {
             ))
         } else if self.mean + 1.0 < self.min as f64 || self.mean > self.max as f64 + 1.0 {
             let mean = Nanos((self.mean * unit.ns() as f64) as i64).readable();
-            Some(format!("the stated mean of {mean} is not between {} and {}", shown(self.min), shown(self.max)))
+            Some(format!(
+                "the stated mean of {mean} is not between {} and {}",
+                shown(self.min),
+                shown(self.max)
+            ))
         } else {
             None
         }
@@ -269,7 +317,10 @@ impl Thread {
 /// A number of the file, held against its bound.
 pub fn bounded(number: u64, bound: u64, what: &str, line: usize) -> Result<u64, Malformed> {
     if number > bound {
-        return Err(Malformed::at(line, format!("{what} {number} is beyond belief (more than {bound})")));
+        return Err(Malformed::at(
+            line,
+            format!("{what} {number} is beyond belief (more than {bound})"),
+        ));
     }
     Ok(number)
 }

@@ -1,5 +1,6 @@
-//! The histograms that `rtla timerlat hist` and `rtla osnoise hist` print (kernel, tools/tracing/rtla): a column a CPU and kind of
-//! latency, a row a bin that is not empty, then what lay beyond, and figures.
+//! The histograms that `rtla timerlat hist` and `rtla osnoise hist` print (kernel,
+//! tools/tracing/rtla): a column a CPU and kind of latency, a row a bin that is not empty, then
+//! what lay beyond, and figures.
 
 use super::numbers::{common_divisor, number, numbers};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
@@ -18,7 +19,9 @@ pub fn recognize(text: &str) -> Option<Tool> {
 
 /// Whether it is what `top` shows, which has no histogram.
 pub fn is_top(text: &str) -> bool {
-    text.lines().any(|line| line.contains("  Timer Latency  ") || line.contains("  Operating System Noise  "))
+    text.lines().any(|line| {
+        line.contains("  Timer Latency  ") || line.contains("  Operating System Noise  ")
+    })
 }
 
 #[derive(Default)]
@@ -79,7 +82,12 @@ impl Reading {
             let unit = match unit.split_ascii_whitespace().next() {
                 Some("microseconds") => Nanos::MICRO,
                 Some("nanoseconds") => Nanos(1),
-                _ => return Err(Malformed::at(at, "the unit is neither microseconds nor nanoseconds")),
+                _ => {
+                    return Err(Malformed::at(
+                        at,
+                        "the unit is neither microseconds nor nanoseconds",
+                    ));
+                }
             };
             if self.unit.replace(unit).is_some() {
                 return Err(Malformed::at(at, "a second histogram: give one run at a time"));
@@ -97,10 +105,17 @@ impl Reading {
         }
         for (index, word) in columns.split_ascii_whitespace().enumerate() {
             let unknown = || {
-                Malformed::at(at, format!("the column {:?} is not known", word.chars().take(40).collect::<String>()))
+                Malformed::at(
+                    at,
+                    format!(
+                        "the column {:?} is not known",
+                        word.chars().take(40).collect::<String>()
+                    ),
+                )
             };
             let (kind, cpu) = word.split_once('-').ok_or_else(unknown)?;
-            let cpu: u32 = cpu.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS).ok_or_else(unknown)?;
+            let cpu: u32 =
+                cpu.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS).ok_or_else(unknown)?;
             let part = match kind {
                 "IRQ" => "/irq",
                 "Thr" => "/thread",
@@ -120,7 +135,10 @@ impl Reading {
     fn row(&mut self, at: usize, latency: &str, counts: &str) -> Result<(), Malformed> {
         let latency = recorded::bounded(number(latency, at)?, MAX_LATENCY, "the latency", at)?;
         if self.last.is_some_and(|last| last >= latency) {
-            return Err(Malformed::at(at, format!("the latency {latency} comes twice or out of order")));
+            return Err(Malformed::at(
+                at,
+                format!("the latency {latency} comes twice or out of order"),
+            ));
         }
         self.last = Some(latency);
         self.divisor = common_divisor(self.divisor, latency);
@@ -141,16 +159,27 @@ impl Reading {
         // What has no sample is a dash; means of osnoise have decimals.
         let figure = |word: &str| match (word, name) {
             ("-", _) => Ok(0.0),
-            (word, "avg") => word.parse().ok().filter(|mean: &f64| mean.is_finite() && *mean >= 0.0).ok_or_else(|| {
-                Malformed::at(at, format!("{:?} is not a number", word.chars().take(40).collect::<String>()))
-            }),
+            (word, "avg") => word
+                .parse()
+                .ok()
+                .filter(|mean: &f64| mean.is_finite() && *mean >= 0.0)
+                .ok_or_else(|| {
+                    Malformed::at(
+                        at,
+                        format!("{:?} is not a number", word.chars().take(40).collect::<String>()),
+                    )
+                }),
             (word, _) => number(word, at).map(|number| number as f64),
         };
-        let figures: Vec<f64> = rest.split_ascii_whitespace().map(figure).collect::<Result<_, _>>()?;
+        let figures: Vec<f64> =
+            rest.split_ascii_whitespace().map(figure).collect::<Result<_, _>>()?;
         let bound = if matches!(name, "over" | "count") { MAX_COUNT } else { MAX_LATENCY };
         let figures = self.counts(at, figures)?;
         if let Some(figure) = figures.iter().find(|figure| **figure > bound as f64) {
-            return Err(Malformed::at(at, format!("{figure} is more than {bound}, the most that is believed")));
+            return Err(Malformed::at(
+                at,
+                format!("{figure} is more than {bound}, the most that is believed"),
+            ));
         }
         match name {
             "over" => self.over = Some(figures.iter().map(|figure| *figure as u64).collect()),
@@ -171,7 +200,11 @@ impl Reading {
     /// The list, if it has one number for each column.
     fn counts<T>(&self, at: usize, list: Vec<T>) -> Result<Vec<T>, Malformed> {
         if list.len() != self.columns.len() {
-            let why = format!("{} numbers in this row, {} columns in the header", list.len(), self.columns.len());
+            let why = format!(
+                "{} numbers in this row, {} columns in the header",
+                list.len(),
+                self.columns.len()
+            );
             return Err(Malformed::at(at, why));
         }
         Ok(list)
@@ -181,11 +214,15 @@ impl Reading {
         if self.columns.is_empty() {
             return Err(Malformed::at(
                 lines,
-                "there is no row `Index` that names the CPUs: run rtla without --no-header and --no-index",
+                "there is no row `Index` that names the CPUs: run rtla without --no-header and \
+                 --no-index",
             ));
         }
         let absent = |what: &str| {
-            Malformed::at(lines, format!("there is no row `{what}:`: it was cut off, or rtla ran with --no-summary"))
+            Malformed::at(
+                lines,
+                format!("there is no row `{what}:`: it was cut off, or rtla ran with --no-summary"),
+            )
         };
         let over = self.over.take().ok_or_else(|| absent("over"))?;
         let count = self.count.take().ok_or_else(|| absent("count"))?;
@@ -196,11 +233,18 @@ impl Reading {
         for ((column, over), count) in self.columns.iter_mut().zip(over).zip(count) {
             let inside: u64 = column.bins.iter().map(|(_, n)| n).sum();
             (column.overflows, column.range) = (over, range);
-            if column.bins.last().is_some_and(|(latency, _)| latency / into.step >= recorded::BINS) {
-                return Err(Malformed::at(lines, format!("the histogram of {} has too many bins", column.name())));
+            if column.bins.last().is_some_and(|(latency, _)| latency / into.step >= recorded::BINS)
+            {
+                return Err(Malformed::at(
+                    lines,
+                    format!("the histogram of {} has too many bins", column.name()),
+                ));
             }
             if inside + over != count {
-                let why = format!("{} has {inside} in its rows and {over} beyond, not {count}", column.name());
+                let why = format!(
+                    "{} has {inside} in its rows and {over} beyond, not {count}",
+                    column.name()
+                );
                 return Err(Malformed::at(lines, why));
             }
         }

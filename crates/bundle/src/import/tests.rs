@@ -1,4 +1,5 @@
-//! Files that the tools wrote (testdata/README.md), one of the newer layout by its description, and damaged ones.
+//! Files that the tools wrote (testdata/README.md), one of the newer layout by its description, and
+//! damaged ones.
 
 mod tools;
 
@@ -55,7 +56,10 @@ fn finding_ids(bundle: &Bundle) -> Vec<&str> {
 /// The rows of a text by column, read by other means than the importer's.
 fn rows(text: &str) -> Vec<Vec<u64>> {
     let is_row = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
-    text.lines().filter(is_row).map(|l| l.split_whitespace().map(|n| n.parse().unwrap()).collect()).collect()
+    text.lines()
+        .filter(is_row)
+        .map(|l| l.split_whitespace().map(|n| n.parse().unwrap()).collect())
+        .collect()
 }
 
 /// The numbers of a line of the footer.
@@ -80,7 +84,10 @@ fn check_against_text(data: &SeriesData, text: &str, thread: usize) {
         "{:?} for {mean}",
         data.mean()
     );
-    assert_eq!((data.count(), data.exact.total(), data.whole.len()), (data.count(), data.count(), data.count()));
+    assert_eq!(
+        (data.count(), data.exact.total(), data.whole.len()),
+        (data.count(), data.count(), data.count())
+    );
     assert_eq!(data.sum_squares, None);
 }
 
@@ -90,7 +97,10 @@ fn a_histogram_text_comes_over_exactly() {
     let series = series(&bundle);
     assert_eq!(series.len(), 2);
     series.iter().enumerate().for_each(|(k, s)| check_against_text(&s.state.data, TWO_TEXT, k));
-    assert_eq!((series[0].meta.scheduling.as_str(), series[0].meta.real_time), ("SCHED_FIFO", true));
+    assert_eq!(
+        (series[0].meta.scheduling.as_str(), series[0].meta.real_time),
+        ("SCHED_FIFO", true)
+    );
     assert_eq!(series[1].meta.period, Some(Nanos::MILLI));
     assert!(series[1].meta.tid.is_some());
     assert_eq!(bundle.manifest.origin, "import: cyclictest histogram text");
@@ -117,7 +127,8 @@ fn the_sum_column_is_checked_and_left_out() {
     let series = series(&bundle);
     assert_eq!(series.len(), 2);
     series.iter().enumerate().for_each(|(k, s)| check_against_text(&s.state.data, SUM_TEXT, k));
-    let wrong = SUM_TEXT.replacen("000024 000000\t000000\t000000", "000024 000000\t000000\t000009", 1);
+    let wrong =
+        SUM_TEXT.replacen("000024 000000\t000000\t000000", "000024 000000\t000000\t000009", 1);
     assert_ne!(wrong, SUM_TEXT);
     assert!(refused(&wrong).contains("not the sum"));
 }
@@ -151,7 +162,10 @@ fn without_a_histogram_there_is_no_distribution() {
 #[test]
 fn a_command_line_that_is_not_escaped_does_no_harm() {
     let text = include_str!("testdata/unescaped.json");
-    assert!(serde_json::from_str::<serde_json::Value>(text).is_err(), "the file is to be broken JSON");
+    assert!(
+        serde_json::from_str::<serde_json::Value>(text).is_err(),
+        "the file is to be broken JSON"
+    );
     let bundle = imported(text);
     let line = &series(&bundle)[0].meta.details["command_line"];
     assert_eq!(line, r#"cyclictest -t1 -p80 -i1000 -l300 -h 40 -q --json=quo"te\d.json"#);
@@ -181,7 +195,8 @@ fn refused(text: &str) -> String {
 #[test]
 fn what_is_not_such_a_file_is_refused_with_its_line() {
     let head = "# Histogram\n000001 000005\t000007\n";
-    let foot = "# Min Latencies: 1 1\n# Avg Latencies: 1 1\n# Max Latencies: 1 1\n# Histogram Overflows: 0 0\n";
+    let foot = "# Min Latencies: 1 1\n# Avg Latencies: 1 1\n# Max Latencies: 1 1\n# Histogram \
+                Overflows: 0 0\n";
     assert!(check(format!("{head}{foot}").as_bytes(), &ImportOptions::default()).is_ok());
     let cases = [
         (String::new(), "not the output of a tool that can be imported (cyclictest, "),
@@ -190,11 +205,20 @@ fn what_is_not_such_a_file_is_refused_with_its_line() {
         (format!("{head}000001 1\t1\n{foot}"), "line 3: the latency 1 comes twice"),
         (format!("{head}000002 1\n{foot}"), "line 3: 1 counts in this row, 2 in the first"),
         (format!("{head}000002 1\tx\n{foot}"), "line 3: \"x\" is not a number"),
-        (format!("{head}000002 1\t99999999999999999999999\n{foot}"), "line 3: 99999999999999999999999 is too large"),
+        (
+            format!("{head}000002 1\t99999999999999999999999\n{foot}"),
+            "line 3: 99999999999999999999999 is too large",
+        ),
         (format!("{head}99999999 1\t1\n{foot}"), "line 3: the latency 99999999 is beyond belief"),
-        (format!("{head}# Total: 000000005 000000008\n{foot}"), "line 3: thread 1 has 7 cycles in its rows, not 8"),
+        (
+            format!("{head}# Total: 000000005 000000008\n{foot}"),
+            "line 3: thread 1 has 7 cycles in its rows, not 8",
+        ),
         (format!("{head}{foot}# Max Latencies: 1 1\n"), "line 7: a second line `# Max Latencies:`"),
-        (format!("{head}{foot}# Histogram\n"), "line 7: a second histogram; the first begins in line 1"),
+        (
+            format!("{head}{foot}# Histogram\n"),
+            "line 7: a second histogram; the first begins in line 1",
+        ),
         (format!("{head}{foot}rubbish\n"), "line 7: something other than a comment"),
         (
             format!("{head}{}", foot.replace("Avg Latencies: 1 1", "Avg Latencies: 1")),
@@ -208,7 +232,10 @@ fn what_is_not_such_a_file_is_refused_with_its_line() {
         ("{\n\"file_version\": 2, \"thread\": {}}".to_owned(), "line 1: its file_version is 2"),
         ("{\"file_version\": 1}".to_owned(), "there is no `thread` in it"),
         ("{\"file_version\": 1, \"thread\": {}}".to_owned(), "there is no thread in it"),
-        (TWO_JSON.replace("\"cycles\": 1000", "\"cycles\": 10"), "cycles in its histogram, but only 10 in all"),
+        (
+            TWO_JSON.replace("\"cycles\": 1000", "\"cycles\": 10"),
+            "cycles in its histogram, but only 10 in all",
+        ),
         (TWO_JSON.replace("\"cycles\": 1000", "\"cycles\": -1"), "invalid value"),
         (TWO_JSON.replace("\"1\": {", "\"0\": {"), "thread 0 comes twice"),
         (TWO_JSON.replace("\"1\": {", "\"one\": {"), "thread one: it has no index"),
@@ -226,18 +253,24 @@ fn hostile_sizes_are_bounded() {
     let many: String = (0..9_000)
         .map(|k| {
             format!(
-                "\"{k}\": {{\"histogram\": {{\"16777215\": 1}}, \"cycles\": 1, \"min\": 1, \"max\": 2, \"avg\": 1.0}},"
+                "\"{k}\": {{\"histogram\": {{\"16777215\": 1}}, \"cycles\": 1, \"min\": 1, \
+                 \"max\": 2, \"avg\": 1.0}},"
             )
         })
         .collect();
     let json = format!("{{\"file_version\": 1, \"thread\": {{{}}}}}", many.trim_end_matches(','));
-    assert!(refused(&json).contains("it has no index"), "more threads than CPUs: {}", refused(&json));
+    assert!(
+        refused(&json).contains("it has no index"),
+        "more threads than CPUs: {}",
+        refused(&json)
+    );
     let some: String = many.split_inclusive("},").take(20).collect();
     let json = format!("{{\"file_version\": 1, \"thread\": {{{}}}}}", some.trim_end_matches(','));
     assert!(refused(&json).contains("more than fit"), "{}", refused(&json));
     let endless = &mut io::repeat(b'#');
     let place = tempfile::tempdir().unwrap();
-    let error = import(endless, &place.path().join("b"), &ImportOptions::default(), no_figures).unwrap_err();
+    let error = import(endless, &place.path().join("b"), &ImportOptions::default(), no_figures)
+        .unwrap_err();
     assert!(matches!(error, ImportError::TooLarge));
     assert!(!place.path().join("b").exists(), "nothing is written before everything is read");
 }

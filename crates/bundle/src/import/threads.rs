@@ -1,5 +1,6 @@
-//! What cyclictest, cyclicdeadline and signaltest print: status lines (`T: 0 …`), the values of `-v`, and cyclictest's histogram (`-h`,
-//! `-H` and `--histfile`), with every row and a total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
+//! What cyclictest, cyclicdeadline and signaltest print: status lines (`T: 0 …`), the values of
+//! `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every row and a total (up
+//! to rt-tests 2.6) or without rows of zeros (from 2.7).
 
 use super::numbers::{number_of, numbers, without_cursor_moves};
 use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
@@ -74,7 +75,8 @@ pub enum Layout {
 pub fn recognize(text: &str) -> Option<(Tool, Layout)> {
     let lines = || text.lines().map(without_cursor_moves);
     let status = lines().find_map(|line| line.strip_prefix("T:").and_then(Status::read));
-    // cyclictest names priority and interval, signaltest has no interval and cyclicdeadline no priority.
+    // cyclictest names priority and interval, signaltest has no interval and cyclicdeadline no
+    // priority.
     let tool = match &status {
         Some(status) if status.interval.is_none() => Tool::Signaltest,
         Some(status) if status.priority.is_none() => Tool::Cyclicdeadline,
@@ -103,7 +105,12 @@ fn value(line: &str) -> Option<(u64, u64, i64)> {
 }
 
 /// Reads the text.
-pub fn parse(text: &str, tool: Tool, layout: Layout, nanoseconds: bool) -> Result<Recorded, Malformed> {
+pub fn parse(
+    text: &str,
+    tool: Tool,
+    layout: Layout,
+    nanoseconds: bool,
+) -> Result<Recorded, Malformed> {
     let mut reading = Reading::default();
     let mut lines = 0;
     for (k, line) in text.lines().enumerate() {
@@ -147,7 +154,10 @@ impl Reading {
             self.policy = Some(policy.trim().to_owned());
             return Ok(());
         }
-        if let Some(rest) = line.strip_prefix("Thread ").and_then(|rest| rest.strip_suffix(" exceeded trace limit.")) {
+        if let Some(rest) = line
+            .strip_prefix("Thread ")
+            .and_then(|rest| rest.strip_suffix(" exceeded trace limit."))
+        {
             self.exceeded = rest.parse().ok();
             return Ok(());
         }
@@ -159,17 +169,23 @@ impl Reading {
     }
 
     /// A value of `-v`. What the tool could not print in time is missing in the count of cycles.
-    fn value(&mut self, at: usize, (thread, cycle, value): (u64, u64, i64)) -> Result<(), Malformed> {
+    fn value(
+        &mut self,
+        at: usize,
+        (thread, cycle, value): (u64, u64, i64),
+    ) -> Result<(), Malformed> {
         let index = usize::try_from(thread).ok().filter(|index| *index < MAX_CPUS);
-        let index = index.ok_or_else(|| Malformed::at(at, format!("no thread has the index {thread}")))?;
+        let index =
+            index.ok_or_else(|| Malformed::at(at, format!("no thread has the index {thread}")))?;
         // A timer that expired early has no latency.
         let latency = recorded::bounded(value.max(0) as u64, MAX_LATENCY, "the value", at)?;
         recorded::bounded(cycle, MAX_COUNT, "the cycle", at)?;
         let values = self.values.entry(index).or_default();
         let expected = values.last_cycle.map_or(0, |last| last + 1);
         let missing = cycle.checked_sub(expected);
-        values.missing +=
-            missing.ok_or_else(|| Malformed::at(at, format!("cycle {cycle} of thread {index} is out of order")))?;
+        values.missing += missing.ok_or_else(|| {
+            Malformed::at(at, format!("cycle {cycle} of thread {index} is out of order"))
+        })?;
         values.last_cycle = Some(cycle);
         values.latencies.push(latency);
         Ok(())
@@ -180,7 +196,10 @@ impl Reading {
             return match self.begun.replace(at) {
                 Some(first) => Err(Malformed::at(
                     at,
-                    format!("a second histogram; the first begins in line {first}: give one run at a time"),
+                    format!(
+                        "a second histogram; the first begins in line {first}: give one run at a \
+                         time"
+                    ),
                 )),
                 None => Ok(()),
             };
@@ -207,20 +226,31 @@ impl Reading {
 
     fn row(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
         if self.max.is_some() {
-            return Err(Malformed::at(at, "something other than a comment stands after the histogram"));
+            return Err(Malformed::at(
+                at,
+                "something other than a comment stands after the histogram",
+            ));
         }
         let numbers = numbers(line, at)?;
-        let [latency, counts @ ..] = numbers.as_slice() else { return Err(Malformed::at(at, "an empty row")) };
+        let [latency, counts @ ..] = numbers.as_slice() else {
+            return Err(Malformed::at(at, "an empty row"));
+        };
         let latency = recorded::bin(*latency, at)?;
         if self.last_row.is_none() {
             self.columns.resize_with(counts.len(), Vec::new);
         }
         if counts.len() != self.columns.len() || counts.is_empty() || counts.len() > MAX_CPUS + 1 {
             let expected = self.columns.len();
-            return Err(Malformed::at(at, format!("{} counts in this row, {expected} in the first", counts.len())));
+            return Err(Malformed::at(
+                at,
+                format!("{} counts in this row, {expected} in the first", counts.len()),
+            ));
         }
         if self.last_row.is_some_and(|last| last >= latency) {
-            return Err(Malformed::at(at, format!("the latency {latency} comes twice or out of order")));
+            return Err(Malformed::at(
+                at,
+                format!("the latency {latency} comes twice or out of order"),
+            ));
         }
         self.last_row = Some(latency);
         for (column, count) in self.columns.iter_mut().zip(counts) {
@@ -236,7 +266,10 @@ impl Reading {
         let cut = |what: &str| {
             Malformed::at(
                 lines,
-                format!("it ends without a line `# {what}:`: it was cut off, or its comments were removed"),
+                format!(
+                    "it ends without a line `# {what}:`: it was cut off, or its comments were \
+                     removed"
+                ),
             )
         };
         let min = self.min.take().ok_or_else(|| cut("Min Latencies"))?;
@@ -246,7 +279,8 @@ impl Reading {
         let threads = min.numbers.len();
         self.check_columns(threads, [&mean, &max, &overflows])?;
         self.check_totals()?;
-        // Where rows of zeros are left out, the histogram may have been larger: by how much is not known.
+        // Where rows of zeros are left out, the histogram may have been larger: by how much is not
+        // known.
         let range = self.last_row.map(|last| last + 1);
         let mut bins = std::mem::take(&mut self.columns).into_iter();
         let thread = |index: usize| Thread {
@@ -263,7 +297,8 @@ impl Reading {
         Ok(())
     }
 
-    /// The threads of status lines and values: the latter hold a distribution where they are complete.
+    /// The threads of status lines and values: the latter hold a distribution where they are
+    /// complete.
     fn threads(mut self, into: &mut Recorded) -> Result<(), Malformed> {
         let mut indices: Vec<usize> = self.status.iter().map(|status| status.index).collect();
         indices.extend(self.values.keys());
@@ -274,8 +309,10 @@ impl Reading {
             let status = self.status.iter().find(|status| status.index == index);
             let of_status = status.map(|status| status.figures(index)).transpose()?;
             let cycles = of_status.as_ref().map(|(cycles, ..)| *cycles);
-            // Values are complete unless the file shows a gap: the newest are lost when the tool ends.
-            let complete = values.missing == 0 && cycles.is_none_or(|cycles| cycles == values.latencies.len() as u64);
+            // Values are complete unless the file shows a gap: the newest are lost when the tool
+            // ends.
+            let complete = values.missing == 0
+                && cycles.is_none_or(|cycles| cycles == values.latencies.len() as u64);
             let known = self.known(index);
             let thread = match of_status {
                 Some((cycles, min, mean, max)) if !complete || values.latencies.is_empty() => {
@@ -283,7 +320,8 @@ impl Reading {
                 }
                 of_status => {
                     let thread = Thread::of_values(index, std::mem::take(&mut values.latencies));
-                    let (min, max) = of_status.map_or((thread.min, thread.max), |(_, min, _, max)| (min, max));
+                    let (min, max) =
+                        of_status.map_or((thread.min, thread.max), |(_, min, _, max)| (min, max));
                     let mean = of_status.map_or(thread.mean, |(_, _, mean, _)| mean);
                     Thread { bins: thread.bins, beyond: thread.beyond, min, mean, max, ..known }
                 }
@@ -312,18 +350,28 @@ impl Reading {
 
     /// The kernel's id of a thread.
     fn id(&self, index: usize) -> Option<i32> {
-        let listed = self.ids.as_ref().and_then(|ids| ids.numbers.get(index)).and_then(|id| i32::try_from(*id).ok());
-        listed.or_else(|| self.status.iter().find(|status| status.index == index).and_then(|status| status.tid))
+        let listed = self
+            .ids
+            .as_ref()
+            .and_then(|ids| ids.numbers.get(index))
+            .and_then(|id| i32::try_from(*id).ok());
+        listed.or_else(|| {
+            self.status.iter().find(|status| status.index == index).and_then(|status| status.tid)
+        })
     }
 
     /// The thread whose latency ended the run (`-b`), known by its id, and that latency.
     fn stopped(&self, threads: &[Thread]) -> Option<(String, u64)> {
-        if let Some(thread) = self.exceeded.and_then(|index| threads.iter().find(|thread| thread.index == index)) {
+        if let Some(thread) =
+            self.exceeded.and_then(|index| threads.iter().find(|thread| thread.index == index))
+        {
             return Some((thread.name(), thread.max));
         }
         let (id, latency) = self.break_thread.zip(self.break_value)?;
-        let listed = self.ids.as_ref().and_then(|ids| ids.numbers.iter().position(|listed| *listed == id));
-        let of_status = || self.status.iter().find(|status| status.tid.is_some_and(|tid| tid as u64 == id));
+        let listed =
+            self.ids.as_ref().and_then(|ids| ids.numbers.iter().position(|listed| *listed == id));
+        let of_status =
+            || self.status.iter().find(|status| status.tid.is_some_and(|tid| tid as u64 == id));
         let name = match listed.or_else(|| of_status().map(|status| status.index)) {
             Some(index) => format!("thread {index}"),
             None => format!("thread with id {id}"),
@@ -331,7 +379,8 @@ impl Reading {
         Some((name, latency.min(MAX_LATENCY)))
     }
 
-    /// Every line is of the same threads; with `-H` there is one more column, the sum, which is checked and left out.
+    /// Every line is of the same threads; with `-H` there is one more column, the sum, which is
+    /// checked and left out.
     fn check_columns(&mut self, threads: usize, footers: [&Footer; 3]) -> Result<(), Malformed> {
         let begun = self.begun.unwrap_or(1);
         if threads == 0 {
@@ -349,7 +398,12 @@ impl Reading {
             0 => self.columns.resize_with(threads, Vec::new),
             n if n == threads => {}
             n if n == threads + 1 => self.check_sums()?,
-            n => return Err(Malformed::at(begun, format!("rows of {n} counts for {threads} threads"))),
+            n => {
+                return Err(Malformed::at(
+                    begun,
+                    format!("rows of {n} counts for {threads} threads"),
+                ));
+            }
         }
         Ok(())
     }
@@ -361,7 +415,10 @@ impl Reading {
             *all.entry(*latency).or_insert(0u64) += count;
         }
         if !all.into_iter().eq(sums) {
-            return Err(Malformed::at(self.begun.unwrap_or(1), "the last column is not the sum of the others"));
+            return Err(Malformed::at(
+                self.begun.unwrap_or(1),
+                "the last column is not the sum of the others",
+            ));
         }
         Ok(())
     }
@@ -382,7 +439,8 @@ impl Reading {
     }
 }
 
-/// Values that are not in the file: the status line's figures are of all, a distribution there is not.
+/// Values that are not in the file: the status line's figures are of all, a distribution there is
+/// not.
 fn missing_values(thread: &Thread, missing: u64) -> Finding {
     let kept = thread.undistributed == 0;
     let message = match kept {
@@ -399,13 +457,17 @@ impl Status {
         let (index, rest) = line.split_once('(')?;
         let (tid, rest) = rest.split_once(')')?;
         // `C:   2000 Min:     12`: the name up to its colon, then the number.
-        let field = |name: &str| rest.split_once(name).and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+        let field = |name: &str| {
+            rest.split_once(name).and_then(|(_, rest)| rest.split_ascii_whitespace().next())
+        };
         let signed = |name: &str| field(name).and_then(|text| text.parse::<i64>().ok());
         Some(Status {
             index: index.trim().parse().ok().filter(|index| *index < MAX_CPUS)?,
             tid: tid.trim().parse().ok().filter(|tid| *tid >= 0),
             priority: field(" P:").and_then(|p| p.parse().ok()).filter(|p| *p <= 99),
-            interval: field(" I:").and_then(|i| i.parse().ok()).filter(|i| (1..=MAX_LATENCY).contains(i)),
+            interval: field(" I:")
+                .and_then(|i| i.parse().ok())
+                .filter(|i| (1..=MAX_LATENCY).contains(i)),
             cycles: field(" C:").and_then(|c| c.parse().ok()),
             min: signed(" Min:"),
             mean: signed(" Avg:"),
@@ -415,7 +477,9 @@ impl Status {
 
     /// Cycles, minimum, mean and maximum; the latter mean nothing without cycles.
     fn figures(&self, index: usize) -> Result<(u64, u64, f64, u64), Malformed> {
-        let absent = |what: &str| Malformed::at(1, format!("the status line of thread {index} has no `{what}:`"));
+        let absent = |what: &str| {
+            Malformed::at(1, format!("the status line of thread {index} has no `{what}:`"))
+        };
         let cycles = self.cycles.ok_or_else(|| absent("C"))?;
         recorded::bounded(cycles, MAX_COUNT, "the count of cycles", 1)?;
         if cycles == 0 {

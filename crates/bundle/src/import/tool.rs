@@ -66,7 +66,8 @@ impl Tool {
         Tool::ALL.into_iter().find(|tool| tool.name() == name || tool.kind() == bare)
     }
 
-    /// The kind of its series. cyclictest measures what punctual's timer does; all others are kinds of their own.
+    /// The kind of its series. cyclictest measures what punctual's timer does; all others are kinds
+    /// of their own.
     pub fn kind(self) -> &'static str {
         match self {
             Tool::Cyclictest => "timer",
@@ -86,7 +87,8 @@ impl Tool {
         }
     }
 
-    /// Whether `-b` ends a run at the first latency above it (for oslat it is the size of the histogram).
+    /// Whether `-b` ends a run at the first latency above it (for oslat it is the size of the
+    /// histogram).
     pub fn breaks(self) -> bool {
         !matches!(self, Tool::Oslat | Tool::Hwlatdetect | Tool::Timerlat | Tool::Osnoise)
     }

@@ -3,7 +3,10 @@
 use super::recorded::{Recorded, Thread};
 use super::{ImportOptions, Tool};
 use crate::manifest::{Ending, Outcome};
-use crate::meta::{PhaseMeta, REQUESTED_SCHEDULING, SOURCE_RESOLUTION, SeriesMeta, UNKNOWN_LOSSES, UNKNOWN_SCHEDULING};
+use crate::meta::{
+    PhaseMeta, REQUESTED_SCHEDULING, SOURCE_RESOLUTION, SeriesMeta, UNKNOWN_LOSSES,
+    UNKNOWN_SCHEDULING,
+};
 use crate::state::State;
 use crate::summary::Summary;
 use crate::{Bundle, BundleError, BundleWriter, Completeness};
@@ -20,9 +23,11 @@ pub fn write(
     options: &ImportOptions,
     summarize: fn(&Bundle) -> Summary,
 ) -> Result<(), BundleError> {
-    let (started, ended) = recorded.times.unwrap_or_else(|| (jiff::Timestamp::now(), jiff::Timestamp::now()));
+    let (started, ended) =
+        recorded.times.unwrap_or_else(|| (jiff::Timestamp::now(), jiff::Timestamp::now()));
     let source = recorded.source;
-    let writer = BundleWriter::create_at(directory, &options.name, &format!("import: {source}"), started)?;
+    let writer =
+        BundleWriter::create_at(directory, &options.name, &format!("import: {source}"), started)?;
     let length = ended.as_nanosecond() - started.as_nanosecond();
     let phase = PhaseMeta {
         name: PHASE.into(),
@@ -63,7 +68,8 @@ fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
     details.insert(UNKNOWN_LOSSES.into(), "unknown".into());
     details.insert(SOURCE_RESOLUTION.into(), recorded.resolution().to_string());
     let (scheduling, real_time) = scheduling(recorded.tool, thread);
-    // A tool that is refused what it was asked for ends: what it states was asked for, real-time or not.
+    // A tool that is refused what it was asked for ends: what it states was asked for, real-time or
+    // not.
     if scheduling != UNKNOWN_SCHEDULING {
         details.insert(REQUESTED_SCHEDULING.into(), scheduling.clone());
     }
@@ -82,8 +88,9 @@ fn meta(recorded: &Recorded, thread: &Thread) -> SeriesMeta {
     }
 }
 
-/// The tools make FIFO threads where a priority is given and no policy, and end when they may not; of several threads of cyclictest without
-/// a histogram the later ones have lower priorities than the one given, so only the policy is stated.
+/// The tools make FIFO threads where a priority is given and no policy, and end when they may not;
+/// of several threads of cyclictest without a histogram the later ones have lower priorities than
+/// the one given, so only the policy is stated.
 fn scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
     let policy = match (&thread.policy, thread.priority) {
         _ if tool == Tool::Cyclicdeadline => Some(Policy::Deadline),
@@ -92,7 +99,9 @@ fn scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
         (None, Some(_)) => Some(Policy::Fifo),
         (None, None) => None,
     };
-    policy.map_or((UNKNOWN_SCHEDULING.to_owned(), false), |policy| (policy.to_string(), policy.is_real_time()))
+    policy.map_or((UNKNOWN_SCHEDULING.to_owned(), false), |policy| {
+        (policy.to_string(), policy.is_real_time())
+    })
 }
 
 fn outcome(recorded: &Recorded) -> Outcome {
@@ -101,16 +110,22 @@ fn outcome(recorded: &Recorded) -> Outcome {
             let latency = (recorded.unit * *latency as i64).ns();
             Outcome::StoppedAbove { series: thread.clone(), latency }
         }
-        (None, Some(code)) => Outcome::Failed { why: format!("{} ended with exit code {code}", recorded.tool.name()) },
+        (None, Some(code)) => {
+            Outcome::Failed { why: format!("{} ended with exit code {code}", recorded.tool.name()) }
+        }
         (None, None) => Outcome::Completed,
     }
 }
 
 fn imported(recorded: &Recorded, source: &str) -> Finding {
     let unit = recorded.resolution();
-    let time =
-        if recorded.times.is_some() { "" } else { "; when it ran is not stated: the times are those of the import" };
-    let message = "these figures were imported: single samples, standard deviation, overruns and losses are not known";
+    let time = if recorded.times.is_some() {
+        ""
+    } else {
+        "; when it ran is not stated: the times are those of the import"
+    };
+    let message = "these figures were imported: single samples, standard deviation, overruns and \
+                   losses are not known";
     Finding::new("imported", Severity::Note, "run", message)
         .evidence(format!("{source}; latencies are cut down to whole {unit}{time}"))
         .remedy("measure with punctual where those matter")

@@ -39,7 +39,10 @@ fn links_are_followed_neither_for_reading_nor_for_writing() {
     symlink("plan.toml", root.join("inner.toml").path()).unwrap();
     for name in ["link.json", "there/outside", "inner.toml"] {
         assert!(refusal(root.join(name).read()).contains("symbolic link"), "{name}");
-        assert!(refusal(root.join(name).replace(b"overwritten")).contains("symbolic link"), "{name}");
+        assert!(
+            refusal(root.join(name).replace(b"overwritten")).contains("symbolic link"),
+            "{name}"
+        );
         assert!(root.join(name).create_new().is_err(), "{name}");
     }
     // Where the new text is put first.

@@ -74,7 +74,8 @@ impl Block {
         header
     }
 
-    /// From a header, with the length of the payload and its checksum; `None` where these bytes are no sound header.
+    /// From a header, with the length of the payload and its checksum; `None` where these bytes are
+    /// no sound header.
     pub(super) fn read(header: &[u8; HEADER]) -> Option<(Block, u32, u32)> {
         let word = |at: usize| header.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
         let long = |at: usize| header.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);

@@ -1,4 +1,5 @@
-//! Opening a recording: an index of its blocks from their headers alone; payloads are read one at a time.
+//! Opening a recording: an index of its blocks from their headers alone; payloads are read one at a
+//! time.
 
 use super::block::{Block, Encoding, HEADER, MAGIC};
 use super::{DIRECTORY, Keeps, RecordingDocument, SEGMENT};
@@ -15,7 +16,8 @@ use std::sync::Arc;
 /// An opened recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// Its document; counts of a recording that was cut off are those of the last renewal: see [`Recording::recorded`].
+    /// Its document; counts of a recording that was cut off are those of the last renewal: see
+    /// [`Recording::recorded`].
     pub document: RecordingDocument,
     /// The blocks by source.
     pub sources: BTreeMap<u32, SourceBlocks>,
@@ -32,7 +34,8 @@ pub struct SourceBlocks {
     pub blocks: Vec<BlockPlace>,
     /// Events in them, by their headers.
     pub count: u64,
-    /// Events that stood before the first of them and are not there: with old segments that were removed.
+    /// Events that stood before the first of them and are not there: with old segments that were
+    /// removed.
     pub removed: u64,
     /// Events that stood between them and are not there: could not be written, or were damaged.
     pub missing: u64,
@@ -60,8 +63,10 @@ impl BlockPlace {
         match crc32fast::hash(payload) == self.crc {
             true => Ok(()),
             false => {
-                let what =
-                    format!("the block of {} events at byte {} has another checksum", self.block.count, self.offset);
+                let what = format!(
+                    "the block of {} events at byte {} has another checksum",
+                    self.block.count, self.offset
+                );
                 payload.clear();
                 Err(BundleError::damaged(path, what))
             }
@@ -82,7 +87,8 @@ impl BlockPlace {
 }
 
 impl Recording {
-    /// Opens the recording of a bundle; `None` where it has none. Damaged parts are left out and listed.
+    /// Opens the recording of a bundle; `None` where it has none. Damaged parts are left out and
+    /// listed.
     pub fn open(bundle: &Path) -> Option<Recording> {
         let directory = Member::root(bundle).join(DIRECTORY);
         if !directory.exists() {
@@ -92,7 +98,11 @@ impl Recording {
         let document = match directory.join("recording.json").read_json() {
             Ok(document) => document,
             Err(error) => {
-                let lack = if is_missing(&error) { "what it is of is not known" } else { "its events have no names" };
+                let lack = if is_missing(&error) {
+                    "what it is of is not known"
+                } else {
+                    "its events have no names"
+                };
                 damage.push(format!("{error}: {lack}"));
                 unknown()
             }
@@ -122,7 +132,10 @@ impl Recording {
         }
         file.read_exact_at(&mut magic, 0).map_err(cannot)?;
         if magic != *MAGIC {
-            return Err(BundleError::damaged(path, "it does not begin as a segment of a recording"));
+            return Err(BundleError::damaged(
+                path,
+                "it does not begin as a segment of a recording",
+            ));
         }
         let mut at = MAGIC.len() as u64;
         while size - at >= HEADER as u64 {
@@ -139,12 +152,19 @@ impl Recording {
         }
         match size - at {
             0 => Ok(()),
-            // The writer may still be at it, or died: then its document is not complete and this is no news.
+            // The writer may still be at it, or died: then its document is not complete and this is
+            // no news.
             rest if !self.document.complete => {
-                self.damage.push(format!("{}: {rest} bytes at the end are no whole block", path.display()));
+                self.damage.push(format!(
+                    "{}: {rest} bytes at the end are no whole block",
+                    path.display()
+                ));
                 Ok(())
             }
-            rest => Err(BundleError::damaged(path, format!("what follows from byte {at} on, {rest} bytes, is lost"))),
+            rest => Err(BundleError::damaged(
+                path,
+                format!("what follows from byte {at} on, {rest} bytes, is lost"),
+            )),
         }
     }
 
@@ -155,7 +175,8 @@ impl Recording {
                 match expected {
                     None => source.removed = block.before,
                     Some(expected) => {
-                        source.missing = source.missing.saturating_add(block.before.saturating_sub(expected));
+                        source.missing =
+                            source.missing.saturating_add(block.before.saturating_sub(expected));
                     }
                 }
                 source.count = source.count.saturating_add(block.count.into());
@@ -174,13 +195,17 @@ impl Recording {
         self.document.complete
     }
 
-    /// What is there and what is missing, counted in the blocks themselves: true of a recording that was cut off, too.
+    /// What is there and what is missing, counted in the blocks themselves: true of a recording
+    /// that was cut off, too.
     pub fn recorded(&self) -> Recorded {
         let mut recorded = self.document.recorded.clone();
         for (number, blocks) in &self.sources {
             let index = *number as usize;
-            // Sources are numbered densely; a number far beyond is a hostile file's, and must not cost memory.
-            if index >= recorded.sources.len() && index <= recorded.sources.len() + self.sources.len() {
+            // Sources are numbered densely; a number far beyond is a hostile file's, and must not
+            // cost memory.
+            if index >= recorded.sources.len()
+                && index <= recorded.sources.len() + self.sources.len()
+            {
                 recorded.sources.resize_with(index + 1, || nameless(index));
             }
             let Some(source) = recorded.sources.get_mut(index) else { continue };
@@ -189,11 +214,17 @@ impl Recording {
             source.lost = source.lost.max(at_last.saturating_add(blocks.missing));
         }
         for (number, source) in recorded.sources.iter_mut().enumerate() {
-            let there = u32::try_from(number).ok().is_some_and(|number| self.sources.contains_key(&number));
+            let there =
+                u32::try_from(number).ok().is_some_and(|number| self.sources.contains_key(&number));
             if !there {
                 let gone = std::mem::take(&mut source.recorded);
-                // What the document counts and no block holds is missing, unless its segments were removed on purpose.
-                source.lost = source.lost.saturating_add(if self.document.keeps == Keeps::Newest { 0 } else { gone });
+                // What the document counts and no block holds is missing, unless its segments were
+                // removed on purpose.
+                source.lost = source.lost.saturating_add(if self.document.keeps == Keeps::Newest {
+                    0
+                } else {
+                    gone
+                });
             }
         }
         self.repair_times(&mut recorded);
@@ -202,7 +233,8 @@ impl Recording {
     }
 
     fn repair_times(&self, recorded: &mut Recorded) {
-        let blocks = || self.sources.values().flat_map(|source| &source.blocks).map(|place| &place.block);
+        let blocks =
+            || self.sources.values().flat_map(|source| &source.blocks).map(|place| &place.block);
         let last = blocks().map(|block| block.last).max();
         if !self.document.complete {
             recorded.ended = last.unwrap_or(recorded.ended).max(recorded.ended);
@@ -219,24 +251,36 @@ impl Recording {
     fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         if !self.document.complete {
-            let message = "the recording was cut off: its recorder never came to its end, or is still at it";
-            let finding = Finding::new("recording-cut-off", Severity::Warning, "recording", message);
-            findings.push(finding.remedy("what is there is whole; events of the last moments are missing"));
+            let message =
+                "the recording was cut off: its recorder never came to its end, or is still at it";
+            let finding =
+                Finding::new("recording-cut-off", Severity::Warning, "recording", message);
+            findings.push(
+                finding.remedy("what is there is whole; events of the last moments are missing"),
+            );
         }
-        let missing = self.sources.values().fold(0u64, |sum, source| sum.saturating_add(source.missing));
+        let missing =
+            self.sources.values().fold(0u64, |sum, source| sum.saturating_add(source.missing));
         if missing > 0 {
             let message = format!("{missing} recorded events are not in the bundle");
-            let finding = Finding::new("recording-events-missing", Severity::Bad, "recording", message);
-            findings.push(finding.remedy("they could not be written (a full disk?), or the files were damaged since"));
+            let finding =
+                Finding::new("recording-events-missing", Severity::Bad, "recording", message);
+            findings.push(finding.remedy(
+                "they could not be written (a full disk?), or the files were damaged since",
+            ));
         }
-        let removed = self.sources.values().fold(0u64, |sum, source| sum.saturating_add(source.removed));
+        let removed =
+            self.sources.values().fold(0u64, |sum, source| sum.saturating_add(source.removed));
         if removed > 0 {
             findings.push(match self.document.keeps {
                 Keeps::Newest => Finding::new(
                     "recording-oldest-removed",
                     Severity::Note,
                     "recording",
-                    format!("{removed} events from before its begin were removed to keep to the requested size"),
+                    format!(
+                        "{removed} events from before its begin were removed to keep to the \
+                         requested size"
+                    ),
                 ),
                 Keeps::All => Finding::new(
                     "recording-events-missing",
@@ -251,7 +295,11 @@ impl Recording {
 
     /// The encodings that occur.
     pub fn encodings(&self) -> Vec<Encoding> {
-        let all = self.sources.values().flat_map(|source| &source.blocks).map(|place| place.block.encoding);
+        let all = self
+            .sources
+            .values()
+            .flat_map(|source| &source.blocks)
+            .map(|place| place.block.encoding);
         let mut all: Vec<Encoding> = all.collect();
         all.sort();
         all.dedup();

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
-    let source = |cpu| Source { name: format!("cpu {cpu}"), cpu: Some(cpu), recorded: 0, lost: 0, torn: 0 };
+    let source =
+        |cpu| Source { name: format!("cpu {cpu}"), cpu: Some(cpu), recorded: 0, lost: 0, torn: 0 };
     let recorded = Recorded {
         recorder: "a test".into(),
         began: MonotonicNs(0),
@@ -65,7 +66,10 @@ fn what_was_appended_is_read() {
     assert_eq!((recorded.sources[0].recorded, recorded.sources[0].lost), (4, 9));
     assert_eq!((recording.damage.len(), recorded.findings.len()), (0, 0));
     let blocks = &recording.sources[&0].blocks;
-    assert_eq!(blocks.iter().map(|place| place.read().unwrap()).collect::<Vec<_>>(), [b"three".to_vec(), Vec::new()]);
+    assert_eq!(
+        blocks.iter().map(|place| place.read().unwrap()).collect::<Vec<_>>(),
+        [b"three".to_vec(), Vec::new()]
+    );
     assert_eq!(recording.encodings(), [Encoding::KERNEL]);
 }
 
@@ -76,7 +80,10 @@ fn a_recording_that_was_cut_off_says_what_it_holds() {
     let recording = Recording::open(bundle.path()).unwrap();
     let recorded = recording.recorded();
     assert!(find(&recording, "recording-cut-off") && !find(&recording, "recording-events-missing"));
-    assert_eq!(recorded.sources.iter().map(|source| source.recorded).collect::<Vec<_>>(), [500, 500]);
+    assert_eq!(
+        recorded.sources.iter().map(|source| source.recorded).collect::<Vec<_>>(),
+        [500, 500]
+    );
     assert_eq!(recorded.ended, MonotonicNs(4_990));
 }
 
@@ -112,7 +119,10 @@ fn only_the_newest_are_kept_when_that_was_requested() {
     let recording = Recording::open(bundle.path()).unwrap();
     let (recorded, sources) = (recording.recorded(), &recording.sources);
     assert!(find(&recording, "recording-oldest-removed") && recorded.lost() == 0);
-    assert!(sources.values().all(|source| source.removed + source.count == 500 && source.missing == 0), "{sources:?}");
+    assert!(
+        sources.values().all(|source| source.removed + source.count == 500 && source.missing == 0),
+        "{sources:?}"
+    );
     assert!(recorded.began > MonotonicNs(3_500));
     assert!(recording.bytes == lane.bytes() && recording.bytes > 3_000);
 }

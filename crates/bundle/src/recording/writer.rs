@@ -1,4 +1,5 @@
-//! Writing a recording: a document that is renewed, and a lane of segments for each thread that drains recorders.
+//! Writing a recording: a document that is renewed, and a lane of segments for each thread that
+//! drains recorders.
 
 use super::block::{Block, HEADER, MAGIC};
 use super::{DIRECTORY, RecordingDocument, SEGMENT};
@@ -17,7 +18,10 @@ pub struct RecordingWriter {
 
 impl RecordingWriter {
     /// Makes `recording/` in a bundle, with its document: from here on the bundle has a recording.
-    pub fn create(bundle: &Path, document: &RecordingDocument) -> Result<RecordingWriter, BundleError> {
+    pub fn create(
+        bundle: &Path,
+        document: &RecordingDocument,
+    ) -> Result<RecordingWriter, BundleError> {
         let directory = Member::root(bundle).join(DIRECTORY);
         directory.create_directory()?;
         let writer = RecordingWriter { directory };
@@ -36,7 +40,8 @@ impl RecordingWriter {
         self.directory.join("recording.json").replace_json(document)
     }
 
-    /// A lane: the segments that one thread writes. With `keep_newest` at most this many bytes are kept, by removing the oldest segments.
+    /// A lane: the segments that one thread writes. With `keep_newest` at most this many bytes are
+    /// kept, by removing the oldest segments.
     pub fn lane(&self, number: u8, keep_newest: Option<u64>) -> LaneWriter {
         LaneWriter {
             directory: self.directory.clone(),
@@ -102,10 +107,15 @@ pub struct Appended {
 }
 
 impl LaneWriter {
-    /// Appends a block. After an error nothing of it is in the file; its events are missing, which the `before` of later blocks counts.
+    /// Appends a block. After an error nothing of it is in the file; its events are missing, which
+    /// the `before` of later blocks counts.
     pub fn append(&mut self, block: &Block, payload: &[u8]) -> Result<Appended, BundleError> {
         let full = self.keep_newest.map_or(SEGMENT_BYTES, |bytes| bytes / SEGMENTS_KEPT);
-        if self.current.as_ref().is_some_and(|segment| segment.bytes > HEADER as u64 && segment.bytes >= full) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|segment| segment.bytes > HEADER as u64 && segment.bytes >= full)
+        {
             self.close_segment();
         }
         let mut segment = match self.current.take() {
@@ -137,7 +147,11 @@ impl LaneWriter {
     }
 
     fn close_segment(&mut self) {
-        let closed = self.current.take().map(|s| Closed { member: s.member, bytes: s.bytes, events: s.events });
+        let closed = self.current.take().map(|s| Closed {
+            member: s.member,
+            bytes: s.bytes,
+            events: s.events,
+        });
         self.older.extend(closed);
     }
 
@@ -170,7 +184,8 @@ impl Segment {
 }
 
 fn write_both(file: &mut File, header: &[u8], payload: &[u8]) -> io::Result<()> {
-    let (mut parts, mut left) = ([IoSlice::new(header), IoSlice::new(payload)], header.len() + payload.len());
+    let (mut parts, mut left) =
+        ([IoSlice::new(header), IoSlice::new(payload)], header.len() + payload.len());
     let mut rest = &mut parts[..];
     while left > 0 {
         match file.write_vectored(rest) {

@@ -4,7 +4,8 @@ use punctual_core::event::{Names, Recorded};
 use punctual_core::{Bytes, Finding, Nanos, Severity};
 use serde::{Deserialize, Serialize};
 
-/// The name and version of this shape; additions keep it, changes raise it. Version 1 named `selected` `late`.
+/// The name and version of this shape; additions keep it, changes raise it. Version 1 named
+/// `selected` `late`.
 pub const SCHEMA: &str = "punctual-windows/2";
 
 /// `windows.json`. Written before the first sample, renewed with the windows, about once a second.
@@ -47,7 +48,8 @@ pub struct SeriesWindows {
     pub phase: String,
     /// Its name.
     pub series: String,
-    /// Samples that were bad enough for a window when they came: worse than those kept, and above the threshold.
+    /// Samples that were bad enough for a window when they came: worse than those kept, and above
+    /// the threshold.
     #[serde(alias = "late")]
     pub selected: u64,
     /// Windows that the bundle holds.
@@ -56,9 +58,11 @@ pub struct SeriesWindows {
     pub replaced: u64,
     /// Samples that were overwritten before the recorder read them: some may exceed the threshold.
     pub unseen: u64,
-    /// Selected samples without a window, because its events were overwritten before they could be copied, or could not be copied.
+    /// Selected samples without a window, because its events were overwritten before they could be
+    /// copied, or could not be copied.
     pub missed_overwritten: u64,
-    /// Selected samples without a window, because all windows together had reached their size limit.
+    /// Selected samples without a window, because all windows together had reached their size
+    /// limit.
     pub missed_room: u64,
     /// Kept windows in which events of the begin are missing.
     pub partial: u64,
@@ -75,19 +79,31 @@ impl WindowsDocument {
     /// What a reader must know of the windows.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.recorded.findings.clone();
-        let sum = |field: fn(&SeriesWindows) -> u64| self.series.iter().map(field).fold(0, u64::saturating_add);
+        let sum = |field: fn(&SeriesWindows) -> u64| {
+            self.series.iter().map(field).fold(0, u64::saturating_add)
+        };
         let missed = sum(SeriesWindows::missed);
         if missed > 0 {
-            let message = format!("{missed} of the worst samples have no window: the events around them were not kept");
-            let (overwritten, room) = (sum(|series| series.missed_overwritten), sum(|series| series.missed_room));
-            let evidence =
-                format!("{overwritten} overwritten before they could be copied, {room} beyond the size limit");
-            let finding = Finding::new("windows-missed", Severity::Warning, "explain", message).evidence(evidence);
-            findings.push(finding.remedy("give [explain] a larger buffer, or fewer samples: worst, above"));
+            let message = format!(
+                "{missed} of the worst samples have no window: the events around them were not \
+                 kept"
+            );
+            let (overwritten, room) =
+                (sum(|series| series.missed_overwritten), sum(|series| series.missed_room));
+            let evidence = format!(
+                "{overwritten} overwritten before they could be copied, {room} beyond the size \
+                 limit"
+            );
+            let finding = Finding::new("windows-missed", Severity::Warning, "explain", message)
+                .evidence(evidence);
+            findings.push(
+                finding.remedy("give [explain] a larger buffer, or fewer samples: worst, above"),
+            );
         }
         let unseen = sum(|series| series.unseen);
         if unseen > 0 {
-            let message = format!("{unseen} samples were overwritten before the flight recorder read them");
+            let message =
+                format!("{unseen} samples were overwritten before the flight recorder read them");
             let finding = Finding::new("windows-unseen", Severity::Warning, "explain", message);
             findings.push(finding.remedy("leave the recorder a CPU of its own: [experiment] cpus"));
         }
@@ -96,6 +112,13 @@ impl WindowsDocument {
 
     /// Of a flight that begins.
     pub fn new(rule: KeptRule, recorded: Recorded, names: Names) -> WindowsDocument {
-        WindowsDocument { schema: SCHEMA.to_owned(), complete: false, rule, recorded, names, series: Vec::new() }
+        WindowsDocument {
+            schema: SCHEMA.to_owned(),
+            complete: false,
+            rule,
+            recorded,
+            names,
+            series: Vec::new(),
+        }
     }
 }

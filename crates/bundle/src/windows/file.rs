@@ -41,8 +41,8 @@ pub struct WindowHead {
     pub lanes: Vec<Lane>,
     /// CPUs that were recorded and did not fit in this window.
     pub left_out: CpuSet,
-    /// By how much the steal clock of the sample's CPU grew (/proc/stat, in ticks) from the look before the sample until its window was
-    /// copied; `None` where that was not read.
+    /// By how much the steal clock of the sample's CPU grew (/proc/stat, in ticks) from the look
+    /// before the sample until its window was copied; `None` where that was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<Nanos>,
 }
@@ -101,7 +101,11 @@ impl WindowHead {
         let head = serde_json::to_vec(self).map_err(|why| WindowError::Head(why.to_string()))?;
         let length: usize = records.iter().map(|lane| lane.len()).sum();
         let agrees = records.len() == self.lanes.len()
-            && self.lanes.iter().zip(records).all(|(lane, records)| lane.bytes as usize == records.len());
+            && self
+                .lanes
+                .iter()
+                .zip(records)
+                .all(|(lane, records)| lane.bytes as usize == records.len());
         if !agrees || head.len() > MAX_HEAD || length > MAX_RECORDS {
             return Err(WindowError::Length);
         }
@@ -117,7 +121,8 @@ impl WindowHead {
         Ok(bytes)
     }
 
-    /// The head of a file of which the beginning is given, and how many bytes the head and the records take. `size` is the file's length.
+    /// The head of a file of which the beginning is given, and how many bytes the head and the
+    /// records take. `size` is the file's length.
     pub(super) fn decode(bytes: &[u8], size: u64) -> Result<(WindowHead, usize, u32), WindowError> {
         let (magic, fixed) = bytes.split_at_checked(MAGIC.len()).ok_or(WindowError::NotAWindow)?;
         if magic != MAGIC {
@@ -127,14 +132,18 @@ impl WindowHead {
         let words = word(0).zip(word(4)).zip(word(8).zip(word(12)));
         let ((length, crc), (records, records_crc)) = words.ok_or(WindowError::Length)?;
         let end = FIXED + length as usize;
-        if length as usize > MAX_HEAD || records as usize > MAX_RECORDS || end as u64 + u64::from(records) != size {
+        if length as usize > MAX_HEAD
+            || records as usize > MAX_RECORDS
+            || end as u64 + u64::from(records) != size
+        {
             return Err(WindowError::Length);
         }
         let text = bytes.get(FIXED..end).ok_or(WindowError::Length)?;
         if crc32fast::hash(text) != crc {
             return Err(WindowError::Checksum("head"));
         }
-        let head: WindowHead = serde_json::from_slice(text).map_err(|why| WindowError::Head(why.to_string()))?;
+        let head: WindowHead =
+            serde_json::from_slice(text).map_err(|why| WindowError::Head(why.to_string()))?;
         let told = head.lanes.iter().fold(0u64, |sum, lane| sum + u64::from(lane.bytes));
         if told != u64::from(records) {
             return Err(WindowError::Length);
@@ -154,7 +163,8 @@ impl WindowHead {
         }
         let mut lanes = Vec::with_capacity(head.lanes.len());
         for lane in &head.lanes {
-            let (records, after) = rest.split_at_checked(lane.bytes as usize).ok_or(WindowError::Length)?;
+            let (records, after) =
+                rest.split_at_checked(lane.bytes as usize).ok_or(WindowError::Length)?;
             lanes.push(records);
             rest = after;
         }

@@ -46,7 +46,8 @@ impl SavedWindow {
 }
 
 impl Windows {
-    /// Opens the windows of a bundle; `None` where it has none. Damaged ones are left out and listed.
+    /// Opens the windows of a bundle; `None` where it has none. Damaged ones are left out and
+    /// listed.
     pub fn open(bundle: &Path) -> Option<Windows> {
         let directory = Member::root(bundle).join(DIRECTORY);
         if !directory.exists() {
@@ -65,7 +66,10 @@ impl Windows {
         let mut windows = Vec::new();
         let members = entries(&directory, ENDING, &mut damage);
         if members.len() > MAX_WINDOWS {
-            damage.push(format!("{}: more than {MAX_WINDOWS} windows: the others are left out", directory.display()));
+            damage.push(format!(
+                "{}: more than {MAX_WINDOWS} windows: the others are left out",
+                directory.display()
+            ));
         }
         for member in members.into_iter().take(MAX_WINDOWS) {
             match head_of(&member) {
@@ -77,7 +81,8 @@ impl Windows {
         }
         windows.sort_by(|a: &SavedWindow, b: &SavedWindow| {
             let of = |head: &'_ WindowHead| (std::cmp::Reverse(head.latency()), head.sample.seq);
-            let names = a.head.phase.cmp(&b.head.phase).then_with(|| a.head.series.cmp(&b.head.series));
+            let names =
+                a.head.phase.cmp(&b.head.phase).then_with(|| a.head.series.cmp(&b.head.series));
             names.then_with(|| of(&a.head).cmp(&of(&b.head)))
         });
         Some(Windows { document, windows, damage })
@@ -87,7 +92,8 @@ impl Windows {
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.document.findings();
         if !self.document.complete {
-            let message = "the windows are those of the last second before the run was cut off, or is now";
+            let message =
+                "the windows are those of the last second before the run was cut off, or is now";
             findings.push(Finding::new("windows-cut-off", Severity::Note, "explain", message));
         }
         findings
@@ -100,13 +106,25 @@ fn head_of(member: &Member) -> Result<WindowHead, BundleError> {
     let file = member.open().map_err(BundleError::io("read", path))?;
     let size = file.metadata().map_err(BundleError::io("read", path))?.len();
     let mut begin = Vec::new();
-    file.take(WindowHead::BEGIN as u64).read_to_end(&mut begin).map_err(BundleError::io("read", path))?;
+    file.take(WindowHead::BEGIN as u64)
+        .read_to_end(&mut begin)
+        .map_err(BundleError::io("read", path))?;
     let decoded = WindowHead::decode(&begin, size);
     decoded.map(|(head, ..)| head).map_err(|why| BundleError::damaged(path, why))
 }
 
 /// The document of windows that have lost it.
 fn unknown() -> WindowsDocument {
-    let rule = super::KeptRule { worst: 0, above: None, before: Nanos::ZERO, buffer: Bytes(0), room: Bytes(0) };
-    WindowsDocument::new(rule, Recorded::without_events("unknown", MonotonicNs(0)), Names::default())
+    let rule = super::KeptRule {
+        worst: 0,
+        above: None,
+        before: Nanos::ZERO,
+        buffer: Bytes(0),
+        room: Bytes(0),
+    };
+    WindowsDocument::new(
+        rule,
+        Recorded::without_events("unknown", MonotonicNs(0)),
+        Names::default(),
+    )
 }

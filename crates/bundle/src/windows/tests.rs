@@ -8,13 +8,20 @@ use std::fs;
 use std::path::Path;
 
 fn document() -> WindowsDocument {
-    let rule = KeptRule { worst: 2, above: None, before: Nanos::MILLI, buffer: Bytes(4096), room: Bytes(1 << 20) };
+    let rule = KeptRule {
+        worst: 2,
+        above: None,
+        before: Nanos::MILLI,
+        buffer: Bytes(4096),
+        room: Bytes(1 << 20),
+    };
     WindowsDocument::new(rule, Recorded::without_events("a test", MonotonicNs(0)), Names::default())
 }
 
 fn head(seq: u64, latency: i64, lanes: &[(u16, u32)]) -> WindowHead {
     let due = seq as i64 * 1_000_000;
-    let lane = |(cpu, bytes): &(u16, u32)| Lane { cpu: *cpu, whole_from: MonotonicNs(due), bytes: *bytes };
+    let lane =
+        |(cpu, bytes): &(u16, u32)| Lane { cpu: *cpu, whole_from: MonotonicNs(due), bytes: *bytes };
     WindowHead {
         steal: None,
         phase: "main".to_owned(),
@@ -43,7 +50,10 @@ fn what_was_put_is_read_the_latest_first() {
     let writer = write(bundle.path());
     let windows = Windows::open(bundle.path()).unwrap();
     assert_eq!(windows.damage, Vec::<String>::new());
-    assert_eq!(windows.windows.iter().map(|window| window.head.sample.seq).collect::<Vec<_>>(), [9, 3]);
+    assert_eq!(
+        windows.windows.iter().map(|window| window.head.sample.seq).collect::<Vec<_>>(),
+        [9, 3]
+    );
     let bytes = windows.windows[1].read().unwrap();
     let (read, lanes) = WindowHead::read(&bytes).unwrap();
     assert_eq!((read, lanes), (head(3, 500, &[(1, 3), (0, 2)]), vec![&b"abc"[..], &b"de"[..]]));

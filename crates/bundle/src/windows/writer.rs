@@ -26,8 +26,14 @@ impl WindowsWriter {
         self.directory.join("windows.json").replace_json(document)
     }
 
-    /// Adds window number `number`, whole or not at all: its head, and the records of each of its lanes.
-    pub fn put(&self, number: u64, head: &WindowHead, records: &[&[u8]]) -> Result<(), BundleError> {
+    /// Adds window number `number`, whole or not at all: its head, and the records of each of its
+    /// lanes.
+    pub fn put(
+        &self,
+        number: u64,
+        head: &WindowHead,
+        records: &[&[u8]],
+    ) -> Result<(), BundleError> {
         let file = self.file(number);
         let bytes = head.encode(records).map_err(|why| BundleError::damaged(file.path(), why))?;
         file.replace(&bytes)

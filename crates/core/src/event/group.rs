@@ -68,7 +68,8 @@ groups! {
 
 impl Group {
     /// What is recorded unless something else is requested: who ran where, and what interrupted it.
-    pub const USUAL: [Group; 5] = [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq, Group::Ipi];
+    pub const USUAL: [Group; 5] =
+        [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq, Group::Ipi];
 
     /// The group with this word.
     pub fn from_word(word: &str) -> Option<Group> {

@@ -1,4 +1,5 @@
-//! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the kernel).
+//! The kinds of events, each with the tracepoint that it comes from (include/trace/events/ of the
+//! kernel).
 
 use super::{FunctionId, Group, PointId, RecordBytes, StackId, Tid, TracepointId};
 use crate::{MonotonicNs, Nanos};
@@ -10,9 +11,11 @@ use serde::{Deserialize, Serialize};
 pub enum TaskState {
     /// Still runnable, and preempted: the switch was the kernel's or another task's doing.
     Preempted,
-    /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot distinguish it report [`TaskState::Preempted`].
+    /// Still runnable, and gave the CPU up itself (sched_yield); recorders that cannot distinguish
+    /// it report [`TaskState::Preempted`].
     Yielded,
-    /// Still runnable, and throttled because the quota of its group is used up, if the recorder reads it.
+    /// Still runnable, and throttled because the quota of its group is used up, if the recorder
+    /// reads it.
     Throttled,
     /// Waits and can be interrupted: `S`.
     Sleeping,
@@ -56,13 +59,15 @@ pub enum Futex {
     Other,
 }
 
-/// What happened. Priorities are the kernel's `prio`: 0–99 real-time (99 − rt_priority), 100–139 others, −1 deadline.
+/// What happened. Priorities are the kernel's `prio`: 0–99 real-time (99 − rt_priority), 100–139
+/// others, −1 deadline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs)] // The fields are those of the tracepoints that the variants name.
 pub enum EventKind {
     /// sched:sched_switch; `Event::tid` is the task that leaves.
     Switch { prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
-    /// sched:sched_waking: the wake-up of `task` begins; `Event::tid` is the waker or the interrupted task.
+    /// sched:sched_waking: the wake-up of `task` begins; `Event::tid` is the waker or the
+    /// interrupted task.
     Waking { task: Tid, prio: i16, target: u16 },
     /// sched:sched_wakeup and sched_wakeup_new: `task` is now on the runqueue of CPU `target`.
     Wakeup { task: Tid, prio: i16, target: u16, new: bool },
@@ -92,12 +97,13 @@ pub enum EventKind {
     SoftirqExit { vector: u8 },
     /// ipi:ipi_send_cpu: an interrupt for another CPU was sent.
     IpiSend { target: u16 },
-    /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was requested, before any slack.
+    /// timer:hrtimer_start: `timer` names it by its address; `expires` is the instant that was
+    /// requested, before any slack.
     HrtimerStart { timer: u64, expires: MonotonicNs },
     /// timer:hrtimer_cancel.
     HrtimerCancel { timer: u64 },
-    /// timer:hrtimer_expire_entry: the handler of `timer` begins; `now` is the instant that it was judged by and `expires` when it should
-    /// have begun, where the recorder reads them.
+    /// timer:hrtimer_expire_entry: the handler of `timer` begins; `now` is the instant that it was
+    /// judged by and `expires` when it should have begun, where the recorder reads them.
     HrtimerExpireEntry { timer: u64, now: Option<MonotonicNs>, expires: Option<MonotonicNs> },
     /// timer:hrtimer_expire_exit.
     HrtimerExpireExit { timer: u64 },
@@ -115,13 +121,15 @@ pub enum EventKind {
     FutexEnter { op: Futex, address: u64 },
     /// The end of that call.
     FutexExit { op: Futex, result: i32 },
-    /// lock:contention_begin: a lock inside the kernel is waited for; `flags` as LCB_F_* of the kernel.
+    /// lock:contention_begin: a lock inside the kernel is waited for; `flags` as LCB_F_* of the
+    /// kernel.
     ContentionBegin { lock: u64, flags: u32 },
     /// lock:contention_end.
     ContentionEnd { lock: u64, result: i32 },
     /// exceptions:page_fault_user and page_fault_kernel.
     PageFault { address: u64, ip: u64, user: bool },
-    /// kmem:mm_page_alloc. `page` identifies the page: the frame number, or with BTF the address of its `struct page`.
+    /// kmem:mm_page_alloc. `page` identifies the page: the frame number, or with BTF the address of
+    /// its `struct page`.
     PageAlloc { order: u8, page: u64 },
     /// vmscan:mm_vmscan_direct_reclaim_begin.
     ReclaimBegin { order: u8 },
@@ -155,10 +163,12 @@ pub enum EventKind {
     IdleExit,
     /// power:cpu_frequency.
     Frequency { khz: u32 },
-    /// A tracepoint recorded by name, with its own record. [`super::Names::tracepoints`] has the format.
+    /// A tracepoint recorded by name, with its own record. [`super::Names::tracepoints`] has the
+    /// format.
     Tracepoint { tracepoint: TracepointId, record: RecordBytes },
-    /// The interrupt of the previous event found the task in the kernel, in this system call (`None`: in user mode, or
-    /// where an exception leads from there). Recorded if system calls are not.
+    /// The interrupt of the previous event found the task in the kernel, in this system call
+    /// (`None`: in user mode, or where an exception leads from there). Recorded if system calls
+    /// are not.
     Interrupted { call: Option<u32> },
     /// The last throttled task of this CPU is unthrottled: found at a switch there.
     Unthrottled { task: Tid },
@@ -166,11 +176,13 @@ pub enum EventKind {
     Stack { stack: StackId },
     /// A test point of an application.
     Point { point: PointId, kind: PointKind, count: u8, values: [i64; 2] },
-    /// A probed function returned (or was left by longjmp, an exception or exit): the event's instant is the end.
+    /// A probed function returned (or was left by longjmp, an exception or exit): the event's
+    /// instant is the end.
     Call { function: FunctionId, began: MonotonicNs, depth: u16, left: bool, argument: Option<u64> },
     /// A mark made by punctual: the end of a measured sample; `series` as numbered in its bundle.
     Sample { series: u32, due: MonotonicNs },
-    /// Events are missing between `since` and this instant on this CPU (or of this thread, for test points).
+    /// Events are missing between `since` and this instant on this CPU (or of this thread, for test
+    /// points).
     Lost { count: u64, since: MonotonicNs },
 }
 

@@ -5,7 +5,8 @@ use crate::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A thread's process and name. Names come from strangers and hold any characters: presentation escapes them.
+/// A thread's process and name. Names come from strangers and hold any characters: presentation
+/// escapes them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct TaskName {
     /// The thread group: what users call the PID.
@@ -26,7 +27,8 @@ pub struct FunctionName {
     pub object: String,
     /// Its offset in that file.
     pub offset: u64,
-    /// How the kernel executes the probed instruction: `nop5`, `push`, `emulated`, `out of line`, … empty where unknown.
+    /// How the kernel executes the probed instruction: `nop5`, `push`, `emulated`, `out of line`,
+    /// … empty where unknown.
     #[serde(default)]
     pub site: String,
 }
@@ -91,7 +93,8 @@ pub struct Names {
     /// Probed source lines, each of which is a test point of this name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineName>,
-    /// What became of the calls of functions, in the same order; known when the recording has ended.
+    /// What became of the calls of functions, in the same order; known when the recording has
+    /// ended.
     pub calls: Vec<CallCounts>,
     /// What probes cost here, by kind of function.
     pub probe_costs: Vec<ProbeCost>,
@@ -152,6 +155,9 @@ impl Names {
     /// A stack's functions, innermost first; unknown addresses in hexadecimal.
     pub fn stack(&self, stack: StackId) -> Vec<String> {
         let addresses = self.stacks.get(stack.0 as usize).map_or(&[][..], Vec::as_slice);
-        addresses.iter().map(|at| self.symbols.get(at).cloned().unwrap_or_else(|| format!("{at:#x}"))).collect()
+        addresses
+            .iter()
+            .map(|at| self.symbols.get(at).cloned().unwrap_or_else(|| format!("{at:#x}")))
+            .collect()
     }
 }

@@ -19,10 +19,12 @@ pub struct Source {
     pub torn: u64,
 }
 
-/// What a recording covers. What is not in `groups` was not requested, which is not the same as "did not happen".
+/// What a recording covers. What is not in `groups` was not requested, which is not the same as
+/// "did not happen".
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
-    /// How kernel events came: `BPF (BTF tracepoints)`, `BPF (tracepoint formats)`, `tracefs`, or `none`.
+    /// How kernel events came: `BPF (BTF tracepoints)`, `BPF (tracepoint formats)`, `tracefs`, or
+    /// `none`.
     pub recorder: String,
     /// The first instant covered.
     pub began: MonotonicNs,

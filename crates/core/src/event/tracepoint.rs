@@ -1,4 +1,5 @@
-//! Tracepoints that are recorded by name: their records as the kernel wrote them, and how these are read.
+//! Tracepoints that are recorded by name: their records as the kernel wrote them, and how these are
+//! read.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -88,7 +89,8 @@ pub struct TracepointFormat {
 }
 
 impl TracepointFormat {
-    /// The fields of a record, as trace-cmd(1) writes them: `bytes_req=20 bytes_alloc=32`. What was not kept is `?`.
+    /// The fields of a record, as trace-cmd(1) writes them: `bytes_req=20 bytes_alloc=32`. What was
+    /// not kept is `?`.
     pub fn describe(&self, record: &RecordBytes) -> String {
         let mut text = String::new();
         for field in &self.fields {
@@ -105,7 +107,8 @@ impl TracepointFormat {
     }
 }
 
-/// No record of the kernel is described by a longer text; a hostile bundle may have thousands of fields.
+/// No record of the kernel is described by a longer text; a hostile bundle may have thousands of
+/// fields.
 const MOST_TEXT: usize = 1000;
 
 impl RecordField {
@@ -124,7 +127,9 @@ impl RecordField {
             FieldKind::TextAt | FieldKind::TextBehind => {
                 let (offset, size) = (number() as usize & 0xffff, number() as usize >> 16 & 0xffff);
                 let from = match self.kind {
-                    FieldKind::TextBehind => usize::from(self.offset) + usize::from(self.size) + offset,
+                    FieldKind::TextBehind => {
+                        usize::from(self.offset) + usize::from(self.size) + offset
+                    }
                     _ => offset,
                 };
                 let kept = record.bytes().len() + RecordBytes::COMMON;
@@ -181,8 +186,8 @@ mod tests {
         record[32..37].copy_from_slice(b"vda1\0");
         record[37..52].copy_from_slice(b"abcdefghijklmno");
         let text = format.describe(&RecordBytes::new(&record));
-        let expected = "call_site=0xffff888000001000 bytes_req=4294967295 node=-1 comm=cat name=vda1 \
-                        label=abcdefghijklmno… flags=0102ff late=?";
+        let expected = "call_site=0xffff888000001000 bytes_req=4294967295 node=-1 comm=cat \
+                        name=vda1 label=abcdefghijklmno… flags=0102ff late=?";
         assert_eq!(text, expected);
     }
 

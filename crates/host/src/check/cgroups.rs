@@ -1,4 +1,5 @@
-//! Control groups as far as the rules ask: who owns the cpuset controller, and which CPUs its partitions hold.
+//! Control groups as far as the rules ask: who owns the cpuset controller, and which CPUs its
+//! partitions hold.
 
 use crate::environment::{cpu_list, text};
 use crate::files::Files;
@@ -14,7 +15,8 @@ pub struct Cgroups {
     pub cpuset: Fact<(u32, String)>,
     /// Where the cpu controller of version 1 is mounted.
     pub cpu_v1: Option<String>,
-    /// CPUs in partitions of their own: `cpuset.cpus.partition` isolated or root, or version 1 sets outside load balancing.
+    /// CPUs in partitions of their own: `cpuset.cpus.partition` isolated or root, or version 1
+    /// sets outside load balancing.
     pub partitioned: CpuSet,
     /// The file that names them.
     pub partition_evidence: String,
@@ -27,24 +29,44 @@ impl Cgroups {
             Err(why) => return Cgroups::without(why.to_string()),
         };
         let mount_of = |controller: &str| {
-            let owns = |mount: &&Mount| mount.kind == "cgroup" && mount.options.split(',').any(|o| o == controller);
-            mounts.lines().filter_map(Mount::parse).find(|mount| owns(&mount)).map(|mount| mount.point)
+            let owns = |mount: &&Mount| {
+                mount.kind == "cgroup" && mount.options.split(',').any(|o| o == controller)
+            };
+            mounts
+                .lines()
+                .filter_map(Mount::parse)
+                .find(|mount| owns(&mount))
+                .map(|mount| mount.point)
         };
         let cpu_v1 = mount_of("cpu");
         if let Some(point) = mount_of("cpuset") {
             let (partitioned, partition_evidence) = partitions_v1(files, &point);
-            return Cgroups { cpuset: Fact::Known((1, point)), cpu_v1, partitioned, partition_evidence };
+            return Cgroups {
+                cpuset: Fact::Known((1, point)),
+                cpu_v1,
+                partitioned,
+                partition_evidence,
+            };
         }
-        let v2 = mounts.lines().filter_map(Mount::parse).find(|mount| mount.kind == "cgroup2").map(|mount| mount.point);
+        let v2 = mounts
+            .lines()
+            .filter_map(Mount::parse)
+            .find(|mount| mount.kind == "cgroup2")
+            .map(|mount| mount.point);
         let Some(point) = v2 else {
-            return Cgroups { cpu_v1, ..Cgroups::without("/proc/self/mounts has neither cgroup2 nor a cpuset".into()) };
+            return Cgroups {
+                cpu_v1,
+                ..Cgroups::without("/proc/self/mounts has neither cgroup2 nor a cpuset".into())
+            };
         };
         let path = format!("{point}/cgroup.controllers");
         let cpuset = match text(files, &path) {
             Fact::Known(controllers) if controllers.split_whitespace().any(|c| c == "cpuset") => {
                 Fact::Known((2, point.clone()))
             }
-            Fact::Known(controllers) => Fact::Unavailable(format!("{path} is `{controllers}`, without cpuset")),
+            Fact::Known(controllers) => {
+                Fact::Unavailable(format!("{path} is `{controllers}`, without cpuset"))
+            }
             other => other.map(|_| (2, String::new())),
         };
         let (partitioned, partition_evidence) = partitions_v2(files, &point);
@@ -53,7 +75,12 @@ impl Cgroups {
 
     fn without(why: String) -> Cgroups {
         let partition_evidence = why.clone();
-        Cgroups { cpuset: Fact::Unavailable(why), cpu_v1: None, partitioned: CpuSet::new(), partition_evidence }
+        Cgroups {
+            cpuset: Fact::Unavailable(why),
+            cpu_v1: None,
+            partitioned: CpuSet::new(),
+            partition_evidence,
+        }
     }
 }
 
@@ -72,7 +99,8 @@ impl Mount {
     }
 }
 
-/// The mount that holds an absolute path: the longest one, and of equal ones the last, which hides those before.
+/// The mount that holds an absolute path: the longest one, and of equal ones the last, which hides
+/// those before.
 pub fn mount_of(mounts: &str, path: &str) -> Option<Mount> {
     let holds = |mount: &Mount| {
         let point = mount.point.trim_end_matches('/');
@@ -97,7 +125,8 @@ fn partitions_v2(files: &dyn Files, point: &str) -> (CpuSet, String) {
         let partition = text(files, &format!("{point}/{child}/cpuset.cpus.partition"));
         // An invalid one says so: `isolated invalid (…)`.
         if matches!(partition.known().map(String::as_str), Some("isolated" | "root"))
-            && let Fact::Known(own) = cpu_list(files, &format!("{point}/{child}/cpuset.cpus.effective"))
+            && let Fact::Known(own) =
+                cpu_list(files, &format!("{point}/{child}/cpuset.cpus.effective"))
         {
             cpus = cpus.union(&own);
         }
@@ -106,7 +135,8 @@ fn partitions_v2(files: &dyn Files, point: &str) -> (CpuSet, String) {
 }
 
 /// Version 1 takes a set out of load balancing when neither its parent nor itself asks for it
-/// (Documentation/admin-guide/cgroup-v1/cpusets.rst, section 1.7). The prefix is missing with `noprefix`.
+/// (Documentation/admin-guide/cgroup-v1/cpusets.rst, section 1.7). The prefix is missing with
+/// `noprefix`.
 fn partitions_v1(files: &dyn Files, point: &str) -> (CpuSet, String) {
     let prefix = if files.exists(&format!("{point}/cpuset.cpus")) { "cpuset." } else { "" };
     let balanced = |group: &str| text(files, &format!("{group}/{prefix}sched_load_balance"));

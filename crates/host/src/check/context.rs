@@ -38,8 +38,8 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// A system with its environment captured now. `cpus` are the ones for real time; without them the isolated ones are,
-    /// and without those all that are online.
+    /// A system with its environment captured now. `cpus` are the ones for real time; without them
+    /// the isolated ones are, and without those all that are online.
     pub fn new(files: &'a dyn Files, cpus: Option<CpuSet>) -> Context<'a> {
         Context::of(files, capture(files), cpus)
     }
@@ -74,9 +74,10 @@ impl<'a> Context<'a> {
         match self.chosen {
             Chosen::Named | Chosen::Isolated => Ok(&self.cpus),
             Chosen::All => Err(match &self.environment.topology.online {
-                Fact::Known(online) => {
-                    not_applicable("no CPU is set apart for real time", format!("CPUs {online} are alike"))
-                }
+                Fact::Known(online) => not_applicable(
+                    "no CPU is set apart for real time",
+                    format!("CPUs {online} are alike"),
+                ),
                 _ => unknown(reason(&self.environment.topology.online)),
             }),
         }
@@ -90,7 +91,8 @@ impl<'a> Context<'a> {
     /// Facts of the CPUs that are checked.
     pub fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, Outcome> {
         let all = known(&self.environment.cpus)?;
-        let conclude: Vec<&CpuInfo> = all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
+        let conclude: Vec<&CpuInfo> =
+            all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
         if conclude.is_empty() {
             return Err(unknown(format!("none of the CPUs {} is online", self.cpus)));
         }
@@ -107,7 +109,8 @@ impl<'a> Context<'a> {
         as_number(path, &self.setting(path)?)
     }
 
-    /// A setting of a part of the kernel that may not be built in; the rule does not apply where it is not.
+    /// A setting of a part of the kernel that may not be built in; the rule does not apply where it
+    /// is not.
     pub fn setting_of(&self, path: &str, option: &str) -> Result<String, Outcome> {
         self.setting(path).map_err(|unread| match self.environment.kernel.config.known() {
             Some(config) if !config.has(option) => not_applicable(
@@ -171,7 +174,8 @@ impl<'a> Context<'a> {
         self.environment.machine.hypervisor.known().is_some_and(|h| h.present)
     }
 
-    /// In a guest, the hardware is controlled by the host: a rule about a missing file does not apply.
+    /// In a guest, the hardware is controlled by the host: a rule about a missing file does not
+    /// apply.
     pub fn unless_guest<T>(&self, value: Result<T, Outcome>, what: &str) -> Result<T, Outcome> {
         value.map_err(|unread| {
             if self.is_guest() {
@@ -184,16 +188,20 @@ impl<'a> Context<'a> {
 
     fn no_tracefs(&self, evidence: String) -> Outcome {
         match self.environment.kernel.config.known() {
-            Some(config) if !config.has("FTRACE") => {
-                not_applicable("the kernel has no CONFIG_FTRACE", format!("{} has it not set", config.source.0))
-            }
-            _ => unknown(evidence).fix(Fix::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
+            Some(config) if !config.has("FTRACE") => not_applicable(
+                "the kernel has no CONFIG_FTRACE",
+                format!("{} has it not set", config.source.0),
+            ),
+            _ => unknown(evidence)
+                .fix(Fix::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
         }
     }
 
-    /// A file of tracefs, which is mounted in one of two places; the path that was read comes with it.
+    /// A file of tracefs, which is mounted in one of two places; the path that was read comes with
+    /// it.
     pub fn tracefs(&self, name: &str) -> Result<(String, String), Outcome> {
-        let (first, second) = (format!("/sys/kernel/tracing/{name}"), format!("/sys/kernel/debug/tracing/{name}"));
+        let (first, second) =
+            (format!("/sys/kernel/tracing/{name}"), format!("/sys/kernel/debug/tracing/{name}"));
         match (self.files.read_trimmed(&first), self.files.read_trimmed(&second)) {
             (Ok(text), _) => Ok((first, text)),
             (_, Ok(text)) => Ok((second, text)),
@@ -218,7 +226,9 @@ pub fn reason<T>(fact: &Fact<T>) -> String {
 
 /// A number, or the end of the rule.
 pub fn as_number(path: &str, text: &str) -> Result<i64, Outcome> {
-    text.trim().parse().map_err(|_| unknown(format!("{}, not a number", super::outcome::format_evidence(path, text))))
+    text.trim().parse().map_err(|_| {
+        unknown(format!("{}, not a number", super::outcome::format_evidence(path, text)))
+    })
 }
 
 /// A CPU mask, or the end of the rule.

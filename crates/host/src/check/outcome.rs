@@ -45,7 +45,8 @@ pub struct Write {
 pub struct Fix {
     /// For a person: a shell command, or what to change and where.
     pub command: String,
-    /// For `check --fix`: the same as writes; none where only a person can do it (boot parameters, packages, hardware).
+    /// For `check --fix`: the same as writes; none where only a person can do it (boot parameters,
+    /// packages, hardware).
     pub writes: Vec<Write>,
 }
 
@@ -56,7 +57,10 @@ impl Fix {
     }
     /// Words for the kernel's command line.
     pub fn boot_parameter(words: &str) -> Fix {
-        Fix::by_hand(format!("add `{words}` to the kernel's command line (GRUB_CMDLINE_LINUX, update-grub) and reboot"))
+        Fix::by_hand(format!(
+            "add `{words}` to the kernel's command line (GRUB_CMDLINE_LINUX, update-grub) and \
+             reboot"
+        ))
     }
     /// One write.
     pub fn write(path: impl Into<String>, value: impl Into<String>) -> Fix {
@@ -64,8 +68,12 @@ impl Fix {
     }
     /// Several writes, in this order.
     pub fn writes(writes: Vec<(String, String)>) -> Fix {
-        let writes: Vec<Write> = writes.into_iter().map(|(path, value)| Write { path, value }).collect();
-        let command = writes.iter().map(|w| format!("echo {} > {}", w.value, quoted(&w.path))).collect::<Vec<_>>();
+        let writes: Vec<Write> =
+            writes.into_iter().map(|(path, value)| Write { path, value }).collect();
+        let command = writes
+            .iter()
+            .map(|w| format!("echo {} > {}", w.value, quoted(&w.path)))
+            .collect::<Vec<_>>();
         Fix { command: command.join("; "), writes }
     }
 }
@@ -73,7 +81,11 @@ impl Fix {
 /// A path as a shell takes it; names of interfaces are part of some.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@,".contains(c);
-    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
+    if path.chars().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
+    }
 }
 
 /// What a rule concludes. An `Err` is the same as an `Ok`: it only lets a rule end early with `?`.
@@ -107,7 +119,13 @@ impl Outcome {
 }
 
 fn outcome(verdict: Verdict, message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    Outcome { verdict, applies: true, message: message.into(), evidence: evidence.into(), fix: None }
+    Outcome {
+        verdict,
+        applies: true,
+        message: message.into(),
+        evidence: evidence.into(),
+        fix: None,
+    }
 }
 
 /// As it should be.
@@ -132,7 +150,10 @@ pub fn unknown(evidence: impl Into<String>) -> Outcome {
 }
 /// There is nothing to judge on this system.
 pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    Outcome { applies: false, ..outcome(Verdict::Ok, format!("does not apply: {}", reason.into()), evidence) }
+    Outcome {
+        applies: false,
+        ..outcome(Verdict::Ok, format!("does not apply: {}", reason.into()), evidence)
+    }
 }
 
 /// Evidence: a file and what it holds, shortened.

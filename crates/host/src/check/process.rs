@@ -23,20 +23,26 @@ impl Process {
             line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
                 .ok_or(format!("{path} has no line `CapEff`"))
         };
-        let capabilities = files.read(path).map_err(|why| why.to_string()).and_then(effective).into();
+        let capabilities =
+            files.read(path).map_err(|why| why.to_string()).and_then(effective).into();
         Process { limits: text(files, "/proc/self/limits"), capabilities }
     }
 
     /// The soft limit of a line, like `Max realtime priority`.
     pub fn soft_limit(&self, name: &str) -> Fact<Limit> {
         let soft = |text: &str| {
-            let value = text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.to_owned();
+            let value = text
+                .lines()
+                .find_map(|line| line.strip_prefix(name))?
+                .split_whitespace()
+                .next()?
+                .to_owned();
             if value == "unlimited" { Some(None) } else { value.parse().ok().map(Some) }
         };
         match &self.limits {
-            Fact::Known(text) => soft(text)
-                .map(Fact::Known)
-                .unwrap_or_else(|| Fact::Unavailable(format!("/proc/self/limits has no line `{name}`"))),
+            Fact::Known(text) => soft(text).map(Fact::Known).unwrap_or_else(|| {
+                Fact::Unavailable(format!("/proc/self/limits has no line `{name}`"))
+            }),
             Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
             Fact::NotAsked => Fact::NotAsked,
         }

@@ -3,7 +3,8 @@
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 
-/// Tasks beyond this are not looked at: the largest PID (PID_MAX_LIMIT, include/linux/threads.h) would take minutes.
+/// Tasks beyond this are not looked at: the largest PID (PID_MAX_LIMIT, include/linux/threads.h)
+/// would take minutes.
 const MAX_TASKS: usize = 65_536;
 /// `PF_KTHREAD`, include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -16,7 +17,8 @@ pub struct Task {
     pub pid: u32,
     pub name: String,
     pub kernel: bool,
-    /// Whether its affinity may be changed: the kernel refuses it for its own workers and rescuers.
+    /// Whether its affinity may be changed: the kernel refuses it for its own workers and
+    /// rescuers.
     pub movable: bool,
     /// 1 to 99 under SCHED_FIFO and SCHED_RR, else 0.
     pub rt_priority: u32,
@@ -32,13 +34,19 @@ pub fn read(files: &dyn Files) -> Fact<Vec<Task>> {
     };
     let pids = names.iter().filter_map(|name| name.parse::<u32>().ok()).take(MAX_TASKS);
     let tasks: Vec<Task> = pids.filter_map(|pid| read_task(files, pid)).collect();
-    if tasks.is_empty() { Fact::Unavailable("/proc shows no task".into()) } else { Fact::Known(tasks) }
+    if tasks.is_empty() {
+        Fact::Unavailable("/proc shows no task".into())
+    } else {
+        Fact::Known(tasks)
+    }
 }
 
 fn read_task(files: &dyn Files, pid: u32) -> Option<Task> {
     let (name, flags, rt_priority) = parse_stat(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
     let status = files.read(&format!("/proc/{pid}/status")).ok();
-    let list = |status: String| status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.parse().ok();
+    let list = |status: String| {
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.parse().ok()
+    };
     let (kernel, movable) = (flags & KERNEL_THREAD != 0, flags & NOT_MOVABLE == 0);
     Some(Task { pid, name, kernel, movable, rt_priority, allowed: status.and_then(list) })
 }
@@ -74,7 +82,8 @@ mod tests {
 
     #[test]
     fn a_name_cannot_pass_for_other_fields() {
-        let stat = "7 (a) S 1 (b) ) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0";
+        let stat = "7 (a) S 1 (b) ) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 \
+                    18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0";
         assert_eq!(parse_stat(stat), Some(("a) S 1 (b) ".into(), 2_129_984, 50)));
     }
 

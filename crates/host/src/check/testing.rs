@@ -68,8 +68,10 @@ pub fn ideal() -> FakeFiles {
             files = files.with(&here(path), &value);
         }
     }
-    // The count of SMIs is at 0x34 in each CPU's registers, and nobody asks for awake CPUs: 2,000 s.
-    let files = (0..4).fold(files, |files, cpu| files.with_bytes(&format!("/dev/cpu/{cpu}/msr"), &[0; 0x40]));
+    // The count of SMIs is at 0x34 in each CPU's registers, and nobody asks for awake CPUs: 2,000
+    // s.
+    let files = (0..4)
+        .fold(files, |files, cpu| files.with_bytes(&format!("/dev/cpu/{cpu}/msr"), &[0; 0x40]));
     files.with_bytes("/dev/cpu_dma_latency", &2_000_000_000i32.to_ne_bytes())
 }
 
@@ -93,7 +95,11 @@ impl Files for FakeFiles {
     }
     fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
         let names = self.names_in(path);
-        if names.is_empty() { Err(error("list", path, libc::ENOENT)) } else { Ok(names.into_iter().collect()) }
+        if names.is_empty() {
+            Err(error("list", path, libc::ENOENT))
+        } else {
+            Ok(names.into_iter().collect())
+        }
     }
     fn exists(&self, path: &str) -> bool {
         self.0.contains_key(path) || !self.names_in(path).is_empty()

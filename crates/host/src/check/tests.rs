@@ -15,7 +15,10 @@ fn results(files: &FakeFiles, cpus: Option<&str>) -> Vec<RuleResult> {
 }
 
 fn result(files: &FakeFiles, cpus: Option<&str>, rule: &str) -> RuleResult {
-    results(files, cpus).into_iter().find(|result| result.id == rule).unwrap_or_else(|| panic!("no rule {rule}"))
+    results(files, cpus)
+        .into_iter()
+        .find(|result| result.id == rule)
+        .unwrap_or_else(|| panic!("no rule {rule}"))
 }
 
 #[test]
@@ -27,23 +30,36 @@ fn rules_are_named_once_and_say_why() {
     for rule in rules() {
         let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         assert!(rule.id.chars().all(kebab), "{}", rule.id);
-        assert!(rule.why.ends_with('.') && !rule.title.ends_with('.') && !rule.source.is_empty(), "{}", rule.id);
+        assert!(
+            rule.why.ends_with('.') && !rule.title.ends_with('.') && !rule.source.is_empty(),
+            "{}",
+            rule.id
+        );
     }
 }
 
 #[test]
 fn on_the_ideal_machine_every_rule_is_content() {
-    let unhappy: Vec<RuleResult> = results(&ideal(), None).into_iter().filter(|r| r.verdict != Verdict::Ok).collect();
+    let unhappy: Vec<RuleResult> =
+        results(&ideal(), None).into_iter().filter(|r| r.verdict != Verdict::Ok).collect();
     assert_eq!(unhappy, []);
     // These have nothing to judge there; their good cases are in the table.
-    let idle: Vec<String> = results(&ideal(), None).into_iter().filter(|r| !r.applies).map(|r| r.id).collect();
+    let idle: Vec<String> =
+        results(&ideal(), None).into_iter().filter(|r| !r.applies).map(|r| r.id).collect();
     assert_eq!(idle, ["rt-group-budget"]);
 }
 
 #[test]
 fn in_an_empty_tree_nothing_is_known() {
     // These judge that something is there at all.
-    let conclude = ["systemd-affinity", "cpuset-controller", "kernel-types", "tracefs", "debugfs", "cpus-online"];
+    let conclude = [
+        "systemd-affinity",
+        "cpuset-controller",
+        "kernel-types",
+        "tracefs",
+        "debugfs",
+        "cpus-online",
+    ];
     for cpus in [None, Some("2-3")] {
         for result in results(&FakeFiles::new(), cpus) {
             let known = result.verdict != Verdict::Unknown;
@@ -58,13 +74,17 @@ fn a_file_that_refuses_is_named_with_the_reason() {
     let path = "/proc/sys/vm/stat_interval";
     let refused = result(&ideal().refusing(path, libc::EACCES), None, "vm-statistics");
     assert_eq!(refused.verdict, Verdict::Unknown);
-    assert_eq!(refused.evidence, "cannot read /proc/sys/vm/stat_interval: Permission denied (os error 13)");
+    assert_eq!(
+        refused.evidence,
+        "cannot read /proc/sys/vm/stat_interval: Permission denied (os error 13)"
+    );
 }
 
 #[test]
 fn the_shape_of_a_result_is_the_documented_one() {
     let files = ideal().with("/proc/sys/kernel/numa_balancing", "1");
-    let json = serde_json::to_string_pretty(&result(&files, None, "numa-balancing")).expect("plain data");
+    let json =
+        serde_json::to_string_pretty(&result(&files, None, "numa-balancing")).expect("plain data");
     insta::assert_snapshot!(json, @r#"
     {
       "id": "numa-balancing",
@@ -96,7 +116,15 @@ fn warnings_become_findings_with_their_remedy() {
     let findings = to_findings(&results(&files, None));
     let shown: Vec<String> = findings
         .iter()
-        .map(|f| format!("{} {}: {} | {}", f.severity, f.id, f.message, f.remedy.as_deref().unwrap_or("-")))
+        .map(|f| {
+            format!(
+                "{} {}: {} | {}",
+                f.severity,
+                f.id,
+                f.message,
+                f.remedy.as_deref().unwrap_or("-")
+            )
+        })
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @"
     bad clocksource: reading the clock hpet is slow | echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource

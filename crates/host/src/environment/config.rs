@@ -10,7 +10,8 @@ use std::io::Read;
 /// A configuration is some 300 kB; a file that unpacks to more than this is not one.
 const MAX_CONFIG: u64 = 4 << 20;
 
-/// Options that bear on latency or on what can be traced. Kept in the bundle; the rules ask for no others.
+/// Options that bear on latency or on what can be traced. Kept in the bundle; the rules ask for no
+/// others.
 pub const OPTIONS: [&str; 65] = [
     "BPF_SYSCALL",
     "COMPACTION",
@@ -88,7 +89,8 @@ pub struct ConfigSource(pub String);
 pub struct KernelConfig {
     /// The file that it was read from.
     pub source: ConfigSource,
-    /// `y`, `m`, a number or a text, by option without `CONFIG_`. An option that is not set is not there.
+    /// `y`, `m`, a number or a text, by option without `CONFIG_`. An option that is not set is not
+    /// there.
     pub options: BTreeMap<String, String>,
 }
 
@@ -102,8 +104,8 @@ impl KernelConfig {
         self.options.get(option).map(String::as_str)
     }
 
-    /// Looks where kernels and distributions leave it: the kernel itself (CONFIG_IKCONFIG_PROC), /boot (Debian, Fedora,
-    /// SUSE), and beside the modules (Fedora, openSUSE, Arch).
+    /// Looks where kernels and distributions leave it: the kernel itself (CONFIG_IKCONFIG_PROC),
+    /// /boot (Debian, Fedora, SUSE), and beside the modules (Fedora, openSUSE, Arch).
     pub(super) fn read(files: &dyn Files, release: Option<&str>) -> Fact<KernelConfig> {
         let mut tried = match files.read_bytes("/proc/config.gz").map(|packed| unpack(&packed)) {
             Ok(Ok(text)) => return parse("/proc/config.gz", &text),
@@ -111,8 +113,13 @@ impl KernelConfig {
             Err(why) => vec![why.to_string()],
         };
         // The release becomes part of a path, and a captured tree may say anything.
-        let Some(release) = release.filter(|r| !r.is_empty() && !r.contains('/') && !r.contains("..")) else {
-            return Fact::Unavailable(format!("{}; the kernel's release is not known", tried.join("; ")));
+        let Some(release) =
+            release.filter(|r| !r.is_empty() && !r.contains('/') && !r.contains(".."))
+        else {
+            return Fact::Unavailable(format!(
+                "{}; the kernel's release is not known",
+                tried.join("; ")
+            ));
         };
         for path in [
             format!("/boot/config-{release}"),
@@ -140,7 +147,8 @@ fn unpack(packed: &[u8]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Reads `CONFIG_X=value` lines. A text without any is not a configuration: that no option is set cannot be concluded.
+/// Reads `CONFIG_X=value` lines. A text without any is not a configuration: that no option is set
+/// cannot be concluded.
 fn parse(source: &str, text: &str) -> Fact<KernelConfig> {
     let set = |line: &str| -> Option<(String, String)> {
         let (option, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;
@@ -150,7 +158,8 @@ fn parse(source: &str, text: &str) -> Fact<KernelConfig> {
     if all.is_empty() {
         return Fact::Unavailable(format!("{source} holds no kernel configuration"));
     }
-    let options = all.into_iter().filter(|(option, _)| OPTIONS.contains(&option.as_str())).collect();
+    let options =
+        all.into_iter().filter(|(option, _)| OPTIONS.contains(&option.as_str())).collect();
     Fact::Known(KernelConfig { source: ConfigSource(source.to_owned()), options })
 }
 
@@ -170,11 +179,16 @@ mod tests {
     #[test]
     fn the_kernels_own_file_is_preferred_and_unpacked() {
         let gz = packed(b"# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT=y\nCONFIG_HZ=250\nCONFIG_UNHEARD_OF=y\n");
-        let files = FakeFiles::new().with_bytes("/proc/config.gz", &gz).with("/boot/config-6.1", "CONFIG_PREEMPT_RT=y");
+        let files = FakeFiles::new()
+            .with_bytes("/proc/config.gz", &gz)
+            .with("/boot/config-6.1", "CONFIG_PREEMPT_RT=y");
         let config = KernelConfig::read(&files, Some("6.1"));
         let config = config.known().expect("it is there");
         assert_eq!(config.source.0, "/proc/config.gz");
-        assert_eq!((config.has("PREEMPT"), config.has("PREEMPT_NONE"), config.get("HZ")), (true, false, Some("250")));
+        assert_eq!(
+            (config.has("PREEMPT"), config.has("PREEMPT_NONE"), config.get("HZ")),
+            (true, false, Some("250"))
+        );
         assert!(!config.options.contains_key("UNHEARD_OF"), "only what bears on latency is kept");
     }
 
@@ -182,7 +196,9 @@ mod tests {
     fn a_broken_file_is_not_a_configuration_without_options() {
         let cut = &packed(b"CONFIG_PREEMPT=y\n")[..12];
         let files = FakeFiles::new().with_bytes("/proc/config.gz", cut);
-        let Fact::Unavailable(why) = KernelConfig::read(&files, Some("6.1")) else { panic!("it is cut off") };
+        let Fact::Unavailable(why) = KernelConfig::read(&files, Some("6.1")) else {
+            panic!("it is cut off")
+        };
         assert!(why.contains("/proc/config.gz: cannot be unpacked"), "{why}");
         assert!(why.contains("/boot/config-6.1"), "{why}");
     }

@@ -35,8 +35,8 @@ impl Counters {
     }
 }
 
-/// `cpu0 user nice system idle iowait irq softirq steal …` in ticks of USER_HZ, which is 100 on every architecture that
-/// Linux still has but Alpha (include/asm-generic/param.h).
+/// `cpu0 user nice system idle iowait irq softirq steal …` in ticks of USER_HZ, which is 100 on
+/// every architecture that Linux still has but Alpha (include/asm-generic/param.h).
 fn read_steal(files: &dyn Files) -> Fact<BTreeMap<usize, Nanos>> {
     let path = "/proc/stat";
     let cpu = |line: &str| -> Option<(usize, Nanos)> {
@@ -49,23 +49,36 @@ fn read_steal(files: &dyn Files) -> Fact<BTreeMap<usize, Nanos>> {
         Err(why) => Fact::Unavailable(why.to_string()),
         Ok(text) => {
             let steal: BTreeMap<usize, Nanos> = text.lines().filter_map(cpu).collect();
-            if steal.is_empty() { Fact::Unavailable(format!("{path} has no steal time")) } else { Fact::Known(steal) }
+            if steal.is_empty() {
+                Fact::Unavailable(format!("{path} has no steal time"))
+            } else {
+                Fact::Known(steal)
+            }
         }
     }
 }
 
-fn read_smi(files: &dyn Files, topology: &Topology, machine: &Machine) -> Fact<BTreeMap<usize, u64>> {
+fn read_smi(
+    files: &dyn Files,
+    topology: &Topology,
+    machine: &Machine,
+) -> Fact<BTreeMap<usize, u64>> {
     if !matches!(machine.vendor.known(), Some(vendor) if vendor == "GenuineIntel") {
         return Fact::Unavailable("only Intel processors count SMIs (MSR 0x34)".into());
     }
     let one = |cpu: usize| {
-        let bytes = files.read_at(&format!("/dev/cpu/{cpu}/msr"), MSR_SMI_COUNT, 8).map_err(|why| why.to_string())?;
-        let bytes: [u8; 8] = bytes.try_into().map_err(|_| format!("/dev/cpu/{cpu}/msr gave no 8 bytes"))?;
+        let bytes = files
+            .read_at(&format!("/dev/cpu/{cpu}/msr"), MSR_SMI_COUNT, 8)
+            .map_err(|why| why.to_string())?;
+        let bytes: [u8; 8] =
+            bytes.try_into().map_err(|_| format!("/dev/cpu/{cpu}/msr gave no 8 bytes"))?;
         // The upper half is reserved.
         Ok((cpu, u64::from_le_bytes(bytes) & 0xffff_ffff))
     };
     match &topology.online {
-        Fact::Known(online) => online.iter().map(one).collect::<Result<BTreeMap<_, _>, String>>().into(),
+        Fact::Known(online) => {
+            online.iter().map(one).collect::<Result<BTreeMap<_, _>, String>>().into()
+        }
         _ => Fact::Unavailable("which CPUs are online is not known".into()),
     }
 }

@@ -73,7 +73,11 @@ pub struct IdleState {
 }
 
 pub(super) fn read_all(files: &dyn Files, topology: &Topology) -> Fact<Vec<CpuInfo>> {
-    let one = |cpu| CpuInfo { cpu, frequency: read_frequency(files, cpu), idle_states: read_idle_states(files, cpu) };
+    let one = |cpu| CpuInfo {
+        cpu,
+        frequency: read_frequency(files, cpu),
+        idle_states: read_idle_states(files, cpu),
+    };
     topology.online.clone().map(|online| online.iter().map(one).collect())
 }
 
@@ -96,15 +100,21 @@ fn read_idle_states(files: &dyn Files, cpu: usize) -> Fact<Vec<IdleState>> {
 }
 
 fn states_in(files: &dyn Files, directory: &str, names: &[String]) -> Vec<IdleState> {
-    let mut numbers: Vec<u32> =
-        names.iter().filter_map(|name| name.strip_prefix("state")).filter_map(|n| n.parse().ok()).collect();
+    let mut numbers: Vec<u32> = names
+        .iter()
+        .filter_map(|name| name.strip_prefix("state"))
+        .filter_map(|n| n.parse().ok())
+        .collect();
     numbers.sort_unstable();
     numbers.truncate(MAX_STATES);
     let micros = |path: &str| number::<i64>(files, path).map(|us| Nanos(us.saturating_mul(1_000)));
     let state = |n: u32| {
         let path = |name: &str| format!("{directory}/state{n}/{name}");
         IdleState {
-            name: text(files, &path("name")).known().cloned().unwrap_or_else(|| format!("state{n}")),
+            name: text(files, &path("name"))
+                .known()
+                .cloned()
+                .unwrap_or_else(|| format!("state{n}")),
             exit_latency: micros(&path("latency")),
             residency: micros(&path("residency")),
             disabled: number::<u32>(files, &path("disable")).map(|n| n != 0),

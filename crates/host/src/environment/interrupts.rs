@@ -30,7 +30,8 @@ pub struct InterruptLine {
     pub id: String,
     /// How often, by [`Interrupts::cpus`]; a count of the whole system (`ERR`) is alone.
     pub counts: Vec<u64>,
-    /// Controller, trigger and who asked for it, as the kernel prints them: `IO-APIC 4-edge ttyS0`.
+    /// Controller, trigger and who asked for it, as the kernel prints them: `IO-APIC 4-edge
+    /// ttyS0`.
     pub description: String,
 }
 
@@ -38,9 +39,9 @@ impl Interrupts {
     /// Reads one of the two files.
     pub fn read(files: &dyn Files, path: &str) -> Fact<Interrupts> {
         match files.read(path) {
-            Ok(text) => parse(&text)
-                .map(Fact::Known)
-                .unwrap_or_else(|| Fact::Unavailable(format!("{path} does not begin with a line of CPUs"))),
+            Ok(text) => parse(&text).map(Fact::Known).unwrap_or_else(|| {
+                Fact::Unavailable(format!("{path} does not begin with a line of CPUs"))
+            }),
             Err(why) => Fact::Unavailable(why.to_string()),
         }
     }
@@ -73,7 +74,8 @@ impl InterruptLine {
 fn parse(text: &str) -> Option<Interrupts> {
     let mut lines = text.lines();
     let column = |word: &str| word.strip_prefix("CPU")?.parse().ok();
-    let cpus: Vec<usize> = lines.next()?.split_whitespace().map(column).take(MAX_CPUS).collect::<Option<_>>()?;
+    let cpus: Vec<usize> =
+        lines.next()?.split_whitespace().map(column).take(MAX_CPUS).collect::<Option<_>>()?;
     if cpus.is_empty() {
         return None;
     }
@@ -118,19 +120,26 @@ mod tests {
 
     #[test]
     fn lines_of_several_architectures() {
-        let text = "           CPU0       CPU2\n\
-             24:          1          7   IO-APIC   5-edge      ACPI:Ged\n\
-             36:          0     142507 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\n\
-             11:       3421       3390     GICv2  27 Level     arch_timer\n\
-             16:          0          0  IO-APIC  16-fasteoi   ehci_hcd:usb1, ata_piix\n\
-            LOC:      35908      53096   Local timer interrupts\n\
-            ERR:          3\n\
-            nonsense\n";
+        let text = "           CPU0       CPU2\n24:          1          7   IO-APIC   5-edge      \
+                    ACPI:Ged\n36:          0     142507 PCI-MSIX-0000:00:02.0   1-edge      \
+                    virtio1-req.0\n11:       3421       3390     GICv2  27 Level     \
+                    arch_timer\n16:          0          0  IO-APIC  16-fasteoi   ehci_hcd:usb1, \
+                    ata_piix\nLOC:      35908      53096   Local timer interrupts\nERR:          \
+                    3\nnonsense\n";
         let interrupts = parse(text).expect("it has its line of CPUs");
-        assert_eq!((interrupts.cpus.as_slice(), interrupts.lines.len(), interrupts.left_out), (&[0, 2][..], 6, 1));
+        assert_eq!(
+            (interrupts.cpus.as_slice(), interrupts.lines.len(), interrupts.left_out),
+            (&[0, 2][..], 6, 1)
+        );
         let names: Vec<String> = interrupts.lines.iter().map(InterruptLine::name).collect();
-        let expected =
-            ["ACPI:Ged", "virtio1-req.0", "arch_timer", "ehci_hcd:usb1, ata_piix", "Local timer interrupts", ""];
+        let expected = [
+            "ACPI:Ged",
+            "virtio1-req.0",
+            "arch_timer",
+            "ehci_hcd:usb1, ata_piix",
+            "Local timer interrupts",
+            "",
+        ];
         assert_eq!(names, expected);
         assert_eq!(interrupts.count(&interrupts.lines[1], 2), Some(142_507));
         assert_eq!(interrupts.count(&interrupts.lines[1], 1), None, "an offline CPU has no column");

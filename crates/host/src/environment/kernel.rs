@@ -15,7 +15,8 @@ pub struct Kernel {
     pub release: Fact<String>,
     /// `#1 SMP PREEMPT_RT Debian 6.1…`, from /proc/sys/kernel/version.
     pub version: Fact<String>,
-    /// The processor's architecture as uname(2) names it: `x86_64`, `aarch64`. Linux has had the file since 6.1.
+    /// The processor's architecture as uname(2) names it: `x86_64`, `aarch64`. Linux has had the
+    /// file since 6.1.
     pub architecture: Fact<String>,
     /// What it was started with, from /proc/cmdline.
     pub command_line: Fact<CommandLine>,
@@ -71,8 +72,8 @@ impl CommandLine {
         words.into_iter().filter(|word| !word.is_empty()).take_while(|word| word != "--").collect()
     }
 
-    /// The value of the last `name=value`, as the kernel takes it; `Some("")` for the bare word. The kernel holds `-` and
-    /// `_` for the same (kernel/params.c, parameqn).
+    /// The value of the last `name=value`, as the kernel takes it; `Some("")` for the bare word.
+    /// The kernel holds `-` and `_` for the same (kernel/params.c, parameqn).
     pub fn value(&self, name: &str) -> Option<String> {
         let same = |word: &str| word.replace('-', "_") == name.replace('-', "_");
         let value = |word: &String| match word.split_once('=') {
@@ -87,8 +88,9 @@ impl CommandLine {
         self.value(name).is_some()
     }
 
-    /// The CPUs that a parameter names, flags before the list (`isolcpus=managed_irq,domain,2-3`) left out.
-    /// `Err` with the value where it is no list that is understood here (`all`, `N`, groups like `0-31:1/2`).
+    /// The CPUs that a parameter names, flags before the list (`isolcpus=managed_irq,domain,2-3`)
+    /// left out. `Err` with the value where it is no list that is understood here (`all`, `N`,
+    /// groups like `0-31:1/2`).
     pub fn cpus(&self, name: &str) -> Option<Result<CpuSet, String>> {
         let value = self.value(name)?;
         let list: Vec<&str> = value.split(',').skip_while(|part| is_flag(part)).collect();
@@ -113,8 +115,8 @@ fn is_flag(part: &str) -> bool {
 pub struct Tick {
     /// Ticks a second (CONFIG_HZ).
     pub hz: Fact<u32>,
-    /// Whether timers fire between ticks: `.hres_active` of /proc/timer_list where root may read it, else the
-    /// configuration and `highres=` (kernel/time/hrtimer.c).
+    /// Whether timers fire between ticks: `.hres_active` of /proc/timer_list where root may read
+    /// it, else the configuration and `highres=` (kernel/time/hrtimer.c).
     pub high_resolution: Fact<bool>,
     /// The file that said so.
     pub high_resolution_source: String,
@@ -129,7 +131,12 @@ impl Tick {
         let hz = match config {
             Fact::Known(config) => {
                 let value = config.get("HZ").unwrap_or("unset").to_owned();
-                parsed(&config.source.0, Fact::Known(value), |text| text.parse().ok(), "a rate in CONFIG_HZ")
+                parsed(
+                    &config.source.0,
+                    Fact::Known(value),
+                    |text| text.parse().ok(),
+                    "a rate in CONFIG_HZ",
+                )
             }
             Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
             Fact::NotAsked => Fact::NotAsked,
@@ -150,7 +157,9 @@ fn high_resolution(files: &dyn Files, config: &Fact<KernelConfig>) -> (Fact<bool
     let refused = match files.read(path) {
         Ok(list) => {
             // One line a CPU: `  .hres_active    : 1`.
-            let line = |line: &str| line.trim().strip_prefix(".hres_active")?.split(':').nth(1)?.trim().parse().ok();
+            let line = |line: &str| {
+                line.trim().strip_prefix(".hres_active")?.split(':').nth(1)?.trim().parse().ok()
+            };
             let active: Vec<u32> = list.lines().filter_map(line).collect();
             if !active.is_empty() {
                 return (Fact::Known(active.iter().all(|a| *a == 1)), path.to_owned());
@@ -160,7 +169,9 @@ fn high_resolution(files: &dyn Files, config: &Fact<KernelConfig>) -> (Fact<bool
         Err(why) => why.to_string(),
     };
     match config {
-        Fact::Known(config) => (Fact::Known(config.has("HIGH_RES_TIMERS")), config.source.0.clone()),
+        Fact::Known(config) => {
+            (Fact::Known(config.has("HIGH_RES_TIMERS")), config.source.0.clone())
+        }
         _ => (Fact::Unavailable(refused), path.to_owned()),
     }
 }
@@ -172,21 +183,31 @@ mod tests {
     #[test]
     fn the_command_line_is_read_as_the_kernel_reads_it() {
         let line = CommandLine(
-            "quiet isolcpus=managed_irq,domain,2-3 dyndbg=\"file a +p\" nohz-full=1 nohz_full=2 -- nohz_full=3".into(),
+            "quiet isolcpus=managed_irq,domain,2-3 dyndbg=\"file a +p\" nohz-full=1 nohz_full=2 \
+             -- nohz_full=3"
+                .into(),
         );
         assert_eq!(line.value("quiet"), Some(String::new()));
-        assert_eq!(line.value("nohz_full"), Some("2".into()), "the last one wins, and init's words do not count");
+        assert_eq!(
+            line.value("nohz_full"),
+            Some("2".into()),
+            "the last one wins, and init's words do not count"
+        );
         assert_eq!(line.value("dyndbg"), Some("file a +p".into()));
         assert_eq!(line.cpus("isolcpus"), Some(Ok("2-3".parse().unwrap())));
         assert_eq!(line.flags("isolcpus"), ["managed_irq", "domain"]);
         assert_eq!(line.cpus("irqaffinity"), None);
-        assert_eq!(CommandLine("nohz_full=1-3:1/2".into()).cpus("nohz_full"), Some(Err("1-3:1/2".into())));
+        assert_eq!(
+            CommandLine("nohz_full=1-3:1/2".into()).cpus("nohz_full"),
+            Some(Err("1-3:1/2".into()))
+        );
         assert_eq!(CommandLine("rcu_nocbs=all".into()).cpus("rcu_nocbs"), Some(Err("all".into())));
     }
 
     #[test]
     fn the_releases_numbers() {
-        let kernel = |release: &str| Kernel { release: Fact::Known(release.into()), ..Kernel::default() };
+        let kernel =
+            |release: &str| Kernel { release: Fact::Known(release.into()), ..Kernel::default() };
         assert_eq!(kernel("6.1.0-56-rt-amd64").numbers(), Some((6, 1)));
         assert_eq!(kernel("6.18").numbers(), Some((6, 18)));
         assert_eq!(kernel("odd").numbers(), None);

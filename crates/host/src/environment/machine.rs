@@ -13,8 +13,10 @@ pub struct Bytes(pub u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("bytes", 1)];
-        let (unit, size) = UNITS.into_iter().find(|(_, size)| self.0 >= *size).unwrap_or(("bytes", 1));
+        const UNITS: [(&str, u64); 4] =
+            [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("bytes", 1)];
+        let (unit, size) =
+            UNITS.into_iter().find(|(_, size)| self.0 >= *size).unwrap_or(("bytes", 1));
         f.pad(&format!("{} {unit}", self.0 / size))
     }
 }
@@ -74,7 +76,11 @@ impl Machine {
         };
         let flags = field(&["flags"]);
         Machine {
-            cpu_model: cpu_model(&field(&["model name"]), &field(&["CPU implementer"]), &field(&["CPU part"])),
+            cpu_model: cpu_model(
+                &field(&["model name"]),
+                &field(&["CPU implementer"]),
+                &field(&["CPU part"]),
+            ),
             vendor: field(&["vendor_id"]),
             microcode: field(&["microcode"]),
             board: board(files),
@@ -147,20 +153,33 @@ fn hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
     // x86: the processor says so itself, CPUID leaf 1, ECX bit 31.
     if let Fact::Known(flags) = flags {
         let present = flags.split_whitespace().any(|flag| flag == "hypervisor");
-        let evidence = format!("/proc/cpuinfo {} the flag `hypervisor`", if present { "has" } else { "lacks" });
-        return Fact::Known(Hypervisor { present, name: name.filter(|_| present).map(|(name, _)| name), evidence });
+        let evidence = format!(
+            "/proc/cpuinfo {} the flag `hypervisor`",
+            if present { "has" } else { "lacks" }
+        );
+        return Fact::Known(Hypervisor {
+            present,
+            name: name.filter(|_| present).map(|(name, _)| name),
+            evidence,
+        });
     }
     if let Some((name, evidence)) = name {
         return Fact::Known(Hypervisor { present: true, name: Some(name), evidence });
     }
-    // Elsewhere only the absence of every trace speaks, and only where firmware described the machine at all.
+    // Elsewhere only the absence of every trace speaks, and only where firmware described the
+    // machine at all.
     match text(files, "/proc/device-tree/model") {
         Fact::Known(model) => Fact::Known(Hypervisor {
             present: false,
             name: None,
-            evidence: format!("/proc/device-tree has no node `hypervisor` and /proc/device-tree/model is `{model}`"),
+            evidence: format!(
+                "/proc/device-tree has no node `hypervisor` and /proc/device-tree/model is \
+                 `{model}`"
+            ),
         }),
-        _ => Fact::Unavailable("neither /proc/cpuinfo, DMI nor a device tree tells whether this is a guest".into()),
+        _ => Fact::Unavailable(
+            "neither /proc/cpuinfo, DMI nor a device tree tells whether this is a guest".into(),
+        ),
     }
 }
 
@@ -179,7 +198,8 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     {
         return Some(found("/proc/device-tree/compatible", &value));
     }
-    // A guest's clock sources give its hypervisor away (arch/x86/kernel/kvmclock.c, drivers/clocksource/hyperv_timer.c).
+    // A guest's clock sources give its hypervisor away (arch/x86/kernel/kvmclock.c,
+    // drivers/clocksource/hyperv_timer.c).
     let clocks = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     if let Fact::Known(value) = text(files, clocks) {
         let guests = [("kvm-clock", "KVM"), ("hyperv_clocksource", "Hyper-V"), ("xen", "Xen")];
@@ -187,10 +207,12 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
             return Some(((*name).to_owned(), format!("{clocks} has {clock}")));
         }
     }
-    ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"].into_iter().find_map(|path| {
-        let value = text(files, path).known()?.clone();
-        VIRTUAL_BOARDS.iter().any(|board| value.contains(board)).then(|| found(path, &value))
-    })
+    ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"].into_iter().find_map(
+        |path| {
+            let value = text(files, path).known()?.clone();
+            VIRTUAL_BOARDS.iter().any(|board| value.contains(board)).then(|| found(path, &value))
+        },
+    )
 }
 
 /// What the kernel reads time from (/sys/devices/system/clocksource/clocksource0).
@@ -214,7 +236,8 @@ impl ClockSource {
     }
 }
 
-/// How much of each period real-time tasks may use together (Documentation/scheduler/sched-rt-group.rst).
+/// How much of each period real-time tasks may use together
+/// (Documentation/scheduler/sched-rt-group.rst).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RtThrottling {
     /// sched_rt_period_us.
@@ -230,9 +253,10 @@ impl RtThrottling {
         let runtime = micros("/proc/sys/kernel/sched_rt_runtime_us");
         let nanos = |us: i64| Nanos(us.saturating_mul(1_000));
         match (period, runtime) {
-            (Fact::Known(period), Fact::Known(runtime)) => {
-                Fact::Known(RtThrottling { period: nanos(period), runtime: (runtime >= 0).then(|| nanos(runtime)) })
-            }
+            (Fact::Known(period), Fact::Known(runtime)) => Fact::Known(RtThrottling {
+                period: nanos(period),
+                runtime: (runtime >= 0).then(|| nanos(runtime)),
+            }),
             (Fact::Unavailable(why), _) | (_, Fact::Unavailable(why)) => Fact::Unavailable(why),
             _ => Fact::NotAsked,
         }
@@ -259,10 +283,13 @@ impl Memory {
         let meminfo: Fact<String> = files.read(path).into();
         let field = |name: &str| match &meminfo {
             Fact::Known(text) => {
-                let kib = first_field(text, name).and_then(|v| v.strip_suffix(" kB")?.trim().parse::<u64>().ok());
+                let kib = first_field(text, name)
+                    .and_then(|v| v.strip_suffix(" kB")?.trim().parse::<u64>().ok());
                 kib.and_then(|kib| kib.checked_mul(1024))
                     .map(|b| Fact::Known(Bytes(b)))
-                    .unwrap_or_else(|| Fact::Unavailable(format!("{path} has no line `{name}: … kB`")))
+                    .unwrap_or_else(|| {
+                        Fact::Unavailable(format!("{path} has no line `{name}: … kB`"))
+                    })
             }
             Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
             Fact::NotAsked => Fact::NotAsked,

@@ -52,12 +52,14 @@ impl PreemptionModel {
 pub struct Preemption {
     /// The model in force.
     pub model: PreemptionModel,
-    /// Whether the kernel can switch between the models at boot and at run time (CONFIG_PREEMPT_DYNAMIC).
+    /// Whether the kernel can switch between the models at boot and at run time
+    /// (CONFIG_PREEMPT_DYNAMIC).
     pub dynamic: bool,
     /// The file and the words that say so.
     pub evidence: String,
-    /// Whether the kernel itself states the model. Without debugfs a dynamic one is concluded from what was asked for at
-    /// boot, and a kernel ignores in silence a model that it does not have.
+    /// Whether the kernel itself states the model. Without debugfs a dynamic one is concluded from
+    /// what was asked for at boot, and a kernel ignores in silence a model that it does not
+    /// have.
     pub stated: bool,
 }
 
@@ -70,24 +72,36 @@ impl Preemption {
     ) -> Fact<Preemption> {
         let built = version.known().map(String::as_str).and_then(built_as);
         let config = config.known();
-        let dynamic = built == Some(Built::Dynamic) || config.is_some_and(|c| c.has("PREEMPT_DYNAMIC"));
-        let stated = |model, evidence: String| Fact::Known(Preemption { model, dynamic, evidence, stated: true });
+        let dynamic =
+            built == Some(Built::Dynamic) || config.is_some_and(|c| c.has("PREEMPT_DYNAMIC"));
+        let stated = |model, evidence: String| {
+            Fact::Known(Preemption { model, dynamic, evidence, stated: true })
+        };
 
         let switch = text(files, "/sys/kernel/debug/sched/preempt");
         if text(files, "/sys/kernel/realtime").known().is_some_and(|v| v == "1") {
             return stated(PreemptionModel::RealTime, "/sys/kernel/realtime is 1".into());
         }
         if built == Some(Built::RealTime) {
-            return stated(PreemptionModel::RealTime, "/proc/sys/kernel/version says PREEMPT_RT".into());
+            return stated(
+                PreemptionModel::RealTime,
+                "/proc/sys/kernel/version says PREEMPT_RT".into(),
+            );
         }
-        if let Some(model) = switch.known().and_then(|text| in_parentheses(text)).and_then(PreemptionModel::from_word) {
+        if let Some(model) = switch
+            .known()
+            .and_then(|text| in_parentheses(text))
+            .and_then(PreemptionModel::from_word)
+        {
             return stated(model, format!("/sys/kernel/debug/sched/preempt is {model}"));
         }
         if !dynamic && let Some((model, evidence)) = fixed_model(built, config) {
             return stated(model, evidence);
         }
         let asked = command_line.known().and_then(|line| line.value("preempt"));
-        if let Some(model) = asked.as_deref().and_then(PreemptionModel::from_word).filter(|_| dynamic) {
+        if let Some(model) =
+            asked.as_deref().and_then(PreemptionModel::from_word).filter(|_| dynamic)
+        {
             let evidence = format!("/proc/cmdline asks for preempt={model}");
             return Fact::Known(Preemption { model, dynamic, evidence, stated: false });
         }
@@ -98,9 +112,12 @@ impl Preemption {
             }
             _ => Fact::Unavailable(match switch {
                 Fact::Unavailable(why) => {
-                    format!("{why}; neither the kernel's version nor a configuration shows the model")
+                    format!(
+                        "{why}; neither the kernel's version nor a configuration shows the model"
+                    )
                 }
-                _ => "/sys/kernel/debug/sched/preempt does not mark a model that is known here".into(),
+                _ => "/sys/kernel/debug/sched/preempt does not mark a model that is known here"
+                    .into(),
             }),
         }
     }
@@ -130,10 +147,17 @@ fn built_as(version: &str) -> Option<Built> {
 }
 
 /// The model of a kernel that cannot switch.
-fn fixed_model(built: Option<Built>, config: Option<&KernelConfig>) -> Option<(PreemptionModel, String)> {
+fn fixed_model(
+    built: Option<Built>,
+    config: Option<&KernelConfig>,
+) -> Option<(PreemptionModel, String)> {
     match built {
-        Some(Built::Full) => Some((PreemptionModel::Full, "/proc/sys/kernel/version has PREEMPT".into())),
-        Some(Built::Lazy) => Some((PreemptionModel::Lazy, "/proc/sys/kernel/version has PREEMPT_LAZY".into())),
+        Some(Built::Full) => {
+            Some((PreemptionModel::Full, "/proc/sys/kernel/version has PREEMPT".into()))
+        }
+        Some(Built::Lazy) => {
+            Some((PreemptionModel::Lazy, "/proc/sys/kernel/version has PREEMPT_LAZY".into()))
+        }
         _ => config.and_then(configured),
     }
 }
@@ -165,7 +189,9 @@ mod tests {
 
     /// The model, whether the kernel states it, and whether it can switch.
     fn model(files: FakeFiles) -> Option<(PreemptionModel, bool, bool)> {
-        let base = FakeFiles::new().with("/proc/sys/kernel/osrelease", "6.1").with("/proc/cmdline", "quiet");
+        let base = FakeFiles::new()
+            .with("/proc/sys/kernel/osrelease", "6.1")
+            .with("/proc/cmdline", "quiet");
         let environment = capture(&base.over(files));
         environment.kernel.preemption.known().map(|p| (p.model, p.stated, p.dynamic))
     }
@@ -177,22 +203,49 @@ mod tests {
     fn what_the_kernel_states_goes_before_what_was_asked_for() {
         use PreemptionModel::*;
         let files = FakeFiles::new;
-        assert_eq!(model(files().with(VERSION, "#1 SMP PREEMPT_RT Debian")), Some((RealTime, true, false)));
-        assert_eq!(model(files().with(VERSION, "#1 SMP PREEMPT RT")), Some((RealTime, true, false)));
+        assert_eq!(
+            model(files().with(VERSION, "#1 SMP PREEMPT_RT Debian")),
+            Some((RealTime, true, false))
+        );
+        assert_eq!(
+            model(files().with(VERSION, "#1 SMP PREEMPT RT")),
+            Some((RealTime, true, false))
+        );
         assert_eq!(model(files().with("/sys/kernel/realtime", "1")), Some((RealTime, true, false)));
-        let dynamic = || files().with(VERSION, "#1 SMP PREEMPT_DYNAMIC").with(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y");
-        assert_eq!(model(dynamic().with(SWITCH, "none voluntary (full)")), Some((Full, true, true)));
+        let dynamic = || {
+            files()
+                .with(VERSION, "#1 SMP PREEMPT_DYNAMIC")
+                .with(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y")
+        };
+        assert_eq!(
+            model(dynamic().with(SWITCH, "none voluntary (full)")),
+            Some((Full, true, true))
+        );
         assert_eq!(model(dynamic()), Some((Voluntary, false, true)));
-        assert_eq!(model(dynamic().with("/proc/cmdline", "preempt=full")), Some((Full, false, true)));
-        assert_eq!(model(dynamic().with("/proc/cmdline", "preempt=odd")), Some((Voluntary, false, true)));
+        assert_eq!(
+            model(dynamic().with("/proc/cmdline", "preempt=full")),
+            Some((Full, false, true))
+        );
+        assert_eq!(
+            model(dynamic().with("/proc/cmdline", "preempt=odd")),
+            Some((Voluntary, false, true))
+        );
     }
 
     #[test]
     fn a_kernel_that_cannot_switch_ignores_the_command_line() {
         use PreemptionModel::*;
-        let fixed = FakeFiles::new().with(VERSION, "#1 SMP Debian").with(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y");
-        assert_eq!(model(fixed.with("/proc/cmdline", "preempt=full")), Some((Voluntary, true, false)));
-        assert_eq!(model(FakeFiles::new().with(VERSION, "#1 SMP PREEMPT")), Some((Full, true, false)));
+        let fixed = FakeFiles::new()
+            .with(VERSION, "#1 SMP Debian")
+            .with(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y");
+        assert_eq!(
+            model(fixed.with("/proc/cmdline", "preempt=full")),
+            Some((Voluntary, true, false))
+        );
+        assert_eq!(
+            model(FakeFiles::new().with(VERSION, "#1 SMP PREEMPT")),
+            Some((Full, true, false))
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 use std::str::FromStr;
 
-/// No value of the kernel that is kept as text is longer; longer ones are cut. COMMAND_LINE_SIZE is at most 4096
-/// (arch/s390/include/asm/setup.h; 2048 on x86 and arm64).
+/// No value of the kernel that is kept as text is longer; longer ones are cut. COMMAND_LINE_SIZE is
+/// at most 4096 (arch/s390/include/asm/setup.h; 2048 on x86 and arm64).
 pub const MAX_TEXT: usize = 4096;
 
 /// At most [`MAX_TEXT`] bytes of a text, cut at a character.
@@ -25,7 +25,10 @@ fn quote(text: &str) -> String {
 /// A small file's text without the white space around it.
 pub fn text(files: &dyn Files, path: &str) -> Fact<String> {
     // The device tree's strings end in a NUL byte (Documentation/devicetree/usage-model.rst).
-    files.read(path).map(|text| clip(text.trim_matches(|c: char| c.is_whitespace() || c == '\0'))).into()
+    files
+        .read(path)
+        .map(|text| clip(text.trim_matches(|c: char| c.is_whitespace() || c == '\0')))
+        .into()
 }
 
 /// A file that holds one number, or something else that reads itself from text.
@@ -33,14 +36,20 @@ pub fn number<T: FromStr>(files: &dyn Files, path: &str) -> Fact<T> {
     parsed(path, text(files, path), |text| text.parse().ok(), "a number")
 }
 
-/// A file that holds a list of CPUs; empty, and the `(null)` of a mask that was never allocated, are the empty set.
+/// A file that holds a list of CPUs; empty, and the `(null)` of a mask that was never allocated,
+/// are the empty set.
 pub fn cpu_list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
     let list = |text: &str| if text == "(null)" { Some(CpuSet::new()) } else { text.parse().ok() };
     parsed(path, text(files, path), list, "a list of CPUs")
 }
 
 /// A known text read as something; unavailable, with the path, where it is not one.
-pub fn parsed<T>(path: &str, fact: Fact<String>, parse: impl Fn(&str) -> Option<T>, what: &str) -> Fact<T> {
+pub fn parsed<T>(
+    path: &str,
+    fact: Fact<String>,
+    parse: impl Fn(&str) -> Option<T>,
+    what: &str,
+) -> Fact<T> {
     match fact {
         Fact::Known(text) => match parse(&text) {
             Some(value) => Fact::Known(value),

@@ -32,15 +32,23 @@ fn boot_cpu(machine: &Machine) -> Option<Finding> {
 /// Hardware threads of one core share its execution units and its first caches.
 fn siblings(files: &dyn Files, machine: &Machine) -> Option<Finding> {
     let topology = Topology::read(files);
-    let all = machine.rt.iter().filter_map(|cpu| topology.siblings(cpu)).fold(CpuSet::new(), |all, one| all.union(one));
+    let all = machine
+        .rt
+        .iter()
+        .filter_map(|cpu| topology.siblings(cpu))
+        .fold(CpuSet::new(), |all, one| all.union(one));
     let outside = all.intersection(&machine.housekeeping);
     (!outside.is_empty()).then(|| {
-        advise("partition-shares-cores", format!("housekeeping CPUs {outside} share cores with the partition"))
-            .evidence("/sys/devices/system/cpu/cpuN/topology/thread_siblings_list")
-            .remedy(format!(
-                "take them into the partition, or offline: echo 0 > /sys/devices/system/cpu/cpu{}/online",
-                outside.first().unwrap_or(0)
-            ))
+        advise(
+            "partition-shares-cores",
+            format!("housekeeping CPUs {outside} share cores with the partition"),
+        )
+        .evidence("/sys/devices/system/cpu/cpuN/topology/thread_siblings_list")
+        .remedy(format!(
+            "take them into the partition, or offline: echo 0 > \
+             /sys/devices/system/cpu/cpu{}/online",
+            outside.first().unwrap_or(0)
+        ))
     })
 }
 
@@ -51,18 +59,31 @@ fn tick(files: &dyn Files, machine: &Machine) -> Option<Finding> {
     let without_tick: CpuSet = text.parse().unwrap_or_default();
     let ticking = machine.rt.difference(&without_tick);
     (!ticking.is_empty()).then(|| {
-        let shown = if text.is_empty() { "is missing or empty".to_owned() } else { format!("holds {text}") };
-        advise("partition-has-tick", format!("CPU {ticking} keeps its periodic tick while a task runs"))
-            .evidence(format!("{path} {shown}"))
-            .remedy(format!("boot with nohz_full={0} rcu_nocbs={0} on a kernel with CONFIG_NO_HZ_FULL", machine.rt))
+        let shown = if text.is_empty() {
+            "is missing or empty".to_owned()
+        } else {
+            format!("holds {text}")
+        };
+        advise(
+            "partition-has-tick",
+            format!("CPU {ticking} keeps its periodic tick while a task runs"),
+        )
+        .evidence(format!("{path} {shown}"))
+        .remedy(format!(
+            "boot with nohz_full={0} rcu_nocbs={0} on a kernel with CONFIG_NO_HZ_FULL",
+            machine.rt
+        ))
     })
 }
 
 /// The daemon spreads interrupts over all CPUs again, every ten seconds.
 fn irqbalance(files: &dyn Files) -> Option<Finding> {
     let processes = files.list("/proc").ok()?.into_iter().filter_map(|name| name.parse().ok());
-    let daemon = processes.filter_map(|pid| tasks::stat(files, pid).ok()).find(|stat| stat.name == "irqbalance")?;
-    let found = advise("irqbalance-runs", "irqbalance will move interrupts back into the partition".into());
+    let daemon = processes
+        .filter_map(|pid| tasks::stat(files, pid).ok())
+        .find(|stat| stat.name == "irqbalance")?;
+    let found =
+        advise("irqbalance-runs", "irqbalance will move interrupts back into the partition".into());
     Some(
         found
             .evidence(format!("process {} is irqbalance", daemon.id.tid))

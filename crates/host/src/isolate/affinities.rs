@@ -24,7 +24,10 @@ impl NotedAffinities {
         let mut fresh = Vec::new();
         for tid in threads {
             // A task that ended since needs no note.
-            let (Ok(stat), Ok(cpus)) = (tasks::stat(files, *tid), tasks::affinity(files, *tid)) else { continue };
+            let (Ok(stat), Ok(cpus)) = (tasks::stat(files, *tid), tasks::affinity(files, *tid))
+            else {
+                continue;
+            };
             if !stat.is_bound() && self.known.insert(stat.id) {
                 fresh.push(TaskAffinity { id: stat.id, cpus });
             }

@@ -1,4 +1,5 @@
-//! Where the cpuset controller is: which kind of cgroups owns it, where that is mounted, and how its files are called.
+//! Where the cpuset controller is: which kind of cgroups owns it, where that is mounted, and how
+//! its files are called.
 
 use super::Refusal;
 use crate::files::Files;
@@ -9,7 +10,8 @@ use crate::journal::record::{CgroupVersion, Hierarchy};
 pub struct Cpusets {
     /// Its mount and version.
     pub hierarchy: Hierarchy,
-    /// What stands before the names of the controller's files: nothing on a version 1 mount with `noprefix`.
+    /// What stands before the names of the controller's files: nothing on a version 1 mount with
+    /// `noprefix`.
     pub prefix: &'static str,
 }
 
@@ -25,12 +27,15 @@ impl Cpusets {
             return Ok(Cpusets { hierarchy, prefix: if prefixed { "cpuset." } else { "" } });
         }
         let owns = |mount: &&Mount| {
-            let controllers = files.read(&format!("{}/cgroup.controllers", mount.point)).unwrap_or_default();
-            mount.kind == "cgroup2" && controllers.split_whitespace().any(|controller| controller == "cpuset")
+            let controllers =
+                files.read(&format!("{}/cgroup.controllers", mount.point)).unwrap_or_default();
+            mount.kind == "cgroup2"
+                && controllers.split_whitespace().any(|controller| controller == "cpuset")
         };
         match mounts.iter().find(owns) {
             Some(mount) => {
-                let hierarchy = Hierarchy { mount: mount.point.clone(), version: CgroupVersion::V2 };
+                let hierarchy =
+                    Hierarchy { mount: mount.point.clone(), version: CgroupVersion::V2 };
                 Ok(Cpusets { hierarchy, prefix: "cpuset." })
             }
             None => Err(Refusal::NoCpusets(why_none(files, &mounts))),
@@ -40,7 +45,11 @@ impl Cpusets {
     /// Where a controller of version 1 is mounted, if it is.
     pub fn v1_mount_of(files: &dyn Files, controller: &str) -> Option<String> {
         let mounts = files.read("/proc/mounts").ok()?;
-        mounts.lines().filter_map(Mount::parse).find(|mount| mount.has_v1(controller)).map(|mount| mount.point)
+        mounts
+            .lines()
+            .filter_map(Mount::parse)
+            .find(|mount| mount.has_v1(controller))
+            .map(|mount| mount.point)
     }
 
     /// Whether it is version 1.
@@ -67,7 +76,8 @@ struct Mount {
 impl Mount {
     fn parse(line: &str) -> Option<Mount> {
         let mut words = line.split(' ');
-        let (_, point, kind, options) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let (_, point, kind, options) =
+            (words.next()?, words.next()?, words.next()?, words.next()?);
         Some(Mount { point: unescape(point), kind: kind.into(), options: options.into() })
     }
 
@@ -91,13 +101,13 @@ fn why_none(files: &dyn Files, mounts: &[Mount]) -> String {
     match fields[..] {
         [_, _, _, "0"] => "the kernel was booted with cgroup_disable=cpuset".into(),
         [_, hierarchy, ..] if hierarchy != "0" => {
-            "version 1 owns the cpuset controller, but it is not mounted: mkdir -p /sys/fs/cgroup/cpuset && \
-             mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset"
+            "version 1 owns the cpuset controller, but it is not mounted: mkdir -p \
+             /sys/fs/cgroup/cpuset && mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset"
                 .into()
         }
         _ if mounts.iter().any(|mount| mount.kind == "cgroup2") => {
-            "the mounted version 2 hierarchy does not list cpuset in cgroup.controllers: the kernel has no CONFIG_CPUSETS, \
-             or this container was not given the controller"
+            "the mounted version 2 hierarchy does not list cpuset in cgroup.controllers: the \
+             kernel has no CONFIG_CPUSETS, or this container was not given the controller"
                 .into()
         }
         [_, ..] => "no cgroup hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup".into(),

@@ -1,4 +1,5 @@
-//! Making a partition: the plan carried out step by step; what fails and is essential takes everything back.
+//! Making a partition: the plan carried out step by step; what fails and is essential takes
+//! everything back.
 
 use super::affinities::NotedAffinities;
 use super::evict::{self, Eviction};
@@ -9,13 +10,15 @@ use super::{Refusal, advice};
 use crate::files::Files;
 use crate::journal::record::{PartitionNote, Purpose, Write};
 use crate::journal::undo::undo_locked;
-use crate::journal::{self, Effect, IfChanged, Journal, JournalError, StepResult, Store, UndoReport};
+use crate::journal::{
+    self, Effect, IfChanged, Journal, JournalError, StepResult, Store, UndoReport,
+};
 use punctual_core::Finding;
 use serde::Serialize;
 use std::time::Duration;
 
-/// How long a partition of version 2 is given to become valid again after its CPUs were unplugged: before Linux 6.10 that is
-/// the work of a workqueue.
+/// How long a partition of version 2 is given to become valid again after its CPUs were unplugged:
+/// before Linux 6.10 that is the work of a workqueue.
 const VERIFY_TRIES: u32 = 100;
 const VERIFY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -66,13 +69,20 @@ pub enum CreateError {
 
 /// Makes a partition.
 ///
-/// Refuses what would brick the machine before anything is changed. Holds the lock of the journals for as long as it lasts.
-pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result<Partition, CreateError> {
+/// Refuses what would brick the machine before anything is changed. Holds the lock of the journals
+/// for as long as it lasts.
+pub fn create(
+    request: &Request,
+    files: &dyn Files,
+    store: &dyn Store,
+) -> Result<Partition, CreateError> {
     request.check()?;
     check_rights(files)?;
     let _lock = journal::lock(store)?;
     let put_aside = journal::put_aside_stale(store, &journal::boot_id(files)?)?;
-    if let Some(standing) = journal::read_all(store)?.iter().find(|saved| saved.partition().is_some()) {
+    if let Some(standing) =
+        journal::read_all(store)?.iter().find(|saved| saved.partition().is_some())
+    {
         return Err(Refusal::AlreadyActive(format!("{}/{}", store.place(), standing.name)).into());
     }
     let plan = plan(files, request)?;
@@ -84,7 +94,8 @@ pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result
         nrt: request.nrt_name.clone(),
     };
     let advice = advice::on(files, &plan.machine);
-    let mut journal = Journal::begin(store, files, Purpose::Partition(note.clone()), request.for_this_process)?;
+    let mut journal =
+        Journal::begin(store, files, Purpose::Partition(note.clone()), request.for_this_process)?;
     let name = journal.name().to_owned();
     let mut maker = Maker {
         files,
@@ -98,7 +109,15 @@ pub fn create(request: &Request, files: &dyn Files, store: &dyn Store) -> Result
         Ok(()) => {
             let Done { applied, tasks } = maker.done;
             let journal = format!("{}/{name}", store.place());
-            Ok(Partition { note, journal, applied, skipped: plan.skipped, tasks, advice, put_aside })
+            Ok(Partition {
+                note,
+                journal,
+                applied,
+                skipped: plan.skipped,
+                tasks,
+                advice,
+                put_aside,
+            })
         }
         Err(what) => {
             let undone = undo_locked(store, files, IfChanged::Report, |saved| saved.name == name)?;
@@ -136,29 +155,47 @@ impl Maker<'_, '_> {
         let hierarchy = &self.plan.machine.cpusets.hierarchy;
         let (path, requested, effect) = match &step.change {
             Change::NoteAffinities => {
-                let noted = self.noted.note_all(files, journal, name).map_err(|error| error.to_string())?;
+                let noted =
+                    self.noted.note_all(files, journal, name).map_err(|error| error.to_string())?;
                 return noted.map_err(|error| error.to_string());
             }
             Change::MoveTasks { to, .. } => {
-                let evicted =
-                    evict::evict(files, journal, &self.plan.machine, &mut self.noted, to, &self.request.leave);
+                let evicted = evict::evict(
+                    files,
+                    journal,
+                    &self.plan.machine,
+                    &mut self.noted,
+                    to,
+                    &self.request.leave,
+                );
                 self.done.tasks = evicted.map_err(|error| error.to_string())?;
                 return Ok(());
             }
             Change::ConfineTasks => {
                 let (machine, tasks) = (&self.plan.machine, &mut self.done.tasks);
-                let confined = evict::confine(files, journal, machine, &mut self.noted, tasks, &self.request.leave);
+                let confined = evict::confine(
+                    files,
+                    journal,
+                    machine,
+                    &mut self.noted,
+                    tasks,
+                    &self.request.leave,
+                );
                 return confined.map_err(|error| error.to_string());
             }
             Change::BecomePartition { path, kinds } => return self.become_partition(path, kinds),
             Change::Verify { path, kinds } => return self.verify(path, kinds),
-            Change::EnableController { path } => {
-                (path.clone(), "+cpuset".into(), journal.enable_controller(files, name, hierarchy, path, "cpuset"))
-            }
+            Change::EnableController { path } => (
+                path.clone(),
+                "+cpuset".into(),
+                journal.enable_controller(files, name, hierarchy, path, "cpuset"),
+            ),
             Change::MakeCgroup { path } => {
                 (path.clone(), "a cgroup".into(), journal.make_cgroup(files, name, hierarchy, path))
             }
-            Change::Write(write) => (write.path.clone(), write.new.clone(), journal.write(files, name, write.clone())),
+            Change::Write(write) => {
+                (write.path.clone(), write.new.clone(), journal.write(files, name, write.clone()))
+            }
             Change::Replug { cpu, may_change } => {
                 let path = journal::apply::online_file(*cpu);
                 (path, "0, then 1".into(), journal.replug(files, name, *cpu, may_change))
@@ -169,7 +206,8 @@ impl Maker<'_, '_> {
             Effect::Refused { why, .. } if step.essential => {
                 Some(format!("cannot write `{requested}` to {path}: {why}"))
             }
-            // A CPU that is gone is a failure, however little it matters that its timers were to move.
+            // A CPU that is gone is a failure, however little it matters that its timers were to
+            // move.
             Effect::HalfMade { why } => Some(why.clone()),
             _ => None,
         };
@@ -178,12 +216,16 @@ impl Maker<'_, '_> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Asks for the best kind of partition that the kernel knows (kernel/cgroup/cpuset.c, cpuset_partition_write).
+    /// Asks for the best kind of partition that the kernel knows (kernel/cgroup/cpuset.c,
+    /// cpuset_partition_write).
     fn become_partition(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
         let mut why = String::new();
         for kind in kinds {
             let write = Write::inside(path.to_owned(), (*kind).to_owned());
-            let effect = self.journal.write(self.files, "partition", write).map_err(|error| error.to_string())?;
+            let effect = self
+                .journal
+                .write(self.files, "partition", write)
+                .map_err(|error| error.to_string())?;
             let (step, path, requested) = ("partition".into(), path.to_owned(), (*kind).to_owned());
             self.done.applied.push(StepResult { step, path, requested, effect: effect.clone() });
             match effect {

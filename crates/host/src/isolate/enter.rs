@@ -66,7 +66,8 @@ pub enum EnterError {
     NoTask(i32),
     /// One thread alone cannot move.
     #[error(
-        "thread {0} cannot move without its process: version 2 cgroups take whole processes (cgroups(7), thread mode)"
+        "thread {0} cannot move without its process: version 2 cgroups take whole processes \
+         (cgroups(7), thread mode)"
     )]
     ThreadAlone(i32),
     /// The kernel does not let it in.
@@ -109,14 +110,18 @@ impl Place {
         let path = cpusets.child(&entry.partition);
         let name = || entry.partition.clone();
         if !files.exists(&format!("{path}/cgroup.procs")) {
-            let why = format!("{path} is not a cgroup; `punctual isolate list` shows those that exist");
+            let why =
+                format!("{path} is not a cgroup; `punctual isolate list` shows those that exist");
             return Err(EnterError::NoPartition { name: name(), why });
         }
         let file = if cpusets.is_v1() { "cpus" } else { "cpus.effective" };
         let text = files.read_trimmed(&cpusets.file(&path, file))?;
         let cpus: CpuSet = text.parse().unwrap_or_default();
         if cpus.is_empty() {
-            return Err(EnterError::NoPartition { name: name(), why: format!("{path} has no CPUs") });
+            return Err(EnterError::NoPartition {
+                name: name(),
+                why: format!("{path} has no CPUs"),
+            });
         }
         if let Some(requested) = &entry.cpus {
             let requested = requested.difference(&cpus);
@@ -129,23 +134,34 @@ impl Place {
 
     /// Whether a thread may enter without the rest of its process.
     fn takes_threads(&self, files: &dyn Files) -> bool {
-        let threaded =
-            || files.read_trimmed(&format!("{}/cgroup.type", self.path)).is_ok_and(|kind| kind == "threaded");
+        let threaded = || {
+            files
+                .read_trimmed(&format!("{}/cgroup.type", self.path))
+                .is_ok_and(|kind| kind == "threaded")
+        };
         self.cpusets.is_v1() || threaded()
     }
 
-    /// The journal in which a move into this partition is to be noted, if punctual made the partition.
+    /// The journal in which a move into this partition is to be noted, if punctual made the
+    /// partition.
     fn journal(&self, store: &dyn Store) -> Result<Option<Saved>, JournalError> {
         let ours = |saved: &Saved| {
-            let names = saved.partition().map(|note| [self.cpusets.child(&note.rt), self.cpusets.child(&note.nrt)]);
+            let names = saved
+                .partition()
+                .map(|note| [self.cpusets.child(&note.rt), self.cpusets.child(&note.nrt)]);
             names.is_some_and(|names| names.contains(&self.path))
         };
         Ok(journal::read_all(store)?.into_iter().find(ours))
     }
 }
 
-/// Moves this process, which has one thread and is about to become a command, and schedules it as requested.
-pub fn enter_self(files: &dyn Files, store: &dyn Store, entry: &Entry) -> Result<Entered, EnterError> {
+/// Moves this process, which has one thread and is about to become a command, and schedules it as
+/// requested.
+pub fn enter_self(
+    files: &dyn Files,
+    store: &dyn Store,
+    entry: &Entry,
+) -> Result<Entered, EnterError> {
     let own = tasks::own_id(files)?.tid;
     let entered = move_process(files, store, own, Membership::Process, entry)?;
     if let Some(scheduling) = &entry.scheduling {
@@ -165,10 +181,14 @@ fn hint(files: &dyn Files, tid: i32, scheduling: &Scheduling, error: &io::Error)
     let without = without_rt_budget(files, &HashSet::from([tid]));
     match (without.keys().next(), scheduling.policy) {
         (Some(cgroup), Policy::Fifo | Policy::Rr) => {
-            format!(" ({cgroup}/cpu.rt_runtime_us is 0: give that cgroup a real-time budget, or leave it)")
+            format!(
+                " ({cgroup}/cpu.rt_runtime_us is 0: give that cgroup a real-time budget, or leave \
+                 it)"
+            )
         }
-        (_, Policy::Deadline) => " (SCHED_DEADLINE needs an affinity that is a whole root domain: enter the partition \
-                                   without --cpus, and with load-balance among its tweaks)"
+        (_, Policy::Deadline) => " (SCHED_DEADLINE needs an affinity that is a whole root domain: \
+                                  enter the partition without --cpus, and with load-balance among \
+                                  its tweaks)"
             .into(),
         _ => " (CAP_SYS_NICE or a higher RLIMIT_RTPRIO is needed)".into(),
     }
@@ -176,7 +196,8 @@ fn hint(files: &dyn Files, tid: i32, scheduling: &Scheduling, error: &io::Error)
 
 /// Moves a task that runs already.
 ///
-/// Where punctual made the partition, its journal first notes where the task is and which CPUs it may use.
+/// Where punctual made the partition, its journal first notes where the task is and which CPUs it
+/// may use.
 pub fn move_process(
     files: &dyn Files,
     store: &dyn Store,
@@ -196,7 +217,12 @@ pub fn move_process(
     // Read again under the lock: another process may have added to it.
     let saved = if saved.is_some() { place.journal(store)? } else { None };
     let mut journal = saved.as_ref().map(|saved| Journal::resume(store, saved)).transpose()?;
-    let mut mover = Mover { files, place: &place, journal: journal.as_mut(), noted: NotedAffinities::default() };
+    let mut mover = Mover {
+        files,
+        place: &place,
+        journal: journal.as_mut(),
+        noted: NotedAffinities::default(),
+    };
     let threads = mover.move_all(pid, membership)?;
     for tid in &threads {
         if let Some(cpus) = &entry.cpus {
@@ -234,7 +260,12 @@ impl Mover<'_, '_> {
         Ok(moved)
     }
 
-    fn move_some(&mut self, pid: i32, threads: &[i32], membership: Membership) -> Result<(), EnterError> {
+    fn move_some(
+        &mut self,
+        pid: i32,
+        threads: &[i32],
+        membership: Membership,
+    ) -> Result<(), EnterError> {
         let hierarchy = &self.place.cpusets.hierarchy;
         let v2 = hierarchy.version == CgroupVersion::V2;
         // In version 2 the process takes its threads with it.
@@ -246,7 +277,9 @@ impl Mover<'_, '_> {
         }
         let movers: Vec<(TaskStat, TaskPlace)> = units
             .iter()
-            .filter_map(|tid| Some((tasks::stat(self.files, *tid).ok()?, cgroup_by_task.get(tid)?.clone())))
+            .filter_map(|tid| {
+                Some((tasks::stat(self.files, *tid).ok()?, cgroup_by_task.get(tid)?.clone()))
+            })
             .map(|(stat, from)| {
                 let place = TaskPlace { id: stat.id, name: stat.name.clone(), from };
                 (stat, place)
@@ -256,14 +289,27 @@ impl Mover<'_, '_> {
             return movers.iter().try_for_each(|(stat, _)| self.move_unrecorded(stat, membership));
         };
         self.noted.note(self.files, journal, "move", threads)?;
-        let not_moved = journal.move_tasks(self.files, "move", hierarchy, &self.place.path, &movers, membership)?;
+        let not_moved = journal.move_tasks(
+            self.files,
+            "move",
+            hierarchy,
+            &self.place.path,
+            &movers,
+            membership,
+        )?;
         let refusal = not_moved.into_iter().next();
         refusal.map_or(Ok(()), |one| Err(EnterError::Stays { tid: one.id.tid, why: one.why }))
     }
 
     fn move_unrecorded(&self, stat: &TaskStat, membership: Membership) -> Result<(), EnterError> {
         let tid = stat.id.tid;
-        match tasks::enter(self.files, &self.place.cpusets.hierarchy, &self.place.path, tid, membership) {
+        match tasks::enter(
+            self.files,
+            &self.place.cpusets.hierarchy,
+            &self.place.path,
+            tid,
+            membership,
+        ) {
             Err(error) if error.errno() != Some(libc::ESRCH) => {
                 Err(EnterError::Stays { tid, why: tasks::explain_refusal(stat, &error) })
             }

@@ -51,8 +51,14 @@ fn threads_to_leave(files: &dyn Files, leave: &[i32]) -> HashSet<i32> {
     leave.iter().flat_map(|pid| tasks::threads_of(files, *pid).unwrap_or_default()).collect()
 }
 
-/// The tasks, by number, in cgroups whose CPUs overlap with the partition's, other than `to`. Version 1.
-fn candidates(files: &dyn Files, machine: &Machine, to: &str, leave: &[i32]) -> Result<Vec<(i32, String)>, FileError> {
+/// The tasks, by number, in cgroups whose CPUs overlap with the partition's, other than `to`.
+/// Version 1.
+fn candidates(
+    files: &dyn Files,
+    machine: &Machine,
+    to: &str,
+    leave: &[i32],
+) -> Result<Vec<(i32, String)>, FileError> {
     let mut overlaps: HashMap<String, bool> = HashMap::new();
     let left = threads_to_leave(files, leave);
     let mut found: Vec<(i32, String)> = Vec::new();
@@ -69,14 +75,21 @@ fn candidates(files: &dyn Files, machine: &Machine, to: &str, leave: &[i32]) -> 
 }
 
 /// How many tasks would be tried to be moved now. Version 1.
-pub fn movable(files: &dyn Files, machine: &Machine, to: &str, leave: &[i32]) -> Result<usize, FileError> {
+pub fn movable(
+    files: &dyn Files,
+    machine: &Machine,
+    to: &str,
+    leave: &[i32],
+) -> Result<usize, FileError> {
     let candidates = candidates(files, machine, to, leave)?;
-    let free = |(tid, _): &&(i32, String)| tasks::stat(files, *tid).is_ok_and(|stat| !stat.is_bound());
+    let free =
+        |(tid, _): &&(i32, String)| tasks::stat(files, *tid).is_ok_and(|stat| !stat.is_bound());
     Ok(candidates.iter().filter(free).count())
 }
 
 fn shares_cpus(files: &dyn Files, cpusets: &Cpusets, cgroup: &str, rt: &CpuSet) -> bool {
-    let cpus = files.read(&cpusets.file(cgroup, "cpus")).ok().and_then(|text| text.parse::<CpuSet>().ok());
+    let cpus =
+        files.read(&cpusets.file(cgroup, "cpus")).ok().and_then(|text| text.parse::<CpuSet>().ok());
     cpus.is_some_and(|cpus| !cpus.intersection(rt).is_empty())
 }
 
@@ -102,7 +115,8 @@ pub fn evict(
                 (stat, place)
             })
             .collect();
-        let (bound, movers): (Vec<_>, Vec<_>) = movers.into_iter().partition(|(stat, _)| stat.is_bound());
+        let (bound, movers): (Vec<_>, Vec<_>) =
+            movers.into_iter().partition(|(stat, _)| stat.is_bound());
         not_moved.extend(bound.into_iter().map(|(stat, _)| (stat.id, (None, BOUND.to_owned()))));
         if movers.is_empty() {
             break;
@@ -115,11 +129,13 @@ pub fn evict(
         }
         let threads: Vec<i32> = movers.iter().map(|(stat, _)| stat.id.tid).collect();
         noted.note(files, journal, "tasks", &threads)?;
-        let refused = journal.move_tasks(files, "tasks", hierarchy, to, &movers, Membership::Thread)?;
+        let refused =
+            journal.move_tasks(files, "tasks", hierarchy, to, &movers, Membership::Thread)?;
         eviction.moved += movers.len() - refused.len();
         not_moved.extend(refused.into_iter().map(|one| (one.id, (one.errno, one.why))));
     }
-    eviction.not_moved = not_moved.into_iter().filter_map(|(id, why)| describe(files, machine, id, why)).collect();
+    eviction.not_moved =
+        not_moved.into_iter().filter_map(|(id, why)| describe(files, machine, id, why)).collect();
     Ok(eviction)
 }
 
@@ -136,11 +152,20 @@ fn describe(
     let cpus = tasks::affinity(files, id.tid).ok()?;
     let may_run_in_partition = !cpus.intersection(&machine.rt).is_empty();
     let kernel = stat.is_kernel_thread();
-    Some(NotMovedTask { tid: id.tid, name: stat.name, kernel, cpus, may_run_in_partition, errno, why })
+    Some(NotMovedTask {
+        tid: id.tid,
+        name: stat.name,
+        kernel,
+        cpus,
+        may_run_in_partition,
+        errno,
+        why,
+    })
 }
 
-/// Takes the partition's CPUs from the affinity of every thread that still has them and that is not of the partition. These
-/// are kernel threads that are in no cgroup but the root, and that the kernel gives all CPUs again when one comes online.
+/// Takes the partition's CPUs from the affinity of every thread that still has them and that is not
+/// of the partition. These are kernel threads that are in no cgroup but the root, and that the
+/// kernel gives all CPUs again when one comes online.
 pub fn confine(
     files: &dyn Files,
     journal: &mut Journal<'_>,
@@ -153,7 +178,9 @@ pub fn confine(
     let listed: HashSet<i32> = eviction.not_moved.iter().map(|task| task.tid).collect();
     for tid in tasks::all_threads(files)? {
         // One that ended meanwhile is of no interest.
-        let (Ok(stat), Ok(cpus)) = (tasks::stat(files, tid), tasks::affinity(files, tid)) else { continue };
+        let (Ok(stat), Ok(cpus)) = (tasks::stat(files, tid), tasks::affinity(files, tid)) else {
+            continue;
+        };
         if cpus.intersection(&machine.rt).is_empty() {
             continue;
         }
@@ -177,7 +204,8 @@ pub fn confine(
     }
     let still = |task: &mut NotMovedTask| {
         if let Ok(cpus) = tasks::affinity(files, task.tid) {
-            (task.may_run_in_partition, task.cpus) = (!cpus.intersection(&machine.rt).is_empty(), cpus);
+            (task.may_run_in_partition, task.cpus) =
+                (!cpus.intersection(&machine.rt).is_empty(), cpus);
         }
     };
     eviction.not_moved.iter_mut().for_each(still);

@@ -38,7 +38,8 @@ pub struct Member {
 /// Lists every cgroup that has been given CPUs of its own.
 pub fn list(files: &dyn Files, store: &dyn Store) -> Result<Vec<PartitionView>, Refusal> {
     let cpusets = Cpusets::find(files)?;
-    // Without the right to read the journals the list is as good, but does not know whose the cgroups are.
+    // Without the right to read the journals the list is as good, but does not know whose the
+    // cgroups are.
     let journals = read_all(store).unwrap_or_default();
     let own = journals.iter().find_map(|saved| saved.partition());
     let mount = &cpusets.hierarchy.mount;

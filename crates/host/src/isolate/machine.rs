@@ -65,10 +65,12 @@ pub fn check_rights(files: &dyn Files) -> Result<(), Refusal> {
     let has_admin = Rights::read(files)?.has(Capability::SysAdmin);
     match (effective, has_admin) {
         ("0", true) => Ok(()),
-        ("0", false) => Err(Refusal::NoRights("this process is root but lacks CAP_SYS_ADMIN (a container?)".into())),
-        (uid, _) => {
-            Err(Refusal::NoRights(format!("this process runs as user {uid}; root is needed: run it with sudo")))
-        }
+        ("0", false) => Err(Refusal::NoRights(
+            "this process is root but lacks CAP_SYS_ADMIN (a container?)".into(),
+        )),
+        (uid, _) => Err(Refusal::NoRights(format!(
+            "this process runs as user {uid}; root is needed: run it with sudo"
+        ))),
     }
 }
 
@@ -94,7 +96,10 @@ fn wanted_cpus(files: &dyn Files, target: &Target) -> Result<CpuSet, Refusal> {
     let cpus = read_set(files, &path)?;
     let with_memory = read_set(files, &format!("{nodes}/has_memory")).unwrap_or_default();
     if !with_memory.is_empty() && !with_memory.contains(node) {
-        return Err(Refusal::NoNode { node, why: format!("it has no memory; nodes with memory are {with_memory}") });
+        return Err(Refusal::NoNode {
+            node,
+            why: format!("it has no memory; nodes with memory are {with_memory}"),
+        });
     }
     Ok(cpus)
 }

@@ -1,13 +1,15 @@
 //! CPUs given to real time, and all of it taken back.
 //!
-//! A partition is made in three steps. [`plan()`] compares the system with the [`Request`] and gives an ordered list of
-//! changes; it changes nothing. [`create`] makes each of them through a [`crate::journal`], which knows how to take it back
-//! before it is made. [`undo`] does that, after kill -9 at any moment as well.
+//! A partition is made in three steps. [`plan()`] compares the system with the [`Request`] and
+//! gives an ordered list of changes; it changes nothing. [`create`] makes each of them through a
+//! [`crate::journal`], which knows how to take it back before it is made. [`undo`] does that, after
+//! kill -9 at any moment as well.
 //!
-//! The kinds of cgroups differ in how a partition keeps others out. In version 1 a cpuset is a place where tasks are put:
-//! all that can be moved go into a housekeeping cpuset. In version 2 a partition takes its CPUs away from every other
-//! cgroup (Documentation/admin-guide/cgroup-v2.rst, `cpuset.cpus.partition`), and tasks stay in the cgroups of their
-//! services. In both, what still may run on the CPUs is listed with the reason.
+//! The kinds of cgroups differ in how a partition keeps others out. In version 1 a cpuset is a
+//! place where tasks are put: all that can be moved go into a housekeeping cpuset. In version 2 a
+//! partition takes its CPUs away from every other cgroup (Documentation/admin-guide/cgroup-v2.rst,
+//! `cpuset.cpus.partition`), and tasks stay in the cgroups of their services. In both, what still
+//! may run on the CPUs is listed with the reason.
 
 mod advice;
 mod affinities;
@@ -64,7 +66,10 @@ pub enum Refusal {
         possible: CpuSet,
     },
     /// CPUs that are offline.
-    #[error("CPU {cpus} is offline (online: {online}): write 1 to /sys/devices/system/cpu/cpuN/online first")]
+    #[error(
+        "CPU {cpus} is offline (online: {online}): write 1 to /sys/devices/system/cpu/cpuN/online \
+         first"
+    )]
     Offline {
         /// They.
         cpus: CpuSet,
@@ -86,7 +91,10 @@ pub enum Refusal {
         why: String,
     },
     /// CPUs that another cgroup has for itself.
-    #[error("CPU {cpus} belongs to the cgroup {path} ({claim}): remove that one first, or choose other CPUs")]
+    #[error(
+        "CPU {cpus} belongs to the cgroup {path} ({claim}): remove that one first, or choose \
+         other CPUs"
+    )]
     Overlap {
         /// They.
         cpus: CpuSet,
@@ -133,10 +141,18 @@ pub enum Refusal {
     File(#[from] FileError),
 }
 
-/// Takes back what [`create`] did: the partition that stands, or what is left of one whose making or undoing was killed.
+/// Takes back what [`create`] did: the partition that stands, or what is left of one whose making
+/// or undoing was killed.
 ///
 /// See [`journal::undo()`]; journals of `check --fix` are left alone.
-pub fn undo(store: &dyn Store, files: &dyn Files, if_changed: IfChanged) -> Result<UndoReport, JournalError> {
-    // A journal without its first line was killed before it changed anything; it goes with the partition's.
-    journal::undo(store, files, if_changed, |saved| saved.partition().is_some() || saved.begin.is_none())
+pub fn undo(
+    store: &dyn Store,
+    files: &dyn Files,
+    if_changed: IfChanged,
+) -> Result<UndoReport, JournalError> {
+    // A journal without its first line was killed before it changed anything; it goes with the
+    // partition's.
+    journal::undo(store, files, if_changed, |saved| {
+        saved.partition().is_some() || saved.begin.is_none()
+    })
 }

@@ -13,12 +13,16 @@ pub struct OtherCpuset {
     pub path: String,
     /// Its CPUs.
     pub cpus: CpuSet,
-    /// What it claims: `exclusive`, or the kind of its partition; `None` for one that shares its CPUs.
+    /// What it claims: `exclusive`, or the kind of its partition; `None` for one that shares its
+    /// CPUs.
     pub claim: Option<String>,
 }
 
 /// Every cgroup, other than the root, that has been given CPUs.
-pub fn cpusets_of_others(files: &dyn Files, cpusets: &Cpusets) -> Result<Vec<OtherCpuset>, Refusal> {
+pub fn cpusets_of_others(
+    files: &dyn Files,
+    cpusets: &Cpusets,
+) -> Result<Vec<OtherCpuset>, Refusal> {
     let mount = &cpusets.hierarchy.mount;
     let cgroups = tasks::cgroups(files, mount)?.into_iter().filter(|path| path != mount);
     Ok(cgroups.filter_map(|path| look_at(files, cpusets, path)).collect())

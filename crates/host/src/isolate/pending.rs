@@ -52,7 +52,8 @@ pub fn pending(store: &dyn Store, files: &dyn Files) -> Result<Vec<Pending>, Jou
 
 fn look_at(store: &dyn Store, files: &dyn Files, saved: &Saved) -> Pending {
     let begin = saved.begin.as_ref();
-    let abandoned = begin.is_some_and(|begin| begin.for_writer_only && !tasks::is_alive(files, begin.writer));
+    let abandoned =
+        begin.is_some_and(|begin| begin.for_writer_only && !tasks::is_alive(files, begin.writer));
     let standing = match (saved.undoing, saved.ready) {
         (true, _) => Standing::HalfUndone,
         (_, false) => Standing::HalfMade,

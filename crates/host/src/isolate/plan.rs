@@ -1,4 +1,5 @@
-//! The difference between the system as it is and as requested: an ordered list of changes. Nothing is changed here.
+//! The difference between the system as it is and as requested: an ordered list of changes. Nothing
+//! is changed here.
 
 use super::machine::Machine;
 use super::request::Request;
@@ -125,8 +126,9 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Version 1: housekeeping first; the tasks move; the CPUs are unplugged while no cpuset of ours holds them, because
-    /// unplugging takes a CPU out of every cpuset but the root for good (kernel/cgroup/cpuset-v1.c); the partition last.
+    /// Version 1: housekeeping first; the tasks move; the CPUs are unplugged while no cpuset of
+    /// ours holds them, because unplugging takes a CPU out of every cpuset but the root for
+    /// good (kernel/cgroup/cpuset-v1.c); the partition last.
     fn v1(&self, plan: &mut Plan, nrt: &str, rt: &str) -> Result<(), Refusal> {
         let machine = self.machine;
         let exclusive = self.may_be_exclusive(plan)?;
@@ -136,7 +138,10 @@ impl Maker<'_> {
             plan.steps.push(step(name, inside(file("cpus"), cpus)));
             plan.steps.push(step(name, inside(file("mems"), nodes)));
             if exclusive {
-                plan.steps.push(Step { essential: false, ..step(name, inside(file("cpu_exclusive"), 1)) });
+                plan.steps.push(Step {
+                    essential: false,
+                    ..step(name, inside(file("cpu_exclusive"), 1))
+                });
             }
         };
         let nodes = |own: &Option<CpuSet>| own.clone().unwrap_or_else(|| machine.nodes.clone());
@@ -148,19 +153,24 @@ impl Maker<'_> {
         cpuset(plan, "partition", rt, &machine.rt, &nodes(&machine.rt_nodes));
         if self.request.includes(tweaks::LOAD_BALANCE) {
             let path = machine.cpusets.file(rt, "sched_load_balance");
-            plan.steps.push(Step { essential: false, ..step(tweaks::LOAD_BALANCE, inside(path, 0)) });
+            plan.steps
+                .push(Step { essential: false, ..step(tweaks::LOAD_BALANCE, inside(path, 0)) });
         }
         Ok(())
     }
 
-    /// Version 2: the kernel takes a partition's CPUs away from every other cgroup, so that tasks need not leave theirs.
+    /// Version 2: the kernel takes a partition's CPUs away from every other cgroup, so that tasks
+    /// need not leave theirs.
     fn v2(&self, plan: &mut Plan, nrt: &str, rt: &str) -> Result<(), Refusal> {
         let machine = self.machine;
         let control = |cgroup: &str| format!("{cgroup}/cgroup.subtree_control");
         let root = control(&machine.cpusets.hierarchy.mount);
         plan.steps.push(step("controller", Change::EnableController { path: root }));
-        let kinds: &[&str] =
-            if self.request.includes(tweaks::LOAD_BALANCE) { &["isolated", "root"] } else { &["root"] };
+        let kinds: &[&str] = if self.request.includes(tweaks::LOAD_BALANCE) {
+            &["isolated", "root"]
+        } else {
+            &["root"]
+        };
         let partition = machine.cpusets.file(rt, "cpus.partition");
         let parts = [
             ("housekeeping", nrt, &machine.housekeeping, &machine.nrt_nodes),
@@ -175,21 +185,24 @@ impl Maker<'_> {
             if let Some(nodes) = nodes {
                 plan.steps.push(step(name, inside(machine.cpusets.file(path, "mems"), nodes)));
             }
-            // As long as a child passes the controller on, nobody (systemd, at a reload) can take it away from the root:
-            // kernel/cgroup/cgroup.c, cgroup_subtree_control_write, answers EBUSY.
+            // As long as a child passes the controller on, nobody (systemd, at a reload) can take
+            // it away from the root: kernel/cgroup/cgroup.c,
+            // cgroup_subtree_control_write, answers EBUSY.
             let hold = Change::EnableController { path: control(path) };
             plan.steps.push(Step { essential: false, ..step(name, hold) });
             if path == nrt {
                 self.settings(plan, Phase::First);
             }
         }
-        plan.steps.push(step("partition", Change::BecomePartition { path: partition.clone(), kinds }));
+        plan.steps
+            .push(step("partition", Change::BecomePartition { path: partition.clone(), kinds }));
         self.replug(plan)?;
         plan.steps.push(step("partition", Change::Verify { path: partition, kinds }));
         Ok(())
     }
 
-    /// A cpuset can be exclusive only where no other shares its CPUs (kernel/cgroup/cpuset.c, validate_change).
+    /// A cpuset can be exclusive only where no other shares its CPUs (kernel/cgroup/cpuset.c,
+    /// validate_change).
     fn may_be_exclusive(&self, plan: &mut Plan) -> Result<bool, Refusal> {
         let others = others::cpusets_of_others(self.files, &self.machine.cpusets)?;
         match others.first() {
@@ -217,7 +230,8 @@ impl Maker<'_> {
                 plan.skipped.push(skip(&reason));
             }
             plan.skipped.extend(draft.skipped.iter().map(|reason| skip(reason)));
-            let silent = draft.writes.is_empty() && !plan.skipped.iter().any(|skipped| skipped.tweak == tweak.name);
+            let silent = draft.writes.is_empty()
+                && !plan.skipped.iter().any(|skipped| skipped.tweak == tweak.name);
             if silent {
                 plan.skipped.push(skip("nothing to change: it is so already"));
             }
@@ -260,7 +274,10 @@ impl Maker<'_> {
             for other in others::cpusets_of_others(self.files, &self.machine.cpusets)? {
                 if other.cpus.is_subset(&self.machine.rt) {
                     let why = "has no other CPUs: unplugging would drive its tasks out";
-                    return Ok(Err(format!("CPU {cpu} is not unplugged: the cpuset {} {why}", other.path)));
+                    return Ok(Err(format!(
+                        "CPU {cpu} is not unplugged: the cpuset {} {why}",
+                        other.path
+                    )));
                 }
                 if other.cpus.contains(cpu) {
                     may_change.push(self.machine.cpusets.file(&other.path, "cpus"));

@@ -22,8 +22,9 @@ pub struct Request {
     pub without: Vec<String>,
     /// Processes that stay where they are, with all their threads.
     pub leave: Vec<i32>,
-    /// Whether the partition is meant for this process alone (an experiment): once it has died, the partition is a leftover.
-    /// Its cgroups of version 2 are threaded, so that a thread of this process can be in each (cgroups(7)).
+    /// Whether the partition is meant for this process alone (an experiment): once it has died,
+    /// the partition is a leftover. Its cgroups of version 2 are threaded, so that a thread of
+    /// this process can be in each (cgroups(7)).
     pub for_this_process: bool,
 }
 
@@ -88,16 +89,22 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
     Err(Refusal::BadName { name: name.chars().take(MAX_NAME).collect(), fault })
 }
 
-/// Reads the CPUs of a partition: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask with `0x` before it (`0x8`) or in 32-bit
-/// words of 8 digits after the first, separated by commas (`1,00000000` is CPU 32). A bare number is a list: `8` is CPU 8.
+/// Reads the CPUs of a partition: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask with `0x`
+/// before it (`0x8`) or in 32-bit words of 8 digits after the first, separated by commas
+/// (`1,00000000` is CPU 32). A bare number is a list: `8` is CPU 8.
 pub fn parse_cpus(text: &str) -> Result<CpuSet, CpuSetError> {
     let text = text.trim();
     let mut words = text.split(',');
     let first = words.next().unwrap_or_default();
     let others: Vec<&str> = words.collect();
     let hex = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_hexdigit());
-    let grouped = !others.is_empty() && hex(first) && others.iter().all(|word| word.len() == 8 && hex(word));
-    if grouped || text.starts_with("0x") || text.starts_with("0X") { CpuSet::from_mask(text) } else { text.parse() }
+    let grouped =
+        !others.is_empty() && hex(first) && others.iter().all(|word| word.len() == 8 && hex(word));
+    if grouped || text.starts_with("0x") || text.starts_with("0X") {
+        CpuSet::from_mask(text)
+    } else {
+        text.parse()
+    }
 }
 
 #[cfg(test)]
@@ -109,7 +116,10 @@ mod tests {
     fn lists_and_masks_are_distinguished() {
         let list = |text: &str| parse_cpus(text).unwrap().to_string();
         assert_eq!([list("3"), list("2-3"), list("0,4"), list("10")], ["3", "2-3", "0,4", "10"]);
-        assert_eq!([list("0x8"), list("1,00000000"), list("0xff,00000001")], ["3", "32", "0,32-39"]);
+        assert_eq!(
+            [list("0x8"), list("1,00000000"), list("0xff,00000001")],
+            ["3", "32", "0,32-39"]
+        );
         assert!(parse_cpus("c").is_err(), "hexadecimal needs its 0x");
         assert!(parse_cpus("all").is_err());
     }
@@ -119,9 +129,19 @@ mod tests {
         for name in ["rt", "real-time.0", "π", "a b".replace(' ', "_").as_str(), &"x".repeat(64)] {
             assert!(check_name(name).is_ok(), "{name}");
         }
-        for name in
-            ["", ".", "..", "a/b", "../x", "a\nb", "\u{7f}", "a b", "cgroup.procs", "cpuset.cpus", &"x".repeat(65)]
-        {
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "../x",
+            "a\nb",
+            "\u{7f}",
+            "a b",
+            "cgroup.procs",
+            "cpuset.cpus",
+            &"x".repeat(65),
+        ] {
             assert!(check_name(name).is_err(), "{name:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! What runs on a set of CPUs: interrupts and context switches counted over an interval, tasks seen by sampling.
+//! What runs on a set of CPUs: interrupts and context switches counted over an interval, tasks seen
+//! by sampling.
 
 use crate::environment::Interrupts;
 use crate::files::Files;
@@ -33,7 +34,8 @@ impl Default for Sampling {
 pub struct Activity {
     /// The length of the interval, in nanoseconds.
     pub interval: Nanos,
-    /// How often the tasks were sampled. A task that came and went between two samples is not seen.
+    /// How often the tasks were sampled. A task that came and went between two samples is not
+    /// seen.
     pub samples: usize,
     /// Each CPU's counts.
     pub cpus: Vec<CpuActivity>,
@@ -91,7 +93,12 @@ pub struct TaskActivity {
 }
 
 /// Samples these CPUs for an interval. `members` are the threads that belong there.
-pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling: Sampling) -> Activity {
+pub fn sample(
+    files: &dyn Files,
+    cpus: &CpuSet,
+    members: &HashSet<i32>,
+    sampling: Sampling,
+) -> Activity {
     let begin = Instant::now();
     let before = Counts::read(files);
     let mut watch = Watch::new(files, cpus);
@@ -111,7 +118,12 @@ pub fn sample(files: &dyn Files, cpus: &CpuSet, members: &HashSet<i32>, sampling
     let cpus = cpus.iter().map(|cpu| after.since(&before, cpu)).collect();
     let (tasks, tasks_left_out) = match usage(files, "self") {
         Some(_) => watch.busy_tasks(members),
-        None => (Fact::Unavailable("the kernel has no CONFIG_SCHED_INFO: /proc/PID/schedstat is missing".into()), 0),
+        None => (
+            Fact::Unavailable(
+                "the kernel has no CONFIG_SCHED_INFO: /proc/PID/schedstat is missing".into(),
+            ),
+            0,
+        ),
     };
     Activity { interval, samples, cpus, tasks, tasks_left_out }
 }
@@ -134,12 +146,16 @@ impl Counts {
 
     fn since(&self, before: &Counts, cpu: usize) -> CpuActivity {
         let interrupts = difference(&before.interrupts, &self.interrupts, cpu);
-        let timers = |all: Vec<InterruptActivity>| all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum();
+        let timers = |all: Vec<InterruptActivity>| {
+            all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum()
+        };
         let context_switches = match (&before.switches, &self.switches) {
-            (Fact::Known(before), Fact::Known(after)) => match (before.get(&cpu), after.get(&cpu)) {
-                (Some(before), Some(after)) => Fact::Known(after.saturating_sub(*before)),
-                _ => Fact::Unavailable(format!("/proc/schedstat has no line for CPU {cpu}")),
-            },
+            (Fact::Known(before), Fact::Known(after)) => {
+                match (before.get(&cpu), after.get(&cpu)) {
+                    (Some(before), Some(after)) => Fact::Known(after.saturating_sub(*before)),
+                    _ => Fact::Unavailable(format!("/proc/schedstat has no line for CPU {cpu}")),
+                }
+            }
             (_, why) => why.clone().map(|_| 0),
         };
         CpuActivity {
@@ -157,19 +173,28 @@ fn is_timer(one: &InterruptActivity) -> bool {
     one.id == "LOC" || one.name.ends_with("_timer") || one.name.ends_with("-timer")
 }
 
-fn difference(before: &Fact<Interrupts>, after: &Fact<Interrupts>, cpu: usize) -> Fact<Vec<InterruptActivity>> {
+fn difference(
+    before: &Fact<Interrupts>,
+    after: &Fact<Interrupts>,
+    cpu: usize,
+) -> Fact<Vec<InterruptActivity>> {
     let (Fact::Known(before), Fact::Known(after)) = (before, after) else {
         return after.clone().map(|_| Vec::new());
     };
     let came = |line: &crate::environment::InterruptLine| {
-        let old = before.lines.iter().find(|old| old.id == line.id).and_then(|old| before.count(old, cpu));
+        let old = before
+            .lines
+            .iter()
+            .find(|old| old.id == line.id)
+            .and_then(|old| before.count(old, cpu));
         let count = after.count(line, cpu)?.saturating_sub(old.unwrap_or(0));
         (count > 0).then(|| InterruptActivity { id: line.id.clone(), name: line.name(), count })
     };
     Fact::Known(after.lines.iter().filter_map(came).collect())
 }
 
-/// The ninth field of a `cpuN` line: time slices run there (Documentation/scheduler/sched-stats.rst).
+/// The ninth field of a `cpuN` line: time slices run there
+/// (Documentation/scheduler/sched-stats.rst).
 fn switches(files: &dyn Files) -> Fact<HashMap<usize, u64>> {
     let path = "/proc/schedstat";
     let line = |line: &str| {
@@ -179,12 +204,15 @@ fn switches(files: &dyn Files) -> Fact<HashMap<usize, u64>> {
     };
     match files.read(path) {
         Ok(text) => Fact::Known(text.lines().filter_map(line).collect()),
-        Err(error) if error.is_missing() => Fact::Unavailable("the kernel has no CONFIG_SCHEDSTATS".into()),
+        Err(error) if error.is_missing() => {
+            Fact::Unavailable("the kernel has no CONFIG_SCHEDSTATS".into())
+        }
         Err(error) => Fact::Unavailable(error.to_string()),
     }
 }
 
-/// What a task has used so far (/proc/TID/schedstat): time on CPUs, and how often it was switched in.
+/// What a task has used so far (/proc/TID/schedstat): time on CPUs, and how often it was switched
+/// in.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Usage {
     run: i64,
@@ -210,9 +238,11 @@ impl<'a> Watch<'a> {
         Watch { files, cpus, last: HashMap::new(), busy_tasks: HashMap::new(), left_out: 0 }
     }
 
-    /// Reads every thread once; those that ran since the last sample and are on one of the CPUs are counted.
+    /// Reads every thread once; those that ran since the last sample and are on one of the CPUs are
+    /// counted.
     fn look(&mut self, count: bool) {
-        // A sample for which /proc cannot be listed sees no task; the number of samples still counts it.
+        // A sample for which /proc cannot be listed sees no task; the number of samples still
+        // counts it.
         let mut now = HashMap::new();
         for tid in tasks::all_threads(self.files).unwrap_or_default() {
             let Ok(stat) = tasks::stat(self.files, tid) else { continue };

@@ -22,7 +22,8 @@ pub struct Status {
     pub kind: Fact<String>,
     /// Each setting that was made, and whether it is still so.
     pub in_force: Vec<InForce>,
-    /// Version 1 cgroups that keep tasks of the partition from being scheduled in real time, and how many tasks each.
+    /// Version 1 cgroups that keep tasks of the partition from being scheduled in real time, and
+    /// how many tasks each.
     pub without_rt_budget: BTreeMap<String, usize>,
     /// The threads of the partition.
     pub members: HashSet<i32>,
@@ -49,10 +50,13 @@ pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, Jo
     let find = |pending: &Pending| matches!(pending.purpose, Some(Purpose::Partition(_)));
     let Some(journal) = standing.into_iter().find(find) else { return Ok(None) };
     let saved = read_all(store)?;
-    let Some(saved) = saved.iter().find(|saved| journal.journal.ends_with(&saved.name)) else { return Ok(None) };
+    let Some(saved) = saved.iter().find(|saved| journal.journal.ends_with(&saved.name)) else {
+        return Ok(None);
+    };
     let Some(note) = saved.partition().cloned() else { return Ok(None) };
     let rt = format!("{}/{}", note.hierarchy.mount, note.rt);
-    let members = tasks::threads_in(files, &note.hierarchy, &rt).unwrap_or_default().into_iter().collect();
+    let members =
+        tasks::threads_in(files, &note.hierarchy, &rt).unwrap_or_default().into_iter().collect();
     let in_force = settings(files, saved);
     let kind = match note.hierarchy.version {
         CgroupVersion::V1 => Fact::NotAsked,
@@ -63,20 +67,31 @@ pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, Jo
 }
 
 fn settings(files: &dyn Files, saved: &Saved) -> Vec<InForce> {
-    let made = |entry: &&crate::journal::saved::Entry| matches!(entry.outcome, Outcome::Applied(_)) && !entry.undone;
+    let made = |entry: &&crate::journal::saved::Entry| {
+        matches!(entry.outcome, Outcome::Applied(_)) && !entry.undone
+    };
     let setting = |entry: &crate::journal::saved::Entry| {
-        let (Action::Write(write), Outcome::Applied(did)) = (&entry.intent.action, &entry.outcome) else { return None };
+        let (Action::Write(write), Outcome::Applied(did)) = (&entry.intent.action, &entry.outcome)
+        else {
+            return None;
+        };
         let set_to = did.now.clone().unwrap_or_else(|| write.new.clone());
         let holds: Fact<String> = files.read(&write.path).map(|text| meaning(&text)).into();
         let in_force = holds.known().is_some_and(|now| same(now, &set_to));
-        Some(InForce { step: entry.intent.step.clone(), path: write.path.clone(), set_to, holds, in_force })
+        Some(InForce {
+            step: entry.intent.step.clone(),
+            path: write.path.clone(),
+            set_to,
+            holds,
+            in_force,
+        })
     };
     saved.entries.iter().filter(made).filter_map(setting).collect()
 }
 
-/// With CONFIG_RT_GROUP_SCHED a version 1 `cpu` cgroup has no real-time budget unless it is given one
-/// (Documentation/scheduler/sched-rt-group.rst): SCHED_FIFO and SCHED_RR get EPERM in it, unless throttling is off altogether
-/// (kernel/sched/rt.c, rt_bandwidth_enabled).
+/// With CONFIG_RT_GROUP_SCHED a version 1 `cpu` cgroup has no real-time budget unless it is given
+/// one (Documentation/scheduler/sched-rt-group.rst): SCHED_FIFO and SCHED_RR get EPERM in it,
+/// unless throttling is off altogether (kernel/sched/rt.c, rt_bandwidth_enabled).
 pub(super) fn without_rt_budget(files: &dyn Files, tids: &HashSet<i32>) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     let throttling = files.read_trimmed("/proc/sys/kernel/sched_rt_runtime_us");
@@ -86,11 +101,17 @@ pub(super) fn without_rt_budget(files: &dyn Files, tids: &HashSet<i32>) -> BTree
     let Some(mount) = Cpusets::v1_mount_of(files, "cpu") else { return found };
     for tid in tids {
         let text = files.read(&format!("/proc/{tid}/cgroup")).unwrap_or_default();
-        let of_cpu =
-            |line: &&str| line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == "cpu"));
+        let of_cpu = |line: &&str| {
+            line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == "cpu"))
+        };
         let path = text.lines().find(of_cpu).and_then(|line| line.splitn(3, ':').nth(2));
-        let Some(cgroup) = path.map(|path| format!("{mount}{}", path.trim_end_matches('/'))) else { continue };
-        if files.read_trimmed(&format!("{cgroup}/cpu.rt_runtime_us")).is_ok_and(|budget| budget == "0") {
+        let Some(cgroup) = path.map(|path| format!("{mount}{}", path.trim_end_matches('/'))) else {
+            continue;
+        };
+        if files
+            .read_trimmed(&format!("{cgroup}/cpu.rt_runtime_us"))
+            .is_ok_and(|budget| budget == "0")
+        {
             *found.entry(cgroup).or_insert(0) += 1;
         }
     }

@@ -1,7 +1,8 @@
 //! Making changes: each announced in the journal, then made, then recorded with what became of it.
 
 use super::record::{
-    Action, Applied, Event, FileValue, Hierarchy, Intent, NotMoved, Purpose, Refusal, TaskAffinity, TaskPlace, Write,
+    Action, Applied, Event, FileValue, Hierarchy, Intent, NotMoved, Purpose, Refusal, TaskAffinity,
+    TaskPlace, Write,
 };
 use super::tasks::{self, Membership, TaskStat};
 use super::value::{meaning, same};
@@ -71,9 +72,14 @@ impl Effect {
 }
 
 impl Journal<'_> {
-    /// One write to a file of the kernel. `wanted.old` and `wanted.undo` are what was planned; when the file has changed since,
-    /// what it holds now is what is taken back to.
-    pub fn write(&mut self, files: &dyn Files, step: &str, requested: Write) -> Result<Effect, JournalError> {
+    /// One write to a file of the kernel. `wanted.old` and `wanted.undo` are what was planned; when
+    /// the file has changed since, what it holds now is what is taken back to.
+    pub fn write(
+        &mut self,
+        files: &dyn Files,
+        step: &str,
+        requested: Write,
+    ) -> Result<Effect, JournalError> {
         let current = match files.read(&requested.path) {
             Ok(text) => meaning(&text),
             Err(error) => return Ok(Effect::refused(&error)),
@@ -95,9 +101,17 @@ impl Journal<'_> {
             Err(error) if unchanged => self.refuse(of, &error),
             // A write that reports an error can have changed the file all the same.
             Err(_) | Ok(()) => {
-                self.append(Event::Applied(Applied { of, now: now.clone(), not_moved: Vec::new() }))?;
+                self.append(Event::Applied(Applied {
+                    of,
+                    now: now.clone(),
+                    not_moved: Vec::new(),
+                }))?;
                 let now = now.unwrap_or(new);
-                Ok(if unchanged { Effect::Ignored { value: now } } else { Effect::Changed { old: current, now } })
+                Ok(if unchanged {
+                    Effect::Ignored { value: now }
+                } else {
+                    Effect::Changed { old: current, now }
+                })
             }
         }
     }
@@ -110,9 +124,14 @@ impl Journal<'_> {
         hierarchy: &Hierarchy,
         path: &str,
     ) -> Result<Effect, JournalError> {
-        let of = self.announce(step, Action::MakeCgroup { hierarchy: hierarchy.clone(), path: path.to_owned() })?;
+        let of = self.announce(
+            step,
+            Action::MakeCgroup { hierarchy: hierarchy.clone(), path: path.to_owned() },
+        )?;
         match files.create_dir(path) {
-            Ok(()) => self.done(of).map(|()| Effect::Changed { old: String::new(), now: path.to_owned() }),
+            Ok(()) => {
+                self.done(of).map(|()| Effect::Changed { old: String::new(), now: path.to_owned() })
+            }
             Err(error) => self.refuse(of, &error),
         }
     }
@@ -132,7 +151,8 @@ impl Journal<'_> {
             Ok(text) => text,
             Err(error) => return Ok(Effect::refused(&error)),
         };
-        let (hierarchy, path, controller) = (hierarchy.clone(), path.to_owned(), controller.to_owned());
+        let (hierarchy, path, controller) =
+            (hierarchy.clone(), path.to_owned(), controller.to_owned());
         let (file, word) = (path.clone(), format!("+{controller}"));
         let of = self.announce(step, Action::EnableController { hierarchy, path, controller })?;
         match files.write(&file, &word) {
@@ -144,8 +164,8 @@ impl Journal<'_> {
         }
     }
 
-    /// Tasks enter a cgroup, one after the other. Gives back those that the kernel did not let in; those that have ended
-    /// meanwhile are not among them.
+    /// Tasks enter a cgroup, one after the other. Gives back those that the kernel did not let in;
+    /// those that have ended meanwhile are not among them.
     pub fn move_tasks(
         &mut self,
         files: &dyn Files,
@@ -156,7 +176,10 @@ impl Journal<'_> {
         membership: Membership,
     ) -> Result<Vec<NotMoved>, JournalError> {
         let tasks = movers.iter().map(|(_, place)| place.clone()).collect();
-        let of = self.announce(step, Action::MoveTasks { hierarchy: hierarchy.clone(), to: to.to_owned(), tasks })?;
+        let of = self.announce(
+            step,
+            Action::MoveTasks { hierarchy: hierarchy.clone(), to: to.to_owned(), tasks },
+        )?;
         let mut not_moved = Vec::new();
         for (stat, place) in movers {
             match tasks::enter(files, hierarchy, to, place.id.tid, membership) {
@@ -175,12 +198,18 @@ impl Journal<'_> {
         Ok(not_moved)
     }
 
-    /// Notes the affinities of tasks, because the kernel may forget them during the changes that follow.
-    pub fn note_affinities(&mut self, step: &str, tasks: Vec<TaskAffinity>) -> Result<(), JournalError> {
+    /// Notes the affinities of tasks, because the kernel may forget them during the changes that
+    /// follow.
+    pub fn note_affinities(
+        &mut self,
+        step: &str,
+        tasks: Vec<TaskAffinity>,
+    ) -> Result<(), JournalError> {
         self.announce(step, Action::NoteAffinities { tasks }).map(drop)
     }
 
-    /// Takes a CPU offline and online again, and restores what the kernel changed by itself meanwhile in these files.
+    /// Takes a CPU offline and online again, and restores what the kernel changed by itself
+    /// meanwhile in these files.
     pub fn replug(
         &mut self,
         files: &dyn Files,
@@ -189,7 +218,9 @@ impl Journal<'_> {
         may_change: &[String],
     ) -> Result<Effect, JournalError> {
         let switch = online_file(cpu);
-        let value = |path: &String| Some(FileValue { path: path.clone(), value: meaning(&files.read(path).ok()?) });
+        let value = |path: &String| {
+            Some(FileValue { path: path.clone(), value: meaning(&files.read(path).ok()?) })
+        };
         let side_effects: Vec<FileValue> = may_change.iter().filter_map(value).collect();
         let of = self.announce(step, Action::Replug { cpu, side_effects: side_effects.clone() })?;
         if let Err(error) = files.write(&switch, "0") {
@@ -197,16 +228,22 @@ impl Journal<'_> {
         }
         if let Err(error) = bring_online(files, cpu) {
             // Not recorded as done: undo looks at the CPU itself and tries again.
-            return Ok(Effect::HalfMade { why: format!("CPU {cpu} went offline and does not come back: {error}") });
+            return Ok(Effect::HalfMade {
+                why: format!("CPU {cpu} went offline and does not come back: {error}"),
+            });
         }
-        let wrong: Vec<FileError> = side_effects.iter().filter_map(|file| fix(files, file).err()).collect();
+        let wrong: Vec<FileError> =
+            side_effects.iter().filter_map(|file| fix(files, file).err()).collect();
         self.done(of)?;
         Ok(match wrong.first() {
             // Undo tries it once more.
-            Some(error) => {
-                Effect::Refused { errno: error.errno(), why: format!("what it changed is not restored: {error}") }
+            Some(error) => Effect::Refused {
+                errno: error.errno(),
+                why: format!("what it changed is not restored: {error}"),
+            },
+            None => {
+                Effect::Changed { old: "online".into(), now: "offline and online again".into() }
             }
-            None => Effect::Changed { old: "online".into(), now: "offline and online again".into() },
         })
     }
 
@@ -224,7 +261,8 @@ impl Journal<'_> {
         Ok(Effect::Refused { errno, why })
     }
 
-    /// Writes a list of values through a journal of their own (`check --fix`). Gives back what became of each, in order.
+    /// Writes a list of values through a journal of their own (`check --fix`). Gives back what
+    /// became of each, in order.
     ///
     /// Takes the lock for as long as it lasts. When nothing had to be changed, no journal is left.
     pub fn apply_writes(
@@ -239,12 +277,21 @@ impl Journal<'_> {
         for RequestedWrite { step, path, value } in requested {
             let old = files.read(path).map(|text| meaning(&text)).unwrap_or_default();
             let effect = journal.write(files, step, Write::new(path, old, value))?;
-            applied.push(StepResult { step: step.clone(), path: path.clone(), requested: value.clone(), effect });
+            applied.push(StepResult {
+                step: step.clone(),
+                path: path.clone(),
+                requested: value.clone(),
+                effect,
+            });
         }
         if applied.iter().any(|one| matches!(one.effect, Effect::Changed { .. })) {
             journal.ready()?;
         } else {
-            store.remove(journal.name()).map_err(super::in_store(store, "remove", journal.name()))?;
+            store.remove(journal.name()).map_err(super::in_store(
+                store,
+                "remove",
+                journal.name(),
+            ))?;
         }
         Ok(applied)
     }
@@ -272,11 +319,18 @@ pub(super) fn bring_online(files: &dyn Files, cpu: usize) -> Result<(), FileErro
 }
 
 /// Writes again on EBUSY, [`TRIES`] times in all.
-pub(super) fn write_with_retries(files: &dyn Files, path: &str, text: &str) -> Result<(), FileError> {
+pub(super) fn write_with_retries(
+    files: &dyn Files,
+    path: &str,
+    text: &str,
+) -> Result<(), FileError> {
     let mut tries = 1;
     loop {
         match files.write(path, text) {
-            Err(error) if tries < TRIES && matches!(error.errno(), Some(libc::EBUSY | libc::EAGAIN | libc::EINTR)) => {
+            Err(error)
+                if tries < TRIES
+                    && matches!(error.errno(), Some(libc::EBUSY | libc::EAGAIN | libc::EINTR)) =>
+            {
                 tries += 1;
                 std::thread::sleep(PAUSE);
             }

@@ -1,16 +1,18 @@
 //! Changes to the system that can be taken back, also after kill -9 at any moment.
 //!
-//! A journal is a file of JSON lines in [`store::SYSTEM_DIRECTORY`]. Each change is announced in it, with all that is
-//! needed to take it back, and the line has reached the disk before the change is made. What became of the change is
-//! recorded after it, with the value as the kernel writes it. Taking back ([`undo`]) goes through the file backwards and
-//! records each step too, so that it can be killed and repeated:
+//! A journal is a file of JSON lines in [`store::SYSTEM_DIRECTORY`]. Each change is announced in
+//! it, with all that is needed to take it back, and the line has reached the disk before the change
+//! is made. What became of the change is recorded after it, with the value as the kernel writes it.
+//! Taking back ([`undo`]) goes through the file backwards and records each step too, so that it can
+//! be killed and repeated:
 //!
 //! - announced, and the file still holds the old value: nothing was changed, nothing is to be done;
 //! - the file holds what was written: the old value is restored;
-//! - the file holds something else: it changed hands meanwhile; that is reported and not overwritten, unless asked to.
+//! - the file holds something else: it changed hands meanwhile; that is reported and not
+//!   overwritten, unless asked to.
 //!
-//! The boot id in the first line identifies a journal of an earlier boot, whose changes are gone; it is put aside. One lock
-//! keeps two processes from changing the system at the same time.
+//! The boot id in the first line identifies a journal of an earlier boot, whose changes are gone;
+//! it is put aside. One lock keeps two processes from changing the system at the same time.
 
 pub mod apply;
 pub mod record;
@@ -50,7 +52,10 @@ pub enum JournalError {
     #[error("another punctual process is changing this system: it holds {0}/lock")]
     Busy(String),
     /// A journal of a later version.
-    #[error("{name} was written by a newer punctual (version {version} of the format; this one knows {VERSION})")]
+    #[error(
+        "{name} was written by a newer punctual (version {version} of the format; this one knows \
+         {VERSION})"
+    )]
     Newer {
         /// The file.
         name: String,
@@ -66,13 +71,18 @@ pub enum JournalError {
 }
 
 /// Turns an error of the store into one that names the place.
-pub(crate) fn in_store(store: &dyn Store, action: &'static str, name: &str) -> impl FnOnce(io::Error) -> JournalError {
+pub(crate) fn in_store(
+    store: &dyn Store,
+    action: &'static str,
+    name: &str,
+) -> impl FnOnce(io::Error) -> JournalError {
     let place = store.place();
     let path = if name.is_empty() { place } else { format!("{place}/{name}") };
     move |source| JournalError::Store { action, path, source }
 }
 
-/// How often a lock that is held is tried, and how long it is waited between: every command holds it while it looks for leftovers.
+/// How often a lock that is held is tried, and how long it is waited between: every command holds
+/// it while it looks for leftovers.
 const LOCK_TRIES: u32 = 25;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -81,7 +91,8 @@ pub fn lock(store: &dyn Store) -> Result<Lock, JournalError> {
     wait_for_lock(store)?.ok_or_else(|| JournalError::Busy(store.place()))
 }
 
-/// Takes the lock; `None` when another process keeps it for longer than it takes to look at the journals.
+/// Takes the lock; `None` when another process keeps it for longer than it takes to look at the
+/// journals.
 pub(crate) fn wait_for_lock(store: &dyn Store) -> Result<Option<Lock>, JournalError> {
     for _ in 1..LOCK_TRIES {
         if let Some(lock) = store.lock().map_err(in_store(store, "lock", ""))? {
@@ -117,16 +128,32 @@ impl<'a> Journal<'a> {
         let writer = tasks::own_id(files)?;
         let boot_id = boot_id(files)?;
         let mut journal = Journal { store, name: saved::next_name(store)?, next_seq: 0, bytes: 0 };
-        journal.append(Event::Begin(Begin { version: VERSION, purpose, boot_id, writer, for_writer_only }))?;
+        journal.append(Event::Begin(Begin {
+            version: VERSION,
+            purpose,
+            boot_id,
+            writer,
+            for_writer_only,
+        }))?;
         Ok(journal)
     }
 
-    /// Goes on with a journal that another process left; a line that was cut off at its end is removed first.
+    /// Goes on with a journal that another process left; a line that was cut off at its end is
+    /// removed first.
     pub fn resume(store: &'a dyn Store, saved: &Saved) -> Result<Journal<'a>, JournalError> {
         if saved.torn {
-            store.cut(&saved.name, saved.whole_bytes).map_err(in_store(store, "mend", &saved.name))?;
+            store.cut(&saved.name, saved.whole_bytes).map_err(in_store(
+                store,
+                "mend",
+                &saved.name,
+            ))?;
         }
-        Ok(Journal { store, name: saved.name.clone(), next_seq: saved.next_seq, bytes: saved.whole_bytes })
+        Ok(Journal {
+            store,
+            name: saved.name.clone(),
+            next_seq: saved.next_seq,
+            bytes: saved.whole_bytes,
+        })
     }
 
     /// The name of its file.
@@ -142,7 +169,8 @@ impl<'a> Journal<'a> {
     /// Adds a record and gives back its number. It is on the disk when this returns.
     fn append(&mut self, event: Event) -> Result<u64, JournalError> {
         let seq = self.next_seq;
-        let broken = |error: serde_json::Error| in_store(self.store, "write", &self.name)(error.into());
+        let broken =
+            |error: serde_json::Error| in_store(self.store, "write", &self.name)(error.into());
         let mut line = serde_json::to_vec(&Record { seq, event }).map_err(broken)?;
         line.push(b'\n');
         if let Err(full) = self.store.append(&self.name, &line) {

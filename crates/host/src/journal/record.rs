@@ -1,16 +1,18 @@
-//! The records of a journal: one JSON object a line, each synced to disk before the change that it announces.
+//! The records of a journal: one JSON object a line, each synced to disk before the change that it
+//! announces.
 
 use punctual_core::CpuSet;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this program writes. It also reads version 1, which named `intent`, `applied` and
-/// `not_moved` otherwise.
+/// The version of the format that this program writes. It also reads version 1, which named
+/// `intent`, `applied` and `not_moved` otherwise.
 pub const VERSION: u32 = 2;
 
 /// One line of a journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Its number, counting from 0; an `applied`, `refused` or `undone` names the `intent` that it belongs to by this number.
+    /// Its number, counting from 0; an `applied`, `refused` or `undone` names the `intent` that it
+    /// belongs to by this number.
     pub seq: u64,
     /// The event.
     #[serde(flatten)]
@@ -47,11 +49,13 @@ pub struct Begin {
     pub version: u32,
     /// What the changes are for.
     pub purpose: Purpose,
-    /// /proc/sys/kernel/random/boot_id: no change of this kind outlives the boot in which it was made.
+    /// /proc/sys/kernel/random/boot_id: no change of this kind outlives the boot in which it was
+    /// made.
     pub boot_id: String,
     /// The process that wrote it.
     pub writer: TaskId,
-    /// Whether the changes are to stand only as long as that process lives (an experiment), not until they are undone.
+    /// Whether the changes are to stand only as long as that process lives (an experiment), not
+    /// until they are undone.
     #[serde(default)]
     pub for_writer_only: bool,
 }
@@ -101,7 +105,8 @@ pub enum CgroupVersion {
 }
 
 impl Hierarchy {
-    /// The file of a cgroup that lists its tasks and takes them in: threads in version 1, processes in version 2.
+    /// The file of a cgroup that lists its tasks and takes them in: threads in version 1, processes
+    /// in version 2.
     pub fn members_file(&self) -> &'static str {
         match self.version {
             CgroupVersion::V1 => "tasks",
@@ -148,7 +153,8 @@ pub enum Action {
         /// The tasks, in the order in which they move.
         tasks: Vec<TaskPlace>,
     },
-    /// Nothing changes; these tasks' affinities are noted because the kernel may forget them during the next changes.
+    /// Nothing changes; these tasks' affinities are noted because the kernel may forget them during
+    /// the next changes.
     NoteAffinities {
         /// The tasks.
         tasks: Vec<TaskAffinity>,
@@ -162,7 +168,8 @@ pub enum Action {
         /// The controller.
         controller: String,
     },
-    /// A CPU goes offline and comes back, so that its timers move to others (kernel/time/timer.c: timers_dead_cpu).
+    /// A CPU goes offline and comes back, so that its timers move to others (kernel/time/timer.c:
+    /// timers_dead_cpu).
     Replug {
         /// The CPU.
         cpu: usize,
@@ -180,7 +187,8 @@ pub struct Write {
     pub old: String,
     /// What is written.
     pub new: String,
-    /// What to write, in this order, to get back to `old`. Empty: the file goes away with the cgroup that it is in.
+    /// What to write, in this order, to get back to `old`. Empty: the file goes away with the
+    /// cgroup that it is in.
     pub undo: Vec<String>,
     /// A file that shows when all but the last of these have taken effect, and what it holds then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,7 +198,13 @@ pub struct Write {
 impl Write {
     /// A write that is taken back by writing what the file held.
     pub fn new(path: &str, old: String, new: &str) -> Write {
-        Write { path: path.to_owned(), undo: vec![old.clone()], old, new: new.to_owned(), settles: None }
+        Write {
+            path: path.to_owned(),
+            undo: vec![old.clone()],
+            old,
+            new: new.to_owned(),
+            settles: None,
+        }
     }
 
     /// A write to a file in a cgroup of our own: it goes away with that, and needs no undo.
@@ -244,7 +258,8 @@ pub struct TaskAffinity {
 pub struct Applied {
     /// The `intent` that it belongs to.
     pub of: u64,
-    /// What the file holds now, as the kernel writes it; `None` where the change is not a write or it cannot be read.
+    /// What the file holds now, as the kernel writes it; `None` where the change is not a write or
+    /// it cannot be read.
     pub now: Option<String>,
     /// Of several tasks: those that the kernel did not let in.
     #[serde(default, alias = "stayed", skip_serializing_if = "Vec::is_empty")]

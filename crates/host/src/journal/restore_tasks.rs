@@ -1,7 +1,9 @@
 //! Moves tasks back: into the cgroup that each came from, and to the CPUs that each was allowed.
 
 use super::apply::{PAUSE, TRIES, write_with_retries};
-use super::record::{Action, CgroupVersion, Hierarchy, PartitionNote, TaskAffinity, TaskId, TaskPlace};
+use super::record::{
+    Action, CgroupVersion, Hierarchy, PartitionNote, TaskAffinity, TaskId, TaskPlace,
+};
 use super::saved::{Outcome, Saved};
 use super::tasks::{self, Membership};
 use crate::files::{FileError, Files};
@@ -38,7 +40,9 @@ impl TaskOrigins {
     /// Collects the origins from a journal.
     pub fn of(journal: &Saved) -> TaskOrigins {
         let mut origins = TaskOrigins::default();
-        for entry in journal.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Refused(_))) {
+        for entry in
+            journal.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Refused(_)))
+        {
             match &entry.intent.action {
                 Action::MakeCgroup { path, .. } => drop(origins.made.insert(path.clone())),
                 Action::MoveTasks { tasks, .. } => {
@@ -53,7 +57,8 @@ impl TaskOrigins {
         origins
     }
 
-    /// Where a task belongs: where it came from, or else where its nearest recorded ancestor came from, or else the root.
+    /// Where a task belongs: where it came from, or else where its nearest recorded ancestor came
+    /// from, or else the root.
     fn origin_of(&self, files: &dyn Files, hierarchy: &Hierarchy, tid: i32) -> String {
         let mut next = tid;
         for _ in 0..MAX_GENERATIONS {
@@ -81,7 +86,8 @@ impl TaskOrigins {
             Some(now) if *now == task.from => Return::Home { moved: false },
             Some(now) if self.made.contains(now) => {
                 let home = if files.exists(&task.from) { &task.from } else { &hierarchy.mount };
-                let entered = tasks::enter(files, hierarchy, home, task.id.tid, Membership::Process);
+                let entered =
+                    tasks::enter(files, hierarchy, home, task.id.tid, Membership::Process);
                 entered.map_or_else(gone_or_failed, |()| Return::Home { moved: true })
             }
             Some(_) => Return::ChangedSince,
@@ -90,7 +96,12 @@ impl TaskOrigins {
     }
 
     /// Empties a cgroup and removes it. Gives back how many tasks it held.
-    pub fn remove_cgroup(&self, files: &dyn Files, hierarchy: &Hierarchy, path: &str) -> Result<usize, FileError> {
+    pub fn remove_cgroup(
+        &self,
+        files: &dyn Files,
+        hierarchy: &Hierarchy,
+        path: &str,
+    ) -> Result<usize, FileError> {
         give_cpus_back(files, hierarchy, path);
         let mut sent = HashSet::new();
         let mut tries = 1;
@@ -116,10 +127,12 @@ impl TaskOrigins {
     }
 }
 
-/// Ends a partition of version 2 before its cgroup is removed, so that its CPUs are available to all when this returns.
+/// Ends a partition of version 2 before its cgroup is removed, so that its CPUs are available to
+/// all when this returns.
 ///
-/// Removing the cgroup alone gives them back later, in a workqueue (kernel/cgroup/cgroup.c, css_killed_work_fn): until then
-/// a task that asks for them is refused (EINVAL), and when it comes the kernel before 6.2 overwrites the affinities of all.
+/// Removing the cgroup alone gives them back later, in a workqueue (kernel/cgroup/cgroup.c,
+/// css_killed_work_fn): until then a task that asks for them is refused (EINVAL), and when it comes
+/// the kernel before 6.2 overwrites the affinities of all.
 fn give_cpus_back(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) {
     let file = format!("{cgroup}/cpuset.cpus.partition");
     let is_partition = files.read_trimmed(&file).is_ok_and(|kind| kind != "member");
@@ -131,10 +144,14 @@ fn give_cpus_back(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) {
 
 /// Gives a task the CPUs back that it was allowed, where the kernel has forgotten them.
 ///
-/// From 6.2 on the kernel itself remembers the affinity that a task requested (kernel/sched/core.c, `user_cpus_ptr`); before, and for
-/// kernel threads, a move between cpusets overwrites it. What is none of the sets that such a move leaves behind was chosen
-/// by another process since, and stays.
-pub fn restore_affinity(files: &dyn Files, note: Option<&PartitionNote>, task: &TaskAffinity) -> Return {
+/// From 6.2 on the kernel itself remembers the affinity that a task requested (kernel/sched/core.c,
+/// `user_cpus_ptr`); before, and for kernel threads, a move between cpusets overwrites it. What is
+/// none of the sets that such a move leaves behind was chosen by another process since, and stays.
+pub fn restore_affinity(
+    files: &dyn Files,
+    note: Option<&PartitionNote>,
+    task: &TaskAffinity,
+) -> Return {
     if !tasks::is_alive(files, task.id) {
         return Return::Gone;
     }
@@ -163,5 +180,9 @@ fn left_by_a_move(note: &PartitionNote, before: &CpuSet, now: &CpuSet) -> bool {
 }
 
 fn gone_or_failed(error: FileError) -> Return {
-    if error.is_missing() || error.errno() == Some(libc::ESRCH) { Return::Gone } else { Return::Failed(error) }
+    if error.is_missing() || error.errno() == Some(libc::ESRCH) {
+        Return::Gone
+    } else {
+        Return::Failed(error)
+    }
 }

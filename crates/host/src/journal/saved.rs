@@ -1,6 +1,9 @@
-//! Journals as they are found: complete, cut off in the middle of a line, left from an earlier boot, or damaged.
+//! Journals as they are found: complete, cut off in the middle of a line, left from an earlier
+//! boot, or damaged.
 
-use super::record::{Applied, Begin, Event, Intent, PartitionNote, Purpose, Record, Refusal, VERSION};
+use super::record::{
+    Applied, Begin, Event, Intent, PartitionNote, Purpose, Record, Refusal, VERSION,
+};
 use super::store::Store;
 use super::{JournalError, in_store};
 
@@ -17,11 +20,13 @@ pub struct Saved {
     pub ready: bool,
     /// Whether taking back has begun.
     pub undoing: bool,
-    /// Lines that cannot be read, counted from 1, other than a last one that was cut off. There should be none.
+    /// Lines that cannot be read, counted from 1, other than a last one that was cut off. There
+    /// should be none.
     pub damaged: Vec<usize>,
     /// The length of the file up to the end of its last whole line.
     pub(super) whole_bytes: u64,
-    /// Whether something follows the last whole line: the writer was killed, or the disk was full, while it wrote it.
+    /// Whether something follows the last whole line: the writer was killed, or the disk was full,
+    /// while it wrote it.
     pub(super) torn: bool,
     /// The number of the next record.
     pub(super) next_seq: u64,
@@ -83,7 +88,10 @@ impl Saved {
             return Ok(());
         }
         let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
-        let version = value.as_ref().and_then(|v| v.pointer("/begin/version")).and_then(serde_json::Value::as_u64);
+        let version = value
+            .as_ref()
+            .and_then(|v| v.pointer("/begin/version"))
+            .and_then(serde_json::Value::as_u64);
         match version {
             Some(version) if version > u64::from(VERSION) => {
                 Err(JournalError::Newer { name: name.to_owned(), version })
@@ -97,7 +105,12 @@ impl Saved {
         match record.event {
             Event::Begin(begin) => self.begin = Some(begin),
             Event::Intent(intent) => {
-                self.entries.push(Entry { seq: record.seq, intent, outcome: Outcome::Unknown, undone: false });
+                self.entries.push(Entry {
+                    seq: record.seq,
+                    intent,
+                    outcome: Outcome::Unknown,
+                    undone: false,
+                });
             }
             Event::Applied(applied) => {
                 if let Some(entry) = self.entry(applied.of) {
@@ -148,7 +161,8 @@ fn number(name: &str) -> Option<u32> {
 pub(super) fn next_name(store: &dyn Store) -> Result<String, JournalError> {
     let names = store.names().map_err(in_store(store, "list", ""))?;
     // Those put aside keep their number, so that no two ever share one.
-    let used = names.iter().filter_map(|name| number(name.strip_prefix("stale-").unwrap_or(name))).max();
+    let used =
+        names.iter().filter_map(|name| number(name.strip_prefix("stale-").unwrap_or(name))).max();
     Ok(format!("journal-{:04}.jsonl", used.unwrap_or(0).saturating_add(1)))
 }
 
@@ -181,20 +195,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const INTENT: &str =
-        r#"{"seq":1,"intent":{"step":"s","action":{"write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#;
+    const INTENT: &str = r#"{"seq":1,"intent":{"step":"s","action":{"write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#;
 
     #[test]
     fn a_last_line_that_was_cut_off_is_recognised() {
         let text = format!("{INTENT}\n{}", &INTENT[..40]);
         let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
-        assert_eq!((saved.entries.len(), saved.torn, saved.whole_bytes), (1, true, INTENT.len() as u64 + 1));
+        assert_eq!(
+            (saved.entries.len(), saved.torn, saved.whole_bytes),
+            (1, true, INTENT.len() as u64 + 1)
+        );
         assert_eq!((saved.damaged, saved.next_seq), (vec![], 2));
     }
 
     #[test]
     fn a_line_damaged_in_the_middle_is_reported_and_the_rest_is_read() {
-        let text = format!("garbage\n{INTENT}\n{{\"seq\":2,\"applied\":{{\"of\":1,\"now\":\"2\"}}}}\n");
+        let text =
+            format!("garbage\n{INTENT}\n{{\"seq\":2,\"applied\":{{\"of\":1,\"now\":\"2\"}}}}\n");
         let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
         assert_eq!((saved.damaged, saved.torn), (vec![1], false));
         assert!(matches!(saved.entries[0].outcome, Outcome::Applied(_)));
@@ -208,25 +225,33 @@ mod tests {
             r#"{"seq":2,"did":{"of":1,"now":null,"stayed":[{"tid":7,"start":9,"errno":16,"why":"busy"}]}}"#,
             "\n",
         );
-        let new = old.replace("will", "intent").replace("did", "applied").replace("stayed", "not_moved");
+        let new =
+            old.replace("will", "intent").replace("did", "applied").replace("stayed", "not_moved");
         let saved = Saved::parse("journal-0001.jsonl", old.as_bytes()).unwrap();
         let today = Saved::parse("journal-0001.jsonl", new.as_bytes()).unwrap();
         assert_eq!((&saved.entries, &saved.damaged), (&today.entries, &vec![]));
-        assert!(matches!(&saved.entries[0].outcome, Outcome::Applied(applied) if applied.not_moved.len() == 1));
+        assert!(
+            matches!(&saved.entries[0].outcome, Outcome::Applied(applied) if applied.not_moved.len() == 1)
+        );
     }
 
     #[test]
     fn a_journal_of_a_later_version_is_not_guessed_at() {
-        let error = Saved::parse("journal-0001.jsonl", b"{\"seq\":0,\"begin\":{\"version\":3}}\n").unwrap_err();
+        let error = Saved::parse("journal-0001.jsonl", b"{\"seq\":0,\"begin\":{\"version\":3}}\n")
+            .unwrap_err();
         assert!(matches!(error, JournalError::Newer { version: 3, .. }));
     }
 
     #[test]
     fn only_journals_in_use_have_a_number() {
         assert_eq!(number("journal-0012.jsonl"), Some(12));
-        for other in
-            ["lock", "journal-.jsonl", "journal-+1.jsonl", "stale-journal-0001.jsonl", "journal-99999999999.jsonl"]
-        {
+        for other in [
+            "lock",
+            "journal-.jsonl",
+            "journal-+1.jsonl",
+            "stale-journal-0001.jsonl",
+            "journal-99999999999.jsonl",
+        ] {
             assert_eq!(number(other), None, "{other}");
         }
     }

@@ -6,10 +6,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The directory of the system's journals. /run is gone after a reboot on most systems, as are the changes.
+/// The directory of the system's journals. /run is gone after a reboot on most systems, as are the
+/// changes.
 pub const SYSTEM_DIRECTORY: &str = "/run/punctual";
 
-/// The largest journal that is read; a partition of a machine with 100,000 threads writes some 20 MB.
+/// The largest journal that is read; a partition of a machine with 100,000 threads writes some 20
+/// MB.
 pub const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
 /// The right to write journals and to make changes, held by one process at a time.
@@ -27,7 +29,8 @@ impl Lock {
     }
 }
 
-/// What a journal needs of its storage. Each call that changes something has reached the disk when it returns.
+/// What a journal needs of its storage. Each call that changes something has reached the disk when
+/// it returns.
 pub trait Store {
     /// Where it is, for messages.
     fn place(&self) -> String;
@@ -67,7 +70,8 @@ impl Directory {
         self.path.join(name)
     }
 
-    /// Makes the directory, readable by its owner alone, or checks that no other user can write in the existing one.
+    /// Makes the directory, readable by its owner alone, or checks that no other user can write in
+    /// the existing one.
     fn prepare(&self) -> io::Result<()> {
         match fs::DirBuilder::new().mode(0o700).create(&self.path) {
             Ok(()) => sync_directory(self.path.parent().unwrap_or(Path::new("/"))),
@@ -110,7 +114,8 @@ impl Store for Directory {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
         let file = options.open(self.path_of("lock"))?;
-        // SAFETY: the descriptor belongs to `file`, which is open; flock(2) touches no memory of ours.
+        // SAFETY: the descriptor belongs to `file`, which is open; flock(2) touches no memory of
+        // ours.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
             return Ok(Some(Lock { _file: Some(file) }));
         }
@@ -130,11 +135,17 @@ impl Store for Directory {
     }
 
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(self.path_of(name))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(self.path_of(name))?;
         let mut bytes = Vec::new();
         file.take(MAX_JOURNAL_BYTES + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_JOURNAL_BYTES {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {MAX_JOURNAL_BYTES} bytes")));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("larger than {MAX_JOURNAL_BYTES} bytes"),
+            ));
         }
         Ok(bytes)
     }
@@ -144,7 +155,9 @@ impl Store for Directory {
         let mut options = OpenOptions::new();
         options.append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
         let (mut file, new) = match options.open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (options.create_new(true).open(&path)?, true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (options.create_new(true).open(&path)?, true)
+            }
             other => (other?, false),
         };
         file.write_all(bytes)?;
@@ -153,7 +166,10 @@ impl Store for Directory {
     }
 
     fn cut(&self, name: &str, length: u64) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(self.path_of(name))?;
+        let file = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(self.path_of(name))?;
         file.set_len(length)?;
         file.sync_all()
     }
@@ -206,7 +222,11 @@ mod tests {
     fn a_link_in_place_of_a_journal_is_not_followed() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("victim"), "precious").unwrap();
-        std::os::unix::fs::symlink(place.path().join("victim"), place.path().join("journal-0001.jsonl")).unwrap();
+        std::os::unix::fs::symlink(
+            place.path().join("victim"),
+            place.path().join("journal-0001.jsonl"),
+        )
+        .unwrap();
         let store = Directory::at(place.path());
         assert!(store.append("journal-0001.jsonl", b"x").is_err());
         assert!(store.read("journal-0001.jsonl").is_err());

@@ -10,7 +10,8 @@ use std::io;
 pub const PF_EXITING: u64 = 0x4;
 /// PF_KTHREAD (include/linux/sched.h): a kernel thread.
 pub const PF_KTHREAD: u64 = 0x0020_0000;
-/// PF_NO_SETAFFINITY (include/linux/sched.h): bound to its CPUs by the kernel; user space may not move it.
+/// PF_NO_SETAFFINITY (include/linux/sched.h): bound to its CPUs by the kernel; user space may not
+/// move it.
 pub const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
 /// At most this many cgroups of a hierarchy are read, this deep.
@@ -22,7 +23,8 @@ const MAX_DEPTH: usize = 64;
 pub enum Membership {
     /// A process with all its threads.
     Process,
-    /// One thread: in version 1 always, in version 2 between threaded cgroups of one resource domain (cgroups(7)).
+    /// One thread: in version 1 always, in version 2 between threaded cgroups of one resource
+    /// domain (cgroups(7)).
     Thread,
 }
 
@@ -51,7 +53,8 @@ impl TaskStat {
         self.flags & PF_NO_SETAFFINITY != 0
     }
 
-    /// Reads the text of a `stat` file. The name may hold spaces, parentheses and line feeds: it ends at the last `)`.
+    /// Reads the text of a `stat` file. The name may hold spaces, parentheses and line feeds: it
+    /// ends at the last `)`.
     pub fn parse(text: &str) -> Option<TaskStat> {
         let (tid, rest) = text.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
@@ -68,14 +71,16 @@ impl TaskStat {
     }
 }
 
-/// Reads a task's `stat`; a task that is gone gives an error for which [`FileError::is_missing`] holds.
+/// Reads a task's `stat`; a task that is gone gives an error for which [`FileError::is_missing`]
+/// holds.
 pub fn stat(files: &dyn Files, tid: i32) -> Result<TaskStat, FileError> {
     stat_at(files, &format!("/proc/{tid}/stat"))
 }
 
 fn stat_at(files: &dyn Files, path: &str) -> Result<TaskStat, FileError> {
     let text = files.read(path)?;
-    TaskStat::parse(&text).ok_or_else(|| malformed(path, "it does not have the format of proc_pid_stat(5)"))
+    TaskStat::parse(&text)
+        .ok_or_else(|| malformed(path, "it does not have the format of proc_pid_stat(5)"))
 }
 
 /// This process.
@@ -83,8 +88,8 @@ pub fn own_id(files: &dyn Files) -> Result<TaskId, FileError> {
     stat_at(files, "/proc/self/stat").map(|stat| stat.id)
 }
 
-/// Whether a task still lives. One that is ending, or waits as a zombie for its parent, does not: it has left its cgroup, and
-/// the kernel refuses it an affinity.
+/// Whether a task still lives. One that is ending, or waits as a zombie for its parent, does not:
+/// it has left its cgroup, and the kernel refuses it an affinity.
 pub fn is_alive(files: &dyn Files, id: TaskId) -> bool {
     stat(files, id.tid).is_ok_and(|stat| stat.id == id && stat.flags & PF_EXITING == 0)
 }
@@ -99,7 +104,8 @@ pub fn affinity(files: &dyn Files, tid: i32) -> Result<CpuSet, FileError> {
     let path = format!("/proc/{tid}/status");
     let text = files.read(&path)?;
     let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    list.and_then(|list| list.trim().parse().ok()).ok_or_else(|| malformed(&path, "it has no Cpus_allowed_list"))
+    list.and_then(|list| list.trim().parse().ok())
+        .ok_or_else(|| malformed(&path, "it has no Cpus_allowed_list"))
 }
 
 /// The numbers of all threads of all processes, in order of processes.
@@ -134,24 +140,37 @@ pub fn cgroups(files: &dyn Files, mount: &str) -> Result<Vec<String>, FileError>
             Err(error) if error.is_missing() && parent != mount => continue,
             Err(error) => return Err(error),
         };
-        // Every directory in a cgroup is a cgroup with a `cgroup.procs` of its own; the kernel's files hold a dot or are known.
+        // Every directory in a cgroup is a cgroup with a `cgroup.procs` of its own; the kernel's
+        // files hold a dot or are known.
         let children = names.iter().map(|name| format!("{parent}/{name}"));
         found.extend(children.filter(|path| files.exists(&format!("{path}/cgroup.procs"))));
     }
     Ok(found)
 }
 
-/// The numbers in a cgroup's list of members: threads in version 1 and in threaded cgroups of version 2, otherwise processes.
-pub fn members(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) -> Result<Vec<i32>, FileError> {
+/// The numbers in a cgroup's list of members: threads in version 1 and in threaded cgroups of
+/// version 2, otherwise processes.
+pub fn members(
+    files: &dyn Files,
+    hierarchy: &Hierarchy,
+    cgroup: &str,
+) -> Result<Vec<i32>, FileError> {
     match numbers(files, &format!("{cgroup}/{}", hierarchy.members_file())) {
-        // What a threaded cgroup answers: its processes count as members of its domain (kernel/cgroup/cgroup.c, cgroup_procs_start).
-        Err(error) if error.errno() == Some(libc::EOPNOTSUPP) => threads_in(files, hierarchy, cgroup),
+        // What a threaded cgroup answers: its processes count as members of its domain
+        // (kernel/cgroup/cgroup.c, cgroup_procs_start).
+        Err(error) if error.errno() == Some(libc::EOPNOTSUPP) => {
+            threads_in(files, hierarchy, cgroup)
+        }
         other => other,
     }
 }
 
 /// The threads in a cgroup, whatever its kind.
-pub fn threads_in(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) -> Result<Vec<i32>, FileError> {
+pub fn threads_in(
+    files: &dyn Files,
+    hierarchy: &Hierarchy,
+    cgroup: &str,
+) -> Result<Vec<i32>, FileError> {
     numbers(files, &format!("{cgroup}/{}", hierarchy.threads_file()))
 }
 
@@ -162,10 +181,14 @@ fn numbers(files: &dyn Files, path: &str) -> Result<Vec<i32>, FileError> {
 }
 
 /// Which cgroup each of the [`members`] of all cgroups is in.
-pub fn cgroup_by_task(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMap<i32, String>, FileError> {
+pub fn cgroup_by_task(
+    files: &dyn Files,
+    hierarchy: &Hierarchy,
+) -> Result<HashMap<i32, String>, FileError> {
     let mut places = HashMap::new();
     for cgroup in cgroups(files, &hierarchy.mount)? {
-        // Cgroups come and go. The domain of threaded cgroups lists their processes too, but comes before them.
+        // Cgroups come and go. The domain of threaded cgroups lists their processes too, but comes
+        // before them.
         for tid in members(files, hierarchy, &cgroup).unwrap_or_default() {
             places.insert(tid, cgroup.clone());
         }
@@ -173,7 +196,8 @@ pub fn cgroup_by_task(files: &dyn Files, hierarchy: &Hierarchy) -> Result<HashMa
     Ok(places)
 }
 
-/// Moves a task. In version 1 that is a thread, whatever is requested: to move a process, move each of its threads.
+/// Moves a task. In version 1 that is a thread, whatever is requested: to move a process, move each
+/// of its threads.
 pub fn enter(
     files: &dyn Files,
     hierarchy: &Hierarchy,
@@ -190,10 +214,15 @@ pub fn enter(
 
 /// Why the kernel does not let a task into another cgroup, in words.
 pub fn explain_refusal(stat: &TaskStat, error: &FileError) -> String {
-    // kernel/cgroup/cgroup.c, cgroup_procs_write_start: EINVAL for kthreadd and for threads that are bound.
+    // kernel/cgroup/cgroup.c, cgroup_procs_write_start: EINVAL for kthreadd and for threads that
+    // are bound.
     match error.errno() {
-        Some(libc::EINVAL) if stat.is_bound() => "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)".to_owned(),
-        Some(libc::EINVAL) if stat.is_kernel_thread() => "the kernel keeps it in the root cgroup".to_owned(),
+        Some(libc::EINVAL) if stat.is_bound() => {
+            "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)".to_owned()
+        }
+        Some(libc::EINVAL) if stat.is_kernel_thread() => {
+            "the kernel keeps it in the root cgroup".to_owned()
+        }
         // cgroup_attach_permissions: source and target are of different resource domains.
         Some(libc::EOPNOTSUPP) => {
             "a thread leaves its process only for a threaded cgroup of the same domain".to_owned()
@@ -209,8 +238,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const KSOFTIRQD: &str = "32 (ksoftirqd/3) S 2 0 0 0 -1 69238848 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 18446744073709551615 \
-        0 0 0 0 0 0 0 2147483647 0 1 0 0 17 3 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+    const KSOFTIRQD: &str = "32 (ksoftirqd/3) S 2 0 0 0 -1 69238848 0 0 0 0 0 0 0 0 20 0 1 0 30 0 \
+                             0 18446744073709551615 0 0 0 0 0 0 0 2147483647 0 1 0 0 17 3 0 0 0 0 \
+                             0 0 0 0 0 0 0 0 0\n";
 
     #[test]
     fn a_bound_kernel_thread_is_known_by_its_flags() {

@@ -30,8 +30,8 @@ pub enum IfChanged {
 
 /// Undoes every journal that `selected` picks, the newest first.
 ///
-/// Can be killed at any moment and repeated. Takes the lock for as long as it lasts. An error means that the journals
-/// themselves could not be read; what could not be restored is in the report.
+/// Can be killed at any moment and repeated. Takes the lock for as long as it lasts. An error means
+/// that the journals themselves could not be read; what could not be restored is in the report.
 pub fn undo(
     store: &dyn Store,
     files: &dyn Files,
@@ -52,7 +52,10 @@ pub(crate) fn undo_locked(
     if_changed: IfChanged,
     selected: impl Fn(&Saved) -> bool,
 ) -> Result<UndoReport, JournalError> {
-    let mut report = UndoReport { put_aside: put_aside_stale(store, &boot_id(files)?)?, ..UndoReport::default() };
+    let mut report = UndoReport {
+        put_aside: put_aside_stale(store, &boot_id(files)?)?,
+        ..UndoReport::default()
+    };
     for saved in read_all(store)?.iter().rev().filter(|saved| selected(saved)) {
         report.journals.push(Undoing::new(files, saved, if_changed).run(store)?);
     }
@@ -81,30 +84,39 @@ impl<'a> Undoing<'a> {
             Some(Purpose::Partition(_)) | None => "partition",
         };
         let damaged = saved.damaged.clone();
-        let report = JournalReport { name: saved.name.clone(), purpose, damaged, ..JournalReport::default() };
+        let report = JournalReport {
+            name: saved.name.clone(),
+            purpose,
+            damaged,
+            ..JournalReport::default()
+        };
         Undoing { files, saved, origins: TaskOrigins::of(saved), if_changed, report }
     }
 
     fn run(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
         let mut journal = Journal::resume(store, self.saved)?;
         let mut all_settled = true;
-        // Affinities last: the kernel overwrites them when a cgroup goes, and refuses CPUs that still are a partition's.
-        let affinity = |entry: &&Entry| matches!(entry.intent.action, Action::NoteAffinities { .. });
-        let (affinities, others): (Vec<_>, Vec<_>) = self.saved.entries.iter().rev().partition(affinity);
+        // Affinities last: the kernel overwrites them when a cgroup goes, and refuses CPUs that
+        // still are a partition's.
+        let affinity =
+            |entry: &&Entry| matches!(entry.intent.action, Action::NoteAffinities { .. });
+        let (affinities, others): (Vec<_>, Vec<_>) =
+            self.saved.entries.iter().rev().partition(affinity);
         for entry in others.into_iter().chain(affinities) {
             if entry.undone || matches!(entry.outcome, Outcome::Refused(_)) {
                 continue;
             }
             if self.take_back(entry) {
-                // A full disk must not keep the machine from being restored; without this record a later undo only looks at
-                // this change once more.
+                // A full disk must not keep the machine from being restored; without this record a
+                // later undo only looks at this change once more.
                 let _ = journal.append(Event::Undone { of: entry.seq });
             } else {
                 all_settled = false;
             }
         }
         all_settled &= self.widen_newborn();
-        self.report.complete = all_settled && (self.saved.damaged.is_empty() || self.if_changed != IfChanged::Report);
+        self.report.complete =
+            all_settled && (self.saved.damaged.is_empty() || self.if_changed != IfChanged::Report);
         if self.report.complete {
             store.remove(&self.saved.name).map_err(in_store(store, "remove", &self.saved.name))?;
         }
@@ -117,7 +129,9 @@ impl<'a> Undoing<'a> {
             Action::MakeCgroup { hierarchy, path } => self.remove_cgroup(hierarchy, path),
             Action::MoveTasks { hierarchy, to, tasks } => self.return_tasks(hierarchy, to, tasks),
             Action::NoteAffinities { tasks } => self.restore_affinities(tasks),
-            Action::EnableController { path, controller, .. } => self.disable_controller(path, controller),
+            Action::EnableController { path, controller, .. } => {
+                self.disable_controller(path, controller)
+            }
             Action::Replug { cpu, side_effects } => self.bring_back(*cpu, side_effects),
         }
     }
@@ -167,7 +181,9 @@ impl<'a> Undoing<'a> {
         }
         match self.files.read(path) {
             Ok(now) if same(&now, old) => {
-                self.report.restored.push(FileValue { path: path.to_owned(), value: old.to_owned() });
+                self.report
+                    .restored
+                    .push(FileValue { path: path.to_owned(), value: old.to_owned() });
                 true
             }
             Ok(now) => self.fail(path, format!("it took `{text}` and holds `{}`", meaning(&now))),
@@ -186,7 +202,10 @@ impl<'a> Undoing<'a> {
             }
             Err(error) => {
                 let inside = tasks::cgroups(self.files, path).unwrap_or_default();
-                let others = inside.get(1).map(|first| format!(" (it has a new child, {first})")).unwrap_or_default();
+                let others = inside
+                    .get(1)
+                    .map(|first| format!(" (it has a new child, {first})"))
+                    .unwrap_or_default();
                 self.fail(path, format!("{error}{others}"))
             }
         }
@@ -204,12 +223,21 @@ impl<'a> Undoing<'a> {
                 Return::Gone => {}
                 Return::ChangedSince => {
                     let found = cgroup_by_task.get(&task.id.tid).cloned().unwrap_or_default();
-                    let (path, before) = (format!("task {} ({})", task.id.tid, task.name), task.from.clone());
+                    let (path, before) =
+                        (format!("task {} ({})", task.id.tid, task.name), task.from.clone());
                     let expected = to.to_owned();
-                    self.report.changed_hands.push(ChangedHands { path, expected, found, before, overwritten: false });
+                    self.report.changed_hands.push(ChangedHands {
+                        path,
+                        expected,
+                        found,
+                        before,
+                        overwritten: false,
+                    });
                     // Whoever moved it knows where it belongs better than a journal does.
                 }
-                Return::Failed(error) => settled = self.fail(&format!("task {}", task.id.tid), error.to_string()),
+                Return::Failed(error) => {
+                    settled = self.fail(&format!("task {}", task.id.tid), error.to_string())
+                }
             }
         }
         settled
@@ -223,31 +251,45 @@ impl<'a> Undoing<'a> {
                 Return::Gone => {}
                 Return::ChangedSince => self.report.affinities_left += 1,
                 Return::Failed(error) => {
-                    settled = self.fail(&format!("the affinity of task {}", task.id.tid), error.to_string());
+                    settled = self
+                        .fail(&format!("the affinity of task {}", task.id.tid), error.to_string());
                 }
             }
         }
         settled
     }
 
-    /// Kernel threads that were born while the partition stood are noted nowhere, and have no more than the CPUs that it left:
-    /// khugepaged, when transparent huge pages are switched on again. They get what kthreadd had, as at any other time
-    /// (kernel/kthread.c, kthread and kthreadd: both take the same mask).
+    /// Kernel threads that were born while the partition stood are noted nowhere, and have no more
+    /// than the CPUs that it left: khugepaged, when transparent huge pages are switched on
+    /// again. They get what kthreadd had, as at any other time (kernel/kthread.c, kthread and
+    /// kthreadd: both take the same mask).
     fn widen_newborn(&mut self) -> Settled {
         let noted = self.saved.entries.iter().filter_map(|entry| match &entry.intent.action {
             Action::NoteAffinities { tasks } => Some(tasks),
             _ => None,
         });
-        let noted: HashMap<i32, &TaskAffinity> = noted.flatten().map(|task| (task.id.tid, task)).collect();
-        let (Some(note), Some(kthreadd)) = (self.saved.partition(), noted.get(&KTHREADD)) else { return true };
+        let noted: HashMap<i32, &TaskAffinity> =
+            noted.flatten().map(|task| (task.id.tid, task)).collect();
+        let (Some(note), Some(kthreadd)) = (self.saved.partition(), noted.get(&KTHREADD)) else {
+            return true;
+        };
         let left = kthreadd.cpus.intersection(&note.housekeeping);
         let mut settled = true;
-        for tid in self.files.list("/proc").unwrap_or_default().iter().filter_map(|name| name.parse::<i32>().ok()) {
+        for tid in self
+            .files
+            .list("/proc")
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|name| name.parse::<i32>().ok())
+        {
             // One that ended since it was listed needs nothing.
             let Ok(stat) = tasks::stat(self.files, tid) else { continue };
             let known = noted.get(&tid).is_some_and(|task| task.id == stat.id);
             let newborn = stat.is_kernel_thread() && !stat.is_bound() && !known;
-            if !newborn || left == kthreadd.cpus || tasks::affinity(self.files, tid).ok().as_ref() != Some(&left) {
+            if !newborn
+                || left == kthreadd.cpus
+                || tasks::affinity(self.files, tid).ok().as_ref() != Some(&left)
+            {
                 continue;
             }
             let task = TaskAffinity { id: stat.id, cpus: kthreadd.cpus.clone() };
@@ -266,7 +308,12 @@ impl<'a> Undoing<'a> {
         let without = format!("without {controller}");
         let user = self.who_uses(path, controller);
         if let Some(user) = user
-            && !self.may_overwrite(path, controller, &format!("{controller}, which {user} uses"), &without)
+            && !self.may_overwrite(
+                path,
+                controller,
+                &format!("{controller}, which {user} uses"),
+                &without,
+            )
         {
             return self.if_changed == IfChanged::Keep;
         }
@@ -279,7 +326,8 @@ impl<'a> Undoing<'a> {
         }
     }
 
-    /// A cgroup beside ours that has begun to use the controller, so that taking it away would change more than we did.
+    /// A cgroup beside ours that has begun to use the controller, so that taking it away would
+    /// change more than we did.
     fn who_uses(&self, subtree_control: &str, controller: &str) -> Option<String> {
         let (parent, _) = subtree_control.rsplit_once('/')?;
         let names = self.files.list(parent).ok()?;
@@ -302,7 +350,8 @@ impl<'a> Undoing<'a> {
             Err(error) => return self.fail(&switch, error.to_string()),
         }
         // All of them, also after one that failed.
-        let settled: Vec<Settled> = side_effects.iter().map(|file| self.restore_side_effect(cpu, file)).collect();
+        let settled: Vec<Settled> =
+            side_effects.iter().map(|file| self.restore_side_effect(cpu, file)).collect();
         settled.into_iter().all(|settled| settled)
     }
 
@@ -328,7 +377,13 @@ impl<'a> Undoing<'a> {
     fn may_overwrite(&mut self, path: &str, expected: &str, found: &str, before: &str) -> bool {
         let overwritten = self.if_changed == IfChanged::Overwrite;
         let (path, expected, found) = (path.to_owned(), expected.to_owned(), found.to_owned());
-        self.report.changed_hands.push(ChangedHands { path, expected, found, before: before.to_owned(), overwritten });
+        self.report.changed_hands.push(ChangedHands {
+            path,
+            expected,
+            found,
+            before: before.to_owned(),
+            overwritten,
+        });
         overwritten
     }
 

@@ -1,9 +1,10 @@
-//! Values of the kernel's files: when two texts mean the same, although the kernel wrote one of them and we the other.
+//! Values of the kernel's files: when two texts mean the same, although the kernel wrote one of
+//! them and we the other.
 
 use punctual_core::CpuSet;
 
-/// The meaning of a file's text: without the white space around it, and of a choice (`always [madvise] never`) the word in
-/// brackets, which is what has to be written to choose it again.
+/// The meaning of a file's text: without the white space around it, and of a choice (`always
+/// [madvise] never`) the word in brackets, which is what has to be written to choose it again.
 pub fn meaning(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let chosen = |word: &&&str| word.len() > 2 && word.starts_with('[') && word.ends_with(']');
@@ -14,7 +15,8 @@ pub fn meaning(text: &str) -> String {
     }
 }
 
-/// Whether two texts of one file mean the same: equal words, or equal masks (`7` and `00000000,00000007`).
+/// Whether two texts of one file mean the same: equal words, or equal masks (`7` and
+/// `00000000,00000007`).
 pub fn same(one: &str, other: &str) -> bool {
     let (one, other) = (meaning(one), meaning(other));
     one == other || mask(&one).is_some_and(|set| mask(&other) == Some(set))

@@ -1,4 +1,5 @@
-//! Scheduling policy, priority, affinity and timer slack of the calling thread (sched_setattr(2), sched_setaffinity(2), prctl(2)).
+//! Scheduling policy, priority, affinity and timer slack of the calling thread (sched_setattr(2),
+//! sched_setaffinity(2), prctl(2)).
 
 use super::check;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
@@ -72,12 +73,15 @@ const POLICIES: [(Policy, i32); 6] = [
     (Policy::Deadline, libc::SCHED_DEADLINE),
 ];
 
-/// Schedules a thread so (`tid` 0: the caller). EPERM: no CAP_SYS_NICE and RLIMIT_RTPRIO too low, a cgroup without real-time
-/// bandwidth, or SCHED_DEADLINE with an affinity that is not a whole root domain.
+/// Schedules a thread so (`tid` 0: the caller). EPERM: no CAP_SYS_NICE and RLIMIT_RTPRIO too low, a
+/// cgroup without real-time bandwidth, or SCHED_DEADLINE with an affinity that is not a whole root
+/// domain.
 pub fn set_scheduling(tid: i32, scheduling: &Scheduling) -> io::Result<()> {
-    let number = POLICIES.iter().find(|(policy, _)| *policy == scheduling.policy).map_or(0, |(_, n)| *n);
+    let number =
+        POLICIES.iter().find(|(policy, _)| *policy == scheduling.policy).map_or(0, |(_, n)| *n);
     let deadline = scheduling.deadline;
-    let span = |pick: fn(&Deadline) -> Nanos| deadline.as_ref().map_or(0, |d| pick(d).ns().max(0) as u64);
+    let span =
+        |pick: fn(&Deadline) -> Nanos| deadline.as_ref().map_or(0, |d| pick(d).ns().max(0) as u64);
     let attr = SchedAttr {
         size: size_of::<SchedAttr>() as u32,
         sched_policy: number as u32,
@@ -96,9 +100,13 @@ pub fn set_scheduling(tid: i32, scheduling: &Scheduling) -> io::Result<()> {
 pub fn scheduling(tid: i32) -> io::Result<Scheduling> {
     let mut attr = SchedAttr::default();
     // SAFETY: `attr` has the stated size; the kernel writes at most that much.
-    check(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &mut attr, size_of::<SchedAttr>() as u32, 0) })?;
-    let policy = POLICIES.iter().find(|(_, n)| *n as u32 == attr.sched_policy).map(|(policy, _)| *policy);
-    let policy = policy.ok_or_else(|| io::Error::other(format!("policy {} is not known", attr.sched_policy)))?;
+    check(unsafe {
+        libc::syscall(libc::SYS_sched_getattr, tid, &mut attr, size_of::<SchedAttr>() as u32, 0)
+    })?;
+    let policy =
+        POLICIES.iter().find(|(_, n)| *n as u32 == attr.sched_policy).map(|(policy, _)| *policy);
+    let policy = policy
+        .ok_or_else(|| io::Error::other(format!("policy {} is not known", attr.sched_policy)))?;
     let deadline = (policy == Policy::Deadline).then_some(Deadline {
         runtime: Nanos(attr.sched_runtime as i64),
         deadline: Nanos(attr.sched_deadline as i64),
@@ -120,29 +128,40 @@ pub fn absolute_deadline() -> io::Result<i64> {
     Ok(attr.sched_deadline as i64)
 }
 
-/// Lets a thread run on these CPUs alone (`tid` 0: the caller). EINVAL: none of them is online, or in the thread's cpuset.
+/// Lets a thread run on these CPUs alone (`tid` 0: the caller). EINVAL: none of them is online, or
+/// in the thread's cpuset.
 pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     let mut mask = [0u64; punctual_core::cpuset::MAX_CPUS / 64];
     cpus.iter().for_each(|cpu| mask[cpu / 64] |= 1 << (cpu % 64));
-    // SAFETY: the mask is as long as stated; the kernel only reads it and ignores bits beyond its own CPUs.
-    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(&mask), mask.as_ptr()) }).map(drop)
+    // SAFETY: the mask is as long as stated; the kernel only reads it and ignores bits beyond its
+    // own CPUs.
+    check(unsafe {
+        libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(&mask), mask.as_ptr())
+    })
+    .map(drop)
 }
 
 /// The CPUs that a thread may run on (`tid` 0: the caller).
 pub fn affinity(tid: i32) -> io::Result<CpuSet> {
     let mut mask = [0u64; punctual_core::cpuset::MAX_CPUS / 64];
-    // SAFETY: the mask is as long as stated; the kernel writes no further and returns how far it wrote.
-    let bytes =
-        check(unsafe { libc::syscall(libc::SYS_sched_getaffinity, tid, size_of_val(&mask), mask.as_mut_ptr()) })?;
+    // SAFETY: the mask is as long as stated; the kernel writes no further and returns how far it
+    // wrote.
+    let bytes = check(unsafe {
+        libc::syscall(libc::SYS_sched_getaffinity, tid, size_of_val(&mask), mask.as_mut_ptr())
+    })?;
     let bits = (bytes as usize * 8).min(punctual_core::cpuset::MAX_CPUS);
     Ok((0..bits).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect())
 }
 
-/// Sets the calling thread's timer slack: how much later than asked the kernel may fire its timers. Real-time policies have
-/// none anyway (prctl(2), PR_SET_TIMERSLACK).
+/// Sets the calling thread's timer slack: how much later than asked the kernel may fire its timers.
+/// Real-time policies have none anyway (prctl(2), PR_SET_TIMERSLACK).
 pub fn set_timer_slack(slack: Nanos) -> io::Result<()> {
-    // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory of ours. 0 would mean "the default", hence the 1.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.ns().max(1) as libc::c_ulong) }.into()).map(drop)
+    // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory of ours. 0 would mean "the
+    // default", hence the 1.
+    check(
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.ns().max(1) as libc::c_ulong) }.into(),
+    )
+    .map(drop)
 }
 
 /// The kernel's id of the calling thread.
@@ -151,7 +170,8 @@ pub fn tid() -> i32 {
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
-/// The CPU that the caller runs on at this moment. No system call where glibc has registered rseq(2) or the vDSO has getcpu.
+/// The CPU that the caller runs on at this moment. No system call where glibc has registered
+/// rseq(2) or the vDSO has getcpu.
 #[inline(always)]
 pub fn current_cpu() -> u32 {
     // SAFETY: sched_getcpu has no arguments; it fails on no supported kernel.

@@ -34,7 +34,8 @@ impl std::fmt::Display for Exit {
     }
 }
 
-/// From now on orphans among this process's descendants become its children instead of init's (prctl(2), PR_SET_CHILD_SUBREAPER).
+/// From now on orphans among this process's descendants become its children instead of init's
+/// (prctl(2), PR_SET_CHILD_SUBREAPER).
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: prctl takes numbers alone here.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) }.into()).map(drop)
@@ -46,7 +47,8 @@ pub fn leave_terminal() -> io::Result<()> {
     check(unsafe { libc::setsid() }.into()).map(drop)
 }
 
-/// Collects one child that has ended; `Ok(None)` when none has; ECHILD when there is no child at all.
+/// Collects one child that has ended; `Ok(None)` when none has; ECHILD when there is no child at
+/// all.
 pub fn reap() -> io::Result<Option<(i32, Exit)>> {
     let mut status = 0;
     // SAFETY: `status` is a valid int to write to.
@@ -65,13 +67,16 @@ pub struct Used {
     pub usage: Usage,
 }
 
-/// Waits until a child has ended, and leaves it to be collected: until then its number is nobody else's.
+/// Waits until a child has ended, and leaves it to be collected: until then its number is nobody
+/// else's.
 pub fn wait_for_end(pid: i32) -> io::Result<()> {
     loop {
         // SAFETY: siginfo_t is plain integers; all zeroes is a value of it.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         // SAFETY: `info` is valid to write to.
-        let ended = unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT) };
+        let ended = unsafe {
+            libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT)
+        };
         match check(ended.into()) {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             result => return result.map(drop),
@@ -87,7 +92,11 @@ pub fn collect(pid: i32) -> io::Result<(Exit, Used)> {
     // SAFETY: both are valid to write to.
     check(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) }.into())?;
     let nanos = |time: libc::timeval| Nanos(time.tv_sec * 1_000_000_000 + time.tv_usec * 1_000);
-    let used = Used { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime), usage: Usage::from(&usage) };
+    let used = Used {
+        user: nanos(usage.ru_utime),
+        system: nanos(usage.ru_stime),
+        usage: Usage::from(&usage),
+    };
     Ok((exit_of(status), used))
 }
 
@@ -104,17 +113,20 @@ pub struct ChildEvents(OwnedFd);
 impl ChildEvents {
     /// Blocks SIGCHLD in the calling thread and takes it from the descriptor instead.
     pub fn new() -> io::Result<ChildEvents> {
-        // SAFETY: the set is made valid by sigemptyset before use; the descriptor that comes out belongs to nobody else.
+        // SAFETY: the set is made valid by sigemptyset before use; the descriptor that comes out
+        // belongs to nobody else.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut set);
             libc::sigaddset(&mut set, libc::SIGCHLD);
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-            let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())?;
+            let fd =
+                check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())?;
             Ok(ChildEvents(OwnedFd::from_raw_fd(fd as i32)))
         }
     }
-    /// Takes what is pending, so that the descriptor is not readable any more. Children must be reaped afterwards.
+    /// Takes what is pending, so that the descriptor is not readable any more. Children must be
+    /// reaped afterwards.
     pub fn clear(&self) {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>() * 4];
         // SAFETY: the kernel writes at most the stated length.
@@ -128,9 +140,14 @@ impl AsFd for ChildEvents {
     }
 }
 
-/// Sleeps until one of the descriptors is readable (or closed at the other end) or the time is over; returns which are.
-pub fn wait_readable<const N: usize>(fds: [BorrowedFd<'_>; N], time: Option<Duration>) -> io::Result<[bool; N]> {
-    let mut polls = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+/// Sleeps until one of the descriptors is readable (or closed at the other end) or the time is
+/// over; returns which are.
+pub fn wait_readable<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    time: Option<Duration>,
+) -> io::Result<[bool; N]> {
+    let mut polls =
+        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     // Rounded up: a sleep that ends too early would only spin.
     let millis = time.map_or(-1, |time| i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX));
     // SAFETY: the array is as long as stated.
@@ -141,7 +158,8 @@ pub fn wait_readable<const N: usize>(fds: [BorrowedFd<'_>; N], time: Option<Dura
     }
 }
 
-/// Sends a signal to a process, or, with a negative number, to a process group. ESRCH: there is none.
+/// Sends a signal to a process, or, with a negative number, to a process group. ESRCH: there is
+/// none.
 pub fn send(pid: i32, signal: i32) -> io::Result<()> {
     // 0 and -1 mean this process and all processes.
     if matches!(pid, -1..=1) {
@@ -151,11 +169,14 @@ pub fn send(pid: i32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }.into()).map(drop)
 }
 
-/// All descendants of a process that are alive now, from /proc/PID/stat. A process that ends meanwhile is left out.
+/// All descendants of a process that are alive now, from /proc/PID/stat. A process that ends
+/// meanwhile is left out.
 pub fn descendants(of: i32) -> io::Result<Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc")?.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
         let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { continue };
         if let Some(parent) = parent_in(&stat) {
             children.entry(parent).or_default().push(pid);
@@ -170,7 +191,8 @@ pub fn descendants(of: i32) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// The parent of a process that is not a zombie. The name before can hold anything, also `)`: the last one ends it (proc(5)).
+/// The parent of a process that is not a zombie. The name before can hold anything, also `)`: the
+/// last one ends it (proc(5)).
 fn parent_in(stat: &[u8]) -> Option<i32> {
     let after = stat.iter().rposition(|byte| *byte == b')')?;
     let text = std::str::from_utf8(stat.get(after + 1..)?).ok()?;
@@ -179,8 +201,9 @@ fn parent_in(stat: &[u8]) -> Option<i32> {
     words.next()?.parse().ok().filter(|_| state != "Z")
 }
 
-/// Ends all descendants of this process and collects those that are its children. First all are stopped, so that none makes new
-/// ones faster than they are found. `Err` when some are still there after `patience`.
+/// Ends all descendants of this process and collects those that are its children. First all are
+/// stopped, so that none makes new ones faster than they are found. `Err` when some are still there
+/// after `patience`.
 pub fn end_descendants(patience: Duration) -> io::Result<()> {
     let me = std::process::id() as i32;
     let until = std::time::Instant::now() + patience;
@@ -197,7 +220,8 @@ pub fn end_descendants(patience: Duration) -> io::Result<()> {
                 break;
             }
             if std::time::Instant::now() > until {
-                let message = format!("{} processes did not end, such as {}", alive.len(), alive[0]);
+                let message =
+                    format!("{} processes did not end, such as {}", alive.len(), alive[0]);
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             told.extend(new);

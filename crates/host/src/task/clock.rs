@@ -15,8 +15,9 @@ pub fn id(clock: Clock) -> libc::clockid_t {
 #[inline(always)]
 pub fn read(id: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to. The call fails only for an unknown clock, and every `id` that this crate hands
-    // out is known to every supported kernel; `time` would then read 0.
+    // SAFETY: `time` is a valid timespec to write to. The call fails only for an unknown clock, and
+    // every `id` that this crate hands out is known to every supported kernel; `time` would
+    // then read 0.
     unsafe { libc::clock_gettime(id, &mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
@@ -36,7 +37,8 @@ pub fn process_cpu_time() -> Nanos {
     Nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
-/// The resolution that the kernel states for a clock (clock_getres(2)): 1 ns with high-resolution timers, a jiffy without.
+/// The resolution that the kernel states for a clock (clock_getres(2)): 1 ns with high-resolution
+/// timers, a jiffy without.
 pub fn resolution(clock: Clock) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as in `read`.

@@ -1,4 +1,5 @@
-//! A process that exists, with its id, and has not executed its program yet: a tracer of its first instruction gets ready meanwhile.
+//! A process that exists, with its id, and has not executed its program yet: a tracer of its first
+//! instruction gets ready meanwhile.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,15 +17,19 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Makes the process. It is a copy of this one until [`Gated::release`]; dropped instead, it ends.
+    /// Makes the process. It is a copy of this one until [`Gated::release`]; dropped instead, it
+    /// ends.
     pub fn start(mut command: Command) -> io::Result<Gated> {
         let (gate_read, gate_write) = pipe()?;
         let (said_read, said_write) = pipe()?;
-        let (gate, said, kept) = (gate_read.as_raw_fd(), said_write.as_raw_fd(), gate_write.as_raw_fd());
+        let (gate, said, kept) =
+            (gate_read.as_raw_fd(), said_write.as_raw_fd(), gate_write.as_raw_fd());
         let wait = move || {
             let mut byte = [0u8];
-            // SAFETY: between fork and exec only async-signal-safe calls are made (signal-safety(7)), on descriptors that are open
-            // and memory on the stack. The child's own copy of the gate's other end is closed, or its end would never be seen.
+            // SAFETY: between fork and exec only async-signal-safe calls are made
+            // (signal-safety(7)), on descriptors that are open and memory on the stack.
+            // The child's own copy of the gate's other end is closed, or its end would never be
+            // seen.
             let answer = unsafe {
                 libc::close(kept);
                 let pid = libc::getpid().to_ne_bytes();
@@ -40,16 +45,21 @@ impl Gated {
         // SAFETY: see above; the closure owns nothing that would have to be dropped.
         unsafe { command.pre_exec(wait) };
         // `spawn` comes back when the program has begun, so that it needs a thread of its own.
-        let spawn = std::thread::Builder::new().name("punctual-gate".to_owned()).spawn(move || {
-            let child = command.spawn();
-            drop((gate_read, said_write));
-            child
-        })?;
+        let spawn =
+            std::thread::Builder::new().name("punctual-gate".to_owned()).spawn(move || {
+                let child = command.spawn();
+                drop((gate_read, said_write));
+                child
+            })?;
         let mut pid = [0; 4];
         match File::from(said_read).read_exact(&mut pid) {
-            Ok(()) => Ok(Gated { pid: u32::from_ne_bytes(pid), open: File::from(gate_write), spawn }),
+            Ok(()) => {
+                Ok(Gated { pid: u32::from_ne_bytes(pid), open: File::from(gate_write), spawn })
+            }
             // It could not even be forked: the error of `spawn` is why.
-            Err(_) => Err(joined(spawn).err().unwrap_or_else(|| io::Error::other("the new process reported nothing"))),
+            Err(_) => Err(joined(spawn)
+                .err()
+                .unwrap_or_else(|| io::Error::other("the new process reported nothing"))),
         }
     }
 

@@ -8,26 +8,32 @@ const KEPT_STACK: usize = 16 * 1024;
 /// A caller farther from the stack's begin is on another stack.
 const MAIN_STACK: usize = 64 << 20;
 
-/// Locks what is mapped and will be mapped, each page from its first touch on (MCL_ONFAULT, Linux 4.4): pages that the process never
-/// uses, such as most of a large binary, do not become resident. What the measured path uses must be touched before.
+/// Locks what is mapped and will be mapped, each page from its first touch on (MCL_ONFAULT, Linux
+/// 4.4): pages that the process never uses, such as most of a large binary, do not become resident.
+/// What the measured path uses must be touched before.
 ///
 /// ENOMEM or EPERM: RLIMIT_MEMLOCK is too low and there is no CAP_IPC_LOCK.
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: mlockall takes flags alone and changes no content of any memory.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) }.into()).map(drop)
+    check(
+        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) }.into(),
+    )
+    .map(drop)
 }
 
 /// Takes [`lock_all`] back.
 pub fn unlock_all() {
-    // SAFETY: munlockall has no arguments and changes no content of any memory; it cannot fail for a process's own memory.
+    // SAFETY: munlockall has no arguments and changes no content of any memory; it cannot fail for
+    // a process's own memory.
     unsafe { libc::munlockall() };
 }
 
 /// How much of the process is locked, in KiB (`VmLck` of proc_pid_status(5)).
 pub fn locked_kib() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
-    let locked =
-        text.lines().find_map(|line| line.strip_prefix("VmLck:")?.trim().strip_suffix(" kB")?.trim().parse().ok());
+    let locked = text.lines().find_map(|line| {
+        line.strip_prefix("VmLck:")?.trim().strip_suffix(" kB")?.trim().parse().ok()
+    });
     locked.ok_or_else(|| io::Error::other("/proc/self/status has no VmLck"))
 }
 
@@ -37,7 +43,8 @@ pub fn lock<T>(memory: &[T]) -> io::Result<()> {
     check(unsafe { libc::mlock(memory.as_ptr().cast(), size_of_val(memory)) }.into()).map(drop)
 }
 
-/// Touches `BYTES` of the calling thread's stack below this frame, so that later calls find it mapped.
+/// Touches `BYTES` of the calling thread's stack below this frame, so that later calls find it
+/// mapped.
 #[inline(never)]
 pub fn touch_stack<const BYTES: usize>() {
     let mut memory = [0u8; BYTES];
@@ -57,12 +64,14 @@ pub fn resident_bytes() -> io::Result<u64> {
     pages.map(|n| n * page).ok_or_else(|| io::Error::other("/proc/self/statm has no second field"))
 }
 
-/// Gives back what setting up has used and measuring does not need: free heap, and pages of program files, which the kernel keeps in
-/// its cache and maps again where they are still used (a minor fault each: so before the measured path is warmed up). Must come before
-/// [`lock_all`], because locked pages are not given back.
+/// Gives back what setting up has used and measuring does not need: free heap, and pages of program
+/// files, which the kernel keeps in its cache and maps again where they are still used (a minor
+/// fault each: so before the measured path is warmed up). Must come before [`lock_all`], because
+/// locked pages are not given back.
 ///
-/// Only pages whose content is the file's are dropped: of mappings that had no page of our own at first (`Anonymous: 0 kB` in
-/// /proc/self/smaps), those that have become none since. What cannot be given back costs only memory, so it is not reported.
+/// Only pages whose content is the file's are dropped: of mappings that had no page of our own at
+/// first (`Anonymous: 0 kB` in /proc/self/smaps), those that have become none since. What cannot be
+/// given back costs only memory, so it is not reported.
 pub fn release_setup() {
     // SAFETY: malloc_trim may be called at any time.
     #[cfg(target_env = "gnu")]
@@ -119,8 +128,9 @@ fn runs_of_file_pages(entries: &[u8]) -> Vec<std::ops::Range<usize>> {
     runs
 }
 
-/// What is mapped when setting up is first released. Read once: after the cut there are thousands of mappings, and
-/// listing them, their pages counted, took half of all the CPU time of a short run.
+/// What is mapped when setting up is first released. Read once: after the cut there are thousands
+/// of mappings, and listing them, their pages counted, took half of all the CPU time of a short
+/// run.
 struct Begun {
     /// Mappings of files that can be dropped without loss, each as it was before it was cut.
     files: Vec<(usize, usize)>,
@@ -139,25 +149,35 @@ impl Begun {
     }
 }
 
-/// The length of the mappings that a program's files are cut into. Smaller ones would cost more than they save: the kernel keeps some
-/// 200 bytes for each.
+/// The length of the mappings that a program's files are cut into. Smaller ones would cost more
+/// than they save: the kernel keeps some 200 bytes for each.
 const CUT: usize = 16 * 1024;
-/// Files larger than this are left whole: a bound on the number of mappings (vm.max_map_count is 65,530).
+/// Files larger than this are left whole: a bound on the number of mappings (vm.max_map_count is
+/// 65,530).
 const CUT_AT_MOST: usize = 32 << 20;
 
-/// Cuts mappings of files into small ones. A fault on a page of a file maps its neighbours along, 64 KiB at once, but only within the
-/// mapping (mm/memory.c, do_fault_around): a large program whose running functions lie apart is so mapped nearly whole. Every second
-/// piece is advised to be read in order, which has no effect once it is in the page cache, and makes it a separate mapping.
+/// Cuts mappings of files into small ones. A fault on a page of a file maps its neighbours along,
+/// 64 KiB at once, but only within the mapping (mm/memory.c, do_fault_around): a large program
+/// whose running functions lie apart is so mapped nearly whole. Every second piece is advised to be
+/// read in order, which has no effect once it is in the page cache, and makes it a separate
+/// mapping.
 fn cut(files: &[(usize, usize)]) {
     for (start, end) in files.iter().filter(|(start, end)| end - start <= CUT_AT_MOST) {
         for piece in (start.next_multiple_of(CUT)..*end).step_by(2 * CUT) {
             // SAFETY: within a mapping of this process; this advice changes no content.
-            unsafe { libc::madvise(piece as *mut libc::c_void, CUT.min(end - piece), libc::MADV_SEQUENTIAL) };
+            unsafe {
+                libc::madvise(
+                    piece as *mut libc::c_void,
+                    CUT.min(end - piece),
+                    libc::MADV_SEQUENTIAL,
+                )
+            };
         }
     }
 }
 
-/// Gives back the pages of the main thread's stack below the caller's frame: setting up goes deeper than what follows.
+/// Gives back the pages of the main thread's stack below the caller's frame: setting up goes deeper
+/// than what follows.
 fn release_stack(end: Option<usize>) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let Some((top, bytes)) = end.zip(stack_bytes(&status)) else { return };
@@ -167,7 +187,8 @@ fn release_stack(end: Option<usize>) {
     let end = here.saturating_sub(KEPT_STACK) & !4095;
     // Another thread's stack is not within these bounds.
     if start < end && here < top && here - start < MAIN_STACK {
-        // SAFETY: below the stack pointer, further than any red zone or running call reaches, lies nothing that is read again.
+        // SAFETY: below the stack pointer, further than any red zone or running call reaches, lies
+        // nothing that is read again.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
@@ -180,12 +201,14 @@ fn stack_end(smaps: &str) -> Option<usize> {
 
 /// How large that stack is by now (`VmStk` of proc_pid_status(5)).
 fn stack_bytes(status: &str) -> Option<usize> {
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmStk:")?.trim().strip_suffix("kB"))?;
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmStk:")?.trim().strip_suffix("kB"))?;
     kib.trim().parse::<usize>().ok()?.checked_mul(1024)
 }
 
-/// The mappings of files in a text of smaps(5) that can be dropped without loss, now and later: those of the program, to
-/// which this address belongs, and of libraries. What else is mapped may be gone tomorrow, and its place taken.
+/// The mappings of files in a text of smaps(5) that can be dropped without loss, now and later:
+/// those of the program, to which this address belongs, and of libraries. What else is mapped may
+/// be gone tomorrow, and its place taken.
 fn clean_file_mappings(smaps: &str, own: usize) -> Vec<(usize, usize)> {
     let headers = || smaps.lines().filter_map(FileMapping::read);
     let program = headers().find(|one| (one.start..one.end).contains(&own)).map(|one| one.inode);
@@ -217,8 +240,10 @@ impl<'t> FileMapping<'t> {
     fn read(line: &'t str) -> Option<FileMapping<'t>> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
-        let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
-        let (rights, _offset, device, number) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let (start, end) =
+            (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+        let (rights, _offset, device, number) =
+            (words.next()?, words.next()?, words.next()?, words.next()?);
         let path = words.next().unwrap_or_default();
         let is_constant = matches!(rights, "r-xp" | "r--p") && path.starts_with('/');
         Some(FileMapping { start, end, is_constant, inode: (device, number), path })
@@ -231,12 +256,12 @@ mod tests {
 
     #[test]
     fn only_unchanged_file_mappings_are_dropped() {
-        let smaps = "55d0-55f0 r-xp 00001000 08:01 42 /usr/bin/x\nRss: 4 kB\nAnonymous: 0 kB\n\
-                     5600-5700 r--p 00001000 08:01 42 /usr/bin/x\nAnonymous: 4 kB\n\
-                     5800-5900 rw-p 00001000 08:01 42 /usr/bin/x\nAnonymous: 0 kB\n\
-                     5a00-5b00 r--p 00001000 08:01 43 /lib/libc.so.6\nAnonymous: 0 kB\n\
-                     5c00-5d00 r--p 00001000 08:01 44 /tmp/a-file-read-by-mmap\nAnonymous: 0 kB\n\
-                     7000-8000 r--p 00000000 00:00 0 [vvar]\nAnonymous: 0 kB\n";
+        let smaps = "55d0-55f0 r-xp 00001000 08:01 42 /usr/bin/x\nRss: 4 kB\nAnonymous: 0 \
+                     kB\n5600-5700 r--p 00001000 08:01 42 /usr/bin/x\nAnonymous: 4 kB\n5800-5900 \
+                     rw-p 00001000 08:01 42 /usr/bin/x\nAnonymous: 0 kB\n5a00-5b00 r--p 00001000 \
+                     08:01 43 /lib/libc.so.6\nAnonymous: 0 kB\n5c00-5d00 r--p 00001000 08:01 44 \
+                     /tmp/a-file-read-by-mmap\nAnonymous: 0 kB\n7000-8000 r--p 00000000 00:00 0 \
+                     [vvar]\nAnonymous: 0 kB\n";
         assert_eq!(clean_file_mappings(smaps, 0x55d8), [(0x55d0, 0x55f0), (0x5a00, 0x5b00)]);
     }
 
@@ -251,10 +276,13 @@ mod tests {
 
     #[test]
     fn the_main_stack_is_found_where_it_is() {
-        let smaps =
-            "7000-8000 r--p 00000000 00:00 0 [vvar]\n7ffe1000-7ffe3000 rw-p 00000000 00:00 0    [stack]\nRss: 4 kB\n";
+        let smaps = "7000-8000 r--p 00000000 00:00 0 [vvar]\n7ffe1000-7ffe3000 rw-p 00000000 \
+                     00:00 0    [stack]\nRss: 4 kB\n";
         assert_eq!(stack_end(smaps), Some(0x7ffe_3000));
-        assert_eq!(stack_bytes("VmData:\t     8 kB\nVmStk:\t     136 kB\nVmExe: 4 kB\n"), Some(136 << 10));
+        assert_eq!(
+            stack_bytes("VmData:\t     8 kB\nVmStk:\t     136 kB\nVmExe: 4 kB\n"),
+            Some(136 << 10)
+        );
         // As the kernel that runs has them.
         let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap();
         let (smaps, status) = (read("smaps"), read("status"));
@@ -271,10 +299,17 @@ mod tests {
             let text = std::fs::read_to_string("/proc/thread-self/io").unwrap_or_default();
             text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<u64>().ok())
         };
-        let Some(before) = read() else { return println!("SKIPPED: a kernel that counts what is read") };
+        let Some(before) = read() else {
+            return println!("SKIPPED: a kernel that counts what is read");
+        };
         release_setup();
-        let (after, list) = (read().unwrap(), std::fs::read("/proc/self/smaps").unwrap().len() as u64);
-        assert!(after - before < list / 2, "{} bytes were read, and the list has {list}", after - before);
+        let (after, list) =
+            (read().unwrap(), std::fs::read("/proc/self/smaps").unwrap().len() as u64);
+        assert!(
+            after - before < list / 2,
+            "{} bytes were read, and the list has {list}",
+            after - before
+        );
     }
 
     #[test]

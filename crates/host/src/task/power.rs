@@ -4,14 +4,16 @@ use punctual_core::Nanos;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-/// A request on /dev/cpu_dma_latency, in force while it lives: the kernel drops it when the file is closed, also by kill -9.
+/// A request on /dev/cpu_dma_latency, in force while it lives: the kernel drops it when the file is
+/// closed, also by kill -9.
 #[derive(Debug)]
 pub struct DmaLatency {
     _held: File,
 }
 
 impl DmaLatency {
-    /// Asks that leaving an idle state take at most this long, in whole µs; 0 leaves only polling and the shallowest state.
+    /// Asks that leaving an idle state take at most this long, in whole µs; 0 leaves only polling
+    /// and the shallowest state.
     pub fn hold(latency: Nanos) -> io::Result<DmaLatency> {
         let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
         let micros = i32::try_from(latency.ns().max(0) / 1_000).unwrap_or(i32::MAX);

@@ -19,15 +19,19 @@ pub struct Done {
     pub io_bytes: u64,
 }
 
-/// A process and all its descendants that live now, the process first. `Err` where /proc does not show them.
+/// A process and all its descendants that live now, the process first. `Err` where /proc does not
+/// show them.
 pub fn tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
     let (mut found, mut next) = (vec![root], 0);
     while let Some(pid) = found.get(next).copied().filter(|_| found.len() < MAX_PROCESSES) {
         next += 1;
         for tid in threads(files, pid) {
             match files.read(&format!("/proc/{pid}/task/{tid}/children")) {
-                Ok(text) => found.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok())),
-                // A kernel without CONFIG_PROC_CHILDREN has none of these files; a process that ended has none any more.
+                Ok(text) => found.extend(
+                    text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()),
+                ),
+                // A kernel without CONFIG_PROC_CHILDREN has none of these files; a process that
+                // ended has none any more.
                 Err(_) if files.exists("/proc/self/task") && !has_children_files(files) => {
                     let more = super::children::descendants(root).map_err(|why| why.to_string())?;
                     return Ok([vec![root], more].concat());
@@ -53,9 +57,11 @@ pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
     let mut done = Done::default();
     let mut known = false;
     for tid in threads(files, pid) {
-        // CPU time in ns, time spent waiting, time slices (Documentation/scheduler/sched-stats.rst).
+        // CPU time in ns, time spent waiting, time slices
+        // (Documentation/scheduler/sched-stats.rst).
         let Ok(text) = files.read(&format!("/proc/{pid}/task/{tid}/schedstat")) else { continue };
-        let fields: Vec<u64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let fields: Vec<u64> =
+            text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
         if let [time, _, slices] = fields[..] {
             done.cpu_time += Nanos(i64::try_from(time).unwrap_or(i64::MAX));
             done.switches = done.switches.saturating_add(slices);
@@ -66,7 +72,8 @@ pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
         done.cpu_time = ticks(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
     }
     let io = files.read(&format!("/proc/{pid}/io")).unwrap_or_default();
-    let bytes = io.lines().filter_map(|line| line.strip_prefix("rchar: ").or(line.strip_prefix("wchar: ")));
+    let bytes =
+        io.lines().filter_map(|line| line.strip_prefix("rchar: ").or(line.strip_prefix("wchar: ")));
     done.io_bytes = bytes.filter_map(|n| n.trim().parse::<u64>().ok()).fold(0, u64::saturating_add);
     Some(done)
 }
@@ -74,7 +81,8 @@ pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
 /// User and system time of a line of /proc/PID/stat.
 fn ticks(stat: &str) -> Option<Nanos> {
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().collect();
-    let ticks: i64 = fields.get(11)?.parse::<i64>().ok()?.saturating_add(fields.get(12)?.parse().ok()?);
+    let ticks: i64 =
+        fields.get(11)?.parse::<i64>().ok()?.saturating_add(fields.get(12)?.parse().ok()?);
     Some(TICK * ticks)
 }
 
@@ -88,7 +96,8 @@ mod tests {
     #[test]
     fn a_tree_that_works_is_distinguished_from_one_that_sleeps() {
         let files = Root::system();
-        let mut child = Command::new("sh").args(["-c", "sleep 60 & while :; do :; done"]).spawn().unwrap();
+        let mut child =
+            Command::new("sh").args(["-c", "sleep 60 & while :; do :; done"]).spawn().unwrap();
         let root = child.id() as i32;
         let until = Instant::now() + Duration::from_secs(30);
         let (mut all, mut busy) = (Vec::new(), Done::default());
@@ -100,11 +109,15 @@ mod tests {
         let sleeper = all[1];
         let before = of_process(&files, sleeper).unwrap();
         std::thread::sleep(Duration::from_millis(100));
-        let (after, later) = (of_process(&files, sleeper).unwrap(), of_process(&files, root).unwrap());
+        let (after, later) =
+            (of_process(&files, sleeper).unwrap(), of_process(&files, root).unwrap());
         super::super::children::send(sleeper, libc::SIGKILL).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(busy.cpu_time >= Nanos::from_millis(50) && later.cpu_time > busy.cpu_time, "{busy:?} {later:?}");
+        assert!(
+            busy.cpu_time >= Nanos::from_millis(50) && later.cpu_time > busy.cpu_time,
+            "{busy:?} {later:?}"
+        );
         assert!(after.cpu_time - before.cpu_time < Nanos::from_millis(50), "{before:?} {after:?}");
         assert_eq!(of_process(&files, root), None, "it has ended");
     }

@@ -10,9 +10,11 @@ fn waking_signal() -> libc::c_int {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// Makes [`wake`] work: without a handler its signal would end the process. Without SA_RESTART, so that sleeps return EINTR.
+/// Makes [`wake`] work: without a handler its signal would end the process. Without SA_RESTART, so
+/// that sleeps return EINTR.
 pub fn prepare_waking() -> io::Result<()> {
-    // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does nothing.
+    // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does
+    // nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
@@ -21,7 +23,8 @@ pub fn prepare_waking() -> io::Result<()> {
     }
 }
 
-/// Whether this process ignores a signal, as one does that `nohup` started (SigIgn in /proc/self/status, proc_pid_status(5)).
+/// Whether this process ignores a signal, as one does that `nohup` started (SigIgn in
+/// /proc/self/status, proc_pid_status(5)).
 pub fn is_ignored(signal: libc::c_int) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -29,10 +32,11 @@ pub fn is_ignored(signal: libc::c_int) -> bool {
     mask.is_some_and(|mask| (1..=64).contains(&signal) && mask >> (signal - 1) & 1 == 1)
 }
 
-/// Lets a write beyond the limit on file sizes (RLIMIT_FSIZE, `ulimit -f`) fail with EFBIG: without a handler SIGXFSZ would end the process. A program that
-/// this one starts has the default again.
+/// Lets a write beyond the limit on file sizes (RLIMIT_FSIZE, `ulimit -f`) fail with EFBIG: without
+/// a handler SIGXFSZ would end the process. A program that this one starts has the default again.
 pub fn survive_file_limit() -> io::Result<()> {
-    // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does nothing.
+    // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does
+    // nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
@@ -44,8 +48,10 @@ pub fn survive_file_limit() -> io::Result<()> {
 
 /// Interrupts the sleep of a thread of this process. ESRCH: it has ended.
 pub fn wake(tid: i32) -> io::Result<()> {
-    // SAFETY: tgkill takes numbers alone; naming our own process keeps a recycled tid elsewhere safe.
-    check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, waking_signal()) }).map(drop)
+    // SAFETY: tgkill takes numbers alone; naming our own process keeps a recycled tid elsewhere
+    // safe.
+    check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, waking_signal()) })
+        .map(drop)
 }
 
 /// Blocks every signal but the waking one in the calling thread: they go to the controller thread.
@@ -59,18 +65,21 @@ pub fn leave_to_others() {
     }
 }
 
-/// The calling process is killed when its parent dies, or at once if it has died already (prctl(2), PR_SET_PDEATHSIG).
+/// The calling process is killed when its parent dies, or at once if it has died already (prctl(2),
+/// PR_SET_PDEATHSIG).
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
     signalled_with_parent(parent, libc::SIGKILL)
 }
 
-/// The calling process is asked to end (SIGTERM) when its parent dies, or at once if it has died already.
+/// The calling process is asked to end (SIGTERM) when its parent dies, or at once if it has died
+/// already.
 pub fn end_with_parent(parent: u32) -> io::Result<()> {
     signalled_with_parent(parent, libc::SIGTERM)
 }
 
 fn signalled_with_parent(parent: u32, signal: i32) -> io::Result<()> {
-    // SAFETY: prctl, getppid and raise take numbers alone and are async-signal-safe: usable between fork and exec.
+    // SAFETY: prctl, getppid and raise take numbers alone and are async-signal-safe: usable between
+    // fork and exec.
     unsafe {
         check(libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong).into())?;
         if libc::getppid() as u32 != parent {
@@ -80,7 +89,8 @@ fn signalled_with_parent(parent: u32, signal: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets every signal through again, as a program expects that is about to be started. Async-signal-safe.
+/// Lets every signal through again, as a program expects that is about to be started.
+/// Async-signal-safe.
 pub fn allow_all() {
     // SAFETY: the set is made valid by sigemptyset before use; it concerns this thread alone.
     unsafe {

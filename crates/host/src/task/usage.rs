@@ -18,7 +18,8 @@ impl Usage {
     pub fn of_this_thread() -> Usage {
         // SAFETY: rusage is plain integers; all zeroes is a value of it.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: `usage` is a valid rusage to write to; RUSAGE_THREAD cannot fail on Linux since 2.6.26.
+        // SAFETY: `usage` is a valid rusage to write to; RUSAGE_THREAD cannot fail on Linux since
+        // 2.6.26.
         unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
         Usage::from(&usage)
     }
@@ -29,7 +30,9 @@ impl Usage {
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
-            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(earlier.involuntary_switches),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Cpusets as the kernel keeps them (kernel/cgroup/cpuset.c and cpuset-v1.c), as far as isolation sees of them.
+//! Cpusets as the kernel keeps them (kernel/cgroup/cpuset.c and cpuset-v1.c), as far as isolation
+//! sees of them.
 
 use super::machine::PF_NO_SETAFFINITY;
 use super::{Cgroup, State};
@@ -23,21 +24,31 @@ impl State {
     fn siblings(&self, path: &str) -> Vec<(String, Cgroup)> {
         let parent = self.parent(path);
         let beside = |other: &&String| *other != path && self.parent(other) == parent;
-        self.cgroups.keys().filter(beside).map(|other| (other.clone(), self.cgroups[other].clone())).collect()
+        self.cgroups
+            .keys()
+            .filter(beside)
+            .map(|other| (other.clone(), self.cgroups[other].clone()))
+            .collect()
     }
     /// The cgroup that lists the processes of a cgroup: its parent's where it is threaded.
     fn domain(&self, path: &str) -> String {
         if self.cgroups[path].threaded { self.parent(path) } else { path.to_owned() }
     }
     fn has_controller(&self, path: &str) -> bool {
-        self.v1 || path != self.mount && self.cgroups.get(&self.parent(path)).is_some_and(|parent| parent.passes_on)
+        self.v1
+            || path != self.mount
+                && self.cgroups.get(&self.parent(path)).is_some_and(|parent| parent.passes_on)
     }
 
     /// The CPUs that tasks of a cgroup may use.
     pub fn effective(&self, path: &str) -> CpuSet {
         let own = &self.cgroups[path];
         if self.v1 {
-            return if path == self.mount { self.possible.clone() } else { own.cpus.intersection(&self.online) };
+            return if path == self.mount {
+                self.possible.clone()
+            } else {
+                own.cpus.intersection(&self.online)
+            };
         }
         if self.is_partition(path) {
             return own.cpus.intersection(&self.online);
@@ -45,7 +56,11 @@ impl State {
         let taken = self.cgroups.keys().filter(|other| self.is_partition(other));
         let dying = self.dying.as_ref().map(|(cpus, _)| cpus.clone()).unwrap_or_default();
         let taken = taken.fold(dying, |all, other| all.union(&self.cgroups[other].cpus));
-        let base = if path == self.mount { self.possible.clone() } else { self.effective(&self.parent(path)) };
+        let base = if path == self.mount {
+            self.possible.clone()
+        } else {
+            self.effective(&self.parent(path))
+        };
         let base = base.difference(&taken);
         let narrowed = own.cpus.intersection(&base);
         if narrowed.is_empty() || path == self.mount { base } else { narrowed }
@@ -54,7 +69,9 @@ impl State {
     /// Version 2: why a cgroup that requests a partition is none.
     fn invalid(&self, path: &str) -> Option<&'static str> {
         let own = &self.cgroups[path];
-        let claimed = |other: &Cgroup| other.partition != "member" && !other.cpus.intersection(&own.cpus).is_empty();
+        let claimed = |other: &Cgroup| {
+            other.partition != "member" && !other.cpus.intersection(&own.cpus).is_empty()
+        };
         if own.cpus.intersection(&self.online).is_empty() {
             Some("no cpu available")
         } else if self.siblings(path).iter().any(|(_, other)| claimed(other)) {
@@ -73,7 +90,10 @@ impl State {
         let members = |process: bool| {
             // The processes of threaded cgroups are listed by their domain.
             let here = |of: &str| of == cgroup || process && self.domain(of) == cgroup;
-            let inside = self.tasks.iter().filter(|(tid, task)| here(&task.cgroup) && (!process || task.tgid == **tid));
+            let inside = self
+                .tasks
+                .iter()
+                .filter(|(tid, task)| here(&task.cgroup) && (!process || task.tgid == **tid));
             inside.map(|(tid, _)| format!("{tid}\n")).collect::<String>()
         };
         match file {
@@ -86,10 +106,18 @@ impl State {
             "tasks" if self.v1 => return Some(Ok(members(false))),
             "cgroup.controllers" if !self.v1 => {
                 let has = cgroup == self.mount || self.has_controller(cgroup);
-                return Some(Ok(if has { "cpuset cpu memory".into() } else { "cpu memory".into() }));
+                return Some(Ok(if has {
+                    "cpuset cpu memory".into()
+                } else {
+                    "cpu memory".into()
+                }));
             }
             "cgroup.subtree_control" if !self.v1 => {
-                return Some(Ok(if own.passes_on { "cpuset cpu memory".into() } else { "cpu memory".into() }));
+                return Some(Ok(if own.passes_on {
+                    "cpuset cpu memory".into()
+                } else {
+                    "cpu memory".into()
+                }));
             }
             _ => {}
         }
@@ -100,10 +128,12 @@ impl State {
             ("cpu_exclusive", true) => flag(own.exclusive),
             ("sched_load_balance", true) => flag(own.balance),
             ("cpus.effective", false) => self.effective(cgroup).to_string(),
-            ("cpus.partition", false) => match self.invalid(cgroup).filter(|_| own.partition != "member") {
-                Some(why) => format!("{} invalid ({why})", own.partition),
-                None => own.partition.clone(),
-            },
+            ("cpus.partition", false) => {
+                match self.invalid(cgroup).filter(|_| own.partition != "member") {
+                    Some(why) => format!("{} invalid ({why})", own.partition),
+                    None => own.partition.clone(),
+                }
+            }
             _ => return None,
         }))
     }
@@ -113,17 +143,25 @@ impl State {
         let _ = self.show(cgroup, file)?;
         let text = text.trim();
         match file {
-            "cgroup.type" => return Some(self.change(cgroup, |own| own.threaded = text == "threaded")),
+            "cgroup.type" => {
+                return Some(self.change(cgroup, |own| own.threaded = text == "threaded"));
+            }
             "cgroup.procs" | "cgroup.threads" | "tasks" => {
                 let whole = file == "cgroup.procs";
-                return Some(text.parse().map_err(|_| libc::EINVAL).and_then(|tid| self.attach(cgroup, tid, whole)));
+                return Some(
+                    text.parse()
+                        .map_err(|_| libc::EINVAL)
+                        .and_then(|tid| self.attach(cgroup, tid, whole)),
+                );
             }
             "cgroup.subtree_control" => return Some(self.pass_on(cgroup, text)),
             _ => {}
         }
         let name = file.strip_prefix(self.prefix)?;
         Some(match name {
-            "cpus" => text.parse().map_err(|_| libc::EINVAL).and_then(|cpus| self.give_cpus(cgroup, cpus)),
+            "cpus" => {
+                text.parse().map_err(|_| libc::EINVAL).and_then(|cpus| self.give_cpus(cgroup, cpus))
+            }
             "mems" => self.change(cgroup, |own| own.mems = text.to_owned()),
             "cpu_exclusive" => self.make_exclusive(cgroup, text == "1"),
             "sched_load_balance" => self.change(cgroup, |own| own.balance = text == "1"),
@@ -146,8 +184,10 @@ impl State {
     }
 
     fn give_cpus(&mut self, cgroup: &str, cpus: CpuSet) -> Answer<()> {
-        let overlapping = |other: &Cgroup| other.exclusive && !other.cpus.intersection(&cpus).is_empty();
-        if !cpus.is_subset(&self.online) || self.v1 && self.siblings(cgroup).iter().any(|(_, other)| overlapping(other))
+        let overlapping =
+            |other: &Cgroup| other.exclusive && !other.cpus.intersection(&cpus).is_empty();
+        if !cpus.is_subset(&self.online)
+            || self.v1 && self.siblings(cgroup).iter().any(|(_, other)| overlapping(other))
         {
             return Err(libc::EINVAL);
         }
@@ -157,7 +197,10 @@ impl State {
 
     fn make_exclusive(&mut self, cgroup: &str, exclusive: bool) -> Answer<()> {
         let cpus = self.cgroups[cgroup].cpus.clone();
-        let shared = self.siblings(cgroup).iter().any(|(_, other)| !other.cpus.intersection(&cpus).is_empty());
+        let shared = self
+            .siblings(cgroup)
+            .iter()
+            .any(|(_, other)| !other.cpus.intersection(&cpus).is_empty());
         if exclusive && shared {
             return Err(libc::EINVAL);
         }
@@ -169,7 +212,9 @@ impl State {
         let below = |path: &String| self.parent(path) == cgroup;
         match text {
             "+cpuset" => self.own(cgroup).passes_on = true,
-            "-cpuset" if self.cgroups.iter().any(|(path, child)| below(path) && child.passes_on) => {
+            "-cpuset"
+                if self.cgroups.iter().any(|(path, child)| below(path) && child.passes_on) =>
+            {
                 return Err(libc::EBUSY);
             }
             "-cpuset" => self.own(cgroup).passes_on = false,
@@ -187,11 +232,16 @@ impl State {
         if !self.v1 && !whole && self.domain(cgroup) != self.domain(&self.tasks[&tid].cgroup) {
             return Err(libc::EOPNOTSUPP);
         }
-        if self.v1 && (self.cgroups[cgroup].cpus.is_empty() || self.cgroups[cgroup].mems.is_empty()) {
+        if self.v1 && (self.cgroups[cgroup].cpus.is_empty() || self.cgroups[cgroup].mems.is_empty())
+        {
             return Err(libc::ENOSPC);
         }
-        let moving: Vec<i32> =
-            self.tasks.iter().filter(|(t, task)| **t == tid || whole && task.tgid == tgid).map(|(t, _)| *t).collect();
+        let moving: Vec<i32> = self
+            .tasks
+            .iter()
+            .filter(|(t, task)| **t == tid || whole && task.tgid == tgid)
+            .map(|(t, _)| *t)
+            .collect();
         for tid in moving {
             self.tasks.get_mut(&tid).expect("it was listed").cgroup = cgroup.to_owned();
             self.confine(tid);
@@ -207,7 +257,8 @@ impl State {
     fn fork(&mut self, parent: i32) {
         let tid = self.tasks.keys().last().expect("there are tasks") + 1;
         let (start, name, cgroup) = (5000 + tid as u64, "forked".to_owned(), self.mount.clone());
-        let child = super::Task { tgid: tid, parent, start, name, cgroup, ..self.tasks[&parent].clone() };
+        let child =
+            super::Task { tgid: tid, parent, start, name, cgroup, ..self.tasks[&parent].clone() };
         self.tasks.insert(tid, child);
         self.confine(tid);
     }
@@ -217,7 +268,8 @@ impl State {
         let allowed = self.effective(&self.tasks[&tid].cgroup.clone());
         let remembers = self.remembers;
         let task = self.tasks.get_mut(&tid).expect("it is there");
-        let asked = task.asked.as_ref().filter(|_| remembers).map(|asked| asked.intersection(&allowed));
+        let asked =
+            task.asked.as_ref().filter(|_| remembers).map(|asked| asked.intersection(&allowed));
         task.allowed = asked.filter(|cpus| !cpus.is_empty()).unwrap_or(allowed);
     }
 
@@ -227,7 +279,9 @@ impl State {
             .tasks
             .iter()
             .filter(|(_, task)| task.flags & PF_NO_SETAFFINITY == 0)
-            .filter(|(_, task)| !task.allowed.is_subset(&self.effective(&task.cgroup)) || self.grew(task))
+            .filter(|(_, task)| {
+                !task.allowed.is_subset(&self.effective(&task.cgroup)) || self.grew(task)
+            })
             .map(|(tid, _)| *tid)
             .collect();
         changed.into_iter().for_each(|tid| self.confine(tid));
@@ -237,7 +291,10 @@ impl State {
     fn grew(&self, task: &super::Task) -> bool {
         let effective = self.effective(&task.cgroup);
         task.allowed != effective
-            && task.asked.as_ref().is_none_or(|asked| asked.intersection(&effective) != task.allowed)
+            && task
+                .asked
+                .as_ref()
+                .is_none_or(|asked| asked.intersection(&effective) != task.allowed)
     }
 
     pub fn make(&mut self, path: &str) -> Answer<()> {
@@ -279,7 +336,8 @@ impl State {
         }
     }
 
-    /// A task asks for CPUs (kernel/sched/core.c, sched_setaffinity): it gets those that its cgroup has.
+    /// A task asks for CPUs (kernel/sched/core.c, sched_setaffinity): it gets those that its cgroup
+    /// has.
     pub fn ask(&mut self, tid: i32, cpus: &CpuSet) -> Answer<()> {
         let cgroup = self.tasks.get(&tid).ok_or(libc::ESRCH)?.cgroup.clone();
         let granted = cpus.intersection(&self.effective(&cgroup));
@@ -309,7 +367,8 @@ impl State {
                 (task.allowed, task.asked) = (self.possible.clone(), None);
             }
         }
-        let interrupts = self.settings.iter_mut().filter(|(path, _)| path.ends_with("smp_affinity_list"));
+        let interrupts =
+            self.settings.iter_mut().filter(|(path, _)| path.ends_with("smp_affinity_list"));
         for (_, (_, list)) in interrupts {
             if list.parse::<CpuSet>().is_ok_and(|cpus| cpus.intersection(&online).is_empty()) {
                 *list = online.to_string();

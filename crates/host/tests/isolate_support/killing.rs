@@ -121,7 +121,8 @@ impl Store for MortalStore<'_> {
     }
 }
 
-/// A journal in memory, for the many runs of a test. It keeps what was appended, as a disk does, and has no lock to take.
+/// A journal in memory, for the many runs of a test. It keeps what was appended, as a disk does,
+/// and has no lock to take.
 #[derive(Default)]
 pub struct Memory {
     pub files: RefCell<BTreeMap<String, Vec<u8>>>,
@@ -157,7 +158,11 @@ impl Store for Memory {
         if fits { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOSPC)) }
     }
     fn cut(&self, name: &str, length: u64) -> io::Result<()> {
-        self.files.borrow_mut().get_mut(name).ok_or_else(Memory::missing)?.truncate(length as usize);
+        self.files
+            .borrow_mut()
+            .get_mut(name)
+            .ok_or_else(Memory::missing)?
+            .truncate(length as usize);
         Ok(())
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -28,7 +28,10 @@ fn settings() -> BTreeMap<String, (Kind, String)> {
         ("/sys/devices/system/cpu/cpu3/cpuidle/state1/latency", "33"),
         ("/sys/devices/system/cpu/cpu3/cpuidle/state1/disable", "0"),
         ("/sys/devices/system/cpu/cpufreq/policy3/scaling_governor", "schedutil"),
-        ("/sys/devices/system/cpu/cpufreq/policy3/scaling_available_governors", "performance schedutil"),
+        (
+            "/sys/devices/system/cpu/cpufreq/policy3/scaling_available_governors",
+            "performance schedutil",
+        ),
         ("/sys/devices/system/node/online", "0-1"),
         ("/sys/devices/system/node/has_memory", "0-1"),
         ("/sys/devices/system/node/node0/cpulist", "0-2"),
@@ -36,14 +39,17 @@ fn settings() -> BTreeMap<String, (Kind, String)> {
         ("/proc/cgroups", "cpuset\t3\t1\t1"),
         (
             "/proc/interrupts",
-            "   CPU0 CPU1 CPU2 CPU3\n 24: 0 0 0 7 PCI-MSIX-0000:00:02.0 1-edge disk\n 25: 0 9 0 0 IO-APIC 4-edge net",
+            "   CPU0 CPU1 CPU2 CPU3\n 24: 0 0 0 7 PCI-MSIX-0000:00:02.0 1-edge disk\n 25: 0 9 0 0 \
+             IO-APIC 4-edge net",
         ),
         ("/proc/irq/24/effective_affinity_list", "3"),
         ("/proc/irq/25/effective_affinity_list", "1"),
         ("/proc/irq/26/effective_affinity_list", "3"),
     ];
-    let mut all: BTreeMap<String, (Kind, String)> =
-        plain.iter().map(|(path, value)| ((*path).to_owned(), (Kind::Plain, (*value).to_owned()))).collect();
+    let mut all: BTreeMap<String, (Kind, String)> = plain
+        .iter()
+        .map(|(path, value)| ((*path).to_owned(), (Kind::Plain, (*value).to_owned())))
+        .collect();
     let masks = [
         "/proc/irq/default_smp_affinity",
         "/sys/devices/virtual/workqueue/cpumask",
@@ -59,11 +65,16 @@ fn settings() -> BTreeMap<String, (Kind, String)> {
         ("/proc/irq/26/smp_affinity_list", "3"),
         ("/proc/sys/kernel/watchdog_cpumask", "0-3"),
     ];
-    all.extend(lists.iter().map(|(path, value)| ((*path).to_owned(), (Kind::List, (*value).to_owned()))));
+    all.extend(
+        lists.iter().map(|(path, value)| ((*path).to_owned(), (Kind::List, (*value).to_owned()))),
+    );
     let huge = Kind::Choice(vec!["always", "madvise", "never"]);
     all.insert("/sys/kernel/mm/transparent_hugepage/enabled".into(), (huge, "always".into()));
     for cpu in 1..4 {
-        all.insert(format!("/sys/devices/system/cpu/cpu{cpu}/online"), (Kind::Online(cpu), "1".into()));
+        all.insert(
+            format!("/sys/devices/system/cpu/cpu{cpu}/online"),
+            (Kind::Online(cpu), "1".into()),
+        );
     }
     all
 }
@@ -71,7 +82,16 @@ fn settings() -> BTreeMap<String, (Kind, String)> {
 /// A thread; `tgid` is the first of its process.
 pub fn task(tgid: i32, name: &str, parent: i32, flags: u64, allowed: &str, cgroup: &str) -> Task {
     let (name, cgroup) = (name.to_owned(), cgroup.to_owned());
-    Task { tgid, start: 1000 + tgid as u64, name, parent, flags, allowed: set(allowed), asked: None, cgroup }
+    Task {
+        tgid,
+        start: 1000 + tgid as u64,
+        name,
+        parent,
+        flags,
+        allowed: set(allowed),
+        asked: None,
+        cgroup,
+    }
 }
 
 fn tasks(mount: &str) -> BTreeMap<i32, Task> {
@@ -107,10 +127,13 @@ pub fn v2() -> Kernel {
         for name in ["system.slice", "system.slice/audio.service", "user.slice"] {
             state.cgroups.insert(format!("{}/{name}", state.mount), Cgroup::new());
         }
-        for (tid, cgroup) in
-            [(100, "system.slice/audio.service"), (101, "system.slice/audio.service"), (200, "user.slice")]
-        {
-            state.tasks.get_mut(&tid).expect("it is there").cgroup = format!("{}/{cgroup}", state.mount);
+        for (tid, cgroup) in [
+            (100, "system.slice/audio.service"),
+            (101, "system.slice/audio.service"),
+            (200, "user.slice"),
+        ] {
+            state.tasks.get_mut(&tid).expect("it is there").cgroup =
+                format!("{}/{cgroup}", state.mount);
         }
     });
     kernel

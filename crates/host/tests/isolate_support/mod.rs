@@ -1,7 +1,8 @@
-//! A kernel made of scripted answers: what isolation needs of cgroups, tasks, hotplug and settings, and their refusals.
+//! A kernel made of scripted answers: what isolation needs of cgroups, tasks, hotplug and settings,
+//! and their refusals.
 //!
-//! It stands beside the tests on the running kernel (isolate_real.rs): there is what a machine at hand does not do, and
-//! every moment at which a process can be killed is tried within seconds.
+//! It stands beside the tests on the running kernel (isolate_real.rs): there is what a machine at
+//! hand does not do, and every moment at which a process can be killed is tried within seconds.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -87,7 +88,8 @@ pub struct State {
     pub links: BTreeMap<String, String>,
     pub tasks: BTreeMap<i32, Task>,
     pub cgroups: BTreeMap<String, Cgroup>,
-    /// Version 2: after how many changes a workqueue gives the CPUs of a partition back whose cgroup was removed.
+    /// Version 2: after how many changes a workqueue gives the CPUs of a partition back whose
+    /// cgroup was removed.
     pub late: usize,
     /// Such CPUs, and how many changes are left.
     pub dying: Option<(CpuSet, usize)>,
@@ -123,12 +125,16 @@ impl Kernel {
 
     /// Somebody writes to a setting behind our back.
     pub fn set(&self, path: &str, value: &str) {
-        self.with(|state| state.settings.get_mut(path).expect("the setting exists").1 = value.to_owned());
+        self.with(|state| {
+            state.settings.get_mut(path).expect("the setting exists").1 = value.to_owned()
+        });
     }
 
     /// Asks the kernel to refuse.
     pub fn refuse(&self, path: &str, errno: i32, times: usize) {
-        self.with(|state| state.refusals.push(Refusal { path: path.into(), errno, times, after_all: false }));
+        self.with(|state| {
+            state.refusals.push(Refusal { path: path.into(), errno, times, after_all: false })
+        });
     }
 
     /// Everything that a change could have touched.
@@ -136,7 +142,9 @@ impl Kernel {
         let state = self.state.borrow();
         let mut all = BTreeMap::from([("online".to_owned(), state.online.to_string())]);
         all.extend(state.settings.iter().map(|(path, (_, value))| (path.clone(), value.clone())));
-        all.extend(state.cgroups.iter().map(|(path, cgroup)| (path.clone(), format!("{cgroup:?}"))));
+        all.extend(
+            state.cgroups.iter().map(|(path, cgroup)| (path.clone(), format!("{cgroup:?}"))),
+        );
         let task = |task: &Task| format!("{} in {} on {}", task.name, task.cgroup, task.allowed);
         all.extend(state.tasks.iter().map(|(tid, one)| (format!("task {tid}"), task(one))));
         all

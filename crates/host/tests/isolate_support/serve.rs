@@ -22,13 +22,17 @@ impl State {
         }
         let fixed = match path {
             "/proc/mounts" if !self.mounted => "tmpfs /run tmpfs rw 0 0".into(),
-            "/proc/mounts" if self.v1 => format!("cgroup {} cgroup rw,relatime,cpuset 0 0", self.mount),
+            "/proc/mounts" if self.v1 => {
+                format!("cgroup {} cgroup rw,relatime,cpuset 0 0", self.mount)
+            }
             "/proc/mounts" => format!("cgroup2 {} cgroup2 rw,nosuid 0 0", self.mount),
             "/sys/devices/system/cpu/online" => self.online.to_string(),
             "/sys/devices/system/cpu/possible" => self.possible.to_string(),
             _ => match self.settings.get(path).ok_or(libc::ENOENT)? {
                 (Kind::Choice(words), chosen) => {
-                    let word = |word: &&str| if word == chosen { format!("[{word}]") } else { (*word).to_owned() };
+                    let word = |word: &&str| {
+                        if word == chosen { format!("[{word}]") } else { (*word).to_owned() }
+                    };
                     words.iter().map(word).collect::<Vec<_>>().join(" ")
                 }
                 (Kind::Online(cpu), _) => u8::from(self.online.contains(*cpu)).to_string(),
@@ -45,7 +49,10 @@ impl State {
         let task = self.tasks.get(&tid)?;
         match file {
             "stat" => {
-                let fields = format!("{} 0 0 0 0 {} 0 0 0 0 0 0 0 0 20 0 1 0 {}", task.parent, task.flags, task.start);
+                let fields = format!(
+                    "{} 0 0 0 0 {} 0 0 0 0 0 0 0 0 20 0 1 0 {}",
+                    task.parent, task.flags, task.start
+                );
                 Some(format!(
                     "{tid} ({}) S {fields} {} 0 {} 0 0\n",
                     task.name,
@@ -54,7 +61,8 @@ impl State {
                 ))
             }
             "status" => {
-                let rights = format!("Uid:\t{0}\t{0}\t{0}\t{0}\nCapEff:\t{1}", self.uid, self.rights);
+                let rights =
+                    format!("Uid:\t{0}\t{0}\t{0}\t{0}\nCapEff:\t{1}", self.uid, self.rights);
                 Some(format!(
                     "Name:\t{}\n{rights}\nCpus_allowed_list:\t{}\n",
                     task.name.replace('\n', "\\n"),
@@ -74,7 +82,12 @@ impl State {
         let paths = self.settings.keys().chain(self.cgroups.keys()).chain(self.links.keys());
         names.extend(paths.filter_map(|other| under(other)));
         if path == "/proc" {
-            names.extend(self.tasks.iter().filter(|(tid, task)| **tid == task.tgid).map(|(tid, _)| tid.to_string()));
+            names.extend(
+                self.tasks
+                    .iter()
+                    .filter(|(tid, task)| **tid == task.tgid)
+                    .map(|(tid, _)| tid.to_string()),
+            );
         }
         if let Some(pid) = path.strip_prefix("/proc/").and_then(|rest| rest.strip_suffix("/task")) {
             let own = self.tasks.iter().filter(|(_, task)| task.tgid.to_string() == pid);
@@ -94,7 +107,9 @@ impl State {
         let value = match kind {
             Kind::Plain => text.to_owned(),
             Kind::Deaf => return Ok(()),
-            Kind::Choice(words) => words.into_iter().find(|word| *word == text).ok_or(libc::EINVAL)?.to_owned(),
+            Kind::Choice(words) => {
+                words.into_iter().find(|word| *word == text).ok_or(libc::EINVAL)?.to_owned()
+            }
             Kind::List => text.parse::<CpuSet>().map_err(|_| libc::EINVAL)?.to_string(),
             Kind::Mask => {
                 let set = CpuSet::from_mask(text).map_err(|_| libc::EINVAL)?;
@@ -109,14 +124,20 @@ impl State {
         Ok(())
     }
 
-    /// The scripted refusal for a path, if one is left. Says whether the change is to be made all the same.
+    /// The scripted refusal for a path, if one is left. Says whether the change is to be made all
+    /// the same.
     fn refusal(&mut self, path: &str) -> Option<(i32, bool)> {
-        let rule = self.refusals.iter_mut().find(|rule| path.ends_with(&rule.path) && rule.times > 0)?;
+        let rule =
+            self.refusals.iter_mut().find(|rule| path.ends_with(&rule.path) && rule.times > 0)?;
         rule.times -= 1;
         Some((rule.errno, rule.after_all))
     }
 
-    fn unless_refused(&mut self, path: &str, make: impl FnOnce(&mut State) -> Result<(), i32>) -> Result<(), i32> {
+    fn unless_refused(
+        &mut self,
+        path: &str,
+        make: impl FnOnce(&mut State) -> Result<(), i32>,
+    ) -> Result<(), i32> {
         self.pass_time();
         match self.refusal(path) {
             Some((errno, false)) => Err(errno),
@@ -141,10 +162,17 @@ impl Files for Kernel {
     fn exists(&self, path: &str) -> bool {
         let state = self.state.borrow();
         // A file that refuses to be read is there all the same.
-        state.read(path).err() != Some(libc::ENOENT) || state.names(path).is_ok() || state.links.contains_key(path)
+        state.read(path).err() != Some(libc::ENOENT)
+            || state.names(path).is_ok()
+            || state.links.contains_key(path)
     }
     fn read_link(&self, path: &str) -> Result<String, FileError> {
-        self.state.borrow().links.get(path).cloned().ok_or_else(|| failed("read the link", path, libc::EINVAL))
+        self.state
+            .borrow()
+            .links
+            .get(path)
+            .cloned()
+            .ok_or_else(|| failed("read the link", path, libc::EINVAL))
     }
     fn create_dir(&self, path: &str) -> Result<(), FileError> {
         let answer = self.with(|state| state.unless_refused(path, |state| state.make(path)));

@@ -13,8 +13,9 @@
 //! ended               how it ended
 //! ```
 //!
-//! The supervisor starts the run and outlives every connection; `attach` is the process at the end of a connection and looks at these
-//! files. Whatever happens, the directory goes: when the bundle was fetched, or when nobody came for it.
+//! The supervisor starts the run and outlives every connection; `attach` is the process at the end
+//! of a connection and looks at these files. Whatever happens, the directory goes: when the bundle
+//! was fetched, or when nobody came for it.
 
 mod attach;
 mod remove;
@@ -38,14 +39,18 @@ pub const ARGUMENT: &str = "__remote";
 /// A supervisor starts, or ends when requested, within this time, even on a busy or slow system.
 const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Does what the other arguments say: a word, the directory, and more. Errors go to standard error, which the connection brings back.
+/// Does what the other arguments say: a word, the directory, and more. Errors go to standard error,
+/// which the connection brings back.
 pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     let mut next = || arguments.next().unwrap_or_default();
     let (word, directory, more) = (next(), RunDirectory { path: PathBuf::from(next()) }, next());
     let done = match word.to_str() {
         Some("begin") => directory.begin(),
         Some("supervise") => supervise::supervise(&directory),
-        Some("attach") => attach::attach(&directory, more.to_str().and_then(|more| more.parse().ok()).unwrap_or(0)),
+        Some("attach") => attach::attach(
+            &directory,
+            more.to_str().and_then(|more| more.parse().ok()).unwrap_or(0),
+        ),
         Some("status") => directory.status(),
         Some("remove") => remove::remove(&directory),
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "unknown request")),
@@ -76,7 +81,8 @@ impl RunDirectory {
         self.touch()?;
         let mut command = Command::new(self.file("punctual"));
         command.args([ARGUMENT.as_ref(), "supervise".as_ref(), self.path.as_os_str()]);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let until = Instant::now() + SUPERVISOR_TIMEOUT;
         while Instant::now() < until {
             if self.supervisor()?.is_some() {
@@ -104,7 +110,8 @@ impl RunDirectory {
         }
     }
 
-    /// The process of the supervisor while it lives: a lock that is held makes the number in it good.
+    /// The process of the supervisor while it lives: a lock that is held makes the number in it
+    /// good.
     fn supervisor(&self) -> io::Result<Option<Pid>> {
         match self.lock()? {
             Some(_free) => Ok(None),
@@ -154,19 +161,25 @@ impl RunDirectory {
 
     /// How the run ended, once it has.
     fn ended(&self) -> Option<String> {
-        fs::read_to_string(self.file("ended")).ok().map(|text| text.trim_end_matches(['\0', '\n']).to_owned())
+        fs::read_to_string(self.file("ended"))
+            .ok()
+            .map(|text| text.trim_end_matches(['\0', '\n']).to_owned())
     }
 
     /// One line for those who list what is there.
     fn status(&self) -> io::Result<()> {
-        let state = match (self.ended(), self.supervisor()?.is_some(), self.file("run.pid").exists()) {
-            (Some(ended), true, _) => format!("ended ({ended}), its bundle can be fetched"),
-            (Some(ended), false, _) => format!("ended ({ended}), its supervisor is gone"),
-            (None, true, true) => "running".to_owned(),
-            (None, true, false) => "starting".to_owned(),
-            (None, false, _) => "lost: its supervisor was killed, or the system was restarted".to_owned(),
-        };
-        let of = RunRequest::read(&self.file("order")).map_or_else(|_| "?".to_owned(), |request| request.file);
+        let state =
+            match (self.ended(), self.supervisor()?.is_some(), self.file("run.pid").exists()) {
+                (Some(ended), true, _) => format!("ended ({ended}), its bundle can be fetched"),
+                (Some(ended), false, _) => format!("ended ({ended}), its supervisor is gone"),
+                (None, true, true) => "running".to_owned(),
+                (None, true, false) => "starting".to_owned(),
+                (None, false, _) => {
+                    "lost: its supervisor was killed, or the system was restarted".to_owned()
+                }
+            };
+        let of = RunRequest::read(&self.file("order"))
+            .map_or_else(|_| "?".to_owned(), |request| request.file);
         writeln!(io::stdout(), "{of}\t{state}\t{}", self.disconnected_for().as_secs())
     }
 }

@@ -1,4 +1,5 @@
-//! Which punctual to take along: the running one where it fits, else one that was built for the other system.
+//! Which punctual to take along: the running one where it fits, else one that was built for the
+//! other system.
 
 use super::error::{SshError, Trouble};
 use elf::ElfBytes;
@@ -18,7 +19,8 @@ pub struct Binary {
 /// No build is larger.
 const MAX: u64 = 512 << 20;
 
-/// What uname(2) calls a machine, beside its ELF number and the target triple that a static program is built for.
+/// What uname(2) calls a machine, beside its ELF number and the target triple that a static program
+/// is built for.
 const MACHINES: [(&str, u16, &str); 5] = [
     ("x86_64", elf::abi::EM_X86_64, "x86_64-unknown-linux-musl"),
     ("aarch64", elf::abi::EM_AARCH64, "aarch64-unknown-linux-musl"),
@@ -27,7 +29,8 @@ const MACHINES: [(&str, u16, &str); 5] = [
     ("ppc64le", elf::abi::EM_PPC64, "powerpc64le-unknown-linux-musl"),
 ];
 
-/// The program for a machine of that kind: the one that was named, else the running one, else one built beside it.
+/// The program for a machine of that kind: the one that was named, else the running one, else one
+/// built beside it.
 pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
     let wrong = |message: String| SshError::new(Trouble::Request, message);
     let known = MACHINES.iter().find(|(name, ..)| *name == machine);
@@ -36,7 +39,8 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
         return match (known, kind(&binary.bytes)) {
             (_, None) => Err(wrong(format!("{} is not a program", path.display()))),
             (Some((_, number, _)), Some(kind)) if kind.machine != *number => Err(wrong(format!(
-                "{} is a program for another architecture than that of the remote system ({machine})",
+                "{} is a program for another architecture than that of the remote system \
+                 ({machine})",
                 path.display()
             ))),
             // Whether it needs libraries, and finds them, shows over there.
@@ -45,24 +49,26 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
     }
     let Some((_, number, triple)) = known else {
         return Err(wrong(format!(
-            "the remote system is a {machine}: build punctual for it and name the program with `binary`"
+            "the remote system is a {machine}: build punctual for it and name the program with \
+             `binary`"
         )));
     };
-    let own = std::env::current_exe().map_err(SshError::local("find", Path::new("/proc/self/exe")))?;
+    let own =
+        std::env::current_exe().map_err(SshError::local("find", Path::new("/proc/self/exe")))?;
     let fits = |path: &Path| {
         let binary = read(path).ok()?;
         kind(&binary.bytes).filter(|kind| kind.machine == *number && kind.is_static).map(|_| binary)
     };
     // target/TRIPLE/release/punctual has target/ three steps up, target/release/punctual two.
-    let beside = own.ancestors().skip(2).take(3).map(|place| place.join(triple).join("release/punctual"));
+    let beside =
+        own.ancestors().skip(2).take(3).map(|place| place.join(triple).join("release/punctual"));
     let places = std::iter::once(own.clone()).chain(beside);
     places.into_iter().find_map(|path| fits(&path)).ok_or_else(|| {
         wrong(format!(
             "no local punctual runs on the remote {machine}: it must be static, and {} is not, or \
-             it is for another architecture. \
-             Build one with `rustup target add {triple} && cargo build --release --package \
-             punctual --target {triple}`{} and \
-             name it: `binary = \"target/{triple}/release/punctual\"`",
+             it is for another architecture. Build one with `rustup target add {triple} && cargo \
+             build --release --package punctual --target {triple}`{} and name it: `binary = \
+             \"target/{triple}/release/punctual\"`",
             own.display(),
             if machine == std::env::consts::ARCH { " (or `./x build`)" } else { "" },
         ))
@@ -72,9 +78,15 @@ pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
 fn read(path: &Path) -> Result<Binary, SshError> {
     let size = fs::metadata(path).map_err(SshError::local("read", path))?.len();
     if size > MAX {
-        return Err(SshError::new(Trouble::Request, format!("{} is too large to be a program", path.display())));
+        return Err(SshError::new(
+            Trouble::Request,
+            format!("{} is too large to be a program", path.display()),
+        ));
     }
-    Ok(Binary { path: path.to_owned(), bytes: fs::read(path).map_err(SshError::local("read", path))? })
+    Ok(Binary {
+        path: path.to_owned(),
+        bytes: fs::read(path).map_err(SshError::local("read", path))?,
+    })
 }
 
 struct Kind {
@@ -102,8 +114,15 @@ mod tests {
         assert_eq!(choose(Some(&own), machine).unwrap().path, own);
         let other = if machine == "x86_64" { "aarch64" } else { "x86_64" };
         assert!(choose(Some(&own), other).unwrap_err().message.contains("another architecture"));
-        assert!(choose(Some(Path::new("/etc/passwd")), machine).unwrap_err().message.contains("is not a program"));
-        assert!(choose(Some(Path::new("/nowhere")), machine).unwrap_err().message.contains("/nowhere"));
+        assert!(
+            choose(Some(Path::new("/etc/passwd")), machine)
+                .unwrap_err()
+                .message
+                .contains("is not a program")
+        );
+        assert!(
+            choose(Some(Path::new("/nowhere")), machine).unwrap_err().message.contains("/nowhere")
+        );
     }
 
     #[test]

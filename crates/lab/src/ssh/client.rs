@@ -1,7 +1,7 @@
 //! A connection of ssh(1): one process that has authenticated, and commands that go through it.
 //!
-//! ssh runs in a private directory, where the files that it is given have short and tame names: a path in one of its options would be
-//! split at spaces and expanded at `%` and `$`.
+//! ssh runs in a private directory, where the files that it is given have short and tame names: a
+//! path in one of its options would be split at spaces and expanded at `%` and `$`.
 
 use super::destination::Destination;
 use super::error::{SshError, Trouble};
@@ -23,10 +23,11 @@ const CONNECT: Duration = Duration::from_secs(40);
 const STDERR_MAX: usize = 64 << 10;
 const BEGIN: &str = "punctual-here";
 const END: &str = "punctual-end";
-/// Asks who is there, then stays until this end goes away. In single quotes for any login shell, csh and fish too.
+/// Asks who is there, then stays until this end goes away. In single quotes for any login shell,
+/// csh and fish too.
 const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname -r; uname -n; id \
-                     -un || id -u; id -u; \
-                     echo \"${TMPDIR:-}\"; echo punctual-end; exec cat >/dev/null'";
+                     -un || id -u; id -u; echo \"${TMPDIR:-}\"; echo punctual-end; exec cat \
+                     >/dev/null'";
 
 /// The remote system, by its own answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,38 +58,46 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects and asks who is there. Ends when this process does, whatever it dies of: the pipe to it closes.
+    /// Connects and asks who is there. Ends when this process does, whatever it dies of: the pipe
+    /// to it closes.
     pub fn open(to: &Destination) -> Result<Connection, SshError> {
         to.check()?;
-        tools::find("ssh", "openssh-client").map_err(|why| SshError::new(Trouble::NoClient, why))?;
+        tools::find("ssh", "openssh-client")
+            .map_err(|why| SshError::new(Trouble::NoClient, why))?;
         let directory = tempfile::Builder::new().prefix("punctual-connection-").tempdir();
-        let directory = directory.map_err(SshError::local("create a directory in", &std::env::temp_dir()))?;
+        let directory =
+            directory.map_err(SshError::local("create a directory in", &std::env::temp_dir()))?;
         lay_out(to, directory.path())?;
         let mut command = ssh(to, directory.path());
         command.args(["-v", "-M", "-o", "ControlPersist=no", "--", &to.host, PROBE]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut master =
-            command.spawn().map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
+        let mut master = command
+            .spawn()
+            .map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
         let log = Arc::<Mutex<Vec<u8>>>::default();
         if let Some(stderr) = master.stderr.take() {
             let log = Arc::clone(&log);
             std::thread::spawn(move || keep_the_end(stderr, &log));
         }
         match ask(&mut master) {
-            Ok(system) => Ok(Connection { to: to.clone(), master, log, directory, system: system? }),
+            Ok(system) => {
+                Ok(Connection { to: to.clone(), master, log, directory, system: system? })
+            }
             Err(ended) => {
                 end(&mut master);
                 let log = text(&log);
                 Err(match ended {
                     Ended::Silent
-                        if !log.contains("debug1: Authentication succeeded") && !log.contains("Authenticated to") =>
+                        if !log.contains("debug1: Authentication succeeded")
+                            && !log.contains("Authenticated to") =>
                     {
                         stderr::judge(to, &log)
                     }
                     Ended::Silent => SshError::new(
                         Trouble::Remote,
                         format!(
-                            "{to} accepts the login, but its shell does not answer; `{} uname` must print a word",
+                            "{to} accepts the login, but its shell does not answer; `{} uname` \
+                             must print a word",
                             to.by_hand()
                         ),
                     ),
@@ -101,8 +110,9 @@ impl Connection {
         }
     }
 
-    /// A command of the other system's shell through this connection. It must be of a kind that every login shell takes alike: words, or
-    /// `sh -c` with what stands in single quotes on one line.
+    /// A command of the other system's shell through this connection. It must be of a kind that
+    /// every login shell takes alike: words, or `sh -c` with what stands in single quotes on
+    /// one line.
     pub(crate) fn command(&self, remote: &str) -> Command {
         let mut command = ssh(&self.to, self.directory.path());
         command.args(["-o", "ControlMaster=no", "--", &self.to.host, remote]);
@@ -189,7 +199,12 @@ fn ssh(to: &Destination, directory: &Path) -> Command {
         command.args(["-o", option]);
     }
     if to.known_hosts.is_some() {
-        command.args(["-o", "UserKnownHostsFile=known_hosts", "-o", "GlobalKnownHostsFile=/dev/null"]);
+        command.args([
+            "-o",
+            "UserKnownHostsFile=known_hosts",
+            "-o",
+            "GlobalKnownHostsFile=/dev/null",
+        ]);
     }
     if to.identity.is_some() {
         command.args(["-i", "identity", "-o", "IdentitiesOnly=yes"]);
@@ -215,7 +230,8 @@ fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
     std::thread::spawn(move || {
         // Nobody writes more than this before a line ends.
         for line in BufReader::new(stdout.take(1 << 20)).split(b'\n').map_while(Result::ok) {
-            if send.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err() {
+            if send.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err()
+            {
                 return;
             }
         }

@@ -20,7 +20,8 @@ pub struct Destination {
     pub known_hosts: Option<PathBuf>,
 }
 
-/// Names go into command lines of ssh and, by its `%h` and `%r`, into shells that its configuration starts (CVE-2023-51385).
+/// Names go into command lines of ssh and, by its `%h` and `%r`, into shells that its configuration
+/// starts (CVE-2023-51385).
 fn is_tame(name: &str, more: &str) -> bool {
     !name.is_empty()
         && name.len() <= 255
@@ -34,7 +35,8 @@ impl Destination {
         let refuse = |message: String| Err(SshError::new(Trouble::Request, message));
         if !is_tame(&self.host, "._:-%") {
             return refuse(format!(
-                "{:?} is not a valid host: it may contain letters, digits and . _ : - and must not begin with -",
+                "{:?} is not a valid host: it may contain letters, digits and . _ : - and must \
+                 not begin with -",
                 self.host
             ));
         }
@@ -44,7 +46,9 @@ impl Destination {
                  must not begin with -"
             ));
         }
-        for (what, path) in [("the private key", &self.identity), ("the file of host keys", &self.known_hosts)] {
+        for (what, path) in
+            [("the private key", &self.identity), ("the file of host keys", &self.known_hosts)]
+        {
             if let Some(path) = path.as_ref().filter(|path| !path.exists() || path.is_dir()) {
                 return refuse(format!("{what}, {}, does not exist", path.display()));
             }
@@ -52,10 +56,13 @@ impl Destination {
         Ok(())
     }
 
-    /// As a word of a command line, with everything that finds it again: `user@host:port,identity=…`.
+    /// As a word of a command line, with everything that finds it again:
+    /// `user@host:port,identity=…`.
     pub fn spelled(&self) -> String {
         let files = [("identity", &self.identity), ("known_hosts", &self.known_hosts)];
-        let files = files.into_iter().filter_map(|(key, path)| Some(format!(",{key}={}", path.as_ref()?.display())));
+        let files = files
+            .into_iter()
+            .filter_map(|(key, path)| Some(format!(",{key}={}", path.as_ref()?.display())));
         shell_words::quote(&format!("{self}{}", files.collect::<String>())).into_owned()
     }
 
@@ -63,10 +70,17 @@ impl Destination {
     pub(crate) fn by_hand(&self) -> String {
         let mut words = vec!["ssh".to_owned()];
         words.extend(self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));
-        words.extend(self.identity.iter().flat_map(|path| ["-i".to_owned(), path.display().to_string()]));
-        let option = |path: &PathBuf| ["-o".to_owned(), format!("UserKnownHostsFile={}", path.display())];
+        words.extend(
+            self.identity.iter().flat_map(|path| ["-i".to_owned(), path.display().to_string()]),
+        );
+        let option =
+            |path: &PathBuf| ["-o".to_owned(), format!("UserKnownHostsFile={}", path.display())];
         words.extend(self.known_hosts.iter().flat_map(option));
-        words.push(format!("{}{}", self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default(), self.host));
+        words.push(format!(
+            "{}{}",
+            self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default(),
+            self.host
+        ));
         shell_words::join(words)
     }
 }
@@ -95,7 +109,18 @@ mod tests {
         for host in ["board", "192.168.0.7", "fe80::1%eth0", "a.b-c_d"] {
             assert!(to(host, None).check().is_ok(), "{host}");
         }
-        for host in ["", "-oProxyCommand=x", "a b", "a;b", "$(x)", "`x`", "a\nb", "a'b", "\u{430}", &"a".repeat(256)] {
+        for host in [
+            "",
+            "-oProxyCommand=x",
+            "a b",
+            "a;b",
+            "$(x)",
+            "`x`",
+            "a\nb",
+            "a'b",
+            "\u{430}",
+            &"a".repeat(256),
+        ] {
             assert!(to(host, None).check().is_err(), "{host}");
         }
         assert!(to("board", Some("root")).check().is_ok());
@@ -107,7 +132,10 @@ mod tests {
     #[test]
     fn it_reads_as_it_is_written() {
         let all = Destination { port: Some(2222), ..to("fe80::1", Some("root")) };
-        assert_eq!((all.spelled(), to("board", None).spelled()), ("'root@[fe80::1]:2222'".into(), "board".into()));
+        assert_eq!(
+            (all.spelled(), to("board", None).spelled()),
+            ("'root@[fe80::1]:2222'".into(), "board".into())
+        );
         let keyed = Destination { identity: Some("my key".into()), ..to("board", None) };
         assert_eq!(keyed.spelled(), "'board,identity=my key'");
     }

@@ -43,7 +43,9 @@ impl SshError {
     }
     /// For `map_err`: a file operation on this system.
     pub(crate) fn local(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SshError {
-        move |why| SshError::new(Trouble::Local, format!("cannot {action} {}: {why}", path.display()))
+        move |why| {
+            SshError::new(Trouble::Local, format!("cannot {action} {}: {why}", path.display()))
+        }
     }
     /// Whether it may go away by itself.
     pub(crate) fn is_passing(&self) -> bool {

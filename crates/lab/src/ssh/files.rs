@@ -49,7 +49,9 @@ fn send_file(from: &Path, path: &Path, out: &mut impl Write) -> io::Result<u64> 
     let length = file.metadata()?.len();
     // No more than was said, should it still grow.
     let mut file = file.take(length);
-    let name = path.to_str().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a name that is not UTF-8"))?;
+    let name = path
+        .to_str()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a name that is not UTF-8"))?;
     wire::write(out, Kind::File, &[&length.to_le_bytes()[..], name.as_bytes()].concat())?;
     let mut digest = Sha256::new();
     let mut chunk = vec![0; PAYLOAD_MAX / 4];
@@ -66,8 +68,8 @@ fn send_file(from: &Path, path: &Path, out: &mut impl Write) -> io::Result<u64> 
     Ok(length)
 }
 
-/// Takes in what another system sends, below a directory of its own: plain relative names, each once, of the length and checksum said
-/// before, no more in all than is allowed.
+/// Takes in what another system sends, below a directory of its own: plain relative names, each
+/// once, of the length and checksum said before, no more in all than is allowed.
 #[derive(Debug)]
 pub struct Receiver {
     root: PathBuf,
@@ -92,7 +94,8 @@ impl Receiver {
         Ok(Receiver { root: root.to_owned(), limit, files: 0, bytes: 0, open: None })
     }
 
-    /// The next frame of it; true with the last one. An error says what is wrong with what was sent, or with writing it.
+    /// The next frame of it; true with the last one. An error says what is wrong with what was
+    /// sent, or with writing it.
     pub fn take(&mut self, frame: &Frame) -> Result<bool, String> {
         match (frame.kind, self.open.is_some()) {
             (Kind::File, false) => self.begin(&frame.payload)?,
@@ -120,7 +123,8 @@ impl Receiver {
         if let Some(parent) = whole.parent() {
             fs::create_dir_all(parent).map_err(cannot)?;
         }
-        // Everything below the root was made here: there is no link to follow, and no file is written twice.
+        // Everything below the root was made here: there is no link to follow, and no file is
+        // written twice.
         let file = File::options().write(true).create_new(true).open(&whole).map_err(cannot)?;
         self.open = Some(Open { file, path, left, digest: Sha256::new() });
         Ok(())
@@ -133,7 +137,9 @@ impl Receiver {
         open.digest.update(data);
         self.bytes += data.len() as u64;
         let root = &self.root;
-        open.file.write_all(data).map_err(|why| format!("cannot write {}: {why}", root.join(&open.path).display()))
+        open.file
+            .write_all(data)
+            .map_err(|why| format!("cannot write {}: {why}", root.join(&open.path).display()))
     }
 
     fn file_ends(&mut self, digest: &[u8]) -> Result<(), String> {
@@ -154,13 +160,20 @@ impl Receiver {
 
 /// A path of plain names, none of which leads up or to the root.
 fn tame_path(name: &[u8]) -> Result<PathBuf, String> {
-    let refuse = || format!("an invalid file name {:?}", String::from_utf8_lossy(&name[..name.len().min(PATH_MAX)]));
+    let refuse = || {
+        format!(
+            "an invalid file name {:?}",
+            String::from_utf8_lossy(&name[..name.len().min(PATH_MAX)])
+        )
+    };
     let text = std::str::from_utf8(name).map_err(|_| refuse())?;
     let path = Path::new(text);
     let depth = path.components().count();
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    let tame =
-        !text.is_empty() && text.len() <= PATH_MAX && !text.chars().any(char::is_control) && !text.ends_with('/');
+    let tame = !text.is_empty()
+        && text.len() <= PATH_MAX
+        && !text.chars().any(char::is_control)
+        && !text.ends_with('/');
     if tame && plain && depth <= DEPTH_MAX { Ok(path.to_owned()) } else { Err(refuse()) }
 }
 
@@ -196,7 +209,8 @@ mod tests {
     #[test]
     fn what_is_sent_arrives() {
         let large = vec![7; 700_000];
-        let stream = sent(&[("bundle.json", b"{}"), ("phases/000/0000.log", &large), ("empty", b"")]);
+        let stream =
+            sent(&[("bundle.json", b"{}"), ("phases/000/0000.log", &large), ("empty", b"")]);
         let place = tempfile::tempdir().unwrap();
         let root = place.path().join("b");
         assert_eq!(receive(&stream, &root, 1 << 20), Ok(true));
@@ -208,19 +222,37 @@ mod tests {
             let part = receive(&stream[..end], &place.path().join(format!("part{end}")), 1 << 20);
             assert_ne!(part, Ok(true), "{end}");
         }
-        assert!(receive(&stream, &place.path().join("small"), 1000).unwrap_err().contains("more than"));
+        assert!(
+            receive(&stream, &place.path().join("small"), 1000).unwrap_err().contains("more than")
+        );
     }
 
     #[test]
     fn hostile_names_and_lies_are_refused() {
         let begin = |name: &str, length: u64| {
             let mut stream = Vec::new();
-            wire::write(&mut stream, Kind::File, &[&length.to_le_bytes()[..], name.as_bytes()].concat()).unwrap();
+            wire::write(
+                &mut stream,
+                Kind::File,
+                &[&length.to_le_bytes()[..], name.as_bytes()].concat(),
+            )
+            .unwrap();
             stream
         };
         let deep = "a/".repeat(9) + "b";
         let place = tempfile::tempdir().unwrap();
-        let names = ["", "/etc/x", "../x", "a/../../x", "a\u{1b}[2J", "a\nb", "a/", ".", &deep, &"x".repeat(600)];
+        let names = [
+            "",
+            "/etc/x",
+            "../x",
+            "a/../../x",
+            "a\u{1b}[2J",
+            "a\nb",
+            "a/",
+            ".",
+            &deep,
+            &"x".repeat(600),
+        ];
         for (number, name) in names.iter().enumerate() {
             let refused = receive(&begin(name, 1), &place.path().join(format!("n{number}")), 100);
             assert!(refused.is_err(), "{name:?}");
@@ -231,11 +263,17 @@ mod tests {
         assert!(receive(&twice, &place.path().join("twice"), 100).unwrap_err().contains("exists"));
         let mut longer = begin("a", 1);
         wire::write(&mut longer, Kind::Data, b"ab").unwrap();
-        assert!(receive(&longer, &place.path().join("longer"), 100).unwrap_err().contains("longer"));
+        assert!(
+            receive(&longer, &place.path().join("longer"), 100).unwrap_err().contains("longer")
+        );
         let mut other = begin("a", 1);
         wire::write(&mut other, Kind::Data, b"a").unwrap();
         wire::write(&mut other, Kind::FileEnd, &Sha256::digest(b"b")).unwrap();
-        assert!(receive(&other, &place.path().join("other"), 100).unwrap_err().contains("wrong checksum"));
+        assert!(
+            receive(&other, &place.path().join("other"), 100)
+                .unwrap_err()
+                .contains("wrong checksum")
+        );
         assert!(receive(&begin("a", u64::MAX), &place.path().join("huge"), 100).is_err());
     }
 }

@@ -106,8 +106,11 @@ pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
         directory.id(),
         job.to.spelled()
     ));
-    let request =
-        RunRequest { keep_for: job.timeouts.keep_for, file: job.file.clone(), arguments: job.arguments.clone() };
+    let request = RunRequest {
+        keep_for: job.timeouts.keep_for,
+        file: job.file.clone(),
+        arguments: job.arguments.clone(),
+    };
     let remote_run = RemoteRun {
         to: &job.to,
         directory,
@@ -143,7 +146,8 @@ struct RemoteRun<'a> {
 impl RemoteRun<'_> {
     fn follow(&self, first: Connection, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
         let mut connection = first;
-        let version = staging::version(&connection, &self.directory).map_err(|why| self.with_what_is_left(why))?;
+        let version = staging::version(&connection, &self.directory)
+            .map_err(|why| self.with_what_is_left(why))?;
         let mut session = Session::new(&self.directory, self.sent.as_ref(), self.output);
         let mut lost = 0;
         loop {

@@ -60,22 +60,26 @@ fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
         Some(path) => Err(SshError::new(
             Trouble::Remote,
             format!(
-                "$TMPDIR on {} is {path:?}: set it to an absolute path of letters, digits and / . _ + = @ -",
+                "$TMPDIR on {} is {path:?}: set it to an absolute path of letters, digits and / . \
+                 _ + = @ -",
                 connection.to()
             ),
         )),
     }
 }
 
-/// Sends the program into a new directory, has it verified there and its supervisor started. What fails half-way is removed there.
+/// Sends the program into a new directory, has it verified there and its supervisor started. What
+/// fails half-way is removed there.
 pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDirectory, SshError> {
-    let digest = files::digest_of(binary.bytes.as_slice()).map_err(SshError::local("read", &binary.path))?;
+    let digest =
+        files::digest_of(binary.bytes.as_slice()).map_err(SshError::local("read", &binary.path))?;
     let mut refused = Vec::new();
     for base in bases(connection)? {
         let output = run_command(connection, &script(&base, &digest), &binary.bytes)?;
         let answer = String::from_utf8_lossy(&output.stdout);
-        let placed =
-            answer.lines().find_map(|line| RemoteDirectory::named(line.trim().strip_prefix("punctual-placed ")?));
+        let placed = answer
+            .lines()
+            .find_map(|line| RemoteDirectory::named(line.trim().strip_prefix("punctual-placed ")?));
         if let Some(directory) = placed.filter(|_| output.status.success()) {
             return Ok(directory);
         }
@@ -83,10 +87,15 @@ pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDir
         let why = match output.status.code() {
             Some(61) => format!("cannot create a directory in {base}: {stderr}"),
             Some(62) => {
-                format!("punctual ({} MiB) cannot be written to {base}: {stderr}", binary.bytes.len().div_ceil(1 << 20))
+                format!(
+                    "punctual ({} MiB) cannot be written to {base}: {stderr}",
+                    binary.bytes.len().div_ceil(1 << 20)
+                )
             }
             Some(63) => format!("there is no sha256sum to verify it with: {stderr}"),
-            Some(64) => "punctual did not arrive completely: the disk is full, or the connection was lost".to_owned(),
+            Some(64) => "punctual did not arrive completely: the disk is full, or the connection \
+                         was lost"
+                .to_owned(),
             Some(66) => format!("{} does not run in {base}: {stderr}", binary.path.display()),
             Some(67) => format!("punctual does not start in {base}: {stderr}"),
             _ => format!("its shell ended with {} in {base}: {stderr}", output.status),
@@ -95,8 +104,7 @@ pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDir
     }
     let why = format!(
         "cannot install punctual on {}: {}. Fix that, or set $TMPDIR there to another directory \
-         (`SetEnv` in ~/.ssh/config, or \
-         ~/.ssh/environment there)",
+         (`SetEnv` in ~/.ssh/config, or ~/.ssh/environment there)",
         connection.to(),
         refused.join("; ")
     );
@@ -104,20 +112,27 @@ pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDir
 }
 
 /// Which punctual lies there.
-pub(crate) fn version(connection: &Connection, directory: &RemoteDirectory) -> Result<String, SshError> {
+pub(crate) fn version(
+    connection: &Connection,
+    directory: &RemoteDirectory,
+) -> Result<String, SshError> {
     let output = run_command(connection, &format!("{}/punctual --version", directory.path), &[])?;
     let answer = String::from_utf8_lossy(&output.stdout);
     let line = answer.lines().rev().find(|line| line.starts_with("punctual "));
-    Ok(line.map_or_else(|| "a punctual of unknown version".to_owned(), |line| line.chars().take(100).collect()))
+    Ok(line.map_or_else(
+        || "a punctual of unknown version".to_owned(),
+        |line| line.chars().take(100).collect(),
+    ))
 }
 
 /// Whatever of it fails, the trap removes the directory; in the end the supervisor answers for it.
 fn script(base: &str, digest: &str) -> String {
     format!(
-        "sh -c 'umask 077; d=$(mktemp -d {base}/{PREFIX}XXXXXXXXXX) || exit 61; trap \"rm -rf $d\" EXIT; \
-         trap \"exit 68\" HUP INT TERM; cat >$d/punctual || exit 62; s=$(sha256sum <$d/punctual) || exit 63; \
-         test \"${{s%% *}}\" = {digest} || exit 64; chmod 700 $d/punctual || exit 65; \
-         $d/punctual --version || exit 66; $d/punctual {ARGUMENT} begin $d || exit 67; trap - EXIT; echo punctual-placed $d'"
+        "sh -c 'umask 077; d=$(mktemp -d {base}/{PREFIX}XXXXXXXXXX) || exit 61; trap \"rm -rf \
+         $d\" EXIT; trap \"exit 68\" HUP INT TERM; cat >$d/punctual || exit 62; s=$(sha256sum \
+         <$d/punctual) || exit 63; test \"${{s%% *}}\" = {digest} || exit 64; chmod 700 \
+         $d/punctual || exit 65; $d/punctual --version || exit 66; $d/punctual {ARGUMENT} begin \
+         $d || exit 67; trap - EXIT; echo punctual-placed $d'"
     )
 }
 
@@ -137,9 +152,10 @@ fn run_command(connection: &Connection, command: &str, input: &[u8]) -> Result<O
     // 255 is ssh's own.
     match output.status.code() {
         Some(255) | None => Err(connection.lost()),
-        _ if output.stdout.len() > ANSWER_MAX => {
-            Err(SshError::new(Trouble::Remote, format!("the answer of {} is too long", connection.to())))
-        }
+        _ if output.stdout.len() > ANSWER_MAX => Err(SshError::new(
+            Trouble::Remote,
+            format!("the answer of {} is too long", connection.to()),
+        )),
         _ => Ok(output),
     }
 }
@@ -169,16 +185,20 @@ pub struct Leftover {
 pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
     let mut found = Vec::new();
     for base in bases(connection)? {
-        // Anybody can make a directory of that name in /tmp: only one's own is looked into, and nothing else is run.
+        // Anybody can make a directory of that name in /tmp: only one's own is looked into, and
+        // nothing else is run.
         let script = format!(
-            "sh -c 'for d in {base}/{PREFIX}*; do test -L \"$d\" && continue; test -d \"$d\" || continue; test -O \"$d\" || continue; \
-             echo \"punctual-found $d\"; \"$d/punctual\" {ARGUMENT} status \"$d\" 2>/dev/null || echo; done; exit 0'"
+            "sh -c 'for d in {base}/{PREFIX}*; do test -L \"$d\" && continue; test -d \"$d\" || \
+             continue; test -O \"$d\" || continue; echo \"punctual-found $d\"; \"$d/punctual\" \
+             {ARGUMENT} status \"$d\" 2>/dev/null || echo; done; exit 0'"
         );
         let output = run_command(connection, &script, &[])?;
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut lines = answer.lines();
         while let Some(line) = lines.next() {
-            let Some(directory) = line.strip_prefix("punctual-found ").and_then(RemoteDirectory::named) else {
+            let Some(directory) =
+                line.strip_prefix("punctual-found ").and_then(RemoteDirectory::named)
+            else {
                 continue;
             };
             found.push(leftover(directory, lines.next().unwrap_or_default()));
@@ -190,8 +210,11 @@ pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
 fn leftover(directory: RemoteDirectory, status: &str) -> Leftover {
     let mut parts = status.split('\t').map(str::to_owned);
     let experiment = parts.next().filter(|text| !text.is_empty()).unwrap_or_else(|| "?".to_owned());
-    let state = parts.next().unwrap_or_else(|| "incomplete: the program was not sent completely".to_owned());
-    let disconnected_for = parts.next().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    let state = parts
+        .next()
+        .unwrap_or_else(|| "incomplete: the program was not sent completely".to_owned());
+    let disconnected_for =
+        parts.next().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
     Leftover { id: directory.id().to_owned(), experiment, state, disconnected_for, directory }
 }
 
@@ -200,8 +223,15 @@ pub(crate) fn find(connection: &Connection, id: &str) -> Result<RemoteDirectory,
     let all = leftovers(connection)?;
     let ids: Vec<String> = all.iter().map(|run| run.id.clone()).collect();
     all.into_iter().find(|run| run.id == id).map(|run| run.directory).ok_or_else(|| {
-        let others = if ids.is_empty() { "there is none".to_owned() } else { format!("there are {}", ids.join(", ")) };
-        SshError::new(Trouble::Request, format!("{} has no run {id:?} of this user: {others}", connection.to()))
+        let others = if ids.is_empty() {
+            "there is none".to_owned()
+        } else {
+            format!("there are {}", ids.join(", "))
+        };
+        SshError::new(
+            Trouble::Request,
+            format!("{} has no run {id:?} of this user: {others}", connection.to()),
+        )
     })
 }
 
@@ -217,7 +247,12 @@ pub fn clean(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
         true => Ok(()),
         false => Err(SshError::new(
             Trouble::Remote,
-            format!("the run {} on {} cannot be removed: {}", run.id, connection.to(), last_lines(&output.stderr)),
+            format!(
+                "the run {} on {} cannot be removed: {}",
+                run.id,
+                connection.to(),
+                last_lines(&output.stderr)
+            ),
         )),
     }
 }
@@ -249,6 +284,9 @@ mod tests {
     #[test]
     fn scripts_are_one_line_in_single_quotes() {
         let script = script("/tmp", &"0".repeat(64));
-        assert!(!script.contains(['\n', '\\', '!']) && script.matches('\'').count() == 2, "{script}");
+        assert!(
+            !script.contains(['\n', '\\', '!']) && script.matches('\'').count() == 2,
+            "{script}"
+        );
     }
 }

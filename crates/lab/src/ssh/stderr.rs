@@ -8,18 +8,23 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
     let key = log.lines().find_map(|line| line.trim().strip_prefix("debug1: Server host key: "));
     let offered = key.map_or_else(|| "a key".to_owned(), |key| format!("the key {key}"));
     let (trouble, message) = if log.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        let known = log.lines().find_map(|line| line.trim().strip_prefix("Offending ")).unwrap_or("somewhere");
+        let known = log
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("Offending "))
+            .unwrap_or("somewhere");
         // ssh knows the file by a name of the connection's.
-        let file = to.known_hosts.as_ref().map_or_else(|| "known_hosts".to_owned(), |path| path.display().to_string());
+        let file = to
+            .known_hosts
+            .as_ref()
+            .map_or_else(|| "known_hosts".to_owned(), |path| path.display().to_string());
         let known = known.replace(" known_hosts:", &format!(" {file}:"));
         (
             Trouble::HostKey,
             format!(
                 "{to} shows {offered}, which differs from the known one ({known}): the system was \
                  reinstalled, or the connection is intercepted. Find out which; compare with \
-                 `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` \
-                 typed at the system itself; if it is right, remove the old one with `ssh-keygen \
-                 -R` and connect once by \
+                 `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` typed at the system itself; \
+                 if it is right, remove the old one with `ssh-keygen -R` and connect once by \
                  hand: {}",
                 to.by_hand()
             ),
@@ -29,11 +34,12 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
             Trouble::HostKey,
             format!(
                 "{to} shows {offered}, and no key of this host is known{}. Compare it with what \
-                 `ssh-keygen -lf \
-                 /etc/ssh/ssh_host_ed25519_key.pub` says at the system itself; if it is right, \
-                 connect once by hand and \
-                 accept it: {}",
-                to.known_hosts.as_ref().map(|path| format!(" in {}", path.display())).unwrap_or_default(),
+                 `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` says at the system itself; if \
+                 it is right, connect once by hand and accept it: {}",
+                to.known_hosts
+                    .as_ref()
+                    .map(|path| format!(" in {}", path.display()))
+                    .unwrap_or_default(),
                 to.by_hand()
             ),
         )
@@ -42,8 +48,7 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
             Trouble::Denied,
             format!(
                 "{to} does not accept this user without a password: {}. Provide a key \
-                 (`identity`, ssh-agent, ssh-copy-id); \
-                 `{}` must work without any prompt",
+                 (`identity`, ssh-agent, ssh-copy-id); `{}` must work without any prompt",
                 last_messages(log),
                 to.by_hand()
             ),
@@ -79,8 +84,8 @@ mod tests {
     #[test]
     fn an_unknown_key_is_shown() {
         let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\r\nNo ED25519 host key is \
-                   known for board and you have \
-                    requested strict checking.\r\nHost key verification failed.\r\n";
+                   known for board and you have requested strict checking.\r\nHost key \
+                   verification failed.\r\n";
         let error = judged(log);
         assert_eq!(error.trouble, Trouble::HostKey);
         insta::assert_snapshot!(error, @"board:22 shows the key ssh-ed25519 SHA256:abc, and no key of this host is known. Compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` says at the system itself; if it is right, connect once by hand and accept it: ssh -p 22 board");
@@ -89,17 +94,22 @@ mod tests {
     #[test]
     fn a_changed_key_is_another_matter() {
         let log = "debug1: Server host key: ssh-ed25519 SHA256:abc\n@ WARNING: REMOTE HOST \
-                   IDENTIFICATION HAS CHANGED! @\n\
-                    Offending ED25519 key in /k:3\nHost key verification failed.\n";
+                   IDENTIFICATION HAS CHANGED! @\nOffending ED25519 key in /k:3\nHost key \
+                   verification failed.\n";
         let error = judged(log);
         assert_eq!(error.trouble, Trouble::HostKey);
-        assert!(error.message.contains("ED25519 key in /k:3") && error.message.contains("SHA256:abc"), "{error}");
+        assert!(
+            error.message.contains("ED25519 key in /k:3") && error.message.contains("SHA256:abc"),
+            "{error}"
+        );
     }
 
     #[test]
     fn the_rest_is_told_in_the_words_of_ssh() {
-        let error =
-            judged("OpenSSH_9.2p1\ndebug1: Connecting\nssh: connect to host board port 22: Connection refused\n");
+        let error = judged(
+            "OpenSSH_9.2p1\ndebug1: Connecting\nssh: connect to host board port 22: Connection \
+             refused\n",
+        );
         insta::assert_snapshot!(error, @"no connection to board:22: ssh: connect to host board port 22: Connection refused");
         assert!(error.is_passing());
         assert_eq!(judged("root@board: Permission denied (publickey).").trouble, Trouble::Denied);

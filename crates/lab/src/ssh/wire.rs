@@ -1,7 +1,8 @@
-//! What goes through the connection once punctual is at both ends: frames of a kind, a length and that many bytes.
+//! What goes through the connection once punctual is at both ends: frames of a kind, a length and
+//! that many bytes.
 //!
-//! The end over there writes a line first, [`GREETING`]: what its login shell printed before is passed over, and an end of another
-//! version is noticed.
+//! The end over there writes a line first, [`GREETING`]: what its login shell printed before is
+//! passed over, and an end of another version is noticed.
 
 use std::io::{self, Read, Write};
 
@@ -89,8 +90,9 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
     from.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
     let kind = Kind::of(kind[0]).filter(|_| length <= PAYLOAD_MAX);
-    let kind =
-        kind.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the data received is not a frame of punctual"))?;
+    let kind = kind.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, "the data received is not a frame of punctual")
+    })?;
     let mut payload = vec![0; length];
     from.read_exact(&mut payload)?;
     Ok(Some(Frame { kind, payload }))
@@ -128,7 +130,10 @@ mod tests {
             write(&mut stream, Kind::Ended, b"0").unwrap();
             let mut stream = stream.as_slice();
             expect_greeting(&mut stream).unwrap();
-            assert_eq!(read(&mut stream).unwrap().unwrap(), Frame { kind: Kind::Ended, payload: b"0".to_vec() });
+            assert_eq!(
+                read(&mut stream).unwrap().unwrap(),
+                Frame { kind: Kind::Ended, payload: b"0".to_vec() }
+            );
             assert_eq!(read(&mut stream).unwrap(), None);
         }
         assert_eq!(expect_greeting(&mut &b"sh: not found"[..]), Err("sh: not found".into()));

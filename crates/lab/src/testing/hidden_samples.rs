@@ -20,9 +20,14 @@ impl HiddenSamples {
     }
 }
 
-/// How long the threads of the first process ran so far, ns (/proc/PID/task/TID/schedstat); 0 where the kernel does not count it.
+/// How long the threads of the first process ran so far, ns (/proc/PID/task/TID/schedstat); 0 where
+/// the kernel does not count it.
 fn ran_of_first() -> i64 {
     let threads = std::fs::read_dir("/proc/1/task").into_iter().flatten().flatten();
     let ran = |text: String| text.split(' ').next().and_then(|ran| ran.parse::<i64>().ok());
-    threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("schedstat")).ok().and_then(ran)).sum()
+    threads
+        .filter_map(|thread| {
+            std::fs::read_to_string(thread.path().join("schedstat")).ok().and_then(ran)
+        })
+        .sum()
 }

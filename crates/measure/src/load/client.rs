@@ -35,8 +35,8 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Starts the guard: this very program with another first argument, under another name, so that a `killall punctual` leaves it
-    /// to its work.
+    /// Starts the guard: this very program with another first argument, under another name, so that
+    /// a `killall punctual` leaves it to its work.
     pub fn start() -> Result<Guarded, LoadError> {
         children::adopt_orphans().map_err(LoadError::NoGuard)?;
         let (ours, theirs) = UnixStream::pair().map_err(LoadError::NoGuard)?;
@@ -60,7 +60,9 @@ impl Guarded {
         while !rest.is_empty() {
             match self.socket.write(rest) {
                 Ok(n) => rest = &rest[n..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until =>
+                {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 Err(_) => return Err(self.guard_died()),

@@ -30,15 +30,23 @@ struct Watched {
     started_before: bool,
 }
 
-/// Runs the guard; the socket to punctual is its standard input. Returns when punctual and all loads have ended.
+/// Runs the guard; the socket to punctual is its standard input. Returns when punctual and all
+/// loads have ended.
 pub fn serve() -> io::Result<()> {
     children::leave_terminal()?;
     children::adopt_orphans()?;
-    // A full CPU must not keep the guard from its work. Without the right it goes on as it is; loads get a nice value of their own.
+    // A full CPU must not keep the guard from its work. Without the right it goes on as it is;
+    // loads get a nice value of their own.
     let _ = attributes::set_scheduling(0, &Scheduling { nice: -10, ..attributes::scheduling(0)? });
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     socket.set_nonblocking(true)?;
-    let served = Guard { socket, events: children::ChildEvents::new()?, loads: Vec::new(), unread: Vec::new() }.watch();
+    let served = Guard {
+        socket,
+        events: children::ChildEvents::new()?,
+        loads: Vec::new(),
+        unread: Vec::new(),
+    }
+    .watch();
     let ended = children::end_descendants(TIMEOUT);
     served.and(ended)
 }
@@ -56,7 +64,8 @@ impl Guard {
         loop {
             let next = self.loads.iter().filter_map(|load| load.start_at).min();
             let time = next.map(|at| at.saturating_duration_since(Instant::now()));
-            let [asked, child] = children::wait_readable([self.socket.as_fd(), self.events.as_fd()], time)?;
+            let [asked, child] =
+                children::wait_readable([self.socket.as_fd(), self.events.as_fd()], time)?;
             if child {
                 self.events.clear();
             }
@@ -98,7 +107,8 @@ impl Guard {
                 }
                 Request::EndAll => {
                     self.loads.clear();
-                    let problem = children::end_descendants(TIMEOUT).err().map(|why| why.to_string());
+                    let problem =
+                        children::end_descendants(TIMEOUT).err().map(|why| why.to_string());
                     self.send_event(Event::AllEnded { problem });
                 }
             }
@@ -110,15 +120,18 @@ impl Guard {
     fn send_event(&mut self, event: Event) {
         let Ok(mut line) = serde_json::to_vec(&event) else { return };
         line.push(b'\n');
-        // Events are small and rare; a socket that is full of them belongs to a punctual that does not read, and waiting for it
-        // would keep loads from being respawned.
+        // Events are small and rare; a socket that is full of them belongs to a punctual that does
+        // not read, and waiting for it would keep loads from being respawned.
         let _ = self.socket.write_all(&line);
     }
 
     /// Reaps children: loads, and orphans that were adopted.
     fn collect(&mut self) {
         while let Ok(Some((pid, exit))) = children::reap() {
-            let index = self.loads.iter().position(|load| load.running.is_some_and(|(running, _)| running == pid));
+            let index = self
+                .loads
+                .iter()
+                .position(|load| load.running.is_some_and(|(running, _)| running == pid));
             let Some(load) = index.map(|index| &mut self.loads[index]) else { continue };
             let Some((_, since)) = load.running.take() else { continue };
             // What the load left behind of its group would otherwise add up with each respawn.
@@ -161,12 +174,16 @@ fn output(path: Option<&Path>, first: bool) -> io::Result<Stdio> {
         let _ = File::create(path);
     }
     let file = File::options().create(true).append(true).open(path);
-    let named = |why: io::Error| io::Error::new(why.kind(), format!("cannot write {}: {why}", path.display()));
+    let named = |why: io::Error| {
+        io::Error::new(why.kind(), format!("cannot write {}: {why}", path.display()))
+    };
     file.map(Stdio::from).map_err(named)
 }
 
 fn cgroup(path: &Path) -> io::Result<File> {
-    let named = |why: io::Error| io::Error::new(why.kind(), format!("cannot open {}: {why}", path.display()));
+    let named = |why: io::Error| {
+        io::Error::new(why.kind(), format!("cannot open {}: {why}", path.display()))
+    };
     File::options().write(true).open(path).map_err(named)
 }
 
@@ -178,19 +195,23 @@ fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     let mut command = Command::new(&spec.program);
     command.arg0(name).args(arguments).process_group(0).stdin(Stdio::null());
     command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
-    command.stdout(output(spec.stdout.as_deref(), first)?).stderr(output(spec.stderr.as_deref(), first)?);
+    command
+        .stdout(output(spec.stdout.as_deref(), first)?)
+        .stderr(output(spec.stderr.as_deref(), first)?);
     let cgroup = spec.joins.as_deref().map(cgroup).transpose()?;
     let become_load = move || {
         signals::die_with_parent(guard)?;
         signals::allow_all();
-        // 0 is who writes it (kernel/cgroup/cgroup.c, cgroup_procs_write_start). Before the affinity: it is checked against the cgroup.
+        // 0 is who writes it (kernel/cgroup/cgroup.c, cgroup_procs_write_start). Before the
+        // affinity: it is checked against the cgroup.
         if let Some(mut cgroup) = cgroup.as_ref() {
             cgroup.write_all(b"0")?;
         }
         attributes::set_affinity(0, &cpus)?;
         attributes::set_scheduling(0, &scheduling)
     };
-    // SAFETY: between fork and exec only system calls on values made before are done: no allocation, no lock.
+    // SAFETY: between fork and exec only system calls on values made before are done: no
+    // allocation, no lock.
     unsafe { command.pre_exec(become_load) };
     command.spawn().map(|child| child.id() as i32)
 }

@@ -26,7 +26,8 @@ pub struct LoadSpec {
     pub argv: Vec<String>,
     /// Variables beside those of punctual's own environment.
     pub environment: Vec<(String, String)>,
-    /// The file of a cgroup that takes it in (`tasks`, `cgroup.procs`); `None`: it stays in the guard's.
+    /// The file of a cgroup that takes it in (`tasks`, `cgroup.procs`); `None`: it stays in the
+    /// guard's.
     pub joins: Option<PathBuf>,
     /// Where it may run.
     pub cpus: CpuSet,

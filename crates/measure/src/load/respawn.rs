@@ -7,8 +7,8 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The pause before the next start: 0, or doubling from 100 ms to 5 s over successive failures at once. A load that succeeds
-/// quickly (a short program, respawned for ever) is not slowed.
+/// The pause before the next start: 0, or doubling from 100 ms to 5 s over successive failures at
+/// once. A load that succeeds quickly (a short program, respawned for ever) is not slowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BackOff {
     pause: Duration,
@@ -32,7 +32,8 @@ mod tests {
     #[test]
     fn pauses_grow_while_it_fails_at_once_and_end_with_a_good_run() {
         let mut back_off = BackOff::default();
-        let mut after = |millis, success| back_off.after(Duration::from_millis(millis), success).as_millis();
+        let mut after =
+            |millis, success| back_off.after(Duration::from_millis(millis), success).as_millis();
         let failing: Vec<u128> = (0..8).map(|_| after(3, false)).collect();
         assert_eq!(failing, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
         assert_eq!(after(3, true), 0);

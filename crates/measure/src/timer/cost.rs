@@ -1,4 +1,5 @@
-//! What the loop itself costs: a sample whose expiry has passed already, so that nothing is slept for.
+//! What the loop itself costs: a sample whose expiry has passed already, so that nothing is slept
+//! for.
 
 use super::{Method, Plan, Wakeups, deadline, nanosleep, posix, timerfd};
 use crate::ring::ring;
@@ -11,11 +12,13 @@ use std::io;
 const BEHIND: i64 = 30_000;
 const PERIOD: Nanos = Nanos::from_micros(100);
 
-/// The time from one clock reading to the next around one empty sample: the call that would have slept, the clock, the bookkeeping, the
-/// ring. In ns, one value a sample, on CLOCK_MONOTONIC. An expired nanosleep still arms the timer and takes its interrupt
-/// (kernel/time/hrtimer.c, do_nanosleep); the other calls return at once.
+/// The time from one clock reading to the next around one empty sample: the call that would have
+/// slept, the clock, the bookkeeping, the ring. In ns, one value a sample, on CLOCK_MONOTONIC. An
+/// expired nanosleep still arms the timer and takes its interrupt (kernel/time/hrtimer.c,
+/// do_nanosleep); the other calls return at once.
 pub fn empty_samples(method: Method, samples: usize) -> io::Result<Vec<i64>> {
-    // As measuring threads have it; without, a relative sleep of nothing would take the default slack of 50 µs.
+    // As measuring threads have it; without, a relative sleep of nothing would take the default
+    // slack of 50 µs.
     set_timer_slack(Nanos(1))?;
     let plan = Plan {
         method,

@@ -1,10 +1,11 @@
-//! The period of SCHED_DEADLINE itself: sched_yield(2) gives the rest of the budget back and returns when the next period begins
-//! (Documentation/scheduler/sched-deadline.rst).
+//! The period of SCHED_DEADLINE itself: sched_yield(2) gives the rest of the budget back and
+//! returns when the next period begins (Documentation/scheduler/sched-deadline.rst).
 //!
-//! A period does not begin on a grid that is laid once: whoever is a period late, or slept, is given a new one from that instant on
-//! (kernel/sched/deadline.c, replenish_dl_entity and update_dl_entity). So the kernel is asked when it releases the thread, each time, before
-//! the thread waits: by its absolute deadline, or by its timer. Where neither can be had, the release is
-//! estimated (see [`Estimate`]), and the notes state how well.
+//! A period does not begin on a grid that is laid once: whoever is a period late, or slept, is
+//! given a new one from that instant on (kernel/sched/deadline.c, replenish_dl_entity and
+//! update_dl_entity). So the kernel is asked when it releases the thread, each time, before
+//! the thread waits: by its absolute deadline, or by its timer. Where neither can be had, the
+//! release is estimated (see [`Estimate`]), and the notes state how well.
 
 mod estimate;
 mod server;
@@ -74,13 +75,22 @@ impl ReleaseCounts {
             Source::Timer => "the expiry of the thread's own timer (timer:hrtimer_start, by BPF)",
             Source::Estimated => "an estimate from the earliest wake-ups",
         };
-        let mut rows =
-            vec![vec!["taken from".into(), source.into()], vec!["waits".into(), self.waits.to_string().into()]];
+        let mut rows = vec![
+            vec!["taken from".into(), source.into()],
+            vec!["waits".into(), self.waits.to_string().into()],
+        ];
         if self.source != Source::Estimated {
-            rows.push(vec!["at another phase than the one before".into(), self.phases.to_string().into()]);
-            rows.push(vec!["had passed before the thread waited".into(), self.passed.to_string().into()]);
+            rows.push(vec![
+                "at another phase than the one before".into(),
+                self.phases.to_string().into(),
+            ]);
+            rows.push(vec![
+                "had passed before the thread waited".into(),
+                self.passed.to_string().into(),
+            ]);
         }
-        let title = "Releases by SCHED_DEADLINE: the instants that latencies are counted from".to_owned();
+        let title =
+            "Releases by SCHED_DEADLINE: the instants that latencies are counted from".to_owned();
         let columns = vec![Column::new("what", ""), Column::new("which", "")];
         Table { name: "releases".to_owned(), title, columns, rows }
     }
@@ -95,16 +105,21 @@ pub struct Deadline {
 impl Deadline {
     /// For the calling thread.
     pub fn prepare() -> Deadline {
-        Deadline { stamps: Releases::start().map_err(|why| why.to_string()), book: ReleaseCounts::default() }
+        Deadline {
+            stamps: Releases::start().map_err(|why| why.to_string()),
+            book: ReleaseCounts::default(),
+        }
     }
 
     /// Measures.
     ///
     /// # Errors
-    /// Where the thread is not under SCHED_DEADLINE: there sched_yield(2) waits for nothing, and no figure of it is a latency.
+    /// Where the thread is not under SCHED_DEADLINE: there sched_yield(2) waits for nothing, and no
+    /// figure of it is a latency.
     pub fn run(&mut self, plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
         let scheduling = attributes::scheduling(0)?;
-        let Some(given) = scheduling.deadline.filter(|_| scheduling.policy == Policy::Deadline) else {
+        let Some(given) = scheduling.deadline.filter(|_| scheduling.policy == Policy::Deadline)
+        else {
             return Err(io::Error::other(
                 "SCHED_DEADLINE was refused, and without it sched_yield(2) waits for nothing",
             ));
@@ -118,7 +133,12 @@ impl Deadline {
             }
             Ok(stamps) => {
                 self.book.source = Source::Timer;
-                samples(plan, ring, stop, &mut Yield::new(plan, Stamps::new(stamps), &mut self.book))
+                samples(
+                    plan,
+                    ring,
+                    stop,
+                    &mut Yield::new(plan, Stamps::new(stamps), &mut self.book),
+                )
             }
             Err(_) => samples(plan, ring, stop, &mut Yield::new(plan, Blind, &mut self.book)),
         }
@@ -137,8 +157,9 @@ impl Deadline {
         } else if book.phases > 0 {
             let ReleaseCounts { phases, waits, passed, .. } = *book;
             let message = format!(
-                "the kernel began {phases} of {waits} periods at another phase than the one before, and {passed} times the \
-                 release had passed before the thread waited; latencies are relative to each release as the kernel programmed it"
+                "the kernel began {phases} of {waits} periods at another phase than the one \
+                 before, and {passed} times the release had passed before the thread waited; \
+                 latencies are relative to each release as the kernel programmed it"
             );
             notes.findings.push(Finding::new("deadline-phase", Severity::Note, measure, message));
         }
@@ -159,7 +180,14 @@ pub(super) struct Yield<'b, S> {
 impl<'b, S: Server> Yield<'b, S> {
     pub(super) fn new(plan: &Plan, server: S, book: &'b mut ReleaseCounts) -> Yield<'b, S> {
         let period = plan.period.ns();
-        Yield { server, period, first_due: plan.first_due, next: plan.first_due, estimate: Estimate::new(period), book }
+        Yield {
+            server,
+            period,
+            first_due: plan.first_due,
+            next: plan.first_due,
+            estimate: Estimate::new(period),
+            book,
+        }
     }
 
     /// A release that is known.
@@ -175,7 +203,8 @@ impl<'b, S: Server> Yield<'b, S> {
     }
 }
 
-/// How far apart the kernel may put the same grid: conversions between its clocks, and one clock's steering against the other.
+/// How far apart the kernel may put the same grid: conversions between its clocks, and one clock's
+/// steering against the other.
 const ROUNDING: i64 = Nanos::from_micros(5).ns();
 
 /// Makes the loop check its end and retry.

@@ -58,8 +58,9 @@ impl Wakeups for Absolute {
     }
 }
 
-/// Sleeps for a span from now: what many programs do. The expiry counts from the clock reading just before the call, so a
-/// preemption between reading and sleeping is part of the latency, as it is for those programs.
+/// Sleeps for a span from now: what many programs do. The expiry counts from the clock reading just
+/// before the call, so a preemption between reading and sleeping is part of the latency, as it is
+/// for those programs.
 pub struct Relative {
     clock: libc::clockid_t,
     period: i64,
@@ -70,7 +71,12 @@ pub struct Relative {
 impl Relative {
     pub fn new(plan: &Plan) -> Relative {
         let period = plan.period.ns();
-        Relative { clock: plan.clock, period, span: clock::timespec(period), first: Some(plan.first_due - period) }
+        Relative {
+            clock: plan.clock,
+            period,
+            span: clock::timespec(period),
+            first: Some(plan.first_due - period),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! A periodic POSIX timer (timer_create(2)) whose signal the thread waits for with sigwaitinfo(2): no handler runs.
+//! A periodic POSIX timer (timer_create(2)) whose signal the thread waits for with sigwaitinfo(2):
+//! no handler runs.
 
 use super::{Plan, Wakeups};
 use punctual_host::task::attributes::tid;
@@ -13,7 +14,8 @@ pub struct PosixTimer {
     overrun: i64,
 }
 
-/// The signal of the timers; blocked in every thread that uses one, so several threads can use the same.
+/// The signal of the timers; blocked in every thread that uses one, so several threads can use the
+/// same.
 fn signal() -> libc::c_int {
     libc::SIGRTMIN() + 1
 }
@@ -22,8 +24,8 @@ impl PosixTimer {
     pub fn new(plan: &Plan) -> io::Result<PosixTimer> {
         // SAFETY: a sigset_t is plain integers, made valid by sigemptyset before use.
         let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
-        // SAFETY: `signals` is a valid set to write to, the signal number is a real-time one of this system; blocking it concerns this
-        // thread alone.
+        // SAFETY: `signals` is a valid set to write to, the signal number is a real-time one of
+        // this system; blocking it concerns this thread alone.
         unsafe {
             libc::sigemptyset(&mut signals);
             libc::sigaddset(&mut signals, signal());
@@ -39,13 +41,21 @@ impl PosixTimer {
         if unsafe { libc::timer_create(plan.clock, &mut event, &mut timer) } < 0 {
             return Err(io::Error::last_os_error());
         }
-        let made = PosixTimer { timer, signals, period: plan.period.ns(), due: plan.first_due, overrun: 0 };
+        let made = PosixTimer {
+            timer,
+            signals,
+            period: plan.period.ns(),
+            due: plan.first_due,
+            overrun: 0,
+        };
         let times = libc::itimerspec {
             it_interval: clock::timespec(plan.period.ns()),
             it_value: clock::timespec(plan.first_due),
         };
         // SAFETY: the timer was just made; `times` is valid; the old value is not asked for.
-        if unsafe { libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut()) } < 0 {
+        if unsafe { libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut()) }
+            < 0
+        {
             return Err(io::Error::last_os_error());
         }
         Ok(made)
@@ -63,7 +73,8 @@ impl Wakeups for PosixTimer {
         if got < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the only sender of this signal to this thread is our timer, so the timer's fields of the union are the valid ones.
+        // SAFETY: the only sender of this signal to this thread is our timer, so the timer's fields
+        // of the union are the valid ones.
         self.overrun = i64::from(unsafe { info.si_overrun() }.max(0));
         Ok(self.due)
     }
@@ -80,8 +91,8 @@ impl Wakeups for PosixTimer {
 
 impl Drop for PosixTimer {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours and is not used afterwards; a signal that is still pending is taken out so that the thread
-        // ends as it began.
+        // SAFETY: the timer is ours and is not used afterwards; a signal that is still pending is
+        // taken out so that the thread ends as it began.
         unsafe {
             libc::timer_delete(self.timer);
             let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,4 +1,5 @@
-//! A periodic timerfd (timerfd_create(2)): each read returns how many expiries passed since the last.
+//! A periodic timerfd (timerfd_create(2)): each read returns how many expiries passed since the
+//! last.
 
 use super::{Plan, Wakeups};
 use punctual_host::task::clock;
@@ -26,8 +27,14 @@ impl Timerfd {
             it_value: clock::timespec(plan.first_due),
         };
         // SAFETY: `times` is a valid itimerspec; the old one is not asked for.
-        let set =
-            unsafe { libc::timerfd_settime(fd.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &times, std::ptr::null_mut()) };
+        let set = unsafe {
+            libc::timerfd_settime(
+                fd.as_raw_fd(),
+                libc::TFD_TIMER_ABSTIME,
+                &times,
+                std::ptr::null_mut(),
+            )
+        };
         if set < 0 {
             return Err(io::Error::last_os_error());
         }

@@ -1,11 +1,13 @@
-//! The finest clock there is, that of test points: the processor's counter where the kernel trusts it, converted to ns after the reading.
+//! The finest clock there is, that of test points: the processor's counter where the kernel trusts
+//! it, converted to ns after the reading.
 
 use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_testpoint::counter::{self, Pair};
 use punctual_testpoint::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC};
 use std::time::Duration;
 
-/// Between two readings of both clocks: at an error of some 20 ns each, the rate is known to a millionth.
+/// Between two readings of both clocks: at an error of some 20 ns each, the rate is known to a
+/// millionth.
 const CALIBRATION: Duration = Duration::from_millis(50);
 /// The rate is kept in ns per tick as a fraction of 2^32.
 const SHIFT: u32 = 32;
@@ -19,7 +21,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Finds the clock that test points use on this machine, and its rate. Takes some 50 ms where it is a counter.
+    /// Finds the clock that test points use on this machine, and its rate. Takes some 50 ms where
+    /// it is a counter.
     pub fn calibrate() -> Counter {
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let clock = counter::trusted(&std::fs::read(source).unwrap_or_default());
@@ -86,7 +89,8 @@ mod tests {
     fn the_counter_stays_near_the_clock() {
         let counter = Counter::calibrate();
         std::thread::sleep(CALIBRATION);
-        let (before, now, after) = (counter::monotonic(), counter.ns(counter.now()), counter::monotonic());
+        let (before, now, after) =
+            (counter::monotonic(), counter.ns(counter.now()), counter::monotonic());
         // A rate wrong by a thousandth would be 50 µs off by now.
         assert!(before - 40_000 <= now && now <= after + 40_000, "{before} {now} {after}");
     }

@@ -1,7 +1,8 @@
 //! `heap`: malloc, first touch, free, each an interval of its own.
 //!
-//! Punctual's own malloc is not the one that programs meet: it is a static program. So a small program, linked with the machine's own C library, does
-//! the requests (`heap.c`), a batch at a time. It and the measuring thread take turns: while one works the other waits, so that
+//! Punctual's own malloc is not the one that programs meet: it is a static program. So a small
+//! program, linked with the machine's own C library, does the requests (`heap.c`), a batch at a
+//! time. It and the measuring thread take turns: while one works the other waits, so that
 //! counting samples is outside of all of them, and on the same CPU.
 
 mod helper;
@@ -35,7 +36,8 @@ use std::sync::Arc;
 const BATCH: usize = 4_096;
 /// Rounds of warm-up before the first sample.
 const WARM_UP: usize = 64;
-/// The shortest rest, and which part of the time since the last one it is at least: a long list is not interrupted.
+/// The shortest rest, and which part of the time since the last one it is at least: a long list is
+/// not interrupted.
 const REST: Nanos = Nanos::MILLI;
 const REST_PART: i64 = 10;
 
@@ -161,7 +163,8 @@ impl Heap {
         (head.due, head.until, head.limit) = (start, end_at, bounds.limit);
         head.period = bounds.period.map_or(0, Nanos::ns);
         // Long periods one at a time, so that their samples arrive soon; and no list is cut.
-        let (single, round) = (bounds.period.is_some_and(|period| period >= Pacing::BURST), self.requests.round);
+        let (single, round) =
+            (bounds.period.is_some_and(|period| period >= Pacing::BURST), self.requests.round);
         let batch = if single { round } else { round * (BATCH / round).max(1) };
         let mut now = Monotonic.now();
         while now < start && !stop.is_asked() {
@@ -173,18 +176,22 @@ impl Heap {
             // A random list is a batch of its own: the page faults of a batch are those of a list.
             let list = self.requests.next_list();
             bounds.lists -= u64::from(list.is_some());
-            let blocks = list.unwrap_or(batch).min(usize::try_from(bounds.left).unwrap_or(usize::MAX));
+            let blocks =
+                list.unwrap_or(batch).min(usize::try_from(bounds.left).unwrap_or(usize::MAX));
             let round = list.map_or(round, |_| blocks);
             self.order(helper, blocks, round);
             helper.batch(stop)?;
-            bounds.left = bounds.left.saturating_sub(self.take(bounds.limit, round, helper, writers, stop));
+            bounds.left =
+                bounds.left.saturating_sub(self.take(bounds.limit, round, helper, writers, stop));
             if helper.shared_memory.head().failed > 0 {
                 return Err(io::Error::other(
-                    "malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup; with `mlockall`, ulimit -l)?",
+                    "malloc gave nothing: is there a limit on memory (ulimit -v, a cgroup; with \
+                     `mlockall`, ulimit -l)?",
                 ));
             }
             now = Monotonic.now();
-            // A real-time task that never sleeps is throttled (sched_rt_runtime_us): both sides worked without a break since the last rest.
+            // A real-time task that never sleeps is throttled (sched_rt_runtime_us): both sides
+            // worked without a break since the last rest.
             if bounds.period.is_none() && now - rested >= Pacing::BURST.ns() {
                 Monotonic.sleep_until(now + REST.ns().max((now - rested) / REST_PART));
                 now = Monotonic.now();
@@ -214,7 +221,8 @@ impl Heap {
         for block in blocks {
             self.done.bytes += block.size;
             let parts = [block.malloc, block.touch, block.free];
-            let parts: &[[i64; 2]] = if self.flags & TOUCH != 0 { &parts } else { &[block.malloc, block.free] };
+            let parts: &[[i64; 2]] =
+                if self.flags & TOUCH != 0 { &parts } else { &[block.malloc, block.free] };
             for ((number, writer), part) in writers.iter_mut().zip(parts) {
                 writer.put(*part, self.only_cpu.unwrap_or(block.cpu as u32));
                 if part[1] - part[0] > limit {
@@ -234,10 +242,12 @@ impl Heap {
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
         let (mut writers, lists) = (std::mem::take(&mut self.writers), self.lists.take());
         let blocks = if self.requests.round > 1 { self.requests.round } else { WARM_UP };
-        let bounds = Bounds { period: None, duration: None, left: blocks as u64, lists: 1, limit: i64::MAX };
+        let bounds =
+            Bounds { period: None, duration: None, left: blocks as u64, lists: 1, limit: i64::MAX };
         // Counters are reset; a ring would keep these samples.
         let scratch = writers.iter().filter(|(_, writer)| matches!(writer, Writer::Ring(_)));
-        let mut scratch: Vec<_> = scratch.map(|(number, _)| (*number, Writer::Ring(ring(WARM_UP).0))).collect();
+        let mut scratch: Vec<_> =
+            scratch.map(|(number, _)| (*number, Writer::Ring(ring(WARM_UP).0))).collect();
         let into = if scratch.is_empty() { &mut writers } else { &mut scratch };
         let done = self.measure(bounds, &mut helper, 0, into, &Stop::default());
         (self.writers, self.lists, self.done) = (writers, lists, Done::default());
@@ -248,18 +258,25 @@ impl Heap {
     fn figures(&self) -> Vec<Figure> {
         let Done { blocks, bytes, spent, faults, skipped } = self.done;
         let each = |number: f64| number / blocks.max(1) as f64;
-        let title = "a request with everything around it (malloc, touch, free and six readings of the clock), mean";
+        let title = "a request with everything around it (malloc, touch, free and six readings of \
+                     the clock), mean";
         let title = if self.flags & TOUCH != 0 {
             title
         } else {
-            "a request with everything around it (malloc, free and four readings of the clock), mean"
+            "a request with everything around it (malloc, free and four readings of the clock), \
+             mean"
         };
         let mut figures = vec![
             Figure::new("blocks", "blocks allocated and freed", blocks as f64, "count"),
             Figure::new("bytes", "bytes requested", bytes as f64, "bytes"),
             Figure::new("turn", title, each(spent as f64), "ns").of(blocks),
-            Figure::new("faults-each", "page faults for each block (getrusage(2))", each(faults as f64), "ratio")
-                .of(blocks),
+            Figure::new(
+                "faults-each",
+                "page faults for each block (getrusage(2))",
+                each(faults as f64),
+                "ratio",
+            )
+            .of(blocks),
         ];
         figures.extend(self.lists.iter().flat_map(Lists::figures));
         if skipped > 0 {
@@ -319,11 +336,14 @@ impl Task for Heap {
     }
 
     fn notes(&mut self) -> Notes {
-        let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
+        let mut notes =
+            Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
         let Some(mut helper) = self.helper.take() else { return notes };
         let flags = self.flags & !FRESH;
-        // A process of its own for what is counted in an unused heap, as the one that was measured came to be.
-        let allocator = if helper.instead.is_some() { Allocator::BuiltIn } else { self.allocator.clone() };
+        // A process of its own for what is counted in an unused heap, as the one that was measured
+        // came to be.
+        let allocator =
+            if helper.instead.is_some() { Allocator::BuiltIn } else { self.allocator.clone() };
         let unused = kernel::unused(&allocator, &mut self.requests, flags);
         let used = match self.flags & FRESH {
             0 => kernel::used(&mut helper, &mut self.requests, flags).ok(),
@@ -331,9 +351,14 @@ impl Task for Heap {
         };
         let is_glibc = helper.name.starts_with("glibc") && helper.instead.is_none();
         notes.validations = kernel::validations(&unused, flags, is_glibc);
-        let heaps: [(&str, Option<&Counted>); 2] =
-            [("heap not used before", unused.as_ref().ok()), ("heap that was measured", used.as_ref())];
-        let rows: Vec<_> = heaps.iter().filter_map(|(heap, counted)| counted.map(|counted| (*heap, counted))).collect();
+        let heaps: [(&str, Option<&Counted>); 2] = [
+            ("heap not used before", unused.as_ref().ok()),
+            ("heap that was measured", used.as_ref()),
+        ];
+        let rows: Vec<_> = heaps
+            .iter()
+            .filter_map(|(heap, counted)| counted.map(|counted| (*heap, counted)))
+            .collect();
         notes.tables.push(allocator_table(&helper));
         if !rows.is_empty() {
             notes.tables.push(kernel::table(&rows));
@@ -342,10 +367,13 @@ impl Task for Heap {
         notes.figures = self.figures();
         notes.figures.extend(unused.iter().flat_map(kernel::figures));
         if let Some(why) = &helper.instead {
-            let message =
-                format!("the measured allocator is {}, not the one that programs of this machine use", helper.name);
+            let message = format!(
+                "the measured allocator is {}, not the one that programs of this machine use",
+                helper.name
+            );
             let finding = Finding::new("heap-built-in", Severity::Advice, &*self.subject, message);
-            let remedy = "measure on a machine with glibc, or read the figures as those of a static program";
+            let remedy =
+                "measure on a machine with glibc, or read the figures as those of a static program";
             notes.findings.push(finding.evidence(why.clone()).remedy(remedy));
         }
         notes

@@ -5,7 +5,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `struct io_sqring_offsets` and `struct io_cqring_offsets` (include/uapi/linux/io_uring.h), as far as they are used.
+/// `struct io_sqring_offsets` and `struct io_cqring_offsets` (include/uapi/linux/io_uring.h), as
+/// far as they are used.
 #[repr(C)]
 #[derive(Default)]
 struct Params {
@@ -61,7 +62,8 @@ impl Drop for Mapping {
     }
 }
 
-// SAFETY: the mappings belong to the ring alone, and it is used by one thread at a time (`&mut self`).
+// SAFETY: the mappings belong to the ring alone, and it is used by one thread at a time (`&mut
+// self`).
 unsafe impl Send for Uring {}
 
 impl Uring {
@@ -79,18 +81,21 @@ impl Uring {
             return Err(io::Error::other("the kernel is older than 5.4"));
         }
         let completions = params.cq_off[CQ_CQES] as usize + params.cq_entries as usize * CQE;
-        let length = completions.max(params.sq_off[SQ_ARRAY] as usize + params.sq_entries as usize * 4);
+        let length =
+            completions.max(params.sq_off[SQ_ARRAY] as usize + params.sq_entries as usize * 4);
         let rings = map(&fd, length.next_multiple_of(PAGE), OFF_SQ_RING)?;
         let sqes = map(&fd, (params.sq_entries as usize * SQE).next_multiple_of(PAGE), OFF_SQES)?;
         Ok(Uring { fd, rings, sqes, params })
     }
 
     fn word(&self, offset: u32) -> &AtomicU32 {
-        // SAFETY: the kernel's offsets lie within the mapping, whose length was made of them, and are aligned; both sides use it atomically.
+        // SAFETY: the kernel's offsets lie within the mapping, whose length was made of them, and
+        // are aligned; both sides use it atomically.
         unsafe { AtomicU32::from_ptr(self.rings.0.add(offset as usize).cast()) }
     }
 
-    /// Writes to the beginning of a descriptor and waits until that is done. The answer is that of write(2), or −errno.
+    /// Writes to the beginning of a descriptor and waits until that is done. The answer is that of
+    /// write(2), or −errno.
     ///
     /// # Safety
     /// `bytes` must be readable memory of `length` until this returns.
@@ -104,20 +109,28 @@ impl Uring {
         self.take().unwrap_or(-1)
     }
 
-    /// Submits a write at this offset and, linked to it, an fsync, and waits for neither: [`Uring::wait_for_both`] does. The answer is that of
-    /// io_uring_enter(2): 2 where both were taken.
+    /// Submits a write at this offset and, linked to it, an fsync, and waits for neither:
+    /// [`Uring::wait_for_both`] does. The answer is that of io_uring_enter(2): 2 where both
+    /// were taken.
     ///
     /// # Safety
     /// `bytes` must be readable memory of `length` until `wait_for_both` has returned.
     #[inline(always)]
-    pub unsafe fn submit_write_and_fsync(&mut self, to: i32, bytes: *const u8, length: u32, offset: u64) -> i64 {
+    pub unsafe fn submit_write_and_fsync(
+        &mut self,
+        to: i32,
+        bytes: *const u8,
+        length: u32,
+        offset: u64,
+    ) -> i64 {
         self.put(0, Request { op: OP_WRITE, flags: IO_LINK, to, at: bytes as u64, length, offset });
         self.put(1, Request { op: OP_FSYNC, flags: 0, to, at: 0, length: 0, offset: 0 });
         self.publish(2);
         self.enter(2, 0)
     }
 
-    /// Waits until the write and the fsync are done: the answers of both, or −errno (the fsync's is −ECANCELED where the write failed).
+    /// Waits until the write and the fsync are done: the answers of both, or −errno (the fsync's is
+    /// −ECANCELED where the write failed).
     #[inline(always)]
     pub fn wait_for_both(&mut self) -> [i32; 2] {
         let mut results = [-libc::EIO; 2];
@@ -146,8 +159,9 @@ impl Uring {
         let sq = &self.params.sq_off;
         let tail = self.word(sq[SQ_TAIL]).load(Ordering::Relaxed).wrapping_add(ahead);
         let index = tail & self.word(sq[SQ_MASK]).load(Ordering::Relaxed);
-        // SAFETY: the index is below the number of entries, each of 64 bytes, of which the fields below are the first 32
-        // (struct io_uring_sqe); the kernel reads them only after the tail has moved.
+        // SAFETY: the index is below the number of entries, each of 64 bytes, of which the fields
+        // below are the first 32 (struct io_uring_sqe); the kernel reads them only after
+        // the tail has moved.
         unsafe {
             let sqe = self.sqes.0.add(index as usize * SQE);
             ptr::write_bytes(sqe, 0, SQE);
@@ -171,8 +185,19 @@ impl Uring {
     #[inline(always)]
     fn enter(&mut self, submit: u32, wait_for: u32) -> i64 {
         let (fd, none) = (self.fd.as_raw_fd(), ptr::null::<u8>());
-        // SAFETY: io_uring_enter takes numbers and, here, no signal mask. What the entries point at their makers answer for.
-        unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, submit, wait_for, ENTER_GETEVENTS, none, 0usize) as i64 }
+        // SAFETY: io_uring_enter takes numbers and, here, no signal mask. What the entries point at
+        // their makers answer for.
+        unsafe {
+            libc::syscall(
+                libc::SYS_io_uring_enter,
+                fd,
+                submit,
+                wait_for,
+                ENTER_GETEVENTS,
+                none,
+                0usize,
+            ) as i64
+        }
     }
 
     /// The next completion, where there is one.
@@ -183,8 +208,10 @@ impl Uring {
         if head == self.word(cq[CQ_TAIL]).load(Ordering::Acquire) {
             return None;
         }
-        let at = cq[CQ_CQES] as usize + (head & self.word(cq[CQ_MASK]).load(Ordering::Relaxed)) as usize * CQE;
-        // SAFETY: the entry lies within the mapping, and the tail says that it is filled. `res` is at offset 8 (struct io_uring_cqe).
+        let at = cq[CQ_CQES] as usize
+            + (head & self.word(cq[CQ_MASK]).load(Ordering::Relaxed)) as usize * CQE;
+        // SAFETY: the entry lies within the mapping, and the tail says that it is filled. `res` is
+        // at offset 8 (struct io_uring_cqe).
         let result = unsafe { self.rings.0.add(at + 8).cast::<i32>().read() };
         self.word(cq[CQ_HEAD]).store(head.wrapping_add(1), Ordering::Release);
         Some(result)
@@ -205,9 +232,20 @@ fn map(fd: &OwnedFd, length: usize, offset: i64) -> io::Result<Mapping> {
     // SAFETY: a new mapping of a descriptor, at a place that the kernel chooses.
     let at = unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        libc::mmap(ptr::null_mut(), length, protection, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
+        libc::mmap(
+            ptr::null_mut(),
+            length,
+            protection,
+            libc::MAP_SHARED | libc::MAP_POPULATE,
+            fd.as_raw_fd(),
+            offset,
+        )
     };
-    if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Mapping(at.cast(), length)) }
+    if at == libc::MAP_FAILED {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(Mapping(at.cast(), length))
+    }
 }
 
 #[cfg(test)]
@@ -224,7 +262,9 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         for place in 0..20 {
             // SAFETY: a static text.
-            let taken = unsafe { uring.submit_write_and_fsync(file.as_raw_fd(), b"point".as_ptr(), 5, place * 5) };
+            let taken = unsafe {
+                uring.submit_write_and_fsync(file.as_raw_fd(), b"point".as_ptr(), 5, place * 5)
+            };
             assert_eq!((taken, uring.wait_for_both()), (2, [5, 0]));
         }
         let mut text = String::new();

@@ -1,7 +1,10 @@
-//! `irq`: from the raising of an interrupt to the entry of its handler, and on to the thread that waits for it.
+//! `irq`: from the raising of an interrupt to the entry of its handler, and on to the thread that
+//! waits for it.
 //!
-//! The measuring thread waits. A timer and membarrier(2) it triggers itself; what another thread must raise while this one sleeps is raised by a
-//! [`raiser`]. Stamps inside of the kernel are BPF programs' (`punctual_record::interrupt`); where there are none the hops that need them are absent.
+//! The measuring thread waits. A timer and membarrier(2) it triggers itself; what another thread
+//! must raise while this one sleeps is raised by a [`raiser`]. Stamps inside of the kernel are BPF
+//! programs' (`punctual_record::interrupt`); where there are none the hops that need them are
+//! absent.
 
 mod doorbell;
 mod gpio;
@@ -45,23 +48,32 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
     let cpu = thread.cpus.first().filter(|_| bound).map(|cpu| cpu as u32);
     if cpu.is_none() && !matches!(plan.source, IrqSource::Timer | IrqSource::Uio) {
         return Err(needs(
-            "this source needs a thread on one CPU, which SCHED_DEADLINE does not allow: use policy fifo".into(),
+            "this source needs a thread on one CPU, which SCHED_DEADLINE does not allow: use \
+             policy fifo"
+                .into(),
         ));
     }
-    let Found { awaited, at, row, hops, line, target, source } = find(plan, config, cpu).map_err(needs)?;
+    let Found { awaited, at, row, hops, line, target, source } =
+        find(plan, config, cpu).map_err(needs)?;
     let stamps = match awaited {
         Some(awaited) => Stamps::start(awaited, at).map(Arc::new).map_err(|why| why.to_string()),
         None => Err(source.untold.to_owned()),
     };
     let way = match (plan.source, line, &stamps) {
         (IrqSource::Timer, ..) => Trigger::Timer,
-        (IrqSource::Membarrier, ..) => Trigger::Membarrier { cpu: target.unwrap_or_default(), target: None },
+        (IrqSource::Membarrier, ..) => {
+            Trigger::Membarrier { cpu: target.unwrap_or_default(), target: None }
+        }
         (IrqSource::SelfIpi, _, Ok(stamps)) => {
             Trigger::Raised { line: Arc::new(doorbell::Doorbell(Arc::clone(stamps))), raiser: None }
         }
-        (IrqSource::SelfIpi, _, Err(why)) => return Err(needs(format!("only BPF can raise this interrupt: {why}"))),
+        (IrqSource::SelfIpi, _, Err(why)) => {
+            return Err(needs(format!("only BPF can raise this interrupt: {why}")));
+        }
         (IrqSource::Uio, _, Err(why)) => {
-            return Err(needs(format!("the arrival of this device's interrupt cannot be timed: {why}")));
+            return Err(needs(format!(
+                "the arrival of this device's interrupt cannot be timed: {why}"
+            )));
         }
         (_, Some(line), _) => Trigger::Raised { line, raiser: None },
         (_, None, _) => return Err(needs("this source has no line".to_owned())),
@@ -70,7 +82,8 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
     let (lanes, sources) = Lanes::of(config, hops, plan.period, cpu.unwrap_or_default());
     let raised = Arc::new(AtomicU64::new(0));
     let line = if let Trigger::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
-    let watch = Watch::new(&source, stamps.clone(), Rows { row, cpu: at }, Arc::clone(&raised), line);
+    let watch =
+        Watch::new(&source, stamps.clone(), Rows { row, cpu: at }, Arc::clone(&raised), line);
     let waiter = Waiter {
         name: config.name.clone(),
         series: config.series.iter().map(|series| series.name.clone()).collect(),
@@ -116,9 +129,13 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
     };
     let described = |words| Row::Described(words);
     Ok(match plan.source {
-        IrqSource::Timer if cfg!(target_arch = "x86_64") => {
-            found(Awaited::Timer { irq: None }, cpu, described("Local timer interrupts"), Hops::Timer, source)
-        }
+        IrqSource::Timer if cfg!(target_arch = "x86_64") => found(
+            Awaited::Timer { irq: None },
+            cpu,
+            described("Local timer interrupts"),
+            Hops::Timer,
+            source,
+        ),
         IrqSource::Timer => {
             let irq = rows::number_of("arch_timer");
             let row = irq.map_or(described("arch_timer"), Row::Number);
@@ -127,16 +144,25 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
                 ..found(Awaited::IrqWork, cpu, row, Hops::Timer, source)
             }
         }
-        IrqSource::SelfIpi => found(Awaited::IrqWork, cpu, described("IRQ work interrupts"), Hops::Raised, source),
+        IrqSource::SelfIpi => {
+            found(Awaited::IrqWork, cpu, described("IRQ work interrupts"), Hops::Raised, source)
+        }
         IrqSource::Membarrier => {
             let target = target(plan, config, cpu)?;
             let row = described("Function call interrupts");
-            Found { target: Some(target), ..found(Awaited::FunctionCall, Some(target), row, Hops::Raised, source) }
+            Found {
+                target: Some(target),
+                ..found(Awaited::FunctionCall, Some(target), row, Hops::Raised, source)
+            }
         }
         IrqSource::Uio | IrqSource::Edu => {
             let edu = plan.source == IrqSource::Edu;
             let device = plan.device.as_deref();
-            let uio = if edu { uio::Uio::edu(device)? } else { uio::Uio::open(device.ok_or("it has no device")?)? };
+            let uio = if edu {
+                uio::Uio::edu(device)?
+            } else {
+                uio::Uio::open(device.ok_or("it has no device")?)?
+            };
             let row = uio.irq.map_or_else(|| Row::Handler(uio.driver.clone()), Row::Number);
             let source = source.device(format!("/dev/{} ({})", uio.node, uio.driver), uio.irq);
             let awaited = uio.irq.map(|irq| Awaited::Device { irq });
@@ -145,22 +171,42 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
         }
         IrqSource::Gpio => {
             let lines = (plan.out_line.unwrap_or_default(), plan.in_line.unwrap_or_default());
-            let gpio = gpio::Gpio::open(plan.device.as_deref().ok_or("it has no device")?, lines.0, lines.1)?;
+            let gpio = gpio::Gpio::open(
+                plan.device.as_deref().ok_or("it has no device")?,
+                lines.0,
+                lines.1,
+            )?;
             let row = Row::Handler(gpio.consumer.clone());
-            let source = source.device(format!("{}, line {} to line {}", gpio.chip, lines.0, lines.1), None);
-            Found { awaited: None, at: None, row, hops: Hops::Raised, line: Some(Arc::new(gpio)), target: None, source }
+            let source =
+                source.device(format!("{}, line {} to line {}", gpio.chip, lines.0, lines.1), None);
+            Found {
+                awaited: None,
+                at: None,
+                row,
+                hops: Hops::Raised,
+                line: Some(Arc::new(gpio)),
+                target: None,
+                source,
+            }
         }
     })
 }
 
-/// The CPU to be interrupted: the one that was named, else the first other one of the measure, else of those that are allowed.
+/// The CPU to be interrupted: the one that was named, else the first other one of the measure, else
+/// of those that are allowed.
 fn target(plan: &IrqPlan, config: &MeasureConfig, own: Option<u32>) -> Result<u32, String> {
     if let Some(named) = plan.target_cpu {
-        let own_too = || format!("CPU {named} is where the measure runs: `target_cpu` must be another one");
+        let own_too =
+            || format!("CPU {named} is where the measure runs: `target_cpu` must be another one");
         return if Some(named) == own { Err(own_too()) } else { Ok(named) };
     }
     let allowed = attributes::affinity(0).unwrap_or_default();
-    let mut others = config.cpus.iter().chain(allowed.iter()).map(|cpu| cpu as u32).filter(|cpu| Some(*cpu) != own);
+    let mut others = config
+        .cpus
+        .iter()
+        .chain(allowed.iter())
+        .map(|cpu| cpu as u32)
+        .filter(|cpu| Some(*cpu) != own);
     others.next().ok_or_else(|| "there is no other CPU to be interrupted".to_owned())
 }
 
@@ -220,7 +266,9 @@ impl Waiter {
                 lanes.book.skipped += skipped?;
                 Ok(())
             }
-            Trigger::Membarrier { .. } | Trigger::Raised { .. } => Err(io::Error::other("it was not prepared")),
+            Trigger::Membarrier { .. } | Trigger::Raised { .. } => {
+                Err(io::Error::other("it was not prepared"))
+            }
         }
     }
 
@@ -228,17 +276,21 @@ impl Waiter {
     fn spare(&mut self, count: u64, period: Nanos) -> io::Result<Lanes> {
         let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
         let mut scratch = lanes.scratch(count);
-        // What is slow to return, as a line through an opto-coupler, gets the time that it will have. Else the first instant has passed
-        // already: that path is warmed up, too.
+        // What is slow to return, as a line through an opto-coupler, gets the time that it will
+        // have. Else the first instant has passed already: that path is warmed up, too.
         let own = self.source.own;
         let period = if own { self.period.min(PATIENT) } else { self.period.min(period) };
         let start = Monotonic.now() + if own { period.ns() } else { 0 };
-        // A device that raises interrupts by itself is not waited for; its code is warmed up all the same.
+        // A device that raises interrupts by itself is not waited for; its code is warmed up all
+        // the same.
         let comes = !matches!(&self.way, Trigger::Raised { line, .. } if !line.is_raised());
         let end = if comes { i64::MAX } else { start };
         self.measure(&mut scratch, Go { start, period, count, end }, &Arc::default())?;
         if !comes {
-            scratch.take(Passed { handler: Some(0), handled_on: Some(0), ..Passed::default() }, &Stop::default());
+            scratch.take(
+                Passed { handler: Some(0), handled_on: Some(0), ..Passed::default() },
+                &Stop::default(),
+            );
         }
         if own {
             Monotonic.sleep_until(Monotonic.now() + period.ns());
@@ -251,13 +303,15 @@ impl Task for Waiter {
     fn prepare(&mut self) -> Result<(), String> {
         let here = self.cpu.map(|cpu| CpuSet::single(cpu as usize));
         if let Some(cpu) = &here {
-            attributes::set_affinity(0, cpu).map_err(|why| format!("no thread can run on CPU {cpu}: {why}"))?;
+            attributes::set_affinity(0, cpu)
+                .map_err(|why| format!("no thread can run on CPU {cpu}: {why}"))?;
         }
         if let Ok(stamps) = &self.stamps {
             stamps.wait_as(attributes::tid());
         }
         let stamps = self.stamps.as_ref().ok().cloned();
-        let (scheduling, below) = (self.scheduling, threads::below(self.scheduling, &self.handlers));
+        let (scheduling, below) =
+            (self.scheduling, threads::below(self.scheduling, &self.handlers));
         match &mut self.way {
             Trigger::Timer => return Ok(()),
             Trigger::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling)?),
@@ -283,7 +337,8 @@ impl Task for Waiter {
         let Some(mut lanes) = self.lanes.take() else { return Ok(()) };
         let end = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let (stop, count) = (Arc::clone(&self.stop), lanes.left());
-        let outcome = self.measure(&mut lanes, Go { start, period: self.period, count, end }, &stop);
+        let outcome =
+            self.measure(&mut lanes, Go { start, period: self.period, count, end }, &stop);
         // Ending the producers ends the series.
         lanes.end();
         self.lanes = Some(lanes);

@@ -1,4 +1,5 @@
-//! The loop of workloads that do one thing over and over: when it starts, how it is paced, what ends it.
+//! The loop of workloads that do one thing over and over: when it starts, how it is paced, what
+//! ends it.
 
 use crate::sink::Sink;
 use crate::stop::Stop;
@@ -38,7 +39,12 @@ impl Ticks for Monotonic {
         let at = clock::timespec(at);
         // SAFETY: `at` is a valid timespec; with TIMER_ABSTIME nothing is written back.
         unsafe {
-            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut());
+            libc::clock_nanosleep(
+                libc::CLOCK_MONOTONIC,
+                libc::TIMER_ABSTIME,
+                &at,
+                std::ptr::null_mut(),
+            );
         }
     }
 }
@@ -46,8 +52,9 @@ impl Ticks for Monotonic {
 /// What separates two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pacing {
-    /// One follows the other. After every [`Pacing::BURST`] the thread sleeps for this long: a real-time thread that never sleeps is
-    /// throttled (sched_rt_runtime_us, 950 ms of each second), and a thread that waits for its CPU waits for ever.
+    /// One follows the other. After every [`Pacing::BURST`] the thread sleeps for this long: a
+    /// real-time thread that never sleeps is throttled (sched_rt_runtime_us, 950 ms of each
+    /// second), and a thread that waits for its CPU waits for ever.
     BackToBack {
         /// How long; zero: it never sleeps.
         rest: Nanos,
@@ -97,11 +104,15 @@ impl MeasurementLoop {
             duration: config.duration,
             samples: config.samples.unwrap_or(u64::MAX),
             limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
-            only_cpu: cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32),
+            only_cpu: cpus
+                .filter(|cpus| cpus.len() == 1)
+                .and_then(|cpus| cpus.first())
+                .map(|cpu| cpu as u32),
         }
     }
 
-    /// The same for `samples` samples, back to back, with nothing that ends it early: for warming up and for counting.
+    /// The same for `samples` samples, back to back, with nothing that ends it early: for warming
+    /// up and for counting.
     pub fn short(&self, samples: u64) -> MeasurementLoop {
         MeasurementLoop {
             pacing: Pacing::BackToBack { rest: Nanos::ZERO },
@@ -112,7 +123,8 @@ impl MeasurementLoop {
         }
     }
 
-    /// Runs the loop from `start` on: `before` is not timed, `act` is. Between the two readings of the clock there is nothing else.
+    /// Runs the loop from `start` on: `before` is not timed, `act` is. Between the two readings of
+    /// the clock there is nothing else.
     #[inline(always)]
     pub fn run<T: Ticks, S: Sink>(
         &self,
@@ -175,7 +187,8 @@ mod tests {
     use crate::sink::SampleSource;
     use std::cell::Cell;
 
-    /// A clock on which every reading takes 5 ns and nothing else takes any time but what a test adds.
+    /// A clock on which every reading takes 5 ns and nothing else takes any time but what a test
+    /// adds.
     struct Simulated(Cell<i64>);
 
     impl Ticks for Simulated {
@@ -192,22 +205,36 @@ mod tests {
     }
 
     fn measurement_loop(pacing: Pacing) -> MeasurementLoop {
-        MeasurementLoop { series: 0, pacing, duration: None, samples: 4, limit: i64::MAX, only_cpu: Some(2) }
+        MeasurementLoop {
+            series: 0,
+            pacing,
+            duration: None,
+            samples: 4,
+            limit: i64::MAX,
+            only_cpu: Some(2),
+        }
     }
 
-    fn spans(measurement_loop: &MeasurementLoop, act: impl Fn(&Simulated)) -> (Vec<(i64, i64)>, Taken) {
+    fn spans(
+        measurement_loop: &MeasurementLoop,
+        act: impl Fn(&Simulated),
+    ) -> (Vec<(i64, i64)>, Taken) {
         let ticks = Simulated(Cell::new(0));
         let (mut ring, mut reader) = crate::ring::ring(64);
-        let taken = measurement_loop.run(1_000, &ticks, &mut ring, &Stop::default(), || (), || act(&ticks));
+        let taken =
+            measurement_loop.run(1_000, &ticks, &mut ring, &Stop::default(), || (), || act(&ticks));
         let mut spans = Vec::new();
-        reader.drain(|drained| spans.push((drained.sample.due.ns(), drained.sample.latency().ns())));
+        reader
+            .drain(|drained| spans.push((drained.sample.due.ns(), drained.sample.latency().ns())));
         (spans, taken)
     }
 
     #[test]
     fn a_sample_is_what_is_done_and_one_reading_of_the_clock() {
         let (back_to_back, taken) =
-            spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| t.0.set(t.0.get() + 100));
+            spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| {
+                t.0.set(t.0.get() + 100)
+            });
         assert_eq!(taken, Taken { samples: 4, skipped: 0 });
         assert!(back_to_back.iter().all(|(_, span)| *span == 105), "{back_to_back:?}");
     }
@@ -219,7 +246,10 @@ mod tests {
             t.0.set(t.0.get() + longer);
         });
         assert_eq!(taken, Taken { samples: 4, skipped: 1 });
-        assert_eq!(periodic.iter().map(|(begin, _)| begin / 1_000).collect::<Vec<_>>(), [1, 3, 4, 5]);
+        assert_eq!(
+            periodic.iter().map(|(begin, _)| begin / 1_000).collect::<Vec<_>>(),
+            [1, 3, 4, 5]
+        );
     }
 
     #[test]
@@ -235,7 +265,8 @@ mod tests {
         let stop = Stop::default();
         let limited = MeasurementLoop { limit: 50, series: 7, samples: u64::MAX, ..timed };
         let limited = MeasurementLoop { duration: None, ..limited };
-        let taken = limited.run(0, &ticks, &mut sink, &stop, || (), || ticks.0.set(ticks.0.get() + 60));
+        let taken =
+            limited.run(0, &ticks, &mut sink, &stop, || (), || ticks.0.set(ticks.0.get() + 60));
         assert_eq!((taken.samples, stop.tripped_by()), (1, Some(7)));
         assert!(matches!(source, SampleSource::Ring(_)));
     }

@@ -1,7 +1,8 @@
 //! `mutex`: each wait for a lock that threads contend for, with who held it meanwhile.
 //!
-//! The threads compute the integral of 4/(1+x²) from 0 to 1 by midpoints, which is π. With a shared sum every term is added behind the lock, with own
-//! sums each thread adds once a round. A sample is from directly before the lock is requested to directly after it is granted.
+//! The threads compute the integral of 4/(1+x²) from 0 to 1 by midpoints, which is π. With a shared
+//! sum every term is added behind the lock, with own sums each thread adds once a round. A sample
+//! is from directly before the lock is requested to directly after it is granted.
 
 mod arena;
 mod lock;
@@ -25,7 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Terms of the warm-up loop before the first sample.
 const WARM_UP: u64 = 64;
-/// Of the longest wait at most this many acquisitions by others are kept: half of them the first, half the last ones.
+/// Of the longest wait at most this many acquisitions by others are kept: half of them the first,
+/// half the last ones.
 const KEPT: usize = 4_096;
 /// How long a real-time thread rests.
 const REST: Nanos = Nanos::MILLI;
@@ -44,7 +46,8 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepar
         let alone = MutexPlan { terms: WARM_UP, rounds: 2, hold: Nanos::ZERO, ..plan.clone() };
         let size = Size { threads: 1, log: WARM_UP as usize, rounds: 2, rests: false };
         let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
-        let only_cpu = cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32);
+        let only_cpu =
+            cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32);
         tasks.push(Box::new(Competitor {
             me: me as u32,
             plan: plan.clone(),
@@ -134,11 +137,13 @@ impl Waits {
         self.holders.clear();
     }
 
-    /// Of a wait that has ended. Copies who held the lock when it is the longest so far; allocates nothing.
+    /// Of a wait that has ended. Copies who held the lock when it is the longest so far; allocates
+    /// nothing.
     fn note(&mut self, arena: &Arena, asked: u64, number: u64, begin: i64, wait: i64) {
         self.acquisitions += 1;
         self.sum += wait;
-        // `asked` was read before the request: a thread that is preempted in between has not asked yet.
+        // `asked` was read before the request: a thread that is preempted in between has not asked
+        // yet.
         let first = arena.first_since(asked, number, begin);
         let overtaken = number - first;
         self.most_overtaken = self.most_overtaken.max(overtaken);
@@ -273,7 +278,12 @@ impl<S: Sink> Rounds<'_, S> {
 }
 
 impl Competitor {
-    fn rounds<'a, S: Sink>(&'a self, arena: &'a Arena, waits: &'a mut Waits, sink: &'a mut S) -> Rounds<'a, S> {
+    fn rounds<'a, S: Sink>(
+        &'a self,
+        arena: &'a Arena,
+        waits: &'a mut Waits,
+        sink: &'a mut S,
+    ) -> Rounds<'a, S> {
         Rounds {
             arena,
             waits,
@@ -337,9 +347,15 @@ impl Task for Competitor {
         }
         let waits = std::mem::replace(&mut self.waits, Waits::nowhere());
         let outcome = std::mem::take(&mut self.outcome);
-        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((self.me as usize, waits, outcome));
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((
+            self.me as usize,
+            waits,
+            outcome,
+        ));
         match self.me {
-            0 => Notes { clock_cost: Fact::Known(super::clock_cost(&Monotonic)), ..Notes::default() },
+            0 => {
+                Notes { clock_cost: Fact::Known(super::clock_cost(&Monotonic)), ..Notes::default() }
+            }
             _ => Notes::default(),
         }
     }

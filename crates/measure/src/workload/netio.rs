@@ -1,4 +1,5 @@
-//! `netio`: a periodic task that requests a message of a server, receives it, encrypts it, and writes it to a file or leaves that to another thread.
+//! `netio`: a periodic task that requests a message of a server, receives it, encrypts it, and
+//! writes it to a file or leaves that to another thread.
 //!
 //! The file, the collecting of batches, and the thread that writes them are those of `storage`.
 
@@ -49,7 +50,8 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
         sources.push(source);
     }
     let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
-    let (work, observer) = work(config, plan, &measurement_loop, &mut producers).map_err(PrepareError::Needs)?;
+    let (work, observer) =
+        work(config, plan, &measurement_loop, &mut producers).map_err(PrepareError::Needs)?;
     let line = Line::open(plan).map_err(PrepareError::Needs)?;
     let netio = Netio {
         subject: config.name.clone(),
@@ -103,11 +105,17 @@ fn work(
     let records = Arc::new(AtomicU64::new(0));
     // What sync(2) finds written already needs no write.
     let forced_records = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
-    let watch = Watch::new(place, forced_records.then(|| Arc::clone(&records)), forced, config.name.clone());
+    let watch = Watch::new(
+        place,
+        forced_records.then(|| Arc::clone(&records)),
+        forced,
+        config.name.clone(),
+    );
     if direct {
         return Ok((Work::Writes(record_file), Box::new(watch)));
     }
-    let (queue, batches) = batch_queue::batch_queue(plan.message.get() as usize, plan.batch as usize);
+    let (queue, batches) =
+        batch_queue::batch_queue(plan.message.get() as usize, plan.batch as usize);
     let last = config.series.last().map_or(measurement_loop.series, |series| series.number);
     let (subject, stop) = (config.name.clone(), Arc::clone(&config.stop));
     let writer = Writer {
@@ -120,7 +128,9 @@ fn work(
         stop,
         records,
     };
-    let start = |producer| Running::start(writer, producer).map_err(|why| format!("no writer thread: {why}"));
+    let start = |producer| {
+        Running::start(writer, producer).map_err(|why| format!("no writer thread: {why}"))
+    };
     let writer = producers.pop().map(start).transpose()?;
     Ok((Work::Collects { queue, writer, held: 0 }, Box::new(watch)))
 }
@@ -149,7 +159,8 @@ enum Work {
 /// Where receiving stands among the parts.
 const RECV: usize = 1;
 
-/// The parts of one message, in the order of their series after `whole`: at most send, recv, encrypt, open, write, close.
+/// The parts of one message, in the order of their series after `whole`: at most send, recv,
+/// encrypt, open, write, close.
 #[derive(Clone, Copy, Default)]
 struct Spans {
     spans: [[i64; 2]; 6],
@@ -204,7 +215,9 @@ impl TaskState {
         }
         match work {
             Work::Writes(record_file) => {
-                if let Some([begin, opened, written, _, closed]) = record_file.write(&Monotonic, message.bytes()) {
+                if let Some([begin, opened, written, _, closed]) =
+                    record_file.write(&Monotonic, message.bytes())
+                {
                     spans.add([begin, opened]);
                     spans.add([opened, written]);
                     spans.add([written, closed]);
@@ -225,7 +238,11 @@ impl TaskState {
     /// System calls of the calling thread so far.
     fn calls(&self) -> u64 {
         // Open, write, close.
-        let written = if let Work::Writes(record_file) = &self.work { 3 * record_file.count.records } else { 0 };
+        let written = if let Work::Writes(record_file) = &self.work {
+            3 * record_file.count.records
+        } else {
+            0
+        };
         self.line.calls + written
     }
 
@@ -347,16 +364,18 @@ impl Netio {
             return None;
         }
         let length = self.hands.message.bytes().len();
-        let read = record_file.read_last(length).map_err(|why| why.to_string()).and_then(|mut bytes| {
-            if let Some(cipher) = &mut self.hands.cipher {
-                let end: u64 = cipher.try_current_pos().map_err(|why| why.to_string())?;
-                cipher.try_seek(end - length as u64).map_err(|why| why.to_string())?;
-                cipher.try_apply_keystream(&mut bytes).map_err(|why| why.to_string())?;
-            }
-            let mut expected = line::pattern(length);
-            line::number(&mut expected, self.hands.came);
-            Ok(bytes.iter().zip(&expected).filter(|(have, wanted)| have == wanted).count() as u64)
-        });
+        let read =
+            record_file.read_last(length).map_err(|why| why.to_string()).and_then(|mut bytes| {
+                if let Some(cipher) = &mut self.hands.cipher {
+                    let end: u64 = cipher.try_current_pos().map_err(|why| why.to_string())?;
+                    cipher.try_seek(end - length as u64).map_err(|why| why.to_string())?;
+                    cipher.try_apply_keystream(&mut bytes).map_err(|why| why.to_string())?;
+                }
+                let mut expected = line::pattern(length);
+                line::number(&mut expected, self.hands.came);
+                Ok(bytes.iter().zip(&expected).filter(|(have, wanted)| have == wanted).count()
+                    as u64)
+            });
         let what = "bytes of the last record as the server sent them";
         Some(Validation::compare(
             what,
@@ -370,7 +389,8 @@ impl Netio {
     /// More messages, while the kernel counts this thread's calls.
     fn count_calls(&mut self) -> Validation {
         let (measurement_loop, mut claimed) = (self.measurement_loop.short(COUNTED), 0);
-        let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(COUNTED as usize).0).collect();
+        let mut scratch: Vec<Producer> =
+            self.producers.iter().map(|_| ring(COUNTED as usize).0).collect();
         // The producers of the run are gone: as many as there were do not matter, one must be.
         scratch.push(ring(COUNTED as usize).0);
         let mut other = self.hands.spare_queue();
@@ -388,17 +408,30 @@ impl Netio {
         self.hands.swap_queue(&mut other);
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         let tolerance = Tolerance::EXACT;
-        Validation::compare("system calls of the task", claimed, Fact::from(counted), source, tolerance).explain(
-            format!("{COUNTED} messages more, after the measured ones; the call that ends the counting is taken off"),
+        Validation::compare(
+            "system calls of the task",
+            claimed,
+            Fact::from(counted),
+            source,
+            tolerance,
         )
+        .explain(format!(
+            "{COUNTED} messages more, after the measured ones; the call that ends the counting is \
+             taken off"
+        ))
     }
 
     fn received(&self, moved: &Result<Moved, String>) -> Vec<Validation> {
         let claimed = self.done.received - self.done.received_before;
         let what = "bytes received";
         let read = moved.as_ref().map(|moved| moved.read).map_err(Clone::clone);
-        let mut all =
-            vec![Validation::compare(what, claimed, Fact::from(read), "/proc/thread-self/io: rchar", Tolerance::EXACT)];
+        let mut all = vec![Validation::compare(
+            what,
+            claimed,
+            Fact::from(read),
+            "/proc/thread-self/io: rchar",
+            Tolerance::EXACT,
+        )];
         if let Some((before, now)) = self.done.tcp_before.zip(self.hands.line.tcp_counts()) {
             let counted = Fact::Known(now.received - before);
             let source = "getsockopt(2): TCP_INFO, tcpi_bytes_received";
@@ -408,7 +441,8 @@ impl Netio {
     }
 }
 
-/// What the kernel says a thread has read and written, with read(2), write(2) and their like, sockets included (proc_pid_io(5)).
+/// What the kernel says a thread has read and written, with read(2), write(2) and their like,
+/// sockets included (proc_pid_io(5)).
 #[derive(Clone, Copy, Debug)]
 struct Moved {
     read: u64,
@@ -435,7 +469,8 @@ impl Task for Netio {
     }
 
     fn warm_up(&mut self) {
-        let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
+        let mut scratch: Vec<Producer> =
+            self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
         let measurement_loop = self.measurement_loop.short(WARM_UP);
         // Collected in a separate queue: the writer finds nothing.
         let mut other = self.hands.spare_queue();
@@ -450,7 +485,8 @@ impl Task for Netio {
         self.own.clear();
         self.done.tcp_before = self.hands.line.tcp_counts().map(|counts| counts.received);
         // Here and not in the run, because page faults in the run would be reported.
-        self.before = Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
+        self.before =
+            Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
@@ -470,7 +506,10 @@ impl Task for Netio {
             }
         }
         match self.done.broken.take() {
-            Some(why) => Err(io::Error::new(why.kind(), format!("the connection with the server is gone: {why}"))),
+            Some(why) => Err(io::Error::new(
+                why.kind(),
+                format!("the connection with the server is gone: {why}"),
+            )),
             None => Ok(()),
         }
     }
@@ -478,7 +517,8 @@ impl Task for Netio {
     fn notes(&mut self) -> Notes {
         // Before more messages are sent.
         let own = std::mem::take(&mut self.own);
-        let mut notes = Notes { tables: vec![self.hands.line.table(&self.plan)], ..Notes::default() };
+        let mut notes =
+            Notes { tables: vec![self.hands.line.table(&self.plan)], ..Notes::default() };
         let after = Moved::now();
         let moved = self.before.clone().and_then(|before| {
             after.map(|(after, _)| Moved {
@@ -491,7 +531,9 @@ impl Task for Netio {
         notes.validations.extend(self.read_back());
         let written = moved.map(|moved| moved.written.saturating_sub(sent));
         match &mut self.hands.work {
-            Work::Writes(record_file) => merge(&mut notes, report::of(record_file, &self.subject, Ok(0), written)),
+            Work::Writes(record_file) => {
+                merge(&mut notes, report::of(record_file, &self.subject, Ok(0), written))
+            }
             Work::Collects { queue, writer, held } => {
                 merge(&mut notes, writer.take().map(Running::join).unwrap_or_default());
                 report::collected(&mut notes, &self.subject, *held, queue.dropped);
@@ -502,19 +544,33 @@ impl Task for Netio {
         let Done { taken, lost, received, received_before, .. } = &self.done;
         let bytes = (received - received_before) as f64;
         notes.figures.extend(own_time(own));
-        notes.figures.push(Figure::new("received-bytes", "bytes received", bytes, "bytes").of(taken.samples));
+        notes.figures.push(
+            Figure::new("received-bytes", "bytes received", bytes, "bytes").of(taken.samples),
+        );
         if *lost > 0 {
-            let figure =
-                Figure::new("lost-datagrams", "answers that did not come within a second", *lost as f64, "count");
+            let figure = Figure::new(
+                "lost-datagrams",
+                "answers that did not come within a second",
+                *lost as f64,
+                "count",
+            );
             notes.figures.push(figure.of(taken.samples));
             let message = "datagrams were lost, or their sender got no CPU for a second";
             let finding = Finding::new("netio-lost", Severity::Warning, &*self.subject, message);
-            let finding = finding.evidence(format!("{lost} of {}; no sample has been taken of them", taken.samples));
-            notes.findings.push(finding.remedy("leave the server a CPU on which nothing real-time runs"));
+            let finding = finding
+                .evidence(format!("{lost} of {}; no sample has been taken of them", taken.samples));
+            notes
+                .findings
+                .push(finding.remedy("leave the server a CPU on which nothing real-time runs"));
         }
         if taken.skipped > 0 {
             let title = "periods that passed while a message took longer than one";
-            notes.figures.push(Figure::new("skipped-periods", title, taken.skipped as f64, "count"));
+            notes.figures.push(Figure::new(
+                "skipped-periods",
+                title,
+                taken.skipped as f64,
+                "count",
+            ));
         }
         notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
         notes
@@ -555,13 +611,18 @@ mod tests {
     fn the_cipher_is_that_of_the_standard() {
         // NIST SP 800-38A, F.5.1: CTR-AES128.Encrypt, the first two blocks.
         let bytes = |text: &str| -> Vec<u8> {
-            (0..text.len() / 2).map(|k| u8::from_str_radix(&text[2 * k..2 * k + 2], 16).unwrap()).collect()
+            (0..text.len() / 2)
+                .map(|k| u8::from_str_radix(&text[2 * k..2 * k + 2], 16).unwrap())
+                .collect()
         };
         let key: [u8; 16] = bytes("2b7e151628aed2a6abf7158809cf4f3c").try_into().unwrap();
         let counter: [u8; 16] = bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").try_into().unwrap();
         let mut message = bytes("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51");
         Encryption::new(&key.into(), &counter.into()).apply_keystream(&mut message);
-        assert_eq!(message, bytes("874d6191b620e3261bef6864990db6ce9806f66b7970fdff8617187bb9fffdff"));
+        assert_eq!(
+            message,
+            bytes("874d6191b620e3261bef6864990db6ce9806f66b7970fdff8617187bb9fffdff")
+        );
     }
 
     #[test]

@@ -11,8 +11,8 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// The call of this number with these arguments, at most six. Whoever makes one sees to it that what they point at lives long enough and
-    /// may be used so by the kernel.
+    /// The call of this number with these arguments, at most six. Whoever makes one sees to it that
+    /// what they point at lives long enough and may be used so by the kernel.
     pub fn new(number: libc::c_long, arguments: &[libc::c_long]) -> Raw {
         let mut six = [0; 6];
         six.iter_mut().zip(arguments).for_each(|(place, argument)| *place = *argument);
@@ -23,8 +23,9 @@ impl Raw {
     #[inline(always)]
     pub fn call(&self) -> libc::c_long {
         let [a, b, c, d, e, f] = self.arguments;
-        // SAFETY: the arguments were given with that in mind (see `new`), or are numbers alone. A number that the user gave was either on
-        // the list of calls that take numbers alone and change nothing, or was forced, and the user answers for what it does.
+        // SAFETY: the arguments were given with that in mind (see `new`), or are numbers alone. A
+        // number that the user gave was either on the list of calls that take numbers alone
+        // and change nothing, or was forced, and the user answers for what it does.
         unsafe { libc::syscall(self.number, a, b, c, d, e, f) }
     }
 }

@@ -1,7 +1,8 @@
 //! `spin`: gaps in a loop that only reads the clock, and their causes.
 //!
-//! The loop reads the finest clock there is; two readings further apart than the threshold are a gap, and a sample. At the end of every
-//! interruption longer than [`NOTICED`], gap or not, the kernel's counts are read, so that those of the next one begin there.
+//! The loop reads the finest clock there is; two readings further apart than the threshold are a
+//! gap, and a sample. At the end of every interruption longer than [`NOTICED`], gap or not, the
+//! kernel's counts are read, so that those of the next one begin there.
 
 mod causes;
 
@@ -14,7 +15,8 @@ use crate::stop::Stop;
 use crate::thread::Task;
 use causes::{Cause, Causes, Counts, Handled, Seen, largest, stolen};
 use punctual_core::{
-    Cell, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation,
+    Cell, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance,
+    Validation,
 };
 use punctual_host::task::attributes::current_cpu;
 use punctual_host::task::usage::Usage;
@@ -22,7 +24,8 @@ use punctual_plan::kinds::SpinPlan;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An interruption longer than this is attributed. Shorter than any interrupt takes, longer than the loop.
+/// An interruption longer than this is attributed. Shorter than any interrupt takes, longer than
+/// the loop.
 const NOTICED: Nanos = Nanos(300);
 /// The longest gaps that are kept with their causes, for each thread.
 const LONGEST: usize = 16;
@@ -31,11 +34,15 @@ const WARM_UP: u64 = 1_000;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &SpinPlan) -> Prepared {
     let results: Arc<Mutex<Vec<Found>>> = Arc::default();
-    let mut parts =
-        Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(Watch(Arc::clone(&results))) };
+    let mut parts = Prepared {
+        tasks: Vec::new(),
+        sources: Vec::new(),
+        observer: Box::new(Watch(Arc::clone(&results))),
+    };
     for series in &config.series {
         let (writer, source) = sink::binned_counter(series.shape);
-        let cpus = config.threads.get(series.thread).map(|thread| thread.cpus.clone()).unwrap_or_default();
+        let cpus =
+            config.threads.get(series.thread).map(|thread| thread.cpus.clone()).unwrap_or_default();
         parts.tasks.push(Box::new(Spinner {
             series: series.name.clone(),
             number: series.number,
@@ -102,7 +109,8 @@ struct Found {
     longest: Vec<Gap>,
     /// Interruptions that were noticed, gaps or not, in which another task ran.
     switched: u64,
-    /// An upper bound of the switches away from this thread, by the scheduler's switches on the CPU.
+    /// An upper bound of the switches away from this thread, by the scheduler's switches on the
+    /// CPU.
     departures: u64,
     /// Interrupts around the loop, while the kernel's file was read.
     around: u64,
@@ -144,7 +152,8 @@ struct Bounds {
 }
 
 impl Spinner {
-    /// The loop. Between two readings of the clock there is a comparison and a check of the stop flag.
+    /// The loop. Between two readings of the clock there is a comparison and a check of the stop
+    /// flag.
     fn spin(&mut self, ticks: &Counter, bounds: &Bounds, sink: &mut impl Sink, stop: &Stop) {
         let noticed = ticks.span(NOTICED.min(self.threshold));
         let mut left = bounds.gaps;
@@ -187,7 +196,8 @@ impl Spinner {
         let seen = causes.since();
         self.found.counted.add(seen.counts);
         self.found.departures += seen.counts.departures();
-        // What comes while the counts are read belongs to no gap; it must not be taken for the next one's.
+        // What comes while the counts are read belongs to no gap; it must not be taken for the next
+        // one's.
         let Seen { counts: meanwhile, .. } = causes.since();
         if meanwhile != Counts::default() {
             self.found.meanwhile += 1;
@@ -239,7 +249,9 @@ impl Task for Spinner {
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writer ends the series.
-        let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else { return Ok(()) };
+        let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else {
+            return Ok(());
+        };
         writer.begin();
         while ticks.ns(ticks.now()) < start && !self.stop.is_asked() {
             ticks.sleep_until(start);
@@ -276,39 +288,63 @@ impl Task for Spinner {
         match &self.causes {
             Err(why) if self.attribute => {
                 let message = "gaps could not be attributed";
-                let finding = Finding::new("gaps-not-attributed", Severity::Advice, &*self.series, message);
-                notes.findings.push(finding.evidence(why.clone()).remedy("run as root (CAP_PERFMON and tracefs)"));
+                let finding =
+                    Finding::new("gaps-not-attributed", Severity::Advice, &*self.series, message);
+                notes.findings.push(
+                    finding.evidence(why.clone()).remedy("run as root (CAP_PERFMON and tracefs)"),
+                );
             }
             Err(_) => {}
             Ok(causes) => {
                 if let Err(why) = &causes.gaps {
-                    let message =
-                        "gaps are not divided: each counts whole for the deepest cause that was counted in it";
-                    let finding = Finding::new("gaps-not-divided", Severity::Advice, &*self.series, message);
-                    let remedy = "run as root on a kernel with BPF and BTF; without it, long gaps with interrupts may be steal or hardware latency";
+                    let message = "gaps are not divided: each counts whole for the deepest cause \
+                                   that was counted in it";
+                    let finding =
+                        Finding::new("gaps-not-divided", Severity::Advice, &*self.series, message);
+                    let remedy = "run as root on a kernel with BPF and BTF; without it, long gaps \
+                                  with interrupts may be steal or hardware latency";
                     notes.findings.push(finding.evidence(why.clone()).remedy(remedy));
                 }
                 if let Some(stolen) = found.stolen {
-                    let title = format!("steal time meanwhile, by /proc/stat, in ticks ({})", self.series);
+                    let title =
+                        format!("steal time meanwhile, by /proc/stat, in ticks ({})", self.series);
                     notes.figures.push(Figure::new("steal", title, stolen.ns() as f64, "ns"));
                 }
-                let counted = found.interrupts.map(|handled| handled.sure).ok_or("/proc/interrupts could not be read");
+                let counted = found
+                    .interrupts
+                    .map(|handled| handled.sure)
+                    .ok_or("/proc/interrupts could not be read");
                 let shootdowns = found.interrupts.map_or(0, |handled| handled.shootdowns);
                 let claimed = found.counted.interrupts;
                 let shared = found.interrupts.map_or(0, |handled| handled.shared);
                 let tolerance = Tolerance::EXACT
                     .more(found.around, "while the file was read, before and after the loop")
-                    .either(shootdowns, "TLB shootdowns, in none of its rows or in two, which depends on the kernel")
+                    .either(
+                        shootdowns,
+                        "TLB shootdowns, in none of its rows or in two, which depends on the \
+                         kernel",
+                    )
                     .fewer(shared, "handlers that share an interrupt, each of which is entered");
                 let what = format!("interrupts ({})", self.series);
                 notes.validations.push(
-                    Validation::compare(what, claimed, Fact::from(counted), "/proc/interrupts, the column of this CPU", tolerance)
-                        .explain("claimed: entries of tracepoints while the loop ran; rows without a tracepoint, and NMIs, are left out"),
+                    Validation::compare(
+                        what,
+                        claimed,
+                        Fact::from(counted),
+                        "/proc/interrupts, the column of this CPU",
+                        tolerance,
+                    )
+                    .explain(
+                        "claimed: entries of tracepoints while the loop ran; rows without a \
+                         tracepoint, and NMIs, are left out",
+                    ),
                 );
                 let what = format!("interruptions by another task ({})", self.series);
                 let several = found.departures.saturating_sub(found.switched);
-                let tolerance =
-                    Tolerance::EXACT.more(several, "switches within one interruption, or while the counts were read");
+                let tolerance = Tolerance::EXACT.more(
+                    several,
+                    "switches within one interruption, or while the counts were read",
+                );
                 notes.validations.push(Validation::compare(
                     what,
                     found.switched,
@@ -344,8 +380,10 @@ fn by_cause(all: &[Found]) -> Table {
             0 => Cell::Nothing,
             watched => Cell::Number(total.ns() as f64 / watched as f64),
         };
-        for (cause, of) in
-            Cause::ALL.iter().zip(&found.by_cause).filter(|(_, of)| of.gaps > 0 || of.total > Nanos::ZERO)
+        for (cause, of) in Cause::ALL
+            .iter()
+            .zip(&found.by_cause)
+            .filter(|(_, of)| of.gaps > 0 || of.total > Nanos::ZERO)
         {
             let series = found.series.as_str();
             rows.push(vec![
@@ -358,25 +396,33 @@ fn by_cause(all: &[Found]) -> Table {
             ]);
         }
         if found.unwatched > Nanos::ZERO {
-            let (series, what) = (found.series.as_str().into(), "attributing gaps, not watched".into());
+            let (series, what) =
+                (found.series.as_str().into(), "attributing gaps, not watched".into());
             let (share, total) = (share(found.unwatched), found.unwatched.into());
             rows.push(vec![series, what, found.meanwhile.into(), Cell::Nothing, share, total]);
         }
     }
-    let columns =
-        [("series", ""), ("cause", ""), ("gaps", "count"), ("longest", "ns"), ("share", "ratio"), ("total", "ns")];
+    let columns = [
+        ("series", ""),
+        ("cause", ""),
+        ("gaps", "count"),
+        ("longest", "ns"),
+        ("share", "ratio"),
+        ("total", "ns"),
+    ];
     Table {
         name: "gaps-by-cause".to_owned(),
-        title:
-            "Gaps by their largest part; longest, total and share are of parts, the share of the time that was watched"
-                .to_owned(),
+        title: "Gaps by their largest part; longest, total and share are of parts, the share of \
+                the time that was watched"
+            .to_owned(),
         columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
         rows,
     }
 }
 
 fn longest(all: &[Found]) -> Table {
-    let mut gaps: Vec<_> = all.iter().flat_map(|found| found.longest.iter().map(move |gap| (found, gap))).collect();
+    let mut gaps: Vec<_> =
+        all.iter().flat_map(|found| found.longest.iter().map(move |gap| (found, gap))).collect();
     gaps.sort_by_key(|(_, gap)| std::cmp::Reverse(gap.length));
     let row = |(found, gap): (&Found, &Gap)| {
         let part = |cause: Cause| Cell::from(Nanos(gap.parts[cause as usize]));
@@ -409,23 +455,31 @@ fn longest(all: &[Found]) -> Table {
     ];
     Table {
         name: "longest-gaps".to_owned(),
-        title: "The longest gaps: largest cause, each part, and what the kernel counted in it".to_owned(),
+        title: "The longest gaps: largest cause, each part, and what the kernel counted in it"
+            .to_owned(),
         columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
         rows: gaps.into_iter().take(LONGEST).map(row).collect(),
     }
 }
 
-/// A real-time thread that never sleeps is throttled: 50 ms of each second unless somebody has changed that.
+/// A real-time thread that never sleeps is throttled: 50 ms of each second unless somebody has
+/// changed that.
 fn throttling(all: &[Found]) -> Option<Finding> {
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let runtime: i64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
-    let long = |found: &Found| found.by_cause[Cause::Task as usize].longest >= Nanos::from_millis(20);
+    let long =
+        |found: &Found| found.by_cause[Cause::Task as usize].longest >= Nanos::from_millis(20);
     let found = all.iter().find(|found| runtime >= 0 && long(found))?;
-    let message = "long gaps by other tasks may be real-time throttling, which stops threads that never sleep";
+    let message = "long gaps by other tasks may be real-time throttling, which stops threads that \
+                   never sleep";
     let finding = Finding::new("rt-throttling", Severity::Note, &*found.series, message);
-    let evidence = format!("{path}: {runtime}; the longest was {}", found.by_cause[Cause::Task as usize].longest);
+    let evidence = format!(
+        "{path}: {runtime}; the longest was {}",
+        found.by_cause[Cause::Task as usize].longest
+    );
     Some(finding.evidence(evidence).remedy(
-        "to see the rest alone: sysctl kernel.sched_rt_runtime_us=-1 for the time of the run, or --policy other",
+        "to see the rest alone: sysctl kernel.sched_rt_runtime_us=-1 for the time of the run, or \
+         --policy other",
     ))
 }
 
@@ -447,6 +501,9 @@ mod tests {
         let share = found.by_cause[Cause::Interrupt as usize];
         assert_eq!((share.gaps, share.longest, share.total), (100, Nanos(699), Nanos(64_950)));
         let observer = found.by_cause[Cause::Observer as usize];
-        assert_eq!((observer.gaps, observer.longest, observer.total), (0, Nanos(400), Nanos(40_000)));
+        assert_eq!(
+            (observer.gaps, observer.longest, observer.total),
+            (0, Nanos(400), Nanos(40_000))
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! `storage`: a periodic task that writes records to a file, whole and in its steps.
 //!
-//! The file has no name, so nothing is left of it, however this ends. Every period it is opened anew, through the process's own name for it
-//! under /proc, written to and closed; or records are collected, and a thread with time-sharing scheduling writes them, a batch at a time.
+//! The file has no name, so nothing is left of it, however this ends. Every period it is opened
+//! anew, through the process's own name for it under /proc, written to and closed; or records are
+//! collected, and a thread with time-sharing scheduling writes them, a batch at a time.
 
 pub(super) mod batch_queue;
 pub(super) mod file;
@@ -31,14 +32,18 @@ use writer::{Running, Writer};
 /// Records of warm-up before the first sample: few, because forcing may take long.
 const WARM_UP: u64 = 4;
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prepared, PrepareError> {
+pub(super) fn prepare(
+    config: &MeasureConfig,
+    plan: &StoragePlan,
+) -> Result<Prepared, PrepareError> {
     let Some(first) = config.series.first() else {
         return Err(PrepareError::Needs("storage has no series".to_owned()));
     };
     let needs = PrepareError::Needs;
     let file = file::opened(&plan.directory).map_err(needs)?;
     let place = Place::of(&file, &plan.directory);
-    let on = |why: String| needs(format!("on {} in {}: {why}", place.kind(), plan.directory.display()));
+    let on =
+        |why: String| needs(format!("on {} in {}: {why}", place.kind(), plan.directory.display()));
     let mut record_file = RecordFile::new(file, plan).map_err(on)?;
     let record = Record::new(plan.record.get() as usize);
     record_file.try_once(&Monotonic, record.bytes()).map_err(on)?;
@@ -52,15 +57,19 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prep
     let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
     let subject = config.name.clone();
     let work = if plan.mode == StorageMode::Buffered {
-        let (queue, batches) = batch_queue::batch_queue(plan.record.get() as usize, plan.batch as usize);
+        let (queue, batches) =
+            batch_queue::batch_queue(plan.record.get() as usize, plan.batch as usize);
         let bytes = plan.record.get() as usize * plan.batch as usize;
         let last = config.series.last().map_or(first.number, |series| series.number);
         let (limit, stop) = (measurement_loop.limit, Arc::clone(&config.stop));
         let (subject, records) = (subject.clone(), Arc::default());
-        let writer = Writer { record_file, batches, bytes, series: last, subject, limit, stop, records };
+        let writer =
+            Writer { record_file, batches, bytes, series: last, subject, limit, stop, records };
         let producer = producers.pop();
-        let start =
-            |producer| Running::start(writer, producer).map_err(|why| needs(format!("no writer thread: {why}")));
+        let start = |producer| {
+            Running::start(writer, producer)
+                .map_err(|why| needs(format!("no writer thread: {why}")))
+        };
         Work::Collects { queue, writer: producer.map(start).transpose()?, held: 0 }
     } else {
         Work::Writes(record_file)
@@ -70,7 +79,8 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &StoragePlan) -> Result<Prep
     } else {
         None
     };
-    let watch = Watch::new(place, forced_records, plan.mode == StorageMode::Forced, subject.clone());
+    let watch =
+        Watch::new(place, forced_records, plan.mode == StorageMode::Forced, subject.clone());
     let storage = Storage {
         subject,
         measurement_loop,
@@ -102,7 +112,8 @@ struct Storage {
     measurement_loop: MeasurementLoop,
     record: Record,
     work: Work,
-    /// Of `whole`, then, where the task writes, of its steps. Dropped at the end, which ends the series.
+    /// Of `whole`, then, where the task writes, of its steps. Dropped at the end, which ends the
+    /// series.
     producers: Vec<Producer>,
     /// Records that were forced, for the observer.
     forced: Arc<AtomicU64>,
@@ -112,7 +123,8 @@ struct Storage {
     skipped: u64,
 }
 
-/// Passes on the steps of a record: `open`, `write`, where there is such a series `force`, and `close`.
+/// Passes on the steps of a record: `open`, `write`, where there is such a series `force`, and
+/// `close`.
 #[inline(always)]
 fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
     let Some([begin, opened, written, safe, closed]) = stamps else { return };
@@ -180,7 +192,8 @@ impl Task for Storage {
     }
 
     fn warm_up(&mut self) {
-        let mut scratch: Vec<Producer> = self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
+        let mut scratch: Vec<Producer> =
+            self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
         let measurement_loop = self.measurement_loop.short(WARM_UP);
         // Collected in a separate queue: the writer is woken and finds nothing.
         let mut other = batch_queue::batch_queue(self.record.bytes().len(), 2).0;
@@ -201,11 +214,13 @@ impl Task for Storage {
         drop(producers);
         match &mut self.work {
             Work::Writes(record_file) => {
-                self.forced.store(record_file.count.records - record_file.count.failed, Ordering::Release);
+                self.forced
+                    .store(record_file.count.records - record_file.count.failed, Ordering::Release);
             }
             Work::Collects { queue, writer, held } => {
                 *held = queue.close();
-                // It writes what is there and ends its series; waiting for it is no part of the run.
+                // It writes what is there and ends its series; waiting for it is no part of the
+                // run.
                 if let Some(writer) = writer {
                     writer.thread().unpark();
                 }
@@ -257,10 +272,22 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Over a place; `records` are those each of which must have reached the device, where that is so.
-    pub fn new(place: Place, records: Option<Arc<AtomicU64>>, forced: bool, subject: String) -> Watch {
+    /// Over a place; `records` are those each of which must have reached the device, where that is
+    /// so.
+    pub fn new(
+        place: Place,
+        records: Option<Arc<AtomicU64>>,
+        forced: bool,
+        subject: String,
+    ) -> Watch {
         let in_memory = forced && place.is_memory();
-        Watch { place, before: Err("it did not start".to_owned()), forced: records, in_memory, subject }
+        Watch {
+            place,
+            before: Err("it did not start".to_owned()),
+            forced: records,
+            in_memory,
+            subject,
+        }
     }
 }
 
@@ -279,7 +306,12 @@ impl Observer for Watch {
             let mut figure = |name: &str, title: &str, value: u64, unit: &str| {
                 notes.figures.push(Figure::new(name, title, value as f64, unit));
             };
-            figure("device-writes", "writes that the device completed, of all tasks", writes, "count");
+            figure(
+                "device-writes",
+                "writes that the device completed, of all tasks",
+                writes,
+                "count",
+            );
             figure("device-bytes", "bytes written to the device, by all tasks", bytes, "bytes");
             if let (Some(before), Some(after)) = (before.flushes, after.flushes) {
                 let title = "flushes that the device completed, of all tasks";
@@ -289,16 +321,19 @@ impl Observer for Watch {
         if let Some(forced) = &self.forced {
             let claimed = forced.load(Ordering::Acquire);
             let counted = both.map(|(before, after)| after.writes.saturating_sub(before.writes));
-            let tolerance = Tolerance::EXACT.any_more("what other tasks wrote to the device meanwhile");
+            let tolerance =
+                Tolerance::EXACT.any_more("what other tasks wrote to the device meanwhile");
             let what = "records forced to the device, at least";
             let source = self.place.counts_file();
-            let validation = Validation::compare(what, claimed, Fact::from(counted), source, tolerance);
+            let validation =
+                Validation::compare(what, claimed, Fact::from(counted), source, tolerance);
             let explanation = "a record that was waited for is at least one write to the device";
             notes.validations.push(validation.explain(explanation));
         }
         if self.in_memory {
             let message = format!("nothing is forced to a disk: {} is memory", self.place.kind());
-            let finding = Finding::new("storage-in-memory", Severity::Advice, &*self.subject, message);
+            let finding =
+                Finding::new("storage-in-memory", Severity::Advice, &*self.subject, message);
             notes.findings.push(finding.remedy("choose a `directory` on the disk to be measured"));
         }
         notes

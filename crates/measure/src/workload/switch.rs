@@ -1,7 +1,9 @@
-//! `switch`: from the last instruction of one task to the first of the next, in a ring of tasks of which one runs at a time.
+//! `switch`: from the last instruction of one task to the first of the next, in a ring of tasks of
+//! which one runs at a time.
 //!
-//! The measuring thread is the first task, the leader. Each task stamps when it comes and before it hands over, in shared memory; the leader
-//! takes the samples of a round when the turn is back with it, outside of every sample. Working sets take turns of a burst each.
+//! The measuring thread is the first task, the leader. Each task stamps when it comes and before it
+//! hands over, in shared memory; the leader takes the samples of a round when the turn is back with
+//! it, outside of every sample. Working sets take turns of a burst each.
 
 mod counts;
 mod handoff;
@@ -43,12 +45,17 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
     let thread = config.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let tasks = plan.ring as usize;
     let processes = plan.tasks == Tasks::Processes;
-    let topology =
-        if plan.distance == Distance::SameCpu { Topology::default() } else { Topology::read(&Root::system()) };
+    let topology = if plan.distance == Distance::SameCpu {
+        Topology::default()
+    } else {
+        Topology::read(&Root::system())
+    };
     let places = places::places(&topology, &thread.cpus, plan.distance, tasks).map_err(needs)?;
     let handoff = HandoffMechanism::open(plan.mechanism, tasks, processes).map_err(|why| {
         let many = HandoffMechanism::descriptors(plan.mechanism, tasks);
-        needs(format!("a ring of {tasks} tasks needs {many} file descriptors: {why} (raise `ulimit -n`)"))
+        needs(format!(
+            "a ring of {tasks} tasks needs {many} file descriptors: {why} (raise `ulimit -n`)"
+        ))
     })?;
     let largest = plan.working_set.iter().map(|size| size.get() as usize).max().unwrap_or_default();
     let shared_memory = SharedMemory::new(tasks, largest)
@@ -68,7 +75,8 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
         writers.push(writer);
         sources.push(source);
     }
-    let observer: Box<dyn Observer> = if processes { Box::new(watch::Watch::new(&ring)) } else { Box::new(NoObserver) };
+    let observer: Box<dyn Observer> =
+        if processes { Box::new(watch::Watch::new(&ring)) } else { Box::new(NoObserver) };
     let leader = Leader {
         ring,
         members: None,
@@ -90,7 +98,8 @@ struct Lane {
     size: usize,
     /// Samples still to be taken.
     left: u64,
-    /// How long a member took to go through its working set, after a switch and with no task between.
+    /// How long a member took to go through its working set, after a switch and with no task
+    /// between.
     walks: Vec<Walks>,
     /// Of all samples.
     sum: i64,
@@ -230,7 +239,11 @@ impl Leader {
                 }
                 let mut now = now();
                 let burst_end = now + Pacing::BURST.ns();
-                while self.lanes[lane].left > 0 && now < burst_end && now < end_at && !self.stop.is_asked() {
+                while self.lanes[lane].left > 0
+                    && now < burst_end
+                    && now < end_at
+                    && !self.stop.is_asked()
+                {
                     self.ring.round()?;
                     now = self.take(lane, writer);
                     if size > 0 && self.book.rounds.is_multiple_of(PAIR_EVERY) {
@@ -300,7 +313,8 @@ impl Task for Leader {
         for (lane, writer) in writers.iter_mut().enumerate().filter(|_| whole) {
             let Lane { size, left, .. } = self.lanes[lane];
             self.ring.shared_memory.set_size(size);
-            let rounds = if size > 1 << 16 || self.ring.shared_memory.tasks() > 64 { 1 } else { WARM_UP };
+            let rounds =
+                if size > 1 << 16 || self.ring.shared_memory.tasks() > 64 { 1 } else { WARM_UP };
             let stop = std::mem::take(&mut self.stop);
             for _ in 0..rounds {
                 if self.ring.round().is_err() {
@@ -314,7 +328,8 @@ impl Task for Leader {
             lane.walks.clear();
             (lane.left, lane.sum, lane.taken) = (left, 0, 0);
         }
-        // What else the measured time runs through, so that its code is there. What fails here fails again, and is reported, in the measured loop.
+        // What else the measured time runs through, so that its code is there. What fails here
+        // fails again, and is reported, in the measured loop.
         if whole {
             let _ = self.count();
             let _ = self.rest(now() + 20_000);

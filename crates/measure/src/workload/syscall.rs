@@ -1,7 +1,7 @@
 //! `syscall`: one system call, from the reading of the clock before it to the one after.
 //!
-//! Every variant is a number with six constant arguments, and, where the call needs something to work on, another call before it that
-//! is not timed. The loop is the same for all.
+//! Every variant is a number with six constant arguments, and, where the call needs something to
+//! work on, another call before it that is not timed. The loop is the same for all.
 
 use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
 use super::raw::{Raw, checked, pipe};
@@ -20,18 +20,26 @@ use std::sync::Arc;
 
 /// Calls of warm-up before the first sample.
 const WARM_UP: u64 = 256;
-/// Calls that perf counts, after the measured ones: while the tracepoint is on, every call takes the slow path
-/// (SYSCALL_WORK_SYSCALL_TRACEPOINT in kernel/entry/common.c), so it must be off while anything is measured.
+/// Calls that perf counts, after the measured ones: while the tracepoint is on, every call takes
+/// the slow path (SYSCALL_WORK_SYSCALL_TRACEPOINT in kernel/entry/common.c), so it must be off
+/// while anything is measured.
 const COUNTED: u64 = 10_000;
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &SyscallPlan) -> Result<Prepared, PrepareError> {
-    let mut parts = Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
+pub(super) fn prepare(
+    config: &MeasureConfig,
+    plan: &SyscallPlan,
+) -> Result<Prepared, PrepareError> {
+    let mut parts =
+        Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     let pace = plan.period.map_or(Pacing::BackToBack { rest: plan.rest }, Pacing::Periodic);
     for series in &config.series {
         let (writer, source) = sink::binned_counter(series.shape);
         let subject = series.name.clone();
-        let describe =
-            |why: io::Error| format!("what it works on cannot be made: {why}: are too many files open (`ulimit -n`)?");
+        let describe = |why: io::Error| {
+            format!(
+                "what it works on cannot be made: {why}: are too many files open (`ulimit -n`)?"
+            )
+        };
         let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(describe(why)))?;
         let measurement_loop = MeasurementLoop::of(config, series, pace);
         let stop = Arc::clone(&config.stop);
@@ -69,18 +77,22 @@ impl Calls {
             Call::Getpid => Raw::new(libc::SYS_getpid, &[]),
             Call::Gettid => Raw::new(libc::SYS_gettid, &[]),
             Call::SchedYield => Raw::new(libc::SYS_sched_yield, &[]),
-            Call::ClockGettime => Raw::new(libc::SYS_clock_gettime, &[libc::CLOCK_MONOTONIC.into(), at]),
+            Call::ClockGettime => {
+                Raw::new(libc::SYS_clock_gettime, &[libc::CLOCK_MONOTONIC.into(), at])
+            }
             Call::FutexWake => {
                 let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
                 Raw::new(libc::SYS_futex, &[at, wake.into(), 1])
             }
             Call::Number => {
-                let arguments: Vec<libc::c_long> = plan.arguments.iter().map(|a| *a as libc::c_long).collect();
+                let arguments: Vec<libc::c_long> =
+                    plan.arguments.iter().map(|a| *a as libc::c_long).collect();
                 Raw::new(plan.number.unwrap_or_default().into(), &arguments)
             }
             Call::Read | Call::Write => {
                 let (reads, writes) = transfers(plan.target, at, &mut open)?;
-                let (timed, other) = if plan.call == Call::Read { (reads, writes) } else { (writes, reads) };
+                let (timed, other) =
+                    if plan.call == Call::Read { (reads, writes) } else { (writes, reads) };
                 before = (plan.target != Target::Null).then_some(other);
                 if plan.call == Call::Write && plan.target != Target::Null {
                     // What the first call before takes out again.
@@ -120,7 +132,10 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
         }
     };
     let fd = |place: usize| libc::c_long::from(open[place].as_raw_fd());
-    Ok((Raw::new(libc::SYS_read, &[fd(from), at, length]), Raw::new(libc::SYS_write, &[fd(to), at, length])))
+    Ok((
+        Raw::new(libc::SYS_read, &[fd(from), at, length]),
+        Raw::new(libc::SYS_write, &[fd(to), at, length]),
+    ))
 }
 
 /// What a loop left.
@@ -154,12 +169,25 @@ impl Sink for Discard {
 }
 
 impl Calls {
-    fn run(&self, measurement_loop: &MeasurementLoop, start: i64, sink: &mut impl Sink, stop: &Stop) -> Done {
+    fn run(
+        &self,
+        measurement_loop: &MeasurementLoop,
+        start: i64,
+        sink: &mut impl Sink,
+        stop: &Stop,
+    ) -> Done {
         let (mut failed, result) = (0, std::cell::Cell::new(0));
         let timed = self.timed;
         let act = || result.set(timed.call());
         let taken = match self.before {
-            None => measurement_loop.run(start, &Monotonic, sink, stop, || failed += u64::from(result.get() < 0), act),
+            None => measurement_loop.run(
+                start,
+                &Monotonic,
+                sink,
+                stop,
+                || failed += u64::from(result.get() < 0),
+                act,
+            ),
             Some(other) => {
                 let before = || {
                     failed += u64::from(result.get() < 0);
@@ -180,20 +208,28 @@ impl Calls {
             self.run(&measurement_loop.short(COUNTED), 0, &mut Discard, &Stop::default());
         });
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
-        Validation::compare("system calls", claimed, Fact::from(counted), source, Tolerance::EXACT).explain(format!(
-            "{COUNTED} samples{} after the measured ones, because counting makes every call slower; the call that ends the counting \
-             is taken off",
-            if self.before.is_some() { " of two calls each, one of them not timed," } else { "" }
-        ))
+        Validation::compare("system calls", claimed, Fact::from(counted), source, Tolerance::EXACT)
+            .explain(format!(
+                "{COUNTED} samples{} after the measured ones, because counting makes every call \
+                 slower; the call that ends the counting is taken off",
+                if self.before.is_some() {
+                    " of two calls each, one of them not timed,"
+                } else {
+                    ""
+                }
+            ))
     }
 }
 
 impl Task for Syscalls {
-    /// A number that the kernel does not have is an error before anything starts: there would be nothing to measure.
+    /// A number that the kernel does not have is an error before anything starts: there would be
+    /// nothing to measure.
     fn prepare(&mut self) -> Result<(), String> {
         let Some(number) = self.number else { return Ok(()) };
-        let is_missing = self.calls.timed.call() < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
-        let describe = || format!("this kernel has no system call {number} (ENOSYS): choose another `number`");
+        let is_missing = self.calls.timed.call() < 0
+            && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
+        let describe =
+            || format!("this kernel has no system call {number} (ENOSYS): choose another `number`");
         if is_missing { Err(describe()) } else { Ok(()) }
     }
 
@@ -225,18 +261,25 @@ impl Task for Syscalls {
         let Done { taken, failed, errno } = &self.done;
         if taken.skipped > 0 {
             let title = "periods that passed while a call took longer than one";
-            notes.figures.push(Figure::new("skipped-periods", title, taken.skipped as f64, "count"));
+            notes.figures.push(Figure::new(
+                "skipped-periods",
+                title,
+                taken.skipped as f64,
+                "count",
+            ));
         }
         if *failed > 0 {
             let figure = Figure::new("failed-calls", "calls that failed", *failed as f64, "count");
             notes.figures.push(figure.of(taken.samples));
             let message = "the system call failed: the samples measure a failing call";
-            let finding = Finding::new("syscall-failed", Severity::Warning, &*self.subject, message);
-            let why = errno.as_ref().map_or(String::new(), |why| format!(", the last one with: {why}"));
+            let finding =
+                Finding::new("syscall-failed", Severity::Warning, &*self.subject, message);
+            let why =
+                errno.as_ref().map_or(String::new(), |why| format!(", the last one with: {why}"));
             let finding = finding.evidence(format!("{failed} of {} calls{why}", taken.samples));
-            notes
-                .findings
-                .push(finding.remedy("give arguments with which it succeeds, unless its failure is what you measure"));
+            notes.findings.push(finding.remedy(
+                "give arguments with which it succeeds, unless its failure is what you measure",
+            ));
         }
         notes
     }

@@ -1,7 +1,9 @@
-//! `testpoint-cost`: two test points directly after one another; their distance in time is the cost of writing one.
+//! `testpoint-cost`: two test points directly after one another; their distance in time is the cost
+//! of writing one.
 //!
-//! A point is a stamp of the points' clock and what is written after it. All mechanisms take turns of [`ROUND`] points, so that a disturbance
-//! or a change of frequency meets each of them. The stamps of `ring` are those that the ring itself holds.
+//! A point is a stamp of the points' clock and what is written after it. All mechanisms take turns
+//! of [`ROUND`] points, so that a disturbance or a change of frequency meets each of them. The
+//! stamps of `ring` are those that the ring itself holds.
 
 mod lttng;
 mod mechanisms;
@@ -27,7 +29,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a [`Pacing::BURST`].
+/// Points of a mechanism before it is the next one's turn: at 10 µs each no longer than a
+/// [`Pacing::BURST`].
 const ROUND: u64 = 1_000;
 /// Points of warm-up before the first sample.
 const WARM_UP: u64 = 64;
@@ -35,12 +38,16 @@ const WARM_UP: u64 = 64;
 const BATCHES: usize = 25;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepared {
-    let mut parts = Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
+    let mut parts =
+        Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     let mut lanes = Vec::new();
     for (series, mechanism) in config.series.iter().zip(&plan.mechanisms) {
         let (writer, source) = sink::binned_counter(series.shape);
-        let measurement_loop =
-            MeasurementLoop::of(config, series, Pacing::BackToBack { rest: punctual_core::Nanos::ZERO });
+        let measurement_loop = MeasurementLoop::of(
+            config,
+            series,
+            Pacing::BackToBack { rest: punctual_core::Nanos::ZERO },
+        );
         let (name, left) = (series.name.clone(), config.samples.unwrap_or(u64::MAX));
         let way = Err("it was not opened".to_owned());
         lanes.push(Lane {
@@ -56,7 +63,8 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepa
         parts.sources.push(source);
     }
     // A text without control characters, which trace_marker takes as it is.
-    let payload = b"punctual-point.".iter().copied().cycle().take(plan.payload.get() as usize).collect();
+    let payload =
+        b"punctual-point.".iter().copied().cycle().take(plan.payload.get() as usize).collect();
     let cpus = config.threads.first().map(|thread| thread.cpus.clone()).unwrap_or_default();
     let (stop, duration) = (Arc::clone(&config.stop), config.duration);
     parts.tasks.push(Box::new(Points { lanes, payload, cpus, ticks: None, stop, duration }));
@@ -87,22 +95,36 @@ struct Points {
 
 impl Lane {
     /// Writes points and takes the distance of each from the next.
-    fn round(&mut self, ticks: &Counter, points: u64, payload: &[u8], sink: &mut impl Sink, stop: &Stop) {
+    fn round(
+        &mut self,
+        ticks: &Counter,
+        points: u64,
+        payload: &[u8],
+        sink: &mut impl Sink,
+        stop: &Stop,
+    ) {
         let Ok(way) = &mut self.way else { return };
-        let measurement_loop = MeasurementLoop { samples: points, duration: None, ..self.measurement_loop.clone() };
+        let measurement_loop =
+            MeasurementLoop { samples: points, duration: None, ..self.measurement_loop.clone() };
         let (mut failed, result) = (0u64, Shared::new(0 as libc::c_long));
         let mut count = || failed += u64::from(result.get() < 0);
         let taken = match way {
-            OpenMechanism::Clock => measurement_loop.run(0, ticks, sink, stop, || (), || ()).samples,
+            OpenMechanism::Clock => {
+                measurement_loop.run(0, ticks, sink, stop, || (), || ()).samples
+            }
             OpenMechanism::Raw { timed, before: None, .. } => {
-                measurement_loop.run(0, ticks, sink, stop, &mut count, || result.set(timed.call())).samples
+                measurement_loop
+                    .run(0, ticks, sink, stop, &mut count, || result.set(timed.call()))
+                    .samples
             }
             OpenMechanism::Raw { timed, before: Some(before), .. } => {
                 let other = || {
                     count();
                     before.call();
                 };
-                measurement_loop.run(0, ticks, sink, stop, other, || result.set(timed.call())).samples
+                measurement_loop
+                    .run(0, ticks, sink, stop, other, || result.set(timed.call()))
+                    .samples
             }
             OpenMechanism::Memfd(file) => {
                 let (fd, at) = (file.as_raw_fd(), payload.as_ptr().cast());
@@ -117,7 +139,8 @@ impl Lane {
             OpenMechanism::Uring(uring, file) => {
                 let (fd, length) = (file.as_raw_fd(), payload.len() as u32);
                 // SAFETY: the payload is readable memory of its length and outlives the call.
-                let write = || result.set(unsafe { uring.write(fd, payload.as_ptr(), length) }.into());
+                let write =
+                    || result.set(unsafe { uring.write(fd, payload.as_ptr(), length) }.into());
                 measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }
             OpenMechanism::Uprobe(probe) => {
@@ -157,7 +180,8 @@ impl Lane {
         self.passed += taken;
     }
 
-    /// The mean of points written one after the other without a clock between them, in ns: the median of some batches.
+    /// The mean of points written one after the other without a clock between them, in ns: the
+    /// median of some batches.
     fn batch_mean(&mut self, ticks: &Counter, payload: &[u8]) -> Option<f64> {
         let way = self.way.as_mut().ok()?;
         const POINTS: usize = 1_000;
@@ -166,7 +190,9 @@ impl Lane {
             let begin = ticks.now();
             match way {
                 // Where another call must come between, or there is nothing to write.
-                OpenMechanism::Clock | OpenMechanism::Lttng(_) | OpenMechanism::Raw { before: Some(_), .. } => {
+                OpenMechanism::Clock
+                | OpenMechanism::Lttng(_)
+                | OpenMechanism::Raw { before: Some(_), .. } => {
                     return None;
                 }
                 OpenMechanism::Ring(ring) => ring.pass(POINTS),
@@ -175,11 +201,15 @@ impl Lane {
                 }),
                 OpenMechanism::Memfd(file) => (0..POINTS).for_each(|_| {
                     // SAFETY: the payload is readable memory of its length.
-                    unsafe { libc::pwrite(file.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
+                    unsafe {
+                        libc::pwrite(file.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0)
+                    };
                 }),
                 OpenMechanism::Uring(uring, file) => (0..POINTS).for_each(|_| {
                     // SAFETY: the payload is readable memory of its length and outlives the call.
-                    unsafe { uring.write(file.as_raw_fd(), payload.as_ptr(), payload.len() as u32) };
+                    unsafe {
+                        uring.write(file.as_raw_fd(), payload.as_ptr(), payload.len() as u32)
+                    };
                 }),
                 OpenMechanism::Uprobe(probe) => (0..POINTS).for_each(|_| probe.hit()),
             }
@@ -233,7 +263,9 @@ impl Task for Points {
         loop {
             let mut wrote = false;
             for (lane, writer) in self.lanes.iter_mut().zip(&mut writers) {
-                let (Some(writer), true) = (writer, lane.way.is_ok() && lane.left > 0) else { continue };
+                let (Some(writer), true) = (writer, lane.way.is_ok() && lane.left > 0) else {
+                    continue;
+                };
                 let points = ROUND.min(lane.left);
                 lane.round(&ticks, points, &self.payload, writer, &self.stop);
                 lane.left -= points;
@@ -261,12 +293,16 @@ impl Task for Points {
         notes.tables.push(self.batches(&ticks));
         for lane in &self.lanes {
             match &lane.way {
-                Err(why) => notes.absent.push(Absent { series: lane.series.clone(), why: why.clone() }),
+                Err(why) => {
+                    notes.absent.push(Absent { series: lane.series.clone(), why: why.clone() })
+                }
                 Ok(OpenMechanism::Uprobe(probe)) => {
                     let source = "the BPF program of the probe, at the entry of the function";
                     let counted = Fact::Known(probe.counted());
-                    let site =
-                        format!("the function probed begins with: {}; entry and return are both probed", probe.site());
+                    let site = format!(
+                        "the function probed begins with: {}; entry and return are both probed",
+                        probe.site()
+                    );
                     notes.validations.push(
                         Validation::compare(
                             "calls of the probed function",
@@ -302,9 +338,12 @@ impl Task for Points {
                     ));
                 }
                 Ok(_) if lane.failed > 0 => {
-                    let title = format!("points that could not be written ({})", lane.mechanism.word());
+                    let title =
+                        format!("points that could not be written ({})", lane.mechanism.word());
                     let name = format!("failed-{}", lane.mechanism.word());
-                    notes.figures.push(Figure::new(&name, title, lane.failed as f64, "count").of(lane.passed));
+                    notes.figures.push(
+                        Figure::new(&name, title, lane.failed as f64, "count").of(lane.passed),
+                    );
                 }
                 Ok(_) => {}
             }
@@ -322,7 +361,9 @@ impl Points {
             (claimed, others) = (0, 0);
             for lane in &mut self.lanes {
                 match &lane.way {
-                    Ok(OpenMechanism::Raw { before, .. }) => others += if before.is_some() { ROUND } else { 0 },
+                    Ok(OpenMechanism::Raw { before, .. }) => {
+                        others += if before.is_some() { ROUND } else { 0 }
+                    }
                     Ok(OpenMechanism::Memfd(_) | OpenMechanism::Uring(..)) => {}
                     _ => continue,
                 }
@@ -332,12 +373,16 @@ impl Points {
         });
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         let explanation = format!(
-            "{ROUND} points of each mechanism that makes a system call for every point, after the measured ones; {others} of the calls empty \
-             the pipe again; the one that ends the counting is taken off"
+            "{ROUND} points of each mechanism that makes a system call for every point, after the \
+             measured ones; {others} of the calls empty the pipe again; the one that ends the \
+             counting is taken off"
         );
         let claimed = claimed + others;
         let counted = Fact::from(counted);
-        Some(Validation::compare("system calls", claimed, counted, source, Tolerance::EXACT).explain(explanation))
+        Some(
+            Validation::compare("system calls", claimed, counted, source, Tolerance::EXACT)
+                .explain(explanation),
+        )
     }
 
     /// What a point costs where no clock is read between two of them.
@@ -353,11 +398,15 @@ impl Points {
         }
         for row in &mut rows {
             let mean = if let [_, Cell::Number(mean)] = row[..] { mean } else { continue };
-            row.push(ring.filter(|ring| *ring > 0.0).map_or(Cell::Nothing, |ring| Cell::Number(mean / ring)));
+            row.push(
+                ring.filter(|ring| *ring > 0.0)
+                    .map_or(Cell::Nothing, |ring| Cell::Number(mean / ring)),
+            );
         }
         Table {
             name: "batches".to_owned(),
-            title: "Points one after the other without a clock between them: the mean of 1,000, median of 25 batches"
+            title: "Points one after the other without a clock between them: the mean of 1,000, \
+                    median of 25 batches"
                 .to_owned(),
             columns: vec![
                 Column::new("mechanism", ""),

@@ -13,11 +13,13 @@ use punctual_plan::{TimerMethod, TimerPlan};
 use std::io;
 use std::sync::Arc;
 
-/// Sleeps before the first sample, through the same code: they bring in the pages and lines that a sample needs.
+/// Sleeps before the first sample, through the same code: they bring in the pages and lines that a
+/// sample needs.
 const WARM_UP: u64 = 8;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
-    let mut parts = Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
+    let mut parts =
+        Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     for series in &config.series {
         let (producer, source) = sink::ring(plan.period);
         let cpus = config.threads.get(series.thread).map(|thread| &thread.cpus);
@@ -29,7 +31,10 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
             end_due: i64::MAX,
             samples: config.samples.unwrap_or(u64::MAX),
             stop_above: config.stop_above,
-            only_cpu: cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.first()).map(|cpu| cpu as u32),
+            only_cpu: cpus
+                .filter(|cpus| cpus.len() == 1)
+                .and_then(|cpus| cpus.first())
+                .map(|cpu| cpu as u32),
             series: series.number,
         };
         let (clock, duration) = (config.clock, config.duration);

@@ -91,24 +91,42 @@ impl HeapSpec {
     pub(crate) fn check(&self, plan: &HeapPlan, problems: &mut ParameterProblems) {
         let usual = HeapPlan::default();
         if problems.threads != 1 {
-            problems.wrong(&self.size, "one thread allocates", "leave `threads` out, or write several measures");
+            problems.wrong(
+                &self.size,
+                "one thread allocates",
+                "leave `threads` out, or write several measures",
+            );
         }
         if plan.sizes == Sizes::Fixed {
             problems.unused("size_max", &self.size_max, &usual.size_max, "the size is fixed");
         } else if plan.size > plan.size_max {
-            let message = format!("the least size ({}) is larger than the largest ({})", plan.size, plan.size_max);
+            let message = format!(
+                "the least size ({}) is larger than the largest ({})",
+                plan.size, plan.size_max
+            );
             problems.wrong(&self.size, message, "exchange them");
         }
         if plan.sizes != Sizes::List {
-            problems.unused("nodes", &self.nodes, &usual.nodes, "only `sizes = \"list\"` has a number of nodes");
+            problems.unused(
+                "nodes",
+                &self.nodes,
+                &usual.nodes,
+                "only `sizes = \"list\"` has a number of nodes",
+            );
         } else if plan.size_max.get().saturating_mul(plan.nodes.into()) > MOST_MEMORY {
-            let message = format!("{} blocks of up to {} may need more than 4 GiB", plan.nodes, plan.size_max);
+            let message = format!(
+                "{} blocks of up to {} may need more than 4 GiB",
+                plan.nodes, plan.size_max
+            );
             problems.wrong(&self.nodes, message, "choose fewer nodes or smaller blocks");
         }
         if plan.sizes != Sizes::RandomList {
             problems.unused("lists", &self.lists, &usual.lists, "only random lists are counted");
         } else if plan.most_nodes() > MOST_NODES {
-            let message = format!("a list of {} has more than {MOST_NODES} nodes of {}", plan.size_max, plan.size);
+            let message = format!(
+                "a list of {} has more than {MOST_NODES} nodes of {}",
+                plan.size_max, plan.size
+            );
             problems.wrong(&self.size, message, "choose larger nodes or a smaller `size_max`");
         }
     }

@@ -1,4 +1,5 @@
-//! `irq`: from the raising of an interrupt to the first instruction of its handler, and on to the thread that waits for it.
+//! `irq`: from the raising of an interrupt to the first instruction of its handler, and on to the
+//! thread that waits for it.
 
 use super::read::{count, path, some, span, word};
 use super::{Kind, ParameterProblems, parameters, words};
@@ -84,10 +85,17 @@ impl IrqSpec {
             );
         }
         if plan.source != IrqSource::Gpio {
-            problems.unused("out_line", &self.out_line, &usual.out_line, "only a GPIO chip has lines");
+            problems.unused(
+                "out_line",
+                &self.out_line,
+                &usual.out_line,
+                "only a GPIO chip has lines",
+            );
             problems.unused("in_line", &self.in_line, &usual.in_line, "only a GPIO chip has lines");
-        } else if plan.out_line.is_none() || plan.in_line.is_none() || plan.out_line == plan.in_line {
-            let help = "write `out_line = 17` and `in_line = 27`, two lines that are wired together";
+        } else if plan.out_line.is_none() || plan.in_line.is_none() || plan.out_line == plan.in_line
+        {
+            let help =
+                "write `out_line = 17` and `in_line = 27`, two lines that are wired together";
             problems.wrong(&self.out_line, "a GPIO loop needs two different lines", help);
         }
     }

@@ -72,7 +72,8 @@ impl Kind for MutexPlan {
     fn priority_of(&self, thread: usize) -> Option<Priority> {
         self.priorities.get(thread).and_then(|priority| Priority::new(*priority))
     }
-    /// Real-time threads rest after every 10 ms. But one that spins while the owner has a lower priority and no CPU does so for ever.
+    /// Real-time threads rest after every 10 ms. But one that spins while the owner has a lower
+    /// priority and no CPU does so for ever.
     fn spins(&self) -> bool {
         matches!(self.lock, LockKind::Spin | LockKind::Ticket)
     }
@@ -81,15 +82,21 @@ impl Kind for MutexPlan {
 impl MutexSpec {
     pub(crate) fn check(&self, plan: &MutexPlan, problems: &mut ParameterProblems) {
         if plan.terms < problems.threads as u64 {
-            let message = format!("{} terms do not go round {} threads", plan.terms, problems.threads);
+            let message =
+                format!("{} terms do not go round {} threads", plan.terms, problems.threads);
             problems.wrong(&self.terms, message, "choose at least as many terms as threads");
         }
         if plan.priorities.len() > problems.threads {
-            let message = format!("{} priorities for {} threads", plan.priorities.len(), problems.threads);
+            let message =
+                format!("{} priorities for {} threads", plan.priorities.len(), problems.threads);
             problems.wrong(&self.priorities, message, "name at most one for each thread");
         }
         if !matches!(problems.policy, Policy::Fifo | Policy::Rr) && !plan.priorities.is_empty() {
-            problems.wrong(&self.priorities, "only policies fifo and rr have priorities", "set `policy = \"fifo\"`");
+            problems.wrong(
+                &self.priorities,
+                "only policies fifo and rr have priorities",
+                "set `policy = \"fifo\"`",
+            );
         }
     }
 }

@@ -94,27 +94,46 @@ impl NetioSpec {
     pub(crate) fn check(&self, plan: &NetioPlan, problems: &mut ParameterProblems) {
         let usual = NetioPlan::default();
         if problems.threads != 1 {
-            problems.wrong(&self.transport, "one thread receives", "leave `threads` out, or write several measures");
+            problems.wrong(
+                &self.transport,
+                "one thread receives",
+                "leave `threads` out, or write several measures",
+            );
         }
         if plan.transport == Transport::Unix {
             problems.unused("port", &self.port, &usual.port, "a Unix socket has none");
         }
         if plan.transport == Transport::Udp && plan.message.get() > 65_507 {
-            problems.wrong(&self.message, "a UDP datagram holds at most 65507 B", "choose a smaller message, or TCP");
+            problems.wrong(
+                &self.message,
+                "a UDP datagram holds at most 65507 B",
+                "choose a smaller message, or TCP",
+            );
         }
         if plan.writing != Writing::Forced {
-            problems.unused("forcing", &self.forcing, &usual.forcing, "only `writing = \"forced\"` forces anything");
+            problems.unused(
+                "forcing",
+                &self.forcing,
+                &usual.forcing,
+                "only `writing = \"forced\"` forces anything",
+            );
         }
         if !matches!(plan.writing, Writing::Buffered | Writing::Forced) {
             problems.unused("batch", &self.batch, &usual.batch, "nothing is collected");
         } else if plan.message.get().saturating_mul(plan.batch.into()) > LARGEST_BATCH.get() {
             let message = format!("a batch would be larger than {LARGEST_BATCH}");
-            problems.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `message`");
+            problems.wrong(
+                &self.batch,
+                message,
+                "choose a smaller `batch`, or a smaller `message`",
+            );
         }
         if plan.writing == Writing::None {
             problems.unused("directory", &self.directory, &usual.directory, "nothing is written");
         }
-        if plan.writing == Writing::Forced && plan.forcing == Forcing::Direct && !plan.message.get().is_multiple_of(512)
+        if plan.writing == Writing::Forced
+            && plan.forcing == Forcing::Direct
+            && !plan.message.get().is_multiple_of(512)
         {
             problems.wrong(
                 &self.message,

@@ -61,7 +61,11 @@ impl<T: Parameter> Parameter for Vec<T> {
         Some(format!("[{}]", self.iter().filter_map(T::toml).collect::<Vec<_>>().join(", ")))
     }
     fn plain(&self) -> String {
-        if self.is_empty() { "none".to_owned() } else { self.iter().map(T::plain).collect::<Vec<_>>().join(", ") }
+        if self.is_empty() {
+            "none".to_owned()
+        } else {
+            self.iter().map(T::plain).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 

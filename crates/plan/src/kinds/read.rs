@@ -16,7 +16,8 @@ pub(super) fn word<W: Word>(what: &'static str) -> impl Fn(&DeValue<'_>) -> Read
 pub(super) fn count<N: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&DeValue<'_>) -> Read<N> {
     move |v| {
         let number = values::count(integer(v)?, least, most)?;
-        N::try_from(number).map_err(|_| Wrong::new(format!("{number} is out of bounds: {least} to {most}")))
+        N::try_from(number)
+            .map_err(|_| Wrong::new(format!("{number} is out of bounds: {least} to {most}")))
     }
 }
 
@@ -35,7 +36,9 @@ pub(super) fn bytes(least: Bytes, most: Bytes) -> impl Fn(&DeValue<'_>) -> Read<
     move |v| {
         let size = match v {
             DeValue::Integer(_) => Bytes(values::count(integer(v)?, 0, i64::MAX as u64)?),
-            _ => text(v)?.parse().map_err(|why: punctual_core::bytes::BytesError| Wrong::new(why.to_string()))?,
+            _ => text(v)?
+                .parse()
+                .map_err(|why: punctual_core::bytes::BytesError| Wrong::new(why.to_string()))?,
         };
         match (least..=most).contains(&size) {
             true => Ok(size),
@@ -55,7 +58,9 @@ pub(super) fn flag(v: &DeValue<'_>) -> Read<bool> {
 }
 
 /// Something that may be left out.
-pub(super) fn some<T>(read: impl Fn(&DeValue<'_>) -> Read<T>) -> impl Fn(&DeValue<'_>) -> Read<Option<T>> {
+pub(super) fn some<T>(
+    read: impl Fn(&DeValue<'_>) -> Read<T>,
+) -> impl Fn(&DeValue<'_>) -> Read<Option<T>> {
     move |v| read(v).map(Some)
 }
 
@@ -68,7 +73,10 @@ pub(super) fn list<T>(
     move |v| {
         let DeValue::Array(items) = v else { return Err(mismatch(v, "an array")) };
         if !(least..=most).contains(&items.len()) {
-            return Err(Wrong::new(format!("{} values are out of bounds: {least} to {most}", items.len())));
+            return Err(Wrong::new(format!(
+                "{} values are out of bounds: {least} to {most}",
+                items.len()
+            )));
         }
         items.iter().map(|item| read(item.get_ref())).collect()
     }

@@ -85,10 +85,19 @@ impl StorageSpec {
     pub(crate) fn check(&self, plan: &StoragePlan, problems: &mut ParameterProblems) {
         let usual = StoragePlan::default();
         if problems.threads != 1 {
-            problems.wrong(&self.mode, "one thread writes", "leave `threads` out, or write several measures");
+            problems.wrong(
+                &self.mode,
+                "one thread writes",
+                "leave `threads` out, or write several measures",
+            );
         }
         if plan.mode != StorageMode::Forced {
-            problems.unused("forcing", &self.forcing, &usual.forcing, "only `mode = \"forced\"` forces anything");
+            problems.unused(
+                "forcing",
+                &self.forcing,
+                &usual.forcing,
+                "only `mode = \"forced\"` forces anything",
+            );
         } else if plan.forcing == Forcing::Direct && !plan.record.get().is_multiple_of(512) {
             let help = "choose a multiple of 512 B (of 4 KiB on most disks)";
             problems.wrong(&self.record, "O_DIRECT writes whole blocks", help);
@@ -99,10 +108,18 @@ impl StorageSpec {
             let message = format!("a batch would be larger than {LARGEST_BATCH}");
             problems.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `record`");
         } else if plan.record.get().saturating_mul(plan.batch.into()) > plan.file_max.get() {
-            problems.wrong(&self.batch, "a batch is larger than the file may be", "choose a larger `file_max`");
+            problems.wrong(
+                &self.batch,
+                "a batch is larger than the file may be",
+                "choose a larger `file_max`",
+            );
         }
         if plan.record > plan.file_max {
-            problems.wrong(&self.record, "a record is larger than the file may be", "choose a larger `file_max`");
+            problems.wrong(
+                &self.record,
+                "a record is larger than the file may be",
+                "choose a larger `file_max`",
+            );
         }
     }
 }

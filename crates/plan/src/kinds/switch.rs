@@ -73,7 +73,11 @@ const MOST_MEMORY: u64 = 1 << 30;
 impl Kind for SwitchPlan {
     fn parts(&self) -> Vec<String> {
         let one = self.working_set.len() == 1;
-        if one { Vec::new() } else { self.working_set.iter().map(|size| format!("ws-{size}")).collect() }
+        if one {
+            Vec::new()
+        } else {
+            self.working_set.iter().map(|size| format!("ws-{size}")).collect()
+        }
     }
     fn cpus(&self) -> DefaultCpus {
         if self.distance == Distance::SameCpu { DefaultCpus::Last } else { DefaultCpus::All }
@@ -97,11 +101,19 @@ impl SwitchSpec {
         }
         if plan.mechanism == Mechanism::Yield && plan.distance != Distance::SameCpu {
             let help = "choose `distance = \"same-cpu\"`, or another mechanism";
-            problems.wrong(&self.distance, "sched_yield gives way only to tasks of the same CPU", help);
+            problems.wrong(
+                &self.distance,
+                "sched_yield gives way only to tasks of the same CPU",
+                help,
+            );
         }
         if plan.mechanism == Mechanism::Sleep && plan.distance != Distance::SameCpu {
             let help = "choose `distance = \"same-cpu\"`, or another mechanism";
-            problems.wrong(&self.distance, "tasks that sleep and wake in turn switch on one CPU", help);
+            problems.wrong(
+                &self.distance,
+                "tasks that sleep and wake in turn switch on one CPU",
+                help,
+            );
         }
         if plan.mechanism == Mechanism::Sleep && plan.ring != 2 {
             problems.wrong(
@@ -112,13 +124,22 @@ impl SwitchSpec {
         }
         let largest = plan.working_set.iter().max().map_or(0, |size| size.get());
         if largest.saturating_mul(plan.ring.into()) > MOST_MEMORY {
-            let message = format!("{} tasks with {} each need more than 1 GiB", plan.ring, Bytes(largest));
-            problems.wrong(&self.working_set, message, "choose fewer tasks or smaller working sets");
+            let message =
+                format!("{} tasks with {} each need more than 1 GiB", plan.ring, Bytes(largest));
+            problems.wrong(
+                &self.working_set,
+                message,
+                "choose fewer tasks or smaller working sets",
+            );
         }
         let mut sorted = plan.working_set.clone();
         sorted.sort();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            problems.wrong(&self.working_set, "a working set stands in the list twice", "name each size once");
+            problems.wrong(
+                &self.working_set,
+                "a working set stands in the list twice",
+                "name each size once",
+            );
         }
     }
 }

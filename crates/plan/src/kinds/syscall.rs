@@ -58,7 +58,8 @@ parameters! {
     }
 }
 
-/// Beyond the highest number of any architecture (x32 and the Arm private calls apart), so that a slip is seen.
+/// Beyond the highest number of any architecture (x32 and the Arm private calls apart), so that a
+/// slip is seen.
 const MAX_NUMBER: u64 = 1_023;
 
 impl Kind for SyscallPlan {
@@ -77,7 +78,12 @@ impl SyscallSpec {
     pub(crate) fn check(&self, plan: &SyscallPlan, problems: &mut ParameterProblems) {
         let usual = SyscallPlan::default();
         if !matches!(plan.call, Call::Read | Call::Write) {
-            problems.unused("target", &self.target, &usual.target, "only `read` and `write` have one");
+            problems.unused(
+                "target",
+                &self.target,
+                &usual.target,
+                "only `read` and `write` have one",
+            );
         }
         if plan.call != Call::Number {
             problems.unused(
@@ -98,15 +104,24 @@ impl SyscallSpec {
         }
         match (plan.call, plan.number) {
             (Call::Number, None) => {
-                problems.wrong(&self.call, "the number of the system call is missing", "write `number = 39`");
+                problems.wrong(
+                    &self.call,
+                    "the number of the system call is missing",
+                    "write `number = 39`",
+                );
             }
             (Call::Number, Some(number)) if NEVER_TIMED.contains(&number) => {
-                let message = format!("system call {number} does not come back as itself: there is nothing to time");
+                let message = format!(
+                    "system call {number} does not come back as itself: there is nothing to time"
+                );
                 problems.wrong(&self.number, message, "choose another call");
             }
             (Call::Number, Some(number)) if !harmless(number) => {
-                let message = format!("system call {number} is not one of those that are known to do no harm");
-                let help = "with --force (in a file: `force = true` in [experiment]) it is called all the same";
+                let message = format!(
+                    "system call {number} is not one of those that are known to do no harm"
+                );
+                let help = "with --force (in a file: `force = true` in [experiment]) it is called \
+                            all the same";
                 problems.dangerous(&self.number, message, help);
             }
             _ => {}
@@ -114,15 +129,17 @@ impl SyscallSpec {
     }
 }
 
-/// exit, exit_group, rt_sigreturn, execve, execveat, fork, vfork, clone, clone3: they end, replace or duplicate the caller.
+/// exit, exit_group, rt_sigreturn, execve, execveat, fork, vfork, clone, clone3: they end, replace
+/// or duplicate the caller.
 #[cfg(target_arch = "x86_64")]
 const NEVER_TIMED: &[u32] = &[60, 231, 15, 59, 322, 57, 58, 56, 435];
 /// The same in the table that newer architectures share.
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_TIMED: &[u32] = &[93, 94, 139, 221, 281, 220, 435];
 
-/// Calls that only return something about the caller: they take numbers alone, and change nothing. All others
-/// can end, stop or change something (reboot, kill, mount, exit, …), and are not distinguished.
+/// Calls that only return something about the caller: they take numbers alone, and change nothing.
+/// All others can end, stop or change something (reboot, kill, mount, exit, …), and are not
+/// distinguished.
 #[cfg(target_arch = "x86_64")]
 const HARMLESS: &[u32] = &[
     24,  // sched_yield

@@ -1,4 +1,5 @@
-//! `testpoint-cost`: two test points directly after one another; their distance is the cost of writing one.
+//! `testpoint-cost`: two test points directly after one another; their distance is the cost of
+//! writing one.
 
 use super::read::{bytes, list, word};
 use super::{Kind, ParameterProblems, parameters, words};
@@ -76,7 +77,11 @@ impl TestpointCostSpec {
         }
         let repeated = |(k, one): (usize, &PointMechanism)| plan.mechanisms[..k].contains(one);
         if plan.mechanisms.iter().enumerate().any(repeated) {
-            problems.wrong(&self.mechanisms, "a mechanism stands in the list twice", "name each once");
+            problems.wrong(
+                &self.mechanisms,
+                "a mechanism stands in the list twice",
+                "name each once",
+            );
         }
     }
 }

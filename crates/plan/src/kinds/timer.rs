@@ -1,4 +1,5 @@
-//! `timer`: from a programmed expiry to the first instruction after wake-up. How method and policy go together is in `resolve/timer.rs`.
+//! `timer`: from a programmed expiry to the first instruction after wake-up. How method and policy
+//! go together is in `resolve/timer.rs`.
 
 use super::{DefaultCpus, Kind, Parameter};
 use crate::experiment::TimerSpec;
@@ -29,10 +30,12 @@ impl Kind for TimerPlan {
 impl TimerSpec {
     pub(crate) fn read(notes: &mut Notes, t: &mut Table) -> TimerSpec {
         TimerSpec {
-            method: t.take(notes, "method", |v| values::word(text(v)?, "a way to wait for a timer")),
+            method: t
+                .take(notes, "method", |v| values::word(text(v)?, "a way to wait for a timer")),
             clock: t.take(notes, "clock", |v| values::clock(text(v)?)),
             period: t.take(notes, "period", |v| values::duration(text(v)?, MIN_PERIOD, MAX_PERIOD)),
-            offset: t.take(notes, "offset", |v| values::duration(text(v)?, Nanos::ZERO, MAX_PERIOD)),
+            offset: t
+                .take(notes, "offset", |v| values::duration(text(v)?, Nanos::ZERO, MAX_PERIOD)),
         }
     }
 

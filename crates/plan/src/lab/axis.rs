@@ -27,13 +27,16 @@ impl Axis {
     }
 }
 
-/// Values of some axes: a cell is chosen when, for every axis named, its value is among those listed.
+/// Values of some axes: a cell is chosen when, for every axis named, its value is among those
+/// listed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection(pub Vec<(String, Vec<String>)>);
 
 impl Selection {
     /// Whether a cell with these values (by axis) is chosen.
     pub fn chooses(&self, axes: &[(String, String)]) -> bool {
-        self.0.iter().all(|(axis, labels)| axes.iter().any(|(name, label)| name == axis && labels.contains(label)))
+        self.0.iter().all(|(axis, labels)| {
+            axes.iter().any(|(name, label)| name == axis && labels.contains(label))
+        })
     }
 }

@@ -14,7 +14,8 @@ const NAME_BYTES: usize = 120;
 /// A combination.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
-    /// Its directory's name: the values, joined; letters, digits, `.`, `-`, `_` and `+` alone. The same values have the same name.
+    /// Its directory's name: the values, joined; letters, digits, `.`, `-`, `_` and `+` alone. The
+    /// same values have the same name.
     pub name: String,
     /// The value of each axis, in the order of the axes.
     pub axes: Vec<(String, String)>,
@@ -43,13 +44,18 @@ pub enum CellError {
 }
 
 impl Cell {
-    /// The experiment in TOML, with this seed where there is one. The same cell and seed have the same text.
+    /// The experiment in TOML, with this seed where there is one. The same cell and seed have the
+    /// same text.
     pub fn experiment(&self, seed: Option<u64>) -> String {
         let mut experiment = self.experiment.clone();
         if let Some(seed) = seed {
-            let settings = experiment.entry("experiment").or_insert_with(|| Value::Table(Table::new()));
+            let settings =
+                experiment.entry("experiment").or_insert_with(|| Value::Table(Table::new()));
             if let Value::Table(settings) = settings {
-                settings.insert("seed".to_owned(), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
+                settings.insert(
+                    "seed".to_owned(),
+                    Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)),
+                );
             }
         }
         experiment.to_string()
@@ -71,7 +77,10 @@ impl Lab {
     /// # Errors
     /// What does not go together.
     pub fn cells(&self) -> Result<Vec<Cell>, CellError> {
-        let total = self.axes.iter().fold(1u128, |total, axis| total.saturating_mul(axis.values.len() as u128));
+        let total = self
+            .axes
+            .iter()
+            .fold(1u128, |total, axis| total.saturating_mul(axis.values.len() as u128));
         if total > MAX_CELLS as u128 {
             return Err(CellError::TooMany(total));
         }
@@ -166,17 +175,27 @@ mod tests {
     use super::*;
 
     fn named(labels: &[&str]) -> String {
-        name(&labels.iter().map(|label| ("axis".to_owned(), (*label).to_owned())).collect::<Vec<_>>())
+        name(
+            &labels
+                .iter()
+                .map(|label| ("axis".to_owned(), (*label).to_owned()))
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
     fn names_are_readable_and_safe() {
         assert_eq!(named(&["6.1", "rt", "idle"]), "6.1_rt_idle");
         assert_eq!(named(&[]), "cell");
-        for hostile in ["../../etc", "a b", "-x", "\u{202e}", "", "x".repeat(400).as_str(), "..", "a_b"] {
+        for hostile in
+            ["../../etc", "a b", "-x", "\u{202e}", "", "x".repeat(400).as_str(), "..", "a_b"]
+        {
             let name = named(&[hostile, "y"]);
             assert!(name.len() < 140 && !name.starts_with(['.', '-']), "{name}");
-            assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+".contains(&b)), "{name}");
+            assert!(
+                name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+".contains(&b)),
+                "{name}"
+            );
         }
         assert_ne!(named(&["a b"]), named(&["a/b"]), "similar names are distinguished");
         assert_ne!(named(&["a_b", "c"]), named(&["a", "b_c"]));

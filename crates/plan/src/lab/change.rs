@@ -6,7 +6,8 @@ use toml::{Table, Value};
 /// One thing that is done.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Step {
-    /// Keys are set; those of a named `[[measure]]`, `[[load]]` or `[[phase]]` by a table of its name, of all by `*`.
+    /// Keys are set; those of a named `[[measure]]`, `[[load]]` or `[[phase]]` by a table of its
+    /// name, of all by `*`.
     Set(Table),
     /// The kernel's command line gets these words more.
     CommandLine(String),
@@ -35,9 +36,14 @@ impl Step {
             Step::RealTimeKernel => real_time_kernel(target(experiment)?),
             Step::Loads(chosen) => loads(experiment, chosen.as_deref()),
             Step::Policy(policy) => {
-                let every = Table::from_iter([("policy".to_owned(), Value::String(policy.clone()))]);
+                let every =
+                    Table::from_iter([("policy".to_owned(), Value::String(policy.clone()))]);
                 let every = Table::from_iter([("*".to_owned(), Value::Table(every))]);
-                merge(experiment, &Table::from_iter([("measure".to_owned(), Value::Table(every))]), true)
+                merge(
+                    experiment,
+                    &Table::from_iter([("measure".to_owned(), Value::Table(every))]),
+                    true,
+                )
             }
         }
     }
@@ -48,7 +54,9 @@ pub(crate) fn nested(path: &[&str], value: Value) -> Table {
     match path {
         [] => Table::new(),
         [last] => Table::from_iter([((*last).to_owned(), value)]),
-        [first, rest @ ..] => Table::from_iter([((*first).to_owned(), Value::Table(nested(rest, value)))]),
+        [first, rest @ ..] => {
+            Table::from_iter([((*first).to_owned(), Value::Table(nested(rest, value)))])
+        }
     }
 }
 
@@ -59,16 +67,19 @@ fn target(experiment: &mut Table) -> Result<&mut Table, String> {
 
 fn append(target: &mut Table, words: &str) -> Result<(), String> {
     let line = target.entry("cmdline").or_insert_with(|| Value::String(String::new()));
-    let Value::String(line) = line else { return Err("`cmdline` of the target is not a string".to_owned()) };
+    let Value::String(line) = line else {
+        return Err("`cmdline` of the target is not a string".to_owned());
+    };
     *line = [line.as_str(), words].map(str::trim).join(" ").trim().to_owned();
     Ok(())
 }
 
 fn real_time_kernel(target: &mut Table) -> Result<(), String> {
     match target.get_mut("kernel") {
-        Some(Value::String(kernel)) if kernel.contains('/') => {
-            Err(format!("the real-time kernel of `{}` cannot be determined: give the axis a table", clipped(kernel)))
-        }
+        Some(Value::String(kernel)) if kernel.contains('/') => Err(format!(
+            "the real-time kernel of `{}` cannot be determined: give the axis a table",
+            clipped(kernel)
+        )),
         Some(Value::String(kernel)) if kernel.ends_with("-rt") => Ok(()),
         Some(Value::String(kernel)) => {
             kernel.push_str("-rt");
@@ -90,7 +101,8 @@ fn loads(experiment: &mut Table, chosen: Option<&[String]>) -> Result<(), String
     if let Some(unknown) = chosen.iter().find(|wanted| !known(wanted)) {
         return Err(format!("the experiment has no load called `{}`", clipped(unknown)));
     }
-    let is_chosen = |load: &Value| name_of(load).is_some_and(|name| chosen.iter().any(|wanted| wanted == name));
+    let is_chosen =
+        |load: &Value| name_of(load).is_some_and(|name| chosen.iter().any(|wanted| wanted == name));
     let kept: Vec<Value> = all.into_iter().filter(is_chosen).collect();
     if kept.is_empty() {
         experiment.remove("load");
@@ -99,17 +111,22 @@ fn loads(experiment: &mut Table, chosen: Option<&[String]>) -> Result<(), String
     }
     for phase in experiment.get_mut("phase").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(Value::Array(names)) = phase.get_mut("loads") {
-            names.retain(|name| name.as_str().is_some_and(|name| chosen.iter().any(|wanted| wanted == name)));
+            names.retain(|name| {
+                name.as_str().is_some_and(|name| chosen.iter().any(|wanted| wanted == name))
+            });
         }
     }
     Ok(())
 }
 
-/// Sets what the patch sets; tables are merged, words of a command line come on top, everything else takes the place of what was there.
+/// Sets what the patch sets; tables are merged, words of a command line come on top, everything
+/// else takes the place of what was there.
 fn merge(into: &mut Table, patch: &Table, top: bool) -> Result<(), String> {
     for (key, value) in patch {
         match (into.get_mut(key), value) {
-            (Some(Value::Array(sections)), Value::Table(by_name)) if top && SECTIONS.contains(&key.as_str()) => {
+            (Some(Value::Array(sections)), Value::Table(by_name))
+                if top && SECTIONS.contains(&key.as_str()) =>
+            {
                 named(key, sections, by_name)?;
             }
             (None, Value::Table(_)) if top && SECTIONS.contains(&key.as_str()) => {
@@ -137,7 +154,9 @@ fn named(key: &str, sections: &mut [Value], by_name: &Table) -> Result<(), Strin
             return Err(format!("`{key}.{}` must be a table of settings", clipped(name)));
         };
         let mut found = false;
-        for section in sections.iter_mut().filter(|section| name == "*" || name_of(section) == Some(name)) {
+        for section in
+            sections.iter_mut().filter(|section| name == "*" || name_of(section) == Some(name))
+        {
             if let Value::Table(section) = section {
                 merge(section, patch, false)?;
                 found = true;

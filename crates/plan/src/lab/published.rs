@@ -29,7 +29,8 @@ pub struct PublishedRow {
     pub label: String,
     /// The cells that are set beside it.
     pub cells: Selection,
-    /// The series that are: those of this name and those below it (`irq` is also `irq/cpu0/to-handler`); empty: all.
+    /// The series that are: those of this name and those below it (`irq` is also
+    /// `irq/cpu0/to-handler`); empty: all.
     pub series: String,
     /// The smallest.
     pub min: Option<Nanos>,
@@ -42,7 +43,8 @@ pub struct PublishedRow {
 }
 
 /// The tables that have a name.
-const KNOWN: [(&str, &str); 2] = [("P2", include_str!("published/p2.toml")), ("P4", include_str!("published/p4.toml"))];
+const KNOWN: [(&str, &str); 2] =
+    [("P2", include_str!("published/p2.toml")), ("P4", include_str!("published/p4.toml"))];
 
 /// The names of the tables that need not be written out.
 pub(super) fn known_names() -> impl Iterator<Item = &'static str> + Clone {
@@ -73,11 +75,15 @@ pub(super) fn read(notes: &mut Notes, mut t: Table) -> Published {
 fn row(notes: &mut Notes, mut t: Table) -> PublishedRow {
     let said = |setting: Setting<String>| setting.map(|at| at.value).unwrap_or_default();
     let time = |notes: &mut Notes, t: &mut Table, key| {
-        t.take(notes, key, |v| values::duration(span(v)?, Nanos::ZERO, MAX_LATENCY)).map(|at| at.value)
+        t.take(notes, key, |v| values::duration(span(v)?, Nanos::ZERO, MAX_LATENCY))
+            .map(|at| at.value)
     };
     let row = PublishedRow {
         label: said(t.take(notes, "label", |v| text(v).map(str::to_owned))),
-        cells: t.take_table(notes, "cells", "`cells`").map(|table| selection(notes, &table)).unwrap_or_default(),
+        cells: t
+            .take_table(notes, "cells", "`cells`")
+            .map(|table| selection(notes, &table))
+            .unwrap_or_default(),
         series: said(t.take(notes, "series", |v| text(v).map(str::to_owned))),
         min: time(notes, &mut t, "min"),
         mean: time(notes, &mut t, "mean"),
@@ -100,14 +106,19 @@ mod tests {
             assert!(errors.is_empty(), "{errors:?}");
             let mut file = Table::new(document.get_ref(), Span::default(), "a table");
             let tables = file.take_sections(&mut notes, "publication", "`[[publication]]`");
-            let tables: Vec<Published> = tables.into_iter().map(|table| read(&mut notes, table)).collect();
+            let tables: Vec<Published> =
+                tables.into_iter().map(|table| read(&mut notes, table)).collect();
             assert!(notes.problems.is_empty(), "{}", notes.problems);
             assert!(tables.iter().all(|table| !table.rows.is_empty() && !table.setup.is_empty()));
         }
         assert!(known("P9").is_none());
         // Of two systems ratios alone are known: no figure is made of them.
         let p2 = known("P2").unwrap();
-        let others = p2.iter().flat_map(|table| &table.rows).find(|row| row.label.starts_with("RTLinux")).unwrap();
+        let others = p2
+            .iter()
+            .flat_map(|table| &table.rows)
+            .find(|row| row.label.starts_with("RTLinux"))
+            .unwrap();
         assert_eq!((others.note.as_str(), others.max, others.mean), ("3.9 × and 52 %", None, None));
     }
 }

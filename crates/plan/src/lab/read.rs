@@ -3,8 +3,8 @@
 use super::change::{Step, nested};
 use super::published;
 use super::{
-    Axis, AxisValue, Lab, LabRequirement, MAX_AXES, MAX_CELLS, MAX_PARALLEL, MAX_REPEAT, MAX_VALUES, Published,
-    ReadFile, Seeds, Selection,
+    Axis, AxisValue, Lab, LabRequirement, MAX_AXES, MAX_CELLS, MAX_PARALLEL, MAX_REPEAT,
+    MAX_VALUES, Published, ReadFile, Seeds, Selection,
 };
 use crate::context::LoadOptions;
 use crate::escape::clipped;
@@ -40,7 +40,11 @@ struct Settings {
 }
 
 /// Reads what can be read, with every problem found on the way.
-pub(super) fn read(source: Arc<SourceText>, options: &LoadOptions, read_file: &ReadFile) -> (Option<Lab>, Problems) {
+pub(super) fn read(
+    source: Arc<SourceText>,
+    options: &LoadOptions,
+    read_file: &ReadFile,
+) -> (Option<Lab>, Problems) {
     let mut notes = Notes::new(source.clone(), options);
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     for error in errors {
@@ -50,15 +54,25 @@ pub(super) fn read(source: Arc<SourceText>, options: &LoadOptions, read_file: &R
     // What follows from an error of syntax is not worth a word.
     let Ok(whole) = source.text.parse::<toml::Table>() else { return (None, notes.problems) };
     let mut file = Table::new(document.get_ref(), Span::default(), "a lab file");
-    let settings =
-        file.take_table(&mut notes, "lab", "`[lab]`").map(|table| lab(&mut notes, table)).unwrap_or_default();
+    let settings = file
+        .take_table(&mut notes, "lab", "`[lab]`")
+        .map(|table| lab(&mut notes, table))
+        .unwrap_or_default();
     let axes = match file.take_table(&mut notes, "axes", "`[axes]`") {
-        Some(table) => axes(&mut notes, &table, whole.get("axes"), settings.isolated.as_ref().map(|at| &at.value)),
+        Some(table) => axes(
+            &mut notes,
+            &table,
+            whole.get("axes"),
+            settings.isolated.as_ref().map(|at| &at.value),
+        ),
         None => Vec::new(),
     };
     let excludes = file.take_sections(&mut notes, "exclude", "`[[exclude]]`");
-    let excludes: Vec<(Span, Selection)> =
-        excludes.iter().take(MAX_CELLS).map(|table| (table.span, selection(&mut notes, table))).collect();
+    let excludes: Vec<(Span, Selection)> = excludes
+        .iter()
+        .take(MAX_CELLS)
+        .map(|table| (table.span, selection(&mut notes, table)))
+        .collect();
     excludes.iter().for_each(|(span, exclude)| check_selection(&mut notes, *span, exclude, &axes));
     let mut base = base(&mut notes, &source, whole, settings.experiment.as_ref(), read_file);
     let name = name(settings.name.as_ref(), &base, &source.path);
@@ -81,7 +95,8 @@ pub(super) fn read(source: Arc<SourceText>, options: &LoadOptions, read_file: &R
 
 fn lab(notes: &mut Notes, mut t: Table) -> Settings {
     let tables = t.take_sections(notes, "publication", "`[[lab.publication]]`");
-    let publications: Vec<Published> = tables.into_iter().map(|table| published::read(notes, table)).collect();
+    let publications: Vec<Published> =
+        tables.into_iter().map(|table| published::read(notes, table)).collect();
     let mut settings = Settings {
         name: t.take(notes, "name", |v| values::name(text(v)?)),
         experiment: t.take(notes, "experiment", |v| values::path(text(v)?)),
@@ -90,7 +105,10 @@ fn lab(notes: &mut Notes, mut t: Table) -> Settings {
         require: t.take(notes, "require", requirements).map(|at| at.value).unwrap_or_default(),
         parallel: t.take(notes, "parallel", |v| values::count(integer(v)?, 1, MAX_PARALLEL)),
         isolated: t.take(notes, "isolated", |v| values::cpus(text(v)?)),
-        published: t.take(notes, "published", published_names).map(|at| at.value.concat()).unwrap_or_default(),
+        published: t
+            .take(notes, "published", published_names)
+            .map(|at| at.value.concat())
+            .unwrap_or_default(),
     };
     t.finish(notes);
     settings.published.extend(publications);
@@ -99,17 +117,22 @@ fn lab(notes: &mut Notes, mut t: Table) -> Settings {
 
 fn seeds(value: &DeValue<'_>) -> Read<Seeds> {
     match value {
-        DeValue::Integer(_) => values::count(integer(value)?, 0, i64::MAX as u64).map(Seeds::single),
-        _ => text(value)?.parse().map_err(|why: super::seeds::SeedsError| Wrong::new(why.to_string())),
+        DeValue::Integer(_) => {
+            values::count(integer(value)?, 0, i64::MAX as u64).map(Seeds::single)
+        }
+        _ => text(value)?
+            .parse()
+            .map_err(|why: super::seeds::SeedsError| Wrong::new(why.to_string())),
     }
 }
 
 /// One text or an array of them.
 fn texts<'v>(value: &'v DeValue<'_>) -> Read<Vec<(&'v str, Option<Span>)>> {
     match value {
-        DeValue::Array(items) => {
-            items.iter().map(|item| text(item.get_ref()).map(|text| (text, Some(Span::from(item.span()))))).collect()
-        }
+        DeValue::Array(items) => items
+            .iter()
+            .map(|item| text(item.get_ref()).map(|text| (text, Some(Span::from(item.span())))))
+            .collect(),
         other => text(other).map(|text| vec![(text, None)]),
     }
 }
@@ -119,7 +142,10 @@ fn published_names(value: &DeValue<'_>) -> Read<Vec<Vec<Published>>> {
         let names: Vec<&str> = published::known_names().collect();
         let wrong = || Wrong::new(format!("no published figures are known as `{}`", clipped(name)));
         published::known(name).ok_or_else(|| {
-            wrong().help(format!("known are {}; others go into `[[lab.publication]]`", names.join(", ")))
+            wrong().help(format!(
+                "known are {}; others go into `[[lab.publication]]`",
+                names.join(", ")
+            ))
         })
     };
     texts(value)?.into_iter().map(table).collect()
@@ -137,7 +163,8 @@ fn requirements(value: &DeValue<'_>) -> Read<Vec<LabRequirement>> {
     };
     match value {
         DeValue::Table(table) => {
-            let each = table.iter().map(|(measure, value)| of(Some(measure.get_ref()), value.get_ref()));
+            let each =
+                table.iter().map(|(measure, value)| of(Some(measure.get_ref()), value.get_ref()));
             each.collect::<Read<Vec<_>>>().map(|all| all.concat())
         }
         other => of(None, other),
@@ -145,7 +172,12 @@ fn requirements(value: &DeValue<'_>) -> Read<Vec<LabRequirement>> {
 }
 
 /// The axes; their values come from the same document read without places.
-fn axes(notes: &mut Notes, table: &Table, plain: Option<&Value>, isolated: Option<&CpuSet>) -> Vec<Axis> {
+fn axes(
+    notes: &mut Notes,
+    table: &Table,
+    plain: Option<&Value>,
+    isolated: Option<&CpuSet>,
+) -> Vec<Axis> {
     let entries = table.entries();
     if let Some((_, span, _)) = entries.get(MAX_AXES) {
         notes.wrong(*span, Wrong::new(format!("more than {MAX_AXES} axes are too many")));
@@ -162,7 +194,10 @@ fn axes(notes: &mut Notes, table: &Table, plain: Option<&Value>, isolated: Optio
         let values = match (value.get_ref(), plain) {
             (DeValue::Array(places), Value::Array(items)) => {
                 let spans = places.iter().map(|item| Span::from(item.span()));
-                spans.zip(items).filter_map(|(span, item)| listed(notes, name, span, item, isolated)).collect()
+                spans
+                    .zip(items)
+                    .filter_map(|(span, item)| listed(notes, name, span, item, isolated))
+                    .collect()
             }
             (DeValue::Table(entries), Value::Table(items)) => variants(notes, entries, items),
             (other, _) => {
@@ -185,9 +220,12 @@ fn is_known(axis: &str) -> bool {
 }
 
 fn unknown(axis: &str) -> Wrong {
-    let near = nearest(axis, KNOWN_AXES).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let near = nearest(axis, KNOWN_AXES)
+        .map(|near| format!("did you mean `{near}`? "))
+        .unwrap_or_default();
     let help = format!(
-        "{near}known are {}; any other is the path of a key, as in `\"measure.timer.period\"`, or a table of named settings",
+        "{near}known are {}; any other is the path of a key, as in `\"measure.timer.period\"`, or \
+         a table of named settings",
         KNOWN_AXES.join(", ")
     );
     Wrong::new("no axis is known by this name").about(axis).help(help)
@@ -211,8 +249,15 @@ fn checked(notes: &mut Notes, span: Span, written: usize, axis: Axis) -> Option<
     Some(axis)
 }
 
-/// A value in an array: of an axis that is known by its name, or of the key whose path is the axis' name.
-fn listed(notes: &mut Notes, axis: &str, span: Span, value: &Value, isolated: Option<&CpuSet>) -> Option<AxisValue> {
+/// A value in an array: of an axis that is known by its name, or of the key whose path is the axis'
+/// name.
+fn listed(
+    notes: &mut Notes,
+    axis: &str,
+    span: Span,
+    value: &Value,
+    isolated: Option<&CpuSet>,
+) -> Option<AxisValue> {
     let label = label(value);
     match steps(axis, value, isolated) {
         Ok(steps) => match values::name(&label.replace('/', "-")) {
@@ -232,7 +277,8 @@ fn listed(notes: &mut Notes, axis: &str, span: Span, value: &Value, isolated: Op
 fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>> {
     let word = || value.as_str().ok_or_else(|| Wrong::new("expected a string"));
     let one_of = |words: &str| {
-        Wrong::new(format!("`{}` is not a value of this axis", clipped(&label(value)))).help(format!("one of {words}"))
+        Wrong::new(format!("`{}` is not a value of this axis", clipped(&label(value))))
+            .help(format!("one of {words}"))
     };
     match axis {
         "kernel" => Ok(vec![Step::Set(nested(&["target", "kernel"], word()?.into()))]),
@@ -240,13 +286,17 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
         "preemption" => match word()? {
             "default" => Ok(Vec::new()),
             "rt" => Ok(vec![Step::RealTimeKernel]),
-            model @ ("none" | "voluntary" | "full" | "lazy") => Ok(vec![Step::CommandLine(format!("preempt={model}"))]),
+            model @ ("none" | "voluntary" | "full" | "lazy") => {
+                Ok(vec![Step::CommandLine(format!("preempt={model}"))])
+            }
             _ => Err(one_of("`default`, `none`, `voluntary`, `full`, `lazy`, `rt`")),
         },
         "isolation" => {
             let cpus = || {
                 let help = "write `isolated = \"3\"` into `[lab]`";
-                isolated.map(CpuSet::to_string).ok_or_else(|| Wrong::new("isolated CPUs are not specified").help(help))
+                isolated
+                    .map(CpuSet::to_string)
+                    .ok_or_else(|| Wrong::new("isolated CPUs are not specified").help(help))
             };
             match word()? {
                 "none" => Ok(Vec::new()),
@@ -261,11 +311,15 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
             Value::String(name) => Ok(vec![Step::Loads(Some(vec![name.clone()]))]),
             Value::Array(names) => {
                 let name = |name: &Value| {
-                    name.as_str().map(str::to_owned).ok_or_else(|| Wrong::new("expected names of loads"))
+                    name.as_str()
+                        .map(str::to_owned)
+                        .ok_or_else(|| Wrong::new("expected names of loads"))
                 };
                 Ok(vec![Step::Loads(Some(names.iter().map(name).collect::<Read<_>>()?))])
             }
-            _ => Err(Wrong::new("expected `idle`, `loaded`, a load's name, or an array of such names")),
+            _ => Err(Wrong::new(
+                "expected `idle`, `loaded`, a load's name, or an array of such names",
+            )),
         },
         "policy" => Ok(vec![Step::Policy(word()?.to_owned())]),
         path if path.contains('.') => {
@@ -283,7 +337,9 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
 fn variants(notes: &mut Notes, places: &DeTable, items: &toml::Table) -> Vec<AxisValue> {
     let mut ordered: Vec<(Span, &str, Span)> = places
         .iter()
-        .map(|(key, value)| (Span::from(key.span()), key.get_ref().as_ref(), Span::from(value.span())))
+        .map(|(key, value)| {
+            (Span::from(key.span()), key.get_ref().as_ref(), Span::from(value.span()))
+        })
         .collect();
     ordered.sort_by_key(|(span, _, _)| span.start);
     let mut values = Vec::new();
@@ -294,9 +350,15 @@ fn variants(notes: &mut Notes, places: &DeTable, items: &toml::Table) -> Vec<Axi
         }
         match items.get(name) {
             Some(Value::Table(settings)) => {
-                values.push(AxisValue { label: name.to_owned(), steps: vec![Step::Set(settings.clone())] });
+                values.push(AxisValue {
+                    label: name.to_owned(),
+                    steps: vec![Step::Set(settings.clone())],
+                });
             }
-            _ => notes.wrong(span, Wrong::new("expected a table of settings").about(name).help("write `NAME = { … }`")),
+            _ => notes.wrong(
+                span,
+                Wrong::new("expected a table of settings").about(name).help("write `NAME = { … }`"),
+            ),
         }
     }
     values
@@ -343,8 +405,13 @@ fn check_selection(notes: &mut Notes, span: Span, selection: &Selection, axes: &
         match axes.iter().find(|axis| axis.name == *name) {
             None => notes.wrong(span, Wrong::new(format!("there is no axis `{}`", clipped(name)))),
             Some(axis) => {
-                for label in labels.iter().filter(|label| !axis.labels().any(|known| known == *label)) {
-                    notes.wrong(span, Wrong::new(format!("the axis `{name}` has no value `{}`", clipped(label))));
+                for label in
+                    labels.iter().filter(|label| !axis.labels().any(|known| known == *label))
+                {
+                    notes.wrong(
+                        span,
+                        Wrong::new(format!("the axis `{name}` has no value `{}`", clipped(label))),
+                    );
                 }
             }
         }
@@ -363,7 +430,8 @@ fn base(
     OWN.iter().for_each(|own| drop(inline.remove(*own)));
     let Some(At { span, value: path }) = file else {
         if inline.is_empty() {
-            let help = "write the experiment's sections into this file, or `experiment = \"FILE\"` into `[lab]`";
+            let help = "write the experiment's sections into this file, or `experiment = \
+                        \"FILE\"` into `[lab]`";
             notes.missing(Span::default(), "this lab has no experiment", help);
         }
         return inline;
@@ -373,14 +441,19 @@ fn base(
         notes.wrong(*span, Wrong::new(message).help("leave one of them out"));
     }
     let directory = source.path.parent().unwrap_or(Path::new(""));
-    let read = read_file(&directory.join(path)).and_then(|bytes| match bytes.len() > MAX_FILE_BYTES {
-        true => Err("it is too large for an experiment".to_owned()),
-        false => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
-    });
-    match read.and_then(|text| text.parse::<toml::Table>().map_err(|why| why.message().to_owned())) {
+    let read =
+        read_file(&directory.join(path)).and_then(|bytes| match bytes.len() > MAX_FILE_BYTES {
+            true => Err("it is too large for an experiment".to_owned()),
+            false => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()),
+        });
+    match read.and_then(|text| text.parse::<toml::Table>().map_err(|why| why.message().to_owned()))
+    {
         Ok(table) => table,
         Err(why) => {
-            notes.wrong(*span, Wrong::new(format!("the experiment `{}` cannot be read: {why}", clipped(path))));
+            notes.wrong(
+                *span,
+                Wrong::new(format!("the experiment `{}` cannot be read: {why}", clipped(path))),
+            );
             toml::Table::new()
         }
     }
@@ -395,8 +468,12 @@ fn name_experiment(base: &mut toml::Table, name: &str) {
 }
 
 fn name(set: Option<&At<String>>, base: &toml::Table, path: &Path) -> String {
-    let of_experiment = || base.get("experiment").and_then(|settings| settings.get("name")).and_then(Value::as_str);
+    let of_experiment =
+        || base.get("experiment").and_then(|settings| settings.get("name")).and_then(Value::as_str);
     let of_file = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let candidate = set.map(|at| at.value.clone()).or_else(|| of_experiment().map(str::to_owned)).or_else(of_file);
+    let candidate = set
+        .map(|at| at.value.clone())
+        .or_else(|| of_experiment().map(str::to_owned))
+        .or_else(of_file);
     candidate.filter(|name| values::name(name).is_ok()).unwrap_or_else(|| "lab".to_owned())
 }

@@ -51,15 +51,21 @@ impl FromStr for Seeds {
             };
             let seed = |text: &str| {
                 let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-                let number = text.parse::<u64>().ok().filter(|seed| digits && i64::try_from(*seed).is_ok());
+                let number =
+                    text.parse::<u64>().ok().filter(|seed| digits && i64::try_from(*seed).is_ok());
                 number.ok_or_else(wrong)
             };
             let (first, last) = match part.split_once("..") {
-                Some((first, last)) => (seed(first.trim())?, seed(last.trim().trim_start_matches('='))?),
+                Some((first, last)) => {
+                    (seed(first.trim())?, seed(last.trim().trim_start_matches('='))?)
+                }
                 None => (seed(part)?, seed(part)?),
             };
             if last < first {
-                return Err(SeedsError(format!("the range of seeds `{}` is empty", crate::escape::clipped(part))));
+                return Err(SeedsError(format!(
+                    "the range of seeds `{}` is empty",
+                    crate::escape::clipped(part)
+                )));
             }
             if last - first >= (MAX_SEEDS - seeds.len()) as u64 {
                 return Err(SeedsError(format!("these are too many seeds: at most {MAX_SEEDS}")));
@@ -71,7 +77,9 @@ impl FromStr for Seeds {
         sorted.sort_unstable();
         sorted.dedup();
         if sorted.len() < all {
-            return Err(SeedsError("a seed is twice in this list: to repeat a run, set `repeat`".to_owned()));
+            return Err(SeedsError(
+                "a seed is twice in this list: to repeat a run, set `repeat`".to_owned(),
+            ));
         }
         Ok(Seeds(seeds))
     }
@@ -84,7 +92,8 @@ mod tests {
 
     #[test]
     fn ranges_and_single_seeds() {
-        let seeds = |text: &str| text.parse::<Seeds>().map(|seeds| seeds.iter().collect::<Vec<_>>());
+        let seeds =
+            |text: &str| text.parse::<Seeds>().map(|seeds| seeds.iter().collect::<Vec<_>>());
         assert_eq!(seeds("1..3, 42"), Ok(vec![1, 2, 3, 42]));
         assert_eq!(seeds("7"), Ok(vec![7]));
         for bad in ["", "1..", "3..1", "1..20000", "a", "1,1", "-3", "18446744073709551615"] {

@@ -20,7 +20,11 @@ pub(super) struct Zones {
 impl Zones {
     pub(super) fn new(context: &ResolveContext, partition: Option<&PartitionPlan>) -> Zones {
         let partition = partition.map(|partition| partition.cpus.clone()).unwrap_or_default();
-        Zones { online: context.online.clone(), housekeeping: context.online.difference(&partition), partition }
+        Zones {
+            online: context.online.clone(),
+            housekeeping: context.online.difference(&partition),
+            partition,
+        }
     }
     /// Where to measure unless the file sets it.
     pub(super) fn measured(&self) -> &CpuSet {
@@ -51,17 +55,36 @@ impl Resolver<'_> {
         }
     }
 
-    /// A task that may run on CPUs on both sides of a partition cannot be had: a cpuset holds it on one.
-    pub(super) fn check_one_side(&mut self, choice: &Setting<CpuChoice>, section: Span, cpus: &CpuSet, zones: &Zones) {
-        if !zones.partition.is_empty() && !cpus.is_subset(&zones.partition) && !cpus.is_subset(&zones.housekeeping) {
-            let message = format!("CPUs {cpus} are partly in the partition ({}) and partly not", zones.partition);
+    /// A task that may run on CPUs on both sides of a partition cannot be had: a cpuset holds it on
+    /// one.
+    pub(super) fn check_one_side(
+        &mut self,
+        choice: &Setting<CpuChoice>,
+        section: Span,
+        cpus: &CpuSet,
+        zones: &Zones,
+    ) {
+        if !zones.partition.is_empty()
+            && !cpus.is_subset(&zones.partition)
+            && !cpus.is_subset(&zones.housekeeping)
+        {
+            let message = format!(
+                "CPUs {cpus} are partly in the partition ({}) and partly not",
+                zones.partition
+            );
             let help = format!("choose from {} or from {}", zones.partition, zones.housekeeping);
             self.error(ProblemKind::Combination, place(choice, section), message, &help);
         }
     }
 
-    /// The CPUs of the controller thread: as written, else those without a measure, else all outside a partition.
-    pub(super) fn controller_cpus(&mut self, choice: &Setting<CpuChoice>, zones: &Zones, measured: &CpuSet) -> CpuSet {
+    /// The CPUs of the controller thread: as written, else those without a measure, else all
+    /// outside a partition.
+    pub(super) fn controller_cpus(
+        &mut self,
+        choice: &Setting<CpuChoice>,
+        zones: &Zones,
+        measured: &CpuSet,
+    ) -> CpuSet {
         let quiet = zones.housekeeping.difference(measured);
         let default = if quiet.is_empty() { &zones.housekeeping } else { &quiet };
         let cpus = self.cpus(choice, default);
@@ -74,8 +97,12 @@ impl Resolver<'_> {
         let online = &self.context.online;
         let missing = cpus.difference(&self.context.present.union(online));
         let offline = cpus.difference(online).difference(&missing);
-        let few = |set: &CpuSet| if set.len() == 1 { format!("CPU {set}") } else { format!("CPUs {set}") };
-        let verb = |set: &CpuSet, one: &str, many: &str| if set.len() == 1 { one.to_owned() } else { many.to_owned() };
+        let few = |set: &CpuSet| {
+            if set.len() == 1 { format!("CPU {set}") } else { format!("CPUs {set}") }
+        };
+        let verb = |set: &CpuSet, one: &str, many: &str| {
+            if set.len() == 1 { one.to_owned() } else { many.to_owned() }
+        };
         if !missing.is_empty() {
             let message = format!("{} {} not exist", few(&missing), verb(&missing, "does", "do"));
             let help = format!("this system has CPUs {}", self.context.present.union(online));

@@ -22,7 +22,8 @@ impl ExplainPlan {
             account: true,
             buffer: ByteSize(DEFAULT_BUFFER),
             events: explaining_groups(&kinds, timers_only),
-            // Some microseconds for each interrupt of a busy CPU, in the middle of what is measured.
+            // Some microseconds for each interrupt of a busy CPU, in the middle of what is
+            // measured.
             stacks: false,
         }
     }
@@ -34,23 +35,27 @@ impl ExplainPlan {
     }
 }
 
-/// The groups of events that show where the time of samples of these kinds goes. What ran where and what interrupted it always does; what
-/// a measure waits for of its own choice depends on its kind. Of the system calls beside timers it is enough to know those that interrupts meet, which the flight
-/// recorder shows with them: an event in the wake-up that is measured less.
+/// The groups of events that show where the time of samples of these kinds goes. What ran where and
+/// what interrupted it always does; what a measure waits for of its own choice depends on its kind.
+/// Of the system calls beside timers it is enough to know those that interrupts meet, which the
+/// flight recorder shows with them: an event in the wake-up that is measured less.
 fn explaining_groups(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<Group> {
     let mut groups: BTreeSet<Group> =
         Group::USUAL.into_iter().chain([Group::Hrtimer, Group::Fault, Group::Idle]).collect();
     for kind in kinds {
         groups.extend(match kind {
             WorkloadKind::Mutex => &[Group::Futex, Group::Lock][..],
-            WorkloadKind::Storage => &[Group::Block, Group::Jbd2, Group::Mmc, Group::Lock, Group::Page],
+            WorkloadKind::Storage => {
+                &[Group::Block, Group::Jbd2, Group::Mmc, Group::Lock, Group::Page]
+            }
             WorkloadKind::Netio => &[Group::Napi, Group::Block],
             WorkloadKind::Heap => &[Group::Page, Group::Lock, Group::Block],
             WorkloadKind::Syscall => &[Group::Lock],
             _ => &[],
         });
     }
-    // Each system call of a CPU takes longer by what recording its entry and exit takes: too much where calls are what is measured.
+    // Each system call of a CPU takes longer by what recording its entry and exit takes: too much
+    // where calls are what is measured.
     let calls = [WorkloadKind::Syscall, WorkloadKind::Switch, WorkloadKind::TestpointCost];
     if !timers_only && !kinds.iter().any(|kind| calls.contains(kind)) {
         groups.insert(Group::Syscall);
@@ -63,7 +68,10 @@ impl Resolver<'_> {
         let spec = self.experiment.explain.as_ref()?;
         let mut plan = ExplainPlan::usual_of(phases);
         if let Some(written) = &spec.events {
-            let usual = std::mem::replace(&mut plan.events, written.value.iter().map(|at| at.value).collect());
+            let usual = std::mem::replace(
+                &mut plan.events,
+                written.value.iter().map(|at| at.value).collect(),
+            );
             plan.events.sort();
             plan.events.dedup();
             // A plan that is written down names the usual ones.
@@ -78,7 +86,12 @@ impl Resolver<'_> {
         if !plan.events.contains(&Group::Sched) {
             let message = "without the events of `sched` the recording does not show what ran";
             let span = place(&spec.events, spec.span);
-            self.error(ProblemKind::Combination, span, message, "add `sched`, or leave `events` out");
+            self.error(
+                ProblemKind::Combination,
+                span,
+                message,
+                "add `sched`, or leave `events` out",
+            );
         }
         Some(plan)
     }

@@ -62,7 +62,12 @@ impl Resolver<'_> {
         let nice = value(&spec.nice, Nice::default());
         if !matches!(policy, Policy::Other | Policy::Batch) && spec.nice.is_some() {
             let message = format!("a nice value means nothing to {policy}");
-            self.error(ProblemKind::Combination, place(&spec.nice, spec.span), message, "leave `nice` out");
+            self.error(
+                ProblemKind::Combination,
+                place(&spec.nice, spec.span),
+                message,
+                "leave `nice` out",
+            );
         }
         match policy {
             Policy::Fifo => Scheduling::Fifo(value(&spec.priority, LOWEST)),
@@ -72,14 +77,19 @@ impl Resolver<'_> {
             Policy::Idle => Scheduling::Idle,
             Policy::Deadline => {
                 let message = "a load cannot have SCHED_DEADLINE";
-                let help = "a deadline task may not fork (sched(7)): choose fifo, rr, other, batch or idle";
+                let help = "a deadline task may not fork (sched(7)): choose fifo, rr, other, \
+                            batch or idle";
                 self.error(ProblemKind::Combination, place(&spec.policy, spec.span), message, help);
                 Scheduling::Idle
             }
         }
     }
 
-    pub(super) fn refuse_priority(&mut self, priority: &crate::text::Setting<Priority>, policy: Policy) {
+    pub(super) fn refuse_priority(
+        &mut self,
+        priority: &crate::text::Setting<Priority>,
+        policy: Policy,
+    ) {
         if let Some(priority) = priority {
             let message = format!("{policy} has no priority");
             let help = "choose the policy fifo or rr, or leave the priority out";
@@ -100,8 +110,14 @@ impl Resolver<'_> {
                 let first = *seen.entry(path).or_insert(spec);
                 if !std::ptr::eq(first, *spec) {
                     let message = format!("two loads of a phase write to {}", path.display());
-                    let problem = Problem::error(ProblemKind::Combination, Some(place(setting, spec.span)), message);
-                    let problem = problem.related(first.span, "so does this one").help("give each a file of its own");
+                    let problem = Problem::error(
+                        ProblemKind::Combination,
+                        Some(place(setting, spec.span)),
+                        message,
+                    );
+                    let problem = problem
+                        .related(first.span, "so does this one")
+                        .help("give each a file of its own");
                     self.note(problem.warning());
                 }
             }

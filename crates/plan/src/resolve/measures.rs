@@ -6,7 +6,9 @@ use super::{Resolver, place, value};
 use crate::experiment::MeasureSpec;
 use crate::kinds::{DefaultCpus, ParameterProblems};
 use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
-use crate::plan::{HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload};
+use crate::plan::{
+    HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload,
+};
 use crate::problem::{Problem, ProblemKind};
 use crate::text::Setting;
 use crate::words::{CpuChoice, Placement, SystressFormat, Word};
@@ -24,16 +26,19 @@ impl<'a> Resolver<'a> {
     pub(super) fn measures(&mut self, zones: &Zones, frames: &[Frame]) -> Vec<Measure<'a>> {
         let experiment = self.experiment;
         if experiment.measures.is_empty() {
-            let problem = Problem::error(ProblemKind::Combination, None, "the file measures nothing");
-            self.note(
-                problem.help(
-                    "add a section `[[measure]]` with `kind = \"timer\"` (in a systress file: `timer_thread[0]`)",
-                ),
-            );
+            let problem =
+                Problem::error(ProblemKind::Combination, None, "the file measures nothing");
+            self.note(problem.help(
+                "add a section `[[measure]]` with `kind = \"timer\"` (in a systress file: \
+                 `timer_thread[0]`)",
+            ));
         }
         let names = self.names(
             "measure",
-            experiment.measures.iter().map(|spec| (&spec.name, spec.workload.kind().word().to_owned())),
+            experiment
+                .measures
+                .iter()
+                .map(|spec| (&spec.name, spec.workload.kind().word().to_owned())),
         );
         let mut room = Room { threads: vec![0; frames.len()], series: 0 };
         let mut measures = Vec::new();
@@ -60,7 +65,8 @@ impl<'a> Resolver<'a> {
         let period = workload.period().unwrap_or(Nanos::from_millis(100));
         let scheduling = self.measure_scheduling(spec, policy, period);
         let shared = policy == Policy::Deadline;
-        let placement = value(&spec.threads, if shared { Placement::Shared(1) } else { workload.placement() });
+        let placement =
+            value(&spec.threads, if shared { Placement::Shared(1) } else { workload.placement() });
         let cpus = self.cpus(&spec.cpus, &default_cpus(&workload, &spec.cpus, zones));
         if placement != Placement::PerCpu {
             self.check_one_side(&spec.cpus, spec.span, &cpus, zones);
@@ -69,7 +75,8 @@ impl<'a> Resolver<'a> {
             Placement::PerCpu => cpus.len(),
             Placement::Shared(count) => count as usize,
         };
-        let threads = match self.make_room(spec, count, workload.parts().len().max(1), phases, room) {
+        let threads = match self.make_room(spec, count, workload.parts().len().max(1), phases, room)
+        {
             true => threads(&name, placement, &cpus, scheduling, &workload),
             false => Vec::new(),
         };
@@ -100,14 +107,27 @@ impl<'a> Resolver<'a> {
     }
 
     /// Whether these phases have space for `more` threads.
-    fn make_room(&mut self, spec: &MeasureSpec, count: usize, parts: usize, phases: &[usize], room: &mut Room) -> bool {
+    fn make_room(
+        &mut self,
+        spec: &MeasureSpec,
+        count: usize,
+        parts: usize,
+        phases: &[usize],
+        room: &mut Room,
+    ) -> bool {
         phases.iter().for_each(|phase| room.threads[*phase] += count);
         room.series += count * parts * phases.len();
         let most = phases.iter().map(|phase| room.threads[*phase]).max().unwrap_or(0);
         let message = match (most > MAX_THREADS, room.series > MAX_SERIES) {
             (false, false) => return true,
-            (true, _) => format!("with this measure {most} threads would run at the same time: at most {MAX_THREADS}"),
-            (false, true) => format!("with this measure there would be {} series: at most {MAX_SERIES}", room.series),
+            (true, _) => format!(
+                "with this measure {most} threads would run at the same time: at most \
+                 {MAX_THREADS}"
+            ),
+            (false, true) => format!(
+                "with this measure there would be {} series: at most {MAX_SERIES}",
+                room.series
+            ),
         };
         self.error(
             ProblemKind::Value,
@@ -129,15 +149,27 @@ impl<'a> Resolver<'a> {
         let policy = timers_policy.unwrap_or_else(|| value(&spec.policy, workload.policy()));
         if policy == Policy::Deadline && timers_policy.is_none() {
             let message = "only timers are measured under SCHED_DEADLINE";
-            self.error(ProblemKind::Combination, place(&spec.policy, spec.span), message, "choose another policy");
+            self.error(
+                ProblemKind::Combination,
+                place(&spec.policy, spec.span),
+                message,
+                "choose another policy",
+            );
         }
         (workload, policy)
     }
 
     /// What does not go together in the kind's own parameters, or could do harm.
-    fn check_workload(&mut self, spec: &MeasureSpec, workload: &Workload, policy: Policy, threads: usize) {
+    fn check_workload(
+        &mut self,
+        spec: &MeasureSpec,
+        workload: &Workload,
+        policy: Policy,
+        threads: usize,
+    ) {
         let mut problems = Vec::new();
-        let mut combined = ParameterProblems { section: spec.span, policy, threads, problems: &mut problems };
+        let mut combined =
+            ParameterProblems { section: spec.span, policy, threads, problems: &mut problems };
         spec.workload.check(workload, &mut combined);
         for problem in problems {
             match problem.kind {
@@ -163,19 +195,29 @@ impl<'a> Resolver<'a> {
         };
         let span = place(&spec.range, place(&spec.resolution, spec.span));
         if plan.resolution > plan.range {
-            let message =
-                format!("a bin of the histogram ({}) is wider than all of it ({})", plan.resolution, plan.range);
-            self.error(ProblemKind::Combination, span, message, "choose a finer resolution or a larger range");
+            let message = format!(
+                "a bin of the histogram ({}) is wider than all of it ({})",
+                plan.resolution, plan.range
+            );
+            self.error(
+                ProblemKind::Combination,
+                span,
+                message,
+                "choose a finer resolution or a larger range",
+            );
         } else if plan.bins() > MAX_BINS {
             let (range, resolution) = (plan.range, plan.resolution);
             let message = format!(
-                "a histogram of {range} in steps of {resolution} has {} bins ({}): at most {MAX_BINS}",
+                "a histogram of {range} in steps of {resolution} has {} bins ({}): at most \
+                 {MAX_BINS}",
                 plan.bins(),
                 bytes(plan.bins() * 8)
             );
             let coarser = Nanos(range.ns() / (MAX_BINS as i64 - 1) + 1);
-            let help =
-                format!("choose a resolution of {coarser}, or a range of {}", resolution * (MAX_BINS as i64 - 1));
+            let help = format!(
+                "choose a resolution of {coarser}, or a range of {}",
+                resolution * (MAX_BINS as i64 - 1)
+            );
             self.error(ProblemKind::Value, span, message, &help);
         }
         plan
@@ -187,15 +229,21 @@ impl<'a> Resolver<'a> {
             // Fast loops count in two tallies of the same size beside the series itself.
             let copies = if matches!(measure.plan.workload, Workload::Timer(_)) { 1 } else { 3 };
             let parts = measure.plan.workload.parts().len().max(1);
-            let series = (measure.plan.threads.len() * measure.phases.len() * parts * copies) as u64;
+            let series =
+                (measure.plan.threads.len() * measure.phases.len() * parts * copies) as u64;
             measure.plan.histogram.bins().min(MAX_BINS).saturating_mul(8 * series)
         };
         let all: u64 = measures.iter().map(need).fold(0, u64::saturating_add);
         let room = self.context.memory_bytes / MEMORY_SHARE;
-        let Some(largest) = measures.iter().max_by_key(|measure| need(measure)).filter(|_| all > room) else { return };
+        let Some(largest) =
+            measures.iter().max_by_key(|measure| need(measure)).filter(|_| all > room)
+        else {
+            return;
+        };
         let span = place(&largest.spec.range, place(&largest.spec.resolution, largest.spec.span));
         let message = format!(
-            "the histograms of all series need {}, and may take {} (1/{MEMORY_SHARE} of this system's memory)",
+            "the histograms of all series need {}, and may take {} (1/{MEMORY_SHARE} of this \
+             system's memory)",
             bytes(all),
             bytes(room)
         );
@@ -203,20 +251,39 @@ impl<'a> Resolver<'a> {
         self.error(ProblemKind::NotHere, span, message, help);
     }
 
-    /// A deadline thread must be allowed on its whole root domain (kernel/sched/syscalls.c: __sched_setscheduler).
-    fn warn_of_refused_deadline(&mut self, spec: &MeasureSpec, threads: &[ThreadPlan], zones: &Zones) {
-        let whole = |thread: &ThreadPlan| thread.cpus == zones.online || thread.cpus == zones.partition;
+    /// A deadline thread must be allowed on its whole root domain (kernel/sched/syscalls.c:
+    /// __sched_setscheduler).
+    fn warn_of_refused_deadline(
+        &mut self,
+        spec: &MeasureSpec,
+        threads: &[ThreadPlan],
+        zones: &Zones,
+    ) {
+        let whole =
+            |thread: &ThreadPlan| thread.cpus == zones.online || thread.cpus == zones.partition;
         let deadline = |thread: &ThreadPlan| matches!(thread.scheduling, Scheduling::Deadline(_));
         if threads.iter().any(|thread| deadline(thread) && !whole(thread)) {
-            let message =
-                "the kernel refuses SCHED_DEADLINE to a thread that may not run on all CPUs of its root domain";
-            let problem =
-                Problem::error(ProblemKind::Combination, Some(place(&spec.cpus, spec.span)), message).warning();
-            self.note(problem.help("measure with `threads = 1` on all CPUs, or on all those of a `[partition]`"));
+            let message = "the kernel refuses SCHED_DEADLINE to a thread that may not run on all \
+                           CPUs of its root domain";
+            let problem = Problem::error(
+                ProblemKind::Combination,
+                Some(place(&spec.cpus, spec.span)),
+                message,
+            )
+            .warning();
+            self.note(problem.help(
+                "measure with `threads = 1` on all CPUs, or on all those of a `[partition]`",
+            ));
         }
     }
 
-    fn systress(&mut self, place: usize, spec: &MeasureSpec, threads: usize, phases: &[usize]) -> Option<SystressFile> {
+    fn systress(
+        &mut self,
+        place: usize,
+        spec: &MeasureSpec,
+        threads: usize,
+        phases: &[usize],
+    ) -> Option<SystressFile> {
         let wanted = spec.systress.as_ref()?;
         if threads != 1 || phases.len() > 1 {
             let message = "a systress result file holds one thread in one phase";
@@ -230,13 +297,17 @@ impl<'a> Resolver<'a> {
 
     fn check_result_files(&mut self, measures: &[Measure]) {
         let mut seen = std::collections::HashMap::new();
-        for (measure, file) in measures.iter().filter_map(|measure| Some((measure, measure.plan.systress.as_ref()?))) {
+        for (measure, file) in
+            measures.iter().filter_map(|measure| Some((measure, measure.plan.systress.as_ref()?)))
+        {
             let Some(wanted) = &measure.spec.systress else { continue };
             let span = place(&wanted.file, wanted.span);
             if let Some(first) = seen.insert(&file.path, span) {
                 let message = format!("two measures write to {}", file.path.display());
                 let problem = Problem::error(ProblemKind::Reference, Some(span), message);
-                self.note(problem.related(first, "so does this one").help("give each a file of its own"));
+                self.note(
+                    problem.related(first, "so does this one").help("give each a file of its own"),
+                );
             }
         }
     }
@@ -248,7 +319,8 @@ struct Room {
     series: usize,
 }
 
-/// Where a measure runs that does not set `cpus`; with threads that share their CPUs it must be one side of a partition.
+/// Where a measure runs that does not set `cpus`; with threads that share their CPUs it must be one
+/// side of a partition.
 fn default_cpus(workload: &Workload, written: &Setting<CpuChoice>, zones: &Zones) -> CpuSet {
     let all = zones.measured();
     let few = match workload.default_cpus() {
@@ -272,17 +344,21 @@ fn threads(
         _ => Nanos::ZERO,
     };
     let thread = |k: usize, name: String, cpus: CpuSet| {
-        let own = workload.priority_of(k).map_or(scheduling, |priority| scheduling.with_priority(priority));
+        let own = workload
+            .priority_of(k)
+            .map_or(scheduling, |priority| scheduling.with_priority(priority));
         ThreadPlan { name, cpus, scheduling: own, start_offset: offset * k as i64 }
     };
     match placement {
-        Placement::PerCpu => {
-            cpus.iter().enumerate().map(|(k, cpu)| thread(k, format!("{name}/cpu{cpu}"), CpuSet::single(cpu))).collect()
-        }
+        Placement::PerCpu => cpus
+            .iter()
+            .enumerate()
+            .map(|(k, cpu)| thread(k, format!("{name}/cpu{cpu}"), CpuSet::single(cpu)))
+            .collect(),
         Placement::Shared(1) => vec![thread(0, name.to_owned(), cpus.clone())],
-        Placement::Shared(count) => {
-            (0..count as usize).map(|k| thread(k, format!("{name}/{k}"), workload.cpus_of(k, cpus))).collect()
-        }
+        Placement::Shared(count) => (0..count as usize)
+            .map(|k| thread(k, format!("{name}/{k}"), workload.cpus_of(k, cpus)))
+            .collect(),
     }
 }
 

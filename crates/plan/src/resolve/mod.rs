@@ -1,4 +1,5 @@
-//! From an experiment to a plan: every default filled in, every name resolved, everything checked that can be before it runs.
+//! From an experiment to a plan: every default filled in, every name resolved, everything checked
+//! that can be before it runs.
 
 mod cpus;
 mod explain;
@@ -35,8 +36,8 @@ pub struct Resolved {
 /// Fills in every default and checks the experiment against the system in `context`.
 ///
 /// # Errors
-/// Everything that keeps it from being run, at once, with the warnings. Where [`Problems::force_suffices`], the same with
-/// [`ResolveContext::force`] would be let through.
+/// Everything that keeps it from being run, at once, with the warnings. Where
+/// [`Problems::force_suffices`], the same with [`ResolveContext::force`] would be let through.
 pub fn resolve(experiment: &Experiment, context: &ResolveContext) -> Result<Resolved, Problems> {
     let mut problems = Problems::none(experiment.source.clone());
     experiment.warnings.iter().cloned().for_each(|warning| problems.push(warning));
@@ -71,7 +72,8 @@ impl Resolver<'_> {
         let phases = self.phases(phases, &measures, &loads);
         let settings = &self.experiment.settings;
         let name = value(&settings.name, self.file_stem());
-        let measured = measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
+        let measured =
+            measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
         Plan {
             controller_cpus: self.controller_cpus(&settings.cpus, &zones, &measured),
             refresh: value(&settings.refresh, Nanos::from_millis(500)),
@@ -109,17 +111,33 @@ impl Resolver<'_> {
             plan.tracepoints.sort();
             plan.tracepoints.dedup();
             if plan.tracepoints.len() > NamedTracepoint::MOST {
-                let message = format!("at most {} tracepoints are recorded by name", NamedTracepoint::MOST);
-                self.error(ProblemKind::Value, written.span, message, "record groups of events instead");
+                let message =
+                    format!("at most {} tracepoints are recorded by name", NamedTracepoint::MOST);
+                self.error(
+                    ProblemKind::Value,
+                    written.span,
+                    message,
+                    "record groups of events instead",
+                );
             }
         }
         plan.points = value(&spec.points, plan.points);
         plan.pids = value(&spec.pids, plan.pids);
         plan.max_size = value(&spec.max_size, plan.max_size);
-        plan.limits = spec.limits.iter().flat_map(|limits| &limits.value).map(|at| at.value.clone()).collect();
+        plan.limits = spec
+            .limits
+            .iter()
+            .flat_map(|limits| &limits.value)
+            .map(|at| at.value.clone())
+            .collect();
         if plan.events.is_empty() && plan.tracepoints.is_empty() && !plan.points {
             let message = "nothing is left to record: no kernel event and no test point";
-            self.error(ProblemKind::Combination, place(&spec.events, spec.span), message, "leave `[record]` out");
+            self.error(
+                ProblemKind::Combination,
+                place(&spec.events, spec.span),
+                message,
+                "leave `[record]` out",
+            );
         }
         Some(plan)
     }
@@ -130,7 +148,14 @@ impl Resolver<'_> {
 
     /// The file's name without its extension, made fit for a name.
     fn file_stem(&self) -> String {
-        let stem = self.experiment.source.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = self
+            .experiment
+            .source
+            .path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         names::made_fit(&stem, MAX_NAME_CHARS, "experiment")
     }
 

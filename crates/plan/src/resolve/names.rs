@@ -21,8 +21,8 @@ pub(super) fn made_fit(text: &str, most_chars: usize, otherwise: &str) -> String
 }
 
 impl Resolver<'_> {
-    /// A name for each section: as written, else the default made unique with `-2`, `-3`, …. Two that are written the same
-    /// are an error.
+    /// A name for each section: as written, else the default made unique with `-2`, `-3`, …. Two
+    /// that are written the same are an error.
     pub(super) fn names<'s>(
         &mut self,
         what: &str,
@@ -35,7 +35,9 @@ impl Resolver<'_> {
                 Some(first) => {
                     let message = format!("there are two {what}s called `{}`", at.value);
                     let problem = Problem::error(ProblemKind::Reference, Some(at.span), message);
-                    self.note(problem.related(*first, "the first is here").help("give one another name"));
+                    self.note(
+                        problem.related(*first, "the first is here").help("give one another name"),
+                    );
                 }
                 None => {
                     written.insert(&at.value, at.span);
@@ -46,15 +48,23 @@ impl Resolver<'_> {
         let mut used: HashMap<String, usize> = HashMap::new();
         let mut name = |(written, default): (&Setting<String>, String)| match written {
             Some(at) => at.value.clone(),
-            None => {
-                unique(&made_fit(&default, crate::limits::MAX_NAME_CHARS - SUFFIX_CHARS, what), &mut taken, &mut used)
-            }
+            None => unique(
+                &made_fit(&default, crate::limits::MAX_NAME_CHARS - SUFFIX_CHARS, what),
+                &mut taken,
+                &mut used,
+            ),
         };
         sections.into_iter().map(&mut name).collect()
     }
 
-    /// The places in `known` of the names in a list. Each that is not there, or there twice, is an error.
-    pub(super) fn look_up(&mut self, what: &str, list: &[At<String>], known: &[&str]) -> Vec<usize> {
+    /// The places in `known` of the names in a list. Each that is not there, or there twice, is an
+    /// error.
+    pub(super) fn look_up(
+        &mut self,
+        what: &str,
+        list: &[At<String>],
+        known: &[&str],
+    ) -> Vec<usize> {
         let places: HashMap<&str, usize> =
             known.iter().rev().enumerate().map(|(k, name)| (*name, known.len() - 1 - k)).collect();
         let mut found: Vec<usize> = Vec::new();

@@ -30,8 +30,10 @@ impl<'a> Resolver<'a> {
                 span: None,
             }];
         }
-        let names =
-            self.names("phase", specs.iter().enumerate().map(|(k, spec)| (&spec.name, format!("phase-{}", k + 1))));
+        let names = self.names(
+            "phase",
+            specs.iter().enumerate().map(|(k, spec)| (&spec.name, format!("phase-{}", k + 1))),
+        );
         let known: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
         let mut frames = Vec::new();
         for (spec, name) in specs.iter().zip(names) {
@@ -46,8 +48,10 @@ impl<'a> Resolver<'a> {
         for (index, load) in loads.iter().enumerate() {
             if !frames.iter().any(|frame| frame.loads.contains(&index)) {
                 let span = self.experiment.loads[index].span;
-                let message = format!("the load `{}` is in no phase: it is never started", load.name);
-                let problem = Problem::error(ProblemKind::Combination, Some(span), message).warning();
+                let message =
+                    format!("the load `{}` is in no phase: it is never started", load.name);
+                let problem =
+                    Problem::error(ProblemKind::Combination, Some(span), message).warning();
                 self.note(problem.help("name it in the `loads` of a `[[phase]]`"));
             }
         }
@@ -58,7 +62,12 @@ impl<'a> Resolver<'a> {
         let Some(named) = &spec.phases else { return (0..frames.len()).collect() };
         if named.value.is_empty() {
             let message = "this measure is in no phase: it would never run";
-            self.error(ProblemKind::Combination, named.span, message, "name a phase, or leave `phases` out for all");
+            self.error(
+                ProblemKind::Combination,
+                named.span,
+                message,
+                "name a phase, or leave `phases` out for all",
+            );
         }
         let known: Vec<&str> = frames.iter().map(|frame| frame.name.as_str()).collect();
         let mut phases = self.look_up("phase", &named.value, &known);
@@ -66,11 +75,17 @@ impl<'a> Resolver<'a> {
         phases
     }
 
-    pub(super) fn phases(&mut self, frames: Vec<Frame>, measures: &[Measure], loads: &[LoadPlan]) -> Vec<PhasePlan> {
+    pub(super) fn phases(
+        &mut self,
+        frames: Vec<Frame>,
+        measures: &[Measure],
+        loads: &[LoadPlan],
+    ) -> Vec<PhasePlan> {
         let count = frames.len();
         let mut phases = Vec::new();
         for (k, frame) in frames.iter().enumerate() {
-            let here: Vec<&Measure> = measures.iter().filter(|measure| measure.phases.contains(&k)).collect();
+            let here: Vec<&Measure> =
+                measures.iter().filter(|measure| measure.phases.contains(&k)).collect();
             let plan = PhasePlan {
                 name: frame.name.clone(),
                 duration: frame.duration.as_ref().map(|at| at.value),
@@ -79,7 +94,11 @@ impl<'a> Resolver<'a> {
             };
             self.check_end(frame, &plan, k + 1 == count);
             let here: Vec<_> = here.iter().map(|measure| (measure.spec, &measure.plan)).collect();
-            let loads: Vec<_> = frame.loads.iter().map(|load| (&self.experiment.loads[*load], &loads[*load])).collect();
+            let loads: Vec<_> = frame
+                .loads
+                .iter()
+                .map(|load| (&self.experiment.loads[*load], &loads[*load]))
+                .collect();
             self.check_loads(frame, &loads);
             self.check_safety(&frame.name, &here, &loads);
             phases.push(plan);
@@ -101,16 +120,24 @@ impl<'a> Resolver<'a> {
             && own > phase.value
         {
             let span = place(&spec.duration, place(&spec.samples, spec.span));
-            let message = format!("this measure takes {own}, and the phase `{}` only {}", frame.name, phase.value);
+            let message = format!(
+                "this measure takes {own}, and the phase `{}` only {}",
+                frame.name, phase.value
+            );
             let problem = Problem::error(ProblemKind::Combination, Some(span), message);
             self.note(
-                problem.related(phase.span, "the phase ends first").help("lengthen the phase, or shorten the measure"),
+                problem
+                    .related(phase.span, "the phase ends first")
+                    .help("lengthen the phase, or shorten the measure"),
             );
         }
-        let last_start = measure.plan.threads.last().map_or(Nanos::ZERO, |thread| thread.start_offset);
+        let last_start =
+            measure.plan.threads.last().map_or(Nanos::ZERO, |thread| thread.start_offset);
         if whole.is_some_and(|whole| last_start >= whole) {
-            let message =
-                format!("the last thread would start {last_start} into the phase `{}`, after its end", frame.name);
+            let message = format!(
+                "the last thread would start {last_start} into the phase `{}`, after its end",
+                frame.name
+            );
             self.error(
                 ProblemKind::Combination,
                 spec.span,
@@ -124,15 +151,25 @@ impl<'a> Resolver<'a> {
     /// A phase must end, but for the last one, and must have something to wait for.
     fn check_end(&mut self, frame: &Frame, plan: &PhasePlan, last: bool) {
         let Some(span) = frame.span.filter(|_| frame.duration.is_none()) else { return };
-        let endless = plan.measures.iter().any(|measure| measure.length == Length::UntilInterrupted);
+        let endless =
+            plan.measures.iter().any(|measure| measure.length == Length::UntilInterrupted);
         let (message, help) = if plan.measures.is_empty() {
             (
-                format!("the phase `{}` has no duration and nothing to measure: it would end at once", plan.name),
+                format!(
+                    "the phase `{}` has no duration and nothing to measure: it would end at once",
+                    plan.name
+                ),
                 "give it a `duration`",
             )
         } else if endless && !last {
             let help = "give it a `duration`, or each of its measures a `duration` or `samples`";
-            (format!("the phase `{}` never ends: the ones after it would not be reached", plan.name), help)
+            (
+                format!(
+                    "the phase `{}` never ends: the ones after it would not be reached",
+                    plan.name
+                ),
+                help,
+            )
         } else {
             return;
         };
@@ -143,9 +180,20 @@ impl<'a> Resolver<'a> {
         self.check_outputs(loads);
         let Some(duration) = &frame.duration else { return };
         for (spec, load) in loads.iter().filter(|(_, load)| load.start_delay >= duration.value) {
-            let message = format!("the load `{}` would start after the end of the phase `{}`", load.name, frame.name);
-            let problem = Problem::error(ProblemKind::Combination, Some(place(&spec.start_delay, spec.span)), message);
-            self.note(problem.related(duration.span, "the phase ends before").help("choose a shorter `start_delay`"));
+            let message = format!(
+                "the load `{}` would start after the end of the phase `{}`",
+                load.name, frame.name
+            );
+            let problem = Problem::error(
+                ProblemKind::Combination,
+                Some(place(&spec.start_delay, spec.span)),
+                message,
+            );
+            self.note(
+                problem
+                    .related(duration.span, "the phase ends before")
+                    .help("choose a shorter `start_delay`"),
+            );
         }
     }
 }

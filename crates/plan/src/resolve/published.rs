@@ -30,7 +30,8 @@ impl Resolver<'_> {
                 self.known(term, written.span, phases);
             }
         }
-        let words = |setting: &crate::text::Setting<String>| setting.as_ref().map(|at| at.value.clone());
+        let words =
+            |setting: &crate::text::Setting<String>| setting.as_ref().map(|at| at.value.clone());
         PublishedResult {
             what: words(&spec.what).unwrap_or_default(),
             value: words(&spec.value).unwrap_or_default(),
@@ -47,11 +48,13 @@ impl Resolver<'_> {
             None => (first, None),
         };
         let here = phases.iter().filter(|known| phase.is_none_or(|phase| known.name == phase));
-        let names: Vec<&str> = here.flat_map(|phase| &phase.measures).map(|measure| measure.name.as_str()).collect();
+        let names: Vec<&str> =
+            here.flat_map(|phase| &phase.measures).map(|measure| measure.name.as_str()).collect();
         if names.contains(&name) || names.contains(&first) {
             return;
         }
-        let place = phase.map_or(String::new(), |phase| format!(" in a phase `{}`", clipped(phase)));
+        let place =
+            phase.map_or(String::new(), |phase| format!(" in a phase `{}`", clipped(phase)));
         let message = format!("there is no measure `{}`{place}", clipped(name));
         let problem = Problem::error(ProblemKind::Reference, Some(span), message);
         self.note(match nearest(name, names) {

@@ -11,8 +11,8 @@ use punctual_core::CpuSet;
 const PLACES_SHOWN: usize = 8;
 
 impl Resolver<'_> {
-    /// Real-time tasks that may never sleep, on every CPU at the same time, leave nothing for anybody else, the shell that
-    /// should end them included.
+    /// Real-time tasks that may never sleep, on every CPU at the same time, leave nothing for
+    /// anybody else, the shell that should end them included.
     pub(super) fn check_safety(
         &mut self,
         phase: &str,
@@ -22,11 +22,17 @@ impl Resolver<'_> {
         let loads = loads.iter().filter(|(_, load)| load.scheduling.policy().is_real_time());
         let loads = loads.map(|(spec, load)| (place(&spec.policy, spec.span), load.cpus.clone()));
         let spinners = measures.iter().map(|(spec, measure)| (spec.span, spun_on(measure)));
-        let busy: Vec<(Span, CpuSet)> = spinners.chain(loads).filter(|(_, cpus)| !cpus.is_empty()).collect();
+        let busy: Vec<(Span, CpuSet)> =
+            spinners.chain(loads).filter(|(_, cpus)| !cpus.is_empty()).collect();
         let taken = busy.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));
-        let Some((first, _)) = busy.first().filter(|_| self.context.online.is_subset(&taken)) else { return };
-        let message =
-            format!("in the phase `{phase}` real-time tasks could keep every CPU busy and lock the system up");
+        let Some((first, _)) = busy.first().filter(|_| self.context.online.is_subset(&taken))
+        else {
+            return;
+        };
+        let message = format!(
+            "in the phase `{phase}` real-time tasks could keep every CPU busy and lock the system \
+             up"
+        );
         let mut problem = Problem::error(ProblemKind::NeedsForce, Some(*first), message);
         for (also, _) in busy.iter().skip(1).take(PLACES_SHOWN) {
             problem = problem.related(*also, "and this");
@@ -37,13 +43,18 @@ impl Resolver<'_> {
     /// Notes what is done only when it is forced: then it is a warning.
     pub(super) fn note_dangerous(&mut self, problem: Problem) {
         let forced = self.context.force || value(&self.experiment.settings.force, false);
-        self.note(if forced { problem.warning().help("let through because it is forced") } else { problem });
+        self.note(if forced {
+            problem.warning().help("let through because it is forced")
+        } else {
+            problem
+        });
     }
 }
 
 /// The CPUs that the threads of a measure could keep to themselves.
 fn spun_on(measure: &MeasurePlan) -> CpuSet {
     let real_time = measure.threads.iter().any(|thread| thread.scheduling.policy().is_real_time());
-    let spinning = real_time && measure.workload.spins() && measure.threads.len() >= measure.cpus.len();
+    let spinning =
+        real_time && measure.workload.spins() && measure.threads.len() >= measure.cpus.len();
     if spinning { measure.cpus.clone() } else { CpuSet::new() }
 }

@@ -1,26 +1,32 @@
-//! Where it runs: the keys belong to the kind, the defaults of a virtual machine, and what it cannot be.
+//! Where it runs: the keys belong to the kind, the defaults of a virtual machine, and what it
+//! cannot be.
 
 use super::{place, value};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::target::{
-    Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan, TargetSpec, VmPlan,
+    Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan,
+    TargetSpec, VmPlan,
 };
 use crate::text::Span;
 use crate::words::{ByteSize, Word};
 use std::path::PathBuf;
 
-const VM_KEYS: [&str; 11] =
-    ["kernel", "modules", "cmdline", "cpus", "memory", "accel", "arch", "machine", "devices", "timeout", "binary"];
+const VM_KEYS: [&str; 11] = [
+    "kernel", "modules", "cmdline", "cpus", "memory", "accel", "arch", "machine", "devices",
+    "timeout", "binary",
+];
 const SSH_KEYS: [&str; 6] = ["host", "user", "port", "identity", "known_hosts", "binary"];
 
 /// Why a virtual machine in virtual time has one CPU.
-const ONE_CPU: &str = "virtual time needs 1 CPU: several take turns in one thread of QEMU, and under load their latencies are the \
-                       length of those turns, not the kernel's";
+const ONE_CPU: &str = "virtual time needs 1 CPU: several take turns in one thread of QEMU, and \
+                       under load their latencies are the length of those turns, not the kernel's";
 const GIB: ByteSize = ByteSize(1 << 30);
 
 /// The target as resolved; what is wrong is noted, and the nearest thing that makes sense taken.
 pub(crate) fn target(spec: Option<&TargetSpec>, problems: &mut Problems) -> TargetPlan {
-    let Some((spec, kind)) = spec.and_then(|spec| Some((spec, spec.kind?.value))) else { return TargetPlan::Host };
+    let Some((spec, kind)) = spec.and_then(|spec| Some((spec, spec.kind?.value))) else {
+        return TargetPlan::Host;
+    };
     let known: &[&str] = match kind {
         TargetKind::Host => &[],
         TargetKind::Vm => &VM_KEYS,
@@ -29,8 +35,13 @@ pub(crate) fn target(spec: Option<&TargetSpec>, problems: &mut Problems) -> Targ
     for (key, span) in spec.keys().into_iter().filter(|(key, _)| !known.contains(key)) {
         let message = format!("`{key}` means nothing to a target of the kind `{}`", kind.word());
         let others = [TargetKind::Vm, TargetKind::Ssh].into_iter().zip([&VM_KEYS[..], &SSH_KEYS]);
-        let owner = others.filter(|(_, keys)| keys.contains(&key)).map(|(kind, _)| format!("`{}`", kind.word()));
-        let help = format!("leave it out; it belongs to the kind {}", owner.collect::<Vec<_>>().join(" or "));
+        let owner = others
+            .filter(|(_, keys)| keys.contains(&key))
+            .map(|(kind, _)| format!("`{}`", kind.word()));
+        let help = format!(
+            "leave it out; it belongs to the kind {}",
+            owner.collect::<Vec<_>>().join(" or ")
+        );
         wrong(problems, span, message, &help);
     }
     match kind {
@@ -48,7 +59,11 @@ fn vm(spec: &TargetSpec, problems: &mut Problems) -> VmPlan {
     let board = spec.machine.map(|at| at.value);
     let arch = value(
         &spec.arch,
-        if matches!(board, None | Some(Board::Pc)) { Architecture::X86_64 } else { Architecture::Aarch64 },
+        if matches!(board, None | Some(Board::Pc)) {
+            Architecture::X86_64
+        } else {
+            Architecture::Aarch64
+        },
     );
     let usual = match arch {
         Architecture::X86_64 => Board::Pc,
@@ -56,7 +71,8 @@ fn vm(spec: &TargetSpec, problems: &mut Problems) -> VmPlan {
     };
     let cpus = value(&spec.cpus, 1);
     let several = if cpus == 1 { Acceleration::VirtualTime } else { Acceleration::Tcg };
-    let mut devices: Vec<Device> = spec.devices.iter().flat_map(|list| &list.value).map(|at| at.value).collect();
+    let mut devices: Vec<Device> =
+        spec.devices.iter().flat_map(|list| &list.value).map(|at| at.value).collect();
     devices.sort();
     devices.dedup();
     let plan = VmPlan {
@@ -100,8 +116,17 @@ fn kernel(spec: &TargetSpec, problems: &mut Problems) -> KernelChoice {
 fn check(spec: &TargetSpec, plan: &VmPlan, problems: &mut Problems) {
     let arm = plan.arch == Architecture::Aarch64;
     if (plan.machine == Board::Pc) == arm {
-        let message = format!("a machine `{}` is not of the architecture {}", plan.machine.word(), plan.arch.word());
-        wrong(problems, place(&spec.machine, spec.span), message, "x86_64 has `pc`; aarch64 has `virt` and `raspi3b`");
+        let message = format!(
+            "a machine `{}` is not of the architecture {}",
+            plan.machine.word(),
+            plan.arch.word()
+        );
+        wrong(
+            problems,
+            place(&spec.machine, spec.span),
+            message,
+            "x86_64 has `pc`; aarch64 has `virt` and `raspi3b`",
+        );
     }
     if plan.accel == Acceleration::VirtualTime && plan.cpus != 1 {
         let help = "write `cpus = 1`, or `accel = \"tcg\"`, whose latencies are the host's noise";
@@ -111,10 +136,20 @@ fn check(spec: &TargetSpec, plan: &VmPlan, problems: &mut Problems) {
         return;
     }
     if plan.cpus > 4 {
-        wrong(problems, place(&spec.cpus, spec.span), "a Raspberry Pi 3 has 4 CPUs", "write at most `cpus = 4`");
+        wrong(
+            problems,
+            place(&spec.cpus, spec.span),
+            "a Raspberry Pi 3 has 4 CPUs",
+            "write at most `cpus = 4`",
+        );
     }
     if plan.memory != GIB {
-        wrong(problems, place(&spec.memory, spec.span), "a Raspberry Pi 3 has 1 GiB of memory", "leave `memory` out");
+        wrong(
+            problems,
+            place(&spec.memory, spec.span),
+            "a Raspberry Pi 3 has 1 GiB of memory",
+            "leave `memory` out",
+        );
     }
     if plan.accel == Acceleration::Kvm {
         wrong(
@@ -137,9 +172,16 @@ fn check(spec: &TargetSpec, plan: &VmPlan, problems: &mut Problems) {
 
 fn ssh(spec: &TargetSpec, problems: &mut Problems) -> SshPlan {
     if spec.host.is_none() {
-        wrong(problems, spec.span, "a target reached by ssh needs a host", "write `host = \"board.local\"`");
+        wrong(
+            problems,
+            spec.span,
+            "a target reached by ssh needs a host",
+            "write `host = \"board.local\"`",
+        );
     }
-    let path = |setting: &crate::text::Setting<String>| setting.as_ref().map(|at| PathBuf::from(&at.value));
+    let path = |setting: &crate::text::Setting<String>| {
+        setting.as_ref().map(|at| PathBuf::from(&at.value))
+    };
     SshPlan {
         host: value(&spec.host, String::new()),
         user: spec.user.as_ref().map(|at| at.value.clone()),

@@ -8,20 +8,26 @@ use crate::problem::{Problem, ProblemKind};
 use crate::words::{Nice, TimerMethod, Word};
 use punctual_core::{Clock, Nanos, Policy, Priority};
 
-/// The default priority of a measuring thread: above the interrupt threads of PREEMPT_RT (50, kernel/irq/manage.c).
+/// The default priority of a measuring thread: above the interrupt threads of PREEMPT_RT (50,
+/// kernel/irq/manage.c).
 const PRIORITY: Priority = Priority::new(80).expect("80 is a priority");
 /// The default budget of a deadline thread: a tenth of its period, and at least this.
 const RUNTIME: Nanos = Nanos::from_micros(10);
 
 impl Resolver<'_> {
-    /// The timer and its policy: a deadline method makes a deadline policy and the other way round, unless the file sets it.
+    /// The timer and its policy: a deadline method makes a deadline policy and the other way round,
+    /// unless the file sets it.
     pub(super) fn timer(&mut self, spec: &MeasureSpec, timer: &TimerSpec) -> (TimerPlan, Policy) {
         let by_method = match value(&timer.method, TimerMethod::NanosleepAbsolute) {
             TimerMethod::Deadline => Policy::Deadline,
             _ => Policy::Fifo,
         };
         let policy = value(&spec.policy, by_method);
-        let by_policy = if policy == Policy::Deadline { TimerMethod::Deadline } else { TimerMethod::NanosleepAbsolute };
+        let by_policy = if policy == Policy::Deadline {
+            TimerMethod::Deadline
+        } else {
+            TimerMethod::NanosleepAbsolute
+        };
         let plan = TimerPlan {
             method: value(&timer.method, by_policy),
             clock: value(&timer.clock, Clock::Monotonic),
@@ -34,19 +40,32 @@ impl Resolver<'_> {
                 "the offset between threads ({}) is not shorter than the period ({})",
                 plan.offset, plan.period
             );
-            let problem = Problem::error(ProblemKind::Combination, Some(place(&timer.offset, spec.span)), message);
-            self.note(
-                problem.help("an offset shifts the phase of each thread against the one before: less than a period"),
+            let problem = Problem::error(
+                ProblemKind::Combination,
+                Some(place(&timer.offset, spec.span)),
+                message,
             );
+            self.note(problem.help(
+                "an offset shifts the phase of each thread against the one before: less than a \
+                 period",
+            ));
         }
         (plan, policy)
     }
 
-    fn check_method(&mut self, spec: &MeasureSpec, timer: &TimerSpec, plan: &TimerPlan, policy: Policy) {
+    fn check_method(
+        &mut self,
+        spec: &MeasureSpec,
+        timer: &TimerSpec,
+        plan: &TimerPlan,
+        policy: Policy,
+    ) {
         if plan.method == TimerMethod::Deadline && policy != Policy::Deadline {
             let span = place(&timer.method, spec.span);
-            let message =
-                format!("the method `deadline` waits for the period of SCHED_DEADLINE, and the policy is {policy}");
+            let message = format!(
+                "the method `deadline` waits for the period of SCHED_DEADLINE, and the policy is \
+                 {policy}"
+            );
             let problem = Problem::error(ProblemKind::Combination, Some(span), message);
             let problem = problem.related(place(&spec.policy, spec.span), "the policy");
             self.note(problem.help("choose the policy `deadline`, or another method"));
@@ -58,19 +77,31 @@ impl Resolver<'_> {
             (TimerMethod::Timerfd, Clock::Tai) => "timerfd_create(2) takes no CLOCK_TAI",
             _ => return,
         };
-        let message = format!("the method `{}` cannot use {}: {refused}", plan.method.word(), plan.clock);
-        self.error(ProblemKind::Combination, place(&timer.clock, spec.span), message, "choose another clock or method");
+        let message =
+            format!("the method `{}` cannot use {}: {refused}", plan.method.word(), plan.clock);
+        self.error(
+            ProblemKind::Combination,
+            place(&timer.clock, spec.span),
+            message,
+            "choose another clock or method",
+        );
     }
 
     /// The policy with its parameters.
-    pub(super) fn measure_scheduling(&mut self, spec: &MeasureSpec, policy: Policy, period: Nanos) -> Scheduling {
+    pub(super) fn measure_scheduling(
+        &mut self,
+        spec: &MeasureSpec,
+        policy: Policy,
+        period: Nanos,
+    ) -> Scheduling {
         if !policy.has_priority() {
             self.refuse_priority(&spec.priority, policy);
         }
         if policy != Policy::Deadline {
             for (key, setting) in [("runtime", &spec.runtime), ("deadline", &spec.deadline)] {
                 let Some(setting) = setting else { continue };
-                let message = format!("`{key}` belongs to SCHED_DEADLINE, and the policy is {policy}");
+                let message =
+                    format!("`{key}` belongs to SCHED_DEADLINE, and the policy is {policy}");
                 let help = format!("choose the policy `deadline`, or leave `{key}` out");
                 self.error(ProblemKind::Combination, setting.span, message, &help);
             }
@@ -85,14 +116,16 @@ impl Resolver<'_> {
         }
     }
 
-    /// runtime ≤ deadline ≤ period, as the kernel requires (__checkparam_dl in kernel/sched/deadline.c).
+    /// runtime ≤ deadline ≤ period, as the kernel requires (__checkparam_dl in
+    /// kernel/sched/deadline.c).
     fn deadline(&mut self, spec: &MeasureSpec, period: Nanos) -> DeadlineParameters {
         let deadline = value(&spec.deadline, period);
         let tenth = Nanos(period.ns() / 10).max(RUNTIME).min(deadline);
         let runtime = value(&spec.runtime, tenth);
         let mut check = |ordered: bool, span, what: &str| {
             if !ordered {
-                let message = format!("{what}: runtime {runtime}, deadline {deadline}, period {period}");
+                let message =
+                    format!("{what}: runtime {runtime}, deadline {deadline}, period {period}");
                 self.error(
                     ProblemKind::Combination,
                     span,
@@ -101,16 +134,27 @@ impl Resolver<'_> {
                 );
             }
         };
-        check(runtime <= deadline, place(&spec.runtime, spec.span), "the runtime is longer than the deadline");
-        check(deadline <= period, place(&spec.deadline, spec.span), "the deadline is later than the period");
+        check(
+            runtime <= deadline,
+            place(&spec.runtime, spec.span),
+            "the runtime is longer than the deadline",
+        );
+        check(
+            deadline <= period,
+            place(&spec.deadline, spec.span),
+            "the deadline is later than the period",
+        );
         let (shortest, longest) = DEADLINE_PERIODS;
         if period < shortest || period > longest {
-            let message =
-                format!("the kernel takes a period of SCHED_DEADLINE from {shortest} to {longest} by default");
-            let problem = Problem::error(ProblemKind::Value, Some(spec.span), message).warning();
-            self.note(
-                problem.help("see sched_deadline_period_min_us and sched_deadline_period_max_us in /proc/sys/kernel"),
+            let message = format!(
+                "the kernel takes a period of SCHED_DEADLINE from {shortest} to {longest} by \
+                 default"
             );
+            let problem = Problem::error(ProblemKind::Value, Some(spec.span), message).warning();
+            self.note(problem.help(
+                "see sched_deadline_period_min_us and sched_deadline_period_max_us in \
+                 /proc/sys/kernel",
+            ));
         }
         DeadlineParameters { runtime, deadline, period }
     }

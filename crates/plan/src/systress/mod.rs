@@ -1,14 +1,19 @@
-//! Configuration files of systress, read as they are: see "SYSTRESS FILES" in punctual-experiment(5).
+//! Configuration files of systress, read as they are: see "SYSTRESS FILES" in
+//! punctual-experiment(5).
 //!
-//! What systress leaves alone is left alone: every default of punctual that differs is set explicitly in what is read.
+//! What systress leaves alone is left alone: every default of punctual that differs is set
+//! explicitly in what is read.
 
 mod properties;
 mod scan;
 
 use crate::context::LoadOptions;
-use crate::experiment::{Experiment, LoadSpec, MeasureSpec, Settings, SystressSpec, TimerSpec, WorkloadSpec};
+use crate::experiment::{
+    Experiment, LoadSpec, MeasureSpec, Settings, SystressSpec, TimerSpec, WorkloadSpec,
+};
 use crate::limits::{
-    MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX, MIN_PERIOD, MIN_REFRESH,
+    MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX,
+    MIN_PERIOD, MIN_REFRESH,
 };
 use crate::notes::Notes;
 use crate::problem::{Problem, ProblemKind, Problems};
@@ -21,7 +26,8 @@ use scan::{STANZAS, Stanza, stanzas};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Reads what can be read, with every problem found on the way. Only without an error is the experiment whole.
+/// Reads what can be read, with every problem found on the way. Only without an error is the
+/// experiment whole.
 pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experiment, Problems) {
     let mut notes = Notes::new(source.clone(), options);
     let found = stanzas(&source.text, &mut notes);
@@ -45,7 +51,10 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         record: None,
         explain: None,
         published: None,
-        measures: timers.iter().map(|(index, stanza)| timer_thread(*index, stanza, format, &mut notes)).collect(),
+        measures: timers
+            .iter()
+            .map(|(index, stanza)| timer_thread(*index, stanza, format, &mut notes))
+            .collect(),
         loads: programs.values().map(|stanza| program(stanza, &mut notes)).collect(),
         phases: Vec::new(),
         warnings: Vec::new(),
@@ -63,19 +72,34 @@ fn only_one<'t>(main: &mut Option<&'t Stanza<'t>>, stanza: &'t Stanza<'t>, notes
     }
 }
 
-fn numbered<'t>(by_index: &mut BTreeMap<u32, &'t Stanza<'t>>, stanza: &'t Stanza<'t>, notes: &mut Notes) {
+fn numbered<'t>(
+    by_index: &mut BTreeMap<u32, &'t Stanza<'t>>,
+    stanza: &'t Stanza<'t>,
+    notes: &mut Notes,
+) {
     let Some(written) = &stanza.index else {
-        let help = format!("write `{}[{}]`", stanza.name, by_index.keys().last().map_or(0, |last| last + 1));
+        let help = format!(
+            "write `{}[{}]`",
+            stanza.name,
+            by_index.keys().last().map_or(0, |last| last + 1)
+        );
         return notes.missing(stanza.span, &format!("`{}` needs an index", stanza.name), &help);
     };
-    let index = match number(written.value).and_then(|n| values::count(n, 0, u64::from(MAX_SYSTRESS_INDEX))) {
+    let index = match number(written.value)
+        .and_then(|n| values::count(n, 0, u64::from(MAX_SYSTRESS_INDEX)))
+    {
         Ok(index) => index as u32,
         Err(wrong) => return notes.wrong(written.span, wrong),
     };
     match by_index.get(&index) {
-        Some(first) => twice(stanza, first, &format!("there are two `{}[{index}]`", stanza.name), notes),
+        Some(first) => {
+            twice(stanza, first, &format!("there are two `{}[{index}]`", stanza.name), notes)
+        }
         None if by_index.len() == MAX_SECTIONS => {
-            notes.wrong(stanza.span, Wrong::new(format!("more than {MAX_SECTIONS} `{}` are too many", stanza.name)));
+            notes.wrong(
+                stanza.span,
+                Wrong::new(format!("more than {MAX_SECTIONS} `{}` are too many", stanza.name)),
+            );
         }
         None => {
             by_index.insert(index, stanza);
@@ -100,26 +124,40 @@ fn settings(main: Option<&Stanza>, notes: &mut Notes) -> (Settings, At<SystressF
     let mut format = At::new(nowhere, SystressFormat::Txt);
     let Some(main) = main else { return (settings, format) };
     let mut p = Properties::of(main, notes);
-    settings.cpus = p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed));
-    settings.refresh = p.take(notes, "stats.period", |v| values::duration(v, MIN_REFRESH, MAX_REFRESH));
-    format = p.take(notes, "stats.format", |v| values::word(&v.to_lowercase(), "a layout")).unwrap_or(format);
+    settings.cpus =
+        p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed));
+    settings.refresh =
+        p.take(notes, "stats.period", |v| values::duration(v, MIN_REFRESH, MAX_REFRESH));
+    format = p
+        .take(notes, "stats.format", |v| values::word(&v.to_lowercase(), "a layout"))
+        .unwrap_or(format);
     settings.cpu_load = p.take(notes, "stats.cpu_load", all).or(settings.cpu_load);
     settings.memory_lock = Some(p.take_flag(notes, "memlock"));
     if let Some(level) = p.take(notes, "dbg_level", number) {
-        let message = "`dbg_level` has no effect: punctual has its own options for how much it prints";
-        notes.problems.push(Problem::error(ProblemKind::Value, Some(level.span), message).warning());
+        let message =
+            "`dbg_level` has no effect: punctual has its own options for how much it prints";
+        notes
+            .problems
+            .push(Problem::error(ProblemKind::Value, Some(level.span), message).warning());
     }
     p.finish(notes);
     (settings, format)
 }
 
-fn timer_thread(index: u32, stanza: &Stanza, format: At<SystressFormat>, notes: &mut Notes) -> MeasureSpec {
+fn timer_thread(
+    index: u32,
+    stanza: &Stanza,
+    format: At<SystressFormat>,
+    notes: &mut Notes,
+) -> MeasureSpec {
     let span = stanza.span;
     let mut p = Properties::of(stanza, notes);
     let (policy, priority) = scheduling(&mut p, notes);
     let cpus = p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed));
-    let duration = p.take(notes, "lifetime.duration", |v| values::duration(v, Nanos::MICRO, MAX_DURATION));
-    let range = p.take(notes, "stats.histo_size", |v| values::duration(v, Nanos::MICRO, MAX_LATENCY));
+    let duration =
+        p.take(notes, "lifetime.duration", |v| values::duration(v, Nanos::MICRO, MAX_DURATION));
+    let range =
+        p.take(notes, "stats.histo_size", |v| values::duration(v, Nanos::MICRO, MAX_LATENCY));
     let file = p.take(notes, "stats.filename", values::path);
     let period = p.take(notes, "period", |v| values::duration(v, MIN_PERIOD, MAX_PERIOD));
     cgroup(&mut p, notes);
@@ -173,7 +211,11 @@ fn program(stanza: &Stanza, notes: &mut Notes) -> LoadSpec {
     };
     cgroup(&mut p, notes);
     if !p.has("cmdline") {
-        notes.missing(stanza.span, "this program has no command", "write `cmdline` and the command");
+        notes.missing(
+            stanza.span,
+            "this program has no command",
+            "write `cmdline` and the command",
+        );
     }
     p.finish(notes);
     load
@@ -187,30 +229,41 @@ fn scheduling(p: &mut Properties, notes: &mut Notes) -> (Setting<Policy>, Settin
 /// Which cgroup a task is in follows from its CPUs: `punctual run` puts it where they are.
 fn cgroup(p: &mut Properties, notes: &mut Notes) {
     if let Some(named) = p.take(notes, "cgroup", values::path) {
-        let message =
-            "`cgroup` does not choose the cgroup: a task whose CPUs are a standing partition's runs in that partition";
+        let message = "`cgroup` does not choose the cgroup: a task whose CPUs are a standing \
+                       partition's runs in that partition";
         let problem = Problem::error(ProblemKind::Value, Some(named.span), message).warning();
-        notes.problems.push(
-            problem.help("make the partition with `punctual isolate create`, and name its CPUs in `cpu_affinity`"),
-        );
+        notes.problems.push(problem.help(
+            "make the partition with `punctual isolate create`, and name its CPUs in \
+             `cpu_affinity`",
+        ));
     }
 }
 
 /// What to do at the end of a program. Where the file says nothing, nothing is done.
-fn on_exit(p: &mut Properties, stanza: &Stanza, key: &'static str, notes: &mut Notes) -> Setting<OnExit> {
-    let said = p.take(notes, key, |v| values::word(&v.to_lowercase(), "something to do when a program ends"));
+fn on_exit(
+    p: &mut Properties,
+    stanza: &Stanza,
+    key: &'static str,
+    notes: &mut Notes,
+) -> Setting<OnExit> {
+    let said = p.take(notes, key, |v| {
+        values::word(&v.to_lowercase(), "something to do when a program ends")
+    });
     Some(said.unwrap_or(At::new(stanza.span, OnExit::Ignore)))
 }
 
 fn number(text: &str) -> Read<i64> {
-    text.parse().map_err(|_| Wrong::new(format!("`{}` is not a whole number", crate::escape::clipped(text))))
+    text.parse().map_err(|_| {
+        Wrong::new(format!("`{}` is not a whole number", crate::escape::clipped(text)))
+    })
 }
 
 /// The only value of `stats.cpu_load`.
 fn all(text: &str) -> Read<bool> {
     match text {
         "all" => Ok(true),
-        _ => Err(Wrong::new("only the load of all CPUs can be shown").help("write `all`, or leave it out")),
+        _ => Err(Wrong::new("only the load of all CPUs can be shown")
+            .help("write `all`, or leave it out")),
     }
 }
 

@@ -20,8 +20,11 @@ impl<'s> Properties<'s> {
         let mut by_key: HashMap<&str, &Property> = HashMap::new();
         for property in &stanza.properties {
             if let Some(first) = by_key.get(property.key.value) {
-                let problem =
-                    Problem::error(ProblemKind::Syntax, Some(property.key.span), "this property is set twice");
+                let problem = Problem::error(
+                    ProblemKind::Syntax,
+                    Some(property.key.span),
+                    "this property is set twice",
+                );
                 notes.problems.push(problem.related(first.key.span, "first here"));
             } else {
                 by_key.insert(property.key.value, property);
@@ -70,7 +73,12 @@ impl<'s> Properties<'s> {
     /// Every key that was not read is unknown.
     pub(super) fn finish(self, notes: &mut Notes) {
         let place = format!("`{}`", self.stanza.name);
-        for property in self.stanza.properties.iter().filter(|property| !self.asked.contains(&property.key.value)) {
+        for property in self
+            .stanza
+            .properties
+            .iter()
+            .filter(|property| !self.asked.contains(&property.key.value))
+        {
             notes.unknown(property.key.span, property.key.value, &place, &self.asked);
         }
     }

@@ -12,8 +12,8 @@ use crate::text::{At, Span};
 /// The stanzas that there are.
 pub(super) const STANZAS: [&str; 3] = ["main", "timer_thread", "program"];
 
-const SHAPE: &str =
-    "a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and `}` on a line of its own";
+const SHAPE: &str = "a stanza is `NAME` or `NAME[INDEX]`, then `{`, a property on each line, and \
+                     `}` on a line of its own";
 
 /// A stanza as written.
 #[derive(Debug)]
@@ -49,8 +49,13 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
                 State::Outside
             }
             State::Inside(stanza) if opens_a_stanza(line) => {
-                let message = format!("the stanza `{}` is not closed before the next one", stanza.name);
-                notes.syntax(Span::of(line, text), message, "write `}` on a line of its own before this one");
+                let message =
+                    format!("the stanza `{}` is not closed before the next one", stanza.name);
+                notes.syntax(
+                    Span::of(line, text),
+                    message,
+                    "write `}` on a line of its own before this one",
+                );
                 done.push(stanza);
                 begin(line, text, notes)
             }
@@ -60,7 +65,11 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
             }
             State::Headed(stanza) if line == "{" => State::Inside(stanza),
             State::Headed(mut stanza) => {
-                notes.syntax(stanza.span, format!("`{}` is not followed by `{{`", stanza.name), SHAPE);
+                notes.syntax(
+                    stanza.span,
+                    format!("`{}` is not followed by `{{`", stanza.name),
+                    SHAPE,
+                );
                 match opens_a_stanza(line) {
                     true => begin(line, text, notes),
                     false => {
@@ -73,7 +82,11 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
         };
     }
     if let State::Headed(stanza) | State::Inside(stanza) = state {
-        notes.syntax(stanza.span, format!("the stanza `{}` is not closed at the end of the file", stanza.name), SHAPE);
+        notes.syntax(
+            stanza.span,
+            format!("the stanza `{}` is not closed at the end of the file", stanza.name),
+            SHAPE,
+        );
         done.push(stanza);
     }
     done
@@ -112,5 +125,8 @@ fn opens_a_stanza(line: &str) -> bool {
 fn property<'t>(line: &'t str, text: &'t str) -> Property<'t> {
     let (key, value) = line.split_once(char::is_whitespace).unwrap_or((line, &line[line.len()..]));
     let value = value.trim_start();
-    Property { key: At::new(Span::of(key, text), key), value: At::new(Span::of(value, text), value) }
+    Property {
+        key: At::new(Span::of(key, text), key),
+        value: At::new(Span::of(value, text), value),
+    }
 }

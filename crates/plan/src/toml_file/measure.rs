@@ -3,8 +3,8 @@
 use super::table::{Table, integer, mismatch, span, text};
 use crate::experiment::{MeasureSpec, SystressSpec, TimerSpec, WorkloadSpec};
 use crate::limits::{
-    MAX_COUNTERS, MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES, MAX_SYSTRESS_INDEX,
-    MAX_THREADS, MIN_RUNTIME,
+    MAX_COUNTERS, MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES,
+    MAX_SYSTRESS_INDEX, MAX_THREADS, MIN_RUNTIME,
 };
 use crate::notes::Notes;
 use crate::text::{At, Setting};
@@ -14,10 +14,12 @@ use punctual_core::words::nearest;
 use punctual_core::{Nanos, PerfEvent, Requirement};
 use toml::de::DeValue;
 
-/// The measure, or `None` where its kind is not known. Mistakes in its keys are reported all the same: with those that every measure
-/// has, and, where the kind looks like one that there is, with that one's.
+/// The measure, or `None` where its kind is not known. Mistakes in its keys are reported all the
+/// same: with those that every measure has, and, where the kind looks like one that there is, with
+/// that one's.
 pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
-    let kind = t.take(notes, "kind", |v| values::word::<WorkloadKind>(text(v)?, "a kind of measure"));
+    let kind =
+        t.take(notes, "kind", |v| values::word::<WorkloadKind>(text(v)?, "a kind of measure"));
     if !t.has("kind") {
         notes.missing(t.span, "this measure has no kind", "write `kind = \"timer\"`");
     }
@@ -36,8 +38,10 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
         policy: t.take(notes, "policy", |v| values::policy(text(v)?)),
         priority: t.take(notes, "priority", |v| values::priority(integer(v)?)),
         runtime: t.take(notes, "runtime", |v| values::duration(span(v)?, MIN_RUNTIME, MAX_PERIOD)),
-        deadline: t.take(notes, "deadline", |v| values::duration(span(v)?, MIN_RUNTIME, MAX_PERIOD)),
-        duration: t.take(notes, "duration", |v| values::duration(span(v)?, Nanos::MICRO, MAX_DURATION)),
+        deadline: t
+            .take(notes, "deadline", |v| values::duration(span(v)?, MIN_RUNTIME, MAX_PERIOD)),
+        duration: t
+            .take(notes, "duration", |v| values::duration(span(v)?, Nanos::MICRO, MAX_DURATION)),
         samples: t.take(notes, "samples", |v| values::count(integer(v)?, 1, MAX_SAMPLES)),
         range,
         resolution,
@@ -59,16 +63,23 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
 }
 
 fn requirements(notes: &mut Notes, t: &mut Table) -> Vec<At<Requirement>> {
-    let Some(mut list) = t.take_list(notes, "require", values::requirement) else { return Vec::new() };
+    let Some(mut list) = t.take_list(notes, "require", values::requirement) else {
+        return Vec::new();
+    };
     if list.value.len() > MAX_REQUIREMENTS {
-        notes.wrong(list.span, Wrong::new(format!("more than {MAX_REQUIREMENTS} requirements are too many")));
+        notes.wrong(
+            list.span,
+            Wrong::new(format!("more than {MAX_REQUIREMENTS} requirements are too many")),
+        );
         list.value.truncate(MAX_REQUIREMENTS);
     }
     list.value
 }
 
 fn counters(notes: &mut Notes, t: &mut Table) -> Vec<At<PerfEvent>> {
-    let Some(mut list) = t.take_list(notes, "counters", values::perf_event) else { return Vec::new() };
+    let Some(mut list) = t.take_list(notes, "counters", values::perf_event) else {
+        return Vec::new();
+    };
     if list.value.len() > MAX_COUNTERS {
         notes.wrong(list.span, Wrong::new(format!("`counters`: at most {MAX_COUNTERS} events")));
         list.value.truncate(MAX_COUNTERS);
@@ -76,7 +87,10 @@ fn counters(notes: &mut Notes, t: &mut Table) -> Vec<At<PerfEvent>> {
     let mut seen: Vec<&PerfEvent> = Vec::new();
     for event in &list.value {
         if seen.contains(&&event.value) {
-            notes.wrong(event.span, Wrong::new(format!("`counters`: {} is there twice", event.value)));
+            notes.wrong(
+                event.span,
+                Wrong::new(format!("`counters`: {} is there twice", event.value)),
+            );
         }
         seen.push(&event.value);
     }
@@ -84,7 +98,9 @@ fn counters(notes: &mut Notes, t: &mut Table) -> Vec<At<PerfEvent>> {
 }
 
 fn histogram(notes: &mut Notes, t: &mut Table) -> (Setting<Nanos>, Setting<Nanos>) {
-    let Some(mut table) = t.take_table(notes, "histogram", "`histogram`") else { return (None, None) };
+    let Some(mut table) = t.take_table(notes, "histogram", "`histogram`") else {
+        return (None, None);
+    };
     let shape = (latency(notes, &mut table, "range"), latency(notes, &mut table, "resolution"));
     table.finish(notes);
     shape
@@ -111,10 +127,11 @@ fn latency(notes: &mut Notes, t: &mut Table, key: &'static str) -> Setting<Nanos
 fn threads(value: &DeValue<'_>) -> Read<Placement> {
     match value {
         DeValue::String(word) if word == "per-cpu" => Ok(Placement::PerCpu),
-        DeValue::String(_) => Err(Wrong::new("this is not a number of threads").help("`\"per-cpu\"`, or a number")),
-        DeValue::Integer(_) => {
-            values::count(integer(value)?, 1, MAX_THREADS as u64).map(|count| Placement::Shared(count as u32))
+        DeValue::String(_) => {
+            Err(Wrong::new("this is not a number of threads").help("`\"per-cpu\"`, or a number"))
         }
+        DeValue::Integer(_) => values::count(integer(value)?, 1, MAX_THREADS as u64)
+            .map(|count| Placement::Shared(count as u32)),
         other => Err(mismatch(other, "`per-cpu` or a number of threads")),
     }
 }

@@ -17,13 +17,18 @@ use table::Table;
 pub(crate) use target::short as short_target;
 use toml::de::DeTable;
 
-/// Reads what can be read, with every problem found on the way. Only without an error is the experiment whole.
+/// Reads what can be read, with every problem found on the way. Only without an error is the
+/// experiment whole.
 pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experiment, Problems) {
     let mut notes = Notes::new(source.clone(), options);
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     for error in errors {
         let span = error.span().map(Span::from);
-        notes.problems.push(Problem::error(ProblemKind::Syntax, span, syntax_message(error.message())));
+        notes.problems.push(Problem::error(
+            ProblemKind::Syntax,
+            span,
+            syntax_message(error.message()),
+        ));
     }
     let mut file = Table::new(document.get_ref(), Span::default(), "an experiment file");
     let settings = match file.take_table(&mut notes, "experiment", "`[experiment]`") {
@@ -50,7 +55,10 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         record: record.map(|table| sections::record(&mut notes, table)),
         explain: explain.map(|table| sections::explain(&mut notes, table)),
         published: published.map(|table| published::published(&mut notes, table)),
-        measures: measures.into_iter().filter_map(|table| measure::measure(&mut notes, table)).collect(),
+        measures: measures
+            .into_iter()
+            .filter_map(|table| measure::measure(&mut notes, table))
+            .collect(),
         loads: loads.into_iter().map(|table| sections::load(&mut notes, table)).collect(),
         phases: phases.into_iter().map(|table| sections::phase(&mut notes, table)).collect(),
         warnings: Vec::new(),
@@ -59,11 +67,13 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     (experiment, without_consequences(notes.problems))
 }
 
-/// Without what follows from an error of syntax: from its line on values and headers are not what was meant, and what is missing may
-/// stand there.
+/// Without what follows from an error of syntax: from its line on values and headers are not what
+/// was meant, and what is missing may stand there.
 fn without_consequences(problems: Problems) -> Problems {
     let syntax = problems.iter().filter(|problem| problem.kind == ProblemKind::Syntax);
-    let Some(first) = syntax.filter_map(|problem| problem.span).map(|span| span.start).min() else { return problems };
+    let Some(first) = syntax.filter_map(|problem| problem.span).map(|span| span.start).min() else {
+        return problems;
+    };
     let line = problems.source().text[..first].rfind('\n').map_or(0, |end| end + 1);
     if problems.is_full() {
         return problems;
@@ -79,7 +89,9 @@ fn without_consequences(problems: Problems) -> Problems {
 fn syntax_message(message: &str) -> String {
     match message {
         "duplicate key" => "this key is set twice".to_owned(),
-        "string values must be quoted, expected literal string" => "a string must stand in quotes".to_owned(),
+        "string values must be quoted, expected literal string" => {
+            "a string must stand in quotes".to_owned()
+        }
         other => other.to_owned(),
     }
 }

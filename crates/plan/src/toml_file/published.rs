@@ -9,7 +9,13 @@ use crate::values;
 
 pub(super) fn published(notes: &mut Notes, mut t: Table) -> PublishedSpec {
     let source = t.take(notes, "source", |v| values::remark(text(v)?));
-    needs(notes, &t, "source", "the source of this result is missing", "write `source = \"who, which system\"`");
+    needs(
+        notes,
+        &t,
+        "source",
+        "the source of this result is missing",
+        "write `source = \"who, which system\"`",
+    );
     let results = t.take_sections(notes, "result", "`[[published.result]]`");
     let results = bounded(notes, results, MAX_SECTIONS);
     let results = results.into_iter().map(|table| result(notes, table)).collect();
@@ -27,7 +33,13 @@ fn result(notes: &mut Notes, mut t: Table) -> ResultSpec {
         shape: t.take(notes, "shape", |v| values::shape(text(v)?)),
     };
     needs(notes, &t, "what", "this result does not name what it is of", "write `what = \"…\"`");
-    needs(notes, &t, "value", "the published value is missing", "write `value = \"1,000 to 3,000 µs\"`");
+    needs(
+        notes,
+        &t,
+        "value",
+        "the published value is missing",
+        "write `value = \"1,000 to 3,000 µs\"`",
+    );
     t.finish(notes);
     result
 }

@@ -58,7 +58,8 @@ impl<'t, 'i> Table<'t, 'i> {
         let entry = self.entry(key)?;
         let span = Span::from(entry.span());
         let Some(items) = entry.get_ref().as_array() else {
-            let wrong = mismatch(entry.get_ref(), "an array of strings").help(format!("write `{key} = [\"…\"]`"));
+            let wrong = mismatch(entry.get_ref(), "an array of strings")
+                .help(format!("write `{key} = [\"…\"]`"));
             notes.wrong(span, wrong.about(key));
             return None;
         };
@@ -105,23 +106,30 @@ impl<'t, 'i> Table<'t, 'i> {
         let Some(entry) = self.entry(key) else { return Vec::new() };
         let span = Span::from(entry.span());
         match entry.get_ref() {
-            DeValue::Array(items) => items.iter().filter_map(|item| section(notes, item, title)).collect(),
+            DeValue::Array(items) => {
+                items.iter().filter_map(|item| section(notes, item, title)).collect()
+            }
             DeValue::Table(entries) => {
                 let wrong = Wrong::new(format!("there can be several sections `{key}`"));
                 notes.wrong(span, wrong.help(format!("write `[[{key}]]`")));
                 vec![Table::new(entries, span, title)]
             }
             other => {
-                let wrong = mismatch(other, "a table").help(format!("write `[[{key}]]` on a line of its own"));
+                let wrong = mismatch(other, "a table")
+                    .help(format!("write `[[{key}]]` on a line of its own"));
                 notes.wrong(span, wrong.about(key));
                 Vec::new()
             }
         }
     }
 
-    /// Every key with its value, in the order of the file: for tables whose keys are the user's own words.
+    /// Every key with its value, in the order of the file: for tables whose keys are the user's own
+    /// words.
     pub(crate) fn entries(&self) -> Vec<(&'t str, Span, &'t Value<'i>)> {
-        let all = self.entries.iter().map(|(key, value)| (key.get_ref().as_ref(), Span::from(key.span()), value));
+        let all = self
+            .entries
+            .iter()
+            .map(|(key, value)| (key.get_ref().as_ref(), Span::from(key.span()), value));
         let mut all: Vec<(&str, Span, &Value)> = all.collect();
         all.sort_by_key(|(_, span, _)| span.start);
         all
@@ -149,7 +157,11 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 }
 
-fn section<'t, 'i>(notes: &mut Notes, item: &'t Value<'i>, title: &'static str) -> Option<Table<'t, 'i>> {
+fn section<'t, 'i>(
+    notes: &mut Notes,
+    item: &'t Value<'i>,
+    title: &'static str,
+) -> Option<Table<'t, 'i>> {
     let span = Span::from(item.span());
     match item.get_ref() {
         DeValue::Table(entries) => Some(Table::new(entries, span, title)),
@@ -178,9 +190,8 @@ pub(crate) fn mismatch(found: &DeValue<'_>, expected: &str) -> Wrong {
 pub(crate) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
     match value {
         DeValue::String(text) => Ok(text),
-        DeValue::Integer(number) => {
-            Err(mismatch(value, "a string").help(format!("put it in quotes: `\"{}\"`", clipped(number.as_str()))))
-        }
+        DeValue::Integer(number) => Err(mismatch(value, "a string")
+            .help(format!("put it in quotes: `\"{}\"`", clipped(number.as_str())))),
         other => Err(mismatch(other, "a string")),
     }
 }
@@ -193,8 +204,10 @@ pub(crate) fn span<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
         other => return text(other),
     };
     let number = clipped(number);
-    let units =
-        format!("put a unit behind it and both in quotes: `\"{number}s\"`, `\"{number}ms\"` or `\"{number}us\"`");
+    let units = format!(
+        "put a unit behind it and both in quotes: `\"{number}s\"`, `\"{number}ms\"` or \
+         `\"{number}us\"`"
+    );
     Err(mismatch(value, "a duration").help(units))
 }
 

@@ -5,7 +5,8 @@ use punctual_core::CpuSet;
 use punctual_plan::{LoadOptions, Plan, Problems, ResolveContext, Resolved, load_and_resolve};
 use std::path::{Path, PathBuf};
 
-/// CPUs 0 to 3, of which 3 is offline; 8 GiB of memory; `/usr/bin` holds every program whose name does not begin with `no-`.
+/// CPUs 0 to 3, of which 3 is offline; 8 GiB of memory; `/usr/bin` holds every program whose name
+/// does not begin with `no-`.
 pub fn context() -> ResolveContext<'static> {
     let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
     ResolveContext {
@@ -36,7 +37,8 @@ pub fn plan(toml: &str) -> Plan {
     resolved("test.toml", toml).unwrap_or_else(|problems| panic!("{problems}")).plan
 }
 
-/// The problems of a TOML file in their one-line form, without the file's name; warnings where there is no error.
+/// The problems of a TOML file in their one-line form, without the file's name; warnings where
+/// there is no error.
 pub fn problems(toml: &str) -> String {
     lines("test.toml", toml)
 }

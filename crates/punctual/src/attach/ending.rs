@@ -34,7 +34,12 @@ impl Output {
 }
 
 /// Ends the bundle and shows what was measured.
-pub fn end(mut attachment: Attachment, outcome: Outcome, output: &Output, directory: &str) -> Ending {
+pub fn end(
+    mut attachment: Attachment,
+    outcome: Outcome,
+    output: &Output,
+    directory: &str,
+) -> Ending {
     let none = attachment.threads.values().all(|thread| thread.label().is_none());
     let why = none.then(|| nothing_found(&attachment));
     let ended = attachment.command.take().and_then(crate::commands::trace::command::Command::ended);
@@ -49,7 +54,8 @@ pub fn end(mut attachment: Attachment, outcome: Outcome, output: &Output, direct
     manifest.ending = Some(ending.clone());
     let series = attachment.threads.values().flat_map(|thread| thread.views()).collect();
     let views = [PhaseView { meta: &attachment.phase, series }];
-    let mut summary = punctual_analyze::summarize_run(&manifest, &views, &attachment.findings, &[], None);
+    let mut summary =
+        punctual_analyze::summarize_run(&manifest, &views, &attachment.findings, &[], None);
     let exit = exit_of(&ending.outcome, &summary, required, none);
     ending.exit_code = exit as u8;
     summary.ending = Some(ending.clone());
@@ -73,7 +79,12 @@ pub fn end(mut attachment: Attachment, outcome: Outcome, output: &Output, direct
     }
 }
 
-fn show(attachment: &Attachment, summary: &Summary, views: &[PhaseView<'_>], output: &Output) -> Result<(), Failure> {
+fn show(
+    attachment: &Attachment,
+    summary: &Summary,
+    views: &[PhaseView<'_>],
+    output: &Output,
+) -> Result<(), Failure> {
     if output.json {
         return match output.to_stderr {
             true => {
@@ -98,7 +109,10 @@ fn cost(attachment: &Attachment) -> Option<String> {
     let (ns, runs) = attachment.cost?;
     let cycles = attachment.cycles.max(1);
     let micros = ns as f64 / cycles as f64 / 1_000.0;
-    Some(format!("cost: {micros:.2} µs of all CPUs for each cycle, in {} runs of BPF programs", runs / cycles))
+    Some(format!(
+        "cost: {micros:.2} µs of all CPUs for each cycle, in {} runs of BPF programs",
+        runs / cycles
+    ))
 }
 
 fn exit_of(outcome: &Outcome, summary: &Summary, required: bool, none: bool) -> Exit {
@@ -113,10 +127,16 @@ fn exit_of(outcome: &Outcome, summary: &Summary, required: bool, none: bool) -> 
 
 /// Why there are no cycles, and what was seen.
 fn nothing_found(attachment: &Attachment) -> String {
-    let seen: Vec<String> =
-        attachment.threads.values().filter_map(|thread| thread.why_not(&attachment.calls)).take(8).collect();
+    let seen: Vec<String> = attachment
+        .threads
+        .values()
+        .filter_map(|thread| thread.why_not(&attachment.calls))
+        .take(8)
+        .collect();
     let seen = match seen.is_empty() {
-        true => "no thread waited in a system call that could be a cycle's: it ran, or slept, all the time".to_owned(),
+        true => "no thread waited in a system call that could be a cycle's: it ran, or slept, all \
+                 the time"
+            .to_owned(),
         false => seen.join("\n       "),
     };
     let few = match attachment.phase.duration {
@@ -135,7 +155,8 @@ fn nothing_found(attachment: &Attachment) -> String {
 /// A thread whose cycles cannot be told to the kernel.
 pub fn not_selected(name: &str, why: &StartError) -> Finding {
     let message = "every wait of this thread is recorded, not only its cycles";
-    Finding::new("cycle-not-selected", Severity::Note, format!("{PHASE}/{name}"), message).evidence(why.to_string())
+    Finding::new("cycle-not-selected", Severity::Note, format!("{PHASE}/{name}"), message)
+        .evidence(why.to_string())
 }
 
 /// What could not be written.
@@ -143,26 +164,35 @@ pub fn incomplete(why: &BundleError) -> Finding {
     let message = "the bundle is incomplete: not everything could be written";
     Finding::new("bundle-incomplete", Severity::Bad, PHASE, message)
         .evidence(why.to_string())
-        .remedy("the figures shown at the end are whole; run again with --output on a file system with room")
+        .remedy(
+            "the figures shown at the end are whole; run again with --output on a file system \
+             with room",
+        )
 }
 
 /// What was not seen.
 pub fn not_seen(lost: u64, unseen: u64, left_out: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
     if lost > 0 {
-        let message =
-            format!("{} of cycles were lost: the kernel's buffers were full", format::counted(lost, "record"));
-        let finding = Finding::new("cycles-lost", Severity::Warning, PHASE, message);
-        findings.push(
-            finding.remedy("name the kind of cycle (--cycle) or the thread (--thread), so that less is recorded"),
+        let message = format!(
+            "{} of cycles were lost: the kernel's buffers were full",
+            format::counted(lost, "record")
         );
+        let finding = Finding::new("cycles-lost", Severity::Warning, PHASE, message);
+        findings.push(finding.remedy(
+            "name the kind of cycle (--cycle) or the thread (--thread), so that less is recorded",
+        ));
     }
     if unseen > 0 {
-        let message = format!("{} not seen: the same BPF program ran on that CPU", format::counted(unseen, "event"));
+        let message = format!(
+            "{} not seen: the same BPF program ran on that CPU",
+            format::counted(unseen, "event")
+        );
         findings.push(Finding::new("events-unseen", Severity::Note, PHASE, message));
     }
     if left_out > 0 {
-        let message = format!("{} of further threads are left out", format::counted(left_out, "record"));
+        let message =
+            format!("{} of further threads are left out", format::counted(left_out, "record"));
         let finding = Finding::new("threads-left-out", Severity::Warning, PHASE, message);
         findings.push(finding.remedy("name the threads: --thread"));
     }

@@ -34,8 +34,13 @@ mod tests {
 
     #[test]
     fn a_series_may_be_named() {
-        let read = |text: &str| text.parse::<SeriesRequirement>().map(|of| (of.kind, of.requirement.to_string()));
-        assert_eq!(read("response p99.9 < 800us"), Ok((Kind::Response, "p99.9 < 800us".to_owned())));
+        let read = |text: &str| {
+            text.parse::<SeriesRequirement>().map(|of| (of.kind, of.requirement.to_string()))
+        };
+        assert_eq!(
+            read("response p99.9 < 800us"),
+            Ok((Kind::Response, "p99.9 < 800us".to_owned()))
+        );
         assert_eq!(read("wakeup max<1ms"), Ok((Kind::Wakeup, "max < 1ms".to_owned())));
         assert_eq!(read("overruns == 0"), Ok((Kind::Response, "overruns == 0".to_owned())));
         assert!(read("response").is_err() && read("respnse max < 1us").is_err());

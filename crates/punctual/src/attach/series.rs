@@ -4,7 +4,9 @@ use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::Measured;
 use punctual_bundle::state::State;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta, SeriesWriter};
-use punctual_core::{ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window};
+use punctual_core::{
+    ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
+};
 use punctual_measure::collect::extend_window;
 
 /// What is measured of a cycle.
@@ -51,7 +53,9 @@ impl Kind {
             Kind::Wakeup => Some((cycle.release, cycle.returned, Some(cycle.wake))),
             Kind::Response => Some((cycle.release, cycle.again, Some(cycle.split()))),
             Kind::Execution => Some((cycle.release, cycle.release + cycle.execution_time(), None)),
-            Kind::Period => measured.period.map(|period| (cycle.release + Nanos(-period.ns()), cycle.release, None)),
+            Kind::Period => measured
+                .period
+                .map(|period| (cycle.release + Nanos(-period.ns()), cycle.release, None)),
         }
     }
 }
@@ -95,10 +99,20 @@ impl CycleSeries {
             Kind::Execution | Kind::Period => Fact::NotAsked,
         };
         let writer = writer.series(0, number, &meta, KEPT)?;
-        let state = State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 };
+        let state =
+            State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 };
         let (window, pending) = (None, Vec::new());
-        let mut series =
-            CycleSeries { kind, meta, state, trouble: None, account, writer, window, pending, releases: 0 };
+        let mut series = CycleSeries {
+            kind,
+            meta,
+            state,
+            trouble: None,
+            account,
+            writer,
+            window,
+            pending,
+            releases: 0,
+        };
         series.checkpoint();
         Ok(series)
     }
@@ -150,7 +164,8 @@ impl CycleSeries {
             self.keep_trouble(written);
         }
         self.pending.clear();
-        (self.state.samples_kept, self.state.log_bytes) = (self.writer.kept(), self.writer.log_bytes());
+        (self.state.samples_kept, self.state.log_bytes) =
+            (self.writer.kept(), self.writer.log_bytes());
         let written = match ended {
             true => self.writer.finish(&self.state),
             false => self.writer.checkpoint(&self.state),

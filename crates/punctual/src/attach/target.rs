@@ -26,7 +26,12 @@ pub struct Started {
 
 impl Target {
     /// By the command line; nothing is started.
-    pub fn find(pids: &[u32], comm: Option<&str>, threads: &[u32], line: &[String]) -> Result<Target, Failure> {
+    pub fn find(
+        pids: &[u32],
+        comm: Option<&str>,
+        threads: &[u32],
+        line: &[String],
+    ) -> Result<Target, Failure> {
         if let Some(program) = command::find(line)? {
             return Ok(Target::Command { program, line: line.to_vec() });
         }
@@ -46,7 +51,9 @@ impl Target {
             match process_of(*tid) {
                 None => return Err(Failure::refused(format!("there is no thread {tid}"))),
                 Some(process) if !processes.contains(&process) => {
-                    let message = format!("thread {tid} is one of process {process}, which is not attached to");
+                    let message = format!(
+                        "thread {tid} is one of process {process}, which is not attached to"
+                    );
                     return Err(Failure::refused(message));
                 }
                 Some(_) => {}
@@ -74,16 +81,21 @@ impl Target {
     pub fn start(&self, attacher: &Attacher) -> Result<Started, Failure> {
         match self {
             Target::Processes(pids) => {
-                pids.iter().try_for_each(|pid| attacher.watch_process(*pid)).map_err(Failure::refused)?;
+                pids.iter()
+                    .try_for_each(|pid| attacher.watch_process(*pid))
+                    .map_err(Failure::refused)?;
                 Ok(Started { processes: pids.clone(), command: None })
             }
             Target::Threads(tids, pids) => {
-                tids.iter().try_for_each(|tid| attacher.watch_thread(*tid)).map_err(Failure::refused)?;
+                tids.iter()
+                    .try_for_each(|tid| attacher.watch_thread(*tid))
+                    .map_err(Failure::refused)?;
                 Ok(Started { processes: pids.clone(), command: None })
             }
             Target::Command { program, line } => {
                 let cannot = |why| Failure::refused(format!("cannot run `{}`: {why}", line[0]));
-                let gated = Gated::start(command::prepared(program, line, false)).map_err(cannot)?;
+                let gated =
+                    Gated::start(command::prepared(program, line, false)).map_err(cannot)?;
                 attacher.watch_process(gated.pid).map_err(Failure::failed)?;
                 let child = gated.release().map_err(cannot)?;
                 Ok(Started { processes: vec![child.id()], command: Some(Command::of(child)) })
@@ -141,7 +153,9 @@ fn check(pid: u32) -> Result<(), Failure> {
     }
     // A kernel thread has no memory of its own.
     if field(pid, "VmSize:").is_none() {
-        return Err(Failure::refused(format!("process {pid} is a kernel thread: it makes no system calls")));
+        return Err(Failure::refused(format!(
+            "process {pid} is a kernel thread: it makes no system calls"
+        )));
     }
     Ok(())
 }
@@ -152,10 +166,14 @@ fn of_name(name: &str) -> Result<Vec<u32>, Failure> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     // The kernel keeps 15 bytes of a name.
     let kept: String = name.bytes().take(15).map(char::from).collect();
-    let found: Vec<u32> =
-        pids.filter(|pid| *pid != std::process::id() && comm(*pid).is_some_and(|comm| comm == kept)).collect();
+    let found: Vec<u32> = pids
+        .filter(|pid| *pid != std::process::id() && comm(*pid).is_some_and(|comm| comm == kept))
+        .collect();
     match found.is_empty() {
-        true => Err(Failure::refused(format!("no process has the name `{}` (ps -e shows them)", name.escape_debug()))),
+        true => Err(Failure::refused(format!(
+            "no process has the name `{}` (ps -e shows them)",
+            name.escape_debug()
+        ))),
         false => Ok(found),
     }
 }

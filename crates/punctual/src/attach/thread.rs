@@ -10,12 +10,16 @@ use punctual_analyze::cycles::{
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, BundleWriter, SeriesMeta};
 use punctual_core::cycle::{Cycle, TaskName};
-use punctual_core::{Cell, Clock, Column, CpuSet, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity, Table};
+use punctual_core::{
+    Cell, Clock, Column, CpuSet, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity,
+    Table,
+};
 use punctual_host::task::attributes;
 use punctual_report::format;
 use std::collections::BTreeMap;
 
-/// Waits that are looked at before a thread's cycles are inferred, and the most that are kept for it.
+/// Waits that are looked at before a thread's cycles are inferred, and the most that are kept for
+/// it.
 const ENOUGH: usize = 200;
 const MOST: usize = 4_096;
 /// After this time fewer are enough.
@@ -169,7 +173,8 @@ impl Thread {
         }
     }
 
-    /// Infers what its cycles are, once there are enough of its waits, or no more will come: `Some(None)` where it has none.
+    /// Infers what its cycles are, once there are enough of its waits, or no more will come:
+    /// `Some(None)` where it has none.
     pub fn infer(
         &mut self,
         kind: Option<CycleKind>,
@@ -218,7 +223,8 @@ impl Thread {
         let label = label.to_owned();
         let follower = Follower::new(&inferred);
         let (deadline, stop_above) = (options.deadline, options.stop_above);
-        let cyclic = Cyclic { label, inferred, wait, follower, series, deadline, stop_above, above: None };
+        let cyclic =
+            Cyclic { label, inferred, wait, follower, series, deadline, stop_above, above: None };
         self.state = State::Cyclic(Box::new(cyclic));
         waits.into_iter().for_each(|record| self.push(record));
         Ok(())
@@ -268,10 +274,13 @@ impl Thread {
     /// As a measure of the bundle.
     pub fn measure(&self) -> MeasureMeta {
         let (name, series) = match self.cyclic() {
-            Some(cyclic) => (cyclic.label.clone(), cyclic.series.iter().map(|s| s.meta.name.clone()).collect()),
+            Some(cyclic) => {
+                (cyclic.label.clone(), cyclic.series.iter().map(|s| s.meta.name.clone()).collect())
+            }
             None => (self.name.clone(), Vec::new()),
         };
-        let parameters = self.cyclic().map(|cyclic| details(&cyclic.inferred, &cyclic.wait)).unwrap_or_default();
+        let parameters =
+            self.cyclic().map(|cyclic| details(&cyclic.inferred, &cyclic.wait)).unwrap_or_default();
         MeasureMeta { name, workload: WORKLOAD.to_owned(), parameters, series, notes: self.notes() }
     }
 
@@ -282,20 +291,30 @@ impl Thread {
         let per_cycle = |name: &str, title: &str, total: u64| {
             Figure::new(name, title, total as f64 / self.cycles as f64, "per-cycle").of(total)
         };
-        let count = |name: &str, title: &str, n: u64| Figure::new(name, title, n as f64, "count").of(self.cycles);
+        let count = |name: &str, title: &str, n: u64| {
+            Figure::new(name, title, n as f64, "count").of(self.cycles)
+        };
         let totals = &self.totals;
         let mut figures = vec![
             count("skipped-releases", "releases without a cycle of their own", self.skipped),
             count("overruns", "releases that passed while the cycle before went on", self.overruns),
             per_cycle("blockings", "waits within a cycle", totals.blocks),
-            Figure::new("blocked-time", "time of these waits", totals.blocked.ns() as f64 / self.cycles as f64, "ns")
-                .of(totals.blocks),
+            Figure::new(
+                "blocked-time",
+                "time of these waits",
+                totals.blocked.ns() as f64 / self.cycles as f64,
+                "ns",
+            )
+            .of(totals.blocks),
             per_cycle("system-calls", "system calls", totals.syscalls),
             per_cycle("page-faults", "page faults", totals.faults),
             per_cycle("migrations", "migrations", totals.migrations),
         ];
         if let Some(deadline) = self.cyclic().and_then(|cyclic| cyclic.deadline) {
-            figures.insert(2, count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond));
+            figures.insert(
+                2,
+                count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond),
+            );
         }
         Notes { figures, tables: self.culprits().into_iter().collect(), ..Notes::default() }
     }
@@ -335,15 +354,24 @@ impl Thread {
                 let subject = format!("{PHASE}/{}", cyclic.label);
                 let missed = (self.beyond > 0).then(|| {
                     let deadline = cyclic.deadline.unwrap_or_default();
-                    let message = format!("{} of {} cycles took longer than {deadline}", self.beyond, self.cycles);
+                    let message = format!(
+                        "{} of {} cycles took longer than {deadline}",
+                        self.beyond, self.cycles
+                    );
                     Finding::new("deadline-missed", Severity::Warning, subject.clone(), message)
                 });
                 trouble.map(ending::incomplete).into_iter().chain(missed).collect()
             }
             State::Learning { .. } => Vec::new(),
             State::Other { seen, waits } => {
-                let message = format!("thread {} has no cycles: {}", self.tid, describe(seen, *waits, calls));
-                vec![Finding::new("no-cycles", Severity::Note, format!("{PHASE}/{}", self.name), message)]
+                let message =
+                    format!("thread {} has no cycles: {}", self.tid, describe(seen, *waits, calls));
+                vec![Finding::new(
+                    "no-cycles",
+                    Severity::Note,
+                    format!("{PHASE}/{}", self.name),
+                    message,
+                )]
             }
         }
     }
@@ -362,7 +390,8 @@ impl Thread {
     pub fn describe(&self) -> Option<String> {
         let cyclic = self.cyclic()?;
         let inferred = &cyclic.inferred;
-        let period = inferred.period.map_or(String::new(), |period| format!(" every {}", period.readable()));
+        let period =
+            inferred.period.map_or(String::new(), |period| format!(" every {}", period.readable()));
         Some(format!(
             "{} ({}): released by {}{period} ({}; {} of its first {} fit)",
             cyclic.label,
@@ -383,7 +412,11 @@ fn describe(seen: &[Candidate], waits: usize, calls: &CallNames) -> String {
             CycleKind::Event => String::new(),
             _ => format!(", {} of them at equal distances", format::percent(of.confidence)),
         };
-        format!("{} in {}{lock}{fits}", format::counted(of.cycles as u64, "wait"), of.site.describe(calls))
+        format!(
+            "{} in {}{lock}{fits}",
+            format::counted(of.cycles as u64, "wait"),
+            of.site.describe(calls)
+        )
     };
     match (seen.is_empty(), waits) {
         (true, _) => "it never waited".to_owned(),
@@ -410,10 +443,18 @@ fn details(inferred: &Inferred, wait: &str) -> BTreeMap<String, String> {
     details
 }
 
-fn meta(label: &str, kind: Kind, tid: i32, inferred: &Inferred, wait: &str, options: &Options) -> SeriesMeta {
+fn meta(
+    label: &str,
+    kind: Kind,
+    tid: i32,
+    inferred: &Inferred,
+    wait: &str,
+    options: &Options,
+) -> SeriesMeta {
     let scheduling = attributes::scheduling(tid).ok();
     let real_time = scheduling.as_ref().is_some_and(|scheduling| scheduling.policy.is_real_time());
-    let words = scheduling.map_or_else(|| "unknown".to_owned(), |scheduling| scheduling.to_string());
+    let words =
+        scheduling.map_or_else(|| "unknown".to_owned(), |scheduling| scheduling.to_string());
     let mut details = details(inferred, wait);
     // As the program wants it.
     details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
@@ -441,12 +482,17 @@ pub fn line<'a>(elapsed: Nanos, threads: impl Iterator<Item = &'a Thread>) -> St
         cyclic += u64::from(thread.cyclic().is_some());
         cycles += thread.cycles;
         skipped += thread.skipped;
-        let series = thread.cyclic().and_then(|of| of.series.iter().find(|series| series.kind() == Kind::Response));
+        let series = thread
+            .cyclic()
+            .and_then(|of| of.series.iter().find(|series| series.kind() == Kind::Response));
         worst = worst.max(series.and_then(|series| series.state.data.max));
     }
     let worst = worst.map_or_else(|| "-".to_owned(), |worst| worst.readable());
     let (threads, cycles) = (format::counted(cyclic, "thread"), format::counted(cycles, "cycle"));
-    format!("{}  {threads}  {cycles}  {skipped} skipped  longest response {worst}", format::duration(elapsed))
+    format!(
+        "{}  {threads}  {cycles}  {skipped} skipped  longest response {worst}",
+        format::duration(elapsed)
+    )
 }
 
 #[cfg(test)]

@@ -13,19 +13,21 @@ use std::path::PathBuf;
 
 /// Measure the cycles of a running program's threads, and what delayed them
 ///
-/// The program is not changed, not stopped and not traced: the kernel's events alone show when a thread's cycle was
-/// due, when it began, and when the thread waited again. Which wait a cycle begins with is inferred from the first
-/// cycles of each thread. docs/attach.md explains the figures.
+/// The program is not changed, not stopped and not traced: the kernel's events alone show when a
+/// thread's cycle was due, when it began, and when the thread waited again. Which wait a cycle
+/// begins with is inferred from the first cycles of each thread. docs/attach.md explains the
+/// figures.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual attach 4711\n  punctual attach --comm linuxcnc --duration 10min --require 'response p99.9 < 800us'\n  \
-                  punctual attach -- ./control-loop\n  \
-                  punctual attach 4711 --thread 4713 --cycle timerfd --deadline 900us --stop-above 2ms --explain\n\n\
-                  With a command, punctual writes to standard error alone: standard output is the command's.\n\n\
-                  Exit codes: that of the command, 128 + n where signal n ended it; without a command, or where it ended \
-                  with 0: 0 done; 1 failed while measuring, or no cycles were found; 2 the request was wrong, nothing was started; \
-                  with --require also 3 a requirement was not met, 4 it could not be decided."
-)]
+#[command(after_help = "Examples:\n  punctual attach 4711\n  punctual attach --comm linuxcnc \
+                        --duration 10min --require 'response p99.9 < 800us'\n  punctual attach \
+                        -- ./control-loop\n  punctual attach 4711 --thread 4713 --cycle timerfd \
+                        --deadline 900us --stop-above 2ms --explain\n\nWith a command, punctual \
+                        writes to standard error alone: standard output is the \
+                        command's.\n\nExit codes: that of the command, 128 + n where signal n \
+                        ended it; without a command, or where it ended with 0: 0 done; 1 failed \
+                        while measuring, or no cycles were found; 2 the request was wrong, \
+                        nothing was started; with --require also 3 a requirement was not met, 4 \
+                        it could not be decided.")]
 pub struct Args {
     /// Processes, by their ids
     #[arg(value_name = "PID", conflicts_with_all = ["comm", "command"])]
@@ -36,7 +38,8 @@ pub struct Args {
     /// These threads alone, by their ids
     #[arg(long, value_name = "TID", value_delimiter = ',', conflicts_with = "command")]
     thread: Vec<u32>,
-    /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event [default: inferred for each thread]
+    /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event [default:
+    /// inferred for each thread]
     #[arg(long, value_name = "KIND")]
     cycle: Option<CycleKind>,
     /// Count the cycles whose response time exceeds this
@@ -48,8 +51,8 @@ pub struct Args {
     /// End after this time; the command, where it still runs, is sent SIGTERM
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
-    /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response (if left out), execution or
-    /// period; `response p99.9 < 800us`, `overruns == 0`
+    /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response (if
+    /// left out), execution or period; `response p99.9 < 800us`, `overruns == 0`
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<SeriesRequirement>,
     /// Also keep what happened around the longest response times: `punctual explain` shows it
@@ -74,7 +77,8 @@ pub fn run(args: Args) -> Ending {
     let target = Target::find(&args.pids, args.comm.as_deref(), &args.thread, &args.command)?;
     let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
+    let directory =
+        args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
     let options = Options {
         kind: args.cycle,
         deadline: args.deadline,

@@ -18,10 +18,10 @@ use punctual_report::terminal::{CheckRow, CheckVerdict, check_table};
 /// the fixes that are possible at run time and records them in a journal; `punctual isolate undo
 /// --fixes` reverts them.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual check\n  punctual check --cpus 2-3 --json | jq '.rules[] | select(.verdict == \"bad\")'\n  \
-                        punctual check --fix --dry-run\n  punctual check --explain rt-throttling\n  punctual check --fail-on bad"
-)]
+#[command(after_help = "Examples:\n  punctual check\n  punctual check --cpus 2-3 --json | jq \
+                        '.rules[] | select(.verdict == \"bad\")'\n  punctual check --fix \
+                        --dry-run\n  punctual check --explain rt-throttling\n  punctual check \
+                        --fail-on bad")]
 pub struct Args {
     /// The real-time CPUs: a list, or a mask starting with `0x` [default: isolated CPUs; if there
     /// are none, all]
@@ -73,15 +73,18 @@ fn explain(rule: &str) -> Ending {
     Ok(Exit::Done)
 }
 
-/// The CPUs asked for. One that is offline is a matter for a rule; one that the machine does not have is a mistake.
+/// The CPUs asked for. One that is offline is a matter for a rule; one that the machine does not
+/// have is a mistake.
 fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let cpus = parse_cpus(text).map_err(Failure::refused)?;
     if cpus.is_empty() {
         return Err(Failure::refused("--cpus is empty"));
     }
-    let present =
-        files.read_trimmed("/sys/devices/system/cpu/present").ok().and_then(|text| text.parse::<CpuSet>().ok());
+    let present = files
+        .read_trimmed("/sys/devices/system/cpu/present")
+        .ok()
+        .and_then(|text| text.parse::<CpuSet>().ok());
     match present {
         Some(present) if !cpus.difference(&present).is_empty() => Err(Failure::refused(format!(
             "this machine has no CPU {}; its CPUs are {present}",
@@ -133,24 +136,33 @@ pub fn row(result: &RuleResult) -> CheckRow {
 
 /// Applies the writes of every rule that is not satisfied.
 fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
-    let unsatisfied = results.iter().filter(|result| !matches!(result.verdict, Verdict::Ok | Verdict::Unknown));
+    let unsatisfied =
+        results.iter().filter(|result| !matches!(result.verdict, Verdict::Ok | Verdict::Unknown));
     let requested: Vec<RequestedWrite> = unsatisfied
         .flat_map(|result| result.writes.iter().map(|write| (result.id.clone(), write)))
-        .map(|(step, write)| RequestedWrite { step, path: write.path.clone(), value: write.value.clone() })
+        .map(|(step, write)| RequestedWrite {
+            step,
+            path: write.path.clone(),
+            value: write.value.clone(),
+        })
         .collect();
     if requested.is_empty() {
-        output::print("nothing to fix at run time; `punctual check` shows what needs a reboot or other hardware\n")?;
+        output::print(
+            "nothing to fix at run time; `punctual check` shows what needs a reboot or other \
+             hardware\n",
+        )?;
         return Ok(Exit::Done);
     }
     if dry_run {
-        let lines = requested
-            .iter()
-            .map(|one| format!("{:<28} write `{}` to {}\n", one.step, plain(&one.value), plain(&one.path)));
+        let lines = requested.iter().map(|one| {
+            format!("{:<28} write `{}` to {}\n", one.step, plain(&one.value), plain(&one.path))
+        });
         output::print(&lines.collect::<String>())?;
         return Ok(Exit::Done);
     }
     check_rights(files).map_err(Failure::refused)?;
-    let applied = Journal::apply_writes(&Directory::system(), files, &requested).map_err(Failure::failed)?;
+    let applied =
+        Journal::apply_writes(&Directory::system(), files, &requested).map_err(Failure::failed)?;
     output::print(&format_applied(&applied))?;
     let all = applied.iter().all(|one| one.effect.has_requested_value());
     Ok(if all { Exit::Done } else { Exit::Failed })
@@ -162,7 +174,9 @@ fn format_applied(applied: &[StepResult]) -> String {
             Effect::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),
             Effect::Already => "already set".to_owned(),
             Effect::Ignored { value } => format!("the kernel kept `{}`", plain(value)),
-            Effect::Refused { why, .. } | Effect::HalfMade { why } => format!("refused: {}", plain(why)),
+            Effect::Refused { why, .. } | Effect::HalfMade { why } => {
+                format!("refused: {}", plain(why))
+            }
         };
         format!("{:<28} {}: {what}\n", one.step, plain(&one.path))
     };

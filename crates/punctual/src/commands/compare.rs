@@ -14,17 +14,15 @@ use std::path::PathBuf;
 
 /// Show which differences between runs are significant, and how large they are
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual compare standard rt\n  \
-                        punctual compare --a before1 before2 before3 --b after1 after2 after3\n  \
-                        punctual compare reference today --fail-if-worse p99.9:10us \
-                        --fail-if-worse max:20% --junit result.xml\n  \
-                        punctual compare old.import new --match 'cyclictest/thread \
-                        3=main/timer/cpu3'\n\n\
-                        Each bundle is compared with the first. With --a and --b, each side may \
-                        have several runs: the variation between its runs then counts as \
-                        uncertainty. Small differences need several runs on each side.\n\nExit \
-                        codes: 0 compared; 3 a requirement is not met; 4 the data do not decide a \
-                        requirement.")]
+#[command(after_help = "Examples:\n  punctual compare standard rt\n  punctual compare --a \
+                        before1 before2 before3 --b after1 after2 after3\n  punctual compare \
+                        reference today --fail-if-worse p99.9:10us --fail-if-worse max:20% \
+                        --junit result.xml\n  punctual compare old.import new --match \
+                        'cyclictest/thread 3=main/timer/cpu3'\n\nEach bundle is compared with \
+                        the first. With --a and --b, each side may have several runs: the \
+                        variation between its runs then counts as uncertainty. Small differences \
+                        need several runs on each side.\n\nExit codes: 0 compared; 3 a \
+                        requirement is not met; 4 the data do not decide a requirement.")]
 pub struct Args {
     /// The bundles; the first one is the reference
     #[arg(value_name = "BUNDLE", required_unless_present = "a", conflicts_with_all = ["a", "b"])]
@@ -72,8 +70,12 @@ pub fn run(args: Args) -> Ending {
             runs: runs.iter().map(|(name, bundle)| (name.clone(), bundle)).collect(),
         })
         .collect();
-    let gates = |limits: &[Limit], kind: Kind| limits.iter().map(|limit| limit.gate(kind)).collect::<Vec<Gate>>();
-    let gates = [gates(&args.fail_if_worse, Kind::FailIfWorse), gates(&args.require, Kind::Require)].concat();
+    let gates = |limits: &[Limit], kind: Kind| {
+        limits.iter().map(|limit| limit.gate(kind)).collect::<Vec<Gate>>()
+    };
+    let gates =
+        [gates(&args.fail_if_worse, Kind::FailIfWorse), gates(&args.require, Kind::Require)]
+            .concat();
     let options = Options { gates, matches: args.matches.clone() };
     let comparison = compare::compare(&inputs, &options).map_err(Failure::refused)?;
     write(&args, &comparison)?;
@@ -91,7 +93,9 @@ fn open_sides(args: &Args) -> Result<Vec<Runs>, Failure> {
     let named = |path: &PathBuf| Ok((shown(path).to_string(), open(path)?));
     if args.a.is_empty() {
         if args.bundles.len() < 2 {
-            return Err(Failure::refused("a comparison needs two bundles: punctual compare REFERENCE OTHER"));
+            return Err(Failure::refused(
+                "a comparison needs two bundles: punctual compare REFERENCE OTHER",
+            ));
         }
         return args.bundles.iter().map(|path| Ok(vec![named(path)?])).collect();
     }
@@ -100,7 +104,9 @@ fn open_sides(args: &Args) -> Result<Vec<Runs>, Failure> {
 
 /// `A`, `B`, …, `Z`, then numbers.
 fn labels(n: usize) -> impl Iterator<Item = String> {
-    (0..n).map(|k| if k < 26 { char::from(b'A' + k as u8).to_string() } else { format!("#{}", k + 1) })
+    (0..n).map(
+        |k| if k < 26 { char::from(b'A' + k as u8).to_string() } else { format!("#{}", k + 1) },
+    )
 }
 
 fn write(args: &Args, comparison: &Comparison) -> Result<(), Failure> {

@@ -21,18 +21,19 @@ use std::time::Duration;
 
 /// Count context switches, faults, system calls and the like of a command
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual count -- ./control-loop\n  \
-                  punctual count --events +sched:sched_wakeup,cycles -- ./control-loop\n  \
-                  punctual count --json -- ls | jq '.counts[] | {name, count}'\n  \
-                  punctual count --events list\n\n\
-                  Counting begins with the first instruction of the command and includes all that it starts. Nothing is \
-                  recorded. The result is on standard error; with --json it is on standard output, and what the command \
-                  writes there goes to standard error. What cannot be counted is named as unavailable, with the reason.\n\n\
-                  Exit codes: that of the command, 128 + n where signal n ended it; 1 counting failed; 2 the request was \
-                  wrong, nothing was started.")]
+#[command(after_help = "Examples:\n  punctual count -- ./control-loop\n  punctual count --events \
+                        +sched:sched_wakeup,cycles -- ./control-loop\n  punctual count --json -- \
+                        ls | jq '.counts[] | {name, count}'\n  punctual count --events \
+                        list\n\nCounting begins with the first instruction of the command and \
+                        includes all that it starts. Nothing is recorded. The result is on \
+                        standard error; with --json it is on standard output, and what the \
+                        command writes there goes to standard error. What cannot be counted is \
+                        named as unavailable, with the reason.\n\nExit codes: that of the \
+                        command, 128 + n where signal n ended it; 1 counting failed; 2 the \
+                        request was wrong, nothing was started.")]
 pub struct Args {
-    /// What to count, separated by commas: names of perf-list(1) or GROUP:NAME of tracepoints; `+cycles` adds to the
-    /// default counts; `list` shows the names
+    /// What to count, separated by commas: names of perf-list(1) or GROUP:NAME of tracepoints;
+    /// `+cycles` adds to the default counts; `list` shows the names
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
     /// Print punctual-counts/1 instead (docs/count.md)
@@ -64,16 +65,22 @@ pub fn run(args: Args) -> Ending {
     let counters = Counters::open(wanted);
     let began = clock::monotonic();
     let child = prepared.spawn();
-    let child = child.map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", args.command[0])))?;
+    let child = child
+        .map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", args.command[0])))?;
     let ended = wait(child.id() as i32, &interrupts);
     let wall = clock::monotonic() - began;
-    let (exit, used) = ended.map_err(|why| Failure::failed(format!("waiting for the command failed: {why}")))?;
+    let (exit, used) =
+        ended.map_err(|why| Failure::failed(format!("waiting for the command failed: {why}")))?;
     let mut counts = Counts {
         schema: COUNTS_SCHEMA.to_owned(),
         command: args.command,
         exit_code: code(exit),
         wall,
-        cpu: CpuTime { total: Nanos(used.user.0 + used.system.0), user: used.user, system: used.system },
+        cpu: CpuTime {
+            total: Nanos(used.user.0 + used.system.0),
+            user: used.user,
+            system: used.system,
+        },
         counts: counters.read(&used),
     };
     punctual_analyze::counts::derive(&mut counts);
@@ -85,7 +92,8 @@ pub fn run(args: Args) -> Ending {
         (None, true) => output::print_json(&counts)?,
         (None, false) => {
             let width = output::terminal_size(io::stderr()).map_or(100, |(columns, _)| columns);
-            let options = ShowOptions { width, color: colored(&io::stderr()), ..ShowOptions::default() };
+            let options =
+                ShowOptions { width, color: colored(&io::stderr()), ..ShowOptions::default() };
             output::say(&terminal::counts(&counts, &options));
         }
     }
@@ -93,7 +101,8 @@ pub fn run(args: Args) -> Ending {
     std::process::exit(counts.exit_code.into());
 }
 
-/// Waits for the command; what asks punctual to end is passed on. Ctrl-C has reached the command already.
+/// Waits for the command; what asks punctual to end is passed on. Ctrl-C has reached the command
+/// already.
 fn wait(pid: i32, interrupts: &Interrupts) -> io::Result<(children::Exit, children::Used)> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -21,11 +21,10 @@ const OWN_LOADS: [(&str, &str); 5] = [
 
 /// Measure this machine for 20 s, idle and under load, and write a report
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual demo\n  punctual demo --report machine.html\n  punctual \
-                  demo --explain\n\n\
-                        Runs examples/quickstart.toml, which is built into the program. The loads \
-                        are those of stress-ng or, if it is not installed, simpler built-in \
-                        ones.\n\nExit codes: see punctual run.")]
+#[command(after_help = "Examples:\n  punctual demo\n  punctual demo --report machine.html\n  \
+                        punctual demo --explain\n\nRuns examples/quickstart.toml, which is built \
+                        into the program. The loads are those of stress-ng or, if it is not \
+                        installed, simpler built-in ones.\n\nExit codes: see punctual run.")]
 pub struct Args {
     #[command(flatten)]
     common: Common,
@@ -42,7 +41,9 @@ pub fn run(args: Args) -> Ending {
         output::say("stress-ng is not installed: using simpler built-in loads\n");
     }
     let asked = Asked::of_text(Path::new("quickstart.toml"), text.into_bytes(), &common);
-    let bundle = common.output.get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
+    let bundle = common
+        .output
+        .get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
     let page = common.report.get_or_insert_with(|| page_beside(bundle)).clone();
     let exit = run::run_experiment(&common, &asked)?;
     if !common.plan && !common.json {

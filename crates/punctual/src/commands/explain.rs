@@ -20,15 +20,14 @@ use std::path::{Path, PathBuf};
 /// from kernel events: those that a run with --explain kept around its worst samples, or those of a
 /// recording (--trace, `punctual trace`).
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual measure timer --cpus 3 --duration 10s --explain --output \
-                  worst && punctual explain worst\n  \
-                        punctual explain BUNDLE --series timer/cpu3 --worst 5\n  \
-                        punctual explain BUNDLE --min-latency 200us --json | jq \
-                        '.samples[].parts'\n  \
-                        punctual explain BUNDLE --pair 'request->reply' --worst 3\n  \
-                        punctual explain BUNDLE --perfetto worst.pftrace\n\n\
-                        Exit codes: 0 done; 2 the bundle holds no events to explain samples with; \
-                        4 parts do not add up to their latency, which is a bug.")]
+#[command(after_help = "Examples:\n  punctual measure timer --cpus 3 --duration 10s --explain \
+                        --output worst && punctual explain worst\n  punctual explain BUNDLE \
+                        --series timer/cpu3 --worst 5\n  punctual explain BUNDLE --min-latency \
+                        200us --json | jq '.samples[].parts'\n  punctual explain BUNDLE --pair \
+                        'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
+                        worst.pftrace\n\nExit codes: 0 done; 2 the bundle holds no events to \
+                        explain samples with; 4 parts do not add up to their latency, which is a \
+                        bug.")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -102,13 +101,20 @@ pub fn brief(bundle: &Bundle) -> String {
 }
 
 /// The events of all windows as one trace, with what the time of each sample went to.
-fn write_perfetto(bundle: &Bundle, explanations: &Explanations, path: &Path) -> Result<(), Failure> {
+fn write_perfetto(
+    bundle: &Bundle,
+    explanations: &Explanations,
+    path: &Path,
+) -> Result<(), Failure> {
     let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
-    let release = environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
+    let release =
+        environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
     output::stream_to(Some(path), |out| {
-        export::export_explained(explanations, bundle.timebase(), release, out).map_err(|error| match error {
-            ExportError::Write(error) => error.into(),
-            other => Failure::failed(other),
+        export::export_explained(explanations, bundle.timebase(), release, out).map_err(|error| {
+            match error {
+                ExportError::Write(error) => error.into(),
+                other => Failure::failed(other),
+            }
         })
     })
 }

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 /// Export a bundle to another tool's format
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual export BUNDLE --format gnuplot | gnuplot -p\n  \
-                        punctual export before/ after/ --format gnuplot | gnuplot -p\n  \
-                        punctual export BUNDLE --format parquet -o samples.parquet\n  \
-                        punctual export BUNDLE --format cyclictest-json | jq .thread\n  \
-                        punctual export BUNDLE --format perfetto -o trace.pftrace")]
+                        punctual export before/ after/ --format gnuplot | gnuplot -p\n  punctual \
+                        export BUNDLE --format parquet -o samples.parquet\n  punctual export \
+                        BUNDLE --format cyclictest-json | jq .thread\n  punctual export BUNDLE \
+                        --format perfetto -o trace.pftrace")]
 pub struct Args {
     /// The bundle; gnuplot accepts several and plots them together
     #[arg(required = true, value_name = "BUNDLE")]
@@ -31,7 +31,9 @@ pub struct Args {
 
 fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
     use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-    let values = Format::ALL.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
+    let values = Format::ALL
+        .iter()
+        .map(|format| PossibleValue::new(format.name()).help(format.description()));
     PossibleValuesParser::new(values).map(|name| {
         let known = Format::ALL.iter().copied().find(|format| format.name() == name);
         known.expect("clap lets only the listed names through")
@@ -40,9 +42,12 @@ fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
 
 /// Opens the bundle, converts and writes it.
 pub fn run(args: Args) -> Ending {
-    let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
+    let bundles =
+        args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {
-        return Err(Failure::refused("this format is binary: name a file with -o, or redirect the output"));
+        return Err(Failure::refused(
+            "this format is binary: name a file with -o, or redirect the output",
+        ));
     }
     let all: Vec<&Bundle> = bundles.iter().collect();
     let one = || all.first().copied().filter(|_| all.len() == 1);
@@ -55,9 +60,11 @@ pub fn run(args: Args) -> Ending {
         }
         (output, _) => {
             let mut bytes = Vec::new();
-            export::export_together(&all, args.format, &mut bytes).map_err(|error| match all.len() {
-                1 => Failure::failed(error),
-                _ => Failure::refused(error),
+            export::export_together(&all, args.format, &mut bytes).map_err(|error| {
+                match all.len() {
+                    1 => Failure::failed(error),
+                    _ => Failure::refused(error),
+                }
             })?;
             output::write_to(output.as_deref(), &bytes)?;
         }
@@ -71,9 +78,14 @@ fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Re
         return export::export(bundle, format, &mut io::sink()).map_err(Failure::failed);
     };
     let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();
-    let release = environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
-    let input =
-        RecordingInput { recorded: &opened.recorded, names: opened.names(), release, timebase: bundle.timebase() };
+    let release =
+        environment.as_ref().and_then(|document| document["kernel"]["release"]["known"].as_str());
+    let input = RecordingInput {
+        recorded: &opened.recorded,
+        names: opened.names(),
+        release,
+        timebase: bundle.timebase(),
+    };
     output::stream_to(output, |out| {
         export::export_recording(input, opened.events(), format, out).map_err(|error| match error {
             ExportError::Write(error) => error.into(),

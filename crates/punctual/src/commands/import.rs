@@ -9,14 +9,14 @@ use std::path::PathBuf;
 
 /// Import another tool's results into a bundle
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  cyclictest -q -D 60 -t -a -m -p 95 -h 1000 --json=old.json; punctual import old.json\n  \
-                        punctual import histogram.txt -o old && punctual report old new\n\n\
-                        rtla timerlat hist -c 1 -d 1m >hist.txt; punctual import hist.txt\n  \
-                        punctual import --from svsematest output.txt\n\n\
-                        Recognised by content: cyclictest (JSON, histogram, -v, status lines), cyclicdeadline, signaltest, ptsematest, svsematest, \
-                        pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, and what `rtla timerlat hist` and `rtla osnoise hist` print."
-)]
+#[command(after_help = "Examples:\n  cyclictest -q -D 60 -t -a -m -p 95 -h 1000 --json=old.json; \
+                        punctual import old.json\n  punctual import histogram.txt -o old && \
+                        punctual report old new\n\nrtla timerlat hist -c 1 -d 1m >hist.txt; \
+                        punctual import hist.txt\n  punctual import --from svsematest \
+                        output.txt\n\nRecognised by content: cyclictest (JSON, histogram, -v, \
+                        status lines), cyclicdeadline, signaltest, ptsematest, svsematest, \
+                        pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, and what `rtla \
+                        timerlat hist` and `rtla osnoise hist` print.")]
 pub struct Args {
     /// The output file of the other tool
     file: PathBuf,
@@ -49,7 +49,11 @@ pub fn run(args: Args) -> Ending {
     let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));
     let cannot_read = |why| Failure::refused(format!("cannot read {}: {why}", shown(&args.file)));
     let mut input = File::open(&args.file).map_err(cannot_read)?;
-    let options = ImportOptions { name: args.name.unwrap_or(stem), from: args.from, nanoseconds: args.nanoseconds };
+    let options = ImportOptions {
+        name: args.name.unwrap_or(stem),
+        from: args.from,
+        nanoseconds: args.nanoseconds,
+    };
     import(&mut input, &directory, &options, punctual_analyze::summarize)
         .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
     output::print(&format!("{}\n", shown(&directory)))?;

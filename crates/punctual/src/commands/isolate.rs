@@ -17,10 +17,8 @@ use std::io::ErrorKind;
 
 /// Reserve CPUs for real-time tasks, and release them
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate run --fifo 80 rt -- ./control-loop\n  \
-                        punctual isolate status\n  punctual isolate undo"
-)]
+#[command(after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate run --fifo 80 \
+                        rt -- ./control-loop\n  punctual isolate status\n  punctual isolate undo")]
 pub struct Args {
     /// What to do
     #[command(subcommand)]
@@ -86,5 +84,8 @@ fn leftovers() -> Option<String> {
         Standing::HalfMade | Standing::InForce => "were left by a process that was killed",
     };
     let flag = if matches!(left.purpose, Some(Purpose::Fix)) { " --fixes" } else { "" };
-    Some(format!("the changes of {what} ({}) {how}; `punctual isolate undo{flag}` reverts them", left.journal))
+    Some(format!(
+        "the changes of {what} ({}) {how}; `punctual isolate undo{flag}` reverts them",
+        left.journal
+    ))
 }

@@ -9,10 +9,9 @@ use crate::exit::Ending;
 
 /// Run an experiment over kernels, configurations and loads, and show the effect of each
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab run --plan examples/p2-lab.toml\n  \
-                        punctual lab report punctual-lab-p2\n  punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7"
-)]
+#[command(after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab \
+                        run --plan examples/p2-lab.toml\n  punctual lab report punctual-lab-p2\n  \
+                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7")]
 pub struct Args {
     /// What to do
     #[command(subcommand)]

@@ -1,4 +1,5 @@
-//! `punctual man`: the man pages of all subcommands, made from the same text as `--help`, and punctual-experiment(5).
+//! `punctual man`: the man pages of all subcommands, made from the same text as `--help`, and
+//! punctual-experiment(5).
 
 use crate::cli::Cli;
 use crate::exit::{Ending, Exit, Failure};
@@ -38,8 +39,12 @@ fn write_pages(directory: &Path, name: &str, command: &Command) -> Result<(), Fa
     let source = concat!("punctual ", env!("CARGO_PKG_VERSION"));
     let rendered = Man::new(command.clone().display_name(name)).source(source).render(&mut page);
     let page = with_values(&String::from_utf8_lossy(&page), command);
-    rendered.and_then(|()| std::fs::write(&path, page)).map_err(|error| cannot_write(&path, &error))?;
-    command.get_subcommands().try_for_each(|sub| write_pages(directory, &format!("{name}-{}", sub.get_name()), sub))
+    rendered
+        .and_then(|()| std::fs::write(&path, page))
+        .map_err(|error| cannot_write(&path, &error))?;
+    command
+        .get_subcommands()
+        .try_for_each(|sub| write_pages(directory, &format!("{name}-{}", sub.get_name()), sub))
 }
 
 /// clap_mangen's SYNOPSIS names options without their values: one with them takes its place.
@@ -47,11 +52,17 @@ fn with_values(page: &str, command: &Command) -> String {
     const HEAD: &str = ".SH SYNOPSIS\n";
     let Some((before, rest)) = page.split_once(HEAD) else { return page.to_owned() };
     let after = rest.find(".SH ").map_or("", |at| &rest[at..]);
-    let mut synopsis = format!("\\fB{}\\fR", roff(command.get_bin_name().unwrap_or(command.get_name())));
+    let mut synopsis =
+        format!("\\fB{}\\fR", roff(command.get_bin_name().unwrap_or(command.get_name())));
     // Options first, then what stands in its place; behind `--` last.
-    let (positional, options): (Vec<&Arg>, Vec<&Arg>) =
-        command.get_arguments().filter(|arg| !arg.is_hide_set()).partition(|arg| arg.is_positional());
-    options.into_iter().chain(positional).for_each(|arg| synopsis += &format!(" {}", in_synopsis(arg)));
+    let (positional, options): (Vec<&Arg>, Vec<&Arg>) = command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .partition(|arg| arg.is_positional());
+    options
+        .into_iter()
+        .chain(positional)
+        .for_each(|arg| synopsis += &format!(" {}", in_synopsis(arg)));
     if command.has_subcommands() {
         synopsis += " \\fIsubcommand\\fR";
     }
@@ -61,7 +72,11 @@ fn with_values(page: &str, command: &Command) -> String {
 fn in_synopsis(arg: &Arg) -> String {
     let short = arg.get_short().map(|short| format!("\\-{short}"));
     let flag = arg.get_long().map(|long| format!("\\-\\-{}", roff(long))).or(short);
-    let names = arg.get_value_names().unwrap_or_default().iter().map(|name| format!("\\fI{}\\fR", roff(name)));
+    let names = arg
+        .get_value_names()
+        .unwrap_or_default()
+        .iter()
+        .map(|name| format!("\\fI{}\\fR", roff(name)));
     let value = names.collect::<Vec<_>>().join(" ");
     let dashes = if arg.is_last_set() { "\\-\\- " } else { "" };
     let text = match flag {

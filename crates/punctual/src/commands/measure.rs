@@ -49,13 +49,15 @@ pub struct Args {
 }
 
 fn after_help() -> String {
-    let kinds = WorkloadKind::titles().map(|(word, title)| format!("  {word:<15} {title}\n")).collect::<String>();
+    let kinds = WorkloadKind::titles()
+        .map(|(word, title)| format!("  {word:<15} {title}\n"))
+        .collect::<String>();
     format!(
         "Kinds:\n{kinds}\npunctual-experiment(5) and docs/workloads.md describe their parameters; \
          --plan shows all of them with their defaults.\n\nExamples:\n  punctual measure syscall\n \
-          punctual measure syscall --set call=read --set target=pipe \
-         --count 1000000 --cpus 3\n  punctual measure timer --cpus all --duration 10s --require \
-         \"max < 100us\"\n\nExit codes: see punctual run."
+         punctual measure syscall --set call=read --set target=pipe --count 1000000 --cpus 3\n  \
+         punctual measure timer --cpus all --duration 10s --require \"max < 100us\"\n\nExit \
+         codes: see punctual run."
     )
 }
 
@@ -70,7 +72,9 @@ pub fn kind(word: &str) -> Result<WorkloadKind, String> {
 
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
-    match !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
+    match !key.is_empty()
+        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    {
         true => Ok((key.replace('-', "_"), value.to_owned())),
         false => Err("a key consists of letters, digits and `_`".to_owned()),
     }
@@ -81,7 +85,10 @@ pub fn run(args: Args) -> Ending {
     memory::release_setup();
     let text = experiment(&args);
     let name = format!("{}.toml", args.kind.word());
-    run::run_experiment(&args.common, &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common))
+    run::run_experiment(
+        &args.common,
+        &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common),
+    )
 }
 
 /// The experiment in TOML: errors in it are reported as in any other.
@@ -89,11 +96,14 @@ fn experiment(args: &Args) -> String {
     let mut text = format!("[[measure]]\nkind = \"{}\"\n", args.kind.word());
     let default = (args.duration.is_none() && args.count.is_none()).then(|| DURATION.to_owned());
     let duration = args.duration.as_ref().or(default.as_ref());
-    let quoted = [("cpus", &args.cpus.as_ref()), ("policy", &args.policy.as_ref()), ("duration", &duration)];
+    let quoted =
+        [("cpus", &args.cpus.as_ref()), ("policy", &args.policy.as_ref()), ("duration", &duration)];
     for (key, value) in quoted {
         text.extend(value.map(|value| format!("{key} = {}\n", in_quotes(value))));
     }
-    for (key, value) in [("threads", &args.threads), ("priority", &args.priority), ("samples", &args.count)] {
+    for (key, value) in
+        [("threads", &args.threads), ("priority", &args.priority), ("samples", &args.count)]
+    {
         text.extend(value.as_ref().map(|value| format!("{key} = {}\n", in_toml(value))));
     }
     for (key, list) in [("require", &args.require), ("counters", &args.counters)] {
@@ -114,7 +124,11 @@ fn in_toml(value: &str) -> String {
     let is_toml = bare.starts_with(['[', '{', '"', '\''])
         || matches!(bare, "true" | "false")
         || (!bare.is_empty()
-            && bare.strip_prefix('-').unwrap_or(bare).bytes().all(|b| b.is_ascii_digit() || b == b'_'))
+            && bare
+                .strip_prefix('-')
+                .unwrap_or(bare)
+                .bytes()
+                .all(|b| b.is_ascii_digit() || b == b'_'))
         || bare.starts_with("0x");
     // A line break would begin another key.
     if is_toml && !bare.contains(['\n', '\r']) { bare.to_owned() } else { in_quotes(value) }

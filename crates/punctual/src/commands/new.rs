@@ -1,4 +1,5 @@
-//! `punctual new`: an experiment to begin with, in which every key of its measure stands with the value that it has anyway.
+//! `punctual new`: an experiment to begin with, in which every key of its measure stands with the
+//! value that it has anyway.
 
 use super::measure;
 use crate::exit::{Ending, Exit, Failure};
@@ -12,11 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// Write an experiment file to start from
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual new\n  punctual new disk.toml --kind storage\n  punctual \
-                  new --require \"max < 100us\"\n  \
-                        punctual new - | less\n\nExisting files are not overwritten. \
-                        punctual-experiment(5) describes every key; `punctual measure --help` \
-                        lists the kinds.")]
+#[command(after_help = "Examples:\n  punctual new\n  punctual new disk.toml --kind storage\n  \
+                        punctual new --require \"max < 100us\"\n  punctual new - | \
+                        less\n\nExisting files are not overwritten. punctual-experiment(5) \
+                        describes every key; `punctual measure --help` lists the kinds.")]
 pub struct Args {
     /// The output file, which must not exist; `-` is standard output
     #[arg(default_value = "experiment.toml")]
@@ -65,20 +65,23 @@ pub fn run(args: Args) -> Ending {
     let written = file.write_all(text.as_bytes());
     written.map_err(|why| Failure::failed(format!("cannot write {}: {why}", shown(&args.file))))?;
     let name = shell_words::quote(&shown(&args.file)).into_owned();
-    output::print(&format!("{name}\n\nnext: punctual run --plan {name}\n      punctual run {name}\n"))?;
+    output::print(&format!(
+        "{name}\n\nnext: punctual run --plan {name}\n      punctual run {name}\n"
+    ))?;
     Ok(Exit::Done)
 }
 
 fn experiment(args: &Args) -> Result<String, Failure> {
     let set = set_keys(args);
     let kind = args.kind.word();
-    let title = WorkloadKind::titles().find(|(word, _)| *word == kind).map_or("", |(_, title)| title);
+    let title =
+        WorkloadKind::titles().find(|(word, _)| *word == kind).map_or("", |(_, title)| title);
     let mut text = format!(
         "# {kind}: {title}.\n#\n#     punctual run --plan FILE    shows the resolved plan, and \
-         starts nothing\n#     punctual run FILE           \
-         measures, shows the results, writes a bundle\n#     punctual report BUNDLE      writes \
-         an HTML page\n#\n# A key after a # shows the default value: remove the # to change it. \
-         punctual-experiment(5) describes every key.\n\n[[measure]]\n{set}"
+         starts nothing\n#     punctual run FILE           measures, shows the results, writes a \
+         bundle\n#     punctual report BUNDLE      writes an HTML page\n#\n# A key after a # \
+         shows the default value: remove the # to change it. punctual-experiment(5) describes \
+         every key.\n\n[[measure]]\n{set}"
     );
     if args.require.is_empty() {
         text += "# Requirements; exit code 3 if one is not met.\n# require = [\"max < 100us\", \
@@ -99,13 +102,16 @@ fn set_keys(args: &Args) -> String {
     text
 }
 
-/// All other keys of the measure as this system resolves them, each behind a #. What is wrong with those that are set ends it.
+/// All other keys of the measure as this system resolves them, each behind a #. What is wrong with
+/// those that are set ends it.
 fn defaults(set: &str, duration: &str) -> Result<String, Failure> {
     let measure = format!("[[measure]]\n{set}\n[[phase]]\nduration = {}\n", quoted(duration));
-    let (_, plan) = Asked::of_plain_text(Path::new("experiment.toml"), measure.into_bytes()).resolve()?;
+    let (_, plan) =
+        Asked::of_plain_text(Path::new("experiment.toml"), measure.into_bytes()).resolve()?;
     let resolved = plan.to_toml();
     let keys = resolved.lines().skip_while(|line| *line != "[[measure]]").skip(1);
-    let is_set = |line: &&str| set.lines().any(|own| own.split(" = ").next() == line.split(" = ").next());
+    let is_set =
+        |line: &&str| set.lines().any(|own| own.split(" = ").next() == line.split(" = ").next());
     let lines = keys.take_while(|line| line.contains(" = ")).filter(|line| !is_set(line));
     Ok(lines.map(|line| format!("# {}\n", remarked(line))).collect())
 }
@@ -120,12 +126,16 @@ fn loads_and_phases(duration: &str) -> String {
     let duration = quoted(duration);
     let idle = format!("\n[[phase]]\nname = \"idle\"\nduration = {duration}\n");
     let load = "\n[[load]]\nname = \"compute\"\ncommand = \"stress-ng --cpu 2 --quiet\"\n";
-    let loaded = format!("\n[[phase]]\nname = \"loaded\"\nduration = {duration}\nloads = [\"compute\"]\n");
+    let loaded =
+        format!("\n[[phase]]\nname = \"loaded\"\nduration = {duration}\nloads = [\"compute\"]\n");
     match find_program("stress-ng") {
         Ok(_) => format!("\n# A load runs during the phases that name it.{load}{idle}{loaded}"),
         Err(_) => {
-            let off = |text: &str| text.trim_start().lines().map(|line| format!("# {line}\n")).collect::<String>();
-            let why = "# stress-ng is not installed. With it, or with any other program that loads the system:\n#\n";
+            let off = |text: &str| {
+                text.trim_start().lines().map(|line| format!("# {line}\n")).collect::<String>()
+            };
+            let why = "# stress-ng is not installed. With it, or with any other program that \
+                       loads the system:\n#\n";
             format!("{idle}\n{why}{}#\n{}", off(load), off(&loaded))
         }
     }

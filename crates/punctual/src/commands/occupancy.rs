@@ -17,9 +17,8 @@ use std::path::PathBuf;
 /// Show CPU usage during a recording, and what waiting threads waited for
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual occupancy BUNDLE\n  punctual occupancy BUNDLE \
-                        --threads\n  \
-                        punctual occupancy BUNDLE --json | jq '.processes[] | {name, running, \
-                        ready}'")]
+                        --threads\n  punctual occupancy BUNDLE --json | jq '.processes[] | \
+                        {name, running, ready}'")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -37,7 +36,8 @@ pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
     let opened = recording(&bundle)?;
     if !opened.recorded.covers(Group::Sched) {
-        let message = "context switches were not recorded, so CPU usage is unknown: record with `--events sched`";
+        let message = "context switches were not recorded, so CPU usage is unknown: record with \
+                       `--events sched`";
         return Err(Failure::refused(message));
     }
     let document = document(&opened);

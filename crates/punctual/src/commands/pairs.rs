@@ -6,7 +6,8 @@ use crate::output;
 use crate::recorded::{self, Opened};
 use punctual_analyze::Validity;
 use punctual_analyze::pairs::{
-    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Target, document, gate, windows,
+    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Target,
+    document, gate, windows,
 };
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
 use punctual_bundle::summary::VerdictWord;
@@ -29,12 +30,11 @@ const EXPLAINED: usize = 3;
 /// all probed functions.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual pairs BUNDLE\n  punctual pairs BUNDLE \
-                  'sched_waking:worker->sched_switch'\n  \
-                        punctual pairs BUNDLE --limit 'frame < 2ms' --limit 'request->reply <= \
-                        500us'\n  \
-                        punctual pairs BUNDLE 'request->reply' --by value --rule async --json | \
-                        jq '.pairs[].max'\n\n\
-                        Exit codes: 3 a limit is violated; 4 the recording does not decide a limit.")]
+                        'sched_waking:worker->sched_switch'\n  punctual pairs BUNDLE --limit \
+                        'frame < 2ms' --limit 'request->reply <= 500us'\n  punctual pairs BUNDLE \
+                        'request->reply' --by value --rule async --json | jq \
+                        '.pairs[].max'\n\nExit codes: 3 a limit is violated; 4 the recording \
+                        does not decide a limit.")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -58,7 +58,8 @@ pub struct Args {
     /// How many of the worst intervals of each to show
     #[arg(long, value_name = "N", default_value_t = 1)]
     worst: usize,
-    /// Print JSON in the format punctual-pairs/2 (docs/pairs.md); with --calls, one document per interval
+    /// Print JSON in the format punctual-pairs/2 (docs/pairs.md); with --calls, one document per
+    /// interval
     #[arg(long)]
     json: bool,
     /// What is for people goes to standard error: standard output is another program's.
@@ -68,8 +69,24 @@ pub struct Args {
 
 impl Args {
     /// All that a bundle holds, beside the output of a program that was just watched.
-    pub fn aside(bundle: PathBuf, limit: Vec<String>, worst: usize, calls: bool, json: bool) -> Args {
-        Args { bundle, pairs: Vec::new(), by: None, rule: None, limit, calls, worst, json, aside: !json }
+    pub fn aside(
+        bundle: PathBuf,
+        limit: Vec<String>,
+        worst: usize,
+        calls: bool,
+        json: bool,
+    ) -> Args {
+        Args {
+            bundle,
+            pairs: Vec::new(),
+            by: None,
+            rule: None,
+            limit,
+            calls,
+            worst,
+            json,
+            aside: !json,
+        }
     }
 }
 
@@ -124,8 +141,13 @@ pub fn recording(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
 }
 
 fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
-    let by = args.by.as_deref().and_then(|word| By::ALL.iter().find(|(known, _)| *known == word)).map(|(_, by)| *by);
-    let rule = args.rule.as_deref().and_then(|word| Rule::ALL.iter().find(|(known, _)| *known == word));
+    let by = args
+        .by
+        .as_deref()
+        .and_then(|word| By::ALL.iter().find(|(known, _)| *known == word))
+        .map(|(_, by)| *by);
+    let rule =
+        args.rule.as_deref().and_then(|word| Rule::ALL.iter().find(|(known, _)| *known == word));
     let rule = rule.map(|(_, rule)| *rule);
     let mut limited = Vec::new();
     for text in &args.limit {
@@ -148,7 +170,9 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
 /// Functions and scopes come all or none: those that nobody asked for go.
 fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
     let asked = |id: &FunctionId| {
-        requests.iter().any(|r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)))
+        requests.iter().any(
+            |r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)),
+        )
     };
     results.functions.retain(|id, _| everything || asked(id));
     let asked = |id: &PointId| requests.iter().any(|request| request.target.scope().contains(id));
@@ -180,7 +204,8 @@ fn list(
     prepared: Prepared,
 ) -> Result<(), Failure> {
     let names = opened.names();
-    let out: Box<dyn Write> = if args.aside { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout().lock()) };
+    let out: Box<dyn Write> =
+        if args.aside { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout().lock()) };
     let mut out = BufWriter::new(out);
     if !args.json {
         writeln!(out, "{}", terminal::call_header())?;
@@ -213,17 +238,22 @@ fn list(
 
 /// What an interval is called; `None` where nobody asked for it.
 fn name_of(found: &Found, requests: &[Request], everything: bool, names: &Names) -> Option<String> {
-    let point = |place: u32| names.points.get(place as usize).cloned().unwrap_or_else(|| format!("point {place}"));
+    let point = |place: u32| {
+        names.points.get(place as usize).cloned().unwrap_or_else(|| format!("point {place}"))
+    };
     match found.pair {
         Pair::Asked(place) => requests.get(place).map(|request| request.target.to_string()),
         Pair::Scope(id) => Some(point(id.0)),
         Pair::Follows(from, to) => Some(format!("{}->{}", point(from.0), point(to.0))),
         Pair::Function(id) => {
-            let asked =
-                |r: &Request| matches!(&r.target, Target::Function { functions, .. } if functions.contains(&id));
+            let asked = |r: &Request| matches!(&r.target, Target::Function { functions, .. } if functions.contains(&id));
             let wanted = everything || requests.iter().any(asked);
-            let name =
-                || names.functions.get(id.0 as usize).map_or_else(|| format!("function {}", id.0), |f| f.name.clone());
+            let name = || {
+                names
+                    .functions
+                    .get(id.0 as usize)
+                    .map_or_else(|| format!("function {}", id.0), |f| f.name.clone())
+            };
             wanted.then(name)
         }
     }

@@ -1,4 +1,5 @@
-//! `punctual probe`: how long functions of unmodified programs take, and when source lines of them are passed.
+//! `punctual probe`: how long functions of unmodified programs take, and when source lines of them
+//! are passed.
 
 pub mod target;
 
@@ -24,28 +25,31 @@ use punctual_record::symbols::{Function, Site, Spec, is_of_kernel, resolve, reso
 use std::path::PathBuf;
 use target::Target;
 
-/// Measure the duration of functions in unmodified programs or in the kernel, or between source lines
+/// Measure the duration of functions in unmodified programs or in the kernel, or between source
+/// lines
 ///
-/// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*open`, `ns::Class::method`, or
-/// `kernel:do_sys_openat2` for a function of the kernel, if it has kprobes. Names are looked up in
-/// the program and its libraries (demangled) and in separate debug files. A source line is
-/// SOURCE:LINE or FILE:SOURCE:LINE, by the debug information of the program: it is a point, and two
-/// lines are an interval. The overhead of probes on this machine is measured first and shown with
-/// the result.
+/// A function is NAME, FILE:NAME or a pattern: `fopen`, `libc:fopen`, `./netio:netio_task`,
+/// `libc:f*open`, `ns::Class::method`, or `kernel:do_sys_openat2` for a function of the kernel, if
+/// it has kprobes. Names are looked up in the program and its libraries (demangled) and in separate
+/// debug files. A source line is SOURCE:LINE or FILE:SOURCE:LINE, by the debug information of the
+/// program: it is a point, and two lines are an interval. The overhead of probes on this machine is
+/// measured first and shown with the result.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual probe \
-                  -p 1234 'control_*' --duration 10s\n  \
-                  punctual probe ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  \
-                  punctual probe --argument 1 --calls libc:malloc -- ls\n  \
-                  punctual probe loop.c:42 loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n  \
-                  punctual probe 'kernel:vfs_*' -- dd if=/dev/zero of=file count=100\n\n\
-                  Messages go to standard error. With --json, the result goes to standard output, \
-                  and the command's standard output goes to standard error.\n\n\
-                  Exit codes: 0 done; 1 failed while recording; 2 the request was wrong, nothing \
-                  was started; 3 a limit was violated; 4 the recording does not decide a limit, \
-                  or lost too many events. If the command fails, its exit code is used.")]
+#[command(after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual \
+                        probe -p 1234 'control_*' --duration 10s\n  punctual probe \
+                        ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  punctual \
+                        probe --argument 1 --calls libc:malloc -- ls\n  punctual probe loop.c:42 \
+                        loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n  punctual \
+                        probe 'kernel:vfs_*' -- dd if=/dev/zero of=file count=100\n\nMessages go \
+                        to standard error. With --json, the result goes to standard output, and \
+                        the command's standard output goes to standard error.\n\nExit codes: 0 \
+                        done; 1 failed while recording; 2 the request was wrong, nothing was \
+                        started; 3 a limit was violated; 4 the recording does not decide a \
+                        limit, or lost too many events. If the command fails, its exit code is \
+                        used.")]
 pub struct Args {
-    /// Functions: NAME, FILE:NAME, kernel:NAME, or with `*` and `?`; source lines: SOURCE:LINE, FILE:SOURCE:LINE
+    /// Functions: NAME, FILE:NAME, kernel:NAME, or with `*` and `?`; source lines: SOURCE:LINE,
+    /// FILE:SOURCE:LINE
     #[arg(value_name = "FUNCTION", required = true)]
     functions: Vec<String>,
     /// Probe this running process
@@ -74,7 +78,13 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Kernel events to record as well, to show what ran during the calls; `none` for none
-    #[arg(long, short, value_name = "GROUPS", value_delimiter = ',', default_value = "sched,irq,softirq")]
+    #[arg(
+        long,
+        short,
+        value_name = "GROUPS",
+        value_delimiter = ',',
+        default_value = "sched,irq,softirq"
+    )]
     events: Vec<String>,
     /// End after this time; a command that still runs is sent SIGTERM
     #[arg(long, short, value_name = "DURATION")]
@@ -105,15 +115,25 @@ pub fn run(args: Args) -> Ending {
     let costs = costs.map_err(Failure::refused)?;
     let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-probe-{stamp}")));
-    let writer = BundleWriter::create(&directory, &target.name(), "probe").map_err(Failure::refused)?;
+    let directory =
+        args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-probe-{stamp}")));
+    let writer =
+        BundleWriter::create(&directory, &target.name(), "probe").map_err(Failure::refused)?;
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     let environment = environment::capture(&Root::system());
-    writer.write_document("environment", &environment).map_err(Failure::failed).inspect_err(discard)?;
+    writer
+        .write_document("environment", &environment)
+        .map_err(Failure::failed)
+        .inspect_err(discard)?;
     let process = target.start(args.json).inspect_err(discard)?;
-    let request = ProbeRequest { whose: process.whose(args.children), argument: args.argument, buffer: 4 << 20 };
+    let request = ProbeRequest {
+        whose: process.whose(args.children),
+        argument: args.argument,
+        buffer: 4 << 20,
+    };
     let probes = WantedProbes { functions, lines, request, costs };
-    let recording = Recording::start(&directory, wanted(&args, online, probes)?).inspect_err(discard)?;
+    let recording =
+        Recording::start(&directory, wanted(&args, online, probes)?).inspect_err(discard)?;
     watch::report_findings(&recording.findings);
     let mut command = match process.release() {
         Ok(command) => command,
@@ -124,14 +144,23 @@ pub fn run(args: Args) -> Ending {
         }
     };
     let goes_on = || args.pid.is_none_or(target::is_there);
-    let outcome = wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &goes_on);
+    let outcome =
+        wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &goes_on);
     let done = recording.stop()?;
     let (exit, _) = ending::close(writer, done, outcome, &args.limit)?;
-    let answer = pairs::run(pairs::Args::aside(directory.clone(), args.limit, args.worst, args.calls, args.json))?;
+    let answer = pairs::run(pairs::Args::aside(
+        directory.clone(),
+        args.limit,
+        args.worst,
+        args.calls,
+        args.json,
+    ))?;
     let directory = shown(&directory);
     output::say(&format!("\nbundle    {directory}\nreport    punctual report {directory}\n"));
     match (exit, answer, command.and_then(Command::ended)) {
-        (Exit::Done, Exit::Done, Some(ended)) if ended.code != 0 => std::process::exit(ended.code.into()),
+        (Exit::Done, Exit::Done, Some(ended)) if ended.code != 0 => {
+            std::process::exit(ended.code.into())
+        }
         (Exit::Done, exit, _) | (exit, _, _) => Ok(exit),
     }
 }
@@ -162,7 +191,8 @@ fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>),
     }
     let in_kernel = specs.iter().filter(|spec| is_of_kernel(spec)).count();
     if in_kernel > 0 && in_kernel < specs.len() + lines.len() {
-        let message = "functions of the kernel and of programs are timed apart: run punctual probe for each";
+        let message =
+            "functions of the kernel and of programs are timed apart: run punctual probe for each";
         return Err(Failure::refused(message));
     }
     let found = match in_kernel {

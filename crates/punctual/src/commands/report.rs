@@ -36,13 +36,15 @@ pub struct Args {
 
 /// Opens the bundles, writes the page and prints its path.
 pub fn run(args: Args) -> Ending {
-    let bundles = args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
+    let bundles =
+        args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     let intervals = Intervals { pairs: args.pair, limits: args.limit };
     let page = render(&bundles, &intervals)?;
     if args.output.as_deref() == Some(Path::new("-")) {
         output::print(&page)?;
     } else {
-        let path = output::write_page(args.output.as_deref(), &bundles[0].member("report.html"), &page)?;
+        let path =
+            output::write_page(args.output.as_deref(), &bundles[0].member("report.html"), &page)?;
         output::print(&format!("{}\n", shown(&path)))?;
     }
     Ok(Exit::Done)
@@ -75,7 +77,9 @@ impl Intervals {
 
 fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> {
     if !intervals.is_empty() && bundles.iter().all(|bundle| bundle.recording.is_none()) {
-        return Err(Failure::refused("--pair and --limit need a recording, and none of these bundles has one"));
+        return Err(Failure::refused(
+            "--pair and --limit need a recording, and none of these bundles has one",
+        ));
     }
     let summaries: Vec<_> = bundles.iter().map(punctual_analyze::summarize).collect();
     let digests: Vec<Option<Digest>> =
@@ -108,6 +112,7 @@ fn digest(bundle: &Bundle, intervals: &Intervals) -> Result<Option<Digest>, Fail
     let Some(opened) = recorded::open(bundle) else { return Ok(None) };
     let requests = intervals.requests(opened.names())?;
     let series = bundle.series().map(|(_, series)| series.meta.name.clone()).collect();
-    let source = RecordingSource { recorded: &opened.recorded, names: opened.names(), series, requests };
+    let source =
+        RecordingSource { recorded: &opened.recorded, names: opened.names(), series, requests };
     Ok(Some(Digest::of(&source, || opened.events())))
 }

@@ -20,15 +20,13 @@ use std::path::{Path, PathBuf};
 
 /// Run an experiment file
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual run examples/quickstart.toml\n  punctual run --plan \
-                        experiment.toml\n  \
-                        punctual run stress.cfg --output results/monday\n\npunctual-experiment(5) \
-                        describes experiment files.\n\nExit codes: 0 done; 1 failed while \
-                        running; 2 the request was wrong, \
-                        nothing was started; 3 a stated requirement (require, stop_above) was not \
-                        met; 4 measured, but the \
-                        evidence cannot be used (too much lost, not real-time where that was \
-                        required, undecided).")]
+#[command(after_help = "Examples:\n  punctual run examples/quickstart.toml\n  punctual run \
+                        --plan experiment.toml\n  punctual run stress.cfg --output \
+                        results/monday\n\npunctual-experiment(5) describes experiment \
+                        files.\n\nExit codes: 0 done; 1 failed while running; 2 the request was \
+                        wrong, nothing was started; 3 a stated requirement (require, stop_above) \
+                        was not met; 4 measured, but the evidence cannot be used (too much lost, \
+                        not real-time where that was required, undecided).")]
 pub struct Args {
     /// The experiment: TOML, or a systress .cfg
     file: PathBuf,
@@ -95,7 +93,8 @@ pub struct Common {
 }
 
 impl Common {
-    /// The arguments that a run on a target is given there. Each option stands here: what is done on the way back is left out.
+    /// The arguments that a run on a target is given there. Each option stands here: what is done
+    /// on the way back is left out.
     pub fn for_a_target(&self, asked: &Asked) -> Vec<String> {
         let Common {
             plan,
@@ -135,7 +134,9 @@ pub const NO_REPEATS: &str = "--repeat needs virtual time (--target vm:KERNEL wi
 pub fn run(args: Args) -> Ending {
     if let Some(parent) = args.child_of {
         let watched = punctual_host::task::signals::end_with_parent(parent);
-        watched.map_err(|why| Failure::failed(format!("cannot watch for the end of process {parent}: {why}")))?;
+        watched.map_err(|why| {
+            Failure::failed(format!("cannot watch for the end of process {parent}: {why}"))
+        })?;
     }
     // What parsing arguments needed is not needed again.
     memory::release_setup();
@@ -190,7 +191,8 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
     if !args.trace.is_empty() {
         // Other groups of events than the plan's.
         let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
-        let recording::Events { groups, tracepoints } = recording::events(&args.trace, &Group::USUAL)?;
+        let recording::Events { groups, tracepoints } =
+            recording::events(&args.trace, &Group::USUAL)?;
         plan.record = Some(RecordPlan { events: groups, tracepoints, ..planned });
     }
     if args.explain {
@@ -214,8 +216,13 @@ fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
 /// Prints where the bundle is and how to see more of it.
 pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
     let directory = request::shown(directory);
-    let bold =
-        |text: &str| if colored(&std::io::stdout()) { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() };
+    let bold = |text: &str| {
+        if colored(&std::io::stdout()) {
+            format!("\u{1b}[1m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    };
     output::print(&format!(
         "\nbundle  {}\nreport  {}\n",
         bold(&directory),
@@ -249,10 +256,12 @@ fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun) -> Result<()
     }
 }
 
-/// The last lines that systress prints, for who reads them: where each thread's statistics are, and how long it took.
+/// The last lines that systress prints, for who reads them: where each thread's statistics are, and
+/// how long it took.
 fn systress_closing(written: &[(String, String)], bundle: &Bundle) -> String {
     let lines = written.iter().map(|(name, file)| format!("Statistics for {name} in '{file}'\n"));
-    let elapsed: i64 = bundle.phases.iter().filter_map(|phase| phase.meta.duration).map(Nanos::ns).sum();
+    let elapsed: i64 =
+        bundle.phases.iter().filter_map(|phase| phase.meta.duration).map(Nanos::ns).sum();
     format!("\n{}Total elapsed time: {:.3} s\n", lines.collect::<String>(), elapsed as f64 / 1e9)
 }
 
@@ -274,11 +283,15 @@ fn write_export(bundle: &Bundle, format: Format, path: &Path) -> Result<(), Fail
     output::write_to(Some(path), &bytes)
 }
 
-/// The files that systress would have left, in the current directory: of which thread, and their names.
+/// The files that systress would have left, in the current directory: of which thread, and their
+/// names.
 fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<Vec<(String, String)>, Failure> {
     let mut written = Vec::new();
     for (planned, measured) in plan.phases.iter().zip(&bundle.phases) {
-        let wanted = planned.measures.iter().flat_map(|m| m.threads.iter().map(move |t| (t, m.systress.as_ref())));
+        let wanted = planned
+            .measures
+            .iter()
+            .flat_map(|m| m.threads.iter().map(move |t| (t, m.systress.as_ref())));
         for (thread, file) in wanted {
             let series = measured.series.iter().find(|series| series.meta.name == thread.name);
             if let (Some(file), Some(series)) = (file, series) {
@@ -287,7 +300,13 @@ fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<Vec<(String, String)>,
                     SystressFormat::Txt => Layout::Txt,
                 };
                 let mut bytes = Vec::new();
-                systress::write_series(file.index as usize, series, bundle.timebase(), layout, &mut bytes)?;
+                systress::write_series(
+                    file.index as usize,
+                    series,
+                    bundle.timebase(),
+                    layout,
+                    &mut bytes,
+                )?;
                 output::write_to(Some(&file.path), &bytes)?;
                 written.push((plain(&thread.name), request::shown(&file.path)));
             }

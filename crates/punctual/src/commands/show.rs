@@ -37,7 +37,11 @@ pub fn run(args: Args) -> Ending {
             summary.recording = recorded::open(&bundle).map(|opened| opened.summary());
             output::print_json(&summary)?;
         } else {
-            output::print(&terminal::show(&summary, &punctual_analyze::views(&bundle), &show_options()))?;
+            output::print(&terminal::show(
+                &summary,
+                &punctual_analyze::views(&bundle),
+                &show_options(),
+            ))?;
             output::print(&recording(&bundle))?;
             output::print(&super::explain::brief(&bundle))?;
         }
@@ -50,7 +54,10 @@ fn published(paths: &[PathBuf]) -> Ending {
     for path in paths {
         let summary = punctual_analyze::summarize(&open(path)?);
         if summary.published.is_none() {
-            return Err(Failure::refused(format!("{}: its experiment has no section `[published]`", path.display())));
+            return Err(Failure::refused(format!(
+                "{}: its experiment has no section `[published]`",
+                path.display()
+            )));
         }
         summaries.push(summary);
     }
@@ -62,7 +69,12 @@ fn published(paths: &[PathBuf]) -> Ending {
 pub fn recording(bundle: &Bundle) -> String {
     let Some(opened) = recorded::open(bundle) else { return String::new() };
     let (tally, occupancy) = occupancy::counted(&opened);
-    terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &show_options_of(bundle))
+    terminal::recording(
+        &opened.recorded,
+        &tally,
+        occupancy.contradictions,
+        &show_options_of(bundle),
+    )
 }
 
 /// Opens a bundle; that there is none is a wrong request.

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 /// List, fetch and remove runs left on other systems
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual ssh list root@board\n  punctual ssh fetch root@board:2222 \
-                  x8Kq02LmPz\n  \
-                        punctual ssh clean root@board --all\n\nA run on another system continues \
-                        when the connection is lost or the punctual that started it is killed. \
-                        Afterwards the bundle is kept there until it is fetched or expires.")]
+#[command(after_help = "Examples:\n  punctual ssh list root@board\n  punctual ssh fetch \
+                        root@board:2222 x8Kq02LmPz\n  punctual ssh clean root@board --all\n\nA \
+                        run on another system continues when the connection is lost or the \
+                        punctual that started it is killed. Afterwards the bundle is kept there \
+                        until it is fetched or expires.")]
 pub struct Args {
     /// What to do
     #[command(subcommand)]
@@ -45,10 +45,8 @@ struct ListArgs {
 
 /// Wait for the end of a run and fetch its bundle
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example:\n  punctual ssh fetch root@board x8Kq02LmPz --output results/monday\n\nThe exit code is that of \
-                        the run."
-)]
+#[command(after_help = "Example:\n  punctual ssh fetch root@board x8Kq02LmPz --output \
+                        results/monday\n\nThe exit code is that of the run.")]
 struct FetchArgs {
     /// The system: [USER@]HOST[:PORT]; keys of [target] can follow, separated by commas, as for
     /// `run --target`
@@ -126,9 +124,9 @@ fn list(args: &ListArgs) -> Ending {
         output::print(&format!("no runs on {}\n", connection.to()))?;
     }
     for run in &found {
-        let seen = run
-            .disconnected_for
-            .map(|time| format!(", connected {} ago", duration(Nanos::from_secs(time.as_secs() as i64))));
+        let seen = run.disconnected_for.map(|time| {
+            format!(", connected {} ago", duration(Nanos::from_secs(time.as_secs() as i64)))
+        });
         let (experiment, state) = (plain(&run.experiment), plain(&run.state));
         output::print(&format!("{}  {experiment}  {state}{}\n", run.id, seen.unwrap_or_default()))?;
     }
@@ -136,13 +134,16 @@ fn list(args: &ListArgs) -> Ending {
 }
 
 fn fetch(args: &FetchArgs) -> Ending {
-    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-{}", plain(&args.id))));
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("punctual-{}", plain(&args.id))));
     targets::check_output(&output)?;
     let to = destination(&args.to)?;
     let options = Options { resume: None, reconnect_for: args.reconnect_for, keep_for: None };
     let mut watch = Watch::new(args.quiet)?;
-    let result =
-        ssh::resume(&to, &args.id, &output, options.timeouts().reconnect, &mut watch).map_err(target::failure)?;
+    let result = ssh::resume(&to, &args.id, &output, options.timeouts().reconnect, &mut watch)
+        .map_err(target::failure)?;
     watch.finish();
     let exit = target::conclude(&to, &result, None, &output)?;
     run::name_bundle(&output)?;

@@ -11,15 +11,15 @@ use std::path::PathBuf;
 /// Predict latencies beyond the observed maximum
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual tail punctual-quickstart-20261103-141500\n  \
-                        punctual tail BUNDLE --series loaded/timer/cpu3 --gates\n  \
-                        punctual tail BUNDLE --json | jq '.series[] | {series, levels: \
-                        .model.levels}'\n\n\
-                        First, without a model: an upper bound of the probability that a sample \
-                        exceeds the maximum. Then, if the conditions hold (enough samples, \
-                        independent bursts, no drift, no rare mode, two models that fit, agree, \
-                        and predict the second half of the run), the return levels for one hour, \
-                        one day, …, with confidence intervals; otherwise the conditions that do \
-                        not hold. This is not a guaranteed bound (no WCET).")]
+                        punctual tail BUNDLE --series loaded/timer/cpu3 --gates\n  punctual tail \
+                        BUNDLE --json | jq '.series[] | {series, levels: \
+                        .model.levels}'\n\nFirst, without a model: an upper bound of the \
+                        probability that a sample exceeds the maximum. Then, if the conditions \
+                        hold (enough samples, independent bursts, no drift, no rare mode, two \
+                        models that fit, agree, and predict the second half of the run), the \
+                        return levels for one hour, one day, …, with confidence intervals; \
+                        otherwise the conditions that do not hold. This is not a guaranteed \
+                        bound (no WCET).")]
 pub struct Args {
     /// The bundle
     bundle: PathBuf,
@@ -48,8 +48,13 @@ pub fn run(args: Args) -> Ending {
         None
     };
     let name = shown(&args.bundle);
-    let mut tails = punctual_analyze::tail::of_bundle(&bundle, &name, args.series.as_deref(), explained.as_ref())
-        .map_err(Failure::refused)?;
+    let mut tails = punctual_analyze::tail::of_bundle(
+        &bundle,
+        &name,
+        args.series.as_deref(),
+        explained.as_ref(),
+    )
+    .map_err(Failure::refused)?;
     tails.findings.extend(explained.into_iter().flat_map(|explained| explained.findings));
     if let Some(path) = &args.html {
         let page = html::tails(&tails).map_err(Failure::failed)?;

@@ -26,20 +26,19 @@ use std::time::Duration;
 /// Record kernel events and test points of applications
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual trace -- ./control-loop\n  punctual trace --events \
-                  sched,irq,syscall --duration 10s\n  \
-                  punctual trace --events +kmem:kmalloc,writeback:writeback_start -- ./control-loop\n  \
-                  punctual trace --events list\n  punctual trace --events none -- ./instrumented  \
-                   (test points alone)\n\n\
-                  Recording begins before the command starts and ends with it, after --duration, \
-                  or with Ctrl-C. The command's output is not changed; messages of punctual go to \
-                  standard error.\n\n\
-                  Exit codes: if the recording succeeded and the command failed, that of the \
-                  command, or 128 + n if signal n ended it; otherwise: 0 done; 1 failed while \
-                  recording; 2 the request was wrong, nothing was \
-                  started; 4 recorded, but more than 1 % of the events were lost.")]
+                        sched,irq,syscall --duration 10s\n  punctual trace --events \
+                        +kmem:kmalloc,writeback:writeback_start -- ./control-loop\n  punctual \
+                        trace --events list\n  punctual trace --events none -- ./instrumented  \
+                        (test points alone)\n\nRecording begins before the command starts and \
+                        ends with it, after --duration, or with Ctrl-C. The command's output is \
+                        not changed; messages of punctual go to standard error.\n\nExit codes: \
+                        if the recording succeeded and the command failed, that of the command, \
+                        or 128 + n if signal n ended it; otherwise: 0 done; 1 failed while \
+                        recording; 2 the request was wrong, nothing was started; 4 recorded, but \
+                        more than 1 % of the events were lost.")]
 pub struct Args {
-    /// Groups of kernel events or tracepoints as GROUP:NAME, separated by commas; `+futex,kmem:kmalloc` adds to the default
-    /// ones; `all`,
+    /// Groups of kernel events or tracepoints as GROUP:NAME, separated by commas;
+    /// `+futex,kmem:kmalloc` adds to the default ones; `all`,
     /// `none`, or `list`, which describes the groups and shows which are available here [default:
     /// sched,irq,vectors,softirq,ipi, and futex with a command]
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
@@ -68,8 +67,8 @@ pub struct Args {
     /// Do not record test points of applications
     #[arg(long)]
     no_points: bool,
-    /// The buffer size per CPU: it must hold what is recorded while the thread that drains it waits
-    /// for a CPU
+    /// The buffer size per CPU: it must hold what is recorded while the thread that drains it
+    /// waits for a CPU
     #[arg(long, value_name = "SIZE", default_value = "8MiB")]
     buffer: ByteSize,
     /// Maximum size of the recording
@@ -79,8 +78,8 @@ pub struct Args {
     /// the oldest events and continues
     #[arg(long, value_name = "WHAT", default_value = "all", value_parser = ["all", "newest"])]
     keep: String,
-    /// A limit on intervals, written as for `punctual pairs`: `A->B < 100us`; a violation ends with
-    /// exit code 3
+    /// A limit on intervals, written as for `punctual pairs`: `A->B < 100us`; a violation ends
+    /// with exit code 3
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     limit: Vec<String>,
     /// Do not show progress and no summary
@@ -104,30 +103,39 @@ pub fn run(args: Args) -> Ending {
     let program = command::find(&args.command)?;
     let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-trace-{stamp}")));
-    let writer = BundleWriter::create(&directory, &command::name(&args.command), "trace").map_err(Failure::refused)?;
+    let directory =
+        args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-trace-{stamp}")));
+    let writer = BundleWriter::create(&directory, &command::name(&args.command), "trace")
+        .map_err(Failure::refused)?;
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     let environment = environment::capture(&Root::system());
-    writer.write_document("environment", &environment).map_err(Failure::failed).inspect_err(discard)?;
+    writer
+        .write_document("environment", &environment)
+        .map_err(Failure::failed)
+        .inspect_err(discard)?;
     let recording = Recording::start(&directory, wanted).inspect_err(discard)?;
     watch::report_findings(&recording.findings);
-    let mut command = match program.map(|program| Command::start(&program, &args.command)).transpose() {
-        Ok(command) => command,
-        Err(failure) => {
-            let _ = recording.stop();
-            discard(&failure);
-            return Err(failure);
-        }
-    };
-    let outcome = wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| true);
+    let mut command =
+        match program.map(|program| Command::start(&program, &args.command)).transpose() {
+            Ok(command) => command,
+            Err(failure) => {
+                let _ = recording.stop();
+                discard(&failure);
+                return Err(failure);
+            }
+        };
+    let outcome =
+        wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| true);
     let shown = recording.findings.clone();
     let done = recording.stop()?;
-    let news: Vec<Finding> = done.recorded.findings.iter().filter(|found| !shown.contains(found)).cloned().collect();
+    let news: Vec<Finding> =
+        done.recorded.findings.iter().filter(|found| !shown.contains(found)).cloned().collect();
     watch::report_findings(&news);
     ending::end(writer, done, outcome, command.and_then(Command::ended), &args.limit, args.quiet)
 }
 
-/// Until the command, the time, the user or the recording itself ends it, or what is recorded no longer goes on.
+/// Until the command, the time, the user or the recording itself ends it, or what is recorded no
+/// longer goes on.
 pub(super) fn wait(
     duration: Option<Nanos>,
     quiet: bool,
@@ -166,9 +174,12 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
     let cpus = args.cpus.clone().unwrap_or_else(|| online.clone());
     if !cpus.is_subset(&online) {
         let absent = cpus.difference(&online);
-        return Err(Failure::refused(format!("CPU {absent} is not online; online CPUs are {online}")));
+        return Err(Failure::refused(format!(
+            "CPU {absent} is not online; online CPUs are {online}"
+        )));
     }
-    // With them a wait for a mutex of the command has its holder (docs/explain.md); of the whole system they are many.
+    // With them a wait for a mutex of the command has its holder (docs/explain.md); of the whole
+    // system they are many.
     let futex: &[Group] = if args.command.is_empty() { &[] } else { &[Group::Futex] };
     let mut events = recording::events(&args.events, &[&Group::USUAL, futex].concat())?;
     if !args.syscalls.is_empty() && !events.groups.contains(&Group::Syscall) {
@@ -179,7 +190,10 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
         return Err(Failure::refused("nothing to record: neither kernel events nor test points"));
     }
     if args.max_size < LEAST {
-        return Err(Failure::refused(format!("--max-size {}: a recording needs at least {LEAST}", args.max_size)));
+        return Err(Failure::refused(format!(
+            "--max-size {}: a recording needs at least {LEAST}",
+            args.max_size
+        )));
     }
     Ok(Wanted {
         insist: true,
@@ -193,9 +207,15 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
         syscalls: listing::syscall_numbers(&args.syscalls)?,
         backend: args.backend,
         points,
-        buffer: usize::try_from(args.buffer.0).ok().filter(|size| BUFFERS.contains(size)).ok_or_else(|| {
-            Failure::refused(format!("--buffer {}: the size must be between 64KiB and 1GiB", args.buffer))
-        })?,
+        buffer: usize::try_from(args.buffer.0)
+            .ok()
+            .filter(|size| BUFFERS.contains(size))
+            .ok_or_else(|| {
+                Failure::refused(format!(
+                    "--buffer {}: the size must be between 64KiB and 1GiB",
+                    args.buffer
+                ))
+            })?,
         probes: None,
         max_size: args.max_size.0,
         keeps: if args.keep == "newest" { Keeps::Newest } else { Keeps::All },

@@ -6,16 +6,20 @@ use crate::commands::pairs;
 use crate::exit::Failure;
 use punctual_analyze::Explanations;
 use punctual_analyze::explain::{Kind, LatencyInterval};
-use punctual_analyze::pairs::{Figures, Interval, Pairing, PairingOptions, Prepared, Request, Target};
+use punctual_analyze::pairs::{
+    Figures, Interval, Pairing, PairingOptions, Prepared, Request, Target,
+};
 use punctual_bundle::Bundle;
 
 /// So many of each are explained unless something else is asked for.
 const USUAL: usize = 20;
 
-/// Where no pair is named: so many of each are explained, of so many pairs, scopes and functions, those with the longest interval.
+/// Where no pair is named: so many of each are explained, of so many pairs, scopes and functions,
+/// those with the longest interval.
 const UNNAMED: (usize, usize) = (3, 8);
 
-/// Explains the longest intervals of the pairs and functions that are wanted; of all that `punctual pairs` finds where none is named.
+/// Explains the longest intervals of the pairs and functions that are wanted; of all that `punctual
+/// pairs` finds where none is named.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     let opened = pairs::recording(bundle)?;
     let names = opened.names();
@@ -37,8 +41,10 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
                 .any(|r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)))
     };
     let functions = results.functions.iter().filter(|(id, _)| asked(*id)).map(|(id, function)| {
-        let name =
-            names.functions.get(id.0 as usize).map_or_else(|| format!("function {}", id.0), |name| name.name.clone());
+        let name = names
+            .functions
+            .get(id.0 as usize)
+            .map_or_else(|| format!("function {}", id.0), |name| name.name.clone());
         (name, &function.calls)
     });
     let of_pairs = results.pairs.iter().map(|pair| (pair.name.clone(), &pair.figures));

@@ -8,29 +8,44 @@ use punctual_analyze::threads::Coverage;
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::{Bundle, Series};
 use punctual_core::event::{Group, Recorded, Tid};
-use punctual_core::{Clock, CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Sample, Severity};
+use punctual_core::{
+    Clock, CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Sample, Severity,
+};
 
 /// So much before a sample is looked at: who ran when it was due, and what the thread did last.
 const BEFORE: Nanos = Nanos::from_millis(2);
 
-/// Explains the worst samples of the series of a bundle; `None` where it has no recording of who ran.
+/// Explains the worst samples of the series of a bundle; `None` where it has no recording of who
+/// ran.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     let opened = recorded::open(bundle).filter(|opened| opened.recorded.covers(Group::Sched))?;
     let around = Around::of(&opened);
     let (mut samples, mut findings) = (Vec::new(), Vec::new());
-    for (phase, series) in bundle.series().filter(|(phase, series)| wanted.wants(phase, &series.meta.name)) {
+    for (phase, series) in
+        bundle.series().filter(|(phase, series)| wanted.wants(phase, &series.meta.name))
+    {
         let name = &series.meta.name;
-        let Some(tid) = series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).map(Tid) else { continue };
+        let Some(tid) = series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).map(Tid) else {
+            continue;
+        };
         if series.meta.clock != Clock::Monotonic {
-            let message =
-                format!("its samples are on {}, a different clock than the events of the recording", series.meta.clock);
+            let message = format!(
+                "its samples are on {}, a different clock than the events of the recording",
+                series.meta.clock
+            );
             findings.push(
-                Finding::new("explain-other-clock", Severity::Note, format!("{phase}/{name}"), message)
-                    .remedy("use --explain: it keeps windows for every clock"),
+                Finding::new(
+                    "explain-other-clock",
+                    Severity::Note,
+                    format!("{phase}/{name}"),
+                    message,
+                )
+                .remedy("use --explain: it keeps windows for every clock"),
             );
             continue;
         }
-        let late = series.state.data.worst.iter().filter(|sample| sample.latency() >= wanted.min_latency);
+        let late =
+            series.state.data.worst.iter().filter(|sample| sample.latency() >= wanted.min_latency);
         for sample in late.take(wanted.worst.unwrap_or(usize::MAX)) {
             let late = interval_of(sample, series, tid);
             if around.covers(late) {
@@ -56,8 +71,8 @@ fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
 pub(super) struct Around<'o, 'b> {
     opened: &'o Opened<'b>,
     coverage: Coverage,
-    /// Where events are missing. A recorder reports that when it has room again: possibly after the
-    /// interval.
+    /// Where events are missing. A recorder reports that when it has room again: possibly after
+    /// the interval.
     losses: Vec<Event>,
 }
 
@@ -65,8 +80,13 @@ impl<'o, 'b> Around<'o, 'b> {
     pub(super) fn of(opened: &'o Opened<'b>) -> Around<'o, 'b> {
         let coverage = Coverage::of(&opened.recorded, opened.names());
         let lossy = opened.recorded.lost() > 0;
-        let losses = lossy.then(|| opened.events().filter(|event| matches!(event.what, EventKind::Lost { .. })));
-        Around { opened, coverage, losses: losses.into_iter().flatten().take(MOST_LOSSES).collect() }
+        let losses = lossy
+            .then(|| opened.events().filter(|event| matches!(event.what, EventKind::Lost { .. })));
+        Around {
+            opened,
+            coverage,
+            losses: losses.into_iter().flatten().take(MOST_LOSSES).collect(),
+        }
     }
 
     /// Whether the recording reaches from the begin of this to its end.
@@ -75,16 +95,26 @@ impl<'o, 'b> Around<'o, 'b> {
         late.due >= began && late.woke <= ended
     }
 
-    pub(super) fn explain(&self, phase: &str, series: &str, late: LatencyInterval) -> punctual_analyze::Explained {
+    pub(super) fn explain(
+        &self,
+        phase: &str,
+        series: &str,
+        late: LatencyInterval,
+    ) -> punctual_analyze::Explained {
         let (from, to) = (late.due.min(late.woke) + Nanos(-BEFORE.ns()), late.woke.max(late.due));
         let mut events: Vec<Event> = self.opened.window(from, to).collect();
         let reported_later = self.losses.iter().filter(|event| event.at > to);
-        let within = reported_later.filter(|event| matches!(event.what, EventKind::Lost { since, .. } if since < to));
+        let within = reported_later
+            .filter(|event| matches!(event.what, EventKind::Lost { since, .. } if since < to));
         events.extend(within.map(|event| Event { at: to, ..*event }));
         explained(phase, series, late, events, CpuSet::new(), &self.coverage)
     }
 
-    pub(super) fn of_samples(self, samples: Vec<punctual_analyze::Explained>, findings: Vec<Finding>) -> Explanations {
+    pub(super) fn of_samples(
+        self,
+        samples: Vec<punctual_analyze::Explained>,
+        findings: Vec<Finding>,
+    ) -> Explanations {
         Explanations {
             source: EventSource::Recording,
             rule: None,

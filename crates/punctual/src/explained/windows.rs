@@ -24,10 +24,14 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         .map(|(place, (phase, series))| ((phase, series.meta.name.as_str()), place))
         .collect();
     let place = |window: &SavedWindow| {
-        order.get(&(window.head.phase.as_str(), window.head.series.as_str())).copied().unwrap_or(usize::MAX)
+        order
+            .get(&(window.head.phase.as_str(), window.head.series.as_str()))
+            .copied()
+            .unwrap_or(usize::MAX)
     };
     let wants = |window: &&SavedWindow| {
-        wanted.wants(&window.head.phase, &window.head.series) && window.head.latency() >= wanted.min_latency
+        wanted.wants(&window.head.phase, &window.head.series)
+            && window.head.latency() >= wanted.min_latency
     };
     let mut kept: Vec<&SavedWindow> = windows.windows.iter().filter(wants).collect();
     kept.sort_by_key(|window| place(window)); // Stable: of each series the latest sample stays first.
@@ -39,7 +43,14 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
             Ok(events) => {
                 let WindowHead { phase, series, left_out, .. } = &window.head;
                 let coverage = Coverage { steal: window.head.steal, ..coverage.clone() };
-                samples.push(explained(phase, series, late(&window.head), events, left_out.clone(), &coverage));
+                samples.push(explained(
+                    phase,
+                    series,
+                    late(&window.head),
+                    events,
+                    left_out.clone(),
+                    &coverage,
+                ));
             }
             Err(error) => trouble.unreadable.push(error.to_string()),
         }
@@ -49,9 +60,13 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         bundle
             .series()
             .filter(|(phase, series)| wanted.wants(phase, &series.meta.name))
-            .filter_map(|(phase, series)| worst_without(document.rule, &windows.windows, phase, series)),
+            .filter_map(|(phase, series)| {
+                worst_without(document.rule, &windows.windows, phase, series)
+            }),
     );
-    let wants = |series: &&punctual_bundle::windows::SeriesWindows| wanted.wants(&series.phase, &series.series);
+    let wants = |series: &&punctual_bundle::windows::SeriesWindows| {
+        wanted.wants(&series.phase, &series.series)
+    };
     Some(Explanations {
         source: EventSource::Windows,
         rule: Some(document.rule),
@@ -63,27 +78,49 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     })
 }
 
-/// Samples among the worst that the statistics hold and that have no window: the recorder counts what it missed, and this counts again.
-fn worst_without(rule: KeptRule, windows: &[SavedWindow], phase: &str, series: &Series) -> Option<Finding> {
-    let of = |window: &&SavedWindow| window.head.phase == phase && window.head.series == series.meta.name;
+/// Samples among the worst that the statistics hold and that have no window: the recorder counts
+/// what it missed, and this counts again.
+fn worst_without(
+    rule: KeptRule,
+    windows: &[SavedWindow],
+    phase: &str,
+    series: &Series,
+) -> Option<Finding> {
+    let of = |window: &&SavedWindow| {
+        window.head.phase == phase && window.head.series == series.meta.name
+    };
     let kept: Vec<Nanos> = windows.iter().filter(of).map(|window| window.head.latency()).collect();
     let least = rule.above.unwrap_or(Nanos(1));
-    let worst = series.state.data.worst.iter().map(Sample::latency).filter(|latency| *latency >= least);
+    let worst =
+        series.state.data.worst.iter().map(Sample::latency).filter(|latency| *latency >= least);
     let without = |(place, latency): (usize, Nanos)| {
         (place + 1).saturating_sub(kept.iter().filter(|kept| **kept >= latency).count())
     };
-    let missing = worst.take(rule.worst as usize).enumerate().map(without).max().filter(|missing| *missing > 0)?;
+    let missing = worst
+        .take(rule.worst as usize)
+        .enumerate()
+        .map(without)
+        .max()
+        .filter(|missing| *missing > 0)?;
     let message = format!("{missing} of the {} worst samples have no window", rule.worst);
-    let finding =
-        Finding::new("worst-without-window", Severity::Warning, format!("{phase}/{}", series.meta.name), message);
+    let finding = Finding::new(
+        "worst-without-window",
+        Severity::Warning,
+        format!("{phase}/{}", series.meta.name),
+        message,
+    );
     Some(finding.remedy("see the counts of the series: missed_overwritten, missed_room, unseen"))
 }
 
 /// At most so many of each series.
-fn first_of_each(windows: Vec<&SavedWindow>, most: Option<usize>) -> impl Iterator<Item = &SavedWindow> {
+fn first_of_each(
+    windows: Vec<&SavedWindow>,
+    most: Option<usize>,
+) -> impl Iterator<Item = &SavedWindow> {
     let mut counted: HashMap<(String, String), usize> = HashMap::new();
     windows.into_iter().filter(move |window| {
-        let count = counted.entry((window.head.phase.clone(), window.head.series.clone())).or_default();
+        let count =
+            counted.entry((window.head.phase.clone(), window.head.series.clone())).or_default();
         *count += 1;
         most.is_none_or(|most| *count <= most)
     })
@@ -102,11 +139,18 @@ fn late(head: &WindowHead) -> LatencyInterval {
     }
 }
 
-/// The events of all lanes in the order of time, with the sample's own mark and with marks where events are missing.
-fn read(window: &SavedWindow, number: usize, trouble: &mut Trouble) -> Result<Vec<Event>, BundleError> {
+/// The events of all lanes in the order of time, with the sample's own mark and with marks where
+/// events are missing.
+fn read(
+    window: &SavedWindow,
+    number: usize,
+    trouble: &mut Trouble,
+) -> Result<Vec<Event>, BundleError> {
     let bytes = window.read()?;
-    let (head, lanes) = WindowHead::read(&bytes)
-        .map_err(|why| BundleError::Damaged { path: window.path().to_owned(), why: why.to_string() })?;
+    let (head, lanes) = WindowHead::read(&bytes).map_err(|why| BundleError::Damaged {
+        path: window.path().to_owned(),
+        why: why.to_string(),
+    })?;
     let mut sources: Vec<Once> = Vec::new();
     for (lane, records) in head.lanes.iter().zip(lanes) {
         let mut events = Vec::new();
@@ -124,7 +168,8 @@ fn read(window: &SavedWindow, number: usize, trouble: &mut Trouble) -> Result<Ve
         }
         sources.push(Once(events));
     }
-    let what = EventKind::Sample { series: u32::try_from(number).unwrap_or(u32::MAX), due: head.due };
+    let what =
+        EventKind::Sample { series: u32::try_from(number).unwrap_or(u32::MAX), due: head.due };
     let cpu = u16::try_from(head.sample.cpu).unwrap_or(Event::NO_CPU);
     sources.push(Once(vec![Event { at: head.woke, cpu, tid: head.tid, what }]));
     Ok(Merge::new(sources).collect())
@@ -150,19 +195,26 @@ struct Trouble {
 
 impl Trouble {
     fn findings(self) -> Vec<Finding> {
-        let finding = |id, severity, message: String| Finding::new(id, severity, "explain", message);
+        let finding =
+            |id, severity, message: String| Finding::new(id, severity, "explain", message);
         let mut findings = Vec::new();
         if let Some(first) = self.unreadable.first() {
             let message = format!("{} windows could not be read", self.unreadable.len());
-            findings.push(finding("windows-unreadable", Severity::Bad, message).evidence(first.clone()));
+            findings.push(
+                finding("windows-unreadable", Severity::Bad, message).evidence(first.clone()),
+            );
         }
         if self.unknown > 0 {
-            let message = format!("{} events are of kinds that are unknown to this version of punctual", self.unknown);
+            let message = format!(
+                "{} events are of kinds that are unknown to this version of punctual",
+                self.unknown
+            );
             let found = finding("windows-unknown-events", Severity::Warning, message);
             findings.push(found.remedy("read them with the version that recorded them"));
         }
         if self.broken > 0 {
-            let message = format!("{} records of windows are damaged and were skipped", self.broken);
+            let message =
+                format!("{} records of windows are damaged and were skipped", self.broken);
             findings.push(finding("windows-damaged-records", Severity::Bad, message));
         }
         findings

@@ -9,8 +9,8 @@ use punctual_analyze::lab::{Measured, SeedRuns, cell as measured, requiring};
 use punctual_analyze::summarize;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
-    AxisDocument, CellDocument, CellState, LabDocument, LabRequirement, PublishedDocument, PublishedRow, RunDocument,
-    SCHEMA, SeedDocument,
+    AxisDocument, CellDocument, CellState, LabDocument, LabRequirement, PublishedDocument,
+    PublishedRow, RunDocument, SCHEMA, SeedDocument,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
@@ -20,7 +20,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The document, with the figures of every cell that has some.
-pub fn document(planned: &Planned, jobs: &[Job], ran: &Ran, directory: &Directory) -> Result<LabDocument, Failure> {
+pub fn document(
+    planned: &Planned,
+    jobs: &[Job],
+    ran: &Ran,
+    directory: &Directory,
+) -> Result<LabDocument, Failure> {
     let requirements = requirements(&planned.lab);
     let cell = |number| cell(planned, number, jobs, ran, directory.path(), &requirements);
     let cells: Vec<CellDocument> = (0..planned.cells.len()).map(cell).collect::<Result<_, _>>()?;
@@ -30,8 +35,8 @@ pub fn document(planned: &Planned, jobs: &[Job], ran: &Ran, directory: &Director
             limits.push(limit.to_owned());
         }
     }
-    let created =
-        punctual_bundle::lab::read(directory.path()).map_or_else(|_| jiff::Timestamp::now(), |old| old.created);
+    let created = punctual_bundle::lab::read(directory.path())
+        .map_or_else(|_| jiff::Timestamp::now(), |old| old.created);
     Ok(LabDocument {
         schema: SCHEMA.to_owned(),
         punctual: env!("CARGO_PKG_VERSION").to_owned(),
@@ -49,8 +54,13 @@ pub fn document(planned: &Planned, jobs: &[Job], ran: &Ran, directory: &Director
     })
 }
 
-/// The document of a lab of which nothing has been looked at: which cells there are, before the first run.
-pub fn nothing_yet(planned: &Planned, jobs: &[Job], directory: &Directory) -> Result<LabDocument, Failure> {
+/// The document of a lab of which nothing has been looked at: which cells there are, before the
+/// first run.
+pub fn nothing_yet(
+    planned: &Planned,
+    jobs: &[Job],
+    directory: &Directory,
+) -> Result<LabDocument, Failure> {
     let ran = Ran { done: vec![Done::Waiting; jobs.len()], interrupted: false };
     document(planned, jobs, &ran, directory)
 }
@@ -61,7 +71,11 @@ fn axis(axis: &punctual_plan::lab::Axis) -> AxisDocument {
 
 fn requirements(lab: &Lab) -> Vec<LabRequirement> {
     let each = lab.requirements.iter();
-    each.map(|r| LabRequirement { measure: r.measure.clone(), requirement: r.requirement.value.to_string() }).collect()
+    each.map(|r| LabRequirement {
+        measure: r.measure.clone(),
+        requirement: r.requirement.value.to_string(),
+    })
+    .collect()
 }
 
 fn published(published: &Published) -> PublishedDocument {
@@ -74,7 +88,11 @@ fn published(published: &Published) -> PublishedDocument {
         max: row.max.map(Nanos::ns),
         note: row.note.clone(),
     });
-    PublishedDocument { title: published.title.clone(), setup: published.setup.clone(), rows: rows.collect() }
+    PublishedDocument {
+        title: published.title.clone(),
+        setup: published.setup.clone(),
+        rows: rows.collect(),
+    }
 }
 
 /// The worst of some verdicts.
@@ -95,13 +113,19 @@ fn cell(
     let mut firsts: Vec<(usize, Bundle)> = Vec::new();
     let (mut equal, mut trouble) = (true, Vec::new());
     for seed in 0..planned.seeds.len() {
-        let mut of_seed: Vec<(&Job, &Done)> =
-            jobs.iter().zip(&ran.done).filter(|(job, _)| job.cell == number && job.seed == seed).collect();
+        let mut of_seed: Vec<(&Job, &Done)> = jobs
+            .iter()
+            .zip(&ran.done)
+            .filter(|(job, _)| job.cell == number && job.seed == seed)
+            .collect();
         of_seed.sort_by_key(|(job, _)| job.repeat);
         let opened: Vec<(RunDocument, Option<Bundle>)> =
             of_seed.iter().map(|(job, done)| opened(planned, job, done, directory)).collect();
-        let digests: Vec<Option<&String>> = opened.iter().map(|(run, _)| run.digest.as_ref()).collect();
-        if planned.repeats_exactly(number) && digests.iter().flatten().any(|digest| Some(*digest) != digests[0]) {
+        let digests: Vec<Option<&String>> =
+            opened.iter().map(|(run, _)| run.digest.as_ref()).collect();
+        if planned.repeats_exactly(number)
+            && digests.iter().flatten().any(|digest| Some(*digest) != digests[0])
+        {
             equal = false;
             trouble.extend(where_they_part(&opened, planned.seeds[seed]));
         }
@@ -118,8 +142,10 @@ fn cell(
         }
     }
     firsts.iter_mut().for_each(|(_, bundle)| requiring(bundle, requirements));
-    let runs: Vec<SeedRuns> =
-        firsts.iter().map(|(seed, bundle)| SeedRuns { seed: planned.seeds[*seed], bundle }).collect();
+    let runs: Vec<SeedRuns> = firsts
+        .iter()
+        .map(|(seed, bundle)| SeedRuns { seed: planned.seeds[*seed], bundle })
+        .collect();
     let Measured { series, seeds: figures, worst, verdict } = measured(&runs);
     for ((seed, _), (figures, verdict)) in firsts.iter().zip(figures) {
         seeds[*seed].series = figures;
@@ -131,7 +157,8 @@ fn cell(
         () if runs().any(|run| run.bundle.is_none()) => CellState::Waiting,
         () => CellState::Done,
     };
-    let repeats: Vec<Option<String>> = (0..planned.repeat as usize).map(|k| digest_of(&seeds, k)).collect();
+    let repeats: Vec<Option<String>> =
+        (0..planned.repeat as usize).map(|k| digest_of(&seeds, k)).collect();
     Ok(CellDocument {
         name: own.cell.name.clone(),
         axes: own.cell.axes.iter().cloned().collect::<BTreeMap<_, _>>(),
@@ -139,12 +166,17 @@ fn cell(
         state,
         bundle: firsts.get(worst).and_then(|(seed, _)| seeds[*seed].runs[0].bundle.clone()),
         digest: repeats.first().cloned().flatten(),
-        equal: (planned.repeat > 1 && planned.repeats_exactly(number) && state == CellState::Done).then_some(equal),
+        equal: (planned.repeat > 1 && planned.repeats_exactly(number) && state == CellState::Done)
+            .then_some(equal),
         repeats,
         // What was not run may have missed its requirement.
         verdict: match (verdict, state) {
-            (Some(VerdictWord::Met), CellState::Waiting | CellState::Failed) => Some(VerdictWord::Undecided),
-            (None, CellState::Waiting | CellState::Failed) if !requirements.is_empty() => Some(VerdictWord::Undecided),
+            (Some(VerdictWord::Met), CellState::Waiting | CellState::Failed) => {
+                Some(VerdictWord::Undecided)
+            }
+            (None, CellState::Waiting | CellState::Failed) if !requirements.is_empty() => {
+                Some(VerdictWord::Undecided)
+            }
             (verdict, _) => verdict,
         },
         series,
@@ -153,8 +185,14 @@ fn cell(
     })
 }
 
-fn opened(planned: &Planned, job: &Job, done: &Done, directory: &Path) -> (RunDocument, Option<Bundle>) {
-    let waiting = RunDocument { bundle: None, digest: None, took: None, exit_code: None, failure: None };
+fn opened(
+    planned: &Planned,
+    job: &Job,
+    done: &Done,
+    directory: &Path,
+) -> (RunDocument, Option<Bundle>) {
+    let waiting =
+        RunDocument { bundle: None, digest: None, took: None, exit_code: None, failure: None };
     match done {
         Done::Waiting => (waiting, None),
         Done::Failed { why, exit_code, took } => {
@@ -184,8 +222,11 @@ fn opened(planned: &Planned, job: &Job, done: &Done, directory: &Path) -> (RunDo
 fn where_they_part(opened: &[(RunDocument, Option<Bundle>)], seed: Option<u64>) -> Vec<String> {
     let Some((first, Some(bundle))) = opened.first() else { return Vec::new() };
     let of_seed = seed.map_or(String::new(), |seed| format!(" of seed {seed}"));
-    let differs =
-        opened.iter().enumerate().skip(1).filter(|(_, (run, _))| run.digest.is_some() && run.digest != first.digest);
+    let differs = opened
+        .iter()
+        .enumerate()
+        .skip(1)
+        .filter(|(_, (run, _))| run.digest.is_some() && run.digest != first.digest);
     differs
         .filter_map(|(k, (_, other))| {
             let place = match first_divergence(bundle, other.as_ref()?) {
@@ -200,7 +241,8 @@ fn where_they_part(opened: &[(RunDocument, Option<Bundle>)], seed: Option<u64>) 
 
 /// The digest of a repetition over all seeds; of a single seed its own.
 fn digest_of(seeds: &[SeedDocument], repeat: usize) -> Option<String> {
-    let digests: Option<Vec<&String>> = seeds.iter().map(|seed| seed.runs.get(repeat)?.digest.as_ref()).collect();
+    let digests: Option<Vec<&String>> =
+        seeds.iter().map(|seed| seed.runs.get(repeat)?.digest.as_ref()).collect();
     match digests?.as_slice() {
         [one] => Some((*one).clone()),
         many => {

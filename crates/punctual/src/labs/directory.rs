@@ -9,8 +9,9 @@
 //! cells/6.1_rt_idle/s7-r1.log     what that run said
 //! ```
 //!
-//! A run writes into a directory of another name (`.s7-r1.PID`), which gets its own when the run is over: a bundle that is there is
-//! whole, whenever the lab was killed. In it `lab-run.json` says of which inputs it is; of others it is made anew.
+//! A run writes into a directory of another name (`.s7-r1.PID`), which gets its own when the run is
+//! over: a bundle that is there is whole, whenever the lab was killed. In it `lab-run.json` says of
+//! which inputs it is; of others it is made anew.
 
 use super::jobs::{Job, Planned};
 use crate::exit::Failure;
@@ -55,13 +56,17 @@ impl Directory {
         };
         let holds_something = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if holds_something && !path.join(LOCK).exists() {
-            return Err(cannot("use", &"it exists already and is not a lab; choose another directory with --output"));
+            return Err(cannot(
+                "use",
+                &"it exists already and is not a lab; choose another directory with --output",
+            ));
         }
         fs::create_dir_all(path.join("cells")).map_err(|why| cannot("make", &why))?;
         let lock = File::create(path.join(LOCK)).map_err(|why| cannot("use", &why))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| cannot("use", &"another `punctual lab run` is using it"))?;
-        let program = sum_of_file(Path::new("/proc/self/exe")).map_err(|why| cannot("use", &why))?;
+        let program =
+            sum_of_file(Path::new("/proc/self/exe")).map_err(|why| cannot("use", &why))?;
         Ok(Directory { path: path.to_owned(), _lock: lock, program })
     }
 
@@ -102,7 +107,8 @@ impl Directory {
             fs::create_dir_all(&place).map_err(|why| cannot_write(&place, &why))?;
             for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
                 if entry.file_name().to_string_lossy().starts_with('.') {
-                    // A run of a killed lab may still be ending there: then the next time removes it.
+                    // A run of a killed lab may still be ending there: then the next time removes
+                    // it.
                     let _ = fs::remove_dir_all(entry.path());
                 }
             }
@@ -114,7 +120,8 @@ impl Directory {
         Ok(())
     }
 
-    /// The sum of everything that a run depends on and that is known before it: the experiment, this program, a kernel by path.
+    /// The sum of everything that a run depends on and that is known before it: the experiment,
+    /// this program, a kernel by path.
     pub fn inputs(&self, planned: &Planned, job: &Job) -> String {
         let text = planned.cells[job.cell].cell.experiment(planned.seeds[job.seed]);
         let mut sum = Sha256::new();

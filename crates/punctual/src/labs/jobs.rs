@@ -6,8 +6,9 @@ use crate::exit::Failure;
 use punctual_core::Nanos;
 use punctual_plan::lab::{Cell, Lab};
 
-/// Of a guest's run: what it takes beside measuring, from packing its files to reading its results. The two cells of
-/// `examples/lab-quick.toml` took 25 s of CPU each with 0.2 s of measuring, and 28 s with 2 s (AMD EPYC, 2.4 GHz).
+/// Of a guest's run: what it takes beside measuring, from packing its files to reading its results.
+/// The two cells of `examples/lab-quick.toml` took 25 s of CPU each with 0.2 s of measuring, and 28
+/// s with 2 s (AMD EPYC, 2.4 GHz).
 const AROUND: Nanos = Nanos::from_secs(25);
 /// Seconds of this machine for one of a loaded guest in virtual time, from the same figures.
 const SLOWER: i64 = 2;
@@ -78,12 +79,15 @@ impl Planned {
         })
     }
 
-    /// Every run, in the order in which they are begun: what may run side by side first, then by repetition and seed, so that
-    /// every cell has something early, and the cells of one machine alternate.
+    /// Every run, in the order in which they are begun: what may run side by side first, then by
+    /// repetition and seed, so that every cell has something early, and the cells of one
+    /// machine alternate.
     pub fn jobs(&self) -> Vec<Job> {
         let repeats = 0..self.repeat;
         let each = repeats.flat_map(|repeat| (0..self.seeds.len()).map(move |seed| (repeat, seed)));
-        let each = each.flat_map(|(repeat, seed)| (0..self.cells.len()).map(move |cell| Job { cell, seed, repeat }));
+        let each = each.flat_map(|(repeat, seed)| {
+            (0..self.cells.len()).map(move |cell| Job { cell, seed, repeat })
+        });
         let mut jobs: Vec<Job> = each.collect();
         jobs.sort_by(|a, b| self.cells[a.cell].lane.cmp(&self.cells[b.cell].lane));
         jobs
@@ -94,7 +98,8 @@ impl Planned {
         self.cells[cell].lane == Lane::Virtual
     }
 
-    /// How long one run is expected to take by this machine's clock, before any has been seen; `None` where nobody knows.
+    /// How long one run is expected to take by this machine's clock, before any has been seen;
+    /// `None` where nobody knows.
     pub fn expected(&self, cell: usize) -> Option<Nanos> {
         let cell = &self.cells[cell];
         let (around, slower) = match (&cell.lane, cell.place.starts_with("virtual machine")) {

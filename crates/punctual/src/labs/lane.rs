@@ -26,11 +26,15 @@ impl Lane {
         }
     }
 
-    /// Whether a run of this lane may begin beside those that are running, of which at most `parallel` are in virtual time.
+    /// Whether a run of this lane may begin beside those that are running, of which at most
+    /// `parallel` are in virtual time.
     pub fn may_begin(&self, running: &[&Lane], parallel: usize) -> bool {
         let machine = running.contains(&&Lane::Machine);
         match self {
-            Lane::Virtual => !machine && running.iter().filter(|lane| ***lane == Lane::Virtual).count() < parallel,
+            Lane::Virtual => {
+                !machine
+                    && running.iter().filter(|lane| ***lane == Lane::Virtual).count() < parallel
+            }
             Lane::Remote(_) => !machine && !running.contains(&self),
             Lane::Machine => running.is_empty(),
         }
@@ -63,6 +67,8 @@ mod tests {
         assert!(!Lane::Virtual.may_begin(&[&Lane::Virtual, &Lane::Virtual], 2));
         assert!(!Lane::Virtual.may_begin(&[&Lane::Machine], 2));
         assert!(Lane::Machine.may_begin(&[], 2) && !Lane::Machine.may_begin(&[&Lane::Virtual], 2));
-        assert!(there("a").may_begin(&[&there("b")], 1) && !there("a").may_begin(&[&there("a")], 4));
+        assert!(
+            there("a").may_begin(&[&there("b")], 1) && !there("a").may_begin(&[&there("a")], 4)
+        );
     }
 }

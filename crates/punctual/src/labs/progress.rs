@@ -55,7 +55,8 @@ impl Progress {
         if !self.terminal || self.quiet {
             return;
         }
-        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        let failed =
+            if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         let width = output::terminal_size(io::stderr()).map_or(80, |(columns, _)| columns).max(20);
         let line = format!("{}{failed}  running: {}", self.standing(left), running.join(", "));
         let line = clipped(&line, width - 1, false);

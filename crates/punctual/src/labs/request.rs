@@ -27,14 +27,16 @@ pub struct Overrides {
 
 /// Reads a lab file.
 pub fn load(path: &Path) -> Result<Lab, Failure> {
-    let bytes = read(path).map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;
+    let bytes = read(path)
+        .map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;
     load_lab(path, &bytes, &LoadOptions::default(), &read).map_err(|problems| rendered(&problems))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     // One byte more than is allowed: enough to know that there are too many.
-    let read = File::open(path).and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
+    let read = File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
     read.map(|_| bytes).map_err(|why| why.to_string())
 }
 
@@ -42,7 +44,10 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// What is wrong in the first cells that are.
-pub fn checked(lab: &Lab, cells: Vec<Cell>) -> Result<Vec<(Cell, TargetPlan, Option<Nanos>)>, Failure> {
+pub fn checked(
+    lab: &Lab,
+    cells: Vec<Cell>,
+) -> Result<Vec<(Cell, TargetPlan, Option<Nanos>)>, Failure> {
     let mut good = Vec::new();
     let mut bad: Vec<Failure> = Vec::new();
     for cell in cells {
@@ -55,8 +60,12 @@ pub fn checked(lab: &Lab, cells: Vec<Cell>) -> Result<Vec<(Cell, TargetPlan, Opt
         return Ok(good);
     }
     let more = bad.len().saturating_sub(SHOWN);
-    let mut message: String =
-        bad.iter().take(SHOWN).map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("\n");
+    let mut message: String = bad
+        .iter()
+        .take(SHOWN)
+        .map(|failure| failure.message.as_str())
+        .collect::<Vec<_>>()
+        .join("\n");
     if more > 0 {
         message += &format!("\n… and {more} more cells with errors");
     }
@@ -67,7 +76,8 @@ fn check(lab: &Lab, cell: &Cell) -> Result<(TargetPlan, Option<Nanos>), Failure>
     let path = PathBuf::from(format!("{}, cell {}.toml", lab.source.path.display(), cell.name));
     let text = cell.experiment(None);
     let options = LoadOptions::default();
-    let target = punctual_plan::target(&path, text.as_bytes(), &options, None).map_err(|p| rendered(&p))?;
+    let target =
+        punctual_plan::target(&path, text.as_bytes(), &options, None).map_err(|p| rendered(&p))?;
     if let TargetPlan::Ssh(_) = &target {
         // Its CPUs and programs are known there alone.
         cell.check(lab, &options).map_err(|problems| rendered(&problems))?;

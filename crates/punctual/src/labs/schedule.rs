@@ -121,7 +121,8 @@ impl Scheduler<'_> {
             std::thread::sleep(POLL_INTERVAL);
             self.reap()?;
             let left = self.left();
-            let names: Vec<String> = self.running.iter().map(|running| self.name(running.job)).collect();
+            let names: Vec<String> =
+                self.running.iter().map(|running| self.name(running.job)).collect();
             self.progress.refresh(&names, left);
         }
         Ok(false)
@@ -129,8 +130,12 @@ impl Scheduler<'_> {
 
     fn start_ready(&mut self, inputs: &[String]) -> Result<(), Failure> {
         loop {
-            let lanes: Vec<&Lane> = self.running.iter().map(|running| self.lane(running.job)).collect();
-            let next = self.pending.iter().position(|k| self.lane(*k).may_begin(&lanes, self.planned.parallel));
+            let lanes: Vec<&Lane> =
+                self.running.iter().map(|running| self.lane(running.job)).collect();
+            let next = self
+                .pending
+                .iter()
+                .position(|k| self.lane(*k).may_begin(&lanes, self.planned.parallel));
             let Some(next) = next else { return Ok(()) };
             let job = self.pending.remove(next);
             let running = self.begin(job, inputs[job].clone())?;
@@ -145,13 +150,16 @@ impl Scheduler<'_> {
             Some(cpu) => started_on(*cpu, command),
             None => started(command),
         };
-        let child = child.map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
+        let child =
+            child.map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
         Ok(Running { job, child, began: Instant::now(), slot, inputs, ended_by_us: false })
     }
 
     /// The first CPU that no run has for itself.
     fn free_slot(&self) -> usize {
-        (0..).find(|slot| self.running.iter().all(|running| running.slot != Some(*slot))).unwrap_or(0)
+        (0..)
+            .find(|slot| self.running.iter().all(|running| running.slot != Some(*slot)))
+            .unwrap_or(0)
     }
 
     fn reap(&mut self) -> Result<(), Failure> {
@@ -179,13 +187,20 @@ impl Scheduler<'_> {
         }
         let exit_code = status.code();
         let done = if is_whole(&unfinished) {
-            let stamp = Stamp { inputs: running.inputs, took: took.ns(), exit_code: exit_code.unwrap_or(-1) };
+            let stamp = Stamp {
+                inputs: running.inputs,
+                took: took.ns(),
+                exit_code: exit_code.unwrap_or(-1),
+            };
             self.directory.finish(self.planned, job, &stamp)?;
             Done::Whole(stamp)
         } else {
-            let why =
-                failed_outcome(&unfinished).unwrap_or_else(|| why(status, &self.directory.log(self.planned, job)));
-            let kept = self.directory.path().join(format!("{}.failed", Directory::bundle(self.planned, job)));
+            let why = failed_outcome(&unfinished)
+                .unwrap_or_else(|| why(status, &self.directory.log(self.planned, job)));
+            let kept = self
+                .directory
+                .path()
+                .join(format!("{}.failed", Directory::bundle(self.planned, job)));
             let _ = fs::remove_dir_all(&kept);
             let _ = fs::rename(&unfinished, &kept);
             Done::Failed { why, exit_code, took }
@@ -199,24 +214,37 @@ impl Scheduler<'_> {
         };
         self.done[running.job] = done;
         let left = self.left();
-        self.progress.over(&self.name(running.job), running.began.elapsed(), failure.as_deref(), left);
+        self.progress.over(
+            &self.name(running.job),
+            running.began.elapsed(),
+            failure.as_deref(),
+            left,
+        );
         Ok(())
     }
 
-    /// How long the rest takes, from what runs took in relation to what was expected; `None` where nobody knows.
+    /// How long the rest takes, from what runs took in relation to what was expected; `None` where
+    /// nobody knows.
     fn left(&self) -> Option<Nanos> {
         let ns_of = |time: Nanos| time.ns() as f64;
-        let known = self.took.iter().filter_map(|(took, expected)| Some((ns_of(*took), ns_of((*expected)?))));
+        let known = self
+            .took
+            .iter()
+            .filter_map(|(took, expected)| Some((ns_of(*took), ns_of((*expected)?))));
         let sums = known.fold((0.0, 0.0), |(took, expected), (t, e)| (took + t, expected + e));
         let factor = if sums.1 > 0.0 { sums.0 / sums.1 } else { 1.0 };
         // Of a cell that does not say how long it takes, what the others took.
         let all: f64 = self.took.iter().map(|(took, _)| ns_of(*took)).sum();
         let mean = (!self.took.is_empty()).then(|| all / self.took.len() as f64);
-        let expected = |cell: usize| self.planned.expected(cell).map(|time| ns_of(time) * factor).or(mean);
+        let expected =
+            |cell: usize| self.planned.expected(cell).map(|time| ns_of(time) * factor).or(mean);
         let mut side_by_side = 0.0;
         let mut alone = 0.0;
         let rest = self.pending.iter().map(|k| (*k, 0.0));
-        let going_on = self.running.iter().map(|running| (running.job, running.began.elapsed().as_nanos() as f64));
+        let going_on = self
+            .running
+            .iter()
+            .map(|running| (running.job, running.began.elapsed().as_nanos() as f64));
         for (job, so_far) in rest.chain(going_on) {
             let expected = expected(self.jobs[job].cell)?;
             match self.lane(job) {
@@ -229,7 +257,8 @@ impl Scheduler<'_> {
 
     /// Ends all running jobs and waits for them.
     fn end_all(&mut self) -> Result<(), Failure> {
-        self.progress.say("interrupted: ending the running jobs; run the same command again to continue");
+        self.progress
+            .say("interrupted: ending the running jobs; run the same command again to continue");
         let until = Instant::now() + END_TIMEOUT;
         let mut signal = libc::SIGTERM;
         while !self.running.is_empty() {
@@ -261,14 +290,16 @@ impl Scheduler<'_> {
 /// A run in a few words: `6.1_rt_idle seed 7 run 2`.
 pub fn name(planned: &Planned, job: &Job) -> String {
     let seed = planned.seeds[job.seed].map_or(String::new(), |seed| format!(" seed {seed}"));
-    let repeat = if planned.repeat > 1 { format!(" run {}", job.repeat + 1) } else { String::new() };
+    let repeat =
+        if planned.repeat > 1 { format!(" run {}", job.repeat + 1) } else { String::new() };
     format!("{}{seed}{repeat}", planned.cells[job.cell].cell.name)
 }
 
 fn command(planned: &Planned, job: &Job, directory: &Directory) -> Result<Command, Failure> {
     let log = directory.log(planned, job);
     let opened = File::create(&log).and_then(|out| Ok((out.try_clone()?, out)));
-    let (out, err) = opened.map_err(|why| Failure::failed(format!("cannot write {}: {why}", log.display())))?;
+    let (out, err) =
+        opened.map_err(|why| Failure::failed(format!("cannot write {}: {why}", log.display())))?;
     let unfinished = directory.unfinished(planned, job);
     let _ = fs::remove_dir_all(&unfinished);
     let mut command = Command::new("/proc/self/exe");
@@ -303,7 +334,8 @@ fn failed_outcome(bundle: &Path) -> Option<String> {
 /// Why a run left no complete bundle: the end of its log.
 fn why(status: ExitStatus, log: &Path) -> String {
     let messages = fs::read(log).unwrap_or_default();
-    let messages = String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();
+    let messages =
+        String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();
     let line = messages
         .lines()
         .rev()

@@ -24,10 +24,13 @@ impl Lines {
 /// `[loaded] 3.0 s of 8.0 s  CPU 54.3 %  CPU#0 51.0 % …`
 fn title(snapshot: &Snapshot) -> String {
     let of = snapshot.planned.map_or(String::new(), |planned| format!(" of {}", duration(planned)));
-    let mut text = format!("[{}] {}{of}", plain(&snapshot.phase.meta.name), duration(snapshot.elapsed));
+    let mut text =
+        format!("[{}] {}{of}", plain(&snapshot.phase.meta.name), duration(snapshot.elapsed));
     if let Some(load) = snapshot.cpu_load {
         text += &format!("  CPU : {:.1}%", load.all.busy * 100.0);
-        load.cpus.iter().for_each(|(cpu, shares)| text += &format!("  CPU#{cpu} : {:.1}%", shares.busy * 100.0));
+        load.cpus.iter().for_each(|(cpu, shares)| {
+            text += &format!("  CPU#{cpu} : {:.1}%", shares.busy * 100.0)
+        });
     }
     text
 }

@@ -1,7 +1,9 @@
-//! The view on a terminal: drawn in place below the prompt, so that what was there before stays to be scrolled back to.
+//! The view on a terminal: drawn in place below the prompt, so that what was there before stays to
+//! be scrolled back to.
 //!
-//! Nothing is asked of the terminal: one that does not answer, as many serial consoles, is drawn on as well. No raw mode: Ctrl-C stays a
-//! signal. The cursor waits below the view and stays visible, so a run that is killed leaves the terminal usable.
+//! Nothing is asked of the terminal: one that does not answer, as many serial consoles, is drawn on
+//! as well. No raw mode: Ctrl-C stays a signal. The cursor waits below the view and stays visible,
+//! so a run that is killed leaves the terminal usable.
 
 mod draw;
 mod line;
@@ -36,8 +38,9 @@ impl View {
     }
 }
 
-/// What turns a picture of this height into these lines: only those are written that differ from what stands there, for slow lines.
-/// The cursor stands at the beginning of the line below the picture, before and after. Control sequences of ECMA-48: CUU, EL, ED.
+/// What turns a picture of this height into these lines: only those are written that differ from
+/// what stands there, for slow lines. The cursor stands at the beginning of the line below the
+/// picture, before and after. Control sequences of ECMA-48: CUU, EL, ED.
 fn redrawn(height: usize, kept: &[String], lines: &[String]) -> String {
     // A count of 0 would mean 1.
     let mut text = if height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
@@ -99,7 +102,10 @@ mod tests {
                 if let Some(control) = rest.strip_prefix("\u{1b}[") {
                     let end = control.find(|c: char| c.is_ascii_alphabetic()).unwrap();
                     match (&control[..end], &control[end..=end]) {
-                        (n, "A") => self.row = self.row.checked_sub(n.parse().unwrap()).expect("above the screen"),
+                        (n, "A") => {
+                            self.row =
+                                self.row.checked_sub(n.parse().unwrap()).expect("above the screen")
+                        }
                         ("2", "K") => self.lines[self.row].clear(),
                         ("", "J") => {
                             self.lines.truncate(self.row);
@@ -128,8 +134,10 @@ mod tests {
 
     #[test]
     fn a_picture_replaces_the_last_one_and_nothing_above_it() {
-        let mut screen = Screen { lines: vec!["$ punctual run".to_owned(), String::new()], row: 1, written: 0 };
-        let pictures: [&[&str]; 5] = [&["a", "b", "c"], &["a", "B", "c"], &["longer", "", "c", "d"], &["x"], &[]];
+        let mut screen =
+            Screen { lines: vec!["$ punctual run".to_owned(), String::new()], row: 1, written: 0 };
+        let pictures: [&[&str]; 5] =
+            [&["a", "b", "c"], &["a", "B", "c"], &["longer", "", "c", "d"], &["x"], &[]];
         let mut last: Vec<String> = Vec::new();
         for picture in pictures {
             let lines: Vec<String> = picture.iter().map(|line| (*line).to_owned()).collect();

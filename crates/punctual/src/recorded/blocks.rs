@@ -7,7 +7,8 @@ use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_record::merge::Batches;
 use punctual_record::wire;
 
-/// The instants in a block's header are those of its first and last record, which may stand a little out of order.
+/// The instants in a block's header are those of its first and last record, which may stand a
+/// little out of order.
 const SLACK: Nanos = Nanos::from_millis(20);
 
 /// One source of events a source of the recording.
@@ -33,9 +34,11 @@ pub fn unreadable(recording: &Recording) -> Option<Finding> {
         .map(|encoding| encoding.0.to_string())
         .collect();
     let message = "parts of the recording cannot be read by this version of punctual";
-    let finding = || Finding::new("recording-encoding-unknown", Severity::Bad, "recording", message);
+    let finding =
+        || Finding::new("recording-encoding-unknown", Severity::Bad, "recording", message);
     let evidence = || format!("encoding {}", unknown.join(", "));
-    (!unknown.is_empty()).then(|| finding().evidence(evidence()).remedy("read it with the version that recorded it"))
+    (!unknown.is_empty())
+        .then(|| finding().evidence(evidence()).remedy("read it with the version that recorded it"))
 }
 
 struct Blocks<'b> {
@@ -82,8 +85,8 @@ impl Batches for Blocks<'_> {
         let gap = self.gap(place);
         if place.block.first <= self.to + SLACK && place.block.last + SLACK >= self.from {
             events.extend(gap);
-            let decoded =
-                place.read_into(&mut self.payload).is_ok() && decode(place.block.encoding, &self.payload, events);
+            let decoded = place.read_into(&mut self.payload).is_ok()
+                && decode(place.block.encoding, &self.payload, events);
             if !decoded {
                 events.push(self.unread(place));
             }
@@ -103,7 +106,9 @@ fn is_known(encoding: Encoding) -> bool {
 /// Appends the events of a payload; `false` where there is no decoder for it.
 fn decode(encoding: Encoding, payload: &[u8], events: &mut Vec<Event>) -> bool {
     match encoding {
-        Encoding::KERNEL | Encoding::POINTS => events.extend(wire::decode(payload).filter_map(Result::ok)),
+        Encoding::KERNEL | Encoding::POINTS => {
+            events.extend(wire::decode(payload).filter_map(Result::ok))
+        }
         _ => return false,
     }
     true

@@ -5,15 +5,20 @@ use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{Clock, MonotonicNs};
 use punctual_record::merge::Batches;
 
-/// A source for each series whose samples are instants of CLOCK_MONOTONIC, numbered as in the bundle.
+/// A source for each series whose samples are instants of CLOCK_MONOTONIC, numbered as in the
+/// bundle.
 pub fn sources<'b>(
     bundle: &'b Bundle,
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> impl Iterator<Item = Box<dyn Batches + 'b>> {
-    let numbered = bundle.series().enumerate().filter(|(_, (_, series))| series.meta.clock == Clock::Monotonic);
+    let numbered = bundle
+        .series()
+        .enumerate()
+        .filter(|(_, (_, series))| series.meta.clock == Clock::Monotonic);
     numbered.map(move |(number, (_, series))| {
-        Box::new(Samples { series: Some(series), number: number as u32, from, to }) as Box<dyn Batches + 'b>
+        Box::new(Samples { series: Some(series), number: number as u32, from, to })
+            as Box<dyn Batches + 'b>
     })
 }
 
@@ -28,7 +33,9 @@ struct Samples<'b> {
 impl Batches for Samples<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
         // What cannot be read is reported by those who show the samples.
-        let Some((series, log)) = self.series.take().and_then(|series| Some((series, series.log().ok()?))) else {
+        let Some((series, log)) =
+            self.series.take().and_then(|series| Some((series, series.log().ok()?)))
+        else {
             return false;
         };
         let tid = Tid(series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).unwrap_or_default());

@@ -1,4 +1,5 @@
-//! Every sample of the timers divided into main parts: the kernel's records brought together with the samples that they are of.
+//! Every sample of the timers divided into main parts: the kernel's records brought together with
+//! the samples that they are of.
 //!
 //! Nothing of it happens in a measuring thread. The kernel emits the record of a sample when the
 //! next one begins, so a sample is settled one round of draining later.
@@ -41,15 +42,21 @@ pub enum State {
 }
 
 impl State {
-    /// Puts the programs into the kernel, where the plan asks for it. Where this system cannot, measuring goes on without.
+    /// Puts the programs into the kernel, where the plan asks for it. Where this system cannot,
+    /// measuring goes on without.
     pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> State {
         if !plan.explain.as_ref().is_some_and(|explain| explain.account) {
             return State::NotAsked;
         }
-        let measures = || plan.phases.iter().flat_map(|phase| &phase.measures).filter(|m| has_timer(&m.workload));
+        let measures = || {
+            plan.phases.iter().flat_map(|phase| &phase.measures).filter(|m| has_timer(&m.workload))
+        };
         let threads = || measures().flat_map(|measure| &measure.threads);
         let cpus = threads().fold(CpuSet::new(), |all, thread| all.union(&thread.cpus));
-        let rate = cpus.iter().flat_map(|cpu| plan.phases.iter().map(move |phase| rate_on(cpu, phase))).max();
+        let rate = cpus
+            .iter()
+            .flat_map(|cpu| plan.phases.iter().map(move |phase| rate_on(cpu, phase)))
+            .max();
         if cpus.is_empty() {
             return State::NotAsked;
         }
@@ -62,7 +69,8 @@ impl State {
             }
             Err(why) => {
                 let message = "the latency of all samples cannot be accounted by cause here";
-                let finding = Finding::new("account-unavailable", Severity::Warning, "account", message);
+                let finding =
+                    Finding::new("account-unavailable", Severity::Warning, "account", message);
                 let remedy = "run as root on a kernel with BPF tracing (CONFIG_BPF_EVENTS=y); \
                               `account = false` in [explain] disables it";
                 findings.push(finding.evidence(why.to_string()).remedy(remedy));
@@ -71,18 +79,28 @@ impl State {
         }
     }
 
-    /// Divides the samples of a series from now on, if its thread sleeps on a timer of the kernel's.
+    /// Divides the samples of a series from now on, if its thread sleeps on a timer of the
+    /// kernel's.
     pub fn join(&mut self, workload: &Workload, series: &mut SeriesRun) -> Result<(), String> {
-        let (Workload::Timer(timer), Some(tid)) = (workload, series.meta.tid) else { return Ok(()) };
+        let (Workload::Timer(timer), Some(tid)) = (workload, series.meta.tid) else {
+            return Ok(());
+        };
         series.account = match self {
             State::NotAsked => return Ok(()),
             State::Unavailable(why) => Fact::Unavailable(why.clone()),
             State::On(_) if timer.method == TimerMethod::Deadline => Fact::Unavailable(
-                "SCHED_DEADLINE wakes its threads without a timer that expires when the sample is due".to_owned(),
+                "SCHED_DEADLINE wakes its threads without a timer that expires when the sample is \
+                 due"
+                .to_owned(),
             ),
             State::On(accounting) => {
                 accounting.accountant.watch(tid as u32).map_err(|why| why.to_string())?;
-                Fact::Known(Joining::new(tid as u32, series.meta.clock, timer, accounting.cost.clone()))
+                Fact::Known(Joining::new(
+                    tid as u32,
+                    series.meta.clock,
+                    timer,
+                    accounting.cost.clone(),
+                ))
             }
         };
         Ok(())
@@ -108,7 +126,8 @@ impl State {
 
 impl Accounting {
     fn take(&mut self, series: &mut [SeriesRun], ended: bool) {
-        let mut joinings: Vec<&mut Joining> = series.iter_mut().filter_map(SeriesRun::joining).collect();
+        let mut joinings: Vec<&mut Joining> =
+            series.iter_mut().filter_map(SeriesRun::joining).collect();
         let overdue = &mut self.overdue;
         let mut give = |record: punctual_record::account::AccountRecord| {
             if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid() == record.tid) {
@@ -119,10 +138,13 @@ impl Accounting {
         self.accountant.drain(&mut give);
         if ended {
             let tids: Vec<u32> = joinings.iter().map(|joining| joining.tid()).collect();
-            let last: Vec<_> = tids.into_iter().filter_map(|tid| self.accountant.last(tid)).collect();
+            let last: Vec<_> =
+                tids.into_iter().filter_map(|tid| self.accountant.last(tid)).collect();
             let mut joinings = joinings;
             for record in last {
-                if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid() == record.tid) {
+                if let Some(joining) =
+                    joinings.iter_mut().find(|joining| joining.tid() == record.tid)
+                {
                     self.overdue.extend(Overdue::of(&record));
                     joining.record(record);
                 }
@@ -133,14 +155,20 @@ impl Accounting {
 
 /// Tests show on any kernel what the accounting does on one that does not describe its types.
 fn backend() -> Backend {
-    if std::env::var_os("PUNCTUAL_TEST_UNTYPED").is_some() { Backend::Tracepoint } else { Backend::Auto }
+    if std::env::var_os("PUNCTUAL_TEST_UNTYPED").is_some() {
+        Backend::Tracepoint
+    } else {
+        Backend::Auto
+    }
 }
 
-/// How many samples of timers come on this CPU in a second of the phase, at most: of threads that may run there all of them.
+/// How many samples of timers come on this CPU in a second of the phase, at most: of threads that
+/// may run there all of them.
 fn rate_on(cpu: usize, phase: &PhasePlan) -> u64 {
     let of = |measure: &MeasurePlan| match &measure.workload {
         Workload::Timer(timer) => {
-            let threads = measure.threads.iter().filter(|thread| thread.cpus.contains(cpu)).count() as u64;
+            let threads =
+                measure.threads.iter().filter(|thread| thread.cpus.contains(cpu)).count() as u64;
             threads * (Nanos::SECOND.ns() / timer.period.ns().max(1)).max(1) as u64
         }
         _ => 0,

@@ -31,8 +31,11 @@ pub fn table(events: &[PerfEvent], threads: &[Thread<'_>]) -> Option<Table> {
 }
 
 fn rows(events: &[PerfEvent], thread: &Thread<'_>) -> Vec<Vec<Cell>> {
-    let mut counts: Vec<Count> =
-        events.iter().zip(thread.totals).map(|(event, total)| counted::count(event, total)).collect();
+    let mut counts: Vec<Count> = events
+        .iter()
+        .zip(thread.totals)
+        .map(|(event, total)| counted::count(event, total))
+        .collect();
     punctual_analyze::counts::derive_shares(&mut counts);
     counts.iter().map(|count| row(count, thread)).collect()
 }
@@ -44,7 +47,8 @@ fn row(count: &Count, thread: &Thread<'_>) -> Vec<Cell> {
         Fact::Unavailable(why) => format!("unavailable: {why}"),
         _ => punctual_report::terminal::count_note(count),
     };
-    let per_sample = known.filter(|_| thread.samples > 0).map(|count| count as f64 / thread.samples as f64);
+    let per_sample =
+        known.filter(|_| thread.samples > 0).map(|count| count as f64 / thread.samples as f64);
     vec![
         thread.name.into(),
         name.into(),

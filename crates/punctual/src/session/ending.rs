@@ -32,7 +32,13 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome) -> FinishedRun {
     let findings: Vec<Finding> = run.findings.iter().chain(&limits.findings).cloned().collect();
     let recording = Bundle::open(run.writer.directory()).ok().and_then(|bundle| bundle.recording);
     let recorded = recording.map(|recording| recording.recorded());
-    let mut summary = punctual_analyze::summarize_run(&manifest, &views(&phases), &findings, &[], recorded.as_ref());
+    let mut summary = punctual_analyze::summarize_run(
+        &manifest,
+        &views(&phases),
+        &findings,
+        &[],
+        recorded.as_ref(),
+    );
     if summary.verdict == Some(VerdictWord::Met)
         && phases.len() < run.plan.phases.len()
         && later_require(&run, phases.len())
@@ -57,7 +63,10 @@ fn held_limits(run: &Run) -> Judged {
     match Bundle::open(run.writer.directory()) {
         Ok(bundle) => limits::judge(&bundle, limits),
         // Whoever closes the bundle says why it cannot be read.
-        Err(_) => Judged { verdict: (!limits.is_empty()).then_some(VerdictWord::Undecided), ..Judged::default() },
+        Err(_) => Judged {
+            verdict: (!limits.is_empty()).then_some(VerdictWord::Undecided),
+            ..Judged::default()
+        },
     }
 }
 
@@ -69,14 +78,17 @@ fn later_require(run: &Run, begun: usize) -> bool {
 
 /// The exit code, the gravest reason first.
 pub fn exit_of(outcome: &Outcome, summary: &Summary) -> Exit {
-    let invalid = summary.validity.as_ref().is_some_and(|validity| validity.verdict == ValidityWord::Invalid);
+    let invalid =
+        summary.validity.as_ref().is_some_and(|validity| validity.verdict == ValidityWord::Invalid);
     match (outcome, summary.verdict) {
         (Outcome::Failed { .. }, _) => Exit::Failed,
         (Outcome::StoppedByLoad { how, .. }, _) if !how.contains("success") => Exit::Failed,
         (Outcome::StoppedAbove { .. }, _) | (_, Some(VerdictWord::NotMet)) => Exit::NotMet,
         _ if invalid => Exit::NoEvidence,
         (_, Some(VerdictWord::Undecided | VerdictWord::Invalid)) => Exit::NoEvidence,
-        _ if summary.findings.iter().any(|finding| finding.id == "bundle-incomplete") => Exit::Failed,
+        _ if summary.findings.iter().any(|finding| finding.id == "bundle-incomplete") => {
+            Exit::Failed
+        }
         _ => Exit::Done,
     }
 }

@@ -1,5 +1,6 @@
-//! What shows that a phase is measured as asked: collected on the controller's thread, never by the threads that measure. docs/validity.md
-//! says how each part is had; `punctual_analyze::validity` judges it.
+//! What shows that a phase is measured as asked: collected on the controller's thread, never by the
+//! threads that measure. docs/validity.md says how each part is had; `punctual_analyze::validity`
+//! judges it.
 
 mod loads;
 mod others;
@@ -65,16 +66,26 @@ impl Collecting {
     pub fn load_event(&mut self, event: &Event) {
         let now = clock::monotonic();
         match event {
-            Event::Started { load, pid } => self.loads.get_mut(*load).into_iter().for_each(|l| l.started(*pid, now)),
+            Event::Started { load, pid } => {
+                self.loads.get_mut(*load).into_iter().for_each(|l| l.started(*pid, now))
+            }
             Event::Ended { load, how, success, then } => {
-                self.loads.get_mut(*load).into_iter().for_each(|l| l.ended(how, *success, *then, now));
+                self.loads
+                    .get_mut(*load)
+                    .into_iter()
+                    .for_each(|l| l.ended(how, *success, *then, now));
             }
             Event::NotStarted { .. } | Event::AllEnded { .. } => {}
         }
     }
 
     /// Directly before the threads start.
-    pub fn begin(&mut self, files: &Root, partition: Option<&partition::Held>, series: &[SeriesRun]) {
+    pub fn begin(
+        &mut self,
+        files: &Root,
+        partition: Option<&partition::Held>,
+        series: &[SeriesRun],
+    ) {
         self.begin = clock::monotonic();
         let cpus = series.iter().fold(CpuSet::new(), |all, series| all.union(&series.meta.cpus));
         let coarsest = series.iter().map(|series| clock::resolution(series.meta.clock)).max();
@@ -89,7 +100,8 @@ impl Collecting {
                 missing_after: Vec::new(),
             }),
         };
-        self.throttling = Throttling::begin(files, &cpus, series.iter().filter_map(|series| series.meta.tid));
+        self.throttling =
+            Throttling::begin(files, &cpus, series.iter().filter_map(|series| series.meta.tid));
         self.others = Announcement::of(cpus);
         self.others.poll(files);
         self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));

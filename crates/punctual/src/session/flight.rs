@@ -1,4 +1,5 @@
-//! The flight recorder beside a run: of the worst samples, what happened around them goes into the bundle.
+//! The flight recorder beside a run: of the worst samples, what happened around them goes into the
+//! bundle.
 //!
 //! Kernel events overwrite one another in buffers of the kernel. A thread of its own polls new
 //! samples (`watch`), and when one is among the worst so far it copies what lies around it
@@ -38,7 +39,8 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 pub enum Whose {
     /// That of one thread, always.
     Thread(Tid),
-    /// That of the task that took its end: whoever had its CPU then. Tasks of a ring take turns; a process that allocates may be a new one each round.
+    /// That of the task that took its end: whoever had its CPU then. Tasks of a ring take turns; a
+    /// process that allocates may be a new one each round.
     RunsAtEnd,
 }
 
@@ -56,7 +58,8 @@ pub struct Watched {
     pub waited: Waited,
     /// The CPUs that its thread may run on.
     pub cpus: CpuSet,
-    /// Its samples one by one; `None` where they are only counted, and the worst come through [`Flight::add_worst`].
+    /// Its samples one by one; `None` where they are only counted, and the worst come through
+    /// [`Flight::add_worst`].
     pub snapshot_reader: Option<SnapshotReader>,
 }
 
@@ -79,7 +82,12 @@ impl Flight {
     ///
     /// # Errors
     /// They cannot be recorded here.
-    pub fn start(bundle: &Path, plan: &ExplainPlan, cpus: CpuSet, thread_cpus: &CpuSet) -> Result<Flight, Failure> {
+    pub fn start(
+        bundle: &Path,
+        plan: &ExplainPlan,
+        cpus: CpuSet,
+        thread_cpus: &CpuSet,
+    ) -> Result<Flight, Failure> {
         let rule = KeptRule {
             worst: plan.worst,
             above: plan.above,
@@ -102,7 +110,11 @@ impl Flight {
             super::recording::settle_thread(&thread_cpus);
             match start_recorder(request) {
                 Ok(recorder) => {
-                    let _ = ready.send(Ok((recorder.recorded(), recorder.names(), recorder.buffer_progress())));
+                    let _ = ready.send(Ok((
+                        recorder.recorded(),
+                        recorder.names(),
+                        recorder.buffer_progress(),
+                    )));
                     Some(Watch::new(recorder, rule, its_pending).run(&received))
                 }
                 Err(why) => {
@@ -112,8 +124,10 @@ impl Flight {
             }
         };
         let thread = std::thread::Builder::new().name("punctual-flight".to_owned()).spawn(body);
-        let thread = thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
-        let (recorded, mut names, buffer_progress) = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
+        let thread =
+            thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
+        let (recorded, mut names, buffer_progress) =
+            started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
         names.tasks.clear();
         let document = WindowsDocument::new(rule, recorded, names);
         let writer = WindowsWriter::create(bundle, &document).map_err(Failure::failed)?;
@@ -156,7 +170,9 @@ impl Flight {
 
     /// Writes what was copied since the last call.
     pub fn save(&mut self) {
-        let Some(taken) = self.pending.lock().ok().and_then(|mut pending| pending.take()) else { return };
+        let Some(taken) = self.pending.lock().ok().and_then(|mut pending| pending.take()) else {
+            return;
+        };
         self.document.series = taken.series;
         let names = &mut self.document.names;
         (names.tasks, names.stacks) = (taken.tasks, taken.stacks);
@@ -166,7 +182,8 @@ impl Flight {
                 names.symbols = symbols;
             }
         }
-        // In this order: whatever occurs in a window has a name, and at no instant are there fewer windows than before.
+        // In this order: whatever occurs in a window has a name, and at no instant are there fewer
+        // windows than before.
         let mut outcome = self.writer.renew(&self.document);
         for (number, window) in &taken.fresh {
             let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
@@ -195,13 +212,15 @@ impl Flight {
         let written = self.writer.finish(&self.document);
         findings.extend(self.trouble.or(written.err()).map(|why| {
             let message = "not every window could be written";
-            Finding::new("windows-incomplete", Severity::Bad, "explain", message).evidence(why.to_string())
+            Finding::new("windows-incomplete", Severity::Bad, "explain", message)
+                .evidence(why.to_string())
         }));
         findings
     }
 }
 
-const DIED: &str = "the flight recorder thread died; this is a bug. The windows written until then are in the bundle";
+const DIED: &str = "the flight recorder thread died; this is a bug. The windows written until \
+                    then are in the bundle";
 
 fn start_recorder(request: Request) -> Result<Recorder, Failure> {
     Recorder::start(request).map_err(|why| match why {

@@ -1,6 +1,7 @@
-//! SIGINT and SIGTERM: the first ends the run cleanly, the second at once. SIGHUP ends it cleanly however often it comes: of a
-//! terminal that is closed it comes twice, from the shell and from the kernel (tty_io.c, `__tty_hangup`). Where it is ignored from the
-//! start, by nohup(1), it stays so: that is what was asked for.
+//! SIGINT and SIGTERM: the first ends the run cleanly, the second at once. SIGHUP ends it cleanly
+//! however often it comes: of a terminal that is closed it comes twice, from the shell and from the
+//! kernel (tty_io.c, `__tty_hangup`). Where it is ignored from the start, by nohup(1), it stays so:
+//! that is what was asked for.
 
 use crate::exit::Failure;
 use punctual_host::task::signals;
@@ -19,13 +20,15 @@ impl Interrupts {
     /// Takes the signals over from now on.
     pub fn listen() -> Result<Interrupts, Failure> {
         let (asked, hung_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let cannot = |signal| move |why| Failure::failed(format!("cannot listen for signal {signal}: {why}"));
+        let cannot = |signal| {
+            move |why| Failure::failed(format!("cannot listen for signal {signal}: {why}"))
+        };
         if !signals::is_ignored(SIGHUP) {
             flag::register(SIGHUP, Arc::clone(&hung_up)).map_err(cannot(SIGHUP))?;
         }
         for signal in [SIGINT, SIGTERM] {
-            // Order matters: a signal that finds the flag set ends the process before it would set it again. 128 + n is what shells
-            // say of a process that died of signal n.
+            // Order matters: a signal that finds the flag set ends the process before it would set
+            // it again. 128 + n is what shells say of a process that died of signal n.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))
                 .and_then(|_| flag::register(signal, Arc::clone(&asked)))
                 .map_err(cannot(signal))?;

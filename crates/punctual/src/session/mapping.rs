@@ -20,7 +20,9 @@ use std::sync::Arc;
 /// How the kernel is asked for a policy.
 pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
     let deadline = match asked {
-        plan::Scheduling::Deadline(d) => Some(Deadline { runtime: d.runtime, deadline: d.deadline, period: d.period }),
+        plan::Scheduling::Deadline(d) => {
+            Some(Deadline { runtime: d.runtime, deadline: d.deadline, period: d.period })
+        }
         _ => None,
     };
     let nice = asked.nice().map_or(0, |nice| nice.get().into());
@@ -28,7 +30,12 @@ pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
 }
 
 /// A measure as it is ordered; its first series is number `first` of the phase.
-pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<Stop>) -> MeasureConfig {
+pub fn order(
+    measure: &MeasurePlan,
+    first: usize,
+    plan: &plan::Plan,
+    stop: &Arc<Stop>,
+) -> MeasureConfig {
     let (duration, samples) = match measure.length {
         Length::Duration(span) => (Some(span), None),
         Length::Samples(n) => (None, Some(n)),
@@ -69,7 +76,12 @@ pub fn order(measure: &MeasurePlan, first: usize, plan: &plan::Plan, stop: &Arc<
 /// The series of a measure, each with its thread.
 fn series_names(measure: &MeasurePlan) -> Vec<(usize, String)> {
     let each = |(thread, plan): (usize, &plan::ThreadPlan)| {
-        measure.workload.series_of(&plan.name).into_iter().map(move |name| (thread, name)).collect::<Vec<_>>()
+        measure
+            .workload
+            .series_of(&plan.name)
+            .into_iter()
+            .map(move |name| (thread, name))
+            .collect::<Vec<_>>()
     };
     measure.threads.iter().enumerate().flat_map(each).collect()
 }
@@ -87,11 +99,13 @@ pub fn shape(measure: &MeasurePlan) -> SeriesShape {
     SeriesShape { range, resolution, period: expected_period(measure) }
 }
 
-/// The period that samples are expected at; a relative sleep has none, what it misses is not there to be missed. Neither have the
-/// other kinds: a long sample is not one that came late.
+/// The period that samples are expected at; a relative sleep has none, what it misses is not there
+/// to be missed. Neither have the other kinds: a long sample is not one that came late.
 fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
     match &measure.workload {
-        Workload::Timer(timer) if timer.method != TimerMethod::NanosleepRelative => Some(timer.period),
+        Workload::Timer(timer) if timer.method != TimerMethod::NanosleepRelative => {
+            Some(timer.period)
+        }
         _ => None,
     }
 }
@@ -111,7 +125,9 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
             details.insert("method".to_owned(), timer.method.word().to_owned());
             details.insert("period".to_owned(), timer.period.to_string());
         }
-        other => details.extend(other.facts().into_iter().map(|(key, value)| (key.to_owned(), value))),
+        other => {
+            details.extend(other.facts().into_iter().map(|(key, value)| (key.to_owned(), value)))
+        }
     }
     SeriesMeta {
         name: series.name.clone(),
@@ -130,7 +146,8 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
 
 /// What a bundle says of a measure before it has ended.
 pub fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
-    let parameters = measure.workload.facts().into_iter().map(|(key, value)| (key.to_owned(), value));
+    let parameters =
+        measure.workload.facts().into_iter().map(|(key, value)| (key.to_owned(), value));
     MeasureMeta {
         name: measure.name.clone(),
         workload: measure.workload.kind().word().to_owned(),
@@ -148,7 +165,8 @@ fn on_exit(what: plan::OnExit) -> OnExit {
     }
 }
 
-/// A load as its guard wants it; `joins` is the entrance of the partition that it runs in, `seed` the experiment's.
+/// A load as its guard wants it; `joins` is the entrance of the partition that it runs in, `seed`
+/// the experiment's.
 pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpec {
     let file = |output: &plan::Output| match output {
         plan::Output::Null => None,
@@ -180,5 +198,8 @@ fn shares(shares: TimeShares) -> Shares {
 /// How busy the CPUs were between two readings; `None` where no tick passed.
 pub fn cpu_load(earlier: &CpuTimes, now: &CpuTimes) -> Option<CpuLoad> {
     let (all, each) = now.since(earlier);
-    all.map(|all| CpuLoad { all: shares(all), cpus: each.into_iter().map(|(cpu, s)| (cpu, shares(s))).collect() })
+    all.map(|all| CpuLoad {
+        all: shares(all),
+        cpus: each.into_iter().map(|(cpu, s)| (cpu, shares(s))).collect(),
+    })
 }

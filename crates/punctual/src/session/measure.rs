@@ -1,4 +1,5 @@
-//! One measure of a phase: its threads together, from prepared to ended. Its series are in [`super::series`].
+//! One measure of a phase: its threads together, from prepared to ended. Its series are in
+//! [`super::series`].
 
 use super::evidence::AfterEnd;
 use super::partition;
@@ -65,7 +66,8 @@ impl MeasureRun {
         placement: &PartitionPlacement,
         series: std::ops::Range<usize>,
     ) -> Result<(MeasureRun, Waiting), String> {
-        let waiting = workload::prepare(order, placement).map_err(|why| format!("{}: {why}", order.name))?;
+        let waiting =
+            workload::prepare(order, placement).map_err(|why| format!("{}: {why}", order.name))?;
         let threads = order.series.iter().map(|series| series.thread).collect();
         Ok((MeasureRun { series, threads, state: State::Waiting(None) }, waiting))
     }
@@ -126,7 +128,9 @@ impl MeasureRun {
         };
         let mut ended = running.join();
         let mut findings = std::mem::take(&mut ended.notes.findings);
-        findings.iter_mut().for_each(|finding| finding.subject = format!("{phase}/{}", finding.subject));
+        findings
+            .iter_mut()
+            .for_each(|finding| finding.subject = format!("{phase}/{}", finding.subject));
         meta.notes = ended.notes;
         let workload::Ended { usages, counted, after, errors, .. } = ended;
         MeasureEnd { usages, counted, after, errors, findings }

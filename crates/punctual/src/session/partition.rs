@@ -1,5 +1,6 @@
-//! The partition that an experiment asks for: made before anything else, undone after the last phase. Or the one that stands already
-//! (`punctual isolate create`), where the experiment measures on its CPUs: it is entered, and left as it is.
+//! The partition that an experiment asks for: made before anything else, undone after the last
+//! phase. Or the one that stands already (`punctual isolate create`), where the experiment measures
+//! on its CPUs: it is entered, and left as it is.
 
 use crate::exit::Failure;
 use crate::output;
@@ -12,8 +13,8 @@ use punctual_host::task::attributes;
 use punctual_plan::{PartitionPlan, Plan};
 use std::path::{Path, PathBuf};
 
-/// A partition. One that was made here stands as long as this lives; after kill -9 the next command reports it, and
-/// `punctual isolate undo` undoes it.
+/// A partition. One that was made here stands as long as this lives; after kill -9 the next command
+/// reports it, and `punctual isolate undo` undoes it.
 pub struct Held {
     note: PartitionNote,
     /// Whether it is to be undone.
@@ -30,17 +31,23 @@ impl Held {
             for_this_process: true,
             ..Request::new(Target::Cpus(plan.cpus.clone()))
         };
-        let made = isolate::create(&request, &Root::system(), &Directory::system()).map_err(|error| match error {
-            failed @ CreateError::Failed { .. } => Failure::failed(failed),
-            refused => Failure::refused(refused),
-        })?;
+        let made =
+            isolate::create(&request, &Root::system(), &Directory::system()).map_err(|error| {
+                match error {
+                    failed @ CreateError::Failed { .. } => Failure::failed(failed),
+                    refused => Failure::refused(refused),
+                }
+            })?;
         let mut findings = made.advice.clone();
-        let refused: Vec<String> = made.refused().map(|one| format!("{} ({})", one.path, one.step)).collect();
+        let refused: Vec<String> =
+            made.refused().map(|one| format!("{} ({})", one.path, one.step)).collect();
         if !refused.is_empty() {
             let message = "the kernel refused some settings of the partition";
             let finding = Finding::new("partition-incomplete", Severity::Advice, "system", message);
             findings.push(
-                finding.evidence(refused.join(", ")).remedy("`punctual isolate status` shows what still runs in it"),
+                finding
+                    .evidence(refused.join(", "))
+                    .remedy("`punctual isolate status` shows what still runs in it"),
             );
         }
         let held = Held { note: made.note, standing: true };
@@ -48,14 +55,20 @@ impl Held {
         Ok((held, findings))
     }
 
-    /// The partition that stands already, if something of the plan runs on CPUs of it that this process is kept off.
+    /// The partition that stands already, if something of the plan runs on CPUs of it that this
+    /// process is kept off.
     pub fn join(plan: &Plan) -> Result<Option<Held>, Failure> {
         // A user who may not read the journal did not make it, and could not enter.
-        let Ok(Some(status)) = isolate::status(&Root::system(), &Directory::system()) else { return Ok(None) };
+        let Ok(Some(status)) = isolate::status(&Root::system(), &Directory::system()) else {
+            return Ok(None);
+        };
         let mine = attributes::affinity(0).unwrap_or_default();
         let held = Held { note: status.note, standing: false };
         let phases = || plan.phases.iter();
-        let measured = phases().flat_map(|phase| &phase.measures).flat_map(|m| &m.threads).map(|thread| &thread.cpus);
+        let measured = phases()
+            .flat_map(|phase| &phase.measures)
+            .flat_map(|m| &m.threads)
+            .map(|thread| &thread.cpus);
         let loaded = phases().flat_map(|phase| &phase.loads).map(|load| &load.cpus);
         let enters = |cpus: &CpuSet| !cpus.is_empty() && held.has(cpus) && !cpus.is_subset(&mine);
         if !measured.chain(loaded).any(enters) {
@@ -65,8 +78,8 @@ impl Held {
         Ok(Some(held))
     }
 
-    /// Version 1 has moved this process there with all others. Version 2 leaves each in the cgroup of its service, from where a
-    /// thread cannot go into another cgroup alone.
+    /// Version 1 has moved this process there with all others. Version 2 leaves each in the cgroup
+    /// of its service, from where a thread cannot go into another cgroup alone.
     fn enter_housekeeping(&self) -> Result<(), String> {
         match self.note.hierarchy.version {
             CgroupVersion::V1 => Ok(()),
@@ -84,14 +97,17 @@ impl Held {
         cpus.is_subset(&self.note.cpus)
     }
 
-    /// The file that takes a load in which is to run on these CPUs; `None` where they are not the partition's.
+    /// The file that takes a load in which is to run on these CPUs; `None` where they are not the
+    /// partition's.
     pub fn entrance(&self, cpus: &CpuSet) -> Option<PathBuf> {
         let hierarchy = &self.note.hierarchy;
-        let path = || Path::new(&hierarchy.mount).join(&self.note.rt).join(hierarchy.members_file());
+        let path =
+            || Path::new(&hierarchy.mount).join(&self.note.rt).join(hierarchy.members_file());
         self.has(cpus).then(path)
     }
 
-    /// Does something from within the partition: threads that are started meanwhile are born in it, this one comes back.
+    /// Does something from within the partition: threads that are started meanwhile are born in it,
+    /// this one comes back.
     pub fn run_in<T>(&self, what: impl FnOnce() -> T) -> Result<T, String> {
         go(&self.note.rt, attributes::tid(), Membership::Thread)?;
         let done = what();
@@ -101,9 +117,11 @@ impl Held {
 
     /// What of it is not in force now.
     pub fn missing(&self) -> Result<Vec<String>, String> {
-        let status = isolate::status(&Root::system(), &Directory::system()).map_err(|why| why.to_string())?;
+        let status = isolate::status(&Root::system(), &Directory::system())
+            .map_err(|why| why.to_string())?;
         let Some(status) = status else { return Ok(vec!["it is gone".to_owned()]) };
-        let kind = status.kind.known().filter(|kind| !["root", "isolated"].contains(&kind.as_str()));
+        let kind =
+            status.kind.known().filter(|kind| !["root", "isolated"].contains(&kind.as_str()));
         let kind = kind.map(|kind| format!("cpuset.cpus.partition is {kind}"));
         let changed = status.in_force.iter().filter(|setting| !setting.in_force).map(|setting| {
             let holds = setting.holds.known().map_or("an unreadable value", String::as_str);
@@ -132,7 +150,11 @@ impl Held {
             "system",
             "the partition could not be undone completely",
         );
-        Some(finding.evidence(why).remedy("`punctual isolate undo` shows the remaining changes and reverts them"))
+        Some(
+            finding
+                .evidence(why)
+                .remedy("`punctual isolate undo` shows the remaining changes and reverts them"),
+        )
     }
 }
 
@@ -145,7 +167,11 @@ fn go(half: &str, tid: i32, membership: Membership) -> Result<(), String> {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(finding) = self.take_back() {
-            output::say(&format!("warning: {}: {}\n", finding.message, finding.evidence.unwrap_or_default()));
+            output::say(&format!(
+                "warning: {}: {}\n",
+                finding.message,
+                finding.evidence.unwrap_or_default()
+            ));
         }
     }
 }

@@ -26,7 +26,8 @@ use punctual_plan::limits::MAX_SEED_DELAY;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often rings are drained: well within what they hold, and the time that an interrupt by the user may take to be seen.
+/// How often rings are drained: well within what they hold, and the time that an interrupt by the
+/// user may take to be seen.
 const TICK: Nanos = Nanos::from_millis(100);
 /// How often statistics are saved: what kill -9 can cost.
 const CHECKPOINT: Nanos = Nanos::from_millis(900);
@@ -34,7 +35,8 @@ const CHECKPOINT: Nanos = Nanos::from_millis(900);
 const LEAD: Nanos = Nanos::from_millis(30);
 /// A load that cannot be started says so within this time.
 const LOAD_START: Nanos = Nanos::from_secs(5);
-/// A measuring thread that does not see its stop within this time is stuck; the run then fails instead of hanging.
+/// A measuring thread that does not see its stop within this time is stuck; the run then fails
+/// instead of hanging.
 const STOP_TIMEOUT: Nanos = Nanos::from_secs(10);
 
 /// A phase that is running or has ended.
@@ -79,8 +81,12 @@ impl From<String> for PhaseError {
     }
 }
 
-/// Runs the phases in order until one ends the run. The error says what the first of them lacks: nothing was started then.
-pub fn run_all(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(Vec<PhaseRun>, Outcome), String> {
+/// Runs the phases in order until one ends the run. The error says what the first of them lacks:
+/// nothing was started then.
+pub fn run_all(
+    run: &mut Run,
+    watcher: &mut dyn Watcher,
+) -> Result<(Vec<PhaseRun>, Outcome), String> {
     let mut done = Vec::new();
     let plan = run.plan;
     for (index, phase) in plan.phases.iter().enumerate() {
@@ -91,7 +97,9 @@ pub fn run_all(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(Vec<PhaseRun
             Ok(None) => {}
             Ok(Some(outcome)) => return Ok((done, outcome)),
             Err(PhaseError::Missing(why)) if index == 0 => return Err(why),
-            Err(PhaseError::Missing(why) | PhaseError::Failed(why)) => return Ok((done, Outcome::Failed { why })),
+            Err(PhaseError::Missing(why) | PhaseError::Failed(why)) => {
+                return Ok((done, Outcome::Failed { why }));
+            }
         }
     }
     Ok((done, Outcome::Completed))
@@ -132,7 +140,8 @@ struct Controller<'r, 'p, 'w> {
     times: Option<(CpuTimes, CpuTimes)>,
     /// Since the last refresh.
     cpu_load: Option<CpuLoad>,
-    /// Of the series that the flight recorder watches, in its order, the places of those whose samples are only counted.
+    /// Of the series that the flight recorder watches, in its order, the places of those whose
+    /// samples are only counted.
     counted: Vec<Option<usize>>,
     /// Empties rings while this thread cannot.
     reliever: Option<Reliever>,
@@ -142,8 +151,16 @@ struct Controller<'r, 'p, 'w> {
 type Step = Result<Option<Outcome>, PhaseError>;
 
 impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
-    fn new(run: &'r mut Run<'p>, index: usize, phase: &'p PhasePlan, watcher: &'w mut dyn Watcher) -> Self {
-        let name = |load: &punctual_plan::LoadPlan| LoadCounts { name: load.name.clone(), ..LoadCounts::default() };
+    fn new(
+        run: &'r mut Run<'p>,
+        index: usize,
+        phase: &'p PhasePlan,
+        watcher: &'w mut dyn Watcher,
+    ) -> Self {
+        let name = |load: &punctual_plan::LoadPlan| LoadCounts {
+            name: load.name.clone(),
+            ..LoadCounts::default()
+        };
         let tallies = phase.loads.iter().map(name).collect();
         let stop = Arc::default();
         let evidence = Collecting::new(run.plan, phase);
@@ -163,7 +180,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         }
     }
 
-    /// The whole phase; whatever happens in it, its threads and loads have ended afterwards and its files are written.
+    /// The whole phase; whatever happens in it, its threads and loads have ended afterwards and its
+    /// files are written.
     fn run(mut self, current: &mut PhaseRun) -> Step {
         let outcome = self.measure(current);
         self.evidence.before_stop(&self.files, &current.measures);
@@ -171,10 +189,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         // The last events are not judged any more, but say whether the loads were there.
         let _ = self.load_events();
         let partition = self.run.partition.as_ref();
-        let collected = std::mem::replace(&mut self.evidence, Collecting::new(self.run.plan, self.phase));
+        let collected =
+            std::mem::replace(&mut self.evidence, Collecting::new(self.run.plan, self.phase));
         current.meta.evidence = Fact::Known(collected.end(&self.files, partition));
         let ended = self.end_loads();
-        current.meta.duration = Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
+        current.meta.duration =
+            Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
         self.close(current);
         let (outcome, (), ()) = (outcome?, stopped?, ended?);
         Ok(outcome)
@@ -200,7 +220,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             let sources = measure.start(LEAD);
             rings.extend(sources.iter().filter_map(SampleSource::backup_drain));
             let series = &mut current.series[measure.series.clone()];
-            for (place, (series, source)) in measure.series.clone().zip(series.iter_mut().zip(sources)) {
+            for (place, (series, source)) in
+                measure.series.clone().zip(series.iter_mut().zip(sources))
+            {
                 watched.extend(
                     self.run
                         .flight
@@ -211,7 +233,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 series.begin(source, keep);
             }
         }
-        self.reliever = (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
+        self.reliever =
+            (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
         self.begin_flight(current, watched);
         self.watch(current)
     }
@@ -227,11 +250,13 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             let first = current.series.len();
             let order = mapping::order(measure, first, plan, &self.stop);
             let placement = PartitionPlacement(self.run.partition.as_ref());
-            let (mut prepared, waiting) = MeasureRun::prepare(&order, &placement, first..first + order.series.len())
-                .map_err(PhaseError::Missing)?;
+            let (mut prepared, waiting) =
+                MeasureRun::prepare(&order, &placement, first..first + order.series.len())
+                    .map_err(PhaseError::Missing)?;
             let threads: Vec<_> = waiting.prepared().collect();
-            self.evidence
-                .add_threads(evidence::watch_of(current.measures.len(), measure, &order, &threads).into_iter());
+            self.evidence.add_threads(
+                evidence::watch_of(current.measures.len(), measure, &order, &threads).into_iter(),
+            );
             for (planned, thread) in measure.threads.iter().zip(&threads) {
                 let subject = format!("{}/{}", self.phase.name, planned.name);
                 self.run.findings.extend(series::findings(&subject, planned, thread));
@@ -239,7 +264,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             for ordered in &order.series {
                 let Some(thread) = threads.get(ordered.thread) else { continue };
                 let meta = mapping::meta(measure, ordered, thread);
-                let writer = self.run.writer.series(self.index, current.series.len(), &meta, plan.keep_samples);
+                let writer = self.run.writer.series(
+                    self.index,
+                    current.series.len(),
+                    &meta,
+                    plan.keep_samples,
+                );
                 let writer = writer.map_err(|why| why.to_string())?;
                 let mut series = SeriesRun::new(ordered.shape, meta, writer);
                 self.run.accounting.join(&measure.workload, &mut series)?;
@@ -258,17 +288,20 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let (plan, last) = (self.run.plan, self.run.preparation.take());
         let preparation = preparation::prepare(plan.memory_lock, plan.dma_latency, last);
         let refused = preparation.findings.iter().find(|finding| finding.id == "memory-not-locked");
-        refused.into_iter().for_each(|f| self.evidence.memory_refused(f.evidence.clone().unwrap_or_default()));
+        refused
+            .into_iter()
+            .for_each(|f| self.evidence.memory_refused(f.evidence.clone().unwrap_or_default()));
         self.run.findings.extend(preparation.findings.iter().cloned());
         self.run.preparation = Some(preparation);
     }
 
-    /// Starts the loads; those without a delay are running, or were refused, when this returns. An outcome when one of them has ended
-    /// the run already.
+    /// Starts the loads; those without a delay are running, or were refused, when this returns. An
+    /// outcome when one of them has ended the run already.
     fn start_loads(&mut self) -> Step {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         for (number, load) in self.phase.loads.iter().enumerate() {
-            let joins = self.run.partition.as_ref().and_then(|partition| partition.entrance(&load.cpus));
+            let joins =
+                self.run.partition.as_ref().and_then(|partition| partition.entrance(&load.cpus));
             guard
                 .start_load(number, &mapping::load(load, joins, self.run.plan.seed_or_default()))
                 .map_err(|why| why.to_string())?;
@@ -308,7 +341,10 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                     let Some(tally) = self.tallies.get_mut(load) else { continue };
                     tally.failures += u64::from(!success);
                     if then == OnExit::Stop {
-                        outcome.get_or_insert(Outcome::StoppedByLoad { load: tally.name.clone(), how });
+                        outcome.get_or_insert(Outcome::StoppedByLoad {
+                            load: tally.name.clone(),
+                            how,
+                        });
                     }
                 }
                 Event::AllEnded { .. } => {}
@@ -321,7 +357,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     fn watch(&mut self, current: &mut PhaseRun) -> Step {
         let refresh = self.run.plan.refresh;
         let tick = TICK.min(refresh).to_std();
-        let (mut next_refresh, mut next_checkpoint) = (clock::monotonic() + refresh, clock::monotonic() + CHECKPOINT);
+        let (mut next_refresh, mut next_checkpoint) =
+            (clock::monotonic() + refresh, clock::monotonic() + CHECKPOINT);
         let on_the_wall = current.series.iter().any(|series| series.meta.clock != Clock::Monotonic);
         let mut wall = on_the_wall.then(WallClock::new);
         loop {
@@ -362,7 +399,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     fn begin_flight(&mut self, current: &mut PhaseRun, watched: Vec<(usize, Watched)>) {
         let Some(flight) = &self.run.flight else { return };
         let counted = |of: &Watched| of.snapshot_reader.is_none();
-        let places: Vec<Option<usize>> = watched.iter().map(|(place, of)| counted(of).then_some(*place)).collect();
+        let places: Vec<Option<usize>> =
+            watched.iter().map(|(place, of)| counted(of).then_some(*place)).collect();
         for place in places.iter().flatten() {
             current.series[*place].keep_worst();
         }
@@ -387,7 +425,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
 
     /// Whether something ends the run before its time.
     fn ends(&mut self, current: &PhaseRun) -> Step {
-        if let Some(series) = self.stop.tripped_by().and_then(|number| current.series.get(number as usize)) {
+        if let Some(series) =
+            self.stop.tripped_by().and_then(|number| current.series.get(number as usize))
+        {
             let latency = series.state.data.max.map_or(0, Nanos::ns);
             let series = format!("{}/{}", self.phase.name, series.meta.name);
             return Ok(Some(Outcome::StoppedAbove { series, latency }));
@@ -407,8 +447,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             self.cpu_load = mapping::cpu_load(last, &now).or(self.cpu_load.take());
             *last = now;
         }
-        let planned =
-            self.phase.measures.iter().map(punctual_plan::MeasurePlan::estimated_time).collect::<Option<Vec<Nanos>>>();
+        let planned = self
+            .phase
+            .measures
+            .iter()
+            .map(punctual_plan::MeasurePlan::estimated_time)
+            .collect::<Option<Vec<Nanos>>>();
         let planned = planned.and_then(|spans| spans.into_iter().chain(self.phase.duration).max());
         self.watcher.refresh(&Snapshot {
             experiment: &self.run.plan.name,
@@ -429,7 +473,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let until = clock::monotonic() + STOP_TIMEOUT;
         while !current.measures.iter().all(MeasureRun::is_finished) {
             if clock::monotonic() > until {
-                return Err("a measuring thread did not stop: does another real-time task occupy its CPU?".to_owned());
+                return Err("a measuring thread did not stop: does another real-time task occupy \
+                            its CPU?"
+                    .to_owned());
             }
             current.measures.iter().for_each(MeasureRun::wake);
             std::thread::sleep(Duration::from_millis(5));
@@ -438,13 +484,17 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.reliever = None;
         let mut errors = Vec::new();
         let planned = &self.phase.measures;
-        let measures = current.measures.iter_mut().zip(&mut current.meta.measures).zip(planned).enumerate();
+        let measures =
+            current.measures.iter_mut().zip(&mut current.meta.measures).zip(planned).enumerate();
         for (number, ((measure, meta), planned)) in measures {
             let ended = measure.finish(&self.phase.name, meta);
             self.evidence.after_end(number, ended.after);
-            errors.extend(ended.errors.iter().map(|why| format!("{} ended early: {why}", meta.name)));
+            errors
+                .extend(ended.errors.iter().map(|why| format!("{} ended early: {why}", meta.name)));
             self.run.findings.extend(ended.findings);
-            for (series, thread) in current.series[measure.series.clone()].iter_mut().zip(&measure.threads) {
+            for (series, thread) in
+                current.series[measure.series.clone()].iter_mut().zip(&measure.threads)
+            {
                 series.finish(ended.usages.get(*thread).copied());
             }
             let series = || current.series[measure.series.clone()].iter().zip(&measure.threads);
@@ -489,7 +539,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         current.meta.cpu_load = match (&self.times, now) {
             (Some((first, _)), Ok(now)) => match mapping::cpu_load(first, &now) {
                 Some(load) => Fact::Known(load),
-                None => Fact::Unavailable("the phase was shorter than one tick of the kernel's CPU times".to_owned()),
+                None => Fact::Unavailable(
+                    "the phase was shorter than one tick of the kernel's CPU times".to_owned(),
+                ),
             },
             (None, _) => Fact::NotAsked,
             (_, Err(why)) => Fact::Unavailable(why.to_string()),
@@ -504,8 +556,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             Finding::new("bundle-incomplete", Severity::Bad, &*self.phase.name, message)
                 .evidence(trouble.to_string())
                 .remedy(
-                    "the figures shown at the end are complete; run again with --output on a \
-                         file system with free space",
+                    "the figures shown at the end are complete; run again with --output on a file \
+                     system with free space",
                 )
         }));
     }

@@ -1,7 +1,8 @@
-//! A recording beside whatever else goes on: one thread takes what the recorders hold and appends it to the bundle.
+//! A recording beside whatever else goes on: one thread takes what the recorders hold and appends
+//! it to the bundle.
 //!
-//! Nothing is decoded meanwhile. The thread keeps away from the CPUs that are recorded where others are left, and wakes at times of its
-//! own: nobody who records wakes it.
+//! Nothing is decoded meanwhile. The thread keeps away from the CPUs that are recorded where others
+//! are left, and wakes at times of its own: nobody who records wakes it.
 
 mod drain;
 mod points;
@@ -30,7 +31,8 @@ pub struct Progress {
     pub lost: AtomicU64,
     /// Bytes in the bundle.
     pub bytes: AtomicU64,
-    /// Whether recording has ended of itself: its bound is reached, the disk is full, something failed.
+    /// Whether recording has ended of itself: its bound is reached, the disk is full, something
+    /// failed.
     pub ended: AtomicBool,
 }
 
@@ -60,8 +62,10 @@ impl Recording {
     pub fn start(bundle: &Path, wanted: Wanted) -> Result<Recording, Failure> {
         let (stop, progress) = (Arc::<AtomicBool>::default(), Arc::<Progress>::default());
         let (ready, started) = mpsc::sync_channel(1);
-        let (bundle, its_stop, its_progress) = (bundle.to_owned(), Arc::clone(&stop), Arc::clone(&progress));
-        // Recorders are made by the thread that reads them: memory that they map is touched where it is used.
+        let (bundle, its_stop, its_progress) =
+            (bundle.to_owned(), Arc::clone(&stop), Arc::clone(&progress));
+        // Recorders are made by the thread that reads them: memory that they map is touched where
+        // it is used.
         let body = move || {
             settle_thread(&wanted.thread_cpus);
             match Drain::start(&bundle, wanted, its_progress) {
@@ -76,7 +80,8 @@ impl Recording {
             }
         };
         let thread = std::thread::Builder::new().name("punctual-record".to_owned()).spawn(body);
-        let thread = thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
+        let thread =
+            thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
         let findings = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
         Ok(Recording { thread, stop, progress, findings })
     }
@@ -99,9 +104,11 @@ impl Recording {
     }
 }
 
-const DIED: &str = "the recording thread died; this is a bug. What it wrote until then is in the bundle";
+const DIED: &str =
+    "the recording thread died; this is a bug. What it wrote until then is in the bundle";
 
-/// Puts the calling thread, one that takes what recorders hold, where it disturbs least and is soonest.
+/// Puts the calling thread, one that takes what recorders hold, where it disturbs least and is
+/// soonest.
 pub fn settle_thread(cpus: &CpuSet) {
     if !cpus.is_empty() {
         // Elsewhere it disturbs more, and is seen in the recording.
@@ -110,11 +117,13 @@ pub fn settle_thread(cpus: &CpuSet) {
     hasten();
 }
 
-/// Where many want its CPU, or real-time tasks hold the one that it last ran on, buffers fill while the thread waits. As the least of the
-/// real-time tasks it is moved to wherever one of them would be (kernel/sched/rt.c, push and pull); without the right to that it takes
-/// its turn, an early one if it may.
+/// Where many want its CPU, or real-time tasks hold the one that it last ran on, buffers fill while
+/// the thread waits. As the least of the real-time tasks it is moved to wherever one of them would
+/// be (kernel/sched/rt.c, push and pull); without the right to that it takes its turn, an early one
+/// if it may.
 fn hasten() {
     let least = Scheduling::new(Policy::Fifo, Priority::new(1));
     let early = Scheduling { nice: -20, ..Scheduling::new(Policy::Other, None) };
-    let _ = attributes::set_scheduling(0, &least).or_else(|_| attributes::set_scheduling(0, &early));
+    let _ =
+        attributes::set_scheduling(0, &least).or_else(|_| attributes::set_scheduling(0, &early));
 }

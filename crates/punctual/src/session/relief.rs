@@ -1,7 +1,9 @@
-//! Samples are taken out of their rings while the controller thread cannot: it waits for a disk, or for a CPU among many that want one.
+//! Samples are taken out of their rings while the controller thread cannot: it waits for a disk, or
+//! for a CPU among many that want one.
 //!
-//! The controller thread writes files, and a write waits for as long as the file system likes: for its journal, for dirty pages of others.
-//! A ring holds two seconds. This thread writes nothing and waits for nobody, so a ring that fills is emptied, whatever the disk does.
+//! The controller thread writes files, and a write waits for as long as the file system likes: for
+//! its journal, for dirty pages of others. A ring holds two seconds. This thread writes nothing and
+//! waits for nobody, so a ring that fills is emptied, whatever the disk does.
 
 use super::recording::settle_thread;
 use punctual_core::CpuSet;
@@ -39,7 +41,10 @@ impl Reliever {
                 std::thread::park_timeout(INTERVAL);
             }
         };
-        let thread = std::thread::Builder::new().name("punctual-relief".to_owned()).stack_size(STACK).spawn(body);
+        let thread = std::thread::Builder::new()
+            .name("punctual-relief".to_owned())
+            .stack_size(STACK)
+            .spawn(body);
         Reliever { stop, thread: thread.ok() }
     }
 }

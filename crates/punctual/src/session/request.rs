@@ -7,7 +7,8 @@ use crate::output;
 use punctual_core::CpuSet;
 use punctual_host::files::{Files, Root};
 use punctual_plan::{
-    Experiment, LoadOptions, MAX_FILE_BYTES, Plan, Problems, ResolveContext, SourceFormat, TargetPlan,
+    Experiment, LoadOptions, MAX_FILE_BYTES, Plan, Problems, ResolveContext, SourceFormat,
+    TargetPlan,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -59,7 +60,8 @@ pub fn shown(path: &Path) -> String {
 /// Reads an experiment file without asking the system anything.
 pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
     let bytes = read(path)?;
-    let experiment = punctual_plan::load(path, &bytes, &LoadOptions { allow_unknown }).map_err(|p| rendered(&p))?;
+    let experiment = punctual_plan::load(path, &bytes, &LoadOptions { allow_unknown })
+        .map_err(|p| rendered(&p))?;
     Ok(Loaded { experiment, bytes })
 }
 
@@ -102,14 +104,18 @@ impl Asked {
 
     /// Where it is to run.
     pub fn target(&self) -> Result<TargetPlan, Failure> {
-        let target = punctual_plan::target(&self.path, &self.bytes, &self.options(), self.target.as_deref());
+        let target =
+            punctual_plan::target(&self.path, &self.bytes, &self.options(), self.target.as_deref());
         target.map_err(|problems| rendered(&problems))
     }
 
     /// Reads it without asking any system.
     pub fn load(&self) -> Result<Loaded, Failure> {
         let read = punctual_plan::load(&self.path, &self.bytes, &self.options());
-        Ok(Loaded { experiment: read.map_err(|problems| rendered(&problems))?, bytes: self.bytes.clone() })
+        Ok(Loaded {
+            experiment: read.map_err(|problems| rendered(&problems))?,
+            bytes: self.bytes.clone(),
+        })
     }
 
     /// Resolves it for this system; warnings are shown, errors end it.
@@ -119,12 +125,25 @@ impl Asked {
         self.resolve_for(online, present, memory(&files)?)
     }
 
-    /// Resolves it for a system with these CPUs and so many bytes of memory, and with the programs of this one.
-    pub fn resolve_for(&self, online: CpuSet, present: CpuSet, memory_bytes: u64) -> Result<(Loaded, Plan), Failure> {
+    /// Resolves it for a system with these CPUs and so many bytes of memory, and with the programs
+    /// of this one.
+    pub fn resolve_for(
+        &self,
+        online: CpuSet,
+        present: CpuSet,
+        memory_bytes: u64,
+    ) -> Result<(Loaded, Plan), Failure> {
         let stamp = self.stamp.clone();
-        let context =
-            ResolveContext { online, present, memory_bytes, find_program: &find_program, stamp, force: self.force };
-        let read = punctual_plan::load_and_resolve(&self.path, &self.bytes, &self.options(), &context);
+        let context = ResolveContext {
+            online,
+            present,
+            memory_bytes,
+            find_program: &find_program,
+            stamp,
+            force: self.force,
+        };
+        let read =
+            punctual_plan::load_and_resolve(&self.path, &self.bytes, &self.options(), &context);
         let (experiment, mut resolved) = read.map_err(|problems| rendered(&problems))?;
         if !resolved.warnings.is_empty() {
             output::say(&resolved.warnings.render(colored(&io::stderr())));
@@ -152,7 +171,8 @@ fn memory(files: &dyn Files) -> Result<u64, Failure> {
     kib.map(|kib| kib * 1024).ok_or_else(|| Failure::failed("/proc/meminfo has no MemTotal"))
 }
 
-/// Finds a program as execvp(3) does: a name with a slash is a path, any other is looked for in $PATH.
+/// Finds a program as execvp(3) does: a name with a slash is a path, any other is looked for in
+/// $PATH.
 pub fn find_program(name: &str) -> Result<PathBuf, String> {
     let runnable = |path: &Path| -> Result<(), String> {
         let meta = path.metadata().map_err(|why| why.to_string())?;
@@ -165,6 +185,8 @@ pub fn find_program(name: &str) -> Result<PathBuf, String> {
         return runnable(Path::new(name)).map(|()| PathBuf::from(name));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| runnable(path).is_ok());
+    let found = std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|path| runnable(path).is_ok());
     found.ok_or_else(|| "there is no such program in $PATH".to_owned())
 }

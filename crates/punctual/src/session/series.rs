@@ -38,7 +38,13 @@ impl SeriesRun {
         let data = punctual_core::SeriesData::new(shape);
         SeriesRun {
             meta,
-            state: State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 },
+            state: State {
+                data,
+                usage: Fact::NotAsked,
+                digest: None,
+                samples_kept: 0,
+                log_bytes: 0,
+            },
             recent: None,
             collector: None,
             writer,
@@ -50,7 +56,8 @@ impl SeriesRun {
 
     /// Its samples come from here from now on.
     pub fn begin(&mut self, source: SampleSource, keep_samples: bool) {
-        self.collector = Some(Collector::new(source, keep_samples || self.account.known().is_some()));
+        self.collector =
+            Some(Collector::new(source, keep_samples || self.account.known().is_some()));
     }
 
     /// What its samples are divided with, where they are.
@@ -70,15 +77,21 @@ impl SeriesRun {
             series: self.meta.name.clone(),
             whose: if self.is_of_others() { Whose::RunsAtEnd } else { Whose::Thread(own) },
             clock: self.meta.clock,
-            waited: if self.meta.workload == WorkloadKind::Timer.word() { Waited::Timer } else { Waited::Interval },
+            waited: if self.meta.workload == WorkloadKind::Timer.word() {
+                Waited::Timer
+            } else {
+                Waited::Interval
+            },
             cpus: self.meta.cpus.clone(),
             snapshot_reader: source.snapshot_reader(),
         })
     }
 
-    /// Whether other tasks than its thread take its samples: the process that allocates, members of a ring, the thread that writes.
+    /// Whether other tasks than its thread take its samples: the process that allocates, members of
+    /// a ring, the thread that writes.
     fn is_of_others(&self) -> bool {
-        let others = [WorkloadKind::Heap, WorkloadKind::Switch, WorkloadKind::Storage, WorkloadKind::Netio];
+        let others =
+            [WorkloadKind::Heap, WorkloadKind::Switch, WorkloadKind::Storage, WorkloadKind::Netio];
         others.iter().any(|kind| self.meta.workload == kind.word())
     }
 
@@ -141,7 +154,8 @@ impl SeriesRun {
     }
 
     fn save(&mut self, write: fn(&mut SeriesWriter, &State) -> Result<(), BundleError>) {
-        (self.state.samples_kept, self.state.log_bytes) = (self.writer.kept(), self.writer.log_bytes());
+        (self.state.samples_kept, self.state.log_bytes) =
+            (self.writer.kept(), self.writer.log_bytes());
         if let Err(trouble) = write(&mut self.writer, &self.state) {
             self.trouble.get_or_insert(trouble);
         }
@@ -175,8 +189,11 @@ impl SeriesRun {
 pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(why) = &prepared.refused {
-        let message =
-            format!("{} was refused; it ran as {}", mapping::scheduling(thread.scheduling), prepared.scheduling);
+        let message = format!(
+            "{} was refused; it ran as {}",
+            mapping::scheduling(thread.scheduling),
+            prepared.scheduling
+        );
         let finding = Finding::new("scheduling-refused", Severity::Bad, subject, message);
         findings.push(finding.evidence(format!("sched_setattr: {why}")).remedy(
             "grant CAP_SYS_NICE or a real-time priority limit (ulimit -r, \
@@ -187,7 +204,11 @@ pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -
     if let Some(why) = &prepared.unlocked {
         let message = "the memory of the measuring thread could not be locked";
         let finding = Finding::new("memory-not-locked", Severity::Warning, subject, message);
-        findings.push(finding.evidence(format!("mlock: {why}")).remedy("raise RLIMIT_MEMLOCK or grant CAP_IPC_LOCK"));
+        findings.push(
+            finding
+                .evidence(format!("mlock: {why}"))
+                .remedy("raise RLIMIT_MEMLOCK or grant CAP_IPC_LOCK"),
+        );
     }
     findings
 }

@@ -1,9 +1,11 @@
-//! Whether somebody sets the wall clock while latencies are measured on it: they would be blamed on the scheduler.
+//! Whether somebody sets the wall clock while latencies are measured on it: they would be blamed on
+//! the scheduler.
 
 use punctual_core::{Clock, Finding, Nanos, Severity};
 use punctual_host::task::clock;
 
-/// A slower change is the adjustment that a time service makes all the time (at most 500 ppm, see adjtimex(2)).
+/// A slower change is the adjustment that a time service makes all the time (at most 500 ppm, see
+/// adjtimex(2)).
 const STEP: i64 = 1_000_000;
 /// Readings further apart than this tell nothing: the thread was preempted between them.
 const CLOSE: i64 = 100_000;
@@ -35,9 +37,12 @@ fn offset() -> Option<i64> {
 
 /// The finding about a step.
 pub fn finding(phase: &str, step: Nanos) -> Finding {
-    let message = "the wall clock was set while latencies were measured on it: some latencies and missed \
-         periods result from that";
+    let message = "the wall clock was set while latencies were measured on it: some latencies and \
+                   missed periods result from that";
     Finding::new("clock-set", Severity::Bad, phase, message)
         .evidence(format!("CLOCK_REALTIME moved by {step} against CLOCK_MONOTONIC"))
-        .remedy("stop time services (chronyd, systemd-timesyncd) while measuring, or measure on CLOCK_MONOTONIC")
+        .remedy(
+            "stop time services (chronyd, systemd-timesyncd) while measuring, or measure on \
+             CLOCK_MONOTONIC",
+        )
 }

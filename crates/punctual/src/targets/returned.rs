@@ -7,8 +7,9 @@ use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, RanOn, amend};
 use punctual_core::{Finding, Severity};
 use std::path::Path;
 
-/// The bundle is at `directory`: says where its run took place, adds findings, and renews its summary. `trouble` is what kept the run
-/// there from its end, where something did; then the exit code is 1 whatever the bundle says.
+/// The bundle is at `directory`: says where its run took place, adds findings, and renews its
+/// summary. `trouble` is what kept the run there from its end, where something did; then the exit
+/// code is 1 whatever the bundle says.
 pub fn close(
     directory: &Path,
     target: RanOn,
@@ -17,16 +18,22 @@ pub fn close(
 ) -> Result<Exit, Failure> {
     findings.extend(trouble.map(|why| incomplete(&target, why)));
     let failed = trouble.map(|why| Outcome::Failed { why: why.to_owned() });
-    let ending = failed.map(|outcome| Ending { at: jiff::Timestamp::now(), outcome, exit_code: Exit::Failed as u8 });
+    let ending = failed.map(|outcome| Ending {
+        at: jiff::Timestamp::now(),
+        outcome,
+        exit_code: Exit::Failed as u8,
+    });
     let bundle = amend::amend(directory, target, &findings, ending).map_err(Failure::failed)?;
     let summary = punctual_analyze::summarize(&bundle);
     amend::renew_summary(directory, &summary).map_err(Failure::failed)?;
     Ok(match (trouble, &bundle.manifest.ending) {
         // Which kernel ran there is known only here: what was met there may be invalid.
-        (None, Some(ending)) => match (exit_of(ending.exit_code), exit_of_run(&ending.outcome, &summary)) {
-            (Exit::Done | Exit::NotMet, Exit::NoEvidence) => Exit::NoEvidence,
-            (there, _) => there,
-        },
+        (None, Some(ending)) => {
+            match (exit_of(ending.exit_code), exit_of_run(&ending.outcome, &summary)) {
+                (Exit::Done | Exit::NotMet, Exit::NoEvidence) => Exit::NoEvidence,
+                (there, _) => there,
+            }
+        }
         _ => Exit::Failed,
     })
 }
@@ -41,7 +48,8 @@ pub fn without_bundle(
     trouble: &str,
 ) -> Result<Exit, Failure> {
     findings.push(incomplete(&target, trouble));
-    let mut writer = BundleWriter::create(&remote.output, &remote.name(), "run").map_err(Failure::refused)?;
+    let mut writer =
+        BundleWriter::create(&remote.output, &remote.name(), "run").map_err(Failure::refused)?;
     writer.set_target(target).map_err(Failure::failed)?;
     writer.write_experiment(remote.kept_as, &remote.asked.bytes).map_err(Failure::failed)?;
     if let Some(plan) = plan {

@@ -31,8 +31,8 @@ pub struct Options {
     /// How long to retry a lost connection; the run continues meanwhile [default: 10min]
     #[arg(long, value_name = "DURATION")]
     pub reconnect_for: Option<Nanos>,
-    /// How long the run continues and its bundle is kept while no client is connected; then the run
-    /// is ended and removed [default: 24h]
+    /// How long the run continues and its bundle is kept while no client is connected; then the
+    /// run is ended and removed [default: 24h]
     #[arg(long, value_name = "DURATION")]
     pub keep_for: Option<Nanos>,
 }
@@ -41,7 +41,10 @@ impl Options {
     /// The times, with their defaults.
     pub fn timeouts(&self) -> Timeouts {
         let time = |given: Option<Nanos>, usual| given.map_or(usual, |given| given.to_std());
-        Timeouts { reconnect: time(self.reconnect_for, RECONNECT), keep_for: time(self.keep_for, KEEP) }
+        Timeouts {
+            reconnect: time(self.reconnect_for, RECONNECT),
+            keep_for: time(self.keep_for, KEEP),
+        }
     }
 }
 
@@ -89,7 +92,8 @@ pub fn destination(plan: &SshPlan) -> Destination {
     }
 }
 
-/// Completes the bundle; the run's exit code is ours. `started` is by this system's clock, where this process started the run.
+/// Completes the bundle; the run's exit code is ours. `started` is by this system's clock, where
+/// this process started the run.
 pub fn conclude(
     to: &Destination,
     result: &RemoteResult,
@@ -134,7 +138,8 @@ fn facts(result: &RemoteResult) -> Vec<(String, String)> {
 }
 
 fn findings(result: &RemoteResult) -> Vec<Finding> {
-    let message = "the connection was lost during the run and restored; the run continued meanwhile";
+    let message =
+        "the connection was lost during the run and restored; the run continued meanwhile";
     let lost = Finding::new("connection-lost", Severity::Note, "system", message);
     let times = format!("{} times", result.lost);
     (result.lost > 0).then(|| lost.evidence(times)).into_iter().collect()
@@ -144,7 +149,9 @@ fn findings(result: &RemoteResult) -> Vec<Finding> {
 fn ended(result: &RemoteResult) -> (Exit, Option<String>) {
     match result.ended {
         Ended::Exit(code) => (returned::exit_of(code), None),
-        Ended::Signal(number) => (Exit::Failed, Some(format!("punctual was killed there by signal {number}"))),
+        Ended::Signal(number) => {
+            (Exit::Failed, Some(format!("punctual was killed there by signal {number}")))
+        }
         Ended::Died => {
             let why = "it was killed there with its supervisor, or the system went down";
             (Exit::Failed, Some(why.to_owned()))

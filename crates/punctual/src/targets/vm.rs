@@ -1,4 +1,5 @@
-//! A virtual machine on this system: built from the plan, booted, watched; its bundle is brought back.
+//! A virtual machine on this system: built from the plan, booted, watched; its bundle is brought
+//! back.
 
 mod devices;
 mod findings;
@@ -34,9 +35,12 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let progress = Progress::new(remote.args.quiet, remote.args.repeat, plan.estimated_time());
     progress.say("preparing");
-    // What comes back lies beside its place until it is whole: one file system, one name when it is there.
+    // What comes back lies beside its place until it is whole: one file system, one name when it is
+    // there.
     let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&remote.output));
-    let place = place.map_err(|why| Failure::failed(format!("cannot create a directory for the results: {why}")))?;
+    let place = place.map_err(|why| {
+        Failure::failed(format!("cannot create a directory for the results: {why}"))
+    })?;
     let machine = Machine::of(vm, &plan, remote, place.path())?;
     let started = jiff::Timestamp::now();
     let runs = repeats::run(&machine, remote.args.repeat, place.path(), &progress, &interrupts)?;
@@ -76,7 +80,8 @@ impl Run<'_> {
         if whole.is_none() && trouble.is_none() {
             return Err(self.not_started(result));
         }
-        let environment = whole.as_ref().and_then(|bundle| bundle.document("environment").ok().flatten());
+        let environment =
+            whole.as_ref().and_then(|bundle| bundle.document("environment").ok().flatten());
         let target = machine.ran_on(
             result,
             started,
@@ -91,7 +96,13 @@ impl Run<'_> {
             }
             None => {
                 let why = trouble.unwrap_or_default();
-                returned::without_bundle(self.remote, Some(&self.plan.to_toml()), target, findings, &why)?
+                returned::without_bundle(
+                    self.remote,
+                    Some(&self.plan.to_toml()),
+                    target,
+                    findings,
+                    &why,
+                )?
             }
         };
         self.keep(place, result)?;
@@ -108,7 +119,10 @@ impl Run<'_> {
                 | Outcome::QemuFailed(_),
                 Acceleration::Kvm,
             ) => {
-                format!("{why}; /dev/kvm of this system boots no kernel: use accel = \"virtual-time\" or \"tcg\"")
+                format!(
+                    "{why}; /dev/kvm of this system boots no kernel: use accel = \"virtual-time\" \
+                     or \"tcg\""
+                )
             }
             _ => why,
         }
@@ -119,7 +133,9 @@ impl Run<'_> {
         let messages = String::from_utf8_lossy(&result.stderr);
         let status = result.exit_status.map_or("none".to_owned(), |status| status.to_string());
         let messages = match messages.trim().trim_start_matches("error: ") {
-            "" => format!("nothing was measured, and there is no error message (exit status {status})"),
+            "" => format!(
+                "nothing was measured, and there is no error message (exit status {status})"
+            ),
             messages => messages.to_owned(),
         };
         let message = format!("in the virtual machine: {messages}");
@@ -129,14 +145,18 @@ impl Run<'_> {
         }
     }
 
-    /// The console's log, what the command there said, and files that loads left in their directory.
+    /// The console's log, what the command there said, and files that loads left in their
+    /// directory.
     fn keep(&self, place: &Path, result: &GuestResult) -> Result<(), Failure> {
         let output = &self.remote.output;
         let files = place.join("files");
         if fs::read_dir(&files).is_ok_and(|mut entries| entries.next().is_some()) {
             fs::rename(&files, output.join("files")).map_err(|why| self.cannot_move(&why))?;
         }
-        let texts = [("console.log", result.console_log.as_bytes()), ("stderr.log", result.stderr.as_slice())];
+        let texts = [
+            ("console.log", result.console_log.as_bytes()),
+            ("stderr.log", result.stderr.as_slice()),
+        ];
         for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             fs::write(output.join(name), text).map_err(|why| self.cannot_move(&why))?;
         }

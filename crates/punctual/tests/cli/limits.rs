@@ -3,7 +3,8 @@
 use crate::common::{Place, is_root, text};
 use std::process::{Command, Output, Stdio};
 
-/// `punctual ARGUMENTS` under a limit: `-n 8`. All that it says comes through a pipe, as files are limited too.
+/// `punctual ARGUMENTS` under a limit: `-n 8`. All that it says comes through a pipe, as files are
+/// limited too.
 fn limited(place: &Place, limit: &str, arguments: &str) -> Output {
     let line = format!("ulimit {limit} && exec \"$0\" {arguments}");
     let mut shell = Command::new("sh");
@@ -35,7 +36,13 @@ fn where_nothing_can_be_written_nothing_is_left() {
     let place = Place::with("");
     for command in ["trace --events none --duration 1s", "measure timer --duration 1s"] {
         let failed = limited(&place, "-f 0", &format!("{command} --output bundle"));
-        assert_eq!(failed.status.code(), Some(2), "{command}: {:?} {}", failed.status, text(&failed));
+        assert_eq!(
+            failed.status.code(),
+            Some(2),
+            "{command}: {:?} {}",
+            failed.status,
+            text(&failed)
+        );
         assert!(text(&failed).contains("ulimit -f"), "{command}: {}", text(&failed));
         assert!(!place.bundle().exists(), "{command}");
     }
@@ -69,8 +76,13 @@ fn a_full_disk_is_what_the_bundle_says() {
     let json = small.0.punctual(&["show", "--json", "small/bundle"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("a summary");
     let findings = json["findings"].as_array().unwrap();
-    let of = |id: &str| findings.iter().find(|finding| finding["id"] == id).unwrap_or(&serde_json::Value::Null);
-    assert!(of("bundle-incomplete")["evidence"].as_str().unwrap_or_default().contains("No space"), "{json:#}");
+    let of = |id: &str| {
+        findings.iter().find(|finding| finding["id"] == id).unwrap_or(&serde_json::Value::Null)
+    };
+    assert!(
+        of("bundle-incomplete")["evidence"].as_str().unwrap_or_default().contains("No space"),
+        "{json:#}"
+    );
     let remedy = of("samples-not-kept")["remedy"].as_str().unwrap_or("--output");
     assert!(remedy.contains("--output") && !remedy.contains("keep_samples"), "{remedy}");
     assert_ne!(json["ending"]["outcome"], "completed", "{json:#}");

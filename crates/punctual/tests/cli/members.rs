@@ -1,4 +1,5 @@
-//! Bundles of which somebody replaced members by links, FIFOs and devices, under every command that opens bundles.
+//! Bundles of which somebody replaced members by links, FIFOs and devices, under every command that
+//! opens bundles.
 
 use super::fixtures;
 use crate::common::text;
@@ -111,7 +112,10 @@ fn no_member_of_a_bundle_is_followed_or_waited_for() {
                 let said = text(&ended);
                 let code = ended.status.code();
                 assert!(matches!(code, Some(0..=4)), "{way}, {line}: {code:?} {said}");
-                assert!(!said.contains("panicked") && !said.contains(SECRET), "{way}, {line}: {said}");
+                assert!(
+                    !said.contains("panicked") && !said.contains(SECRET),
+                    "{way}, {line}: {said}"
+                );
                 assert_eq!(fs::read_to_string(&secret).unwrap(), SECRET, "{way}, {line}");
             }
         }
@@ -128,7 +132,11 @@ fn a_report_is_not_written_through_a_link() {
     symlink(&secret, bundle.join("report.html")).unwrap();
     let refused = ends("report", &bundle);
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
-    assert!(text(&refused).contains("report.html: a symbolic link is on its way"), "{}", text(&refused));
+    assert!(
+        text(&refused).contains("report.html: a symbolic link is on its way"),
+        "{}",
+        text(&refused)
+    );
     assert_eq!(fs::read_to_string(&secret).unwrap(), SECRET);
     fs::remove_file(bundle.join("report.html")).unwrap();
     assert_eq!(ends("report", &bundle).status.code(), Some(0));

@@ -8,7 +8,10 @@ use std::process::Command;
 pub struct Disk(String);
 
 fn run(program: &str, arguments: &[&str]) -> bool {
-    let done = Command::new(program).args(arguments).output().expect("a program of util-linux or e2fsprogs");
+    let done = Command::new(program)
+        .args(arguments)
+        .output()
+        .expect("a program of util-linux or e2fsprogs");
     if !done.status.success() {
         println!("{program} {arguments:?}: {}", text(&done));
     }
@@ -19,11 +22,16 @@ impl Disk {
     /// In this directory; says what is lacking where there is none.
     pub fn at(place: &Path) -> Option<Disk> {
         let test = "a file system that freezes";
-        if !is_root(test) || !has_program("fsfreeze", "util-linux") || !has_program("mkfs.ext4", "e2fsprogs") {
+        if !is_root(test)
+            || !has_program("fsfreeze", "util-linux")
+            || !has_program("mkfs.ext4", "e2fsprogs")
+        {
             return None;
         }
         let (image, at) = (place.join("image"), place.join("disk"));
-        std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("a sparse file");
+        std::fs::File::create(&image)
+            .and_then(|file| file.set_len(64 << 20))
+            .expect("a sparse file");
         std::fs::create_dir(&at).expect("a directory");
         let (image, at) = (image.to_string_lossy().into_owned(), at.to_string_lossy().into_owned());
         if run("mkfs.ext4", &["-q", &image]) && run("mount", &["-o", "loop", &image, &at]) {

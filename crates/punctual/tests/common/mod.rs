@@ -37,13 +37,21 @@ impl Place {
     }
     /// `punctual ARGS…` with this as the current directory.
     pub fn punctual(&self, arguments: &[&str]) -> Output {
-        punctual().args(arguments).current_dir(self.path()).stdin(Stdio::null()).output().expect("punctual starts")
+        punctual()
+            .args(arguments)
+            .current_dir(self.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("punctual starts")
     }
-    /// The same where no other test's measurement is seen: two on one CPU make what is required invalid. Without the right to a network
-    /// namespace it is seen all the same.
+    /// The same where no other test's measurement is seen: two on one CPU make what is required
+    /// invalid. Without the right to a network namespace it is seen all the same.
     pub fn alone(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("unshare");
-        command.args(["--net", env!("CARGO_BIN_EXE_punctual")]).args(arguments).current_dir(self.path());
+        command
+            .args(["--net", env!("CARGO_BIN_EXE_punctual")])
+            .args(arguments)
+            .current_dir(self.path());
         let own = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
         match own.is_ok_and(|status| status.success()) {
             true => command.stdin(Stdio::null()).output().expect("punctual starts"),
@@ -57,19 +65,31 @@ impl Place {
     /// The same in the background.
     pub fn start(&self) -> Child {
         let mut command = punctual();
-        command.args(["run", "--quiet", "experiment.toml", "--output", "bundle"]).current_dir(self.path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("punctual starts")
+        command
+            .args(["run", "--quiet", "experiment.toml", "--output", "bundle"])
+            .current_dir(self.path());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("punctual starts")
     }
     /// `punctual show --json bundle`.
     pub fn summary(&self) -> serde_json::Value {
         let shown = self.punctual(&["show", "--json", "bundle"]);
-        serde_json::from_slice(&shown.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&shown)))
+        serde_json::from_slice(&shown.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&shown)))
     }
 }
 
 /// Everything that a command said, for messages and for looking into.
 pub fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// It was refused before anything started: exit code 2, no bundle, and the measure named once.
@@ -78,10 +98,14 @@ pub fn assert_refused(output: &Output, bundle: &Path) {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(!bundle.exists(), "{} is left behind: {said}", bundle.display());
     let words: Vec<&str> = said.split_whitespace().collect();
-    assert!(!words.windows(2).any(|two| two[0] == two[1] && two[0].ends_with(':')), "a name twice: {said}");
+    assert!(
+        !words.windows(2).any(|two| two[0] == two[1] && two[0].ends_with(':')),
+        "a name twice: {said}"
+    );
 }
 
-/// Against hanging for ever, far beyond what a busy machine needs: a test that waits asks nothing of the clock.
+/// Against hanging for ever, far beyond what a busy machine needs: a test that waits asks nothing
+/// of the clock.
 pub const HANG: Duration = Duration::from_secs(600);
 
 /// Waits until something is so; a bound against hanging, not a measurement.
@@ -105,7 +129,8 @@ pub fn processes_with(word: &str) -> Vec<i32> {
 
 /// Whether this test runs as root; says what is lacking if not.
 pub fn is_root(test: &str) -> bool {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
+    let root = std::fs::metadata("/proc/self")
+        .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
     if !root {
         println!("SKIPPED: {test} lacks root");
     }
@@ -114,7 +139,8 @@ pub fn is_root(test: &str) -> bool {
 
 /// A program on the PATH; says what is lacking if it is not there.
 pub fn has_program(name: &str, package: &str) -> bool {
-    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|dir| dir.join(name).exists());
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|dir| dir.join(name).exists());
     if !found {
         println!("SKIPPED: lacks the program {name} (Debian package {package})");
     }
@@ -123,29 +149,40 @@ pub fn has_program(name: &str, package: &str) -> bool {
 
 /// Sends a signal by number.
 pub fn kill(pid: u32, signal: &str) {
-    let killed = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().expect("kill");
+    let killed = Command::new("kill")
+        .args([&format!("-{signal}"), &pid.to_string()])
+        .status()
+        .expect("kill");
     assert!(killed.success(), "kill -{signal} {pid}");
 }
 
-/// The image and the modules of a Debian kernel as files, which anyone's could be: the bzImage of the package, not the ELF file that the lab
-/// takes out of it.
+/// The image and the modules of a Debian kernel as files, which anyone's could be: the bzImage of
+/// the package, not the ELF file that the lab takes out of it.
 pub fn kernel_files(name: &str) -> Option<(PathBuf, PathBuf)> {
-    let kernel = punctual_lab::testing::or_skip(punctual_lab::Kernel::by_name(name, punctual_lab::Arch::Amd64))?;
+    let kernel = punctual_lab::testing::or_skip(punctual_lab::Kernel::by_name(
+        name,
+        punctual_lab::Arch::Amd64,
+    ))?;
     let boot = std::fs::read_dir(kernel.image.parent()?).expect("the kernel's directory").flatten();
-    let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"));
+    let is_image = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))
+    };
     let image = boot.map(|entry| entry.path()).find(is_image).expect("an image in the package");
     Some((image, kernel.modules.expect("modules in the package")))
 }
 
-/// Does `work` while the program at `path`, a load that never ends, is replaced by another version of it 20 times a second: what is run twice, seconds
-/// apart, runs different programs.
+/// Does `work` while the program at `path`, a load that never ends, is replaced by another version
+/// of it 20 times a second: what is run twice, seconds apart, runs different programs.
 pub fn with_changing_load<T>(path: &Path, work: impl FnOnce() -> T) -> T {
     let replace = |size: u32| {
         let beside = path.with_extension("new");
         // Always as long: whoever reads its length first and its bytes then finds both together.
-        let text = format!("#!/bin/sh\nwhile :; do dd if=/dev/zero of=/dev/null bs={size:07} count=1; done\n");
+        let text = format!(
+            "#!/bin/sh\nwhile :; do dd if=/dev/zero of=/dev/null bs={size:07} count=1; done\n"
+        );
         std::fs::write(&beside, text).expect("a new version");
-        std::fs::set_permissions(&beside, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its mode");
+        std::fs::set_permissions(&beside, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("its mode");
         std::fs::rename(&beside, path).expect("in the place of the old one");
     };
     replace(1_000_000);

@@ -5,14 +5,17 @@ use serde_json::Value;
 
 #[test]
 fn a_measured_thread_that_waits_for_another_one_blames_it() {
-    let Some(arena) = arena("a_measured_thread_that_waits_for_another_one_blames_it") else { return };
+    let Some(arena) = arena("a_measured_thread_that_waits_for_another_one_blames_it") else {
+        return;
+    };
     let cpu = arena.cpu;
     // The second one works 10 ms at a time, and the first is no more important.
     arena.place.write(
         "experiment.toml",
         format!(
-            "[[measure]]\nname = 'waiting'\nkind = 'timer'\ncpus = '{cpu}'\npriority = 80\nduration = '2s'\n\
-             [[measure]]\nname = 'working'\nkind = 'syscall'\ncpus = '{cpu}'\npriority = 80\nduration = '2s'\n"
+            "[[measure]]\nname = 'waiting'\nkind = 'timer'\ncpus = '{cpu}'\npriority = \
+             80\nduration = '2s'\n[[measure]]\nname = 'working'\nkind = 'syscall'\ncpus = \
+             '{cpu}'\npriority = 80\nduration = '2s'\n"
         )
         .as_bytes(),
     );
@@ -30,8 +33,12 @@ fn a_measured_thread_that_waits_for_another_one_blames_it() {
 
 /// What the bundle says of the one series of a measure.
 fn meta(place: &crate::common::Place, measure: &str) -> Value {
-    let files = std::fs::read_dir(place.bundle().join("phases/000")).unwrap().flatten().map(|entry| entry.path());
+    let files = std::fs::read_dir(place.bundle().join("phases/000"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
     let metas = files.filter(|path| path.to_string_lossy().ends_with(".meta.json"));
-    let mut metas = metas.map(|path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap());
+    let mut metas =
+        metas.map(|path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap());
     metas.find(|meta| meta["measure"] == measure).unwrap()
 }

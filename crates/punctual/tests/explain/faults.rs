@@ -1,6 +1,7 @@
 //! Memory that nobody locked: each first touch of a page is a page fault.
 //!
-//! The program is this very file: started again by its own test, with a variable that tells it what it is.
+//! The program is this very file: started again by its own test, with a variable that tells it what
+//! it is.
 
 use crate::common::{Place, is_root, punctual, text};
 use crate::injected::assert_right;
@@ -45,16 +46,23 @@ fn first_touches_are_blamed_on_page_faults() {
     let place = Place::with("");
     let mut command = punctual();
     command.args(["trace", "--events", "sched,irq,vectors,softirq,syscall,fault,page"]);
-    command.args(["-q", "--output", "bundle", "--"]).arg(std::env::current_exe().expect("this program"));
+    command
+        .args(["-q", "--output", "bundle", "--"])
+        .arg(std::env::current_exe().expect("this program"));
     command.args(["--exact", "faults::the_program_that_touches_memory"]);
     let points = place.path().join("points");
     std::fs::DirBuilder::new().mode(0o700).create(&points).expect("a directory of points");
-    command.env(ROLE, "1").env("PUNCTUAL_POINTS_DIR", points).current_dir(place.path()).stdin(Stdio::null());
+    command
+        .env(ROLE, "1")
+        .env("PUNCTUAL_POINTS_DIR", points)
+        .current_dir(place.path())
+        .stdin(Stdio::null());
     let traced = command.output().expect("punctual starts");
     assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
-    let report = place.punctual(&["explain", "bundle", "--json", "--pair", "touch", "--worst", "40"]);
-    let document: Value =
-        serde_json::from_slice(&report.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&report)));
+    let report =
+        place.punctual(&["explain", "bundle", "--json", "--pair", "touch", "--worst", "40"]);
+    let document: Value = serde_json::from_slice(&report.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&report)));
     let all = document["samples"].as_array().unwrap().iter();
     // What others took of the CPU is theirs: it is not what this test made.
     let own = |sample: &&Value| {

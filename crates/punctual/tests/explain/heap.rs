@@ -1,4 +1,5 @@
-//! First touches of memory from the heap: what takes their time happens in the process that allocates, not in punctual's own thread.
+//! First touches of memory from the heap: what takes their time happens in the process that
+//! allocates, not in punctual's own thread.
 
 use crate::injected::{arena, assert_right};
 use serde_json::Value;
@@ -29,15 +30,24 @@ fn first_touches_of_the_heap_are_those_of_the_process_that_allocates() {
     }
     let document = arena.explained(&[]);
     let touches = document["samples"].as_array().unwrap().iter();
-    let touches: Vec<&Value> =
-        touches.filter(|sample| sample["series"].as_str().is_some_and(|series| series.contains("touch"))).collect();
-    // Each round is a process of its own; one that lived too shortly for its name to be seen has its number alone.
+    let touches: Vec<&Value> = touches
+        .filter(|sample| sample["series"].as_str().is_some_and(|series| series.contains("touch")))
+        .collect();
+    // Each round is a process of its own; one that lived too shortly for its name to be seen has
+    // its number alone.
     let task = |sample: &&&Value| sample["task"].as_str().unwrap_or_default().to_owned();
-    let named: Vec<String> =
-        touches.iter().map(|sample| task(&sample)).filter(|name| !name.starts_with("tid ")).collect();
-    assert!(named.iter().all(|name| name == "punctual-heap" || name == "memfd:punctual-heap"), "{named:?}");
+    let named: Vec<String> = touches
+        .iter()
+        .map(|sample| task(&sample))
+        .filter(|name| !name.starts_with("tid "))
+        .collect();
+    assert!(
+        named.iter().all(|name| name == "punctual-heap" || name == "memfd:punctual-heap"),
+        "{named:?}"
+    );
     assert!(named.len() * 3 >= touches.len() * 2, "{} of {} are named", named.len(), touches.len());
-    // Interrupts come in between, and after processes that ended the softirq that frees what they had; both are told as what they are.
+    // Interrupts come in between, and after processes that ended the softirq that frees what they
+    // had; both are told as what they are.
     let served = |part: &Value| ["irq", "softirq"].iter().any(|word| part["cause"] == *word);
     assert_right(&touches, 10, |part| part["cause"] == "page-fault" || served(part));
     let parts = || touches.iter().flat_map(|sample| sample["parts"].as_array().unwrap());

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A CPU of one's own among the tests of this and of other processes that disturb CPUs on purpose. `None`: the test is skipped, as it said.
+/// A CPU of one's own among the tests of this and of other processes that disturb CPUs on purpose.
+/// `None`: the test is skipped, as it said.
 pub struct Arena {
     /// The CPU: never the first, where the system does its own work.
     pub cpu: usize,
@@ -27,7 +28,8 @@ pub fn arena(test: &str) -> Option<Arena> {
     if !is_root(test) {
         return None;
     }
-    let online: CpuSet = Root::system().read_trimmed("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
+    let online: CpuSet =
+        Root::system().read_trimmed("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
     let Some(cpu) = online.iter().last().filter(|_| online.len() > 1) else {
         println!("SKIPPED: {test} lacks a second CPU");
         return None;
@@ -56,7 +58,8 @@ impl Arena {
         Some(output)
     }
 
-    /// `punctual explain bundle --json ARGS…`. Whatever they are, parts add up and follow one another.
+    /// `punctual explain bundle --json ARGS…`. Whatever they are, parts add up and follow one
+    /// another.
     pub fn explained(&self, arguments: &[&str]) -> Value {
         let output = self.place.punctual(&[&["explain", "bundle", "--json"], arguments].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output));
@@ -67,14 +70,22 @@ impl Arena {
                 assert_eq!(part["from"].as_i64(), Some(at), "{sample}");
                 at += part["ns"].as_i64().unwrap();
             }
-            assert_eq!(at - sample["at"].as_i64().unwrap(), sample["latency_ns"].as_i64().unwrap(), "{sample}");
+            assert_eq!(
+                at - sample["at"].as_i64().unwrap(),
+                sample["latency_ns"].as_i64().unwrap(),
+                "{sample}"
+            );
         }
         document
     }
 }
 
-/// How many of these samples are attributed to what is right for at least nine tenths, with less than a twentieth unknown.
-pub fn right<'s>(samples: &[&'s Value], is_right: impl Fn(&Value) -> bool) -> (usize, Vec<&'s Value>) {
+/// How many of these samples are attributed to what is right for at least nine tenths, with less
+/// than a twentieth unknown.
+pub fn right<'s>(
+    samples: &[&'s Value],
+    is_right: impl Fn(&Value) -> bool,
+) -> (usize, Vec<&'s Value>) {
     let (mut count, mut wrong) = (0, Vec::new());
     for sample in samples {
         let latency = sample["latency_ns"].as_i64().unwrap();
@@ -83,20 +94,35 @@ pub fn right<'s>(samples: &[&'s Value], is_right: impl Fn(&Value) -> bool) -> (u
             parts.filter(|part| wanted(part)).map(|part| part["ns"].as_i64().unwrap()).sum()
         };
         let (blamed, unknown) = (sum(&is_right), sum(&|part| part["cause"] == "unknown"));
-        if blamed * 10 >= latency * 9 && unknown * 20 < latency { count += 1 } else { wrong.push(*sample) }
+        if blamed * 10 >= latency * 9 && unknown * 20 < latency {
+            count += 1
+        } else {
+            wrong.push(*sample)
+        }
     }
     (count, wrong)
 }
 
-/// At least nine tenths of the samples, and at least so many, are attributed to what made them late.
+/// At least nine tenths of the samples, and at least so many, are attributed to what made them
+/// late.
 pub fn assert_right(samples: &[&Value], at_least: usize, is_right: impl Fn(&Value) -> bool) {
-    assert!(samples.len() >= at_least, "only {} samples were late by what the test did", samples.len());
+    assert!(
+        samples.len() >= at_least,
+        "only {} samples were late by what the test did",
+        samples.len()
+    );
     let (count, wrong) = right(samples, is_right);
     let brief = |sample: &&Value| {
         let parts = sample["parts"].as_array().unwrap().iter();
         let parts: Vec<String> =
             parts.map(|part| format!("{} {} {}", part["ns"], part["cause"], part["who"])).collect();
-        format!("{} at {}: {}; {}", sample["latency_ns"], sample["at"], parts.join(", "), sample["warnings"])
+        format!(
+            "{} at {}: {}; {}",
+            sample["latency_ns"],
+            sample["at"],
+            parts.join(", "),
+            sample["warnings"]
+        )
     };
     let wrong: Vec<String> = wrong.iter().map(brief).collect();
     assert!(
@@ -117,20 +143,32 @@ pub struct Disturber {
 }
 
 impl Disturber {
-    /// Called `name`, on this CPU, SCHED_FIFO at `priority` or SCHED_OTHER: `busy`, then `idle`, over and over.
-    pub fn start(name: &str, cpu: usize, priority: Option<u8>, busy: Duration, idle: Duration) -> Disturber {
+    /// Called `name`, on this CPU, SCHED_FIFO at `priority` or SCHED_OTHER: `busy`, then `idle`,
+    /// over and over.
+    pub fn start(
+        name: &str,
+        cpu: usize,
+        priority: Option<u8>,
+        busy: Duration,
+        idle: Duration,
+    ) -> Disturber {
         let stop = Arc::<AtomicBool>::default();
         let its_stop = Arc::clone(&stop);
         let body = move || {
             attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
             if let Some(priority) = priority {
-                attributes::set_scheduling(0, &Scheduling::new(Policy::Fifo, Priority::new(priority))).unwrap();
+                attributes::set_scheduling(
+                    0,
+                    &Scheduling::new(Policy::Fifo, Priority::new(priority)),
+                )
+                .unwrap();
             }
             let mut bursts = Vec::new();
             while !its_stop.load(Ordering::Relaxed) {
                 let began = clock::monotonic();
                 let (mut from, mut last) = (began, began);
-                while last.0 < began.0 + busy.as_nanos() as i64 && !its_stop.load(Ordering::Relaxed) {
+                while last.0 < began.0 + busy.as_nanos() as i64 && !its_stop.load(Ordering::Relaxed)
+                {
                     let now = clock::monotonic();
                     // Meanwhile it did not have the CPU itself.
                     if now - last > AWAY {
@@ -167,8 +205,11 @@ impl Drop for Disturber {
 pub fn within<'d>(document: &'d Value, stretches: &[(MonotonicNs, MonotonicNs)]) -> Vec<&'d Value> {
     let samples = document["samples"].as_array().unwrap().iter();
     let falls = |sample: &&Value| {
-        let (at, latency) = (sample["at"].as_i64().unwrap(), sample["latency_ns"].as_i64().unwrap());
-        let overlap = |(from, to): &(MonotonicNs, MonotonicNs)| (to.0.min(at + latency) - from.0.max(at)).max(0);
+        let (at, latency) =
+            (sample["at"].as_i64().unwrap(), sample["latency_ns"].as_i64().unwrap());
+        let overlap = |(from, to): &(MonotonicNs, MonotonicNs)| {
+            (to.0.min(at + latency) - from.0.max(at)).max(0)
+        };
         stretches.iter().map(overlap).sum::<i64>() * 10 >= latency * 9
     };
     samples.filter(falls).collect()

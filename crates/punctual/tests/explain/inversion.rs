@@ -10,26 +10,42 @@ fn who_keeps_the_holder_of_a_plain_mutex_from_running_is_named() {
     let test = "who_keeps_the_holder_of_a_plain_mutex_from_running_is_named";
     let Some(arena) = arena(test) else { return };
     let Some((document, bursts)) = contended(&arena, test, "normal") else { return };
-    // Waits in which the hog ran for long: that much of them is an inversion, and the rest the holder's own time.
-    let late: Vec<&Value> =
-        samples_of(&document).iter().filter(|sample| overlap(sample, &bursts) >= 2_000_000).collect();
+    // Waits in which the hog ran for long: that much of them is an inversion, and the rest the
+    // holder's own time.
+    let late: Vec<&Value> = samples_of(&document)
+        .iter()
+        .filter(|sample| overlap(sample, &bursts) >= 2_000_000)
+        .collect();
     assert!(!samples_of(&document).is_empty(), "{document}");
     if late.len() < 8 {
         return println!(
-            "SKIPPED: {test} lacks two CPUs of its own: the hog kept the holder from running {} times",
+            "SKIPPED: {test} lacks two CPUs of its own: the hog kept the holder from running {} \
+             times",
             late.len()
         );
     }
-    // A wait may hold many terms, each with a wake-up of its own, and the test's machine may be stopped meanwhile: that is as true.
+    // A wait may hold many terms, each with a wake-up of its own, and the test's machine may be
+    // stopped meanwhile: that is as true.
     const BESIDE: [&str; 4] = ["lock", "wakeup", "non-preemptible", "steal"];
     assert_right(&late, 8, |part| {
         part["cause"] == "priority-inversion" && part["who"] == "mid-hog"
             || BESIDE.iter().any(|cause| part["cause"] == *cause)
     });
-    let exact = late.iter().filter(|sample| inverted(sample) * 10 >= overlap(sample, &bursts) * 9).count();
-    assert!(exact * 10 >= late.len() * 9, "{exact} of {} waits blame all of the hog's time on it", late.len());
-    let report = late.iter().find(|sample| inverted(sample) > 0).expect("a wait that blames the hog");
-    let part = &report["parts"].as_array().unwrap().iter().find(|part| part["cause"] == "priority-inversion").unwrap();
+    let exact =
+        late.iter().filter(|sample| inverted(sample) * 10 >= overlap(sample, &bursts) * 9).count();
+    assert!(
+        exact * 10 >= late.len() * 9,
+        "{exact} of {} waits blame all of the hog's time on it",
+        late.len()
+    );
+    let report =
+        late.iter().find(|sample| inverted(sample) > 0).expect("a wait that blames the hog");
+    let part = &report["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|part| part["cause"] == "priority-inversion")
+        .unwrap();
     assert_eq!(part["prio"], 99 - 50, "{part}");
     assert!(part["meanwhile"].as_array().is_some_and(|parts| !parts.is_empty()), "{part}");
     assert!(report["chain"].as_array().is_some_and(|chain| !chain.is_empty()), "{report}");
@@ -55,7 +71,8 @@ fn samples_of(document: &Value) -> &Vec<Value> {
 /// The time of a sample that is blamed on the hog.
 fn inverted(sample: &Value) -> i64 {
     let parts = sample["parts"].as_array().unwrap().iter();
-    let hog = parts.filter(|part| part["cause"] == "priority-inversion" && part["who"] == "mid-hog");
+    let hog =
+        parts.filter(|part| part["cause"] == "priority-inversion" && part["who"] == "mid-hog");
     hog.map(|part| part["ns"].as_i64().unwrap()).sum()
 }
 
@@ -65,19 +82,31 @@ fn overlap(sample: &Value, bursts: &[(MonotonicNs, MonotonicNs)]) -> i64 {
     bursts.iter().map(|(from, to)| (to.0.min(at + latency) - from.0.max(at)).max(0)).sum()
 }
 
-/// A more urgent thread on one CPU and a less urgent one on another want the same lock; between them in rank a hog takes the CPU of the less urgent
-/// one now and then. The waits of the urgent one, and when the hog ran.
-fn contended(arena: &Arena, test: &str, lock: &str) -> Option<(Value, Vec<(MonotonicNs, MonotonicNs)>)> {
+/// A more urgent thread on one CPU and a less urgent one on another want the same lock; between
+/// them in rank a hog takes the CPU of the less urgent one now and then. The waits of the urgent
+/// one, and when the hog ran.
+fn contended(
+    arena: &Arena,
+    test: &str,
+    lock: &str,
+) -> Option<(Value, Vec<(MonotonicNs, MonotonicNs)>)> {
     let (low, high) = (arena.cpu - 1, arena.cpu);
     arena.place.write(
         "experiment.toml",
         format!(
-            "[[measure]]\nkind = 'mutex'\nthreads = 2\ncpus = '{low}-{high}'\npolicy = 'fifo'\npriority = 80\npriorities = [10, 80]\n\
-             lock = '{lock}'\nhold = '200us'\nterms = 40\nduration = '3s'\n"
+            "[[measure]]\nkind = 'mutex'\nthreads = 2\ncpus = '{low}-{high}'\npolicy = \
+             'fifo'\npriority = 80\npriorities = [10, 80]\nlock = '{lock}'\nhold = '200us'\nterms \
+             = 40\nduration = '3s'\n"
         )
         .as_bytes(),
     );
-    let hog = Disturber::start("mid-hog", low, Some(50), Duration::from_millis(6), Duration::from_millis(17));
+    let hog = Disturber::start(
+        "mid-hog",
+        low,
+        Some(50),
+        Duration::from_millis(6),
+        Duration::from_millis(17),
+    );
     let measured = arena.measure(test, &["run", "experiment.toml"]);
     let bursts = hog.stop();
     measured?;

@@ -12,10 +12,26 @@ use std::time::Duration;
 fn a_spike_ends_the_run_and_is_there_to_be_explained() {
     let test = "a_spike_ends_the_run_and_is_there_to_be_explained";
     let Some(arena) = arena(test) else { return };
-    let hog = Disturber::start("spiky", arena.cpu, Some(90), Duration::from_millis(8), Duration::from_millis(400));
+    let hog = Disturber::start(
+        "spiky",
+        arena.cpu,
+        Some(90),
+        Duration::from_millis(8),
+        Duration::from_millis(400),
+    );
     let cpu = arena.cpu.to_string();
-    let arguments =
-        ["measure", "timer", "--cpus", &cpu, "--priority", "80", "--duration", "30s", "--stop-above", "5ms"];
+    let arguments = [
+        "measure",
+        "timer",
+        "--cpus",
+        &cpu,
+        "--priority",
+        "80",
+        "--duration",
+        "30s",
+        "--stop-above",
+        "5ms",
+    ];
     let Some(ended) = arena.measure(test, &arguments) else { return };
     hog.stop();
     assert_eq!(ended.status.code(), Some(3), "{}", text(&ended));
@@ -25,7 +41,8 @@ fn a_spike_ends_the_run_and_is_there_to_be_explained() {
     let worst = arena.place.summary()["phases"][0]["series"][0]["max"].as_i64();
     assert_eq!(spike["latency_ns"].as_i64(), worst, "the one that ended it is the worst");
     // The same for a person, and for Perfetto.
-    let report = arena.place.punctual(&["explain", "bundle", "--worst", "1", "--perfetto", "trace.pftrace"]);
+    let report =
+        arena.place.punctual(&["explain", "bundle", "--worst", "1", "--perfetto", "trace.pftrace"]);
     assert_eq!(report.status.code(), Some(0), "{}", text(&report));
     assert!(std::fs::metadata(arena.place.path().join("trace.pftrace")).unwrap().len() > 1_000);
 }
@@ -38,7 +55,10 @@ fn every_kind_of_measure_is_explained() {
     let kinds = ["timer", "switch", "syscall", "mutex", "storage", "heap", "spin"];
     let measure = |kind: &&str| {
         let policy = if *kind == "timer" { "priority = 80" } else { "policy = 'other'" };
-        format!("[[measure]]\nname = '{kind}'\nkind = '{kind}'\ncpus = '{cpu}'\n{policy}\nduration = '1s'\n")
+        format!(
+            "[[measure]]\nname = '{kind}'\nkind = '{kind}'\ncpus = '{cpu}'\n{policy}\nduration = \
+             '1s'\n"
+        )
     };
     let text = format!("[explain]\nworst = 3\n{}", kinds.iter().map(measure).collect::<String>());
     arena.place.write("experiment.toml", text.as_bytes());
@@ -85,7 +105,12 @@ fn what_was_kept_survives_the_death_of_the_run() {
         "--output",
         "bundle",
     ]);
-    let mut child = command.current_dir(place.path()).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .current_dir(place.path())
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let kept = || windows(&place.bundle()).len();
     let mut ended = false;
     eventually("windows", || {
@@ -104,13 +129,17 @@ fn what_was_kept_survives_the_death_of_the_run() {
     // One may have been about to take another's place.
     assert!((20..=25).contains(&document["samples"].as_array().unwrap().len()), "{document}");
     assert!(document["findings"].to_string().contains("windows-cut-off"));
-    let named = |sample: &Value| sample["task"].as_str().is_some_and(|name| !name.starts_with("tid "));
+    let named =
+        |sample: &Value| sample["task"].as_str().is_some_and(|name| !name.starts_with("tid "));
     assert!(document["samples"].as_array().unwrap().iter().all(named));
 }
 
 fn windows(bundle: &Path) -> BTreeSet<std::ffi::OsString> {
-    let files =
-        std::fs::read_dir(bundle.join("windows")).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let files = std::fs::read_dir(bundle.join("windows"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name());
     files.filter(|name| name.to_string_lossy().ends_with(".window")).collect()
 }
 
@@ -120,24 +149,43 @@ fn a_recording_of_the_whole_run_explains_too() {
         return;
     }
     let place = Place::with("");
-    let arguments = ["measure", "timer", "--cpus", "0", "--duration", "500ms", "--quiet", "--output", "bundle"];
-    let recorded = place.punctual(&[&arguments[..], &["--trace", "sched,irq,vectors,softirq"]].concat());
+    let arguments =
+        ["measure", "timer", "--cpus", "0", "--duration", "500ms", "--quiet", "--output", "bundle"];
+    let recorded =
+        place.punctual(&[&arguments[..], &["--trace", "sched,irq,vectors,softirq"]].concat());
     if recorded.status.code() == Some(2) {
-        println!("SKIPPED: a_recording_of_the_whole_run_explains_too lacks kernel events: {}", text(&recorded).trim());
+        println!(
+            "SKIPPED: a_recording_of_the_whole_run_explains_too lacks kernel events: {}",
+            text(&recorded).trim()
+        );
         return;
     }
     let report = place.punctual(&["explain", "bundle", "--json", "--worst", "5"]);
-    let document: Value =
-        serde_json::from_slice(&report.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&report)));
-    assert_eq!((document["source"].as_str(), document["samples"].as_array().unwrap().len()), (Some("recording"), 5));
-    let of_pair =
-        place.punctual(&["explain", "bundle", "--json", "--worst", "2", "--pair", "sched_waking->sched_switch"]);
-    let document: Value =
-        serde_json::from_slice(&of_pair.stdout).unwrap_or_else(|why| panic!("{why}: {}", text(&of_pair)));
+    let document: Value = serde_json::from_slice(&report.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", text(&report)));
+    assert_eq!(
+        (document["source"].as_str(), document["samples"].as_array().unwrap().len()),
+        (Some("recording"), 5)
+    );
+    let of_pair = place.punctual(&[
+        "explain",
+        "bundle",
+        "--json",
+        "--worst",
+        "2",
+        "--pair",
+        "sched_waking->sched_switch",
+    ]);
+    let document: Value = serde_json::from_slice(&of_pair.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", text(&of_pair)));
     assert_eq!(document["samples"].as_array().unwrap().len(), 2, "{document}");
     let wrong = place.punctual(&["explain", "bundle", "--series", "nobody"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(text(&wrong).contains("there is no series `nobody`; known are timer"), "{}", text(&wrong));
+    assert!(
+        text(&wrong).contains("there is no series `nobody`; known are timer"),
+        "{}",
+        text(&wrong)
+    );
 }
 
 #[test]
@@ -160,12 +208,21 @@ fn every_fixture_is_explained_or_says_why_not() {
                 for sample in document["samples"].as_array().unwrap() {
                     let parts = sample["parts"].as_array().unwrap().iter();
                     let sum: i64 = parts.map(|part| part["ns"].as_i64().unwrap()).sum();
-                    assert_eq!(Some(sum), sample["latency_ns"].as_i64(), "{}: {sample}", fixture.display());
+                    assert_eq!(
+                        Some(sum),
+                        sample["latency_ns"].as_i64(),
+                        "{}: {sample}",
+                        fixture.display()
+                    );
                 }
                 let any = !document["samples"].as_array().unwrap().is_empty();
                 sources.extend(any.then(|| document["source"].as_str().unwrap().to_owned()));
             }
-            Some(2) => assert!(text(&report).contains("no events to explain samples with"), "{}", text(&report)),
+            Some(2) => assert!(
+                text(&report).contains("no events to explain samples with"),
+                "{}",
+                text(&report)
+            ),
             _ => panic!("{}: {}", fixture.display(), text(&report)),
         }
         let for_people = punctual().arg("explain").arg(&fixture).output().unwrap();

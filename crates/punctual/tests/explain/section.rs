@@ -22,7 +22,9 @@ fn waits(gate: &Gate) {
     let mut seen = 0;
     while !gate.ends.load(Ordering::Relaxed) {
         let turn = gate.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let waited = gate.opened.wait_while(turn, |turn| *turn == seen && !gate.ends.load(Ordering::Relaxed));
+        let waited = gate
+            .opened
+            .wait_while(turn, |turn| *turn == seen && !gate.ends.load(Ordering::Relaxed));
         seen = *waited.unwrap_or_else(|poisoned| poisoned.into_inner());
     }
 }
@@ -57,7 +59,18 @@ fn who_cannot_be_preempted_is_named_with_its_system_call() {
     };
     let waker = std::thread::Builder::new().name("wakes-them-all".to_owned()).spawn(body).unwrap();
     let cpu = arena.cpu.to_string();
-    let arguments = ["measure", "timer", "--cpus", &cpu, "--priority", "80", "-s", "period=200us", "--duration", "3s"];
+    let arguments = [
+        "measure",
+        "timer",
+        "--cpus",
+        &cpu,
+        "--priority",
+        "80",
+        "-s",
+        "period=200us",
+        "--duration",
+        "3s",
+    ];
     let measured = arena.measure(test, &arguments);
     gate.ends.store(true, Ordering::Relaxed);
     let bursts = waker.join().unwrap();

@@ -14,8 +14,24 @@ fn a_disk_that_answers_nobody_costs_no_sample() {
     let Some(disk) = Disk::at(place.path()) else { return };
     let bundle = format!("{}/bundle", disk.path());
     let mut command = punctual();
-    command.args(["measure", "timer", "--quiet", "--explain", "-s", "period=1ms", "--duration", "12s", "-o", &bundle]);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("punctual");
+    command.args([
+        "measure",
+        "timer",
+        "--quiet",
+        "--explain",
+        "-s",
+        "period=1ms",
+        "--duration",
+        "12s",
+        "-o",
+        &bundle,
+    ]);
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("punctual");
     let measures = || {
         std::fs::read_dir(format!("{bundle}/phases/000")).is_ok_and(|all| {
             all.flatten().any(|file| {
@@ -38,5 +54,9 @@ fn a_disk_that_answers_nobody_costs_no_sample() {
         .iter()
         .map(|series| series["lost"].as_u64().unwrap_or_else(|| panic!("{series}")))
         .collect();
-    assert!(!losses.is_empty() && losses.iter().all(|lost| *lost == 0), "lost {losses:?}: {}", text(&ended));
+    assert!(
+        !losses.is_empty() && losses.iter().all(|lost| *lost == 0),
+        "lost {losses:?}: {}",
+        text(&ended)
+    );
 }

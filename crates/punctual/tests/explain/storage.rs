@@ -1,4 +1,5 @@
-//! A task that forces its data to a disk, on a journalled file system where another one does the same.
+//! A task that forces its data to a disk, on a journalled file system where another one does the
+//! same.
 
 use crate::common::has_program;
 use crate::injected::{arena, assert_right};
@@ -17,11 +18,22 @@ impl Mounted {
         let (image, at) = (place.join("image"), place.join("mounted"));
         std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("an image");
         std::fs::create_dir(&at).expect("a place for it");
-        let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).status().expect("mkfs.ext4 runs");
+        let made = Command::new("mkfs.ext4")
+            .args(["-q", "-F"])
+            .arg(&image)
+            .status()
+            .expect("mkfs.ext4 runs");
         assert!(made.success());
-        let mounted = Command::new("mount").args(["-o", "loop"]).args([&image, &at]).output().expect("mount runs");
+        let mounted = Command::new("mount")
+            .args(["-o", "loop"])
+            .args([&image, &at])
+            .output()
+            .expect("mount runs");
         if !mounted.status.success() {
-            println!("SKIPPED: lacks loop devices: {}", String::from_utf8_lossy(&mounted.stderr).trim());
+            println!(
+                "SKIPPED: lacks loop devices: {}",
+                String::from_utf8_lossy(&mounted.stderr).trim()
+            );
             return None;
         }
         Some(Mounted(at))
@@ -53,8 +65,10 @@ fn waits_for_a_disk_are_blamed_on_the_disk() {
     });
     let directory = format!("directory={}", mounted.0.display());
     let cpu = arena.cpu.to_string();
-    let arguments = ["measure", "storage", "--cpus", &cpu, "-s", "mode=forced", "-s", "forcing=fsync", "-s"];
-    let measured = arena.measure(test, &[&arguments[..], &[&directory, "--duration", "3s"]].concat());
+    let arguments =
+        ["measure", "storage", "--cpus", &cpu, "-s", "mode=forced", "-s", "forcing=fsync", "-s"];
+    let measured =
+        arena.measure(test, &[&arguments[..], &[&directory, "--duration", "3s"]].concat());
     stop.store(true, Ordering::Relaxed);
     writer.join().expect("it has written");
     if measured.is_none() {
@@ -62,14 +76,18 @@ fn waits_for_a_disk_are_blamed_on_the_disk() {
     }
     let document = arena.explained(&["--series", "storage/force"]);
     let late: Vec<&Value> = document["samples"].as_array().unwrap().iter().collect();
-    // The device itself, or who finishes writes for it: the journal's thread, and workers of the file system and of the loop device, which
-    // have no other work that this thread could wait for.
+    // The device itself, or who finishes writes for it: the journal's thread, and workers of the
+    // file system and of the loop device, which have no other work that this thread could wait
+    // for.
     let carries_it = |who: &str| who.starts_with("jbd2/") || who.starts_with("kworker/");
     assert_right(&late, 10, |part| {
         let who = part["who"].as_str().unwrap_or_default();
-        part["cause"] == "io" && who.starts_with("loop") || part["cause"] == "waiting" && carries_it(who)
+        part["cause"] == "io" && who.starts_with("loop")
+            || part["cause"] == "waiting" && carries_it(who)
     });
-    let device = |sample: &&Value| sample["parts"].as_array().unwrap().iter().any(|part| part["cause"] == "io");
+    let device = |sample: &&Value| {
+        sample["parts"].as_array().unwrap().iter().any(|part| part["cause"] == "io")
+    };
     let named = late.iter().filter(|sample| device(sample)).count();
     assert!(named * 10 >= late.len() * 9, "{named} of {} name the device", late.len());
 }

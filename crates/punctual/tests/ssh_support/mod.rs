@@ -1,4 +1,5 @@
-//! A real sshd on the loopback interface, with keys, configuration and temporary directory of its own.
+//! A real sshd on the loopback interface, with keys, configuration and temporary directory of its
+//! own.
 
 use crate::common::{Place, eventually, has_program, is_root, processes_with, punctual, text};
 use punctual_lab::testing;
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What is required of a measurement is invalid where another one takes the same CPU: tests that require something take it alone.
+/// What is required of a measurement is invalid where another one takes the same CPU: tests that
+/// require something take it alone.
 static CPU: RwLock<()> = RwLock::new(());
 
 /// The tests that this one measures beside, or none of them.
@@ -39,7 +41,10 @@ impl Sshd {
     }
 
     fn start_in(test: &str, turn: Turn) -> Option<Sshd> {
-        if !is_root(test) || !has_program("ssh", "openssh-client") || !Path::new("/usr/sbin/sshd").exists() {
+        if !is_root(test)
+            || !has_program("ssh", "openssh-client")
+            || !Path::new("/usr/sbin/sshd").exists()
+        {
             if !Path::new("/usr/sbin/sshd").exists() {
                 println!("SKIPPED: {test} lacks the program sshd (Debian package openssh-server)");
             }
@@ -57,13 +62,18 @@ impl Sshd {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let at = place.path().display();
         let config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nStrictModes no\nUsePAM no\n\
-             PidFile none\nMaxStartups 100\nSetEnv TMPDIR={at}/tmp\n"
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile \
+             {at}/user.pub\nStrictModes no\nUsePAM no\nPidFile none\nMaxStartups 100\nSetEnv \
+             TMPDIR={at}/tmp\n"
         );
         place.write("sshd_config", config.as_bytes());
         let log = fs::File::create(place.path().join("sshd.log")).unwrap();
         let mut command = Command::new("/usr/sbin/sshd");
-        command.args(["-D", "-e", "-f"]).arg(place.path().join("sshd_config")).stdin(Stdio::null()).stderr(log);
+        command
+            .args(["-D", "-e", "-f"])
+            .arg(place.path().join("sshd_config"))
+            .stdin(Stdio::null())
+            .stderr(log);
         let sshd = Sshd { port, listener: command.spawn().expect("sshd"), place, _turn: turn };
         sshd.know(&sshd.key("host"));
         sshd.lets_in(test).then_some(sshd)
@@ -72,14 +82,27 @@ impl Sshd {
     /// Accounts that are locked, or no loopback interface, are the machine's.
     fn lets_in(&self, test: &str) -> bool {
         let log = || fs::read_to_string(self.place.path().join("sshd.log")).unwrap_or_default();
-        eventually("sshd listens", || log().contains("Server listening") || log().contains("fatal"));
+        eventually("sshd listens", || {
+            log().contains("Server listening") || log().contains("fatal")
+        });
         let file = |name: &str| self.place.path().join(name).display().to_string();
         let mut ssh = Command::new("ssh");
-        ssh.args(["-F", "none", "-o", "BatchMode=yes", "-o", &format!("UserKnownHostsFile={}", file("known"))]);
+        ssh.args([
+            "-F",
+            "none",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            &format!("UserKnownHostsFile={}", file("known")),
+        ]);
         ssh.args(["-i", &file("user"), "-p", &self.port.to_string(), "root@127.0.0.1", "true"]);
         let tried = ssh.stdin(Stdio::null()).output().expect("ssh");
         if !tried.status.success() {
-            println!("SKIPPED: {test} lacks an sshd that lets root in: {} {}", text(&tried).trim(), log().trim());
+            println!(
+                "SKIPPED: {test} lacks an sshd that lets root in: {} {}",
+                text(&tried).trim(),
+                log().trim()
+            );
         }
         tried.status.success()
     }
@@ -124,7 +147,9 @@ impl Sshd {
     fn command(&self, experiment: &str, more: &[&str]) -> Command {
         self.place.write("experiment.toml", experiment.as_bytes());
         let mut command = punctual();
-        command.args(["run", "experiment.toml", "--output", "bundle", "--target", &self.target()]).args(more);
+        command
+            .args(["run", "experiment.toml", "--output", "bundle", "--target", &self.target()])
+            .args(more);
         // A punctual that is killed leaves the directory of its connection.
         command.env("TMPDIR", self.place.path());
         command.current_dir(self.place.path()).stdin(Stdio::null());
@@ -139,7 +164,11 @@ impl Sshd {
     /// The same in the background; what it says goes to the file `said`.
     pub fn spawn(&self, experiment: &str, more: &[&str]) -> Child {
         let said = fs::File::create(self.place.path().join("said")).unwrap();
-        self.command(experiment, more).stdout(Stdio::null()).stderr(said).spawn().expect("punctual starts")
+        self.command(experiment, more)
+            .stdout(Stdio::null())
+            .stderr(said)
+            .spawn()
+            .expect("punctual starts")
     }
 
     /// What that has said so far.
@@ -161,7 +190,8 @@ impl Sshd {
 
     /// Kills what sshd has for connections, here and now.
     pub fn cut(&self) {
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.listener.id())).unwrap();
+        let children =
+            fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.listener.id())).unwrap();
         let sessions: Vec<&str> = children.split_whitespace().collect();
         assert!(!sessions.is_empty(), "there are connections");
         sessions.iter().for_each(|pid| crate::common::kill(pid.parse().unwrap(), "KILL"));
@@ -186,7 +216,10 @@ impl Drop for Sshd {
         let _ = self.listener.wait();
         // Of a test that failed.
         processes_with(&self.tmp().display().to_string()).iter().for_each(|pid| {
-            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+            let _ = Command::new("kill")
+                .args(["-KILL", &pid.to_string()])
+                .stderr(Stdio::null())
+                .status();
         });
     }
 }

@@ -1,4 +1,5 @@
-//! The running machine as the subject of a test: one test at a time, its state before and after, and all put back.
+//! The running machine as the subject of a test: one test at a time, its state before and after,
+//! and all put back.
 
 #![allow(dead_code)] // each test file uses its share
 
@@ -11,18 +12,21 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// The right to change this machine. When it ends, whatever a failed test leaves behind is taken back.
+/// The right to change this machine. When it ends, whatever a failed test leaves behind is taken
+/// back.
 pub struct Turn {
     _lock: Lock,
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let _ = journal::undo(&Directory::system(), &Root::system(), IfChanged::Overwrite, |_| true);
+        let _ =
+            journal::undo(&Directory::system(), &Root::system(), IfChanged::Overwrite, |_| true);
     }
 }
 
-/// Waits for the tests of this and of other processes. Without what a partition needs it says so, and the test is skipped.
+/// Waits for the tests of this and of other processes. Without what a partition needs it says so,
+/// and the test is skipped.
 pub fn turn(test: &str) -> Option<Turn> {
     if !is_root(test) {
         return None;
@@ -40,11 +44,15 @@ pub fn turn(test: &str) -> Option<Turn> {
     let left = journal::read_all(&Directory::system()).expect("the journals");
     if !left.is_empty() {
         println!(
-            "SKIPPED: {test} lacks a machine without changes that punctual made: `punctual isolate undo --all` first"
+            "SKIPPED: {test} lacks a machine without changes that punctual made: `punctual \
+             isolate undo --all` first"
         );
         return None;
     }
-    let planned = punctual().args(["isolate", "create", &last_cpu(), "--dry-run"]).output().expect("punctual starts");
+    let planned = punctual()
+        .args(["isolate", "create", &last_cpu(), "--dry-run"])
+        .output()
+        .expect("punctual starts");
     if !planned.status.success() {
         println!("SKIPPED: {test} lacks a partition that can be made: {}", text(&planned).trim());
         return None;
@@ -54,7 +62,11 @@ pub fn turn(test: &str) -> Option<Turn> {
 
 /// All CPUs that are online.
 pub fn online() -> CpuSet {
-    Root::system().read_trimmed("/sys/devices/system/cpu/online").expect("a file").parse().expect("a list")
+    Root::system()
+        .read_trimmed("/sys/devices/system/cpu/online")
+        .expect("a file")
+        .parse()
+        .expect("a list")
 }
 
 /// The last of them: the one that tests give to real time.
@@ -65,16 +77,24 @@ pub fn last_cpu() -> String {
 /// `punctual ARGS…`, expected to end like this.
 pub fn expect(code: i32, arguments: &[&str]) -> Output {
     let output = punctual().args(arguments).stdin(Stdio::null()).output().expect("punctual starts");
-    assert_eq!(output.status.code(), Some(code), "punctual {}: {}", arguments.join(" "), text(&output));
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "punctual {}: {}",
+        arguments.join(" "),
+        text(&output)
+    );
     output
 }
 
 /// What a command printed, as JSON.
 pub fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(output)))
 }
 
-/// Every file that a partition of the last CPU and `check --fix` would write, by their own account, and some that follow.
+/// Every file that a partition of the last CPU and `check --fix` would write, by their own account,
+/// and some that follow.
 pub fn paths() -> Vec<String> {
     let cpu = last_cpu();
     let partition = text(&expect(0, &["isolate", "create", &cpu, "--dry-run"]));
@@ -84,33 +104,51 @@ pub fn paths() -> Vec<String> {
         let path = rest.split([' ', ',', ';']).next()?;
         Some(format!("/{path}"))
     };
-    let mut paths: Vec<String> = partition.lines().chain(fixes.lines()).filter_map(target).collect();
+    let mut paths: Vec<String> =
+        partition.lines().chain(fixes.lines()).filter_map(target).collect();
     assert!(paths.len() > 10, "{partition}{fixes}");
-    paths.extend(["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"].map(String::from));
+    paths.extend(
+        ["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/isolated"].map(String::from),
+    );
     paths
 }
 
-/// Those files, the cgroups, and the place and CPUs of tasks that nobody else should move meanwhile: the first process, the
-/// kernel's threads, and these.
+/// Those files, the cgroups, and the place and CPUs of tasks that nobody else should move
+/// meanwhile: the first process, the kernel's threads, and these.
 pub fn snapshot(paths: &[String], bystanders: &Bystanders) -> BTreeMap<String, String> {
     let files = Root::system();
     let hierarchy = Cpusets::find(&files).expect("cpusets").hierarchy;
-    let read = |path: &String| (path.clone(), files.read_trimmed(path).unwrap_or_else(|error| error.to_string()));
+    let read = |path: &String| {
+        (path.clone(), files.read_trimmed(path).unwrap_or_else(|error| error.to_string()))
+    };
     let mut all: BTreeMap<String, String> = paths.iter().map(read).collect();
-    all.insert("cgroups".into(), tasks::cgroups(&files, &hierarchy.mount).expect("cgroups").join(" "));
+    all.insert(
+        "cgroups".into(),
+        tasks::cgroups(&files, &hierarchy.mount).expect("cgroups").join(" "),
+    );
     for (tid, place) in tasks::cgroup_by_task(&files, &hierarchy).expect("tasks") {
-        let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) else { continue };
-        // A thread of an interrupt follows it to the CPU that happens to serve it; bound ones follow the kernel's wishes.
+        let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) else {
+            continue;
+        };
+        // A thread of an interrupt follows it to the CPU that happens to serve it; bound ones
+        // follow the kernel's wishes.
         let still = stat.is_kernel_thread() && !stat.is_bound() && !stat.name.starts_with("irq/");
         if still || tid == 1 || bystanders.0.iter().any(|one| one.id() as i32 == tid) {
-            all.insert(format!("task {tid} ({}) of {}", stat.name, stat.id.start), format!("{place} {cpus}"));
+            all.insert(
+                format!("task {tid} ({}) of {}", stat.name, stat.id.start),
+                format!("{place} {cpus}"),
+            );
         }
     }
     all
 }
 
 /// Tasks that have ended are not compared; everything else is.
-pub fn assert_same(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>, about: &str) {
+pub fn assert_same(
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+    about: &str,
+) {
     let changed = before.iter().filter_map(|(key, was)| {
         let now = after.get(key).filter(|now| *now != was)?;
         Some(format!("{key}\n  before {was}\n  after  {now}"))
@@ -129,10 +167,15 @@ impl Bystanders {
         let with = |cpus: &str| Command::new("taskset").args(["-c", cpus, "sleep", "3600"]).spawn();
         let any = Command::new("sleep").arg("3600").spawn();
         let all = Bystanders(
-            [with(&last_cpu()), with(&first), any].into_iter().map(|child| child.expect("a task")).collect(),
+            [with(&last_cpu()), with(&first), any]
+                .into_iter()
+                .map(|child| child.expect("a task"))
+                .collect(),
         );
         let pinned = |child: &Child, cpus: &str| allowed(child.id() as i32) == cpus;
-        crate::common::eventually("their affinity", || pinned(&all.0[0], &last_cpu()) && pinned(&all.0[1], &first));
+        crate::common::eventually("their affinity", || {
+            pinned(&all.0[0], &last_cpu()) && pinned(&all.0[1], &first)
+        });
         all
     }
     /// The one that asked for nothing.

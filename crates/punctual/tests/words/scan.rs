@@ -42,7 +42,15 @@ pub fn words(identifier: &str) -> Vec<String> {
 }
 
 pub fn pieces(source: &str) -> Vec<Piece<'_>> {
-    let mut reader = Reader { source, at: 0, line: 1, last: "", test_depth: None, depth: 0, next_is_test: false };
+    let mut reader = Reader {
+        source,
+        at: 0,
+        line: 1,
+        last: "",
+        test_depth: None,
+        depth: 0,
+        next_is_test: false,
+    };
     let mut pieces = Vec::new();
     while reader.at < source.len() {
         pieces.extend(reader.step());
@@ -67,7 +75,8 @@ impl<'a> Reader<'a> {
         let rest = &self.source[self.at..];
         if rest.starts_with("//") {
             let text = self.take(rest.find('\n').unwrap_or(rest.len()));
-            let documents = (text.starts_with("///") && !text.starts_with("////")) || text.starts_with("//!");
+            let documents =
+                (text.starts_with("///") && !text.starts_with("////")) || text.starts_with("//!");
             return documents.then(|| self.piece(Kind::Documentation, text));
         }
         if rest.starts_with("/*") {
@@ -88,7 +97,8 @@ impl<'a> Reader<'a> {
             return None;
         }
         if c.is_alphabetic() || c == '_' {
-            let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let length =
+                rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             let text = self.take(length);
             let of_function = self.last == "fn";
             self.next_is_test |= text == "test" && self.last == "cfg";

@@ -1,4 +1,5 @@
-//! What the accounting costs: the kernel counts how long its programs run (`bpf_prog_info::run_time_ns`), and a thread sleeps meanwhile.
+//! What the accounting costs: the kernel counts how long its programs run
+//! (`bpf_prog_info::run_time_ns`), and a thread sleeps meanwhile.
 
 use super::Accountant;
 use crate::bpf::sys;
@@ -10,7 +11,8 @@ const SLEEPS: u64 = 60;
 const SLEEP: Duration = Duration::from_micros(500);
 
 impl Accountant {
-    /// Measures what a sample costs, in about 30 ms and before anything is measured. Other tasks of these CPUs are in it.
+    /// Measures what a sample costs, in about 30 ms and before anything is measured. Other tasks of
+    /// these CPUs are in it.
     pub fn cost(&mut self) -> Fact<AccountCost> {
         let Some(cpu) = self.cpus.first() else { return Fact::NotAsked };
         let _counting = match sys::enable_run_time() {
@@ -21,15 +23,18 @@ impl Accountant {
         let slept = std::thread::scope(|scope| {
             let (sent, tid) = std::sync::mpsc::sync_channel(1);
             let (go, begin) = std::sync::mpsc::sync_channel::<()>(1);
-            let sleeper = std::thread::Builder::new().name("account-cost".to_owned()).spawn_scoped(scope, move || {
-                // Elsewhere the programs do not watch, and the cost comes out too small: that is
-                // reported.
-                let bound = bind(cpu);
-                let _ = sent.send(own_tid());
-                let _ = begin.recv();
-                (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
-                bound
-            });
+            let sleeper = std::thread::Builder::new().name("account-cost".to_owned()).spawn_scoped(
+                scope,
+                move || {
+                    // Elsewhere the programs do not watch, and the cost comes out too small: that
+                    // is reported.
+                    let bound = bind(cpu);
+                    let _ = sent.send(own_tid());
+                    let _ = begin.recv();
+                    (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
+                    bound
+                },
+            );
             let Ok(sleeper) = sleeper else { return false };
             let watched = tid.recv().is_ok_and(|tid| self.watch(tid).is_ok());
             let _ = go.send(());
@@ -46,7 +51,9 @@ impl Accountant {
                 runs_per_sample: (after.1 - before.1) / SLEEPS,
                 samples: SLEEPS,
             }),
-            None => Fact::Unavailable("the kernel does not count the run time of BPF programs".to_owned()),
+            None => Fact::Unavailable(
+                "the kernel does not count the run time of BPF programs".to_owned(),
+            ),
         }
     }
 
@@ -65,7 +72,8 @@ fn own_tid() -> u32 {
 }
 
 fn bind(cpu: usize) -> bool {
-    // SAFETY: a set of plain bits that is all zero is empty; CPU_SET checks its bound; the set lives through the call.
+    // SAFETY: a set of plain bits that is all zero is empty; CPU_SET checks its bound; the set
+    // lives through the call.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu.min(libc::CPU_SETSIZE as usize - 1), &mut set);

@@ -31,7 +31,11 @@ const ARMED: (&str, &str) = ("hrtimer_start", "account_armed");
 const SWITCHED: &str = "account_switched";
 
 impl Programs {
-    pub(super) fn typed(constants: &[(&str, &[u8])], cpus: u32, shape: Shape) -> Result<(Object, Programs), LoadError> {
+    pub(super) fn typed(
+        constants: &[(&str, &[u8])],
+        cpus: u32,
+        shape: Shape,
+    ) -> Result<(Object, Programs), LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let object = prepared(TYPED_OBJECT, constants, cpus, shape, Some(&kernel))?;
         Ok((object, Programs::Typed(kernel)))
@@ -55,8 +59,11 @@ impl Programs {
             ("next_prio_offset", offset(&switched, "next_prio", 4)?),
         ];
         let offsets = offsets.map(|(name, offset)| (name, offset.to_ne_bytes()));
-        let all: Vec<(&str, &[u8])> =
-            constants.iter().copied().chain(offsets.iter().map(|(name, bytes)| (*name, &bytes[..]))).collect();
+        let all: Vec<(&str, &[u8])> = constants
+            .iter()
+            .copied()
+            .chain(offsets.iter().map(|(name, bytes)| (*name, &bytes[..])))
+            .collect();
         let object = prepared(UNTYPED_OBJECT, &all, cpus, shape, None)?;
         Ok((object, Programs::Untyped { armed: armed.id, switched: switched.id }))
     }
@@ -76,7 +83,12 @@ impl Programs {
         }
     }
 
-    pub(super) fn attach(&self, object: &Object, program: &str, tracepoint: &str) -> Result<Attach, LoadError> {
+    pub(super) fn attach(
+        &self,
+        object: &Object,
+        program: &str,
+        tracepoint: &str,
+    ) -> Result<Attach, LoadError> {
         match self {
             Programs::Typed(kernel) => object.attach_btf_tracepoint(kernel, program, tracepoint),
             Programs::Untyped { armed, .. } if program == ARMED.1 => {
@@ -118,8 +130,11 @@ fn prepared(
 /// Where a field of this size lies in a tracepoint's record.
 fn offset(format: &Format, name: &str, size: usize) -> Result<u32, LoadError> {
     let field = format.field(name).filter(|field| field.size == size);
-    let missing =
-        || LoadError::Unfit(format!("the records of this kernel's tracepoints have no {name} of {size} bytes"));
+    let missing = || {
+        LoadError::Unfit(format!(
+            "the records of this kernel's tracepoints have no {name} of {size} bytes"
+        ))
+    };
     field.map(|field| field.offset as u32).ok_or_else(missing)
 }
 
@@ -127,10 +142,12 @@ fn offset(format: &Format, name: &str, size: usize) -> Result<u32, LoadError> {
 const CLOCKS: [libc::clockid_t; wire::ACCOUNT_CLOCKS as usize] =
     [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME, libc::CLOCK_TAI, libc::CLOCK_BOOTTIME];
 
-/// So near to CLOCK_MONOTONIC a clock is the same: CLOCK_BOOTTIME before the machine is suspended for the first time.
+/// So near to CLOCK_MONOTONIC a clock is the same: CLOCK_BOOTTIME before the machine is suspended
+/// for the first time.
 const SAME: i64 = 10_000;
 
-/// ns that a clock is ahead of CLOCK_MONOTONIC: of several readings the closest, so that being preempted in between does not count.
+/// ns that a clock is ahead of CLOCK_MONOTONIC: of several readings the closest, so that being
+/// preempted in between does not count.
 fn ahead(clock: libc::clockid_t) -> i64 {
     if clock == libc::CLOCK_MONOTONIC {
         return 0;

@@ -8,7 +8,8 @@ const PIECES: usize = wire::ACCOUNT_PIECES as usize;
 /// The bits of a piece that are its length in ns.
 const SPAN: u64 = (1 << 56) - 1;
 
-/// Where the time went from a timer's expiry on, in the order of time: at least to the instant at which the thread slept again.
+/// Where the time went from a timer's expiry on, in the order of time: at least to the instant at
+/// which the thread slept again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccountRecord {
     /// The thread.
@@ -26,11 +27,15 @@ pub struct AccountRecord {
 impl AccountRecord {
     /// The pieces: what took the time, and how long.
     pub fn pieces(&self) -> impl Iterator<Item = (MainPart, Nanos)> + '_ {
-        self.pieces.iter().filter(|piece| **piece != 0).map(|piece| (part(piece >> 56), Nanos((piece & SPAN) as i64)))
+        self.pieces
+            .iter()
+            .filter(|piece| **piece != 0)
+            .map(|piece| (part(piece >> 56), Nanos((piece & SPAN) as i64)))
     }
 
-    /// The latency of the sample that was due at `due` and came at `woke` in main parts, which add up to it. Where the sample's own beginning
-    /// lies before the timer's (it was armed late), the thread itself took that time; what the record does not reach is unknown.
+    /// The latency of the sample that was due at `due` and came at `woke` in main parts, which add
+    /// up to it. Where the sample's own beginning lies before the timer's (it was armed late),
+    /// the thread itself took that time; what the record does not reach is unknown.
     pub fn split(&self, due: MonotonicNs, woke: MonotonicNs) -> Split {
         let mut split = Split::default();
         let mut at = due;
@@ -51,9 +56,12 @@ impl AccountRecord {
         split
     }
 
-    /// The time before anybody decided to wake the thread, where the record begins with such: the timer's interrupt was late.
+    /// The time before anybody decided to wake the thread, where the record begins with such: the
+    /// timer's interrupt was late.
     pub fn overdue(&self) -> Nanos {
-        let late = |(part, _): &(MainPart, Nanos)| matches!(part, MainPart::TimerIrqDelay | MainPart::IdleExit);
+        let late = |(part, _): &(MainPart, Nanos)| {
+            matches!(part, MainPart::TimerIrqDelay | MainPart::IdleExit)
+        };
         self.pieces().filter(late).fold(Nanos::ZERO, |sum, (_, span)| sum + span)
     }
 }
@@ -83,12 +91,15 @@ pub(crate) fn part(code: u64) -> MainPart {
 pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(AccountRecord)) {
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
         let header = Header::read(head);
-        let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else { return };
+        let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else {
+            return;
+        };
         bytes = rest;
         if u64::from(header.kind) != wire::ACCOUNT || usize::from(header.words) != PIECES + 1 {
             continue;
         }
-        let word = |k: usize| payload[k * 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        let word =
+            |k: usize| payload[k * 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         let pieces = std::array::from_fn(word);
         let (begin, moved) = (MonotonicNs(header.ns as i64), word(PIECES) != 0);
         take(AccountRecord { tid: header.tid, cpu: header.cpu, moved, begin, pieces });
@@ -110,14 +121,25 @@ mod tests {
     fn what_came_after_the_clock_was_read_does_not_count() {
         let record = record(
             100,
-            &[(wire::PART_TIMER_LATE, 10), (wire::PART_HARDIRQ, 5), (wire::PART_ITSELF, 20), (wire::PART_SOFTIRQ, 500)],
+            &[
+                (wire::PART_TIMER_LATE, 10),
+                (wire::PART_HARDIRQ, 5),
+                (wire::PART_ITSELF, 20),
+                (wire::PART_SOFTIRQ, 500),
+            ],
         );
         let split = record.split(MonotonicNs(90), MonotonicNs(125));
-        let pieces: Vec<_> =
-            MainPart::ALL.iter().map(|part| (part.id(), split.of(*part).ns())).filter(|p| p.1 > 0).collect();
+        let pieces: Vec<_> = MainPart::ALL
+            .iter()
+            .map(|part| (part.id(), split.of(*part).ns()))
+            .filter(|p| p.1 > 0)
+            .collect();
         assert_eq!(pieces, [("timer-irq-delay", 10), ("irq", 5), ("self", 20)]);
         assert_eq!((split.sum(), record.overdue()), (Nanos(35), Nanos(10)));
-        assert_eq!(record.split(MonotonicNs(100), MonotonicNs(1_000)).of(MainPart::Unknown), Nanos(365));
+        assert_eq!(
+            record.split(MonotonicNs(100), MonotonicNs(1_000)).of(MainPart::Unknown),
+            Nanos(365)
+        );
     }
 
     proptest! {

@@ -10,7 +10,8 @@ pub struct Counting {
 }
 
 impl Attacher {
-    /// Makes the kernel count how long the programs run, which itself takes two readings of the clock a run.
+    /// Makes the kernel count how long the programs run, which itself takes two readings of the
+    /// clock a run.
     pub fn count_cost(&self) -> Result<Counting, std::io::Error> {
         sys::enable_run_time().map(|enabled| Counting { _enabled: enabled })
     }

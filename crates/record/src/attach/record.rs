@@ -9,12 +9,16 @@ use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle)) {
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
         let header = Header::read(head);
-        let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else { return };
+        let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else {
+            return;
+        };
         bytes = rest;
         if u64::from(header.kind) != wire::CYCLE {
             continue;
         }
-        if let Some(cycle) = payload.first_chunk::<{ Wire::SIZE }>().filter(|chunk| chunk.len() == payload.len()) {
+        if let Some(cycle) =
+            payload.first_chunk::<{ Wire::SIZE }>().filter(|chunk| chunk.len() == payload.len())
+        {
             take(decode(&header, &Wire::read(cycle)));
         }
     }
@@ -27,7 +31,11 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
     let release = at(wire.release);
     let returned = at(wire.returned).max(release);
     let again = at(wire.again).max(returned);
-    let culprit = Culprit { tid: wire.culprit, name: TaskName(wire.culprit_comm), time: span(wire.culprit_ns) };
+    let culprit = Culprit {
+        tid: wire.culprit,
+        name: TaskName(wire.culprit_comm),
+        time: span(wire.culprit_ns),
+    };
     Cycle {
         tid: header.tid,
         cpu: header.cpu,
@@ -66,8 +74,8 @@ fn woken_by(code: u8) -> WokenBy {
     }
 }
 
-/// The parts of a span, which they add up to: what is missing is unknown, and so is all of it where they are more than it (two CPUs
-/// looked at the thread at once).
+/// The parts of a span, which they add up to: what is missing is unknown, and so is all of it where
+/// they are more than it (two CPUs looked at the thread at once).
 fn split(parts: &[u64], whole: Nanos) -> Split {
     let mut split = Split::default();
     let sum = parts.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
@@ -107,7 +115,13 @@ mod tests {
         let mut payload = [0; Wire::SIZE];
         wire.write(&mut payload);
         let (mut bytes, mut head) = (Vec::new(), [0; Header::SIZE]);
-        let header = Header { ns: 1_000, tid: 7, kind: wire::CYCLE as u8, words: (Wire::SIZE / 8) as u8, cpu: 1 };
+        let header = Header {
+            ns: 1_000,
+            tid: 7,
+            kind: wire::CYCLE as u8,
+            words: (Wire::SIZE / 8) as u8,
+            cpu: 1,
+        };
         header.write(&mut head);
         bytes.extend(head);
         bytes.extend(payload);

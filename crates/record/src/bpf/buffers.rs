@@ -1,4 +1,5 @@
-//! The buffers that kernel programs write, one for each recorded CPU, mapped into this process; see `bpf/buffer.h`.
+//! The buffers that kernel programs write, one for each recorded CPU, mapped into this process; see
+//! `bpf/buffer.h`.
 
 use crate::wire::encode;
 use crate::wire::layout::{self as wire, Buffer};
@@ -17,7 +18,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// At least `bytes` large, within what a map's value can be (below 512 MiB: the verifier's limit of an offset) and what makes sense.
+    /// At least `bytes` large, within what a map's value can be (below 512 MiB: the verifier's
+    /// limit of an offset) and what makes sense.
     pub(crate) fn of(bytes: usize, flight: bool) -> Shape {
         let bytes = bytes.clamp(64 << 10, 256 << 20).next_power_of_two();
         Shape { words: bytes as u64 / 8, flight }
@@ -25,7 +27,8 @@ impl Shape {
     pub(crate) fn mask(self) -> u64 {
         self.words - 1
     }
-    /// The size of a map's value: the control block, the data, and in flight mode the index of blocks.
+    /// The size of a map's value: the control block, the data, and in flight mode the index of
+    /// blocks.
     pub(crate) fn value_size(self) -> u32 {
         let index = if self.flight { self.words / wire::BLOCK_WORDS } else { 0 };
         (Buffer::SIZE as u64 + (self.words + index) * 8) as u32
@@ -41,7 +44,12 @@ pub(crate) fn slots(cpus: &CpuSet) -> [(&'static str, Vec<u8>); 4] {
         slots[cpu * 2..cpu * 2 + 2].copy_from_slice(&(slot as u16).to_ne_bytes());
     }
     let number = |number: usize| (number as u32).to_ne_bytes().to_vec();
-    [("slots", slots), ("first_cpu", number(first)), ("cpu_count", number(count)), ("gaps", vec![u8::from(gaps)])]
+    [
+        ("slots", slots),
+        ("first_cpu", number(first)),
+        ("cpu_count", number(count)),
+        ("gaps", vec![u8::from(gaps)]),
+    ]
 }
 
 /// Constants as [`super::Object::open`] takes them.
@@ -57,9 +65,11 @@ pub(crate) struct Buffers {
     count: u32,
 }
 
-// SAFETY: the mapping is plain shared memory that is only read and written through atomics or where the protocol gives it to the reader.
+// SAFETY: the mapping is plain shared memory that is only read and written through atomics or where
+// the protocol gives it to the reader.
 unsafe impl Send for Buffers {}
-// SAFETY: words are atomics; records are copied by the one thread that has the recorder, and copying writes nothing but its own tail.
+// SAFETY: words are atomics; records are copied by the one thread that has the recorder, and
+// copying writes nothing but its own tail.
 unsafe impl Sync for Buffers {}
 
 /// How often a reader retries to find an instant without an active writer. At a million events a
@@ -92,7 +102,8 @@ impl Buffers {
     fn control(&self, slot: u32, offset: usize) -> &AtomicU64 {
         assert!(slot < self.count && offset < Buffer::SIZE);
         let at = slot as usize * self.shape.value_size() as usize + offset;
-        // SAFETY: within the mapping, which lives as long as self; aligned, as values and fields are multiples of 8.
+        // SAFETY: within the mapping, which lives as long as self; aligned, as values and fields
+        // are multiples of 8.
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }
     }
 
@@ -112,7 +123,15 @@ impl Buffers {
         let (count, since) = self.pending(slot);
         if count > 0 {
             let since = MonotonicNs(since as i64);
-            encode(&Event { at: at.max(since), cpu, tid: Tid(0), what: EventKind::Lost { count, since } }, to);
+            encode(
+                &Event {
+                    at: at.max(since),
+                    cpu,
+                    tid: Tid(0),
+                    what: EventKind::Lost { count, since },
+                },
+                to,
+            );
         }
     }
 
@@ -135,7 +154,8 @@ impl Buffers {
         for _ in 0..POLLS {
             let done = self.control(slot, DONE).load(Ordering::Acquire);
             fence(Ordering::SeqCst);
-            // `done` never passes `head`, and both only grow: if head equals what done was, nobody was at work then.
+            // `done` never passes `head`, and both only grow: if head equals what done was, nobody
+            // was at work then.
             if self.control(slot, HEAD).load(Ordering::Acquire) == done {
                 return Some(done);
             }
@@ -144,8 +164,8 @@ impl Buffers {
         None
     }
 
-    /// Appends all whole records to `to` and frees their room. `false` when some were overwritten before they were taken, which happens in flight
-    /// mode alone: then none is taken.
+    /// Appends all whole records to `to` and frees their room. `false` when some were overwritten
+    /// before they were taken, which happens in flight mode alone: then none is taken.
     pub(crate) fn take(&self, slot: u32, to: &mut Vec<u8>) -> bool {
         let Some(end) = self.settled(slot) else { return true };
         let tail = self.control(slot, TAIL);
@@ -158,15 +178,17 @@ impl Buffers {
         whole
     }
 
-    /// Flight mode: appends the records between the last place known to begin at or before `from` and now, without stopping anybody. What
-    /// writers may have overwritten meanwhile is left out. The result's first record begins where the buffer's oldest does, if that is later.
+    /// Flight mode: appends the records between the last place known to begin at or before `from`
+    /// and now, without stopping anybody. What writers may have overwritten meanwhile is left
+    /// out. The result's first record begins where the buffer's oldest does, if that is later.
     pub(crate) fn newest(&self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
         let end = self.settled(slot)?;
         let begin = self.begin(slot, from, self.oldest(end), end);
         let mark = to.len();
         self.copy(slot, begin, end, to);
         fence(Ordering::SeqCst);
-        // Whatever is reserved by now may be written in, and lies where the words a buffer's length before lay.
+        // Whatever is reserved by now may be written in, and lies where the words a buffer's length
+        // before lay.
         let safe = self.oldest(self.control(slot, HEAD).load(Ordering::Acquire));
         if safe > begin {
             let begin_again = self.begin(slot, MonotonicNs(i64::MIN), safe, end).min(end);
@@ -180,12 +202,14 @@ impl Buffers {
         head.saturating_sub(self.shape.words)
     }
 
-    /// Where the newest block that begins at or before `from` begins; else the oldest one from `least` on.
+    /// Where the newest block that begins at or before `from` begins; else the oldest one from
+    /// `least` on.
     fn begin(&self, slot: u32, from: MonotonicNs, least: u64, end: u64) -> u64 {
         let mut begin = end;
         let mut block = end / wire::BLOCK_WORDS;
         loop {
-            let first = self.word(slot, self.shape.words + (block & (self.shape.mask() / wire::BLOCK_WORDS)));
+            let first = self
+                .word(slot, self.shape.words + (block & (self.shape.mask() / wire::BLOCK_WORDS)));
             if first < least {
                 break;
             }
@@ -197,7 +221,9 @@ impl Buffers {
                 }
             }
             match block.checked_sub(1) {
-                Some(before) if before * wire::BLOCK_WORDS + wire::BLOCK_WORDS > least => block = before,
+                Some(before) if before * wire::BLOCK_WORDS + wire::BLOCK_WORDS > least => {
+                    block = before
+                }
                 _ => break,
             }
         }
@@ -217,14 +243,20 @@ impl Buffers {
         let (words, mask) = (self.shape.words, self.shape.mask());
         let first = (end - begin).min(words - (begin & mask));
         for (at, count) in [(begin & mask, first), (0, end - begin - first)] {
-            let at = slot as usize * self.shape.value_size() as usize + Buffer::SIZE + at as usize * 8;
+            let at =
+                slot as usize * self.shape.value_size() as usize + Buffer::SIZE + at as usize * 8;
             let bytes = count as usize * 8;
             to.reserve(bytes);
-            // SAFETY: the source lies within this slot's data, which is within the mapping; writers do not touch it before the tail
-            // has passed it (in flight mode they may, and the caller throws away what they could have touched). The
-            // destination has just been reserved and cannot overlap a mapping of the kernel's.
+            // SAFETY: the source lies within this slot's data, which is within the mapping; writers
+            // do not touch it before the tail has passed it (in flight mode they may,
+            // and the caller throws away what they could have touched). The destination
+            // has just been reserved and cannot overlap a mapping of the kernel's.
             unsafe {
-                std::ptr::copy_nonoverlapping(self.base.as_ptr().add(at), to.as_mut_ptr().add(to.len()), bytes);
+                std::ptr::copy_nonoverlapping(
+                    self.base.as_ptr().add(at),
+                    to.as_mut_ptr().add(to.len()),
+                    bytes,
+                );
                 to.set_len(to.len() + bytes);
             }
         }
@@ -277,7 +309,9 @@ mod tests {
             readers_line: [0; 120],
         };
         block.write(&mut bytes);
-        for (offset, value) in [(HEAD, 1), (DONE, 2), (MISSED, 3), (MISSED_SINCE, 4), (LOST, 5), (TAIL, 6)] {
+        for (offset, value) in
+            [(HEAD, 1), (DONE, 2), (MISSED, 3), (MISSED_SINCE, 4), (LOST, 5), (TAIL, 6)]
+        {
             assert_eq!(bytes[offset], value);
         }
     }

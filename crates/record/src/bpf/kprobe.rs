@@ -1,4 +1,5 @@
-//! Programs at functions of the kernel (Documentation/trace/kprobes.rst): a perf event of the PMU `kprobe` for each.
+//! Programs at functions of the kernel (Documentation/trace/kprobes.rst): a perf event of the PMU
+//! `kprobe` for each.
 
 use super::object::{LoadError, Object};
 use super::sys::{self, ProgramShape};
@@ -12,51 +13,80 @@ use std::os::fd::OwnedFd;
 const DEVICE: &str = "/sys/bus/event_source/devices/kprobe";
 
 impl Object {
-    /// Loads the program and puts it at all functions, the cookie of each its place in the list; it is there as long as
-    /// the descriptors.
-    pub(crate) fn attach_kprobes(&self, program: &str, at: At, functions: &[&str]) -> Result<Vec<OwnedFd>, LoadError> {
+    /// Loads the program and puts it at all functions, the cookie of each its place in the list; it
+    /// is there as long as the descriptors.
+    pub(crate) fn attach_kprobes(
+        &self,
+        program: &str,
+        at: At,
+        functions: &[&str],
+    ) -> Result<Vec<OwnedFd>, LoadError> {
         let (kind, bit) = device().map_err(LoadError::NoKprobe)?;
-        let shape = ProgramShape { name: program, kind: PROGRAM_KPROBE, attach_type: 0, attach_btf_id: 0, flags: 0 };
+        let shape = ProgramShape {
+            name: program,
+            kind: PROGRAM_KPROBE,
+            attach_type: 0,
+            attach_btf_id: 0,
+            flags: 0,
+        };
         let loaded = sys::load_program(shape, &self.instructions(program)?);
-        let program = loaded.map_err(|(why, log)| LoadError::Refused { tracepoint: program.to_owned(), why, log })?;
+        let program = loaded.map_err(|(why, log)| LoadError::Refused {
+            tracepoint: program.to_owned(),
+            why,
+            log,
+        })?;
         let mut links = Vec::new();
         for (function, cookie) in functions.iter().zip(0u64..) {
             let config = if at == At::Return { 1 << bit } else { 0 };
             let event = open(kind, config, function).map_err(|why| not_there(function, &why))?;
-            let link = link_event(&program, &event, cookie).map_err(|why| not_there(function, &why))?;
+            let link =
+                link_event(&program, &event, cookie).map_err(|why| not_there(function, &why))?;
             links.extend([link, event]);
         }
         Ok(links)
     }
 }
 
-/// The number of the PMU and the bit that asks for the return; the error says what the kernel lacks.
+/// The number of the PMU and the bit that asks for the return; the error says what the kernel
+/// lacks.
 pub(crate) fn device() -> Result<(u32, u32), String> {
     let read = |name: &str| std::fs::read_to_string(format!("{DEVICE}/{name}"));
     let kind = read("type").ok().and_then(|kind| kind.trim().parse().ok());
     // `config:0`
-    let bit = read("format/retprobe").ok().and_then(|bit| bit.trim().trim_start_matches("config:").parse().ok());
+    let bit = read("format/retprobe")
+        .ok()
+        .and_then(|bit| bit.trim().trim_start_matches("config:").parse().ok());
     match kind {
         Some(kind) => Ok((kind, bit.unwrap_or(0))),
-        None => Err("this kernel has no kprobes (CONFIG_KPROBES, CONFIG_KPROBE_EVENTS): its functions cannot be timed"
+        None => Err("this kernel has no kprobes (CONFIG_KPROBES, CONFIG_KPROBE_EVENTS): its \
+                     functions cannot be timed"
             .to_owned()),
     }
 }
 
 fn open(kind: u32, config: u64, function: &str) -> io::Result<OwnedFd> {
     let name = CString::new(function).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let attr =
-        perf::Attr { kind, config, sample_period: 1, config1: name.as_ptr() as usize as u64, ..perf::Attr::default() };
+    let attr = perf::Attr {
+        kind,
+        config,
+        sample_period: 1,
+        config1: name.as_ptr() as usize as u64,
+        ..perf::Attr::default()
+    };
     perf::open(attr, -1, 0, None)
 }
 
 fn not_there(function: &str, why: &io::Error) -> LoadError {
     let reason = match why.raw_os_error() {
-        Some(libc::EINVAL) => "the kernel allows no probe there (it is marked notrace or nokprobe, or part of kprobes)",
+        Some(libc::EINVAL) => {
+            "the kernel allows no probe there (it is marked notrace or nokprobe, or part of \
+             kprobes)"
+        }
         Some(libc::ENOENT) => "there is no such function",
         Some(libc::EADDRNOTAVAIL) => "several functions have this name",
         Some(libc::EPERM | libc::EACCES) => {
-            "the kernel refuses it: lockdown (/sys/kernel/security/lockdown), or a right that this process lacks"
+            "the kernel refuses it: lockdown (/sys/kernel/security/lockdown), or a right that this \
+             process lacks"
         }
         _ => "",
     };

@@ -87,11 +87,14 @@ impl Attach {
 }
 
 impl Object {
-    /// Unpacks what build.rs packed, and sets the constants of the programs: names with their bytes.
+    /// Unpacks what build.rs packed, and sets the constants of the programs: names with their
+    /// bytes.
     pub(crate) fn open(packed: &[u8], constants: &[(&str, &[u8])]) -> Result<Object, LoadError> {
         let mut bytes = Vec::new();
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
-        flate2::read::ZlibDecoder::new(packed).read_to_end(&mut bytes).map_err(|why| unfit(&why))?;
+        flate2::read::ZlibDecoder::new(packed)
+            .read_to_end(&mut bytes)
+            .map_err(|why| unfit(&why))?;
         if bytes.is_empty() {
             return Err(LoadError::NotBuilt);
         }
@@ -132,7 +135,8 @@ impl Object {
         self.maps.insert(name.to_owned(), map);
     }
 
-    /// Makes the maps that it was not given, and fits the programs to them, and where they need that to the kernel's types.
+    /// Makes the maps that it was not given, and fits the programs to them, and where they need
+    /// that to the kernel's types.
     pub(crate) fn prepare(&mut self, kernel: Option<&Btf>) -> Result<(), LoadError> {
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
         for (name, map) in &self.object.maps {
@@ -140,9 +144,12 @@ impl Object {
                 self.maps.insert(name.clone(), create(name, map)?);
             }
         }
-        let text: HashSet<usize> = self.object.functions.keys().map(|(section, _)| *section).collect();
+        let text: HashSet<usize> =
+            self.object.functions.keys().map(|(section, _)| *section).collect();
         let given = self.object.maps.clone();
-        let fds = given.iter().filter_map(|(name, map)| Some((name.as_str(), self.maps.get(name)?.as_raw_fd(), map)));
+        let fds = given
+            .iter()
+            .filter_map(|(name, map)| Some((name.as_str(), self.maps.get(name)?.as_raw_fd(), map)));
         if let Some(kernel) = kernel {
             self.object.relocate_btf(kernel).map_err(|why| unfit(&Whole(&why)))?;
         }
@@ -159,45 +166,71 @@ impl Object {
     ) -> Result<Attach, LoadError> {
         let id = kernel.id_by_type_name_kind(&format!("btf_trace_{tracepoint}"), BtfKind::Typedef);
         let id = id.map_err(|_| LoadError::NoTracepoint(tracepoint.to_owned()))?;
-        let refused = |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
+        let refused =
+            |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
         let instructions = self.instructions(program)?;
-        let program = sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions).map_err(refused)?;
-        let link = sys::attach_btf_tracepoint(&program).map_err(|why| refused((why, String::new())))?;
+        let program = sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions)
+            .map_err(refused)?;
+        let link =
+            sys::attach_btf_tracepoint(&program).map_err(|why| refused((why, String::new())))?;
         Ok(Attach { program, _link: link })
     }
 
-    /// The same for a program that reads the tracepoint's own record; `id` is the tracepoint's number in tracefs.
-    pub(crate) fn attach_tracepoint(&self, program: &str, tracepoint: &str, id: u16) -> Result<Attach, LoadError> {
-        let refused = |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
+    /// The same for a program that reads the tracepoint's own record; `id` is the tracepoint's
+    /// number in tracefs.
+    pub(crate) fn attach_tracepoint(
+        &self,
+        program: &str,
+        tracepoint: &str,
+        id: u16,
+    ) -> Result<Attach, LoadError> {
+        let refused =
+            |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
         let instructions = self.instructions(program)?;
-        let program = sys::load_program(ProgramShape::tracepoint(program), &instructions).map_err(refused)?;
-        let link = sys::attach_tracepoint(&program, id).map_err(|why| refused((why, String::new())))?;
+        let program =
+            sys::load_program(ProgramShape::tracepoint(program), &instructions).map_err(refused)?;
+        let link =
+            sys::attach_tracepoint(&program, id).map_err(|why| refused((why, String::new())))?;
         Ok(Attach { program, _link: link })
     }
 
     /// The same for a program that takes the tracepoint's arguments as they are.
-    pub(crate) fn attach_raw_tracepoint(&self, program: &str, tracepoint: &str) -> Result<Attach, LoadError> {
-        let refused = |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
+    pub(crate) fn attach_raw_tracepoint(
+        &self,
+        program: &str,
+        tracepoint: &str,
+    ) -> Result<Attach, LoadError> {
+        let refused =
+            |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
         let instructions = self.instructions(program)?;
-        let program = sys::load_program(ProgramShape::raw_tracepoint(program), &instructions).map_err(refused)?;
+        let program = sys::load_program(ProgramShape::raw_tracepoint(program), &instructions)
+            .map_err(refused)?;
         let name = CString::new(tracepoint).map_err(|why| LoadError::Unfit(why.to_string()))?;
         match sys::attach_raw_tracepoint(&program, &name) {
             Ok(link) => Ok(Attach { program, _link: link }),
-            Err(why) if why.raw_os_error() == Some(libc::ENOENT) => Err(LoadError::NoTracepoint(tracepoint.to_owned())),
+            Err(why) if why.raw_os_error() == Some(libc::ENOENT) => {
+                Err(LoadError::NoTracepoint(tracepoint.to_owned()))
+            }
             Err(why) => Err(refused((why, String::new()))),
         }
     }
 
     /// Loads a program that is run by [`sys::run`].
     pub(crate) fn load_to_be_run(&self, program: &str) -> Result<OwnedFd, LoadError> {
-        let refused = |(why, log)| LoadError::Refused { tracepoint: format!("`{program}`"), why, log };
-        sys::load_program(ProgramShape::to_be_run(program), &self.instructions(program)?).map_err(refused)
+        let refused =
+            |(why, log)| LoadError::Refused { tracepoint: format!("`{program}`"), why, log };
+        sys::load_program(ProgramShape::to_be_run(program), &self.instructions(program)?)
+            .map_err(refused)
     }
 
     pub(super) fn instructions(&self, program: &str) -> Result<Vec<u64>, LoadError> {
+        let function = self
+            .object
+            .programs
+            .get(program)
+            .and_then(|program| self.object.functions.get(&program.function_key()));
         let function =
-            self.object.programs.get(program).and_then(|program| self.object.functions.get(&program.function_key()));
-        let function = function.ok_or_else(|| LoadError::Unfit(format!("there is no program {program}")))?;
+            function.ok_or_else(|| LoadError::Unfit(format!("there is no program {program}")))?;
         let mut instructions = function.instructions.clone();
         for (name, map) in self.object.maps.iter().filter(|(name, _)| name.starts_with(RODATA)) {
             inline_constants(&mut instructions, self.map(name)?.as_raw_fd(), map.data());
@@ -209,14 +242,16 @@ impl Object {
 /// Where clang puts what is constant.
 const RODATA: &str = ".rodata";
 
-/// Makes loads of constants from the map with this descriptor numbers in the instructions: a program that runs once a wake-up finds the line that
-/// they stand in, and the page's translation, in no cache. Must come after relocation.
+/// Makes loads of constants from the map with this descriptor numbers in the instructions: a
+/// program that runs once a wake-up finds the line that they stand in, and the page's translation,
+/// in no cache. Must come after relocation.
 fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
     /// `dst = imm ll`, of two instructions' length.
     const LOAD_IMMEDIATE: u8 = 0x18;
     /// BPF_PSEUDO_MAP_VALUE: the second half is the offset.
     const MAP_VALUE: u8 = 2;
-    let jumps: HashSet<usize> = instructions.iter().enumerate().filter_map(|(at, jump)| target(at, jump)).collect();
+    let jumps: HashSet<usize> =
+        instructions.iter().enumerate().filter_map(|(at, jump)| target(at, jump)).collect();
     for at in 0..instructions.len().saturating_sub(3) {
         let (address, half, load, next) =
             (instructions[at], instructions[at + 1], instructions[at + 2], instructions[at + 3]);
@@ -227,16 +262,18 @@ fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
             0x79 => 8,
             _ => continue,
         };
-        let is_address = address.code == LOAD_IMMEDIATE && address.src_reg() == MAP_VALUE && address.imm == map;
+        let is_address =
+            address.code == LOAD_IMMEDIATE && address.src_reg() == MAP_VALUE && address.imm == map;
         let is_of_it = load.src_reg() == address.dst_reg() && !jumps.contains(&(at + 2));
         // Only where nothing else uses the address.
-        let is_last_use =
-            load.dst_reg() == address.dst_reg() || !jumps.contains(&(at + 3)) && overwrites(&next, address.dst_reg());
+        let is_last_use = load.dst_reg() == address.dst_reg()
+            || !jumps.contains(&(at + 3)) && overwrites(&next, address.dst_reg());
         if !is_address || !is_of_it || !is_last_use {
             continue;
         }
         let offset = i64::from(half.imm) + i64::from(load.off);
-        let bytes = usize::try_from(offset).ok().and_then(|offset| data.get(offset..offset + bytes));
+        let bytes =
+            usize::try_from(offset).ok().and_then(|offset| data.get(offset..offset + bytes));
         let Some(bytes) = bytes else { continue };
         let value = bytes.iter().rev().fold(0, |value: u64, byte| value << 8 | u64::from(*byte));
         instructions[at].set_src_reg(0);
@@ -249,7 +286,13 @@ fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
 
 /// `goto +0`, which the kernel takes out.
 fn nop() -> bpf_insn {
-    bpf_insn { code: 0x05, _bitfield_align_1: [], _bitfield_1: bpf_insn::new_bitfield_1(0, 0), off: 0, imm: 0 }
+    bpf_insn {
+        code: 0x05,
+        _bitfield_align_1: [],
+        _bitfield_1: bpf_insn::new_bitfield_1(0, 0),
+        off: 0,
+        imm: 0,
+    }
 }
 
 /// Whether this gives the register another value, without looking at the one it has.
@@ -257,10 +300,13 @@ fn overwrites(instruction: &bpf_insn, register: u8) -> bool {
     let is_load = instruction.code & 7 == 1; // BPF_LDX
     let is_move = matches!(instruction.code, 0xb7 | 0xb4 | 0xbf | 0xbc); // BPF_MOV, 64 and 32 bits, of a number or a register
     let of_number = matches!(instruction.code, 0xb7 | 0xb4);
-    (is_load || is_move) && instruction.dst_reg() == register && (of_number || instruction.src_reg() != register)
+    (is_load || is_move)
+        && instruction.dst_reg() == register
+        && (of_number || instruction.src_reg() != register)
 }
 
-/// Where an instruction may jump to. Calls of functions are none: what they begin with is not in the midst of a load.
+/// Where an instruction may jump to. Calls of functions are none: what they begin with is not in
+/// the midst of a load.
 fn target(at: usize, instruction: &bpf_insn) -> Option<usize> {
     let class = instruction.code & 7;
     let is_jump = matches!(class, 5 | 6) && !matches!(instruction.code & 0xf0, 0x80 | 0x90); // neither BPF_CALL nor BPF_EXIT
@@ -271,7 +317,10 @@ fn target(at: usize, instruction: &bpf_insn) -> Option<usize> {
 fn word(instruction: &bpf_insn) -> u64 {
     let registers = u64::from(instruction.dst_reg()) | u64::from(instruction.src_reg()) << 4;
     let offset = u64::from(instruction.off as u16);
-    u64::from(instruction.code) | registers << 8 | offset << 16 | u64::from(instruction.imm as u32) << 32
+    u64::from(instruction.code)
+        | registers << 8
+        | offset << 16
+        | u64::from(instruction.imm as u32) << 32
 }
 
 fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
@@ -282,7 +331,8 @@ fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
         entries: map.max_entries(),
         flags: map.map_flags(),
     };
-    let refused = |why| LoadError::Map { bytes: u64::from(shape.value) * u64::from(shape.entries), why };
+    let refused =
+        |why| LoadError::Map { bytes: u64::from(shape.value) * u64::from(shape.entries), why };
     let fd = sys::create_map(name, shape).map_err(refused)?;
     if !map.data().is_empty() {
         sys::update_map(&fd, &0u32.to_ne_bytes(), map.data()).map_err(refused)?;
@@ -335,7 +385,10 @@ mod tests {
         }
         assert_eq!((program[0].code, program[0].src_reg(), after[2]), (0x18, 0, word(&nop())));
         assert_eq!(before[3..], after[3..]);
-        Some((program[0].dst_reg(), u64::from(program[0].imm as u32) | u64::from(program[1].imm as u32) << 32))
+        Some((
+            program[0].dst_reg(),
+            u64::from(program[0].imm as u32) | u64::from(program[1].imm as u32) << 32,
+        ))
     }
 
     #[test]
@@ -360,7 +413,8 @@ mod tests {
     fn an_address_that_is_used_again_stays() {
         let [first, second] = address(1, 0);
         let load = instruction(0x61, 2, 1, 0, 0);
-        let again = |next| inlined(&[first, second, load, next, instruction(0x95, 0, 0, 0, 0)], MAP);
+        let again =
+            |next| inlined(&[first, second, load, next, instruction(0x95, 0, 0, 0, 0)], MAP);
         assert_eq!(again(instruction(0x61, 3, 1, 4, 0)), None);
         assert_eq!(again(instruction(0x61, 1, 1, 4, 0)), None);
         assert_eq!(again(instruction(0x07, 1, 0, 0, 4)), None);
@@ -373,8 +427,18 @@ mod tests {
     fn a_load_that_is_jumped_to_stays() {
         let [first, second] = address(1, 0);
         let load = instruction(0x61, 1, 1, 0, 0);
-        let jump =
-            |off| inlined(&[first, second, load, instruction(0x15, 3, 0, off, 0), instruction(0x95, 0, 0, 0, 0)], MAP);
+        let jump = |off| {
+            inlined(
+                &[
+                    first,
+                    second,
+                    load,
+                    instruction(0x15, 3, 0, off, 0),
+                    instruction(0x95, 0, 0, 0, 0),
+                ],
+                MAP,
+            )
+        };
         assert_eq!(jump(0), Some((1, 1)));
         assert_eq!(jump(-2), None);
     }

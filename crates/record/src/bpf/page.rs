@@ -24,9 +24,13 @@ impl Page {
         let at = (number * page()) as libc::off_t;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: a new mapping at an address that the kernel chooses.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), page(), protection, flags, map.as_raw_fd(), at) };
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), page(), protection, flags, map.as_raw_fd(), at)
+        };
         match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => Ok(Page(base)),
+            Some(base) if base.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => {
+                Ok(Page(base))
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }

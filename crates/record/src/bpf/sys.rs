@@ -55,7 +55,8 @@ impl Attr {
     }
     /// A name of at most 15 bytes in a field of 16; the kernel takes letters, digits, `_` and `.`.
     pub(crate) fn name(mut self, offset: usize, name: &str) -> Attr {
-        let plain = name.bytes().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').take(15);
+        let plain =
+            name.bytes().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').take(15);
         for (place, byte) in (offset..).zip(plain) {
             self.0[place / 8] |= u64::from(byte) << (place % 8 * 8);
         }
@@ -65,9 +66,11 @@ impl Attr {
     /// Every pointer in it must be valid for what the command does with it.
     pub(crate) unsafe fn call(&mut self, command: Command) -> io::Result<i64> {
         let size = size_of_val(&self.0);
-        // SAFETY: the attribute is ours and of the size that is said; the caller answers for the pointers in it. The kernel
-        // accepts a longer attribute than it knows if what it does not know is zero.
-        let result = unsafe { libc::syscall(libc::SYS_bpf, command as u32, self.0.as_mut_ptr(), size) };
+        // SAFETY: the attribute is ours and of the size that is said; the caller answers for the
+        // pointers in it. The kernel accepts a longer attribute than it knows if what it
+        // does not know is zero.
+        let result =
+            unsafe { libc::syscall(libc::SYS_bpf, command as u32, self.0.as_mut_ptr(), size) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
     }
     /// The same, for commands that give a file descriptor.
@@ -93,7 +96,8 @@ pub(crate) struct MapShape {
 }
 
 pub(crate) fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {
-    let attr = Attr::new().u32(0, shape.kind).u32(4, shape.key).u32(8, shape.value).u32(12, shape.entries);
+    let attr =
+        Attr::new().u32(0, shape.kind).u32(4, shape.key).u32(8, shape.value).u32(12, shape.entries);
     let attr = attr.u32(16, shape.flags).name(28, name);
     // SAFETY: no pointers.
     let open = || unsafe { attr.clone().open(Command::MapCreate) };
@@ -111,15 +115,23 @@ fn lift_memlock() -> bool {
 }
 
 pub(crate) fn update_map(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
-    let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr()).pointer(16, value.as_ptr());
-    // SAFETY: key and value live through the call; callers give them the sizes that the map was made with.
+    let attr = Attr::new()
+        .u32(0, map.as_raw_fd() as u32)
+        .pointer(8, key.as_ptr())
+        .pointer(16, value.as_ptr());
+    // SAFETY: key and value live through the call; callers give them the sizes that the map was
+    // made with.
     unsafe { attr.clone().call(Command::MapUpdate) }.map(drop)
 }
 
 /// Copies the value of a key; `value` is as long as the map's values.
 pub(crate) fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
-    let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr()).pointer(16, value.as_mut_ptr());
-    // SAFETY: key and value live through the call; callers give them the sizes that the map was made with.
+    let attr = Attr::new()
+        .u32(0, map.as_raw_fd() as u32)
+        .pointer(8, key.as_ptr())
+        .pointer(16, value.as_mut_ptr());
+    // SAFETY: key and value live through the call; callers give them the sizes that the map was
+    // made with.
     unsafe { attr.clone().call(Command::MapLookup) }.map(drop)
 }
 
@@ -139,9 +151,16 @@ pub(crate) struct ProgramShape<'a> {
 }
 
 impl<'a> ProgramShape<'a> {
-    /// For a tracepoint with BTF arguments: `id` is that of the typedef `btf_trace_…` in the kernel's own BTF.
+    /// For a tracepoint with BTF arguments: `id` is that of the typedef `btf_trace_…` in the
+    /// kernel's own BTF.
     pub(crate) fn btf_tracepoint(name: &'a str, id: u32) -> ProgramShape<'a> {
-        ProgramShape { name, kind: PROGRAM_TRACING, attach_type: ATTACH_RAW_TP, attach_btf_id: id, flags: 0 }
+        ProgramShape {
+            name,
+            kind: PROGRAM_TRACING,
+            attach_type: ATTACH_RAW_TP,
+            attach_btf_id: id,
+            flags: 0,
+        }
     }
     /// For a tracepoint whose record it reads.
     pub(crate) fn tracepoint(name: &'a str) -> ProgramShape<'a> {
@@ -149,11 +168,23 @@ impl<'a> ProgramShape<'a> {
     }
     /// For a tracepoint whose arguments it takes as they are.
     pub(crate) fn raw_tracepoint(name: &'a str) -> ProgramShape<'a> {
-        ProgramShape { name, kind: PROGRAM_RAW_TRACEPOINT, attach_type: 0, attach_btf_id: 0, flags: 0 }
+        ProgramShape {
+            name,
+            kind: PROGRAM_RAW_TRACEPOINT,
+            attach_type: 0,
+            attach_btf_id: 0,
+            flags: 0,
+        }
     }
     /// To be run by [`run`], since 5.14.
     pub(crate) fn to_be_run(name: &'a str) -> ProgramShape<'a> {
-        ProgramShape { name, kind: PROGRAM_SYSCALL, attach_type: 0, attach_btf_id: 0, flags: SLEEPABLE }
+        ProgramShape {
+            name,
+            kind: PROGRAM_SYSCALL,
+            attach_type: 0,
+            attach_btf_id: 0,
+            flags: SLEEPABLE,
+        }
     }
 }
 
@@ -165,15 +196,23 @@ pub(crate) fn run(program: &OwnedFd) -> io::Result<u32> {
     Ok((attr.0[0] >> 32) as u32)
 }
 
-/// Loads a program: `instructions` are those of the kernel, 8 bytes each. The verifier's log is asked for when it refuses.
-pub(crate) fn load_program(shape: ProgramShape, instructions: &[u64]) -> Result<OwnedFd, (io::Error, String)> {
-    let attr = Attr::new().u32(0, shape.kind).u32(4, instructions.len() as u32).pointer(8, instructions.as_ptr());
+/// Loads a program: `instructions` are those of the kernel, 8 bytes each. The verifier's log is
+/// asked for when it refuses.
+pub(crate) fn load_program(
+    shape: ProgramShape,
+    instructions: &[u64],
+) -> Result<OwnedFd, (io::Error, String)> {
+    let attr = Attr::new()
+        .u32(0, shape.kind)
+        .u32(4, instructions.len() as u32)
+        .pointer(8, instructions.as_ptr());
     let attr = attr.pointer(16, c"GPL".as_ptr()).name(48, shape.name);
     let attr = attr.u32(44, shape.flags).u32(68, shape.attach_type).u32(108, shape.attach_btf_id);
     // SAFETY: instructions and license live through the call.
     match unsafe { attr.clone().open(Command::ProgramLoad) } {
         Ok(program) => return Ok(program),
-        Err(why) if matches!(why.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) => {}
+        Err(why)
+            if matches!(why.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) => {}
         Err(why) => return Err((why, String::new())),
     }
     let mut log = vec![0u8; 1 << 20];
@@ -188,14 +227,21 @@ pub(crate) fn load_program(shape: ProgramShape, instructions: &[u64]) -> Result<
     }
 }
 
-/// Attaches a program to the tracepoint with this number, on all CPUs; it stays as long as the descriptor (perf_event_open(2)).
+/// Attaches a program to the tracepoint with this number, on all CPUs; it stays as long as the
+/// descriptor (perf_event_open(2)).
 pub(crate) fn attach_tracepoint(program: &OwnedFd, id: u16) -> io::Result<OwnedFd> {
     const SET_BPF: libc::c_ulong = 0x4004_2408;
-    let attr = perf::Attr { kind: perf::Kind::Tracepoint as u32, config: id.into(), ..perf::Attr::default() };
+    let attr = perf::Attr {
+        kind: perf::Kind::Tracepoint as u32,
+        config: id.into(),
+        ..perf::Attr::default()
+    };
     let event = perf::open(attr, -1, 0, None)?;
     // The type of the request differs between C libraries.
     // SAFETY: both requests take a number, and the descriptors live through the calls.
-    let set = |request: libc::c_ulong, to: libc::c_int| unsafe { libc::ioctl(event.as_raw_fd(), request as _, to) };
+    let set = |request: libc::c_ulong, to: libc::c_int| unsafe {
+        libc::ioctl(event.as_raw_fd(), request as _, to)
+    };
     if set(SET_BPF, program.as_raw_fd()) < 0 || set(perf::ENABLED, 0) < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -208,14 +254,16 @@ pub(crate) fn attach_btf_tracepoint(program: &OwnedFd) -> io::Result<OwnedFd> {
     unsafe { Attr::new().u32(8, program.as_raw_fd() as u32).open(Command::RawTracepointOpen) }
 }
 
-/// The same for a program of [`ProgramShape::raw_tracepoint`]: ENOENT where the kernel itself has no tracepoint of that name (since 4.17).
+/// The same for a program of [`ProgramShape::raw_tracepoint`]: ENOENT where the kernel itself has
+/// no tracepoint of that name (since 4.17).
 pub(crate) fn attach_raw_tracepoint(program: &OwnedFd, tracepoint: &CStr) -> io::Result<OwnedFd> {
     let attr = Attr::new().pointer(0, tracepoint.as_ptr()).u32(8, program.as_raw_fd() as u32);
     // SAFETY: the name lives through the call, and ends with NUL.
     unsafe { attr.clone().open(Command::RawTracepointOpen) }
 }
 
-/// How often the program was not run because it was running already on that CPU (`bpf_prog_info::recursion_misses`, since 5.12).
+/// How often the program was not run because it was running already on that CPU
+/// (`bpf_prog_info::recursion_misses`, since 5.12).
 pub(crate) fn recursion_misses(program: &OwnedFd) -> io::Result<u64> {
     Ok(info(program)?[MISSES])
 }
@@ -233,13 +281,15 @@ fn info(program: &OwnedFd) -> io::Result<[u64; MISSES + 2]> {
     Ok(info)
 }
 
-/// For how many ns a program ran and how often, as far as that was counted: see [`enable_run_time`].
+/// For how many ns a program ran and how often, as far as that was counted: see
+/// [`enable_run_time`].
 pub(crate) fn run_time(program: &OwnedFd) -> io::Result<(u64, u64)> {
     let info = info(program)?;
     Ok((info[RUN_TIME], info[RUN_TIME + 1]))
 }
 
-/// Makes the kernel count how long programs run, as long as the descriptor lives (BPF_STATS_RUN_TIME, since 5.8).
+/// Makes the kernel count how long programs run, as long as the descriptor lives
+/// (BPF_STATS_RUN_TIME, since 5.8).
 pub(crate) fn enable_run_time() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     unsafe { Attr::new().u32(0, 0).open(Command::EnableStats) }

@@ -1,7 +1,9 @@
-//! Programs at instructions of user programs (Documentation/trace/uprobetracer.rst, kernel/events/uprobes.c).
+//! Programs at instructions of user programs (Documentation/trace/uprobetracer.rst,
+//! kernel/events/uprobes.c).
 //!
-//! Since Linux 6.10 one link probes any number of places (BPF_TRACE_UPROBE_MULTI; it exists since 6.6, and until 6.10 watched one
-//! thread where a process was asked for). Before that each place is a perf event of its own.
+//! Since Linux 6.10 one link probes any number of places (BPF_TRACE_UPROBE_MULTI; it exists since
+//! 6.6, and until 6.10 watched one thread where a process was asked for). Before that each place is
+//! a perf event of its own.
 
 use super::object::{LoadError, Object};
 use super::sys::{self, Attr, Command, ProgramShape};
@@ -55,7 +57,13 @@ impl Object {
     ) -> Result<Vec<OwnedFd>, LoadError> {
         let instructions = self.instructions(program)?;
         let load = |attach_type| {
-            let shape = ProgramShape { name: program, kind: PROGRAM_KPROBE, attach_type, attach_btf_id: 0, flags: 0 };
+            let shape = ProgramShape {
+                name: program,
+                kind: PROGRAM_KPROBE,
+                attach_type,
+                attach_btf_id: 0,
+                flags: 0,
+            };
             sys::load_program(shape, &instructions)
         };
         let refused = |what: &Path, why| LoadError::Refused {
@@ -66,14 +74,23 @@ impl Object {
         if let Some(program) = multi_is_sound().then(|| load(ATTACH_UPROBE_MULTI).ok()).flatten() {
             let mut links = Vec::new();
             for (file, places) in by_file(places) {
-                links.push(link_multi(&program, at, file, &places, scope).map_err(|why| refused(file, why))?);
+                links.push(
+                    link_multi(&program, at, file, &places, scope)
+                        .map_err(|why| refused(file, why))?,
+                );
             }
             return Ok(links);
         }
-        let program = load(0).map_err(|(why, log)| LoadError::Refused { tracepoint: program.to_owned(), why, log })?;
+        let program = load(0).map_err(|(why, log)| LoadError::Refused {
+            tracepoint: program.to_owned(),
+            why,
+            log,
+        })?;
         let mut links = Vec::new();
         for place in places {
-            links.extend(link_perf(&program, at, place, scope).map_err(|why| refused(place.file, why))?);
+            links.extend(
+                link_perf(&program, at, place, scope).map_err(|why| refused(place.file, why))?,
+            );
         }
         Ok(links)
     }
@@ -105,17 +122,26 @@ fn multi_is_sound() -> bool {
 }
 
 fn path_of(file: &Path) -> io::Result<CString> {
-    CString::new(file.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+    CString::new(file.as_os_str().as_bytes())
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
 /// BPF_LINK_CREATE with `union bpf_attr`'s `link_create.uprobe_multi`.
-fn link_multi(program: &OwnedFd, at: At, file: &Path, places: &[&Place], scope: Scope) -> io::Result<OwnedFd> {
+fn link_multi(
+    program: &OwnedFd,
+    at: At,
+    file: &Path,
+    places: &[&Place],
+    scope: Scope,
+) -> io::Result<OwnedFd> {
     let path = path_of(file)?;
     let offsets: Vec<u64> = places.iter().map(|place| place.offset).collect();
     let cookies: Vec<u64> = places.iter().map(|place| place.cookie).collect();
     let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(8, ATTACH_UPROBE_MULTI);
-    let attr = attr.pointer(16, path.as_ptr()).pointer(24, offsets.as_ptr()).pointer(40, cookies.as_ptr());
-    let attr = attr.u32(48, places.len() as u32).u32(52, if at == At::Return { MULTI_RETURN } else { 0 });
+    let attr =
+        attr.pointer(16, path.as_ptr()).pointer(24, offsets.as_ptr()).pointer(40, cookies.as_ptr());
+    let attr =
+        attr.u32(48, places.len() as u32).u32(52, if at == At::Return { MULTI_RETURN } else { 0 });
     let pid = match scope {
         Scope::All => 0,
         Scope::Process(pid) => pid,
@@ -126,10 +152,14 @@ fn link_multi(program: &OwnedFd, at: At, file: &Path, places: &[&Place], scope: 
 
 /// A perf event at the place, and the program on it; both descriptors keep it there.
 fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Result<[OwnedFd; 2]> {
-    let read = |name: &str| std::fs::read_to_string(format!("/sys/bus/event_source/devices/uprobe/{name}"));
-    let kind: u32 = read("type")?.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    let read = |name: &str| {
+        std::fs::read_to_string(format!("/sys/bus/event_source/devices/uprobe/{name}"))
+    };
+    let kind: u32 =
+        read("type")?.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
     // `config:0`: the bit that asks for the return.
-    let bit: u32 = read("format/retprobe")?.trim().trim_start_matches("config:").parse().unwrap_or(0);
+    let bit: u32 =
+        read("format/retprobe")?.trim().trim_start_matches("config:").parse().unwrap_or(0);
     let path = path_of(place.file)?;
     let attr = perf::Attr {
         kind,

@@ -41,7 +41,8 @@ impl Format {
 
     /// How many bytes behind the common fields a record needs to be shown.
     pub(crate) fn shown_bytes(&self) -> usize {
-        let is_text = |field: &RecordField| matches!(field.kind, FieldKind::TextAt | FieldKind::TextBehind);
+        let is_text =
+            |field: &RecordField| matches!(field.kind, FieldKind::TextAt | FieldKind::TextBehind);
         if self.described.iter().any(is_text) {
             return RecordBytes::MOST;
         }
@@ -67,8 +68,11 @@ fn described(line: &str) -> Option<RecordField> {
     if name.starts_with("common_") || at.offset < RecordBytes::COMMON {
         return None;
     }
-    let is_text = declaration.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == "char");
-    let (at_place, behind) = (declaration.starts_with("__data_loc"), declaration.starts_with("__rel_loc"));
+    let is_text = declaration
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .any(|word| word == "char");
+    let (at_place, behind) =
+        (declaration.starts_with("__data_loc"), declaration.starts_with("__rel_loc"));
     let is_array = declaration.contains('[');
     let kind = match () {
         () if is_text && at_place => FieldKind::TextAt,
@@ -122,9 +126,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SWITCH: &str = "name: sched_switch\nID: 316\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
-        \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:void * hrtimer;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"x\"\n";
+    const SWITCH: &str = "name: sched_switch\nID: 316\nformat:\n\tfield:unsigned short \
+                          common_type;\toffset:0;\tsize:2;\tsigned:0;\n\tfield:int \
+                          common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:char \
+                          prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\tfield:pid_t \
+                          prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:void * \
+                          hrtimer;\toffset:32;\tsize:8;\tsigned:0;\n\nprint fmt: \"x\"\n";
 
     #[test]
     fn fields_lie_where_the_kernel_says() {
@@ -140,19 +147,21 @@ mod tests {
 
     #[test]
     fn fields_are_shown_as_they_are_declared() {
-        let text = "name: kmalloc\nID: 5\nformat:\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
-            \tfield:unsigned long call_site;\toffset:8;\tsize:8;\tsigned:0;\n\
-            \tfield:const void * ptr;\toffset:16;\tsize:8;\tsigned:0;\n\
-            \tfield:int node;\toffset:24;\tsize:4;\tsigned:1;\n\
-            \tfield:char comm[16];\toffset:28;\tsize:16;\tsigned:0;\n\
-            \tfield:__data_loc char[] filename;\toffset:44;\tsize:4;\tsigned:0;\n\
-            \tfield:unsigned long args[2];\toffset:48;\tsize:16;\tsigned:0;\n\
-            \tfield:__data_loc cpumask_t mask;\toffset:64;\tsize:4;\tsigned:0;\n\
-            \tfield:bool late;\toffset:200;\tsize:1;\tsigned:0;\n";
+        let text = "name: kmalloc\nID: 5\nformat:\n\tfield:int \
+                    common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:unsigned long \
+                    call_site;\toffset:8;\tsize:8;\tsigned:0;\n\tfield:const void * \
+                    ptr;\toffset:16;\tsize:8;\tsigned:0;\n\tfield:int \
+                    node;\toffset:24;\tsize:4;\tsigned:1;\n\tfield:char \
+                    comm[16];\toffset:28;\tsize:16;\tsigned:0;\n\tfield:__data_loc char[] \
+                    filename;\toffset:44;\tsize:4;\tsigned:0;\n\tfield:unsigned long \
+                    args[2];\toffset:48;\tsize:16;\tsigned:0;\n\tfield:__data_loc cpumask_t \
+                    mask;\toffset:64;\tsize:4;\tsigned:0;\n\tfield:bool \
+                    late;\toffset:200;\tsize:1;\tsigned:0;\n";
         let format = Format::parse(text).unwrap();
         use FieldKind::*;
         let shown = format.describe("kmem:kmalloc".to_owned()).fields;
-        let kinds: Vec<(&str, FieldKind)> = shown.iter().map(|field| (field.name.as_str(), field.kind)).collect();
+        let kinds: Vec<(&str, FieldKind)> =
+            shown.iter().map(|field| (field.name.as_str(), field.kind)).collect();
         let expected = [
             ("call_site", Unsigned),
             ("ptr", Address),

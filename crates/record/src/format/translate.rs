@@ -59,7 +59,8 @@ struct Wants {
 
 impl Translator {
     pub(crate) fn new(request: &Request) -> Translator {
-        let real = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+        let real =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
         Translator {
             wall: real - crate::recorder::now().0,
             want_syscall: request.groups.contains(&Group::Syscall),
@@ -123,9 +124,13 @@ impl Translator {
         let Some(known) = self.tracepoints.get(tracepoint) else { return };
         let (wants, fields, named) = (known.wants, known.fields, known.named);
         let number = |place: usize| fields[place].map_or(0, |field| field.number(recorded.record));
-        let bytes = |place: usize| fields[place].map_or(&[][..], |field| field.bytes(recorded.record));
+        let bytes =
+            |place: usize| fields[place].map_or(&[][..], |field| field.bytes(recorded.record));
         let emit = |what: EventKind, to: &mut Vec<u8>| {
-            wire::encode(&Event { at: recorded.at, cpu: recorded.cpu, tid: Tid(recorded.tid), what }, to);
+            wire::encode(
+                &Event { at: recorded.at, cpu: recorded.cpu, tid: Tid(recorded.tid), what },
+                to,
+            );
         };
         match u64::from(wants.kind) {
             layout::SYSCALL_ENTER | layout::FUTEX_ENTER => {
@@ -178,7 +183,9 @@ impl Translator {
 
 /// One of the arguments of a system call.
 fn word(args: &[u8], place: usize) -> u64 {
-    args.get(place * 8..place * 8 + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
+    args.get(place * 8..place * 8 + 8)
+        .and_then(|word| word.try_into().ok())
+        .map_or(0, u64::from_le_bytes)
 }
 
 /// A task's name, of which the tracepoint says neither process nor scheduling.
@@ -187,8 +194,14 @@ fn name(tid: u32, comm: &[u8], to: &mut Vec<u8>) {
     let length = comm.len().min(16);
     name.comm[..length].copy_from_slice(&comm[..length]);
     let (mut head, mut bytes) = ([0; layout::Header::SIZE], [0; layout::Name::SIZE]);
-    layout::Header { ns: 0, tid, kind: layout::NAME as u8, words: (bytes.len() / wire::WORD) as u8, cpu: 0 }
-        .write(&mut head);
+    layout::Header {
+        ns: 0,
+        tid,
+        kind: layout::NAME as u8,
+        words: (bytes.len() / wire::WORD) as u8,
+        cpu: 0,
+    }
+    .write(&mut head);
     name.write(&mut bytes);
     to.extend_from_slice(&head);
     to.extend_from_slice(&bytes);
@@ -243,7 +256,12 @@ fn names_of(kind: u8) -> &'static [&'static str] {
     }
 }
 
-fn what<'a>(wants: Wants, wall: i64, n: impl Fn(usize) -> i64, bytes: impl Fn(usize) -> &'a [u8]) -> Option<EventKind> {
+fn what<'a>(
+    wants: Wants,
+    wall: i64,
+    n: impl Fn(usize) -> i64,
+    bytes: impl Fn(usize) -> &'a [u8],
+) -> Option<EventKind> {
     let (task, prio) = (|| Tid(n(0) as u32), |place| n(place) as i16);
     Some(match u64::from(wants.kind) {
         layout::SWITCH => EventKind::Switch {
@@ -253,8 +271,12 @@ fn what<'a>(wants: Wants, wall: i64, n: impl Fn(usize) -> i64, bytes: impl Fn(us
             next_prio: prio(3),
         },
         layout::WAKING => EventKind::Waking { task: task(), prio: prio(1), target: n(2) as u16 },
-        layout::WAKEUP => EventKind::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: false },
-        layout::WAKEUP_NEW => EventKind::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: true },
+        layout::WAKEUP => {
+            EventKind::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: false }
+        }
+        layout::WAKEUP_NEW => {
+            EventKind::Wakeup { task: task(), prio: prio(1), target: n(2) as u16, new: true }
+        }
         layout::MIGRATE => EventKind::Migrate { task: task(), from: n(1) as u16, to: n(2) as u16 },
         layout::FORK => EventKind::Fork { child: task() },
         layout::EXEC => EventKind::Exec,
@@ -268,33 +290,61 @@ fn what<'a>(wants: Wants, wall: i64, n: impl Fn(usize) -> i64, bytes: impl Fn(us
         layout::SOFTIRQ_ENTRY => EventKind::SoftirqEntry { vector: n(0) as u8 },
         layout::SOFTIRQ_EXIT => EventKind::SoftirqExit { vector: n(0) as u8 },
         layout::IPI_SEND => EventKind::IpiSend { target: n(0) as u16 },
-        layout::HRTIMER_START => EventKind::HrtimerStart { timer: n(0) as u64, expires: monotonic(n(1), wall) },
-        layout::HRTIMER_CANCEL => EventKind::HrtimerCancel { timer: n(0) as u64 },
-        layout::HRTIMER_ENTRY => {
-            EventKind::HrtimerExpireEntry { timer: n(0) as u64, now: Some(monotonic(n(1), wall)), expires: None }
+        layout::HRTIMER_START => {
+            EventKind::HrtimerStart { timer: n(0) as u64, expires: monotonic(n(1), wall) }
         }
+        layout::HRTIMER_CANCEL => EventKind::HrtimerCancel { timer: n(0) as u64 },
+        layout::HRTIMER_ENTRY => EventKind::HrtimerExpireEntry {
+            timer: n(0) as u64,
+            now: Some(monotonic(n(1), wall)),
+            expires: None,
+        },
         layout::HRTIMER_EXIT => EventKind::HrtimerExpireExit { timer: n(0) as u64 },
         layout::TIMER_START => EventKind::TimerStart { timer: n(0) as u64, expires: n(1) as u64 },
-        layout::TIMER_ENTRY => EventKind::TimerExpireEntry { timer: n(0) as u64, function: n(1) as u64 },
+        layout::TIMER_ENTRY => {
+            EventKind::TimerExpireEntry { timer: n(0) as u64, function: n(1) as u64 }
+        }
         layout::TIMER_EXIT => EventKind::TimerExpireExit { timer: n(0) as u64 },
-        layout::CONTENTION_BEGIN => EventKind::ContentionBegin { lock: n(0) as u64, flags: n(1) as u32 },
-        layout::CONTENTION_END => EventKind::ContentionEnd { lock: n(0) as u64, result: n(1) as i32 },
-        layout::PAGE_FAULT => EventKind::PageFault { address: n(0) as u64, ip: n(1) as u64, user: wants.user },
+        layout::CONTENTION_BEGIN => {
+            EventKind::ContentionBegin { lock: n(0) as u64, flags: n(1) as u32 }
+        }
+        layout::CONTENTION_END => {
+            EventKind::ContentionEnd { lock: n(0) as u64, result: n(1) as i32 }
+        }
+        layout::PAGE_FAULT => {
+            EventKind::PageFault { address: n(0) as u64, ip: n(1) as u64, user: wants.user }
+        }
         layout::PAGE_ALLOC => EventKind::PageAlloc { order: n(0) as u8, page: n(1) as u64 },
         layout::RECLAIM_BEGIN => EventKind::ReclaimBegin { order: n(0) as u8 },
         layout::RECLAIM_END => EventKind::ReclaimEnd { reclaimed: n(0) as u64 },
         layout::KMALLOC => EventKind::Kmalloc { requested: n(0) as u64, allocated: n(1) as u64 },
-        layout::CACHE_ALLOC => EventKind::CacheAlloc { requested: n(0) as u64, allocated: n(1) as u64 },
+        layout::CACHE_ALLOC => {
+            EventKind::CacheAlloc { requested: n(0) as u64, allocated: n(1) as u64 }
+        }
         layout::BLOCK_ISSUE => {
             let write = bytes(3).contains(&b'W');
-            EventKind::BlockIssue { device: n(0) as u32, sector: n(1) as u64, bytes: n(2) as u32, write }
+            EventKind::BlockIssue {
+                device: n(0) as u32,
+                sector: n(1) as u64,
+                bytes: n(2) as u32,
+                write,
+            }
         }
         layout::BLOCK_COMPLETE => {
             let bytes = (n(2) as u32).saturating_mul(512);
-            EventKind::BlockComplete { device: n(0) as u32, sector: n(1) as u64, bytes, error: n(3) as i32 }
+            EventKind::BlockComplete {
+                device: n(0) as u32,
+                sector: n(1) as u64,
+                bytes,
+                error: n(3) as i32,
+            }
         }
-        layout::JOURNAL_START => EventKind::JournalStart { device: n(0) as u32, transaction: n(1) as u32 as u64 },
-        layout::JOURNAL_END => EventKind::JournalEnd { device: n(0) as u32, transaction: n(1) as u32 as u64 },
+        layout::JOURNAL_START => {
+            EventKind::JournalStart { device: n(0) as u32, transaction: n(1) as u32 as u64 }
+        }
+        layout::JOURNAL_END => {
+            EventKind::JournalEnd { device: n(0) as u32, transaction: n(1) as u32 as u64 }
+        }
         layout::MMC_START => EventKind::MmcStart { opcode: n(0) as u32, blocks: n(1) as u32 },
         layout::MMC_DONE => EventKind::MmcDone { opcode: n(0) as u32, error: n(1) as i32 },
         layout::WORK_START => EventKind::WorkStart { function: n(0) as u64 },
@@ -307,8 +357,9 @@ fn what<'a>(wants: Wants, wall: i64, n: impl Fn(usize) -> i64, bytes: impl Fn(us
     })
 }
 
-/// `prev_state` of sched_switch is not the kernel's state but a report of it (`__trace_sched_switch_state`, include/trace/events/sched.h): one bit, above
-/// which stands one for "preempted".
+/// `prev_state` of sched_switch is not the kernel's state but a report of it
+/// (`__trace_sched_switch_state`, include/trace/events/sched.h): one bit, above which stands one
+/// for "preempted".
 fn task_state(state: i64) -> TaskState {
     match state {
         0 => TaskState::Preempted,
@@ -323,8 +374,13 @@ fn task_state(state: i64) -> TaskState {
     }
 }
 
-/// The record does not say on which clock a timer is. CLOCK_REALTIME is decades ahead of a machine's uptime.
+/// The record does not say on which clock a timer is. CLOCK_REALTIME is decades ahead of a
+/// machine's uptime.
 fn monotonic(instant: i64, wall: i64) -> MonotonicNs {
     const YEAR: i64 = 365 * 86_400 * 1_000_000_000;
-    MonotonicNs(if wall > 2 * YEAR && instant > wall - YEAR && instant != i64::MAX { instant - wall } else { instant })
+    MonotonicNs(if wall > 2 * YEAR && instant > wall - YEAR && instant != i64::MAX {
+        instant - wall
+    } else {
+        instant
+    })
 }

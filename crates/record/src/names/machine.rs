@@ -14,12 +14,14 @@ pub(crate) fn name_machine(names: &mut Names) {
     names.devices = devices(&fs::read_to_string("/proc/partitions").unwrap_or_default());
     names.idle_states = idle_states("name").collect();
     let latency = |text: String| text.parse::<i64>().ok().map(Nanos::from_micros);
-    names.idle_latencies = idle_states("latency").filter_map(|(state, text)| Some((state, latency(text)?))).collect();
+    names.idle_latencies =
+        idle_states("latency").filter_map(|(state, text)| Some((state, latency(text)?))).collect();
 }
 
 /// The names of system calls of this architecture, by number.
 pub fn syscall_names() -> BTreeMap<u32, String> {
-    let name = |call: syscalls::Sysno| Some((u32::try_from(call.id()).ok()?, call.name().to_owned()));
+    let name =
+        |call: syscalls::Sysno| Some((u32::try_from(call.id()).ok()?, call.name().to_owned()));
     syscalls::Sysno::iter().filter_map(name).collect()
 }
 
@@ -47,7 +49,8 @@ const VECTORS: [(u8, &str); 11] = [
     (0xff, "spurious_apic"),
 ];
 
-/// ` 24:  1  0  PCI-MSIX-0000:00:01.0  0-edge  virtio0-config`: the handlers are what follows the counts, the chip and the kind.
+/// ` 24:  1  0  PCI-MSIX-0000:00:01.0  0-edge  virtio0-config`: the handlers are what follows the
+/// counts, the chip and the kind.
 fn interrupts(text: &str) -> BTreeMap<u32, String> {
     let mut lines = text.lines();
     let cpus = lines.next().unwrap_or_default().split_whitespace().count();
@@ -60,7 +63,10 @@ fn interrupts(text: &str) -> BTreeMap<u32, String> {
         // `0-edge`, `2-edge timer`, or on arm64 `27 Level arch_timer`.
         let kind = rest.iter().position(|word| {
             let word = word.to_ascii_lowercase();
-            word.ends_with("edge") || word.ends_with("level") || word.ends_with("fasteoi") || word.ends_with("none")
+            word.ends_with("edge")
+                || word.ends_with("level")
+                || word.ends_with("fasteoi")
+                || word.ends_with("none")
         });
         let handlers = rest.get(kind.map_or(0, |kind| kind + 1)..).unwrap_or_default().join(" ");
         Some((number, if handlers.is_empty() { rest.join(" ") } else { handlers }))
@@ -68,7 +74,8 @@ fn interrupts(text: &str) -> BTreeMap<u32, String> {
     lines.filter_map(irq).collect()
 }
 
-/// `/proc/partitions`: major, minor, blocks, name; the number is the kernel's dev_t (20 bits of minor).
+/// `/proc/partitions`: major, minor, blocks, name; the number is the kernel's dev_t (20 bits of
+/// minor).
 fn devices(text: &str) -> BTreeMap<u32, String> {
     let device = |line: &str| {
         let mut words = line.split_whitespace();
@@ -78,7 +85,8 @@ fn devices(text: &str) -> BTreeMap<u32, String> {
     text.lines().filter_map(device).collect()
 }
 
-/// What CPU 0 says of each of its idle states (Documentation/ABI/testing/sysfs-devices-system-cpu): all CPUs of one kind have the same.
+/// What CPU 0 says of each of its idle states (Documentation/ABI/testing/sysfs-devices-system-cpu):
+/// all CPUs of one kind have the same.
 fn idle_states(file: &str) -> impl Iterator<Item = (u32, String)> {
     (0..32).map_while(move |state: u32| {
         let path = format!("/sys/devices/system/cpu/cpu0/cpuidle/state{state}/{file}");
@@ -92,7 +100,9 @@ mod tests {
 
     #[test]
     fn interrupts_go_by_their_handlers() {
-        let text = "           CPU0       CPU1\n  0:  5  0  IO-APIC   2-edge      timer\n 24:  0  9  PCI-MSIX-0000:00:01.0   0-edge      virtio0-config\n 11:  5 6  GICv3  27 Level     arch_timer\nNMI:  0  0  Non-maskable interrupts\n";
+        let text = "           CPU0       CPU1\n  0:  5  0  IO-APIC   2-edge      timer\n 24:  0  \
+                    9  PCI-MSIX-0000:00:01.0   0-edge      virtio0-config\n 11:  5 6  GICv3  27 \
+                    Level     arch_timer\nNMI:  0  0  Non-maskable interrupts\n";
         let names = interrupts(text);
         assert_eq!(names[&0], "timer");
         assert_eq!(names[&24], "virtio0-config");
@@ -102,8 +112,10 @@ mod tests {
 
     #[test]
     fn devices_go_by_their_number_in_the_kernel() {
-        let names =
-            devices("major minor  #blocks  name\n\n 254        0   10485760 vda\n 254        1   10485759 vda1\n");
+        let names = devices(
+            "major minor  #blocks  name\n\n 254        0   10485760 vda\n 254        1   10485759 \
+             vda1\n",
+        );
         assert_eq!(names[&(254 << 20 | 1)], "vda1");
     }
 

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// The functions that hold these addresses, as `function` or, away from its beginning, `function+0x1f`.
+/// The functions that hold these addresses, as `function` or, away from its beginning,
+/// `function+0x1f`.
 ///
-/// The kernel shows addresses of zero to those who may not know them (kernel.kptr_restrict, missing CAP_SYSLOG): that is a fact too.
+/// The kernel shows addresses of zero to those who may not know them (kernel.kptr_restrict, missing
+/// CAP_SYSLOG): that is a fact too.
 pub fn kernel_symbols(addresses: &BTreeSet<u64>) -> Fact<BTreeMap<u64, String>> {
     if addresses.is_empty() {
         return Fact::Known(BTreeMap::new());
@@ -18,7 +20,8 @@ pub fn kernel_symbols(addresses: &BTreeSet<u64>) -> Fact<BTreeMap<u64, String>> 
     }
 }
 
-/// One pass: for each wanted address the nearest symbol at or below it. The file is not sorted: modules come last.
+/// One pass: for each wanted address the nearest symbol at or below it. The file is not sorted:
+/// modules come last.
 fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, String>> {
     let mut nearest: BTreeMap<u64, (u64, String)> = BTreeMap::new();
     let mut any = false;
@@ -43,7 +46,8 @@ fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, 
     }
     if !any {
         return Fact::Unavailable(
-            "/proc/kallsyms hides its addresses: see kernel.kptr_restrict, or run as root".to_owned(),
+            "/proc/kallsyms hides its addresses: see kernel.kptr_restrict, or run as root"
+                .to_owned(),
         );
     }
     let text = |(address, (start, name)): (u64, (u64, String))| match address - start {
@@ -62,9 +66,11 @@ mod tests {
 
     #[test]
     fn an_address_goes_by_the_function_that_holds_it() {
-        let text = "ffffffff81000000 T _text\nffffffff81000200 t do_idle\nffffffff81000300 T schedule\nffffffff81000400 D data\nffffffffc0000000 t far\t[module]\n";
-        let wanted =
-            [0xffff_ffff_8100_0200, 0xffff_ffff_8100_0210, 0xffff_ffff_c000_0010, 0x1000].into_iter().collect();
+        let text = "ffffffff81000000 T _text\nffffffff81000200 t do_idle\nffffffff81000300 T \
+                    schedule\nffffffff81000400 D data\nffffffffc0000000 t far\t[module]\n";
+        let wanted = [0xffff_ffff_8100_0200, 0xffff_ffff_8100_0210, 0xffff_ffff_c000_0010, 0x1000]
+            .into_iter()
+            .collect();
         let Fact::Known(names) = find(&wanted, text.as_bytes()) else { panic!() };
         let names: Vec<&str> = names.values().map(String::as_str).collect();
         assert_eq!(names, ["do_idle", "do_idle+0x10", "far+0x10"]);

@@ -1,12 +1,13 @@
-//! Names of threads: those that exist at the start from /proc, those born or renamed later from the kernel, and at the end once more
-//! from /proc, for the scheduling that they ended up with.
+//! Names of threads: those that exist at the start from /proc, those born or renamed later from the
+//! kernel, and at the end once more from /proc, for the scheduling that they ended up with.
 
 use crate::wire::layout::{Header, NAME, Name};
 use punctual_core::event::{Names, TaskName, Tid};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// As many names are kept; more threads than that go by their number. The kernel's own limit is 2²² threads (include/linux/threads.h).
+/// As many names are kept; more threads than that go by their number. The kernel's own limit is 2²²
+/// threads (include/linux/threads.h).
 const MOST: usize = 1 << 20;
 
 pub(crate) struct Collector {
@@ -53,7 +54,11 @@ impl Collector {
         for process in numbers("/proc") {
             for tid in numbers(&format!("/proc/{process}/task")) {
                 if let Ok(comm) = fs::read(format!("/proc/{process}/task/{tid}/comm")) {
-                    let name = TaskName { process, comm: text(comm.trim_ascii_end()), scheduling: scheduling_of(tid) };
+                    let name = TaskName {
+                        process,
+                        comm: text(comm.trim_ascii_end()),
+                        scheduling: scheduling_of(tid),
+                    };
                     self.keep(Tid(tid), name);
                 }
             }
@@ -84,7 +89,8 @@ impl Collector {
     }
 }
 
-/// Bytes up to the first NUL; what is no UTF-8 is replaced, the rest is escaped by whoever presents it.
+/// Bytes up to the first NUL; what is no UTF-8 is replaced, the rest is escaped by whoever presents
+/// it.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -100,10 +106,12 @@ fn process_of(tid: u32) -> u32 {
 fn scheduling_of(tid: u32) -> Option<String> {
     // The kernel's `struct sched_param` is this one number; those of C libraries differ.
     let mut priority: libc::c_int = 0;
-    // SAFETY: a plain system call, and a valid number to write to. A thread that is gone gives an error.
+    // SAFETY: a plain system call, and a valid number to write to. A thread that is gone gives an
+    // error.
     let (policy, ok) = unsafe {
         let tid = tid as libc::pid_t;
-        // glibc and musl disagree about the wrappers (musl's refuse): the system calls themselves do not.
+        // glibc and musl disagree about the wrappers (musl's refuse): the system calls themselves
+        // do not.
         let policy = libc::syscall(libc::SYS_sched_getscheduler, tid);
         (policy, libc::syscall(libc::SYS_sched_getparam, tid, &raw mut priority) == 0)
     };

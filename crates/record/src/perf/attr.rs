@@ -47,17 +47,24 @@ pub(crate) const ENABLED: libc::c_ulong = 0x2400;
 pub(crate) const NOT_ENABLED: libc::c_ulong = 0x2401;
 
 /// PERF_EVENT_IOC_SET_FILTER, `_IOW('$', 6, char *)`: the size of a pointer is part of it.
-pub(crate) const SET_FILTER: libc::c_ulong = 0x4000_2406 | (size_of::<usize>() as libc::c_ulong) << 16;
+pub(crate) const SET_FILTER: libc::c_ulong =
+    0x4000_2406 | (size_of::<usize>() as libc::c_ulong) << 16;
 
-/// Opens an event of a thread (`pid`; 0: the calling one) or of a CPU, in the group of `leader` if there is one.
+/// Opens an event of a thread (`pid`; 0: the calling one) or of a CPU, in the group of `leader` if
+/// there is one.
 ///
 /// What `config1` points to, for the kinds where it is a pointer, must live through the call.
-pub(crate) fn open(mut attr: Attr, pid: i32, cpu: i32, leader: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
+pub(crate) fn open(
+    mut attr: Attr,
+    pid: i32,
+    cpu: i32,
+    leader: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
     const CLOEXEC: libc::c_ulong = 8; // PERF_FLAG_FD_CLOEXEC
     attr.size = size_of::<Attr>() as u32;
     let group = leader.map_or(-1, |leader| leader.as_raw_fd());
-    // SAFETY: the attribute is of the size that it states, and the kernel only reads it; it copies a path that
-    // `config1` points to with a bounded copy that fails where there is none.
+    // SAFETY: the attribute is of the size that it states, and the kernel only reads it; it copies
+    // a path that `config1` points to with a bounded copy that fails where there is none.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());

@@ -17,8 +17,8 @@ pub enum Whom {
     ThisThread,
     /// The calling thread's and those of all threads and processes that it starts from now on.
     ThisThreadAndChildren,
-    /// Those of programs that the calling thread executes in new processes, from the first instruction of each on,
-    /// and of all that they start.
+    /// Those of programs that the calling thread executes in new processes, from the first
+    /// instruction of each on, and of all that they start.
     Programs,
     /// Those of another thread.
     Thread(i32),
@@ -40,7 +40,8 @@ pub struct Reading {
     pub value: u64,
     /// For how long it was switched on, summed over tasks.
     pub enabled: Nanos,
-    /// For how long it was counted: less, where a PMU has fewer counters than were asked for and they take turns.
+    /// For how long it was counted: less, where a PMU has fewer counters than were asked for and
+    /// they take turns.
     pub running: Nanos,
 }
 
@@ -54,7 +55,8 @@ pub struct Total {
 }
 
 impl Reading {
-    /// What would have been counted in all the time: as perf-stat(1) scales it. `None` where it was never counted.
+    /// What would have been counted in all the time: as perf-stat(1) scales it. `None` where it was
+    /// never counted.
     pub fn scaled(self) -> Option<u64> {
         match (self.enabled.0, self.running.0) {
             (_, running) if running <= 0 => None,
@@ -87,8 +89,12 @@ impl Counter {
                     Counted::Software => Kind::Software,
                 };
                 match Counter::open(kind, named.config, whom) {
-                    // Who may not look into the kernel may count what the CPU does in user mode, and CPU time.
-                    Err(why) if refusal::is_of_rights(&why) && (event.is_hardware() || event.is_time()) => {
+                    // Who may not look into the kernel may count what the CPU does in user mode,
+                    // and CPU time.
+                    Err(why)
+                        if refusal::is_of_rights(&why)
+                            && (event.is_hardware() || event.is_time()) =>
+                    {
                         let counter = Counter::open_in(kind, named.config, whom, USER_ONLY, None);
                         counter.map(|counter| Counter { user_only: event.is_hardware(), ..counter })
                     }
@@ -99,17 +105,19 @@ impl Counter {
         }
     }
 
-    /// Of a tracepoint, `group` and `event` as under `events` in tracefs. The error says what is missing.
+    /// Of a tracepoint, `group` and `event` as under `events` in tracefs. The error says what is
+    /// missing.
     pub fn tracepoint(group: &str, event: &str, whom: Whom) -> Result<Counter, String> {
         let id = Tracefs::open()?.tracepoint_id(group, event)?;
-        Counter::open(Kind::Tracepoint, id, whom).map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))
+        Counter::open(Kind::Tracepoint, id, whom)
+            .map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))
     }
 
     /// The system calls that the calling thread makes in `what`; the one that ends the counting is
     /// counted by the kernel and taken off here. Slows every one of them.
     pub fn system_calls(mut what: impl FnMut()) -> Result<u64, String> {
-        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off. The call
-        // that ends the counting shows it, because it is always counted.
+        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
+        // off. The call that ends the counting shows it, because it is always counted.
         for _ in 0..3 {
             let counter = Counter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread)?;
             counter.enable();
@@ -147,7 +155,13 @@ impl Counter {
             0 => (flags, attr::FORMAT_ENABLED | attr::FORMAT_RUNNING),
             _ => (flags & !IN_GROUP, attr::FORMAT_GROUP),
         };
-        let attr = Attr { kind: kind as u32, config, read_format, flags: flags | disabled | whose, ..Attr::default() };
+        let attr = Attr {
+            kind: kind as u32,
+            config,
+            read_format,
+            flags: flags | disabled | whose,
+            ..Attr::default()
+        };
         let (pid, cpu) = match whom {
             Whom::ThisThread | Whom::ThisThreadAndChildren | Whom::Programs => (0, -1),
             Whom::Thread(tid) => (tid, -1),
@@ -167,17 +181,20 @@ impl Counter {
         Ok(Total { reading, user_only: self.user_only })
     }
 
-    /// Counts only what this expression over the tracepoint's fields admits (Documentation/trace/events.rst, event
-    /// filtering).
+    /// Counts only what this expression over the tracepoint's fields admits
+    /// (Documentation/trace/events.rst, event filtering).
     pub(super) fn filter(&self, expression: &CStr) -> io::Result<()> {
         // SAFETY: the kernel copies the string, which ends with a NUL and lives through the call.
-        let done = unsafe { libc::ioctl(self.file.as_raw_fd(), attr::SET_FILTER as _, expression.as_ptr()) };
+        let done = unsafe {
+            libc::ioctl(self.file.as_raw_fd(), attr::SET_FILTER as _, expression.as_ptr())
+        };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Counts from now on.
     pub fn enable(&self) {
-        // SAFETY: the request takes no argument and touches no memory of ours; it cannot fail on an open event.
+        // SAFETY: the request takes no argument and touches no memory of ours; it cannot fail on an
+        // open event.
         unsafe { libc::ioctl(self.file.as_raw_fd(), attr::ENABLED as _, 0) };
     }
 
@@ -212,7 +229,11 @@ mod tests {
 
     #[test]
     fn a_count_that_took_turns_is_scaled_to_all_the_time() {
-        let reading = |value, enabled, running| Reading { value, enabled: Nanos(enabled), running: Nanos(running) };
+        let reading = |value, enabled, running| Reading {
+            value,
+            enabled: Nanos(enabled),
+            running: Nanos(running),
+        };
         assert_eq!(reading(7, 100, 100).scaled(), Some(7));
         assert_eq!(reading(7, 100, 25).scaled(), Some(28));
         assert_eq!(reading(u64::MAX, 100, 1).scaled(), Some(u64::MAX));

@@ -21,14 +21,14 @@ pub struct Group {
 }
 
 impl Group {
-    /// Those of the tracepoints (`group`, `event`) that this kernel has, with their places in the list; at most
-    /// [`GROUP_MAX`].
+    /// Those of the tracepoints (`group`, `event`) that this kernel has, with their places in the
+    /// list; at most [`GROUP_MAX`].
     pub fn tracepoints(events: &[(&str, &str)], whom: Whom) -> Result<(Group, Vec<usize>), String> {
         Group::filtered(events, &[], whom)
     }
 
-    /// The same, with what is counted of some of them: their places, and an expression over the tracepoint's fields. One
-    /// that cannot be filtered here is left out.
+    /// The same, with what is counted of some of them: their places, and an expression over the
+    /// tracepoint's fields. One that cannot be filtered here is left out.
     pub fn filtered(
         events: &[(&str, &str)],
         filters: &[(usize, &CStr)],
@@ -40,7 +40,8 @@ impl Group {
             // What another architecture or configuration has.
             let Ok(id) = tracefs.tracepoint_id(group, event) else { continue };
             let counter = Counter::open_in(Kind::Tracepoint, id, whom, IN_GROUP, counters.first());
-            let counter = counter.map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))?;
+            let counter =
+                counter.map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))?;
             let mut of_it = filters.iter().filter(|(of, _)| *of == place);
             if !of_it.all(|(_, expression)| counter.filter(expression).is_ok()) {
                 continue;
@@ -67,7 +68,8 @@ impl Group {
         self.leader.disable();
     }
 
-    /// The counts so far, in the order of the places. One system call, no allocation; zeros where it fails.
+    /// The counts so far, in the order of the places. One system call, no allocation; zeros where
+    /// it fails.
     #[inline]
     pub fn read(&self) -> [u64; GROUP_MAX] {
         // The number of members stands first.

@@ -13,12 +13,21 @@ pub(super) fn of(event: &PerfEvent, why: &io::Error) -> String {
     match why.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => format!(
             "this process may not count it: {}run as root, or give the program CAP_PERFMON",
-            paranoid().map_or(String::new(), |level| format!("kernel.perf_event_paranoid is {level}; "))
+            paranoid()
+                .map_or(String::new(), |level| format!("kernel.perf_event_paranoid is {level}; "))
         ),
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO) if event.is_hardware() => match has_pmu() {
-            true => "the performance monitoring unit (PMU) of this CPU does not count it".to_owned(),
-            false => "the CPU offers no performance monitoring unit (PMU); virtual machines often hide it".to_owned(),
-        },
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO)
+            if event.is_hardware() =>
+        {
+            match has_pmu() {
+                true => {
+                    "the performance monitoring unit (PMU) of this CPU does not count it".to_owned()
+                }
+                false => "the CPU offers no performance monitoring unit (PMU); virtual machines \
+                          often hide it"
+                    .to_owned(),
+            }
+        }
         Some(libc::EINVAL) if event.is_hardware() => "this CPU does not count it".to_owned(),
         Some(libc::ENOSYS) => "this kernel has no perf events (CONFIG_PERF_EVENTS)".to_owned(),
         Some(libc::EMFILE) => "too many open files (`ulimit -n`)".to_owned(),
@@ -27,12 +36,16 @@ pub(super) fn of(event: &PerfEvent, why: &io::Error) -> String {
 }
 
 fn paranoid() -> Option<String> {
-    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok().map(|level| level.trim().to_owned())
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .ok()
+        .map(|level| level.trim().to_owned())
 }
 
-/// Whether a PMU of the CPUs has a driver: `cpu` on x86, `armv8_pmuv3_0`, `cpu_core` and the like elsewhere.
+/// Whether a PMU of the CPUs has a driver: `cpu` on x86, `armv8_pmuv3_0`, `cpu_core` and the like
+/// elsewhere.
 fn has_pmu() -> bool {
-    let devices = std::fs::read_dir("/sys/bus/event_source/devices").into_iter().flatten().flatten();
+    let devices =
+        std::fs::read_dir("/sys/bus/event_source/devices").into_iter().flatten().flatten();
     devices.map(|device| device.file_name()).any(|name| name.to_str().is_some_and(is_pmu))
 }
 
@@ -54,7 +67,9 @@ mod tests {
 
     #[test]
     fn a_pmu_is_known_by_its_driver() {
-        assert!(["cpu", "cpu_core", "armv8_pmuv3_0", "armv8_cortex_a72_pmu"].into_iter().all(is_pmu));
+        assert!(
+            ["cpu", "cpu_core", "armv8_pmuv3_0", "armv8_cortex_a72_pmu"].into_iter().all(is_pmu)
+        );
         assert!(!["breakpoint", "software", "tracepoint", "uprobe", "msr"].into_iter().any(is_pmu));
     }
 }

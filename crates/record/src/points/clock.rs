@@ -1,21 +1,25 @@
 //! From the processor's counter to CLOCK_MONOTONIC.
 //!
-//! The kernel steers CLOCK_MONOTONIC: its rate against the counter changes by parts per million, now and then. So both are read together all the time
-//! ([`pair`]), and an instant is converted by the two pairs around it. Between two pairs that are exact, the line through them is off by at most the
-//! deviation of the rate from its mean times the distance to the nearer pair. The deviation is taken from how the rate differs between neighbouring
-//! segments: that bounds it if the rate changes at most once in three segments, and 300 ms is less than any NTP client waits between two corrections. Where
-//! there is no neighbour, it is what the kernel may do at most.
+//! The kernel steers CLOCK_MONOTONIC: its rate against the counter changes by parts per million,
+//! now and then. So both are read together all the time ([`pair`]), and an instant is converted by
+//! the two pairs around it. Between two pairs that are exact, the line through them is off by at
+//! most the deviation of the rate from its mean times the distance to the nearer pair. The
+//! deviation is taken from how the rate differs between neighbouring segments: that bounds it if
+//! the rate changes at most once in three segments, and 300 ms is less than any NTP client waits
+//! between two corrections. Where there is no neighbour, it is what the kernel may do at most.
 
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_testpoint::counter::{self, Pair};
 
 /// Pairs closer together than this replace one another: 100 ms.
 const SPACING: i64 = 100_000_000;
-/// Pairs kept. Points are converted within seconds; only those of a writer that was stopped meanwhile need old ones.
+/// Pairs kept. Points are converted within seconds; only those of a writer that was stopped
+/// meanwhile need old ones.
 const KEPT: usize = 8_192;
 /// What adjtimex(2) allows at most: 500 ppm.
 const MOST_STEERED: f64 = 500e-6;
-/// The kernel dithers the rate by one unit of its multiplier (timekeeping_adjust() in kernel/time/timekeeping.c): well below this.
+/// The kernel dithers the rate by one unit of its multiplier (timekeeping_adjust() in
+/// kernel/time/timekeeping.c): well below this.
 const DITHER: f64 = 0.25e-6;
 
 /// Pairs of readings, in the order of time.
@@ -68,7 +72,9 @@ impl Clock {
             return;
         }
         // The newest stands for now; it stays only if it is far enough from the one before.
-        if self.pairs.len() > 1 && last.monotonic - self.pairs[self.pairs.len() - 2].monotonic < SPACING {
+        if self.pairs.len() > 1
+            && last.monotonic - self.pairs[self.pairs.len() - 2].monotonic < SPACING
+        {
             self.pairs.pop();
         }
         if self.pairs.len() == KEPT {
@@ -98,13 +104,19 @@ impl Clock {
         if ticks < first || ticks > last || self.pairs.len() < 2 {
             return None;
         }
-        let place = self.pairs.partition_point(|pair| pair.ticks <= ticks).clamp(1, self.pairs.len() - 1) - 1;
+        let place =
+            self.pairs.partition_point(|pair| pair.ticks <= ticks).clamp(1, self.pairs.len() - 1)
+                - 1;
         let rate = |place: usize| self.rate(place);
         let mine = rate(place)?;
         let differs = |other: f64| (other / mine - 1.0).abs();
-        let deviation = match (place.checked_sub(1).and_then(rate).map(differs), rate(place + 1).map(differs)) {
+        let deviation = match (
+            place.checked_sub(1).and_then(rate).map(differs),
+            rate(place + 1).map(differs),
+        ) {
             (Some(before), Some(after)) => before.max(after),
-            // If the rate changes near the end that has a neighbour, the difference is nearly all of the change; if near the other, it is little of it.
+            // If the rate changes near the end that has a neighbour, the difference is nearly all
+            // of the change; if near the other, it is little of it.
             (Some(one), None) | (None, Some(one)) => 2.0 * one,
             (None, None) => MOST_STEERED,
         };
@@ -112,7 +124,13 @@ impl Clock {
         let half = (b.ticks - a.ticks) as f64 * mine / 2.0;
         let reading = a.error.max(b.error) as f64 * mine;
         let error = reading + half * (deviation + DITHER) + 1.0;
-        Some(Segment { from: a.ticks, to: b.ticks, began: a.monotonic, rate: mine, error: Nanos(error.ceil() as i64) })
+        Some(Segment {
+            from: a.ticks,
+            to: b.ticks,
+            began: a.monotonic,
+            rate: mine,
+            error: Nanos(error.ceil() as i64),
+        })
     }
 
     /// ns a tick between this pair and the next.
@@ -121,8 +139,9 @@ impl Clock {
         Some((b.monotonic - a.monotonic) as f64 / (b.ticks - a.ticks) as f64)
     }
 
-    /// This clock begun earlier, by the pair that a process left when it began. `None` if that pair cannot be one of this machine's since it was started:
-    /// the process lies, or its file comes from elsewhere.
+    /// This clock begun earlier, by the pair that a process left when it began. `None` if that pair
+    /// cannot be one of this machine's since it was started: the process lies, or its file
+    /// comes from elsewhere.
     pub fn since(&self, birth: Pair) -> Option<Clock> {
         let first = self.first();
         if birth.ticks > self.covers().1 {
@@ -136,7 +155,11 @@ impl Clock {
             return None;
         }
         let mut pairs = vec![birth];
-        pairs.extend(self.pairs.iter().filter(|pair| pair.ticks > birth.ticks && pair.monotonic > birth.monotonic));
+        pairs.extend(
+            self.pairs
+                .iter()
+                .filter(|pair| pair.ticks > birth.ticks && pair.monotonic > birth.monotonic),
+        );
         Some(Clock { pairs })
     }
 }
@@ -154,7 +177,8 @@ mod tests {
             let (ticks, at) = pairs[pairs.len() - 1];
             pairs.push((ticks + step, at + step as f64 / 2.6 * (1.0 + *ppm as f64 * 1e-6)));
         }
-        let mut clock = Clock::of(Pair { ticks: pairs[0].0, monotonic: pairs[0].1 as i64, error: 26 });
+        let mut clock =
+            Clock::of(Pair { ticks: pairs[0].0, monotonic: pairs[0].1 as i64, error: 26 });
         // Three pairs between two changes of rate.
         let truth = move |ticks: u64| {
             let place = pairs.partition_point(|pair| pair.0 <= ticks).clamp(1, pairs.len() - 1);
@@ -206,9 +230,14 @@ mod tests {
         }
         for reading in readings {
             let segment = clock.segment(reading.ticks).expect("read in between");
-            let off = (segment.convert(reading.ticks).expect("in it").ns() - reading.monotonic).abs();
+            let off =
+                (segment.convert(reading.ticks).expect("in it").ns() - reading.monotonic).abs();
             // A virtual machine may be stopped within a reading; then the reading says so.
-            assert!(off <= segment.error.ns() + reading.error as i64 + 1, "off by {off} ns, error {:?}", segment.error);
+            assert!(
+                off <= segment.error.ns() + reading.error as i64 + 1,
+                "off by {off} ns, error {:?}",
+                segment.error
+            );
         }
     }
 
@@ -216,7 +245,8 @@ mod tests {
     fn a_pair_from_elsewhere_is_refused() {
         let (clock, truth) = steered(&[0, 0, 0]);
         let (_, last) = clock.covers();
-        let pair = |ticks: u64, off: i64| Pair { ticks, monotonic: truth(ticks) as i64 + off, error: 26 };
+        let pair =
+            |ticks: u64, off: i64| Pair { ticks, monotonic: truth(ticks) as i64 + off, error: 26 };
         assert!(clock.since(pair(500, 0)).is_some());
         assert!(clock.since(pair(500, 3_000_000_000)).is_none());
         assert!(clock.since(pair(last + 10, 0)).is_none());

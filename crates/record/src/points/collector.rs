@@ -16,7 +16,8 @@ use std::mem::offset_of;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often new applications are looked for. They record from their start; this only keeps their rings from filling.
+/// How often new applications are looked for. They record from their start; this only keeps their
+/// rings from filling.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
 /// How often to check whether applications live.
 const ALIVE_EVERY: Duration = Duration::from_millis(250);
@@ -36,12 +37,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// What running applications pass from now on, and those that start meanwhile from their first point on. Files of applications that end
-    /// meanwhile are read and removed.
+    /// What running applications pass from now on, and those that start meanwhile from their first
+    /// point on. Files of applications that end meanwhile are read and removed.
     pub fn record() -> Options {
         Options { directories: None, pids: Vec::new(), record: true, remove: true }
     }
-    /// What applications left that are dead, and what flight recorders of running ones hold. Nothing is switched on. Files stay; see [`Options::remove`].
+    /// What applications left that are dead, and what flight recorders of running ones hold.
+    /// Nothing is switched on. Files stay; see [`Options::remove`].
     pub fn harvest() -> Options {
         Options { record: false, remove: false, ..Options::record() }
     }
@@ -152,12 +154,15 @@ impl Collector {
         Ok(collector)
     }
 
-    /// Opens those directories that are there and were not before: an application makes its user's when it is the first one there.
+    /// Opens those directories that are there and were not before: an application makes its user's
+    /// when it is the first one there.
     fn open_directories(&mut self, first: bool) -> Result<(), StartError> {
         self.opened = Instant::now();
         let paths = self.options.directories.clone().unwrap_or_else(usual);
         for (place, path) in paths.into_iter().enumerate() {
-            if self.closed.contains(&path) || self.directories.iter().any(|directory| directory.path == path) {
+            if self.closed.contains(&path)
+                || self.directories.iter().any(|directory| directory.path == path)
+            {
                 continue;
             }
             match Directory::open(&path, self.options.record) {
@@ -168,7 +173,9 @@ impl Collector {
                 }
                 // The user's own directory has to work; failures of others are reported.
                 Err(Closed::Busy) if first && place == 0 => return Err(StartError::Busy(path)),
-                Err(error) if first && place == 0 => return Err(StartError::Directory(path, error.to_string())),
+                Err(error) if first && place == 0 => {
+                    return Err(StartError::Directory(path, error.to_string()));
+                }
                 Err(error) => {
                     self.all.find(unread(&path.to_string_lossy(), &error.to_string()));
                     self.closed.insert(path);
@@ -203,10 +210,12 @@ impl Collector {
         let deadline = Instant::now() + LAST_POINTS;
         let mut torn = Torn::Wait;
         loop {
-            // Whoever saw that recording is on writes its point within this time, unless it is preempted just there.
+            // Whoever saw that recording is on writes its point within this time, unless it is
+            // preempted just there.
             std::thread::sleep(Duration::from_millis(1));
             self.applications.iter_mut().for_each(|application| application.checked_alive = None);
-            // A flight recorder that runs on is read once: its second reading would begin behind a gap.
+            // A flight recorder that runs on is read once: its second reading would begin behind a
+            // gap.
             if self.round(torn, sink).1 || torn == Torn::Count {
                 break;
             }
@@ -223,7 +232,8 @@ impl Collector {
         }
     }
 
-    /// Looks at all rings, then at the clock, then reads up to where the rings were: so the clock covers every point. Whether all of it could be read.
+    /// Looks at all rings, then at the clock, then reads up to where the rings were: so the clock
+    /// covers every point. Whether all of it could be read.
     fn round(&mut self, torn: Torn, sink: &mut Sink) -> (Poll, bool) {
         let before = self.all.count;
         let mut fullest = 0.0_f64;
@@ -238,7 +248,8 @@ impl Collector {
             if let Err(error) = &look {
                 self.all.find(unread(&text(&application.name), &error.to_string()));
             }
-            fullest = fullest.max(look.as_ref().map_or(0.0, |look| look.fullest(&application.process)));
+            fullest =
+                fullest.max(look.as_ref().map_or(0.0, |look| look.fullest(&application.process)));
             looks.push(look.ok());
         }
         self.all.clock.read();
@@ -261,7 +272,10 @@ impl Collector {
             }
         }
         self.applications.retain(|application| !application.done);
-        (Poll { points: self.all.count - before, fullest, processes: self.applications.len() }, whole)
+        (
+            Poll { points: self.all.count - before, fullest, processes: self.applications.len() },
+            whole,
+        )
     }
 
     /// Takes up applications that it does not know yet.
@@ -317,7 +331,9 @@ impl Collector {
                     dead: false,
                     done: false,
                 };
-                if !self.options.pids.is_empty() && !self.options.pids.contains(&application.process.header.pid) {
+                if !self.options.pids.is_empty()
+                    && !self.options.pids.contains(&application.process.header.pid)
+                {
                     // It records because this collector has the lock.
                     if self.options.record && !first && state.requested == 0 {
                         let _ = application.set(0, state.mode);
@@ -343,11 +359,18 @@ impl Collector {
         } else if first {
             application.begin = if state.requested == STREAM { Begin::Unread } else { Begin::Now };
             application.process.forgive_ringless(state);
-            // A look that reads nothing, so that "now" is now, and flight recorders become streams before they are switched on.
+            // A look that reads nothing, so that "now" is now, and flight recorders become streams
+            // before they are switched on.
             let look = application.process.look(&application.file);
             if let (Ok(look), Begin::Now) = (look, application.begin) {
                 let how = How { torn: Torn::Wait, claim: true, begin: Begin::Now };
-                application.process.drain(&application.file, &look, how, &mut self.all, &mut |_, _| {});
+                application.process.drain(
+                    &application.file,
+                    &look,
+                    how,
+                    &mut self.all,
+                    &mut |_, _| {},
+                );
                 application.begin = Begin::First;
             }
         }
@@ -371,7 +394,8 @@ impl Collector {
             if let Ok(state) = State::read(&application.file) {
                 let recording = u32::from(matches!(state.requested, STREAM | FLIGHT));
                 // A file that cannot be written any more has no writer either.
-                let _ = application.set(recording, if recording == 1 { state.requested } else { STREAM });
+                let _ = application
+                    .set(recording, if recording == 1 { state.requested } else { STREAM });
             }
         }
     }

@@ -11,21 +11,32 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of files read of one directory: more than processes use points.
 const FILES_MAX: usize = 4_096;
-/// `f_type` of file systems in userspace (FUSE_SUPER_MAGIC in fs/fuse/inode.c): the only ones that users mount themselves.
+/// `f_type` of file systems in userspace (FUSE_SUPER_MAGIC in fs/fuse/inode.c): the only ones that
+/// users mount themselves.
 const FUSE: u64 = 0x6573_5546;
 
 /// Directories that this user's and, for root, every user's applications use.
 pub fn usual() -> Vec<PathBuf> {
     let user = geteuid();
-    if let Some(chosen) = std::env::var_os("PUNCTUAL_POINTS_DIR").filter(|chosen| !chosen.is_empty()) {
+    if let Some(chosen) =
+        std::env::var_os("PUNCTUAL_POINTS_DIR").filter(|chosen| !chosen.is_empty())
+    {
         return vec![chosen.into()];
     }
     if !user.is_root() {
-        let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|base| base.is_absolute());
-        return vec![base.unwrap_or_else(|| format!("/run/user/{}", user.as_raw()).into()).join("punctual/points")];
+        let base = std::env::var_os("XDG_RUNTIME_DIR")
+            .map(PathBuf::from)
+            .filter(|base| base.is_absolute());
+        return vec![
+            base.unwrap_or_else(|| format!("/run/user/{}", user.as_raw()).into())
+                .join("punctual/points"),
+        ];
     }
-    let users =
-        std::fs::read_dir("/run/user").into_iter().flatten().flatten().map(|user| user.path().join("punctual/points"));
+    let users = std::fs::read_dir("/run/user")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|user| user.path().join("punctual/points"));
     std::iter::once(PathBuf::from("/run/punctual/points")).chain(users).collect()
 }
 
@@ -49,7 +60,8 @@ pub enum Closed {
 }
 
 impl Directory {
-    /// Opens a directory, made if it is this user's and missing; `None` if it is another's and missing. With the lock, applications that start record.
+    /// Opens a directory, made if it is this user's and missing; `None` if it is another's and
+    /// missing. With the lock, applications that start record.
     pub fn open(path: &Path, locked: bool) -> Result<Option<Directory>, Closed> {
         let own = geteuid().as_raw();
         // The last two names lie in a directory of a user who may put a link there.
@@ -61,9 +73,9 @@ impl Directory {
         let opened = match path.strip_prefix("/run/user") {
             Ok(below) => {
                 let base = fs::open("/run/user", flags, Mode::empty()).map(File::from);
-                below
-                    .components()
-                    .fold(base, |parent, name| Ok(fs::openat(parent?, name.as_os_str(), flags, Mode::empty())?.into()))
+                below.components().fold(base, |parent, name| {
+                    Ok(fs::openat(parent?, name.as_os_str(), flags, Mode::empty())?.into())
+                })
             }
             Err(_) => fs::open(path, flags, Mode::empty()).map(File::from),
         };
@@ -91,16 +103,19 @@ impl Directory {
         Ok(names)
     }
 
-    /// Opens one: a file of the directory's owner without another name, which reading cannot make wait.
+    /// Opens one: a file of the directory's owner without another name, which reading cannot make
+    /// wait.
     pub fn file(&self, name: &[u8]) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags =
+            OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(fs::openat(&self.directory, name, flags, Mode::empty())?);
         let metadata = file.metadata()?;
         // Another user's file system may be one that answers when it likes (FUSE).
         let foreign = self.owner != geteuid().as_raw() && fs::fstatfs(&file)?.f_type as u64 == FUSE;
         if !metadata.is_file() || metadata.uid() != self.owner || metadata.nlink() != 1 || foreign {
             return Err(io::Error::other(
-                "it is not a regular file with a single name, of its directory's owner, on a kernel file system",
+                "it is not a regular file with a single name, of its directory's owner, on a \
+                 kernel file system",
             ));
         }
         Ok(file)
@@ -130,25 +145,32 @@ fn make(path: &Path) -> io::Result<()> {
 
 /// Takes the lock that makes applications record from their start.
 fn lock(directory: &File, owner: u32) -> Result<File, Closed> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match fs::openat(directory, COLLECTOR, flags | OFlags::CREATE | OFlags::EXCL, Mode::from_raw_mode(0o600))
-    {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match fs::openat(
+        directory,
+        COLLECTOR,
+        flags | OFlags::CREATE | OFlags::EXCL,
+        Mode::from_raw_mode(0o600),
+    ) {
         Ok(file) => {
             let file = File::from(file);
             // The owner's applications have to open it, whoever made it.
             std::os::unix::fs::fchown(&file, Some(owner), None)?;
             file
         }
-        Err(rustix::io::Errno::EXIST) => {
-            File::from(fs::openat(directory, COLLECTOR, flags, Mode::empty()).map_err(io::Error::from)?)
-        }
+        Err(rustix::io::Errno::EXIST) => File::from(
+            fs::openat(directory, COLLECTOR, flags, Mode::empty()).map_err(io::Error::from)?,
+        ),
         Err(error) => return Err(io::Error::from(error).into()),
     };
     for _ in 0..20 {
         match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
             // An application that starts looks at the lock by sharing it for a moment.
-            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(std::time::Duration::from_millis(2)),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                std::thread::sleep(std::time::Duration::from_millis(2))
+            }
             Err(error) => return Err(io::Error::from(error).into()),
         }
     }

@@ -25,7 +25,8 @@ impl Access for File {
         self.read_exact_at(bytes, at)
     }
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        // Writing behind the end would make the file longer. (A writer that shortens its file right now gets a hole in it.)
+        // Writing behind the end would make the file longer. (A writer that shortens its file right
+        // now gets a hole in it.)
         if self.metadata()?.len() < at + bytes.len() as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -117,7 +118,9 @@ impl Header {
     pub fn read(file: &impl Access) -> Result<Header, Refused> {
         let mut page = [0; size_of::<Control>()];
         match file.read(0, &mut page) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(Refused::NotReady),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(Refused::NotReady);
+            }
             other => other?,
         }
         match eight(&page, offset_of!(Control, magic)) {
@@ -127,7 +130,9 @@ impl Header {
         }
         let version = four(&page, offset_of!(Control, version));
         if version != VERSION {
-            return Err(Refused::Malformed(format!("its version is {version}; this program reads {VERSION}")));
+            return Err(Refused::Malformed(format!(
+                "its version is {version}; this program reads {VERSION}"
+            )));
         }
         let slots = four(&page, offset_of!(Control, ring_slots));
         if !slots.is_power_of_two() || !(SLOTS_MIN..=SLOTS_MAX).contains(&slots) {
@@ -138,7 +143,9 @@ impl Header {
         let clock = four(&page, offset_of!(Control, clock));
         let here = if cfg!(target_arch = "aarch64") { CLOCK_CNTVCT } else { CLOCK_TSC };
         if clock != CLOCK_MONOTONIC && clock != here {
-            return Err(Refused::Malformed(format!("its clock is {clock}, which does not exist on this machine")));
+            return Err(Refused::Malformed(format!(
+                "its clock is {clock}, which does not exist on this machine"
+            )));
         }
         let birth = Pair {
             ticks: eight(&page, offset_of!(Control, pair_ticks)),
@@ -178,7 +185,8 @@ impl State {
     }
 }
 
-/// The name of a site's number; what the process left out or wrote wrongly gets a name that says so.
+/// The name of a site's number; what the process left out or wrote wrongly gets a name that says
+/// so.
 pub fn name(file: &impl Access, id: u32) -> String {
     if !(1..=NAMES_MAX).contains(&id) {
         return "(no room for its name)".to_owned();
@@ -196,13 +204,23 @@ pub fn name(file: &impl Access, id: u32) -> String {
     }
 }
 
-/// Reads all of a file whose process is dead: what each thread left, and what was lost. `clock` reaches up to the present.
-pub fn read_whole(file: &impl Access, clock: &Clock, sink: &mut dyn FnMut(usize, &[Event])) -> Result<Whole, Refused> {
+/// Reads all of a file whose process is dead: what each thread left, and what was lost. `clock`
+/// reaches up to the present.
+pub fn read_whole(
+    file: &impl Access,
+    clock: &Clock,
+    sink: &mut dyn FnMut(usize, &[Event]),
+) -> Result<Whole, Refused> {
     let mut process = Process::open(file)?;
     let mut all = Gathered::new(clock.clone());
     let look = process.look(file)?;
-    let whole =
-        process.drain(file, &look, How { torn: Torn::Count, claim: false, begin: Begin::Unread }, &mut all, sink);
+    let whole = process.drain(
+        file,
+        &look,
+        How { torn: Torn::Count, claim: false, begin: Begin::Unread },
+        &mut all,
+        sink,
+    );
     if !whole {
         return Err(Refused::Malformed(format!("its rings hold more than {SLOTS_AT_ONCE} points")));
     }

@@ -10,7 +10,8 @@ use punctual_testpoint::layout::*;
 use std::io;
 use std::mem::offset_of;
 
-/// Sources kept apart: the threads of all processes. What further threads record is counted with those that had their ring before.
+/// Sources kept apart: the threads of all processes. What further threads record is counted with
+/// those that had their ring before.
 const SOURCES_KEPT: usize = 65_536;
 /// Slots of one process that are read before it is others' turn: 2 GiB.
 pub const SLOTS_AT_ONCE: u64 = 1 << 26;
@@ -115,7 +116,10 @@ impl Reading<'_> {
         let segment = if stamp >= clock.first().ticks {
             clock.segment(stamp)
         } else {
-            self.birth.get_or_insert_with(|| clock.since(birth)).as_ref().and_then(|clock| clock.segment(stamp))
+            self.birth
+                .get_or_insert_with(|| clock.since(birth))
+                .as_ref()
+                .and_then(|clock| clock.segment(stamp))
         }?;
         self.all.error = self.all.error.max(Some(segment.error));
         self.segment = Some(segment);
@@ -148,8 +152,13 @@ impl Look {
     /// The fullest ring: unread points by slots.
     pub fn fullest(&self, process: &Process) -> f64 {
         let fill = |(ring, reader): (&RingState, &Option<RingReader>)| {
-            let unread = ring.head.saturating_sub(reader.as_ref().map_or(0, |reader| reader.position));
-            if ring.state == RING_LIVE { unread as f64 / f64::from(process.header.slots) } else { 0.0 }
+            let unread =
+                ring.head.saturating_sub(reader.as_ref().map_or(0, |reader| reader.position));
+            if ring.state == RING_LIVE {
+                unread as f64 / f64::from(process.header.slots)
+            } else {
+                0.0
+            }
         };
         let known = process.rings.iter().chain(std::iter::repeat(&None));
         self.rings.iter().zip(known).map(fill).fold(0.0, f64::max).min(1.0)
@@ -182,7 +191,14 @@ impl Process {
     pub fn open(file: &impl Access) -> Result<Process, Refused> {
         let header = Header::read(file)?;
         let ids = vec![None; NAMES_MAX as usize + 1];
-        Ok(Process { header, rings: Vec::new(), broken: Vec::new(), ids, ringless_before: 0, ringless: None })
+        Ok(Process {
+            header,
+            rings: Vec::new(),
+            broken: Vec::new(),
+            ids,
+            ringless_before: 0,
+            ringless: None,
+        })
     }
 
     /// Points that threads without a ring lost before are not reported.
@@ -197,8 +213,11 @@ impl Process {
         for number in 0..state.rings {
             match RingState::read(file, self.header.ring_at(number)) {
                 Ok(ring) => rings.push(ring),
-                // A ring for which there was no space: its number is used up, the file ends before it. Later ones may be there.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => rings.push(RingState::default()),
+                // A ring for which there was no space: its number is used up, the file ends before
+                // it. Later ones may be there.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    rings.push(RingState::default())
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -297,7 +316,8 @@ fn drain_ring(
                 Begin::Now => (state.head, state.dropped),
             };
             let source = reading.all.source(other.as_ref().map(|reader| reader.source), source);
-            let reader = other.insert(RingReader::new(at, state, header.slots, source, position, dropped));
+            let reader =
+                other.insert(RingReader::new(at, state, header.slots, source, position, dropped));
             if how.claim {
                 reader.claim(file, state).map_err(|error| error.to_string())?;
             }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 const SLOT_BYTES: usize = size_of::<Slot>();
 /// Slots that are read at once.
 const CHUNK: u64 = 8_192;
-/// How long a point of a living thread may stay half written before it is given up: its thread may be preempted just there, or have left it by longjmp(3).
+/// How long a point of a living thread may stay half written before it is given up: its thread may
+/// be preempted just there, or have left it by longjmp(3).
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
 /// No ring gets as far: 22 years of 100 million points a second.
 const FARTHEST: u64 = 1 << 56;
@@ -119,7 +120,10 @@ impl RingReader {
         claim: bool,
         reading: &mut Reading,
     ) -> Result<bool, String> {
-        if u64::from(state.slots) != self.slots || state.head < self.position || state.head > FARTHEST {
+        if u64::from(state.slots) != self.slots
+            || state.head < self.position
+            || state.head > FARTHEST
+        {
             return Err(format!(
                 "its ring claims {} points of {} slots after {} were read",
                 state.head, state.slots, self.position
@@ -145,14 +149,15 @@ impl RingReader {
     pub fn claim(&self, file: &impl Access, state: &RingState) -> io::Result<()> {
         let mut bytes = [0; 24];
         let limit = self.position.min(FARTHEST) + self.slots - MARGIN;
-        for (place, number) in bytes.chunks_exact_mut(8).zip([limit, self.position, state.dropped]) {
+        for (place, number) in bytes.chunks_exact_mut(8).zip([limit, self.position, state.dropped])
+        {
             place.copy_from_slice(&number.to_ne_bytes());
         }
         file.write(self.at + offset_of!(Ring, limit) as u64, &bytes)
     }
 
-    /// Reads a part and gives it on. Breaks where an incomplete point stands in the way, or when it is another process's turn; with whether there is
-    /// nothing to come back for.
+    /// Reads a part and gives it on. Breaks where an incomplete point stands in the way, or when it
+    /// is another process's turn; with whether there is nothing to come back for.
     fn chunk(
         &mut self,
         file: &impl Access,
@@ -161,7 +166,8 @@ impl RingReader {
         reading: &mut Reading,
     ) -> io::Result<ControlFlow<bool>> {
         self.skip(state.head.saturating_sub(self.slots), reading);
-        // What overwrites is read in one go, so that what it overwrites meanwhile is missing at the beginning and not in between.
+        // What overwrites is read in one go, so that what it overwrites meanwhile is missing at the
+        // beginning and not in between.
         let most = if state.limit == u64::MAX { self.slots } else { CHUNK };
         let count = most.min(state.head - self.position);
         if reading.budget < count {
@@ -172,7 +178,10 @@ impl RingReader {
         let mut bytes = std::mem::take(&mut reading.buffer);
         let fetched = self.fetch(file, count, &mut bytes, reading);
         let flow = fetched.map(|()| {
-            let unread = bytes.chunks_exact(SLOT_BYTES).take(count as usize).skip((self.position - first) as usize);
+            let unread = bytes
+                .chunks_exact(SLOT_BYTES)
+                .take(count as usize)
+                .skip((self.position - first) as usize);
             self.give(file, unread, state, torn, reading)
         });
         reading.buffer = bytes;
@@ -180,13 +189,20 @@ impl RingReader {
     }
 
     /// Reads `count` slots into `bytes`, and counts those that were overwritten meanwhile.
-    fn fetch(&mut self, file: &impl Access, count: u64, bytes: &mut Vec<u8>, reading: &mut Reading) -> io::Result<()> {
+    fn fetch(
+        &mut self,
+        file: &impl Access,
+        count: u64,
+        bytes: &mut Vec<u8>,
+        reading: &mut Reading,
+    ) -> io::Result<()> {
         let size = count as usize * SLOT_BYTES;
         if bytes.len() < size {
             bytes.resize(size, 0);
         }
         let index = self.position & (self.slots - 1);
-        let (before_end, from_begin) = bytes[..size].split_at_mut(count.min(self.slots - index) as usize * SLOT_BYTES);
+        let (before_end, from_begin) =
+            bytes[..size].split_at_mut(count.min(self.slots - index) as usize * SLOT_BYTES);
         file.read(self.at + SLOTS_AT + index * SLOT_BYTES as u64, before_end)?;
         file.read(self.at + SLOTS_AT, from_begin)?;
         // The head of a writer goes on before it touches a slot.
@@ -216,7 +232,8 @@ impl RingReader {
                     reading.source(self.source).torn += 1
                 }
                 Seen::Incomplete => {
-                    // Coming back to a flight recorder, one would find a gap: its last points are left.
+                    // Coming back to a flight recorder, one would find a gap: its last points are
+                    // left.
                     flow = ControlFlow::Break(state.limit == u64::MAX);
                     break;
                 }
@@ -268,18 +285,28 @@ impl RingReader {
         else {
             return Seen::Malformed;
         };
-        let value = |place: u8| if place < count { eight(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 };
+        let value = |place: u8| {
+            if place < count { eight(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 }
+        };
         let what = EventKind::Point { point, kind, count, values: [value(0), value(1)] };
-        Seen::Point(Event { at, cpu: Event::NO_CPU, tid: Tid(reading.source(self.source).tid), what })
+        Seen::Point(Event {
+            at,
+            cpu: Event::NO_CPU,
+            tid: Tid(reading.source(self.source).tid),
+            what,
+        })
     }
 
-    /// Whether the point that is incomplete here will stay so: it was seen long ago, or so many came after it that its writer left it.
+    /// Whether the point that is incomplete here will stay so: it was seen long ago, or so many
+    /// came after it that its writer left it.
     fn given_up(&mut self, state: &RingState) -> bool {
         if state.limit == u64::MAX {
             return state.head - self.position > MARGIN;
         }
         match self.waits {
-            Some((position, since)) if position == self.position => since.elapsed() >= CLAIM_TIMEOUT,
+            Some((position, since)) if position == self.position => {
+                since.elapsed() >= CLAIM_TIMEOUT
+            }
             _ => {
                 self.waits = Some((self.position, Instant::now()));
                 false

@@ -3,7 +3,8 @@
 use punctual_core::event::{PointId, Source};
 use std::collections::HashMap;
 
-/// What a thread's ring gave. `recorded + dropped + overwritten + torn` is how many points it passed while they were recorded.
+/// What a thread's ring gave. `recorded + dropped + overwritten + torn` is how many points it
+/// passed while they were recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PointSource {
     /// The process's name.
@@ -22,7 +23,8 @@ pub struct PointSource {
     pub overwritten: u64,
     /// Points whose writer did not complete them, or that make no sense.
     pub torn: u64,
-    /// This is no ring, but the threads of a process that could have none: there were too many, or no space.
+    /// This is no ring, but the threads of a process that could have none: there were too many, or
+    /// no space.
     pub ringless: bool,
 }
 

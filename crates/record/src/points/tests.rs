@@ -1,4 +1,5 @@
-//! A writer that is a model, against the reader: whatever it does in whatever order, each point is read once or counted.
+//! A writer that is a model, against the reader: whatever it does in whatever order, each point is
+//! read once or counted.
 
 use super::clock::Clock;
 use super::file::Access;
@@ -22,7 +23,8 @@ impl Access for Memory {
         (&self.0.borrow()[..]).read(at, bytes)
     }
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        // What it may write: recording and mode, and of the ring its state and the collector's line.
+        // What it may write: recording and mode, and of the ring its state and the collector's
+        // line.
         let ring = at.checked_sub(RINGS_AT);
         assert!(
             matches!((at, ring), (12 | 16, _) | (_, Some(0 | 128))) && bytes.len() <= 24,
@@ -73,8 +75,12 @@ impl Memory {
         }
         let slot = RINGS_AT + SLOTS_AT + (head & (SLOTS - 1)) * 32;
         let word = (head + 1) << 32 | u64::from(KIND_POINT | 1 << COUNT_SHIFT | ID_UNNAMED);
-        let stores =
-            [(RINGS_AT + offset_of!(Ring, head) as u64, head + 1), (slot + 16, value), (slot, 5), (slot + 8, word)];
+        let stores = [
+            (RINGS_AT + offset_of!(Ring, head) as u64, head + 1),
+            (slot + 16, value),
+            (slot, 5),
+            (slot + 8, word),
+        ];
         stores.iter().take(steps as usize).for_each(|&(at, number)| self.set(at, number));
         true
     }
@@ -87,7 +93,11 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![(1_u32..40).prop_map(Step::Pass), (1_u32..1_500).prop_map(Step::Pass), Just(Step::Poll)];
+    let step = prop_oneof![
+        (1_u32..40).prop_map(Step::Pass),
+        (1_u32..1_500).prop_map(Step::Pass),
+        Just(Step::Poll)
+    ];
     prop::collection::vec(step, 1..40)
 }
 
@@ -100,7 +110,11 @@ struct Reader {
 impl Reader {
     fn new(memory: &Memory) -> Reader {
         let clock = Clock::of(Pair { ticks: 0, monotonic: 10, error: 0 });
-        Reader { process: Process::open(memory).unwrap(), all: Gathered::new(clock), values: Vec::new() }
+        Reader {
+            process: Process::open(memory).unwrap(),
+            all: Gathered::new(clock),
+            values: Vec::new(),
+        }
     }
     fn read(&mut self, memory: &Memory, torn: Torn, claim: bool) -> bool {
         let look = self.process.look(memory).unwrap();
@@ -111,7 +125,13 @@ impl Reader {
                 _ => unreachable!("only points"),
             }));
         };
-        self.process.drain(memory, &look, How { torn, claim, begin: Begin::First }, &mut self.all, &mut sink)
+        self.process.drain(
+            memory,
+            &look,
+            How { torn, claim, begin: Begin::First },
+            &mut self.all,
+            &mut sink,
+        )
     }
 }
 

@@ -19,7 +19,8 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let empties = empty::all();
     let functions = empties.iter().map(place).collect::<Result<Vec<_>, _>>()?;
     let plain: Vec<Nanos> = empties.iter().map(time).collect();
-    let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
+    let request =
+        ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
     let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let mut costs = Vec::new();
     for (index, empty) in empties.iter().enumerate() {
@@ -31,13 +32,16 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     Ok(costs)
 }
 
-/// The same for functions of the kernel, on the system call getppid; nothing where its function has another name here.
+/// The same for functions of the kernel, on the system call getppid; nothing where its function has
+/// another name here.
 ///
 /// # Errors
 /// Where no probe can be put into this kernel.
 pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
-    // As architectures call what the table of system calls points to (arch/*/include/asm/syscall_wrapper.h).
-    let name = if cfg!(target_arch = "aarch64") { "__arm64_sys_getppid" } else { "__x64_sys_getppid" };
+    // As architectures call what the table of system calls points to
+    // (arch/*/include/asm/syscall_wrapper.h).
+    let name =
+        if cfg!(target_arch = "aarch64") { "__arm64_sys_getppid" } else { "__x64_sys_getppid" };
     let specs: Vec<Spec> = Spec::parse(&format!("kernel:{name}")).into_iter().collect();
     let Some(functions) = resolve_in_kernel(&specs).ok().filter(|found| found.len() == 1) else {
         return Ok(Vec::new());
@@ -46,7 +50,8 @@ pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
         let _ = rustix::process::getppid();
     };
     let plain = time_of(call);
-    let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
+    let request =
+        ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
     let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let probed = time_of(call);
     let measured = drain_durations(&mut probes, 0);
@@ -58,12 +63,15 @@ pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
 fn drain_durations(probes: &mut Probes, index: usize) -> Vec<Nanos> {
     let mut measured = Vec::new();
     probes.drain(&mut |_, bytes| {
-        let calls = wire::decode(bytes).filter_map(Result::ok).filter_map(|event| match event.what {
-            EventKind::Call { began, function, left: false, .. } if function.0 as usize == index => {
-                Some(Nanos(event.at.0 - began.0))
-            }
-            _ => None,
-        });
+        let calls =
+            wire::decode(bytes).filter_map(Result::ok).filter_map(|event| match event.what {
+                EventKind::Call { began, function, left: false, .. }
+                    if function.0 as usize == index =>
+                {
+                    Some(Nanos(event.at.0 - began.0))
+                }
+                _ => None,
+            });
         measured.extend(calls);
     });
     measured
@@ -71,7 +79,8 @@ fn drain_durations(probes: &mut Probes, index: usize) -> Vec<Nanos> {
 
 fn cost(site: String, mut measured: Vec<Nanos>, added: Nanos) -> Option<ProbeCost> {
     measured.sort_unstable();
-    let at = |hundredth: usize| measured.get((measured.len().max(1) - 1) * hundredth / 100).copied();
+    let at =
+        |hundredth: usize| measured.get((measured.len().max(1) - 1) * hundredth / 100).copied();
     Some(ProbeCost {
         site,
         calls: measured.len() as u64,
@@ -82,10 +91,11 @@ fn cost(site: String, mut measured: Vec<Nanos>, added: Nanos) -> Option<ProbeCos
     })
 }
 
-/// The median time of a call, from the outside: the median of batches, so that an interruption of one does not count.
+/// The median time of a call, from the outside: the median of batches, so that an interruption of
+/// one does not count.
 fn time(empty: &Empty) -> Nanos {
-    // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but eax, as the C calling
-    // convention allows.
+    // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but eax,
+    // as the C calling convention allows.
     time_of(|| unsafe { (empty.call)() })
 }
 
@@ -117,7 +127,8 @@ pub(super) fn place(empty: &Empty) -> Result<Function, StartError> {
         let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
         (from..to).contains(&address).then(|| offset + (address - from))
     });
-    let offset = offset.ok_or_else(|| StartError::Request("this program is not in its own memory map".into()))?;
+    let offset = offset
+        .ok_or_else(|| StartError::Request("this program is not in its own memory map".into()))?;
     Ok(Function {
         name: format!("an empty function ({})", empty.site),
         bare: String::new(),

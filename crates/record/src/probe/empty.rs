@@ -1,4 +1,5 @@
-//! Functions that do nothing, each with another first instruction: what probing them takes is the cost of the probe.
+//! Functions that do nothing, each with another first instruction: what probing them takes is the
+//! cost of the probe.
 
 use crate::symbols::Site;
 

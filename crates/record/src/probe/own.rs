@@ -14,9 +14,14 @@ pub struct OwnProbe {
 impl OwnProbe {
     /// Puts a probe on entry and return of the function that is cheapest to probe.
     pub fn start(cpus: &CpuSet) -> Result<OwnProbe, StartError> {
-        let none = || StartError::Request("there is no function to probe on this architecture".into());
+        let none =
+            || StartError::Request("there is no function to probe on this architecture".into());
         let empty = *empty::all().first().ok_or_else(none)?;
-        let request = ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
+        let request = ProbeRequest {
+            whose: Whose::Process(std::process::id()),
+            argument: None,
+            buffer: 1 << 20,
+        };
         Ok(OwnProbe { probes: Probes::start(&[cost::place(&empty)?], &[], cpus, request)?, empty })
     }
 
@@ -28,7 +33,8 @@ impl OwnProbe {
     /// Runs into the probe.
     #[inline(always)]
     pub fn hit(&self) {
-        // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but eax, as the C calling convention allows.
+        // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but
+        // eax, as the C calling convention allows.
         unsafe { (self.empty.call)() };
     }
 

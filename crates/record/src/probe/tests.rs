@@ -62,7 +62,12 @@ fn let_go(mut child: Child) {
 }
 
 fn started(functions: &[Function], whose: Whose, argument: Option<u8>) -> Option<Probes> {
-    match Probes::start(functions, &[], &all_cpus(), ProbeRequest { whose, argument, buffer: 4 << 20 }) {
+    match Probes::start(
+        functions,
+        &[],
+        &all_cpus(),
+        ProbeRequest { whose, argument, buffer: 4 << 20 },
+    ) {
         Ok(probes) => Some(probes),
         Err(why) => {
             println!("SKIPPED: {why}");
@@ -89,17 +94,21 @@ fn all_calls_are_paired() {
     let specs: Vec<Spec> = names.iter().map(|name| Spec::parse(name).unwrap()).collect();
     let functions = resolve(&specs, std::slice::from_ref(&program)).unwrap();
     let child = waiting(&program);
-    let Some(probes) = started(&functions, Whose::Process(child.id()), Some(1)) else { return let_go(child) };
+    let Some(probes) = started(&functions, Whose::Process(child.id()), Some(1)) else {
+        return let_go(child);
+    };
     // Another run of the same program is not of that process.
     let_go(waiting(&program));
     let pid = child.id();
     let_go(child);
 
     let mut events: Vec<Event> = Vec::new();
-    let (counts, sources) = probes.stop(&mut |_, bytes| events.extend(wire::decode(bytes).filter_map(Result::ok)));
+    let (counts, sources) =
+        probes.stop(&mut |_, bytes| events.extend(wire::decode(bytes).filter_map(Result::ok)));
     assert_eq!(sources.iter().map(|source| source.lost).sum::<u64>(), 0);
     let count = |name: &str| counts[names.iter().position(|known| *known == name).unwrap()];
-    let of = |entered, returned, left| CallCounts { entered, returned, left, ..CallCounts::default() };
+    let of =
+        |entered, returned, left| CallCounts { entered, returned, left, ..CallCounts::default() };
     assert_eq!(count("fact"), of(5 + 4 * 200 * 3, 5 + 4 * 200 * 3, 0));
     assert_eq!(count("jumper"), of(40, 0, 40));
     assert_eq!(count("outer"), of(10, 10, 0));
@@ -108,7 +117,9 @@ fn all_calls_are_paired() {
 
     let mut depths: BTreeMap<(u32, u16), u64> = BTreeMap::new();
     for event in &events {
-        let EventKind::Call { function, began, depth, argument, .. } = event.what else { panic!("{event:?}") };
+        let EventKind::Call { function, began, depth, argument, .. } = event.what else {
+            panic!("{event:?}")
+        };
         assert!(began.0 > 0 && event.at >= began, "{event:?}");
         *depths.entry((function.0, depth)).or_default() += 1;
         if function.0 == 0 && event.tid.0 == pid {
@@ -129,9 +140,15 @@ fn all_calls_are_paired() {
 fn children_are_timed_when_the_family_is() {
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = compiled(dir.path()) else { return };
-    let functions = resolve(&[Spec::parse("fact").unwrap()], std::slice::from_ref(&program)).unwrap();
+    let functions =
+        resolve(&[Spec::parse("fact").unwrap()], std::slice::from_ref(&program)).unwrap();
     let script = "read go; echo x | \"$0\"; echo x | \"$0\"";
-    let mut shell = Command::new("sh").args(["-c", script]).arg(&program).stdin(Stdio::piped()).spawn().unwrap();
+    let mut shell = Command::new("sh")
+        .args(["-c", script])
+        .arg(&program)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     let probes = started(&functions, Whose::Family(shell.id()), None);
     shell.stdin.take().unwrap().write_all(b"x\n").unwrap();
     assert!(shell.wait().unwrap().success());
@@ -148,8 +165,13 @@ fn the_cost_is_measured_for_each_kind_of_function() {
             assert_eq!(costs.len(), empty::all().len());
             for cost in &costs {
                 println!("{cost:?}");
-                assert!(cost.calls > 0 && cost.measured_min.0 > 0 && cost.measured_median <= cost.measured_p99);
-                // What the program pays holds what is measured: both ends of the probes lie outside of the interval.
+                assert!(
+                    cost.calls > 0
+                        && cost.measured_min.0 > 0
+                        && cost.measured_median <= cost.measured_p99
+                );
+                // What the program pays holds what is measured: both ends of the probes lie outside
+                // of the interval.
                 assert!(cost.added.0 > 0);
             }
         }

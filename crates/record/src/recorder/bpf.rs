@@ -1,4 +1,5 @@
-//! Recording with BPF programs: on tracepoints with BTF where the kernel describes its types, else on tracepoints whose records tracefs describes.
+//! Recording with BPF programs: on tracepoints with BTF where the kernel describes its types, else
+//! on tracepoints whose records tracefs describes.
 
 use super::findings::{self, Missing};
 use super::{Backend, Mode, Request, StartError};
@@ -44,10 +45,18 @@ impl BpfRecorder {
         BpfRecorder::load(request, backend, name).map_err(|why| StartError::of(name, &why))
     }
 
-    fn load(request: &Request, backend: Backend, name: &'static str) -> Result<BpfRecorder, LoadError> {
+    fn load(
+        request: &Request,
+        backend: Backend,
+        name: &'static str,
+    ) -> Result<BpfRecorder, LoadError> {
         let mut request = request.clone();
-        // Without types no program can look where an interrupt found a task: then system calls are recorded one by one.
-        if request.timers_only && backend != Backend::Btf && !request.groups.contains(&Group::Syscall) {
+        // Without types no program can look where an interrupt found a task: then system calls are
+        // recorded one by one.
+        if request.timers_only
+            && backend != Backend::Btf
+            && !request.groups.contains(&Group::Syscall)
+        {
             request.groups.push(Group::Syscall);
         }
         let request = &request;
@@ -55,8 +64,10 @@ impl BpfRecorder {
         let names_slot = request.cpus.len() as u32;
         let mut programs = Programs::prepare(request, shape, names_slot, backend)?;
         let buffers = programs.buffers(shape, names_slot + 1)?;
-        // Names first: no task may turn up before they are watched. A task without a name is still a number.
-        let naming = NAMING.iter().filter_map(|tracepoint| programs.attach(tracepoint).ok()).collect();
+        // Names first: no task may turn up before they are watched. A task without a name is still
+        // a number.
+        let naming =
+            NAMING.iter().filter_map(|tracepoint| programs.attach(tracepoint).ok()).collect();
         let mut recorder = BpfRecorder {
             name,
             naming,
@@ -77,10 +88,16 @@ impl BpfRecorder {
 
     /// Attaches the tracepoints of the groups. A missing tracepoint is reported; if all are
     /// missing, it is an error.
-    fn attach(&mut self, programs: &mut Programs<'_>, request: &Request, backend: Backend) -> Result<(), LoadError> {
+    fn attach(
+        &mut self,
+        programs: &mut Programs<'_>,
+        request: &Request,
+        backend: Backend,
+    ) -> Result<(), LoadError> {
         let (mut first, mut missing) = (None, Missing::default());
         let is_wanted = |tracepoint: &&Tracepoint| {
-            request.mode != Mode::Flight || tracepoints::explains_latency(tracepoint, request, backend)
+            request.mode != Mode::Flight
+                || tracepoints::explains_latency(tracepoint, request, backend)
         };
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
             let mut any = false;

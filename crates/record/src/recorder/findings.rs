@@ -23,7 +23,8 @@ impl Missing {
         self.first.clone().unwrap_or_else(|| "nothing was requested".to_owned())
     }
 
-    /// A finding about the group, of which `any` tracepoint could be had, and an empty list for the next one.
+    /// A finding about the group, of which `any` tracepoint could be had, and an empty list for the
+    /// next one.
     pub(super) fn finding(&mut self, group: Group, any: bool) -> Option<Finding> {
         let missing = std::mem::take(&mut self.these);
         // Vectors come in many kinds, and every kernel lacks some.
@@ -33,43 +34,61 @@ impl Missing {
         let (names, mut why): (Vec<String>, Vec<String>) = missing.into_iter().unzip();
         why.dedup();
         let message = match any {
-            true => format!("some events of group {} are not recorded: {}", group.word(), names.join(", ")),
+            true => format!(
+                "some events of group {} are not recorded: {}",
+                group.word(),
+                names.join(", ")
+            ),
             false => format!("the group {} is not recorded", group.word()),
         };
         let severity = if any { Severity::Advice } else { Severity::Warning };
-        Some(Finding::new("events-unavailable", severity, "recorder", message).evidence(why.join("; ")))
+        Some(
+            Finding::new("events-unavailable", severity, "recorder", message)
+                .evidence(why.join("; ")),
+        )
     }
 }
 
 /// Events for which a program did not run.
 pub(super) fn missed(name: &str, count: u64) -> Finding {
-    let message = format!("{count} events of {name} are missing: they interrupted the same BPF program on that CPU");
-    Finding::new("events-missed", Severity::Warning, "recorder", message).evidence("bpf_prog_info.recursion_misses")
+    let message = format!(
+        "{count} events of {name} are missing: they interrupted the same BPF program on that CPU"
+    );
+    Finding::new("events-missed", Severity::Warning, "recorder", message)
+        .evidence("bpf_prog_info.recursion_misses")
 }
 
 /// Events that the kernel's trace buffer did not take.
 pub(super) fn dropped(count: u64) -> Finding {
-    let message = format!("{count} events are missing: the kernel's trace buffer did not take them");
+    let message =
+        format!("{count} events are missing: the kernel's trace buffer did not take them");
     Finding::new("events-missed", Severity::Warning, "recorder", message)
         .evidence("`dropped events` of per_cpu/cpu*/stats")
 }
 
 /// tracefs cannot distinguish threads from children.
 pub(super) fn children() -> Finding {
-    let message = "events of child processes are recorded too: tracefs cannot distinguish them from new threads";
+    let message = "events of child processes are recorded too: tracefs cannot distinguish them \
+                   from new threads";
     Finding::new("children-recorded", Severity::Note, "recorder", message)
 }
 
 /// Addresses whose names the kernel keeps for itself.
 pub(super) fn hidden(why: String) -> Finding {
-    let finding = Finding::new("symbols-hidden", Severity::Note, "recorder", "kernel functions are shown as addresses");
+    let finding = Finding::new(
+        "symbols-hidden",
+        Severity::Note,
+        "recorder",
+        "kernel functions are shown as addresses",
+    );
     finding.evidence(why).remedy("run as root, with kernel.kptr_restrict below 2")
 }
 
 /// A better backend that does not work here.
 pub(super) fn fallback(why: &StartError) -> Finding {
     let message = "kernel events are recorded with higher overhead than necessary";
-    let finding = Finding::new("recorder-fallback", Severity::Advice, "recorder", message).evidence(why.to_string());
+    let finding = Finding::new("recorder-fallback", Severity::Advice, "recorder", message)
+        .evidence(why.to_string());
     match why {
         StartError::Backend { remedy: Some(remedy), .. } => finding.remedy(remedy.clone()),
         _ => finding,

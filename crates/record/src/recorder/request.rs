@@ -38,18 +38,20 @@ pub struct Request {
     pub tracepoints: Vec<NamedTracepoint>,
     /// Events on these CPUs.
     pub cpus: CpuSet,
-    /// Events of these processes or threads, or about them; empty: of all. Interrupts count as of the thread that they interrupt.
+    /// Events of these processes or threads, or about them; empty: of all. Interrupts count as of
+    /// the thread that they interrupt.
     pub pids: Vec<u32>,
     /// Children that these bear from now on are wanted too.
     pub follow_children: bool,
-    /// Events of tasks with one of these names (exactly, at most 15 bytes), or about them; empty: of all. With `pids`, both must hold.
+    /// Events of tasks with one of these names (exactly, at most 15 bytes), or about them; empty:
+    /// of all. With `pids`, both must hold.
     pub comms: Vec<String>,
     /// The system calls that [`Group::Syscall`] means; empty: all.
     pub syscalls: Vec<u32>,
     /// Bytes for each CPU, made a power of two.
     pub buffer: usize,
-    /// Kernel stacks too: of what an interrupt interrupted, and of tasks that block uninterruptibly. About a microsecond each; with
-    /// [`Backend::Btf`] alone.
+    /// Kernel stacks too: of what an interrupt interrupted, and of tasks that block
+    /// uninterruptibly. About a microsecond each; with [`Backend::Btf`] alone.
     pub stacks: bool,
     /// Where from.
     pub backend: Backend,
@@ -65,7 +67,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// These groups on these CPUs, without filters, streamed through buffers of 8 MiB: 0.1 s of a million events a second.
+    /// These groups on these CPUs, without filters, streamed through buffers of 8 MiB: 0.1 s of a
+    /// million events a second.
     pub fn new(groups: &[Group], cpus: CpuSet) -> Request {
         Request {
             groups: groups.to_vec(),
@@ -94,10 +97,16 @@ impl Request {
             Request { groups, tracepoints, .. } if groups.is_empty() && tracepoints.is_empty() => {
                 wrong("no group of events to record".to_owned())
             }
-            Request { comms, .. } if comms.len() > MAX_COMMS => wrong(format!("more than {MAX_COMMS} task names")),
-            Request { pids, .. } if pids.len() > MAX_PIDS => wrong(format!("more than {MAX_PIDS} processes")),
+            Request { comms, .. } if comms.len() > MAX_COMMS => {
+                wrong(format!("more than {MAX_COMMS} task names"))
+            }
+            Request { pids, .. } if pids.len() > MAX_PIDS => {
+                wrong(format!("more than {MAX_PIDS} processes"))
+            }
             // Its programs do not look at tasks.
-            Request { mode: Mode::Flight, pids, comms, .. } if !pids.is_empty() || !comms.is_empty() => {
+            Request { mode: Mode::Flight, pids, comms, .. }
+                if !pids.is_empty() || !comms.is_empty() =>
+            {
                 wrong("a flight recorder cannot be limited to some tasks".to_owned())
             }
             Request { comms, syscalls, .. } => {
@@ -148,10 +157,16 @@ impl StartError {
     pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
         use std::io::ErrorKind::PermissionDenied;
         let (why, remedy) = match why {
-            LoadError::NoBtf(_) => (why.to_string(), Some("use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned())),
+            LoadError::NoBtf(_) => {
+                (why.to_string(), Some("use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned()))
+            }
             // The verifier says the same (EACCES) of programs, with its reasons.
             LoadError::Refused { log, .. } if !log.is_empty() => (why.to_string(), None),
-            LoadError::Map { why, .. } | LoadError::Refused { why, .. } if why.kind() == PermissionDenied => lacking(),
+            LoadError::Map { why, .. } | LoadError::Refused { why, .. }
+                if why.kind() == PermissionDenied =>
+            {
+                lacking()
+            }
             _ => (why.to_string(), None),
         };
         StartError::Backend { backend, why, remedy }

@@ -17,8 +17,12 @@ impl Seen {
     pub(super) fn look(&mut self, mut records: &[u8]) {
         while let Some((header, rest)) = records.split_first_chunk() {
             let header = Header::read(header);
-            let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else { return };
-            let word = |place: usize| payload[place * 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else {
+                return;
+            };
+            let word = |place: usize| {
+                payload[place * 8..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
+            };
             match (u64::from(header.kind), header.words) {
                 (wire::WORK_START, 1) => keep(&mut self.functions, word(0)),
                 (wire::TIMER_ENTRY, 2) => keep(&mut self.functions, word(1)),

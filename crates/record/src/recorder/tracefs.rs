@@ -1,4 +1,5 @@
-//! Recording through tracefs, for kernels without BPF or who may not use it: the kernel's own buffers, in an instance of our own.
+//! Recording through tracefs, for kernels without BPF or who may not use it: the kernel's own
+//! buffers, in an instance of our own.
 
 use super::{Request, StartError};
 use crate::format::{Recorded, Translator};
@@ -33,8 +34,9 @@ struct Cpu {
 impl TracefsRecorder {
     pub(super) fn start(request: &Request) -> Result<TracefsRecorder, StartError> {
         TracefsRecorder::open(request).map_err(|why| {
-            let remedy =
-                "run as root, on a kernel with CONFIG_EVENT_TRACING=y, without lockdown=confidentiality".to_owned();
+            let remedy = "run as root, on a kernel with CONFIG_EVENT_TRACING=y, without \
+                          lockdown=confidentiality"
+                .to_owned();
             StartError::Backend { backend: NAME, why, remedy: Some(remedy) }
         })
     }
@@ -71,7 +73,9 @@ impl TracefsRecorder {
         for tracepoint in NAMING {
             if let Ok(format) = self.naming.tracefs().format(tracepoint.system, tracepoint.name) {
                 self.translator.add(tracepoint, &format);
-                let _ = self.naming.set(&format!("events/{}/{}/enable", tracepoint.system, tracepoint.name), "1");
+                let _ = self
+                    .naming
+                    .set(&format!("events/{}/{}/enable", tracepoint.system, tracepoint.name), "1");
             }
         }
         let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
@@ -84,13 +88,20 @@ impl TracefsRecorder {
     fn filter(&mut self, request: &Request) -> Result<(), String> {
         // Its language has no way to write them.
         if let Some(comm) = request.comms.iter().find(|comm| comm.contains(['"', '\\'])) {
-            return Err(format!("tracefs cannot filter by the task name `{}`", comm.escape_debug()));
+            return Err(format!(
+                "tracefs cannot filter by the task name `{}`",
+                comm.escape_debug()
+            ));
         }
         self.instance.set("tracing_cpumask", &request.cpus.to_mask())?;
         if !request.pids.is_empty() {
             // tracefs filters by thread.
-            let threads: Vec<String> =
-                request.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| tid.to_string()).collect();
+            let threads: Vec<String> = request
+                .pids
+                .iter()
+                .flat_map(|pid| threads_of(*pid))
+                .map(|tid| tid.to_string())
+                .collect();
             self.instance.set("set_event_pid", &threads.join(" "))?;
             // New threads are followed with it, and children cannot be distinguished from them.
             self.instance.set("options/event-fork", "1")?;
@@ -132,7 +143,11 @@ impl TracefsRecorder {
         if enabled.is_empty() { Err(missing.first()) } else { Ok(()) }
     }
 
-    fn enable_named(&mut self, named: &NamedTracepoint, filter: Option<&str>) -> Result<(), String> {
+    fn enable_named(
+        &mut self,
+        named: &NamedTracepoint,
+        filter: Option<&str>,
+    ) -> Result<(), String> {
         let format = self.instance.tracefs().format(&named.group, &named.name)?;
         let events = format!("events/{}/{}", named.group, named.name);
         if let Some(filter) = filter {
@@ -179,7 +194,14 @@ impl TracefsRecorder {
                     Item::Lost(_) => whole = false,
                     Item::Record(at, record) => {
                         let mut name = Vec::new();
-                        translate(translator, MonotonicNs(at as i64), NAMING_CPU, record, &mut Vec::new(), &mut name);
+                        translate(
+                            translator,
+                            MonotonicNs(at as i64),
+                            NAMING_CPU,
+                            record,
+                            &mut Vec::new(),
+                            &mut name,
+                        );
                         names_by_time.push((at, name));
                     }
                 });
@@ -223,7 +245,9 @@ impl TracefsRecorder {
 
     pub(super) fn detach(&mut self) {
         let _ = self.instance.set("tracing_on", "0");
-        let dropped = |cpu: &Cpu| self.instance.statistic(usize::from(cpu.number), "dropped events").unwrap_or(0);
+        let dropped = |cpu: &Cpu| {
+            self.instance.statistic(usize::from(cpu.number), "dropped events").unwrap_or(0)
+        };
         let dropped: u64 = self.cpus.iter().map(dropped).sum();
         if dropped > 0 {
             self.findings.push(findings::dropped(dropped));
@@ -267,7 +291,15 @@ fn translate(
 
 fn lose(cpu: &mut Cpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
     cpu.lost += count;
-    wire::encode(&Event { at, cpu: cpu.number, tid: Tid(0), what: EventKind::Lost { count, since: cpu.last } }, to);
+    wire::encode(
+        &Event {
+            at,
+            cpu: cpu.number,
+            tid: Tid(0),
+            what: EventKind::Lost { count, since: cpu.last },
+        },
+        to,
+    );
 }
 
 /// 64 MiB of the usual pages at one go.
@@ -276,7 +308,8 @@ const MOST_PAGES: usize = 1 << 14;
 /// The threads of a process, or the thread itself.
 fn threads_of(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut threads: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let mut threads: Vec<u32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     if threads.is_empty() {
         threads.push(pid);
     }
@@ -285,7 +318,8 @@ fn threads_of(pid: u32) -> Vec<u32> {
 
 /// That a task has one of the names that are wanted.
 fn comms_filter(request: &Request) -> Option<String> {
-    let comms: Vec<String> = request.comms.iter().map(|comm| format!("COMM == \"{comm}\"")).collect();
+    let comms: Vec<String> =
+        request.comms.iter().map(|comm| format!("COMM == \"{comm}\"")).collect();
     (!comms.is_empty()).then(|| format!("({})", comms.join(" || ")))
 }
 
@@ -300,7 +334,8 @@ fn filter_of(request: &Request, tracepoint: &Tracepoint) -> Option<String> {
             numbers.push(crate::format::NR_FUTEX);
         }
         if !all {
-            let numbers: Vec<String> = numbers.iter().map(|number| format!("id == {number}")).collect();
+            let numbers: Vec<String> =
+                numbers.iter().map(|number| format!("id == {number}")).collect();
             parts.push(format!("({})", numbers.join(" || ")));
         }
     }

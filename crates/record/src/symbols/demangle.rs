@@ -2,8 +2,8 @@
 
 /// A symbol's name for people, and the same without parameters.
 ///
-/// C++ by the Itanium ABI, Rust by its legacy and v0 schemes (the hash of the legacy one is left out); anything else is
-/// itself.
+/// C++ by the Itanium ABI, Rust by its legacy and v0 schemes (the hash of the legacy one is left
+/// out); anything else is itself.
 pub fn demangle(symbol: &str) -> (String, String) {
     // A version (`fopen@@GLIBC_2.2.5`) belongs to the linker.
     let symbol = symbol.split('@').next().unwrap_or(symbol);

@@ -35,7 +35,8 @@ pub fn resolve_in_kernel(specs: &[Spec]) -> Result<Vec<Function>, Vec<SymbolErro
     if errors.is_empty() { Ok(found) } else { Err(errors) }
 }
 
-/// Names of functions, with how many have each: `ffffffff81000000 T do_sys_openat2`, a module's name behind it.
+/// Names of functions, with how many have each: `ffffffff81000000 T do_sys_openat2`, a module's
+/// name behind it.
 fn functions(text: &str) -> BTreeMap<&str, usize> {
     let mut functions = BTreeMap::new();
     for line in text.lines() {
@@ -47,7 +48,10 @@ fn functions(text: &str) -> BTreeMap<&str, usize> {
     functions
 }
 
-fn resolve_one(spec: &Spec, functions: &BTreeMap<&str, usize>) -> Result<Vec<Function>, SymbolError> {
+fn resolve_one(
+    spec: &Spec,
+    functions: &BTreeMap<&str, usize>,
+) -> Result<Vec<Function>, SymbolError> {
     // Parts of functions that compilers moved away are none that is called.
     let is_whole = |name: &str| !name.contains(".cold") && !name.contains(".part");
     let fitting = functions.iter().filter(|(name, _)| is_whole(name) && spec.fits_name(name));
@@ -56,14 +60,27 @@ fn resolve_one(spec: &Spec, functions: &BTreeMap<&str, usize>) -> Result<Vec<Fun
         [] => {
             let near = nearest(&spec.function, functions.keys().copied());
             let hint = near.map_or_else(
-                || "; it may be inlined, or this user may not see the names (kernel.kptr_restrict)".to_owned(),
+                || {
+                    "; it may be inlined, or this user may not see the names (kernel.kptr_restrict)"
+                        .to_owned()
+                },
                 |near| format!("; did you mean `kernel:{near}`?"),
             );
-            Err(SymbolError::NoFunction { spec: spec.text.clone(), searched: SYMBOLS.to_owned(), hint })
+            Err(SymbolError::NoFunction {
+                spec: spec.text.clone(),
+                searched: SYMBOLS.to_owned(),
+                hint,
+            })
         }
         [(_, count)] if count > 1 => Err(SymbolError::Ambiguous { spec: spec.text.clone(), count }),
-        _ if found.len() > MOST => Err(SymbolError::TooManyInKernel { spec: spec.text.clone(), found: found.len() }),
-        _ => Ok(found.into_iter().filter(|(_, count)| *count == 1).map(|(name, _)| function(name)).collect()),
+        _ if found.len() > MOST => {
+            Err(SymbolError::TooManyInKernel { spec: spec.text.clone(), found: found.len() })
+        }
+        _ => Ok(found
+            .into_iter()
+            .filter(|(_, count)| *count == 1)
+            .map(|(name, _)| function(name))
+            .collect()),
     }
 }
 
@@ -83,23 +100,33 @@ fn function(name: &str) -> Function {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "0000000000000000 T do_sys_openat2\n0000000000000000 t init_once\n0000000000000000 t init_once\n\
-        0000000000000000 D jiffies\n0000000000000000 t ext4_sync_file\t[ext4]\n0000000000000000 t do_sys_openat2.cold\n\
-        broken\n";
+    const TEXT: &str = "0000000000000000 T do_sys_openat2\n0000000000000000 t \
+                        init_once\n0000000000000000 t init_once\n0000000000000000 D \
+                        jiffies\n0000000000000000 t ext4_sync_file\t[ext4]\n0000000000000000 t \
+                        do_sys_openat2.cold\nbroken\n";
 
     fn find(spec: &str) -> Result<Vec<String>, String> {
         let found = resolve_one(&Spec::parse(spec).unwrap(), &functions(TEXT));
-        found.map(|all| all.into_iter().map(|one| one.symbol).collect()).map_err(|why| why.to_string())
+        found
+            .map(|all| all.into_iter().map(|one| one.symbol).collect())
+            .map_err(|why| why.to_string())
     }
 
     #[test]
     fn functions_of_the_kernel_are_found_by_name_and_pattern() {
         assert!(is_of_kernel(&Spec::parse("kernel:x").unwrap()));
-        assert!(!is_of_kernel(&Spec::parse("libc:x").unwrap()) && !is_of_kernel(&Spec::parse("kernel").unwrap()));
+        assert!(
+            !is_of_kernel(&Spec::parse("libc:x").unwrap())
+                && !is_of_kernel(&Spec::parse("kernel").unwrap())
+        );
         assert_eq!(find("kernel:do_sys_openat2"), Ok(vec!["do_sys_openat2".to_owned()]));
         assert_eq!(find("kernel:ext4_*"), Ok(vec!["ext4_sync_file".to_owned()]));
         assert!(find("kernel:init_once").unwrap_err().contains("2 functions"));
-        assert!(find("kernel:do_sys_opnat2").unwrap_err().contains("did you mean `kernel:do_sys_openat2`?"));
+        assert!(
+            find("kernel:do_sys_opnat2")
+                .unwrap_err()
+                .contains("did you mean `kernel:do_sys_openat2`?")
+        );
         assert!(find("kernel:jiffies").unwrap_err().contains("not found"));
     }
 }

@@ -1,4 +1,5 @@
-//! Source lines: from `loop.c:42` to the instructions where its code begins, by the debug information of the program (DWARF).
+//! Source lines: from `loop.c:42` to the instructions where its code begins, by the debug
+//! information of the program (DWARF).
 
 #[cfg(feature = "lines")]
 mod copies;
@@ -38,8 +39,8 @@ pub struct LinePlace {
     pub site: Site,
 }
 
-/// Finds the code of every line among these files, the program first: in the first of them that has code of it. All that cannot be found
-/// is reported at once.
+/// Finds the code of every line among these files, the program first: in the first of them that has
+/// code of it. All that cannot be found is reported at once.
 #[cfg(feature = "lines")]
 pub fn resolve_lines(specs: &[LineSpec], files: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
     let (mut lines, mut errors) = (Vec::<Line>::new(), Vec::new());
@@ -56,8 +57,12 @@ pub fn resolve_lines(specs: &[LineSpec], files: &[PathBuf]) -> Result<Vec<Line>,
 /// This program was built without what reads debug information.
 #[cfg(not(feature = "lines"))]
 pub fn resolve_lines(specs: &[LineSpec], _: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
-    let why = "this punctual was built without the feature `lines`, which reads debug information".to_owned();
-    let refused = |spec: &LineSpec| SymbolError::NoDebugInformation { spec: spec.text.clone(), why: why.clone() };
+    let why = "this punctual was built without the feature `lines`, which reads debug information"
+        .to_owned();
+    let refused = |spec: &LineSpec| SymbolError::NoDebugInformation {
+        spec: spec.text.clone(),
+        why: why.clone(),
+    };
     if specs.is_empty() { Ok(Vec::new()) } else { Err(specs.iter().map(refused).collect()) }
 }
 

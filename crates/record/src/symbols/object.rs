@@ -42,7 +42,8 @@ pub struct Object {
     pub imported: Vec<String>,
     /// Symbols whose code is chosen when the program starts (STT_GNU_IFUNC).
     pub indirect: Vec<String>,
-    /// Whether all its functions are known, from itself or from its debug file; else those that it exports.
+    /// Whether all its functions are known, from itself or from its debug file; else those that it
+    /// exports.
     pub has_symbol_table: bool,
     /// The build id in hexadecimal.
     pub build_id: Option<String>,
@@ -54,7 +55,11 @@ impl Object {
         let data = read(path)?;
         let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
         if !data.starts_with(b"\x7fELF") {
-            let why = if data.starts_with(b"#!") { "a script: name its interpreter" } else { "not an ELF file" };
+            let why = if data.starts_with(b"#!") {
+                "a script: name its interpreter"
+            } else {
+                "not an ELF file"
+            };
             return Err(malformed(why.to_owned()));
         }
         Object::parse(path, &data).map_err(|why| malformed(format!("a broken ELF file: {why}")))
@@ -70,14 +75,18 @@ impl Object {
         if let Some((symbols, names)) = file.dynamic_symbol_table()? {
             object.add(
                 &code,
-                symbols.iter().filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))),
+                symbols
+                    .iter()
+                    .filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))),
             );
         }
         if let Some((symbols, names)) = file.symbol_table()? {
             object.has_symbol_table = true;
             object.add(
                 &code,
-                symbols.iter().filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))),
+                symbols
+                    .iter()
+                    .filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))),
             );
         }
         object.build_id = build_id(&file);
@@ -93,25 +102,37 @@ impl Object {
         Ok(object)
     }
 
-    fn add<'a>(&mut self, code: &Code, symbols: impl Iterator<Item = (&'a str, elf::symbol::Symbol)>) {
+    fn add<'a>(
+        &mut self,
+        code: &Code,
+        symbols: impl Iterator<Item = (&'a str, elf::symbol::Symbol)>,
+    ) {
         for (name, symbol) in symbols {
             match (symbol.st_symtype(), symbol.is_undefined()) {
                 _ if name.is_empty() => {}
                 (STT_FUNC, true) => self.imported.push(name.to_owned()),
                 (STT_GNU_IFUNC, false) => self.indirect.push(name.to_owned()),
-                (STT_FUNC, false) => self.functions.extend(code.function(name, symbol.st_value, symbol.st_size)),
+                (STT_FUNC, false) => {
+                    self.functions.extend(code.function(name, symbol.st_value, symbol.st_size))
+                }
                 _ => {}
             }
         }
     }
 
-    /// A debug file has the symbols at the same addresses and none of the code. One that is broken is as good as none.
+    /// A debug file has the symbols at the same addresses and none of the code. One that is broken
+    /// is as good as none.
     fn add_debug_file(&mut self, code: &Code, debug: &Path) {
         let Ok(data) = read(debug) else { return };
         let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(&data) else { return };
         let Ok(Some((symbols, names))) = file.symbol_table() else { return };
         self.has_symbol_table = true;
-        self.add(code, symbols.iter().filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))));
+        self.add(
+            code,
+            symbols
+                .iter()
+                .filter_map(|symbol| Some((names.get(symbol.st_name as usize).ok()?, symbol))),
+        );
     }
 }
 
@@ -125,8 +146,13 @@ pub(super) struct Code<'data> {
 }
 
 impl<'data> Code<'data> {
-    pub(super) fn of(path: &'data Path, data: &'data [u8], file: &ElfBytes<'data, AnyEndian>) -> Code<'data> {
-        let executable = |segment: &ProgramHeader| segment.p_type == PT_LOAD && segment.p_flags & PF_X != 0;
+    pub(super) fn of(
+        path: &'data Path,
+        data: &'data [u8],
+        file: &ElfBytes<'data, AnyEndian>,
+    ) -> Code<'data> {
+        let executable =
+            |segment: &ProgramHeader| segment.p_type == PT_LOAD && segment.p_flags & PF_X != 0;
         let sections = file.section_headers().into_iter().flatten();
         let sections = sections.filter(|section| section.sh_flags & u64::from(SHF_EXECINSTR) != 0);
         Code {
@@ -144,15 +170,27 @@ impl<'data> Code<'data> {
     fn function(&self, symbol: &str, address: u64, size: u64) -> Option<Function> {
         let (offset, site) = self.place(address)?;
         let (name, bare) = demangle(symbol);
-        Some(Function { name, bare, symbol: symbol.to_owned(), object: self.path.to_owned(), offset, size, site })
+        Some(Function {
+            name,
+            bare,
+            symbol: symbol.to_owned(),
+            object: self.path.to_owned(),
+            offset,
+            size,
+            site,
+        })
     }
 
     /// The offset in the file of the instruction at this address, and what a probe on it costs.
     pub(super) fn place(&self, address: u64) -> Option<(u64, Site)> {
-        if !self.sections.is_empty() && !self.sections.iter().any(|(from, to)| (*from..*to).contains(&address)) {
+        if !self.sections.is_empty()
+            && !self.sections.iter().any(|(from, to)| (*from..*to).contains(&address))
+        {
             return None;
         }
-        let inside = |s: &&ProgramHeader| address.checked_sub(s.p_vaddr).is_some_and(|offset| offset < s.p_filesz);
+        let inside = |s: &&ProgramHeader| {
+            address.checked_sub(s.p_vaddr).is_some_and(|offset| offset < s.p_filesz)
+        };
         let segment = self.segments.iter().find(inside)?;
         let offset = segment.p_offset.checked_add(address - segment.p_vaddr)?;
         let code = self.data.get(usize::try_from(offset).ok()?..)?;
@@ -165,7 +203,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, SymbolError> {
     // A FIFO would be waited for for ever.
     let meta = std::fs::metadata(path).map_err(io)?;
     if !meta.is_file() || meta.len() > FILE_MAX {
-        return Err(SymbolError::Malformed { path: path.to_owned(), why: "not a regular file, or too large".into() });
+        return Err(SymbolError::Malformed {
+            path: path.to_owned(),
+            why: "not a regular file, or too large".into(),
+        });
     }
     std::fs::read(path).map_err(io)
 }

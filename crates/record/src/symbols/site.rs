@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-/// How the kernel executes the instruction under a probe (arch/x86/kernel/uprobes.c, arch/arm64/kernel/probes/).
+/// How the kernel executes the instruction under a probe (arch/x86/kernel/uprobes.c,
+/// arch/arm64/kernel/probes/).
 ///
-/// An instruction that it cannot imitate is copied elsewhere and single-stepped there, which takes a second exception:
-/// several times the cost of the others.
+/// An instruction that it cannot imitate is copied elsewhere and single-stepped there, which takes
+/// a second exception: several times the cost of the others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Site {
     /// A five-byte nop: from Linux 6.18 on it becomes a call, without an exception.

@@ -1,4 +1,5 @@
-//! What a user writes for a function: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*`, `ns::Class::method`.
+//! What a user writes for a function: `fopen`, `libc:fopen`, `./netio:netio_task`, `libc:f*`,
+//! `ns::Class::method`.
 
 use super::{Function, SymbolError};
 use std::path::{Path, PathBuf};
@@ -31,12 +32,18 @@ impl Spec {
             return Err(wrong("the file before the colon is empty"));
         }
         let path = match object {
-            Some(object) if object.contains('/') => {
-                Some(std::fs::canonicalize(object).map_err(|source| SymbolError::Io { path: object.into(), source })?)
-            }
+            Some(object) if object.contains('/') => Some(
+                std::fs::canonicalize(object)
+                    .map_err(|source| SymbolError::Io { path: object.into(), source })?,
+            ),
             _ => None,
         };
-        Ok(Spec { text: text.to_owned(), object: object.map(str::to_owned), path, function: function.to_owned() })
+        Ok(Spec {
+            text: text.to_owned(),
+            object: object.map(str::to_owned),
+            path,
+            function: function.to_owned(),
+        })
     }
 
     /// Whether it may fit several functions.
@@ -53,14 +60,19 @@ impl Spec {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         match name.strip_prefix(object.as_str()) {
             Some("") => true,
-            Some(rest) => rest.starts_with(".so") || (rest.starts_with('-') && rest.contains(".so")),
+            Some(rest) => {
+                rest.starts_with(".so") || (rest.starts_with('-') && rest.contains(".so"))
+            }
             None => false,
         }
     }
 
-    /// Whether this function is meant: by symbol, by demangled name, or by that without its parameters.
+    /// Whether this function is meant: by symbol, by demangled name, or by that without its
+    /// parameters.
     pub(super) fn fits(&self, function: &Function) -> bool {
-        [&function.symbol, &function.name, &function.bare].into_iter().any(|name| self.fits_name(name))
+        [&function.symbol, &function.name, &function.bare]
+            .into_iter()
+            .any(|name| self.fits_name(name))
     }
 
     pub(super) fn fits_name(&self, name: &str) -> bool {
@@ -75,7 +87,8 @@ fn single_colon(text: &str) -> Option<usize> {
     (0..bytes.len()).find(|&at| colon(at) && !colon(at + 1) && !(at > 0 && colon(at - 1)))
 }
 
-/// `*` fits any characters, `?` any one. Linear in the text for each star: no pattern takes exponential time.
+/// `*` fits any characters, `?` any one. Linear in the text for each star: no pattern takes
+/// exponential time.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -5,7 +5,8 @@ use std::process::Command;
 /// The file of this very test, and the C library that it runs with.
 fn libc() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let line = maps.lines().find(|line| line.contains("/libc.so") || line.contains("/libc-2")).unwrap();
+    let line =
+        maps.lines().find(|line| line.contains("/libc.so") || line.contains("/libc-2")).unwrap();
     PathBuf::from(&line[line.find('/').unwrap()..])
 }
 
@@ -38,7 +39,8 @@ fn a_rust_function_is_found_where_it_is_in_memory() {
     let found = find("*::a_function_of_ours", std::slice::from_ref(&exe)).unwrap();
     let [function] = &found[..] else { panic!("{found:?}") };
     assert_eq!(function.name, "punctual_record::symbols::tests::a_function_of_ours");
-    // The kernel's own view: the mapping that holds the function begins at a known offset of the file.
+    // The kernel's own view: the mapping that holds the function begins at a known offset of the
+    // file.
     let address = a_function_of_ours as *const () as u64;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let expected = maps.lines().find_map(|line| {
@@ -56,7 +58,12 @@ fn cpp_functions_are_found_by_the_names_that_programmers_use() {
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("a.cpp");
     let program = dir.path().join("a");
-    std::fs::write(&source, "namespace ns { struct C { int m(int); }; int C::m(int x) { return x; } int m(double) { return 1; } }\nint main() { ns::C c; return c.m(0) + ns::m(1.0); }\n").unwrap();
+    std::fs::write(
+        &source,
+        "namespace ns { struct C { int m(int); }; int C::m(int x) { return x; } int m(double) { \
+         return 1; } }\nint main() { ns::C c; return c.m(0) + ns::m(1.0); }\n",
+    )
+    .unwrap();
     match Command::new("g++").args(["-O0", "-o"]).arg(&program).arg(&source).status() {
         Ok(status) if status.success() => {}
         other => return println!("SKIPPED: no working g++ ({other:?})"),
@@ -72,13 +79,25 @@ fn cpp_functions_are_found_by_the_names_that_programmers_use() {
 #[test]
 fn what_is_not_there_is_told_with_the_likely_reason() {
     let files = [libc()];
-    assert!(message("libm:sin", &files).contains("the program has no file `libm`; it has libc.so.6"));
+    assert!(
+        message("libm:sin", &files).contains("the program has no file `libm`; it has libc.so.6")
+    );
     assert!(message("libc:fopenn", &files).contains("did you mean `fopen`?"));
-    assert!(message("memcpy", &files).contains("resolver (IFUNC)") || cfg!(not(target_arch = "x86_64")));
+    assert!(
+        message("memcpy", &files).contains("resolver (IFUNC)") || cfg!(not(target_arch = "x86_64"))
+    );
     assert!(Spec::parse("libc:").unwrap_err().to_string().contains("empty"));
     assert!(Spec::parse(":f").unwrap_err().to_string().contains("empty"));
-    assert!(Spec::parse("/nowhere/at/all:f").unwrap_err().to_string().contains("cannot read /nowhere/at/all"));
-    assert!(message("/bin/ls:main", &files).contains("stripped") || Path::new("/usr/lib/debug/.build-id").exists());
+    assert!(
+        Spec::parse("/nowhere/at/all:f")
+            .unwrap_err()
+            .to_string()
+            .contains("cannot read /nowhere/at/all")
+    );
+    assert!(
+        message("/bin/ls:main", &files).contains("stripped")
+            || Path::new("/usr/lib/debug/.build-id").exists()
+    );
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `instances/punctual-PID-N`. It goes away with this; what a killed punctual left goes away with the next one.
+/// `instances/punctual-PID-N`. It goes away with this; what a killed punctual left goes away with
+/// the next one.
 #[derive(Debug)]
 pub(crate) struct Instance {
     path: PathBuf,
@@ -69,7 +70,8 @@ impl Instance {
     }
 }
 
-/// A sub-buffer is a page, or more since 6.8, at most this (kernel/trace/ring_buffer.c); a read gives one at a time.
+/// A sub-buffer is a page, or more since 6.8, at most this (kernel/trace/ring_buffer.c); a read
+/// gives one at a time.
 const LARGEST_PAGE: usize = 64 << 10;
 
 impl Drop for Instance {
@@ -85,7 +87,9 @@ impl Drop for Instance {
 fn remove_stale(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
         if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
@@ -113,7 +117,9 @@ mod tests {
         let path = {
             let instance = Instance::create(Tracefs::open().unwrap()).unwrap();
             assert!(instance.set("tracing_on", "0").is_ok());
-            assert!(instance.set("trace_clock", "no such clock").unwrap_err().contains("trace_clock"));
+            assert!(
+                instance.set("trace_clock", "no such clock").unwrap_err().contains("trace_clock")
+            );
             instances.join(instance.path.file_name().unwrap())
         };
         assert!(!stale.exists() && !path.exists());

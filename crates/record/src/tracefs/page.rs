@@ -1,4 +1,5 @@
-//! The pages of the kernel's ring buffer, as trace_pipe_raw gives them (Documentation/trace/ring-buffer-design.rst, include/linux/ring_buffer.h).
+//! The pages of the kernel's ring buffer, as trace_pipe_raw gives them
+//! (Documentation/trace/ring-buffer-design.rst, include/linux/ring_buffer.h).
 
 use crate::format::{Fields, Format};
 
@@ -51,13 +52,19 @@ fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
 }
 
 /// Tells everything in the page; `None` when it is cut off or is no page.
-pub(crate) fn read_page<'a>(page: &'a [u8], shape: PageShape, give: &mut dyn FnMut(Item<'a>)) -> Option<()> {
+pub(crate) fn read_page<'a>(
+    page: &'a [u8],
+    shape: PageShape,
+    give: &mut dyn FnMut(Item<'a>),
+) -> Option<()> {
     let begin = number(page, 0, 8)?;
     let commit = number(page, shape.commit, shape.commit_size)?;
     let data = page.get(shape.data..)?;
     let length = (commit & LENGTH) as usize;
     if commit & MISSED != 0 {
-        give(Item::Lost((commit & STORED != 0).then(|| number(data, length, shape.commit_size)).flatten()));
+        give(Item::Lost(
+            (commit & STORED != 0).then(|| number(data, length, shape.commit_size)).flatten(),
+        ));
     }
     let mut rest = data.get(..length)?;
     let mut time = begin;

@@ -3,7 +3,8 @@
 use super::layout::{self as wire, Header};
 use punctual_core::MonotonicNs;
 use punctual_core::event::{
-    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid, TracepointId,
+    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid,
+    TracepointId,
 };
 
 /// Why bytes are not a record.
@@ -16,7 +17,9 @@ pub enum WireError {
         at: usize,
     },
     /// A kind that this version does not know; reading goes on after it.
-    #[error("the record at byte {at} is of kind {kind}, which this version of punctual does not know")]
+    #[error(
+        "the record at byte {at} is of kind {kind}, which this version of punctual does not know"
+    )]
     UnknownKind {
         /// Where it begins.
         at: usize,
@@ -43,7 +46,8 @@ pub enum WireError {
     },
 }
 
-/// The events in these bytes, in their order. Names and stacks on their way are no events and are passed over.
+/// The events in these bytes, in their order. Names and stacks on their way are no events and are
+/// passed over.
 pub fn decode(bytes: &[u8]) -> Decode<'_> {
     Decode { bytes, at: 0 }
 }
@@ -61,7 +65,8 @@ pub struct Survey {
     pub bytes: usize,
 }
 
-/// Looks at the headers alone of whole records until they take `most` bytes; `None` where there is no whole record.
+/// Looks at the headers alone of whole records until they take `most` bytes; `None` where there is
+/// no whole record.
 pub fn survey(bytes: &[u8], most: usize) -> Option<Survey> {
     let (mut events, mut first, mut last, all) = (0, u64::MAX, 0, bytes.len());
     let mut bytes = bytes;
@@ -210,7 +215,9 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         wire::SOFTIRQ_RAISE => EventKind::SoftirqRaise { vector: small()? },
         wire::SOFTIRQ_ENTRY => EventKind::SoftirqEntry { vector: small()? },
         wire::SOFTIRQ_EXIT => EventKind::SoftirqExit { vector: small()? },
-        wire::IPI_SEND => EventKind::IpiSend { target: u16::try_from(number()?).map_err(|_| Problem::Value)? },
+        wire::IPI_SEND => {
+            EventKind::IpiSend { target: u16::try_from(number()?).map_err(|_| Problem::Value)? }
+        }
         wire::IDLE => match number()? {
             u32::MAX => EventKind::IdleExit,
             state => EventKind::IdleEnter { state },
@@ -267,7 +274,10 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         }
         wire::PAGE_ALLOC => {
             let r = read!(PageAlloc, payload);
-            EventKind::PageAlloc { order: u8::try_from(r.order).map_err(|_| Problem::Value)?, page: r.page }
+            EventKind::PageAlloc {
+                order: u8::try_from(r.order).map_err(|_| Problem::Value)?,
+                page: r.page,
+            }
         }
         wire::RECLAIM_BEGIN => EventKind::ReclaimBegin { order: small()? },
         wire::RECLAIM_END => EventKind::ReclaimEnd { reclaimed: address()? },
@@ -281,11 +291,21 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         }
         wire::BLOCK_ISSUE => {
             let r = read!(Block, payload);
-            EventKind::BlockIssue { device: r.device, sector: r.sector, bytes: r.bytes, write: r.value != 0 }
+            EventKind::BlockIssue {
+                device: r.device,
+                sector: r.sector,
+                bytes: r.bytes,
+                write: r.value != 0,
+            }
         }
         wire::BLOCK_COMPLETE => {
             let r = read!(Block, payload);
-            EventKind::BlockComplete { device: r.device, sector: r.sector, bytes: r.bytes, error: r.value }
+            EventKind::BlockComplete {
+                device: r.device,
+                sector: r.sector,
+                bytes: r.bytes,
+                error: r.value,
+            }
         }
         wire::JOURNAL_START => {
             let r = read!(Journal, payload);
@@ -312,7 +332,10 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         wire::TRACEPOINT => {
             let r = read!(Tracepoint, payload);
             let bytes = r.record.get(..r.bytes as usize).ok_or(Problem::Value)?;
-            EventKind::Tracepoint { tracepoint: TracepointId(r.tracepoint), record: RecordBytes::new(bytes) }
+            EventKind::Tracepoint {
+                tracepoint: TracepointId(r.tracepoint),
+                record: RecordBytes::new(bytes),
+            }
         }
         wire::INTERRUPTED => {
             let call = read!(Interrupted, payload).call;
@@ -369,8 +392,8 @@ fn point_kind(kind: u8) -> Result<PointKind, Problem> {
     }
 }
 
-/// include/linux/sched.h: TASK_INTERRUPTIBLE and its kin. Idle kernel threads wait uninterruptibly and without load; nobody
-/// waits for them to finish anything, so they sleep.
+/// include/linux/sched.h: TASK_INTERRUPTIBLE and its kin. Idle kernel threads wait uninterruptibly
+/// and without load; nobody waits for them to finish anything, so they sleep.
 fn task_state(state: u16) -> TaskState {
     const NOLOAD: u16 = 0x400;
     match state {

@@ -8,7 +8,8 @@ pub fn encode(event: &Event, to: &mut Vec<u8>) {
     let mut payload = [0; PAYLOAD];
     let (kind, size) = fill(&event.what, &mut payload);
     let words = (size / super::WORD) as u8;
-    let header = Header { ns: event.at.0 as u64, tid: event.tid.0, kind: kind as u8, words, cpu: event.cpu };
+    let header =
+        Header { ns: event.at.0 as u64, tid: event.tid.0, kind: kind as u8, words, cpu: event.cpu };
     let mut bytes = [0; Header::SIZE];
     header.write(&mut bytes);
     to.extend_from_slice(&bytes);

@@ -3,7 +3,8 @@ use super::{WireError, decode, encode};
 use proptest::prelude::*;
 use punctual_core::MonotonicNs;
 use punctual_core::event::{
-    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid, TracepointId,
+    Event, EventKind, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState, Tid,
+    TracepointId,
 };
 
 #[rustfmt::skip]
@@ -55,8 +56,10 @@ fn whats() -> Vec<EventKind> {
 
 #[test]
 fn every_event_is_read_back_as_it_was_written() {
-    let events: Vec<Event> =
-        whats().into_iter().map(|what| Event { at: MonotonicNs(1 << 50), cpu: 3, tid: Tid(1234), what }).collect();
+    let events: Vec<Event> = whats()
+        .into_iter()
+        .map(|what| Event { at: MonotonicNs(1 << 50), cpu: 3, tid: Tid(1234), what })
+        .collect();
     let mut bytes = Vec::new();
     for event in &events {
         encode(event, &mut bytes);
@@ -77,7 +80,14 @@ fn what_follows_a_strange_record_is_read() {
     encode(&event, &mut bytes);
     bytes.extend_from_slice(&strange[..9]);
     let read: Vec<_> = decode(&bytes).collect();
-    assert_eq!(read, [Err(WireError::UnknownKind { at: 0, kind: 250 }), Ok(event), Err(WireError::CutOff { at: 48 })]);
+    assert_eq!(
+        read,
+        [
+            Err(WireError::UnknownKind { at: 0, kind: 250 }),
+            Ok(event),
+            Err(WireError::CutOff { at: 48 })
+        ]
+    );
 }
 
 proptest! {

@@ -23,7 +23,8 @@ pub fn bind(cpu: usize) {
     }
 }
 
-/// Due and woken, of a thread that sleeps until absolute times, multiples of `period` ns; what it misses it leaves out.
+/// Due and woken, of a thread that sleeps until absolute times, multiples of `period` ns; what it
+/// misses it leaves out.
 pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
     // SAFETY: PR_SET_TIMERSLACK takes a number.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
@@ -31,7 +32,14 @@ pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
         let due = (now() / period + 1) * period;
         let time = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
         // SAFETY: the timespec lives through the call.
-        unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
+        unsafe {
+            libc::clock_nanosleep(
+                libc::CLOCK_MONOTONIC,
+                libc::TIMER_ABSTIME,
+                &time,
+                std::ptr::null_mut(),
+            )
+        };
         (due, now())
     };
     (0..samples).map(sleep).collect()
@@ -41,10 +49,11 @@ pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
 fn every_sample_is_divided_and_the_parts_add_up() {
     const CPU: usize = 1;
     const SAMPLES: usize = 400;
-    let mut accountant = match Accountant::start(&CpuSet::from_iter([CPU]), false, 2_000, Backend::Auto) {
-        Ok(accountant) => accountant,
-        Err(why) => return println!("SKIPPED: {why}"),
-    };
+    let mut accountant =
+        match Accountant::start(&CpuSet::from_iter([CPU]), false, 2_000, Backend::Auto) {
+            Ok(accountant) => accountant,
+            Err(why) => return println!("SKIPPED: {why}"),
+        };
     println!("{:?} {:?}", accountant.cost(), accountant.findings);
     let (report, tid) = sync_channel(1);
     let (go, begin) = sync_channel::<()>(1);
@@ -76,9 +85,9 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         assert_eq!(split.sum(), Nanos(woke - due));
         found += 1;
         known += usize::from(split.of(MainPart::Unknown) * 20 < split.sum());
-        MainPart::ALL
-            .iter()
-            .for_each(|part| *sums.entry(part.id()).or_default() += split.of(*part).ns() / SAMPLES as i64);
+        MainPart::ALL.iter().for_each(|part| {
+            *sums.entry(part.id()).or_default() += split.of(*part).ns() / SAMPLES as i64
+        });
     }
     println!("{found} of {SAMPLES}, {hidden} may be missing: {sums:?}");
     // A thread that was not asleep when its timer fired was not woken by it.
@@ -86,7 +95,8 @@ fn every_sample_is_divided_and_the_parts_add_up() {
         (found + hidden) * 100 >= SAMPLES * 95,
         "{found} of {SAMPLES} samples have a record, {hidden} may be without"
     );
-    // One that was interrupted where the kernel tells no tracer of it is unknown for long; most are not.
+    // One that was interrupted where the kernel tells no tracer of it is unknown for long; most are
+    // not.
     assert!(
         (known + hidden) * 100 >= found * 90,
         "{known} of {found} have less than 5 % unknown, {hidden} may be without: {sums:?}"

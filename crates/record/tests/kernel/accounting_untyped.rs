@@ -1,4 +1,5 @@
-//! The accounting without the kernel's types beside the one that has them: both divide the same samples at the same time.
+//! The accounting without the kernel's types beside the one that has them: both divide the same
+//! samples at the same time.
 
 use crate::accounting::{bind, now, sleep_through};
 use crate::injected::{alone, cpu};
@@ -90,11 +91,14 @@ fn together(
 
 #[test]
 fn without_the_kernels_types_the_same_is_told() {
-    let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else { return };
+    let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else {
+        return;
+    };
     assert_ne!(typed.backend(), untyped.backend());
     assert_eq!(typed.findings, untyped.findings, "they find the same tracepoints");
     let (hidden, steal) = (HiddenSamples::begin(), Steal::begin(cpu()));
-    let (records, samples, bursts) = together(&mut [typed, untyped], || sleep_through(SAMPLES, 1_000_000));
+    let (records, samples, bursts) =
+        together(&mut [typed, untyped], || sleep_through(SAMPLES, 1_000_000));
     let (hidden, mut excuse) = (hidden.samples(1_000_000), steal.excuse());
     let stolen = excuse.left();
     let (mut both, mut alike, mut alone, mut hit, mut blamed) = (0, 0, [0, 0], 0, 0);
@@ -112,25 +116,32 @@ fn without_the_kernels_types_the_same_is_told() {
         let splits = [typed, untyped].map(|record| record.split(due, woke));
         splits.iter().for_each(|split| assert_eq!(split.sum(), latency));
         both += 1;
-        // The programs run one after the other, so that each part differs by as much as they take, and by what steal takes in between.
+        // The programs run one after the other, so that each part differs by as much as they take,
+        // and by what steal takes in between.
         let apart = |part: &MainPart| {
             let [one, other] = splits.map(|split| split.of(*part).ns());
             (one - other).abs()
         };
         let apart = MainPart::ALL.iter().map(apart).max().unwrap_or(0);
-        alike += usize::from(apart * 10 <= latency.max(Nanos::from_micros(50)).ns() || excuse.covers(apart));
-        let overlap: i64 = bursts.iter().map(|(from, to)| ((*to).min(woke.0) - (*from).max(due.0)).max(0)).sum();
+        alike += usize::from(
+            apart * 10 <= latency.max(Nanos::from_micros(50)).ns() || excuse.covers(apart),
+        );
+        let overlap: i64 =
+            bursts.iter().map(|(from, to)| ((*to).min(woke.0) - (*from).max(due.0)).max(0)).sum();
         if overlap * 10 >= latency.ns() * 9 {
             hit += 1;
             let split = &splits[1];
             let is_known = split.of(MainPart::Unknown) * 20 < latency;
             let is_blamed = split.of(MainPart::Preempted) * 10 >= latency * 9 && is_known;
-            blamed += usize::from(is_blamed || excuse.covers((latency - split.of(MainPart::Preempted)).ns()));
+            blamed += usize::from(
+                is_blamed || excuse.covers((latency - split.of(MainPart::Preempted)).ns()),
+            );
         }
     }
     let report = format!(
-        "{both} of {SAMPLES} samples are told by both and {hidden} may be told by none, {alone:?} by one alone; {alike} are told alike; without types {blamed} of the hog's {hit} are laid at \
-         its door; {} ms of {} ms of steal are no excuse",
+        "{both} of {SAMPLES} samples are told by both and {hidden} may be told by none, {alone:?} \
+         by one alone; {alike} are told alike; without types {blamed} of the hog's {hit} are laid \
+         at its door; {} ms of {} ms of steal are no excuse",
         excuse.left() / 1_000_000,
         stolen / 1_000_000
     );
@@ -149,14 +160,21 @@ fn sleep_by_the_wall() {
             libc::clock_gettime(libc::CLOCK_REALTIME, &mut time);
             let due = time.tv_sec * 1_000_000_000 + time.tv_nsec + 1_000_000;
             time = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
-            libc::clock_nanosleep(libc::CLOCK_REALTIME, libc::TIMER_ABSTIME, &time, std::ptr::null_mut());
+            libc::clock_nanosleep(
+                libc::CLOCK_REALTIME,
+                libc::TIMER_ABSTIME,
+                &time,
+                std::ptr::null_mut(),
+            );
         }
     }
 }
 
 #[test]
 fn without_the_kernels_types_other_clocks_are_told_on_the_monotonic_one() {
-    let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else { return };
+    let (Some(typed), Some(untyped)) = (started(Backend::Btf), started(Backend::Tracepoint)) else {
+        return;
+    };
     let hidden = HiddenSamples::begin();
     let (records, ..) = together(&mut [typed, untyped], || {
         sleep_by_the_wall();
@@ -164,8 +182,10 @@ fn without_the_kernels_types_other_clocks_are_told_on_the_monotonic_one() {
     });
     // User space reads two clocks for it, one after the other.
     const CLOCK_ERROR: i64 = 3_000;
-    let found =
-        records[0].keys().filter(|due| records[1].keys().any(|other| (*due - other).abs() <= CLOCK_ERROR)).count();
+    let found = records[0]
+        .keys()
+        .filter(|due| records[1].keys().any(|other| (*due - other).abs() <= CLOCK_ERROR))
+        .count();
     println!("{found} of {} timers of CLOCK_REALTIME are told without types", records[0].len());
     assert!(
         records[0].len() + hidden.samples(1_000_000) >= 250 && found * 100 >= records[0].len() * 90,

@@ -40,7 +40,14 @@ fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
 fn sleep_until(at: i64) {
     let time = libc::timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
     // SAFETY: the timespec lives through the call.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &time,
+            std::ptr::null_mut(),
+        )
+    };
 }
 
 fn now() -> i64 {
@@ -117,11 +124,14 @@ fn an_event_is_a_release_and_its_waker_is_named() {
                 let _ = send.send(k);
             }
         };
-        let sender = std::thread::Builder::new().name("sender".to_owned()).spawn(body).expect("it begins");
+        let sender =
+            std::thread::Builder::new().name("sender".to_owned()).spawn(body).expect("it begins");
         receive.iter().for_each(drop);
         sender.join().expect("it ends");
     };
     let Some(cycles) = cycles_of(work) else { return };
-    let by_task = cycles.iter().filter(|cycle| cycle.by == WokenBy::Task && cycle.waker_name.to_string() == "sender");
+    let by_task = cycles
+        .iter()
+        .filter(|cycle| cycle.by == WokenBy::Task && cycle.waker_name.to_string() == "sender");
     assert!(by_task.count() >= 45, "{cycles:#?}");
 }

@@ -31,12 +31,16 @@ pub fn start(request: Request) -> Option<Recorder> {
 /// Records while `work` runs; each CPU's events in their order.
 pub fn record(request: Request, work: impl FnOnce()) -> Option<(Vec<Event>, Stopped)> {
     let mut streams: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
-    let mut sink = |cpu: u16, bytes: &[u8]| streams.entry(cpu).or_default().extend_from_slice(bytes);
+    let mut sink =
+        |cpu: u16, bytes: &[u8]| streams.entry(cpu).or_default().extend_from_slice(bytes);
     let mut recorder = start(request)?;
     work();
     recorder.drain(&mut sink);
     let stopped = recorder.stop(&mut sink);
-    let events = streams.values().flat_map(|bytes| punctual_record::wire::decode(bytes).map(Result::unwrap)).collect();
+    let events = streams
+        .values()
+        .flat_map(|bytes| punctual_record::wire::decode(bytes).map(Result::unwrap))
+        .collect();
     Some((events, stopped))
 }
 
@@ -48,7 +52,9 @@ pub fn gettid() -> Tid {
 /// Voluntary and involuntary switches of this thread.
 pub fn switches() -> (usize, usize) {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap();
+    let field = |name: &str| {
+        status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
+    };
     (field("voluntary_ctxt_switches:"), field("nonvoluntary_ctxt_switches:"))
 }
 

@@ -36,8 +36,14 @@ fn system_calls_and_switches_are_exact() {
     };
     assert_eq!(counts.syscalls[&(libc::SYS_getppid as u32)], 100);
     assert!(counts.all_syscalls() >= 200);
-    assert!((kernel.0 as u64..kernel.0 as u64 + 20).contains(&counts.voluntary), "{counts:?} {kernel:?}");
-    assert!((kernel.1 as u64..kernel.1 as u64 + 20).contains(&counts.preempted), "{counts:?} {kernel:?}");
+    assert!(
+        (kernel.0 as u64..kernel.0 as u64 + 20).contains(&counts.voluntary),
+        "{counts:?} {kernel:?}"
+    );
+    assert!(
+        (kernel.1 as u64..kernel.1 as u64 + 20).contains(&counts.preempted),
+        "{counts:?} {kernel:?}"
+    );
     assert_eq!(counts.pages, 0, "not asked for");
 }
 
@@ -49,7 +55,14 @@ fn memory_that_is_touched_is_allocated_and_faulted_in() {
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let size = PAGES * 4096;
-            let memory = libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            let memory = libc::mmap(
+                std::ptr::null_mut(),
+                size,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            );
             assert_ne!(memory, libc::MAP_FAILED);
             libc::madvise(memory, size, libc::MADV_NOHUGEPAGE);
             for page in 0..PAGES {

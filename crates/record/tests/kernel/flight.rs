@@ -7,7 +7,8 @@ use punctual_record::{Backend, Mode, Request, wire};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One test at a time: the events of all threads are in the buffer, and one test's would overwrite the other's.
+/// One test at a time: the events of all threads are in the buffer, and one test's would overwrite
+/// the other's.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -44,7 +45,8 @@ fn decoded(records: &[u8]) -> Vec<Event> {
 fn a_window_holds_what_happened_in_it_and_no_old_one() {
     let _turn = turn();
     let cpu = a_cpu();
-    // Programs look up a CPU's buffer in another way where CPUs between the wanted ones are not wanted.
+    // Programs look up a CPU's buffer in another way where CPUs between the wanted ones are not
+    // wanted.
     let with_a_gap: CpuSet = [cpu, cpu + 5].into_iter().collect();
     let each = [Backend::Btf, Backend::Tracepoint]
         .map(|backend| [CpuSet::single(cpu), with_a_gap.clone()].map(|cpus| (backend, cpus)));
@@ -109,7 +111,9 @@ fn windows_are_taken_while_writers_write() {
                     )
                 };
                 assert!(its.windows(2).all(in_turns));
-                assert!(events.iter().all(|event| event.at.0 > to.0 - 60_000_000_000 && usize::from(event.cpu) == cpu));
+                assert!(events.iter().all(
+                    |event| event.at.0 > to.0 - 60_000_000_000 && usize::from(event.cpu) == cpu
+                ));
             }
         }
         stop.store(true, Ordering::Relaxed);
@@ -148,15 +152,20 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
     let window = recorder.window(cpu as u16, from, now()).unwrap();
     let events = decoded(&window.records);
     let found = |from: MonotonicNs, to: MonotonicNs| {
-        let its = events.iter().filter(|event| event.tid == tid && event.at >= from && event.at < to);
+        let its =
+            events.iter().filter(|event| event.tid == tid && event.at >= from && event.at < to);
         let calls: Vec<Option<u32>> = its
-            .filter_map(|event| if let EventKind::Interrupted { call } = event.what { Some(call) } else { None })
+            .filter_map(|event| {
+                if let EventKind::Interrupted { call } = event.what { Some(call) } else { None }
+            })
             .collect();
         calls
     };
     // Reading the clock is no system call.
     let (before, after) = (found(window.whole_from, called), found(called, mapped));
-    let most = |calls: &[Option<u32>], call| calls.iter().filter(|it| **it == call).count() * 2 > calls.len();
+    let most = |calls: &[Option<u32>], call| {
+        calls.iter().filter(|it| **it == call).count() * 2 > calls.len()
+    };
     assert!(!before.is_empty() && most(&before, None), "{before:?}");
     assert!(!after.is_empty() && most(&after, Some(libc::SYS_getrandom as u32)), "{after:?}");
     // What is not asked beside timers is not there, and what tells wake-ups and switches is.
@@ -167,6 +176,7 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
     )));
     assert!(!any(|what| matches!(what, EventKind::HrtimerExpireExit { .. } | EventKind::IdleExit)));
     assert!(
-        any(|what| matches!(what, EventKind::Wakeup { .. })) && any(|what| matches!(what, EventKind::Switch { .. }))
+        any(|what| matches!(what, EventKind::Wakeup { .. }))
+            && any(|what| matches!(what, EventKind::Switch { .. }))
     );
 }

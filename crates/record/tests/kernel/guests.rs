@@ -15,7 +15,8 @@ const THERE: &[&str] = &[
     "accounting::",
 ];
 
-/// On one CPU in virtual time: an emulator that lets several take turns makes them late by itself, and so does a busy host.
+/// On one CPU in virtual time: an emulator that lets several take turns makes them late by itself,
+/// and so does a busy host.
 const ALONE: &[&str] = &["injected::a_section_without_preemption"];
 
 fn tests_pass_on(kernel: &str, tests: &[&str], accel: Accel) {
@@ -23,7 +24,9 @@ fn tests_pass_on(kernel: &str, tests: &[&str], accel: Accel) {
     let program = testing::stripped(&std::env::current_exe().unwrap());
     // Not all, and one after the other: guests without hardware support are slow.
     let mut words = vec![program.to_string_lossy().into_owned()];
-    words.extend(["--test-threads=1", "--nocapture"].iter().chain(tests).map(|word| (*word).to_owned()));
+    words.extend(
+        ["--test-threads=1", "--nocapture"].iter().chain(tests).map(|word| (*word).to_owned()),
+    );
     guest.job = Job::Command(words);
     let cpus = if accel == Accel::VirtualTime { 1 } else { 2 };
     guest = Guest { cpus, accel, memory_mb: 1024, programs: vec![program], ..guest };

@@ -1,4 +1,5 @@
-//! Causes that these tests make themselves: most of the late samples must be laid at the right door, and next to nothing at none.
+//! Causes that these tests make themselves: most of the late samples must be laid at the right
+//! door, and next to nothing at none.
 
 use crate::accounting::{bind, now, sleep_through};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
@@ -42,15 +43,20 @@ pub fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is told to stop. `None`, and said why, where that cannot be.
-pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Option<(Vec<Divided>, Excuse)> {
-    let mut accountant = match Accountant::start(&CpuSet::from_iter([cpu()]), false, 2_000, Backend::Auto) {
-        Ok(accountant) => accountant,
-        Err(why) => {
-            println!("SKIPPED: {why}");
-            return None;
-        }
-    };
+/// Samples of a thread of high priority on [`cpu`] while `disturb` runs until it is told to stop.
+/// `None`, and said why, where that cannot be.
+pub fn measured(
+    samples: usize,
+    disturb: impl FnOnce(&AtomicBool) + Send,
+) -> Option<(Vec<Divided>, Excuse)> {
+    let mut accountant =
+        match Accountant::start(&CpuSet::from_iter([cpu()]), false, 2_000, Backend::Auto) {
+            Ok(accountant) => accountant,
+            Err(why) => {
+                println!("SKIPPED: {why}");
+                return None;
+            }
+        };
     let _turn = alone();
     let (hidden, steal) = (HiddenSamples::begin(), Steal::begin(cpu()));
     let stop = AtomicBool::new(false);
@@ -62,7 +68,9 @@ pub fn measured(samples: usize, disturb: impl FnOnce(&AtomicBool) + Send) -> Opt
             bind(cpu());
             let priority = libc::sched_param { sched_priority: 80 };
             // SAFETY: the parameters live through the call; the other takes nothing.
-            let (fifo, tid) = unsafe { (libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority), libc::gettid()) };
+            let (fifo, tid) = unsafe {
+                (libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority), libc::gettid())
+            };
             shown.send((tid as u32, fifo == 0)).unwrap();
             begin.recv().unwrap();
             sleep_through(samples, period().ns())
@@ -127,20 +135,25 @@ pub fn assert_laid_at(late: &[Divided], parts: &[MainPart], excuse: Excuse) {
     );
 }
 
-/// Whether at least 90 % of the late samples have one of these parts as their longest, and less than 5 % of their time unknown. Not counted are those
-/// whose longest part is foreign, which is not of the test's making, and those that steal made late, as far as it reaches for what others than these parts
-/// took of them; most must be left.
+/// Whether at least 90 % of the late samples have one of these parts as their longest, and less
+/// than 5 % of their time unknown. Not counted are those whose longest part is foreign, which is
+/// not of the test's making, and those that steal made late, as far as it reaches for what others
+/// than these parts took of them; most must be left.
 fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excuse: Excuse) -> bool {
     let is_right = |one: &&Divided| one.split.longest().is_some_and(|part| parts.contains(&part));
     let is_known = |one: &&Divided| one.split.of(MainPart::Unknown) * 20 < one.split.sum();
     let right = late.iter().filter(is_right).count();
     let both = late.iter().filter(is_right).filter(is_known).count();
-    let others = |one: &&Divided| one.split.sum().ns() - parts.iter().map(|part| one.split.of(*part).ns()).sum::<i64>();
+    let others = |one: &&Divided| {
+        one.split.sum().ns() - parts.iter().map(|part| one.split.of(*part).ns()).sum::<i64>()
+    };
     let wrong = late.iter().filter(|one| !(is_right(one) && is_known(one)));
-    let is_foreign = |one: &&Divided| one.split.longest().is_some_and(|part| foreign.contains(&part));
+    let is_foreign =
+        |one: &&Divided| one.split.longest().is_some_and(|part| foreign.contains(&part));
     let others_made = wrong.filter(|one| is_foreign(one) || excuse.covers(others(one))).count();
     println!(
-        "{right} of {} late samples, {both} of them with less than 5 % unknown, {others_made} late by others: {}",
+        "{right} of {} late samples, {both} of them with less than 5 % unknown, {others_made} \
+         late by others: {}",
         late.len(),
         shown(late)
     );
@@ -150,14 +163,17 @@ fn laid_at(late: &[Divided], parts: &[MainPart], foreign: &[MainPart], mut excus
 
 /// Mean ns of each part.
 pub fn shown(samples: &[Divided]) -> String {
-    let mean =
-        |part: &MainPart| samples.iter().map(|one| one.split.of(*part).ns()).sum::<i64>() / samples.len().max(1) as i64;
-    let named: Vec<String> = MainPart::ALL.iter().map(|part| format!("{} {}", part.id(), mean(part))).collect();
+    let mean = |part: &MainPart| {
+        samples.iter().map(|one| one.split.of(*part).ns()).sum::<i64>()
+            / samples.len().max(1) as i64
+    };
+    let named: Vec<String> =
+        MainPart::ALL.iter().map(|part| format!("{} {}", part.id(), mean(part))).collect();
     named.join(", ")
 }
 
-/// Thousands of timers of [`cpu`] that expire together, each time directly before a sample is due: their handlers run one after the other in one
-/// interrupt.
+/// Thousands of timers of [`cpu`] that expire together, each time directly before a sample is due:
+/// their handlers run one after the other in one interrupt.
 #[test]
 fn an_interrupt_that_takes_long_is_hardirq() {
     const TIMERS: usize = 3_000;
@@ -171,7 +187,9 @@ fn an_interrupt_that_takes_long_is_hardirq() {
     let storm = |stop: &AtomicBool| {
         bind(cpu());
         // SAFETY: takes numbers.
-        let create = || unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) };
+        let create = || unsafe {
+            libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC)
+        };
         let timers: Vec<i32> = (0..TIMERS).map(|_| create()).filter(|fd| *fd >= 0).collect();
         while !stop.load(Ordering::Relaxed) {
             let at = now() / EVERY * EVERY + EVERY;
@@ -180,7 +198,14 @@ fn an_interrupt_that_takes_long_is_hardirq() {
             let once = libc::itimerspec { it_interval: none, it_value: expiry };
             for timer in &timers {
                 // SAFETY: the times live through the call; nothing is given back.
-                unsafe { libc::timerfd_settime(*timer, libc::TFD_TIMER_ABSTIME, &once, std::ptr::null_mut()) };
+                unsafe {
+                    libc::timerfd_settime(
+                        *timer,
+                        libc::TFD_TIMER_ABSTIME,
+                        &once,
+                        std::ptr::null_mut(),
+                    )
+                };
             }
             storms.fetch_add(u64::from(now() < at), Ordering::Relaxed);
             std::thread::sleep(Duration::from_nanos((at - now()).max(0) as u64 + 1_000_000));
@@ -191,8 +216,10 @@ fn an_interrupt_that_takes_long_is_hardirq() {
         });
     };
     let Some((samples, excuse)) = measured(3_000, storm) else { return };
-    // A sample was due less than a period after each storm began; the first and the last may lie outside.
-    let hit: Vec<Divided> = samples.into_iter().filter(|one| one.due.rem_euclid(EVERY) < period().ns()).collect();
+    // A sample was due less than a period after each storm began; the first and the last may lie
+    // outside.
+    let hit: Vec<Divided> =
+        samples.into_iter().filter(|one| one.due.rem_euclid(EVERY) < period().ns()).collect();
     let made = storms.load(Ordering::Relaxed) as usize;
     println!("{made} storms, {} samples within a period of one", hit.len());
     let late = latest(hit, made * 7 / 10);
@@ -211,20 +238,29 @@ fn slow_down(socket: &std::net::UdpSocket) {
     let (size, socket) = (size_of_val(&program) as u32, std::os::fd::AsRawFd::as_raw_fd(socket));
     // SAFETY: the program and its instructions live through the call, and are as long as is said.
     let set = unsafe {
-        libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), size)
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size,
+        )
     };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Datagrams from other CPUs that the kernel is told to receive on [`cpu`] (receive packet steering of the loopback device): what comes in there is
-/// received in softirqs, hundreds of packets in each.
+/// Datagrams from other CPUs that the kernel is told to receive on [`cpu`] (receive packet steering
+/// of the loopback device): what comes in there is received in softirqs, hundreds of packets in
+/// each.
 #[test]
 fn packets_that_arrive_in_thousands_are_softirq() {
     if cpus() < 2 {
         return println!("SKIPPED: the packets come from other CPUs, and there are none");
     }
     const STEERING: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
-    let Ok(before) = std::fs::read_to_string(STEERING) else { return println!("SKIPPED: no {STEERING}") };
+    let Ok(before) = std::fs::read_to_string(STEERING) else {
+        return println!("SKIPPED: no {STEERING}");
+    };
     if let Err(why) = std::fs::write(STEERING, format!("{:x}", 1 << cpu())) {
         return println!("SKIPPED: {STEERING}: {why}");
     }
@@ -241,15 +277,19 @@ fn packets_that_arrive_in_thousands_are_softirq() {
         };
         std::thread::scope(|scope| {
             let send = &send;
-            (0..cpus()).filter(|other| *other != cpu()).for_each(|other| drop(scope.spawn(move || send(other))));
+            (0..cpus())
+                .filter(|other| *other != cpu())
+                .for_each(|other| drop(scope.spawn(move || send(other))));
         });
     };
-    // The packets come as fast as the other CPUs send them: where those are taken away by the host, so is the cause. Once in eight it must be there, and
-    // some seconds lie between, because that goes on for some.
+    // The packets come as fast as the other CPUs send them: where those are taken away by the host,
+    // so is the cause. Once in eight it must be there, and some seconds lie between, because
+    // that goes on for some.
     let once = |number: u64| {
         std::thread::sleep(Duration::from_secs(number.min(4)));
         let (samples, excuse) = measured(2_000, flood)?;
-        // Softirqs are served with interrupts on: a timer's interrupt that is late was the host's doing, which it need not report as steal.
+        // Softirqs are served with interrupts on: a timer's interrupt that is late was the host's
+        // doing, which it need not report as steal.
         let foreign = [MainPart::Steal, MainPart::TimerIrqDelay];
         Some(laid_at(&latest(samples, 2_000 / 20), &[MainPart::Softirq], &foreign, excuse))
     };
@@ -259,13 +299,15 @@ fn packets_that_arrive_in_thousands_are_softirq() {
     assert!(made.is_some(), "in none of eight measurements were late samples laid at softirqs");
 }
 
-/// The list of all tasks that the kernel writes into its log, over and over, asked for by a task of low priority on [`cpu`]: a standard kernel does not
-/// switch until it is whole; one with PREEMPT_RT does.
+/// The list of all tasks that the kernel writes into its log, over and over, asked for by a task of
+/// low priority on [`cpu`]: a standard kernel does not switch until it is whole; one with
+/// PREEMPT_RT does.
 #[test]
 fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
     if !is_emulated() {
         return println!(
-            "SKIPPED: made in guests, where a kernel of each kind runs (guests.rs), because it fills the kernel's log"
+            "SKIPPED: made in guests, where a kernel of each kind runs (guests.rs), because it \
+             fills the kernel's log"
         );
     }
     let asked = AtomicU64::new(0);
@@ -282,12 +324,18 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
     println!("asked for {} times, {} samples", asked.load(Ordering::Relaxed), late.len());
     assert!(!late.is_empty());
     if std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1") {
-        let not_switched = late.iter().map(|one| one.split.of(MainPart::NonPreemptible).ns()).sum::<i64>();
+        let not_switched =
+            late.iter().map(|one| one.split.of(MainPart::NonPreemptible).ns()).sum::<i64>();
         let all = late.iter().map(|one| one.split.sum().ns()).sum::<i64>();
         println!("preemptible: {}", shown(&late));
-        assert!(not_switched * 2 < all, "{not_switched} of {all} ns with PREEMPT_RT: {}", shown(&late));
+        assert!(
+            not_switched * 2 < all,
+            "{not_switched} of {all} ns with PREEMPT_RT: {}",
+            shown(&late)
+        );
     } else {
-        // A part of that list is written with interrupts off: the timer of a sample that was due then is late by the same section.
+        // A part of that list is written with interrupts off: the timer of a sample that was due
+        // then is late by the same section.
         assert_laid_at(&late, &[MainPart::NonPreemptible, MainPart::TimerIrqDelay], excuse);
     }
 }

@@ -12,8 +12,11 @@ const HOLDER: &str = "PUNCTUAL_TEST_HOLDER";
 /// The programs that this process has loaded, by the kernel's number.
 fn programs() -> Vec<u32> {
     let files = std::fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
-    let number = |text: String| text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok());
-    let mut programs: Vec<u32> = files.filter_map(|file| number(std::fs::read_to_string(file.path()).ok()?)).collect();
+    let number = |text: String| {
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+    };
+    let mut programs: Vec<u32> =
+        files.filter_map(|file| number(std::fs::read_to_string(file.path()).ok()?)).collect();
     programs.sort_unstable();
     programs.dedup();
     programs
@@ -22,7 +25,8 @@ fn programs() -> Vec<u32> {
 /// BPF_PROG_GET_FD_BY_ID.
 fn is_loaded(program: u32) -> bool {
     let mut attr = [u64::from(program), 0, 0, 0];
-    // SAFETY: the attribute is ours and of the size that is said; the descriptor that comes of it is closed.
+    // SAFETY: the attribute is ours and of the size that is said; the descriptor that comes of it
+    // is closed.
     unsafe {
         let fd = libc::syscall(libc::SYS_bpf, 13, attr.as_mut_ptr(), size_of_val(&attr));
         fd >= 0 && libc::close(fd as i32) == 0
@@ -55,17 +59,21 @@ fn kill_9_takes_the_programs_away() {
     for line in lines {
         // The harness may begin the line.
         if let Some((_, numbers)) = line.split_once("programs ") {
-            report =
-                Some(numbers.split_whitespace().map(|number| number.parse::<u32>().unwrap()).collect::<Vec<u32>>());
+            report = Some(
+                numbers
+                    .split_whitespace()
+                    .map(|number| number.parse::<u32>().unwrap())
+                    .collect::<Vec<u32>>(),
+            );
             break;
         }
         if line.contains("SKIPPED: ") {
             println!("{line}");
         }
     }
-    let loaded = report
-        .as_ref()
-        .is_some_and(|programs| !programs.is_empty() && programs.iter().all(|program| is_loaded(*program)));
+    let loaded = report.as_ref().is_some_and(|programs| {
+        !programs.is_empty() && programs.iter().all(|program| is_loaded(*program))
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let Some(programs) = report else { return };
@@ -77,7 +85,8 @@ fn kill_9_takes_the_programs_away() {
 fn stopping_takes_the_programs_away() {
     let before = programs();
     let Some(recorder) = start(request(Backend::Tracepoint)) else { return };
-    let mine: Vec<u32> = programs().into_iter().filter(|program| !before.contains(program)).collect();
+    let mine: Vec<u32> =
+        programs().into_iter().filter(|program| !before.contains(program)).collect();
     recorder.stop(&mut |_, _| {});
     let mine: Vec<u32> = mine.into_iter().filter(|program| !programs().contains(program)).collect();
     assert_gone(&mine);

@@ -58,10 +58,13 @@ fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     let recorded: u64 = stopped.recorded.sources.iter().map(|source| source.recorded).sum();
     assert_eq!(recorded, events.len() as u64);
     assert!(stopped.names.tasks.contains_key(&me));
-    // Who waited was woken; or the event came while a program was running on that CPU, and is counted as missed.
+    // Who waited was woken; or the event came while a program was running on that CPU, and is
+    // counted as missed.
     let missed = stopped.recorded.findings.iter().any(|finding| finding.id == "events-missed");
-    let waking =
-        events.iter().filter(|event| matches!(event.what, EventKind::Waking { task, .. } if task == me)).count();
+    let waking = events
+        .iter()
+        .filter(|event| matches!(event.what, EventKind::Waking { task, .. } if task == me))
+        .count();
     assert!(waking >= kernel.0 || missed, "{waking} of {kernel:?}");
 }
 
@@ -78,13 +81,27 @@ fn system_calls_are_those_that_were_made(backend: Backend) {
         }
         for _ in 0..10 {
             // SAFETY: the word lives through the call, which returns at once: it wakes nobody.
-            unsafe { libc::syscall(libc::SYS_futex, &word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+            unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    &word,
+                    libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                    1,
+                )
+            };
         }
     }) else {
         return;
     };
     assert_eq!(of(&events, me, |what| matches!(what, EventKind::SyscallEnter { .. })), 1000);
-    assert_eq!(of(&events, me, |what| matches!(what, EventKind::SyscallExit { result, .. } if *result > 0)), 1000);
+    assert_eq!(
+        of(
+            &events,
+            me,
+            |what| matches!(what, EventKind::SyscallExit { result, .. } if *result > 0)
+        ),
+        1000
+    );
     let at = &raw const word as u64;
     let wake = |what: &EventKind| matches!(what, EventKind::FutexEnter { op: punctual_core::event::Futex::Wake, address } if *address == at);
     assert_eq!(of(&events, me, wake), 10);
@@ -112,15 +129,20 @@ fn only_the_wanted_tasks_and_cpus_are_recorded(backend: Backend) {
     assert!(events.iter().all(|event| usize::from(event.cpu) == cpu));
     let name = |tid: Tid| stopped.names.task(tid);
     let concerned = |event: &Event| match event.what {
-        EventKind::Switch { next, .. } => name(event.tid) == "wanted-one" || name(next) == "wanted-one",
-        EventKind::Waking { task, .. } | EventKind::Wakeup { task, .. } | EventKind::Migrate { task, .. } => {
+        EventKind::Switch { next, .. } => {
+            name(event.tid) == "wanted-one" || name(next) == "wanted-one"
+        }
+        EventKind::Waking { task, .. }
+        | EventKind::Wakeup { task, .. }
+        | EventKind::Migrate { task, .. } => {
             name(event.tid) == "wanted-one" || name(task) == "wanted-one"
         }
         _ => true,
     };
     assert!(events.iter().all(concerned), "{events:?}");
-    let leaving =
-        events.iter().filter(|event| matches!(event.what, EventKind::Switch { .. }) && name(event.tid) == "wanted-one");
+    let leaving = events.iter().filter(|event| {
+        matches!(event.what, EventKind::Switch { .. }) && name(event.tid) == "wanted-one"
+    });
     assert!(leaving.count() >= 20);
 }
 
@@ -138,7 +160,10 @@ fn children_are_followed_and_have_names(backend: Backend) {
         .filter(|event| event.what == EventKind::Exec)
         .map(|event| stopped.names.task(event.tid))
         .collect();
-    assert!(execs.iter().any(|name| name == "sh") && execs.iter().any(|name| name == "sleep"), "{execs:?}");
+    assert!(
+        execs.iter().any(|name| name == "sh") && execs.iter().any(|name| name == "sleep"),
+        "{execs:?}"
+    );
     let forked = |event: &&Event| matches!(event.what, EventKind::Fork { .. });
     assert!(events.iter().filter(forked).count() >= 2);
 }
@@ -173,17 +198,25 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
     let events: Vec<Event> = punctual_record::wire::decode(&bytes).map(Result::unwrap).collect();
     let report: u64 = events
         .iter()
-        .filter_map(|event| if let EventKind::Lost { count, .. } = event.what { Some(count) } else { None })
+        .filter_map(
+            |event| if let EventKind::Lost { count, .. } = event.what { Some(count) } else { None },
+        )
         .sum();
     assert!(report > 0 && report >= lost_before);
     assert_eq!(report, stopped.recorded.lost());
     let calls = events
         .iter()
-        .filter(|event| matches!(event.what, EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. }))
+        .filter(|event| {
+            matches!(event.what, EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. })
+        })
         .count();
     assert_eq!(calls as u64 + report, 2 * (CALLS as u64 + 10), "told {report}");
     // The place of the losses is in the order of the CPU's events.
-    assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at || matches!(pair[1].what, EventKind::Lost { .. })));
+    assert!(
+        events
+            .windows(2)
+            .all(|pair| pair[0].at <= pair[1].at || matches!(pair[1].what, EventKind::Lost { .. }))
+    );
 }
 
 fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
@@ -195,17 +228,24 @@ fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
         return;
     };
     assert!(!events.is_empty());
-    let findings: Vec<&str> = stopped.recorded.findings.iter().map(|finding| finding.message.as_str()).collect();
+    let findings: Vec<&str> =
+        stopped.recorded.findings.iter().map(|finding| finding.message.as_str()).collect();
     for group in Group::ALL {
-        let said = findings.iter().any(|message| message.contains(&format!("the group {} is not", group.word())));
+        let said = findings
+            .iter()
+            .any(|message| message.contains(&format!("the group {} is not", group.word())));
         assert_eq!(stopped.recorded.covers(*group), !said, "{group:?}: {findings:?}");
     }
     for group in [Group::Sched, Group::Syscall, Group::Softirq, Group::Irq, Group::Hrtimer] {
         assert!(stopped.recorded.covers(group), "{findings:?}");
     }
     // The verifier's refusals would be our mistakes.
-    let evidence: Vec<&str> =
-        stopped.recorded.findings.iter().filter_map(|finding| finding.evidence.as_deref()).collect();
+    let evidence: Vec<&str> = stopped
+        .recorded
+        .findings
+        .iter()
+        .filter_map(|finding| finding.evidence.as_deref())
+        .collect();
     assert!(!evidence.iter().any(|why| why.contains("refused the program")), "{evidence:?}");
 }
 
@@ -215,7 +255,9 @@ fn strange_names_are_filtered_for_or_refused() {
     wanted.comms = vec!["a\" || \"\\".to_owned()];
     assert!(Recorder::start(wanted.clone()).is_err());
     wanted.backend = Backend::Btf;
-    let Some((events, _)) = record(wanted, || std::thread::sleep(Duration::from_millis(5))) else { return };
+    let Some((events, _)) = record(wanted, || std::thread::sleep(Duration::from_millis(5))) else {
+        return;
+    };
     assert!(!events.iter().any(|event| matches!(event.what, EventKind::Switch { .. })));
 }
 
@@ -233,7 +275,9 @@ fn timers_say_when_they_were_due() {
         return;
     };
     let expired = events.iter().filter_map(|event| match event.what {
-        EventKind::HrtimerExpireEntry { now: Some(now), expires: Some(expires), .. } => Some((event, now, expires)),
+        EventKind::HrtimerExpireEntry { now: Some(now), expires: Some(expires), .. } => {
+            Some((event, now, expires))
+        }
         _ => None,
     });
     let expired: Vec<_> = expired.collect();
@@ -258,13 +302,16 @@ fn sleep_until(clock: libc::clockid_t, ns: i64) -> punctual_core::MonotonicNs {
     let (monotonic, due) = (read(libc::CLOCK_MONOTONIC), read(clock) + ns);
     let until = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
     // SAFETY: a valid structure to read, and nothing to write to.
-    assert_eq!(unsafe { libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) }, 0);
+    let slept =
+        unsafe { libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) };
+    assert_eq!(slept, 0);
     punctual_core::MonotonicNs(monotonic + ns)
 }
 
 #[test]
 fn stacks_and_functions_have_names() {
-    let mut wanted = request(&[Group::Sched, Group::Vectors, Group::Irq, Group::Workqueue], Backend::Btf);
+    let mut wanted =
+        request(&[Group::Sched, Group::Vectors, Group::Irq, Group::Workqueue], Backend::Btf);
     wanted.stacks = true;
     let Some((events, stopped)) = record(wanted, || {
         let until = std::time::Instant::now() + Duration::from_millis(50);
@@ -274,9 +321,9 @@ fn stacks_and_functions_have_names() {
     }) else {
         return;
     };
-    let Some(stack) =
-        events.iter().find_map(|event| if let EventKind::Stack { stack } = event.what { Some(stack) } else { None })
-    else {
+    let Some(stack) = events.iter().find_map(|event| {
+        if let EventKind::Stack { stack } = event.what { Some(stack) } else { None }
+    }) else {
         println!("SKIPPED: no interrupt came in 50 ms");
         return;
     };

@@ -1,7 +1,9 @@
 //! The record outlives its writer.
 
 use crate::roles::witness;
-use crate::support::{Language, Running, amount, collect, files, harvest, in_each_language, passed, private, program};
+use crate::support::{
+    Language, Running, amount, collect, files, harvest, in_each_language, passed, private, program,
+};
 use punctual_record::points::{Collector, Options};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -19,7 +21,8 @@ fn counted(report: &std::path::Path) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// A program that counts, killed after a random while; what it told by other means that it had counted.
+/// A program that counts, killed after a random while; what it told by other means that it had
+/// counted.
 fn count_and_kill(
     language: Language,
     directory: &std::path::Path,
@@ -32,18 +35,26 @@ fn count_and_kill(
     let settings = [
         ("COUNTED", report.path().to_str().unwrap().to_owned()),
         ("PUNCTUAL_POINTS", mode.to_owned()),
-        ("PUNCTUAL_POINTS_SLOTS", if round.is_multiple_of(2) { "1024" } else { "65536" }.to_owned()),
+        (
+            "PUNCTUAL_POINTS_SLOTS",
+            if round.is_multiple_of(2) { "1024" } else { "65536" }.to_owned(),
+        ),
     ];
     let mut program = Running::start(program(language, directory, "count forever", &settings));
     let read = || counted(report.path());
     let timeout = Instant::now() + Duration::from_secs(300);
     while read() == 0 {
-        assert!(Instant::now() < timeout && program.0.try_wait().unwrap().is_none(), "the program does not count");
+        assert!(
+            Instant::now() < timeout && program.0.try_wait().unwrap().is_none(),
+            "the program does not count"
+        );
         meanwhile();
     }
     // Without a random generator: the low digits of the clock are random enough.
-    let until =
-        Instant::now() + Duration::from_nanos(u64::from(std::time::SystemTime::now().elapsed_digits()) % 2_000_000);
+    let until = Instant::now()
+        + Duration::from_nanos(
+            u64::from(std::time::SystemTime::now().elapsed_digits()) % 2_000_000,
+        );
     while Instant::now() < until {
         meanwhile();
     }
@@ -56,7 +67,10 @@ trait Digits {
 }
 impl Digits for std::time::SystemTime {
     fn elapsed_digits(&self) -> u32 {
-        self.duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos().wrapping_mul(2_654_435_761)
+        self.duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .subsec_nanos()
+            .wrapping_mul(2_654_435_761)
     }
 }
 
@@ -67,8 +81,8 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
     let (mut total, mut torn) = (0, 0);
     for round in 0..kills {
         let mode = ["flight", "stream", "collected"][(round % 3) as usize];
-        let collector =
-            (mode == "collected").then(|| Collector::start(Options::record().in_directory(directory.path())).unwrap());
+        let collector = (mode == "collected")
+            .then(|| Collector::start(Options::record().in_directory(directory.path())).unwrap());
         let mut kept = crate::support::Kept::default();
         let (report, collected) = match collector {
             Some(mut collector) => {
@@ -88,15 +102,24 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
         let source = &collected.sources[0];
         let values = &kept.values(&collected, "counted")[0];
         // One may be complete and not told yet; one may have been begun.
-        assert!((report..=report + 2).contains(&passed(source)), "round {round} {mode}: told {report}, {source:?}");
+        assert!(
+            (report..=report + 2).contains(&passed(source)),
+            "round {round} {mode}: told {report}, {source:?}"
+        );
         assert!(source.torn <= 1 && source.recorded == values.len() as u64, "{source:?}");
-        assert!(values.iter().all(|[n, check]| *check == witness(*n)), "a torn point was taken for a whole one");
+        assert!(
+            values.iter().all(|[n, check]| *check == witness(*n)),
+            "a torn point was taken for a whole one"
+        );
         assert!(values.is_sorted_by(|a, b| a[0] < b[0]));
         match mode {
             "flight" => {
                 // The last ones, without a gap, and none that was told is missing at the end.
                 assert!(values.windows(2).all(|pair| pair[0][0] + 1 == pair[1][0]));
-                assert!(values.last().is_some_and(|last| last[0] + 1 >= report as i64), "{source:?}");
+                assert!(
+                    values.last().is_some_and(|last| last[0] + 1 >= report as i64),
+                    "{source:?}"
+                );
             }
             "stream" => assert!(
                 values.iter().enumerate().all(|(place, value)| value[0] == place as i64),
@@ -115,7 +138,9 @@ fn a_program_that_executes_another_leaves_its_points(language: Language) {
     let directory = private();
     let mut program = Running::start(program(language, directory.path(), "exec", &[]));
     let timeout = Instant::now() + Duration::from_secs(300);
-    while std::fs::read(format!("/proc/{}/comm", program.0.id())).is_ok_and(|comm| comm != b"sleep\n") {
+    while std::fs::read(format!("/proc/{}/comm", program.0.id()))
+        .is_ok_and(|comm| comm != b"sleep\n")
+    {
         assert!(Instant::now() < timeout);
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -126,7 +151,8 @@ fn a_program_that_executes_another_leaves_its_points(language: Language) {
     assert_eq!(files(directory.path()), 0);
 }
 
-/// What a running flight recorder holds. On a busy machine all of it may be overwritten while it is read; then it is read again.
+/// What a running flight recorder holds. On a busy machine all of it may be overwritten while it is
+/// read; then it is read again.
 fn window(directory: &std::path::Path) -> Vec<[i64; 2]> {
     for _ in 0..50 {
         let (collected, kept) = harvest(directory);
@@ -147,14 +173,18 @@ fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
         // So much that reading it is quicker than writing, also on a busy machine.
         ("PUNCTUAL_POINTS_SLOTS", "524288".to_owned()),
     ];
-    let mut program = Running::start(program(language, directory.path(), "count forever", &settings));
+    let mut program =
+        Running::start(program(language, directory.path(), "count forever", &settings));
     while counted(report.path()) < 100_000 {
         std::thread::sleep(Duration::from_millis(1));
     }
     let mut before = -1;
     for _ in 0..3 {
         let values = &window(directory.path());
-        assert!(values.windows(2).all(|pair| pair[0][0] + 1 == pair[1][0]), "a window without gaps");
+        assert!(
+            values.windows(2).all(|pair| pair[0][0] + 1 == pair[1][0]),
+            "a window without gaps"
+        );
         assert!(values.iter().all(|[n, check]| *check == witness(*n)));
         let newest = values.last().expect("it counts")[0];
         assert!(newest > before, "it goes on");
@@ -173,14 +203,21 @@ fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
     let collected = collector.finish(&mut |source, events| kept.take(source, events));
     let source = &collected.sources[0];
     let values = &kept.values(&collected, "counted")[0];
-    assert!(values.is_sorted_by(|a, b| a[0] < b[0]) && values.iter().all(|[n, check]| *check == witness(*n)));
+    assert!(
+        values.is_sorted_by(|a, b| a[0] < b[0])
+            && values.iter().all(|[n, check]| *check == witness(*n))
+    );
     let span = (values.last().unwrap()[0] - values[0][0]) as u64 + 1;
-    assert!(span <= passed(source), "between first and last every point is accounted for: {span}, {source:?}");
+    assert!(
+        span <= passed(source),
+        "between first and last every point is accounted for: {span}, {source:?}"
+    );
     std::thread::sleep(Duration::from_millis(100));
     let newest = window(directory.path()).last().map(|value| value[0]);
     assert!(newest > values.last().map(|value| value[0]), "it is a flight recorder again");
     program.end();
-    let collector = Collector::start(Options::harvest().remove(true).in_directory(directory.path())).unwrap();
+    let collector =
+        Collector::start(Options::harvest().remove(true).in_directory(directory.path())).unwrap();
     let _ = collect(collector, &mut [], Duration::ZERO);
     assert_eq!(files(directory.path()), 0);
 }

@@ -1,7 +1,9 @@
 //! Threads and processes that come and go.
 
 use crate::roles::witness;
-use crate::support::{Language, Running, collect, files, harvest, in_each_language, passed, private, program};
+use crate::support::{
+    Language, Running, collect, files, harvest, in_each_language, passed, private, program,
+};
 use punctual_core::event::{EventKind, PointKind};
 use punctual_record::points::{Collector, Options, StartError};
 use std::time::Duration;
@@ -17,11 +19,17 @@ in_each_language! {
 fn a_forked_child_has_a_record_of_its_own(language: Language) {
     let directory = private();
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
-    let mut programs = [Running::start(program(language, directory.path(), "fork", &[("POINTS", "5000".to_owned())]))];
+    let mut programs = [Running::start(program(
+        language,
+        directory.path(),
+        "fork",
+        &[("POINTS", "5000".to_owned())],
+    ))];
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
     let parent = programs[0].0.id();
     assert_eq!(collected.sources.len(), 2);
-    for ((source, values), events) in collected.sources.iter().zip(kept.values(&collected, "in both")).zip(&kept.events)
+    for ((source, values), events) in
+        collected.sources.iter().zip(kept.values(&collected, "in both")).zip(&kept.events)
     {
         assert_eq!(
             (source.pid == parent, source.recorded),
@@ -29,9 +37,13 @@ fn a_forked_child_has_a_record_of_its_own(language: Language) {
         );
         assert_eq!(passed(source), source.recorded);
         assert_eq!(values.len(), 5_000);
-        assert!(values.iter().enumerate().all(|(n, value)| *value == [n as i64, witness(n as i64)]));
+        assert!(
+            values.iter().enumerate().all(|(n, value)| *value == [n as i64, witness(n as i64)])
+        );
         let other = if source.pid == parent { 0 } else { events.len() - 1 };
-        let EventKind::Point { point, .. } = events[other].what else { unreachable!("only points") };
+        let EventKind::Point { point, .. } = events[other].what else {
+            unreachable!("only points")
+        };
         assert_eq!(
             collected.names[point.0 as usize],
             if source.pid == parent { "before the fork" } else { "in the child" }
@@ -49,7 +61,8 @@ fn rings_of_threads_that_ended_are_used_again(language: Language) {
         ("PAUSE_US", "200".to_owned()),
         ("PUNCTUAL_POINTS_SLOTS", "1024".to_owned()),
     ];
-    let mut programs = [Running::start(program(language, directory.path(), "short threads", &settings))];
+    let mut programs =
+        [Running::start(program(language, directory.path(), "short threads", &settings))];
     let (collected, _) = collect(collector, &mut programs, Duration::from_micros(500));
     let rings: Vec<_> = collected.sources.iter().filter(|source| !source.ringless).collect();
     assert_eq!(rings.len(), 400, "{:?}", collected.sources.iter().find(|source| source.ringless));
@@ -65,9 +78,12 @@ fn points_of_more_threads_than_there_are_rings_are_counted(language: Language) {
         ("PUNCTUAL_POINTS", "stream".to_owned()),
         ("PUNCTUAL_POINTS_SLOTS", "1024".to_owned()),
     ];
-    assert!(program(language, directory.path(), "short threads", &settings).status().unwrap().success());
+    assert!(
+        program(language, directory.path(), "short threads", &settings).status().unwrap().success()
+    );
     let (collected, _) = harvest(directory.path());
-    let (ringless, rings): (Vec<_>, Vec<_>) = collected.sources.iter().partition(|source| source.ringless);
+    let (ringless, rings): (Vec<_>, Vec<_>) =
+        collected.sources.iter().partition(|source| source.ringless);
     assert_eq!((rings.len(), ringless.len(), ringless[0].dropped), (256, 1, 44 * 3));
     assert!(rings.iter().all(|source| source.recorded == 3));
 }
@@ -103,7 +119,10 @@ fn every_kind_of_point_arrives_as_it_was_passed(language: Language) {
     ];
     assert_eq!(
         seen,
-        expected.into_iter().map(|(name, kind, values)| (name.to_owned(), kind, values)).collect::<Vec<_>>()
+        expected
+            .into_iter()
+            .map(|(name, kind, values)| (name.to_owned(), kind, values))
+            .collect::<Vec<_>>()
     );
     assert_eq!(collected.names.iter().map(String::len).max(), Some(120));
 }
@@ -112,14 +131,18 @@ fn there_is_one_collector_and_without_it_nothing_is_recorded(language: Language)
     let directory = private();
     let settings = [("THREADS", "1".to_owned()), ("POINTS", "1000".to_owned())];
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
-    assert!(matches!(Collector::start(Options::record().in_directory(directory.path())), Err(StartError::Busy(_))));
+    assert!(matches!(
+        Collector::start(Options::record().in_directory(directory.path())),
+        Err(StartError::Busy(_))
+    ));
     drop(collector);
     assert!(program(language, directory.path(), "threads", &settings).status().unwrap().success());
     let (collected, _) = harvest(directory.path());
     assert_eq!(collected.sources, []);
     assert_eq!(files(directory.path()), 0);
     // Processes that are not wanted are left alone.
-    let collector = Collector::start(Options::record().in_directory(directory.path()).only(&[1])).unwrap();
+    let collector =
+        Collector::start(Options::record().in_directory(directory.path()).only(&[1])).unwrap();
     let mut programs = [Running::start(program(language, directory.path(), "threads", &settings))];
     let (collected, _) = collect(collector, &mut programs, Duration::from_millis(1));
     assert_eq!(collected.sources, []);
@@ -140,7 +163,8 @@ fn what_lies_in_the_directory_and_is_no_file_of_points_is_not_touched() {
     let collected = collector.finish(&mut |_, _| panic!("there are no points"));
     assert_eq!(collected.sources, []);
     assert!(
-        collected.findings.len() >= 3 && collected.findings.iter().all(|finding| finding.id == "points-unread"),
+        collected.findings.len() >= 3
+            && collected.findings.iter().all(|finding| finding.id == "points-unread"),
         "{:?}",
         collected.findings
     );

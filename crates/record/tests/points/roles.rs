@@ -49,7 +49,8 @@ fn count_forever() {
     // SAFETY: a shared mapping of a file of one page that nobody shortens.
     let report = unsafe {
         let flags = libc::PROT_READ | libc::PROT_WRITE;
-        &*libc::mmap(std::ptr::null_mut(), 4_096, flags, libc::MAP_SHARED, report.as_raw_fd(), 0).cast::<AtomicU64>()
+        &*libc::mmap(std::ptr::null_mut(), 4_096, flags, libc::MAP_SHARED, report.as_raw_fd(), 0)
+            .cast::<AtomicU64>()
     };
     for n in 0.. {
         point!("counted", n, witness(n));
@@ -65,7 +66,8 @@ extern "C" fn handler(_: libc::c_int) {
     IN_HANDLER.hit2(n, witness(n));
 }
 
-/// Passes points while a signal handler that passes points interrupts it, itself and the making of its ring included.
+/// Passes points while a signal handler that passes points interrupts it, itself and the making of
+/// its ring included.
 fn signals(points: u64) {
     // SAFETY: a handler that is safe in a signal handler; the structures are valid.
     unsafe {
@@ -82,7 +84,9 @@ fn signals(points: u64) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // On a busy machine it may get to send few.
-            for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGHUP].into_iter().cycle().take(30_000) {
+            for signal in
+                [libc::SIGUSR1, libc::SIGUSR2, libc::SIGHUP].into_iter().cycle().take(30_000)
+            {
                 if done.load(Ordering::Relaxed) {
                     break;
                 }
@@ -126,9 +130,11 @@ fn fork(points: u64) {
 /// One thread after the other.
 fn short_threads(threads: u64, points: u64) {
     for _ in 0..threads {
-        std::thread::spawn(move || (0..points as i64).for_each(|n| point!("counted", n, witness(n))))
-            .join()
-            .expect("a thread");
+        std::thread::spawn(move || {
+            (0..points as i64).for_each(|n| point!("counted", n, witness(n)))
+        })
+        .join()
+        .expect("a thread");
         if setting("PAUSE_US") > 0 {
             std::thread::sleep(Duration::from_micros(setting("PAUSE_US")));
         }
@@ -151,7 +157,8 @@ fn kinds() {
     POINT.end2(6, 7);
     point!("");
     point!(
-        "a name that is longer than the one hundred and twenty bytes that the table of names keeps of it, and so it ends before this: it is cut off"
+        "a name that is longer than the one hundred and twenty bytes that the table of names \
+         keeps of it, and so it ends before this: it is cut off"
     );
 }
 
@@ -163,7 +170,8 @@ fn exec() {
     panic!("{}", std::process::Command::new("sleep").arg("30").exec());
 }
 
-/// Points between two readings of CLOCK_MONOTONIC: the one before, and in the next point, the one after.
+/// Points between two readings of CLOCK_MONOTONIC: the one before, and in the next point, the one
+/// after.
 fn clock(points: u64) {
     let began = Instant::now();
     let mut before = counter::monotonic();

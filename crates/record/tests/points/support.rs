@@ -64,7 +64,12 @@ pub fn c_roles() -> Option<&'static Path> {
 }
 
 /// A program that plays `role` (see `roles.rs`), with its points in `directory`.
-pub fn program(language: Language, directory: &Path, role: &str, settings: &[(&str, String)]) -> Command {
+pub fn program(
+    language: Language,
+    directory: &Path,
+    role: &str,
+    settings: &[(&str, String)],
+) -> Command {
     let mut command = match language {
         Language::Rust => Command::new(std::env::current_exe().expect("this test")),
         Language::C => Command::new(c_roles().expect("a C compiler")),
@@ -73,7 +78,11 @@ pub fn program(language: Language, directory: &Path, role: &str, settings: &[(&s
         let only = ["--exact", "roles::play", "--ignored", "--nocapture", "--test-threads=1"];
         command.args(only);
     }
-    command.env("POINTS_ROLE", role).env("PUNCTUAL_POINTS_DIR", directory).stdout(Stdio::null()).stdin(Stdio::null());
+    command
+        .env("POINTS_ROLE", role)
+        .env("PUNCTUAL_POINTS_DIR", directory)
+        .stdout(Stdio::null())
+        .stdin(Stdio::null());
     command.envs(settings.iter().map(|(name, value)| (name, value.as_str())));
     command
 }
@@ -121,7 +130,11 @@ impl Kept {
 }
 
 /// Collects until the programs end, every `pause`.
-pub fn collect(mut collector: Collector, programs: &mut [Running], pause: Duration) -> (Collected, Kept) {
+pub fn collect(
+    mut collector: Collector,
+    programs: &mut [Running],
+    pause: Duration,
+) -> (Collected, Kept) {
     let mut kept = Kept::default();
     while !programs.iter_mut().all(|program| program.0.try_wait().expect("a child").is_some()) {
         collector.poll(&mut |source, events| kept.take(source, events));
@@ -137,8 +150,8 @@ pub fn collect(mut collector: Collector, programs: &mut [Running], pause: Durati
 /// What dead programs left, read and removed.
 pub fn harvest(directory: &Path) -> (Collected, Kept) {
     let mut kept = Kept::default();
-    let collector =
-        Collector::start(Options::harvest().remove(true).in_directory(directory)).expect("a private directory");
+    let collector = Collector::start(Options::harvest().remove(true).in_directory(directory))
+        .expect("a private directory");
     let collected = collector.finish(&mut |source, events| kept.take(source, events));
     (collected, kept)
 }
@@ -149,12 +162,16 @@ pub fn passed(source: &PointSource) -> u64 {
 }
 
 pub fn files(directory: &Path) -> usize {
-    let points = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().ends_with(".points");
+    let points =
+        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().ends_with(".points");
     std::fs::read_dir(directory).expect("a directory").flatten().filter(points).count()
 }
 
 /// A directory that is nobody else's.
 pub fn private() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
-    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().expect("a directory")
+    tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o700))
+        .tempdir()
+        .expect("a directory")
 }

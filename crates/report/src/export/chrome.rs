@@ -1,8 +1,10 @@
-//! A recording in Chrome's Trace Event Format (JSON): for chrome://tracing, Perfetto, speedscope and whatever else reads it.
+//! A recording in Chrome's Trace Event Format (JSON): for chrome://tracing, Perfetto, speedscope
+//! and whatever else reads it.
 //!
-//! The format knows processes and threads and nothing else, and spans of one thread must nest. So every lane is a "thread" of
-//! its own, named after what it shows, in the process that it belongs to; CPUs, storage and losses are "processes". Times are
-//! microseconds of CLOCK_MONOTONIC with three decimals. Not in it: states of threads, arrows between wake-ups.
+//! The format knows processes and threads and nothing else, and spans of one thread must nest. So
+//! every lane is a "thread" of its own, named after what it shows, in the process that it belongs
+//! to; CPUs, storage and losses are "processes". Times are microseconds of CLOCK_MONOTONIC with
+//! three decimals. Not in it: states of threads, arrows between wake-ups.
 
 use super::RecordingInput;
 use crate::marks::{Detail, Details, Lane, Mark, Marks, Shape};
@@ -24,8 +26,13 @@ pub fn write(
     events: impl IntoIterator<Item = Event>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut trace = Trace { names, out, first: true, lanes: HashMap::new(), running: BTreeMap::new() };
-    write!(trace.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[", about(recorded, timebase))?;
+    let mut trace =
+        Trace { names, out, first: true, lanes: HashMap::new(), running: BTreeMap::new() };
+    write!(
+        trace.out,
+        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[",
+        about(recorded, timebase)
+    )?;
     for (pid, name) in [(CPUS, "CPUs"), (STORAGE, "Storage"), (LOSSES, "Lost events")] {
         trace.name("process_name", pid, 0, name)?;
     }
@@ -71,7 +78,9 @@ impl Trace<'_, '_> {
     }
 
     fn name(&mut self, kind: &str, pid: i64, tid: i64, name: &str) -> io::Result<()> {
-        self.put(&json!({ "ph": "M", "name": kind, "pid": pid, "tid": tid, "args": { "name": name } }))
+        self.put(
+            &json!({ "ph": "M", "name": kind, "pid": pid, "tid": tid, "args": { "name": name } }),
+        )
     }
 
     /// Who ran on a CPU, from switch to switch.
@@ -87,7 +96,12 @@ impl Trace<'_, '_> {
                         self.span(place, &name, shape, json!({ "tid": tid.0 }), event.at)
                     }
                     Some(_) => Ok(()),
-                    None => self.name("thread_name", CPUS, event.cpu.into(), &format!("CPU {}", event.cpu)),
+                    None => self.name(
+                        "thread_name",
+                        CPUS,
+                        event.cpu.into(),
+                        &format!("CPU {}", event.cpu),
+                    ),
                 }
             }
             // Who ran after a gap is unknown.
@@ -143,7 +157,9 @@ impl Trace<'_, '_> {
         let number = *self.lanes.entry(lane).or_insert(next);
         if number == next {
             let title = match lane.thread() {
-                Some(tid) => format!("{} ({}) {}", self.names.task(tid), tid.0, lane.title(self.names)),
+                Some(tid) => {
+                    format!("{} ({}) {}", self.names.task(tid), tid.0, lane.title(self.names))
+                }
                 None => lane.title(self.names),
             };
             self.name("thread_name", pid, number, &title)?;
@@ -153,8 +169,15 @@ impl Trace<'_, '_> {
 
     fn losses(&mut self, recorded: &Recorded) -> io::Result<()> {
         for source in recorded.sources.iter().filter(|source| source.lost > 0 || source.torn > 0) {
-            let args = json!({ "lost": source.lost, "torn": source.torn, "recorded": source.recorded });
-            self.span((LOSSES, 0), &source.name, Shape::Instant(recorded.ended), args, recorded.ended)?;
+            let args =
+                json!({ "lost": source.lost, "torn": source.torn, "recorded": source.recorded });
+            self.span(
+                (LOSSES, 0),
+                &source.name,
+                Shape::Instant(recorded.ended),
+                args,
+                recorded.ended,
+            )?;
         }
         Ok(())
     }
@@ -168,7 +191,10 @@ fn arguments(details: &Details<'_>) -> Map<String, Value> {
         Detail::Text(text) => json!(text),
     };
     let unit = |detail: &Detail<'_>| if matches!(detail, Detail::Span(_)) { " (ns)" } else { "" };
-    details.iter().map(|(name, detail)| (format!("{name}{}", unit(detail)), value(detail))).collect()
+    details
+        .iter()
+        .map(|(name, detail)| (format!("{name}{}", unit(detail)), value(detail)))
+        .collect()
 }
 
 /// A double holds nanoseconds exactly for 104 days since boot, and the format has nothing better.

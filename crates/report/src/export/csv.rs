@@ -16,7 +16,14 @@ pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportE
         let (phase, name) = (field(phase), field(&series.meta.name));
         for s in series.log()?.samples {
             let latency = s.latency().ns();
-            writeln!(out, "{phase},{name},{},{},{},{latency},{},{timebase}", s.seq, s.due.ns(), s.woke.ns(), s.cpu)?;
+            writeln!(
+                out,
+                "{phase},{name},{},{},{},{latency},{},{timebase}",
+                s.seq,
+                s.due.ns(),
+                s.woke.ns(),
+                s.cpu
+            )?;
         }
     }
     Ok(())
@@ -30,7 +37,8 @@ pub fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let columns: Vec<String> = percentiles.iter().map(|p| format!("p{p}_ns")).collect();
     writeln!(
         out,
-        "phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,{},overruns,lost,above_range,negative,timebase",
+        "phase,series,cpus,scheduling,real_time,count,min_ns,mean_ns,max_ns,stddev_ns,{},overruns,\
+         lost,above_range,negative,timebase",
         columns.join(",")
     )?;
     for phase in &summary.phases {
@@ -63,8 +71,8 @@ fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> 
     row
 }
 
-/// A text as a field. A spreadsheet would compute what begins like a formula: such a text gets an apostrophe before it (OWASP, "CSV
-/// Injection").
+/// A text as a field. A spreadsheet would compute what begins like a formula: such a text gets an
+/// apostrophe before it (OWASP, "CSV Injection").
 fn field(text: &str) -> String {
     let apostrophe = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if apostrophe.is_empty() && !text.contains([',', '"', '\n', '\r', ';', '\t']) {

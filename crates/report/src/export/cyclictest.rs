@@ -1,6 +1,8 @@
-//! What cyclictest writes, for the scripts that read it: every series of the bundle is a thread, in the order of phases.
+//! What cyclictest writes, for the scripts that read it: every series of the bundle is a thread, in
+//! the order of phases.
 //!
-//! cyclictest knows no losses and no negative latencies: overruns and lost samples are left out, negative latencies count as 0.
+//! cyclictest knows no losses and no negative latencies: overruns and lost samples are left out,
+//! negative latencies count as 0.
 
 use super::{full_name, micros};
 use punctual_bundle::{Bundle, Series};
@@ -63,7 +65,10 @@ pub fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     // In ns where a bin is no whole µs, as with cyclictest's -N.
     let fine = series.iter().any(|(_, s)| s.state.data.exact.resolution.ns() % 1_000 != 0);
     let ended = bundle.manifest.ending.as_ref();
-    let threads = series.iter().enumerate().map(|(k, (phase, series))| (k as u64, thread(phase, series, fine)));
+    let threads = series
+        .iter()
+        .enumerate()
+        .map(|(k, (phase, series))| (k as u64, thread(phase, series, fine)));
     let document = Document {
         file_version: 1,
         cmdline: "punctual export --format cyclictest-json",
@@ -106,8 +111,10 @@ fn thread(phase: &str, series: &Series, fine: bool) -> Thread {
 /// The environment fields of cyclictest, if known.
 fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
     let environment: Option<Value> = bundle.document("environment").ok().flatten();
-    let known = |what: &str| environment.as_ref()?.pointer(&format!("/kernel/{what}/known")).cloned();
-    let real_time = known("preemption").and_then(|p| Some(u8::from(p.get("model")? == "real_time").into()));
+    let known =
+        |what: &str| environment.as_ref()?.pointer(&format!("/kernel/{what}/known")).cloned();
+    let real_time =
+        known("preemption").and_then(|p| Some(u8::from(p.get("model")? == "real_time").into()));
     let facts = [
         ("sysname", Some("Linux".into())),
         ("release", known("release")),
@@ -118,8 +125,8 @@ fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// `-h`: rows of all latencies with the count of each thread, then minima, means, maxima and overflows. Which thread is which series is
-/// in comments before the histogram.
+/// `-h`: rows of all latencies with the count of each thread, then minima, means, maxima and
+/// overflows. Which thread is which series is in comments before the histogram.
 pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let all: Vec<(&str, &Series)> = bundle.series().collect();
     for (k, (phase, series)) in all.iter().enumerate() {
@@ -131,20 +138,26 @@ pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# Histogram")?;
     let bins: Vec<Vec<(u64, u64)>> = all
         .iter()
-        .map(|(_, s)| with_negative(micros::occupied(&s.state.data.exact), s.state.data.exact.below))
+        .map(|(_, s)| {
+            with_negative(micros::occupied(&s.state.data.exact), s.state.data.exact.below)
+        })
         .collect();
     let rows = rows(&all, &bins);
     let end = rows.last().map_or(0, |last| last + 1);
-    let in_rows = |k: usize| bins[k].iter().filter(|(us, _)| *us < end).map(|(_, n)| n).sum::<u64>();
+    let in_rows =
+        |k: usize| bins[k].iter().filter(|(us, _)| *us < end).map(|(_, n)| n).sum::<u64>();
     let mut next: Vec<_> = bins.iter().map(|bins| bins.iter().copied().peekable()).collect();
     for us in rows {
-        let count =
-            |bins: &mut std::iter::Peekable<_>| bins.next_if(|(bin, _)| *bin == us).map_or(0, |(_, n): (u64, u64)| n);
-        let counts: Vec<String> = next.iter_mut().map(|bins| format!("{:06}", count(bins))).collect();
+        let count = |bins: &mut std::iter::Peekable<_>| {
+            bins.next_if(|(bin, _)| *bin == us).map_or(0, |(_, n): (u64, u64)| n)
+        };
+        let counts: Vec<String> =
+            next.iter_mut().map(|bins| format!("{:06}", count(bins))).collect();
         writeln!(out, "{us:06} {}", counts.join("\t"))?;
     }
     let line = |out: &mut dyn Write, name: &str, number: &dyn Fn(usize, &Series) -> String| {
-        let numbers: Vec<String> = all.iter().enumerate().map(|(k, (_, series))| number(k, series)).collect();
+        let numbers: Vec<String> =
+            all.iter().enumerate().map(|(k, (_, series))| number(k, series)).collect();
         writeln!(out, "# {name}: {}", numbers.join(" "))
     };
     let whole = |latency: Option<Nanos>| format!("{:05}", latency.map_or(0, micros::whole));
@@ -160,8 +173,9 @@ pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The latencies in µs that have a row: every one of the longest histogram, and those of the others that hold something. cyclictest has
-/// one range for all threads, beyond which lie their overflows: where series have overflows, the shortest range of those holds for all.
+/// The latencies in µs that have a row: every one of the longest histogram, and those of the others
+/// that hold something. cyclictest has one range for all threads, beyond which lie their overflows:
+/// where series have overflows, the shortest range of those holds for all.
 fn rows(all: &[(&str, &Series)], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
     let exact = || all.iter().map(|(_, series)| &series.state.data.exact);
     let longest = exact().max_by_key(|exact| exact.bins.len());
@@ -192,7 +206,8 @@ fn overflows(series: &Series, in_rows: u64) -> u64 {
 /// The cycles from `end` µs on whose number is known, and how many others there are.
 fn overflowed(series: &Series, end: u64, all: u64) -> String {
     let beyond = |sample: &&Sample| micros::whole(sample.latency()) >= end;
-    let mut cycles: Vec<u64> = series.state.data.worst.iter().filter(beyond).map(|sample| sample.seq).collect();
+    let mut cycles: Vec<u64> =
+        series.state.data.worst.iter().filter(beyond).map(|sample| sample.seq).collect();
     cycles.sort_unstable();
     let mut text: String = cycles.iter().map(|cycle| format!(" {cycle:05}")).collect();
     let others = all.saturating_sub(cycles.len() as u64);

@@ -1,4 +1,5 @@
-//! Explained samples as a Perfetto trace: the events around them, and above those of its thread what the time of each went to.
+//! Explained samples as a Perfetto trace: the events around them, and above those of its thread
+//! what the time of each went to.
 
 use super::{ExportError, RecordingInput, perfetto};
 use crate::marks::{Detail, Lane, Mark, SLOTS, Shape};
@@ -10,7 +11,8 @@ use punctual_core::{Event, MonotonicNs, Names, Tid};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// Writes them. Where windows overlap, an event is there once. `timebase` is the bundle's; `release` is the kernel's, where it is known.
+/// Writes them. Where windows overlap, an event is there once. `timebase` is the bundle's;
+/// `release` is the kernel's, where it is known.
 pub fn export_explained(
     all: &Explanations,
     timebase: Timebase,
@@ -23,8 +25,10 @@ pub fn export_explained(
     let mut latest: Vec<&Explained> = all.samples.iter().collect();
     latest.sort_by_key(|sample| sample.explanation.interval.due);
     let mut slots = Slots::default();
-    let marks: Vec<Mark<'_>> =
-        latest.iter().flat_map(|sample| causes(&sample.explanation, slots.free(sample), &all.names)).collect();
+    let marks: Vec<Mark<'_>> = latest
+        .iter()
+        .flat_map(|sample| causes(&sample.explanation, slots.free(sample), &all.names))
+        .collect();
     let input = RecordingInput { recorded: &all.recorded, names: &all.names, release, timebase };
     Ok(perfetto::write_with(input, events.into_iter().copied(), &marks, out)?)
 }
@@ -52,7 +56,11 @@ fn causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark
     let lane = Lane::Causes(explanation.interval.tid, slot);
     let mark = |part: &punctual_analyze::explain::Part| {
         let who = who(part.cause, part.prio, names);
-        let name = if who.is_empty() { title(part.cause).to_owned() } else { format!("{}: {who}", title(part.cause)) };
+        let name = if who.is_empty() {
+            title(part.cause).to_owned()
+        } else {
+            format!("{}: {who}", title(part.cause))
+        };
         let mut details = vec![("evidence (events)", Detail::Number(part.evidence.len() as i64))];
         details.extend(part.cpu.map(|cpu| ("CPU", Detail::Number(cpu.into()))));
         Mark::new(lane, name, Shape::Span(part.from, part.to)).with(details)

@@ -1,12 +1,14 @@
-//! A gnuplot script with its data in it: the picture this field recognises, latency against the number of samples on a logarithmic axis.
+//! A gnuplot script with its data in it: the picture this field recognises, latency against the
+//! number of samples on a logarithmic axis.
 
 use super::{full_name, micros};
 use crate::format;
 use punctual_bundle::{Bundle, Series, Timebase};
 use std::io::{self, Write};
 
-/// The script; `gnuplot -p SCRIPT` shows it, `gnuplot -e 'set terminal svg; set output "x.svg"' SCRIPT` draws it into a file. Of
-/// several bundles it draws all series into one picture, each with the name of its bundle before it.
+/// The script; `gnuplot -p SCRIPT` shows it, `gnuplot -e 'set terminal svg; set output "x.svg"'
+/// SCRIPT` draws it into a file. Of several bundles it draws all series into one picture, each with
+/// the name of its bundle before it.
 pub fn write(bundles: &[&Bundle], out: &mut dyn Write) -> io::Result<()> {
     let named = |bundle: &Bundle, phase: &str, series: &Series| {
         let of = bundle.directory.file_name().filter(|_| bundles.len() > 1);
@@ -14,9 +16,13 @@ pub fn write(bundles: &[&Bundle], out: &mut dyn Write) -> io::Result<()> {
         format!("{of}{}", full_name(phase, series))
     };
     let all = bundles.iter().flat_map(|bundle| {
-        bundle.series().map(move |(phase, series)| (named(bundle, phase, series), series)).collect::<Vec<_>>()
+        bundle
+            .series()
+            .map(move |(phase, series)| (named(bundle, phase, series), series))
+            .collect::<Vec<_>>()
     });
-    let all: Vec<(String, &Series)> = all.filter(|(_, series)| series.state.data.exact.inside() > 0).collect();
+    let all: Vec<(String, &Series)> =
+        all.filter(|(_, series)| series.state.data.exact.inside() > 0).collect();
     writeln!(out, "# Written by punctual: gnuplot -p FILE")?;
     if all.is_empty() {
         return writeln!(out, "print 'there is no sample within any histogram to draw'");
@@ -26,7 +32,8 @@ pub fn write(bundles: &[&Bundle], out: &mut dyn Write) -> io::Result<()> {
         data(series, out)?;
         writeln!(out, "EOD")?;
     }
-    let mut titles: Vec<&str> = bundles.iter().map(|bundle| bundle.manifest.experiment.as_str()).collect();
+    let mut titles: Vec<&str> =
+        bundles.iter().map(|bundle| bundle.manifest.experiment.as_str()).collect();
     titles.dedup();
     writeln!(out, "set title {} noenhanced", quoted(&titles.join(", ")))?;
     // Bundles of different timebases are not drawn together.
@@ -35,7 +42,10 @@ pub fn write(bundles: &[&Bundle], out: &mut dyn Write) -> io::Result<()> {
     let mark = timebase.mark().map_or(String::new(), |mark| format!("\\n{mark}"));
     // In double quotes, so that `\n` is a line: these words are this program's own.
     writeln!(out, "set xlabel \"latency ({unit}){mark}\"\nset ylabel 'number of samples'")?;
-    writeln!(out, "set logscale y\nset yrange [0.5:*]\nset grid\nset key outside below noenhanced")?;
+    writeln!(
+        out,
+        "set logscale y\nset yrange [0.5:*]\nset grid\nset key outside below noenhanced"
+    )?;
     let lines = all.iter().enumerate().map(|(k, (name, series))| {
         let name = format!("{name} (max {} us)", max(series));
         // An empty bin lies on the axis: a logarithm has no zero.
@@ -63,7 +73,8 @@ fn max(series: &Series) -> String {
     series.state.data.max.map_or("-".to_owned(), format::micros)
 }
 
-/// A string that gnuplot takes as it is: in single quotes neither backslashes nor backquotes mean anything, and a quote is doubled.
+/// A string that gnuplot takes as it is: in single quotes neither backslashes nor backquotes mean
+/// anything, and a quote is doubled.
 fn quoted(text: &str) -> String {
     format!("'{}'", format::clipped(text, 80, true).replace('\'', "''"))
 }

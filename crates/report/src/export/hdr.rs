@@ -1,8 +1,11 @@
-//! HdrHistogram's interval log, version 2: one interval a series over its whole phase, tagged with its name, in ns.
+//! HdrHistogram's interval log, version 2: one interval a series over its whole phase, tagged with
+//! its name, in ns.
 
 use super::full_name;
 use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
+};
 use punctual_bundle::Bundle;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -10,7 +13,8 @@ use std::time::{Duration, SystemTime};
 /// Maxima in the log are for reading by eye: in ms, as the other tools of the format have them.
 const MAX_DIVISOR: f64 = 1e6;
 
-/// The log of all series, those corrected for coordinated omission beside the plain ones, with `/corrected` after their name.
+/// The log of all series, those corrected for coordinated omission beside the plain ones, with
+/// `/corrected` after their name.
 pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
     let base = SystemTime::from(bundle.manifest.created);
     let mut serializer = V2DeflateSerializer::new();
@@ -26,12 +30,15 @@ pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
         let length = phase.meta.duration.map_or(Duration::ZERO, |length| length.to_std());
         for series in &phase.series {
             let name = full_name(&phase.meta.name, series);
-            let corrected = series.state.data.corrected.as_ref().map(|hdr| (format!("{name}/corrected"), hdr));
+            let corrected =
+                series.state.data.corrected.as_ref().map(|hdr| (format!("{name}/corrected"), hdr));
             for (name, hdr) in [(name, &series.state.data.whole)].into_iter().chain(corrected) {
                 let name = tag(&name);
-                log.write_histogram(hdr, started, length, Tag::new(&name)).map_err(|error| match error {
-                    IntervalLogWriterError::IoError(error) => error,
-                    IntervalLogWriterError::SerializeError(error) => io::Error::other(error),
+                log.write_histogram(hdr, started, length, Tag::new(&name)).map_err(|error| {
+                    match error {
+                        IntervalLogWriterError::IoError(error) => error,
+                        IntervalLogWriterError::SerializeError(error) => io::Error::other(error),
+                    }
                 })?;
             }
         }
@@ -41,5 +48,8 @@ pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
 
 /// A name as a tag, which takes neither blanks nor commas nor line ends.
 fn tag(name: &str) -> String {
-    crate::format::plain(name).chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect()
+    crate::format::plain(name)
+        .chars()
+        .map(|c| if c == ',' || c.is_whitespace() { '_' } else { c })
+        .collect()
 }

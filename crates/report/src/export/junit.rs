@@ -1,5 +1,6 @@
-//! Verdicts as JUnit XML: a suite a phase, a case a requirement, and one for each proof of validity that fails. Not met is a failure;
-//! undecided and invalid are errors, as the test could not be carried out.
+//! Verdicts as JUnit XML: a suite a phase, a case a requirement, and one for each proof of validity
+//! that fails. Not met is a failure; undecided and invalid are errors, as the test could not be
+//! carried out.
 
 pub(super) mod document;
 
@@ -7,7 +8,9 @@ use crate::format::micros_f64;
 use document::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use punctual_analyze::validity::RUN;
 use punctual_bundle::comparison::{Comparison, GateResult};
-use punctual_bundle::summary::{Proof, ProofOutcome, RequirementSummary, SeriesSummary, VerdictWord};
+use punctual_bundle::summary::{
+    Proof, ProofOutcome, RequirementSummary, SeriesSummary, VerdictWord,
+};
 use punctual_bundle::{Bundle, Timebase};
 use std::io::{self, Write};
 
@@ -21,18 +24,25 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
         let mut suite = suite(&phase.name, bundle.timebase());
         let own = |proof: &&Proof| {
             let rest = proof.subject.strip_prefix(&phase.name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) || number == 0 && proof.subject == RUN
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                || number == 0 && proof.subject == RUN
         };
         suite.add_test_cases(failed.iter().copied().filter(own).map(invalid));
         for series in &phase.series {
-            suite.add_test_cases(series.requirements.iter().map(|requirement| case(&phase.name, series, requirement)));
+            suite.add_test_cases(
+                series
+                    .requirements
+                    .iter()
+                    .map(|requirement| case(&phase.name, series, requirement)),
+            );
         }
         report.add_test_suite(suite);
     }
     report.serialize(out)
 }
 
-/// The requirements of a comparison: a suite for each side that is compared with the first, a case a requirement and series.
+/// The requirements of a comparison: a suite for each side that is compared with the first, a case
+/// a requirement and series.
 pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new("punctual compare");
     for (number, side) in comparison.sides.iter().enumerate().skip(1) {
@@ -40,7 +50,8 @@ pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<(
         let mut suite = suite(&title, comparison.timebase());
         let own = comparison.gates.iter().filter(|gate| gate.side == number);
         suite.add_test_cases(own.map(|gate| {
-            let mut case = TestCase::new(gate.gate.as_str(), of_verdict(gate.verdict, &gate_message(gate)));
+            let mut case =
+                TestCase::new(gate.gate.as_str(), of_verdict(gate.verdict, &gate_message(gate)));
             case.set_classname(gate.series.as_str());
             case
         }));
@@ -56,21 +67,30 @@ pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
     suite
 }
 
-/// Why a requirement on a difference came out as it did: `the regression is at least 12.0 µs; allowed are 10.0 µs`.
+/// Why a requirement on a difference came out as it did: `the regression is at least 12.0 µs;
+/// allowed are 10.0 µs`.
 pub fn gate_message(gate: &GateResult) -> String {
     let bound = gate.bound.filter(|_| gate.verdict != VerdictWord::Undecided);
-    let bound = match (bound, gate.reason.ends_with("by at least") || gate.reason.ends_with("by at most")) {
+    let bound = match (
+        bound,
+        gate.reason.ends_with("by at least") || gate.reason.ends_with("by at most"),
+    ) {
         (Some(bound), true) => format!(" {} µs", micros_f64(bound)),
         _ => String::new(),
     };
-    let margin = gate.margin.map_or(String::new(), |margin| format!("; allowed are {} µs", micros_f64(margin)));
+    let margin = gate
+        .margin
+        .map_or(String::new(), |margin| format!("; allowed are {} µs", micros_f64(margin)));
     format!("{}{bound}{margin}", gate.reason)
 }
 
 /// A proof that fails: the test could not be carried out as requested.
 fn invalid(proof: &Proof) -> TestCase {
     let message = format!("{}: {}", proof.subject, proof.why);
-    let mut case = TestCase::new(&format!("valid: {}", proof.proof.word()), of_verdict(VerdictWord::Invalid, &message));
+    let mut case = TestCase::new(
+        &format!("valid: {}", proof.proof.word()),
+        of_verdict(VerdictWord::Invalid, &message),
+    );
     case.set_classname(proof.subject.as_str());
     case
 }
@@ -79,8 +99,10 @@ fn case(phase: &str, series: &SeriesSummary, requirement: &RequirementSummary) -
     let figure = super::lava::figure(requirement, "us")
         .map_or(String::new(), |figure| format!("measured {}", figure.trim_end_matches(" count")));
     let reason = requirement.reason.clone().unwrap_or_default();
-    let message = [figure, reason].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-    let mut case = TestCase::new(requirement.requirement.as_str(), of_verdict(requirement.verdict, &message));
+    let message =
+        [figure, reason].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    let mut case =
+        TestCase::new(requirement.requirement.as_str(), of_verdict(requirement.verdict, &message));
     case.set_classname(format!("{phase}/{}", series.name));
     case
 }

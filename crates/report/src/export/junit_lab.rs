@@ -1,5 +1,5 @@
-//! The verdicts of a lab as JUnit XML: a suite a cell, a case a requirement and series. A cell that failed, and repetitions that differ,
-//! are cases with an error.
+//! The verdicts of a lab as JUnit XML: a suite a cell, a case a requirement and series. A cell that
+//! failed, and repetitions that differ, are cases with an error.
 
 use super::junit::document::{NonSuccessKind, Report, TestCase, TestCaseStatus};
 use super::junit::{of_verdict, status, suite};
@@ -21,7 +21,11 @@ pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
                 true => TestCaseStatus::success(),
                 false => status(NonSuccessKind::Error, "not-equal", &trouble),
             };
-            suite.add_test_case(case("repetitions are equal to the last sample", &class(&cell.target), status));
+            suite.add_test_case(case(
+                "repetitions are equal to the last sample",
+                &class(&cell.target),
+                status,
+            ));
         }
         for series in &cell.series {
             let name = format!("{}/{}", series.figures.phase, series.figures.series);
@@ -42,7 +46,9 @@ pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
 fn ran(cell: &CellDocument) -> TestCase {
     let status = match cell.state {
         CellState::Done => TestCaseStatus::success(),
-        CellState::Waiting => status(NonSuccessKind::Error, "not-run", "it was not run to completion"),
+        CellState::Waiting => {
+            status(NonSuccessKind::Error, "not-run", "it was not run to completion")
+        }
         CellState::Failed => status(NonSuccessKind::Error, "failed", &cell.trouble.join("; ")),
     };
     case("runs", &format!("{}.{}", cell.name, cell.target), status)

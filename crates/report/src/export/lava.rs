@@ -1,6 +1,6 @@
-//! Verdicts for LAVA: one line a requirement, `name pass|fail value unit`; `name unknown` where the evidence does not decide, so that
-//! nothing undecided looks like a pass. What is invalid is `name fail` without a figure, as is each proof that fails; a line that
-//! begins with `#` says why.
+//! Verdicts for LAVA: one line a requirement, `name pass|fail value unit`; `name unknown` where the
+//! evidence does not decide, so that nothing undecided looks like a pass. What is invalid is `name
+//! fail` without a figure, as is each proof that fails; a line that begins with `#` says why.
 
 use crate::format::plain;
 use punctual_bundle::Bundle;
@@ -23,7 +23,10 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     for phase in summary.phases {
         for series in &phase.series {
             for requirement in &series.requirements {
-                let name = once(&mut given, id(&format!("{}-{}-{}", phase.name, series.name, requirement.requirement)));
+                let name = once(
+                    &mut given,
+                    id(&format!("{}-{}-{}", phase.name, series.name, requirement.requirement)),
+                );
                 if requirement.verdict == VerdictWord::Invalid {
                     let why = requirement.reason.as_deref().unwrap_or_default();
                     writeln!(out, "# {name}: invalid: {}", comment(why))?;
@@ -60,14 +63,20 @@ fn result(requirement: &RequirementSummary, unit: &str) -> String {
 /// The figure that was compared, with its unit: `28.543 us`, `10 count`. `unit` is that of times.
 pub fn figure(requirement: &RequirementSummary, unit: &str) -> Option<String> {
     let is_time = requirement.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
-    requirement
-        .figure
-        .map(|figure| if is_time { format!("{:.3} {unit}", figure / 1e3) } else { format!("{figure:.0} count") })
+    requirement.figure.map(|figure| {
+        if is_time { format!("{:.3} {unit}", figure / 1e3) } else { format!("{figure:.0} count") }
+    })
 }
 
-/// A test case's name as LAVA takes it: letters, digits, `_`, `.` and `-`. Comparisons become words.
+/// A test case's name as LAVA takes it: letters, digits, `_`, `.` and `-`. Comparisons become
+/// words.
 fn id(name: &str) -> String {
-    let words = name.replace("<=", "le").replace(">=", "ge").replace("==", "eq").replace('<', "lt").replace('>', "gt");
+    let words = name
+        .replace("<=", "le")
+        .replace(">=", "ge")
+        .replace("==", "eq")
+        .replace('<', "lt")
+        .replace('>', "gt");
     let mut id = String::new();
     for c in words.chars().take(200) {
         let c = if c.is_ascii_alphanumeric() || matches!(c, '_' | '.') { c } else { '-' };

@@ -1,4 +1,5 @@
-//! The exact histogram in bins of one microsecond, as the older tools have them: latencies cut down to whole µs.
+//! The exact histogram in bins of one microsecond, as the older tools have them: latencies cut down
+//! to whole µs.
 
 use punctual_core::{LinearHistogram, Nanos};
 
@@ -15,12 +16,16 @@ pub fn occupied(exact: &LinearHistogram) -> Vec<(u64, u64)> {
     bins
 }
 
-/// The rows of its bins in whole µs, ascending, the empty ones too: every bin where they are at least a µs wide, else every µs. Never
-/// more than it has bins.
+/// The rows of its bins in whole µs, ascending, the empty ones too: every bin where they are at
+/// least a µs wide, else every µs. Never more than it has bins.
 pub fn rows(exact: &LinearHistogram) -> impl Iterator<Item = u64> {
     let width = exact.resolution.ns().max(1) as u64;
     let end = exact.end().ns().max(0) as u64;
-    let (count, step) = if width >= 1_000 { (exact.bins.len() as u64, width) } else { (end.div_ceil(1_000), 1_000) };
+    let (count, step) = if width >= 1_000 {
+        (exact.bins.len() as u64, width)
+    } else {
+        (end.div_ceil(1_000), 1_000)
+    };
     (0..count).map(move |k| k.saturating_mul(step) / 1_000)
 }
 
@@ -37,7 +42,11 @@ mod tests {
     fn bins_become_whole_microseconds() {
         let mut fine = LinearHistogram::new(Nanos(2_500), Nanos(300));
         [0, 299, 300, 900, 1_000, 1_200, 2_400].into_iter().for_each(|ns| fine.record(Nanos(ns)));
-        assert_eq!(occupied(&fine), [(0, 5), (1, 1), (2, 1)], "1,000 ns lie in the bin that begins at 900");
+        assert_eq!(
+            occupied(&fine),
+            [(0, 5), (1, 1), (2, 1)],
+            "1,000 ns lie in the bin that begins at 900"
+        );
         assert_eq!(rows(&fine).collect::<Vec<_>>(), [0, 1, 2]);
         let mut wide = LinearHistogram::new(Nanos(5_000), Nanos(2_500));
         [0, 2_500, 7_400].into_iter().for_each(|ns| wide.record(Nanos(ns)));

@@ -1,4 +1,5 @@
-//! Every kept sample in Apache Parquet, one row group a series: `phase`, `series`, `seq`, `due_ns`, `woke_ns`, `latency_ns`, `cpu`.
+//! Every kept sample in Apache Parquet, one row group a series: `phase`, `series`, `seq`, `due_ns`,
+//! `woke_ns`, `latency_ns`, `cpu`.
 
 use super::{ExportError, Format, no_samples};
 use parquet::basic::Encoding;
@@ -33,7 +34,8 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
     }
     let schema = Arc::new(parse_message_type(SCHEMA).map_err(failed)?);
     let mut file =
-        SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties(bundle.timebase()))).map_err(failed)?;
+        SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties(bundle.timebase())))
+            .map_err(failed)?;
     for (phase, series) in bundle.series() {
         let samples = series.log()?.samples;
         let mut group = file.next_row_group().map_err(failed)?;
@@ -45,14 +47,16 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
 }
 
 fn properties(timebase: Timebase) -> WriterProperties {
-    let mut properties = WriterProperties::builder().set_created_by(format!("punctual {}", env!("CARGO_PKG_VERSION")));
+    let mut properties = WriterProperties::builder()
+        .set_created_by(format!("punctual {}", env!("CARGO_PKG_VERSION")));
     for column in RISING {
         let column = ColumnPath::from(column);
         properties = properties
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
-    let mark = timebase.mark().map(|mark| vec![KeyValue::new("timebase".to_owned(), mark.to_owned())]);
+    let mark =
+        timebase.mark().map(|mark| vec![KeyValue::new("timebase".to_owned(), mark.to_owned())]);
     properties.set_key_value_metadata(mark).build()
 }
 
@@ -63,7 +67,12 @@ fn failed(error: ParquetError) -> ExportError {
 type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 
 /// The columns in the order of the schema.
-fn write_group(group: &mut Group, phase: &str, series: &str, samples: &[Sample]) -> Result<(), ParquetError> {
+fn write_group(
+    group: &mut Group,
+    phase: &str,
+    series: &str,
+    samples: &[Sample],
+) -> Result<(), ParquetError> {
     let text = |text: &str| vec![ByteArray::from(text); samples.len()];
     let numbers = |number: fn(&Sample) -> i64| samples.iter().map(number).collect::<Vec<i64>>();
     column::<ByteArrayType>(group, &text(phase))?;
@@ -77,7 +86,8 @@ fn write_group(group: &mut Group, phase: &str, series: &str, samples: &[Sample])
 }
 
 fn column<T: DataType>(group: &mut Group, values: &[T::T]) -> Result<(), ParquetError> {
-    let missing = || ParquetError::General("the schema has fewer columns than are written".to_owned());
+    let missing =
+        || ParquetError::General("the schema has fewer columns than are written".to_owned());
     let mut column = group.next_column()?.ok_or_else(missing)?;
     column.typed::<T>().write_batch(values, None, None)?;
     column.close()

@@ -1,12 +1,14 @@
 //! A recording as a Perfetto trace, which ui.perfetto.dev and trace_processor open (`.pftrace`).
 //!
-//! Scheduling, interrupts, softirqs, idle states and frequencies are ftrace events, from which Perfetto makes thread states and
-//! CPU tracks. All else is track events: spans, instants and counters in the lanes of [`crate::marks`]. A trace is a sequence
-//! of packets (protos/perfetto/trace/trace.proto); field numbers here are those of Perfetto's published schema, which keeps
-//! them for ever. Memory does not grow with the number of events: a bundle of each CPU, the threads, the open spans.
+//! Scheduling, interrupts, softirqs, idle states and frequencies are ftrace events, from which
+//! Perfetto makes thread states and CPU tracks. All else is track events: spans, instants and
+//! counters in the lanes of [`crate::marks`]. A trace is a sequence of packets
+//! (protos/perfetto/trace/trace.proto); field numbers here are those of Perfetto's published
+//! schema, which keeps them for ever. Memory does not grow with the number of events: a bundle of
+//! each CPU, the threads, the open spans.
 //!
-//! Time stamps are CLOCK_MONOTONIC. ftrace bundles have no field for it and are taken for CLOCK_BOOTTIME; the clock
-//! snapshot lets both agree and makes CLOCK_MONOTONIC the trace's own.
+//! Time stamps are CLOCK_MONOTONIC. ftrace bundles have no field for it and are taken for
+//! CLOCK_BOOTTIME; the clock snapshot lets both agree and makes CLOCK_MONOTONIC the trace's own.
 
 mod ftrace;
 mod packets;
@@ -85,7 +87,8 @@ fn clocks(packets: &mut Packets<'_>, recorded: &Recorded) -> io::Result<()> {
     })
 }
 
-/// The kernel's version, which defines the states of sched_switch: without it they would be taken for those of Linux 4.4.
+/// The kernel's version, which defines the states of sched_switch: without it they would be taken
+/// for those of Linux 4.4.
 fn system(packets: &mut Packets<'_>, release: Option<&str>) -> io::Result<()> {
     let numbered = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit()));
     packets.packet(|packet| {
@@ -103,7 +106,8 @@ enum Phase {
     End = 2,
 }
 
-/// What each CPU lost, as ftrace's own statistics: Perfetto subtracts those at the start from those at the end, and warns.
+/// What each CPU lost, as ftrace's own statistics: Perfetto subtracts those at the start from those
+/// at the end, and warns.
 fn losses(packets: &mut Packets<'_>, recorded: &Recorded, phase: Phase) -> io::Result<()> {
     packets.packet(|packet| {
         packet.message(34, |stats| {

@@ -1,8 +1,9 @@
-//! The result files of systress: two columns (latency in µs, count) from 0 to the range, then `#` lines with the summary, so that
-//! scripts written for them still plot them.
+//! The result files of systress: two columns (latency in µs, count) from 0 to the range, then `#`
+//! lines with the summary, so that scripts written for them still plot them.
 //!
-//! One file a series where a directory can be written. As one stream, the series stand one after the other, each headed by a comment
-//! with its name and set apart by two blank lines: gnuplot reads them by `index 0`, `index 1`, ….
+//! One file a series where a directory can be written. As one stream, the series stand one after
+//! the other, each headed by a comment with its name and set apart by two blank lines: gnuplot
+//! reads them by `index 0`, `index 1`, ….
 
 use super::{full_name, micros};
 use punctual_bundle::state::State;
@@ -19,8 +20,19 @@ pub enum Layout {
     Csv,
 }
 
-const COLUMNS: [&str; 11] =
-    ["Index", "TID", "Samples", "L_min", "L_max", "L_avg", "Samples_H", "L_avg_H", "L_med_H", "L_std_H", "L_mode_H"];
+const COLUMNS: [&str; 11] = [
+    "Index",
+    "TID",
+    "Samples",
+    "L_min",
+    "L_max",
+    "L_avg",
+    "Samples_H",
+    "L_avg_H",
+    "L_med_H",
+    "L_std_H",
+    "L_mode_H",
+];
 
 /// The name that systress gives the file of a timer thread without a name of its own.
 pub fn file_name(index: usize, layout: Layout) -> String {
@@ -40,12 +52,14 @@ pub fn write(bundle: &Bundle, layout: Layout, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// One file a series: `timer_thread00.txt`, and with several phases `000-timer_thread00.txt`, the number of the phase before it.
+/// One file a series: `timer_thread00.txt`, and with several phases `000-timer_thread00.txt`, the
+/// number of the phase before it.
 pub fn files(bundle: &Bundle, layout: Layout) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut files = Vec::new();
     for (place, phase) in bundle.phases.iter().enumerate() {
         for (index, series) in phase.series.iter().enumerate() {
-            let prefix = if bundle.phases.len() > 1 { format!("{place:03}-") } else { String::new() };
+            let prefix =
+                if bundle.phases.len() > 1 { format!("{place:03}-") } else { String::new() };
             let mut bytes = Vec::new();
             write_series(index, series, bundle.timebase(), layout, &mut bytes)?;
             files.push((format!("{prefix}{}", file_name(index, layout)), bytes));
@@ -71,14 +85,20 @@ pub fn write_series(
         writeln!(out, "{us}{between}{count}")?;
     }
     let row = summary(index, meta, state, &bins);
-    writeln!(out, "#\n# SUMMARY (latencies in us; columns ending in _H are of the samples within the histogram)")?;
+    writeln!(
+        out,
+        "#\n# SUMMARY (latencies in us; columns ending in _H are of the samples within the \
+         histogram)"
+    )?;
     if let Some(mark) = timebase.mark() {
         writeln!(out, "# {mark}")?;
     }
     match layout {
         Layout::Csv => writeln!(out, "# {}\n# {}", COLUMNS.join(","), row.join(",")),
         Layout::Txt => {
-            let line = |cells: &[String]| cells.iter().map(|cell| format!(" {cell:>10}")).collect::<String>();
+            let line = |cells: &[String]| {
+                cells.iter().map(|cell| format!(" {cell:>10}")).collect::<String>()
+            };
             writeln!(out, "#{}\n#{}", line(&COLUMNS.map(String::from)), line(&row))
         }
     }
@@ -88,7 +108,9 @@ pub fn write_series(
 fn summary(index: usize, meta: &SeriesMeta, state: &State, bins: &[(u64, u64)]) -> Vec<String> {
     let data = &state.data;
     let cell = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let whole = |latency: Option<Nanos>| cell(latency.map(|latency| latency.ns().div_euclid(1_000).to_string()));
+    let whole = |latency: Option<Nanos>| {
+        cell(latency.map(|latency| latency.ns().div_euclid(1_000).to_string()))
+    };
     let inside = Inside::of(bins);
     // Commas would be columns.
     let modes = inside.modes.iter().map(u64::to_string).collect::<Vec<_>>().join("/");
@@ -119,8 +141,9 @@ struct Inside {
 impl Inside {
     fn of(bins: &[(u64, u64)]) -> Inside {
         let count: u64 = bins.iter().map(|(_, n)| n).sum();
-        let weighted =
-            |value: &dyn Fn(f64) -> f64| bins.iter().map(|(us, n)| value(*us as f64) * *n as f64).sum::<f64>();
+        let weighted = |value: &dyn Fn(f64) -> f64| {
+            bins.iter().map(|(us, n)| value(*us as f64) * *n as f64).sum::<f64>()
+        };
         let mean = (count > 0).then(|| weighted(&|us| us) / count as f64);
         let stddev = mean.map(|mean| (weighted(&|us| (us - mean).powi(2)) / count as f64).sqrt());
         let fullest = bins.iter().map(|(_, n)| *n).max();
@@ -148,7 +171,10 @@ mod tests {
         assert_eq!((inside.count, inside.mean, inside.stddev), (8, Some(5.0), Some(2.0)));
         assert_eq!((inside.median, inside.modes), (Some(4), vec![4]));
         let nothing = Inside::of(&[]);
-        assert_eq!((nothing.count, nothing.mean, nothing.median, nothing.stddev), (0, None, None, None));
+        assert_eq!(
+            (nothing.count, nothing.mean, nothing.median, nothing.stddev),
+            (0, None, None, None)
+        );
         assert_eq!(Inside::of(&[(3, 2), (8, 2)]).modes, [3, 8]);
     }
 }

@@ -1,4 +1,5 @@
-//! Where the time of all samples went: the histogram stacked by cause, and the table of bands of percentiles.
+//! Where the time of all samples went: the histogram stacked by cause, and the table of bands of
+//! percentiles.
 
 use super::gather::{Content, Line};
 use super::style::Style;
@@ -28,7 +29,8 @@ struct PartData {
     style: Style,
 }
 
-/// A series, in columns of equal ratio: column `k` holds latencies from `first · 10^(k / per_decade)` ns on.
+/// A series, in columns of equal ratio: column `k` holds latencies from `first · 10^(k /
+/// per_decade)` ns on.
 #[derive(Serialize)]
 struct Divided {
     name: String,
@@ -42,11 +44,18 @@ struct Divided {
 impl Data {
     /// Of all series that were divided.
     pub fn of(content: &Content<'_>) -> Data {
-        let known =
-            content.lines.iter().enumerate().filter_map(|(k, line)| Some((k, line, line.series.account.known()?)));
+        let known = content
+            .lines
+            .iter()
+            .enumerate()
+            .filter_map(|(k, line)| Some((k, line, line.series.account.known()?)));
         let divided = known.map(|(series, line, account)| divided(series, line, account));
-        let parts = MainPart::ALL.iter().map(|part| PartData { title: part.words(), style: style(*part) });
-        Data { parts: parts.collect(), series: divided.filter(|divided| !divided.columns.is_empty()).collect() }
+        let parts =
+            MainPart::ALL.iter().map(|part| PartData { title: part.words(), style: style(*part) });
+        Data {
+            parts: parts.collect(),
+            series: divided.filter(|divided| !divided.columns.is_empty()).collect(),
+        }
     }
 
     /// How many plots it makes.
@@ -64,7 +73,11 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
         }
         let Some(column) = columns.last_mut() else { continue };
         let added = [bucket.count].into_iter().chain(bucket.parts);
-        column.iter_mut().skip(1).zip(added).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        column
+            .iter_mut()
+            .skip(1)
+            .zip(added)
+            .for_each(|(sum, more)| *sum = sum.saturating_add(more));
     }
     Divided { name: line.full.clone(), series, per_decade: PER_DECADE, columns }
 }
@@ -93,7 +106,8 @@ fn style(part: MainPart) -> Style {
     Style { hue, dash: 0, strength }
 }
 
-/// What dominates in which band, a row for each band of each series; `None` where nothing was divided, nor could not be.
+/// What dominates in which band, a row for each band of each series; `None` where nothing was
+/// divided, nor could not be.
 pub fn table(content: &Content<'_>) -> Option<Table> {
     let (mut rows, mut cost) = (Vec::new(), String::new());
     for line in &content.lines {
@@ -103,7 +117,8 @@ pub fn table(content: &Content<'_>) -> Option<Table> {
                 if let Some(measured) = account.cost.known() {
                     let per = micros_f64(measured.per_sample.ns() as f64);
                     cost = format!(
-                        " Cost of the accounting: {per} µs of CPU time per sample, in {} BPF program runs.",
+                        " Cost of the accounting: {per} µs of CPU time per sample, in {} BPF \
+                         program runs.",
                         measured.runs_per_sample
                     );
                 }
@@ -123,7 +138,8 @@ pub fn table(content: &Content<'_>) -> Option<Table> {
         Column::figures("Samples"),
         Column::figures("From"),
         Column::figures("To"),
-        Column::text("Largest share").meaning("the cause with the largest share of the time of these samples"),
+        Column::text("Largest share")
+            .meaning("the cause with the largest share of the time of these samples"),
         Column::text("Then"),
     ];
     (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: false })
@@ -135,14 +151,19 @@ fn row(line: &Line<'_>, band: &AccountBand) -> Vec<Cell> {
         format!("{} {} ({} µs)", part.words(), percent(*share), micros_f64(mean))
     };
     let shares = shares(band);
-    let time = |ns: u64| Cell { exact: Some(format!("{ns} ns")), ..Cell::figure(micros_f64(ns as f64), ns as f64) };
+    let time = |ns: u64| Cell {
+        exact: Some(format!("{ns} ns")),
+        ..Cell::figure(micros_f64(ns as f64), ns as f64)
+    };
     vec![
         Cell::text(&line.full),
         Cell::text(format!("{} – {}", band_end(band.from), band_end(band.to))),
         Cell::figure(count(band.count.round() as u64), band.count),
         time(band.low_ns),
         time(band.high_ns),
-        shares.first().map_or_else(|| Cell::missing("nothing"), |first| Cell::text(sentence(first))),
+        shares
+            .first()
+            .map_or_else(|| Cell::missing("nothing"), |first| Cell::text(sentence(first))),
         Cell::text(shares.iter().skip(1).take(3).map(sentence).collect::<Vec<_>>().join(", ")),
     ]
 }

@@ -1,5 +1,5 @@
-//! The breakdown of samples: the causes of each, as a paragraph, a band and a picture, the culprits over all of them, and what
-//! to do about it.
+//! The breakdown of samples: the causes of each, as a paragraph, a band and a picture, the culprits
+//! over all of them, and what to do about it.
 
 use super::picture::{Focus, Item, Kind, Lane, Look, Material, Picture};
 use super::recording::InWindows;
@@ -73,7 +73,8 @@ struct Advice {
 }
 
 impl Breakdown {
-    /// Of the explained samples of a bundle, and the result of `punctual check` there; `None` where there are no samples.
+    /// Of the explained samples of a bundle, and the result of `punctual check` there; `None` where
+    /// there are no samples.
     pub fn of(all: &Explanations, check: Option<&serde_json::Value>) -> Option<Breakdown> {
         if all.samples.is_empty() {
             return None;
@@ -88,7 +89,11 @@ impl Breakdown {
         Some(Breakdown {
             culprits: culprits(&ranking, names),
             advice: advices(&ranking, names, &Rules::of(check)),
-            samples: shown.iter().enumerate().map(|(k, one)| sample(one, names, k < OPEN)).collect(),
+            samples: shown
+                .iter()
+                .enumerate()
+                .map(|(k, one)| sample(one, names, k < OPEN))
+                .collect(),
             pictures: shown.iter().map(|one| picture(one, names, &coverage)).collect(),
             findings: all.findings.clone(),
             not_shown: latest.len() - shown.len(),
@@ -133,7 +138,8 @@ impl Section {
     /// Of a bundle; its pictures are the `pictures` first from number `picture` on.
     pub fn of(breakdown: &Breakdown, label: String, picture: usize, pictures: usize) -> Section {
         let Breakdown { ranking, culprits, advice, samples, not_shown, .. } = breakdown;
-        let sum = format!("{} µs of {}", micros(ranking.latency), counted(ranking.samples, "sample"));
+        let sum =
+            format!("{} µs of {}", micros(ranking.latency), counted(ranking.samples, "sample"));
         let not_shown = if *not_shown == 0 {
             String::new()
         } else {
@@ -153,7 +159,11 @@ impl Section {
 }
 
 fn series(one: &Explained) -> String {
-    if one.phase.is_empty() { name(&one.series) } else { name(&format!("{}/{}", one.phase, one.series)) }
+    if one.phase.is_empty() {
+        name(&one.series)
+    } else {
+        name(&format!("{}/{}", one.phase, one.series))
+    }
 }
 
 fn heading(one: &Explained) -> String {
@@ -168,13 +178,20 @@ fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
     let mostly = by_time.first().map_or(String::new(), |reason| {
         let who = who(reason.part.cause, reason.part.prio, names);
         let share = percent(share(reason.time, explanation.latency()));
-        name(&format!("{share} {}{}{who}", title(reason.part.cause), if who.is_empty() { "" } else { ": " }))
+        name(&format!(
+            "{share} {}{}{who}",
+            title(reason.part.cause),
+            if who.is_empty() { "" } else { ": " }
+        ))
     });
     let row = |reason: &crate::sentence::explain::Reason<'_>| {
         let share = share(reason.time, explanation.latency());
         let evidence: usize = reason.part.evidence.len();
         vec![
-            Cell { swatch: Some(look(reason.part.cause).number()), ..Cell::text(title(reason.part.cause)) },
+            Cell {
+                swatch: Some(look(reason.part.cause).number()),
+                ..Cell::text(title(reason.part.cause))
+            },
             Cell::text(shown(&who(reason.part.cause, reason.part.prio, names))),
             Cell {
                 exact: Some(format!("{} ns", reason.time.ns())),
@@ -187,7 +204,10 @@ fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
         ]
     };
     let reasons = Table {
-        caption: format!("The parts of {} ns: they add up.", count(explanation.latency().ns().unsigned_abs())),
+        caption: format!(
+            "The parts of {} ns: they add up.",
+            count(explanation.latency().ns().unsigned_abs())
+        ),
         columns: vec![
             Column::text("Cause"),
             Column::text("Who"),
@@ -213,8 +233,12 @@ fn band(explanation: &Explanation, names: &Names) -> Vec<Segment> {
     let segment = |place: usize| {
         let part = &explanation.parts[place];
         let who = who(part.cause, part.prio, names);
-        let label_text =
-            format!("{}: {} µs{}{who}", title(part.cause), micros(part.span()), if who.is_empty() { "" } else { ", " });
+        let label_text = format!(
+            "{}: {} µs{}{who}",
+            title(part.cause),
+            micros(part.span()),
+            if who.is_empty() { "" } else { ", " }
+        );
         let x = (part.from - explanation.interval.due).ns() as f64 / whole * 100.0;
         Segment {
             x: round(x),
@@ -263,8 +287,11 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
     // The window holds some time before the sample and nothing after it.
     let from = one.events.first().map_or(late.due, |first| from.max(first.at)).min(late.due);
     let to = one.events.last().map_or(late.woke, |last| to.min(last.at)).max(focus.to.0);
-    let coverage =
-        Coverage { began: from.min(one.events.first().map_or(from, |first| first.at)), ended: to, ..coverage.clone() };
+    let coverage = Coverage {
+        began: from.min(one.events.first().map_or(from, |first| first.at)),
+        ended: to,
+        ..coverage.clone()
+    };
     let gaps = Gaps::of(one.events.iter().copied());
     let mut tracker = Tracker::new(coverage, gaps, Windows::new([(from, to)]));
     let mut marks = InWindows::new(names, &[(from, to)]);
@@ -287,7 +314,15 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
         details.extend(part.cpu.map(|cpu| ("CPU", cpu.to_string())));
         details.push(("evidence (events)", part.evidence.len().to_string()));
         let (from, length) = ((part.from - late.due).ns(), part.span().ns());
-        items.push(Item { from, length, row: 0, look: look(part.cause), word, value: None, details });
+        items.push(Item {
+            from,
+            length,
+            row: 0,
+            look: look(part.cause),
+            word,
+            value: None,
+            details,
+        });
     }
     picture.put_first(Lane::new("breakdown", "causes", Kind::Spans, items), MAX_ITEMS);
     picture
@@ -298,7 +333,11 @@ fn culprits(ranking: &Ranking, names: &Names) -> Table {
         vec![
             Cell { swatch: Some(look(culprit.cause).number()), ..Cell::text(title(culprit.cause)) },
             Cell::text(shown(&blamed(culprit, names))),
-            Cell { bar: Some(culprit.share), sort: Some(culprit.share), ..Cell::text(percent(culprit.share)) },
+            Cell {
+                bar: Some(culprit.share),
+                sort: Some(culprit.share),
+                ..Cell::text(percent(culprit.share))
+            },
             Cell { sort: Some(culprit.time.ns() as f64), ..Cell::text(micros(culprit.time)) },
             Cell { sort: Some(culprit.samples as f64), ..Cell::text(count(culprit.samples)) },
             Cell { sort: Some(culprit.leads as f64), ..Cell::text(count(culprit.leads)) },
@@ -335,7 +374,8 @@ fn advices(ranking: &Ranking, names: &Names, rules: &Rules) -> Vec<Advice> {
             continue;
         }
         let who = blamed(culprit, names);
-        let about = format!("{}{}{who}", title(culprit.cause), if who.is_empty() { "" } else { ": " });
+        let about =
+            format!("{}{}{who}", title(culprit.cause), if who.is_empty() { "" } else { ": " });
         let rule = |rule: advice::Matching| {
             (
                 rule.id.to_owned(),

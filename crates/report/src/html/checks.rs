@@ -1,4 +1,5 @@
-//! The result of `punctual check` at the beginning of the run (`check.json`: `{"rules": [...]}`), what is wrong first.
+//! The result of `punctual check` at the beginning of the run (`check.json`: `{"rules": [...]}`),
+//! what is wrong first.
 
 use super::facts;
 use super::table::{Cell, Column, Table};
@@ -33,13 +34,18 @@ fn yes() -> bool {
 /// The results as a table; a document of another shape as its facts.
 pub fn table(document: &Value) -> Table {
     let rules = document.get("rules").and_then(|rules| Vec::<Rule>::deserialize(rules).ok());
-    let Some(mut rules) = rules else { return facts::table("Results of punctual check.", document) };
+    let Some(mut rules) = rules else {
+        return facts::table("Results of punctual check.", document);
+    };
     rules.sort_by_key(weight);
     let wrong = rules.iter().filter(|rule| weight(rule) < 3).count();
     let more = rules.len().saturating_sub(MAX_RULES);
     let more = if more > 0 { format!(" {more} more are not shown.") } else { String::new() };
     Table {
-        caption: format!("Results of punctual check: {wrong} of {} rules report a problem.{more}", rules.len()),
+        caption: format!(
+            "Results of punctual check: {wrong} of {} rules report a problem.{more}",
+            rules.len()
+        ),
         columns: vec![
             Column::text("Rule"),
             Column::text("Verdict"),
@@ -89,10 +95,20 @@ mod tests {
             json!({"id": id, "group": "g", "title": "T", "verdict": verdict, "applies": applies, "message": "m", "evidence": "",
                    "why": "w", "source": "s", "fix": "do it", "writes": []})
         };
-        let all = [rule("a", "ok", false), rule("b", "ok", true), rule("c", "unknown", true), rule("d", "bad", true)];
+        let all = [
+            rule("a", "ok", false),
+            rule("b", "ok", true),
+            rule("c", "unknown", true),
+            rule("d", "bad", true),
+        ];
         let table = table(&json!({"rules": all}));
         let shown = |row: &Vec<Cell>| {
-            format!("{}: {} {}", row[0].sub.as_deref().unwrap_or(""), row[1].badges[0].text, row[3].text)
+            format!(
+                "{}: {} {}",
+                row[0].sub.as_deref().unwrap_or(""),
+                row[1].badges[0].text,
+                row[3].text
+            )
         };
         let shown: Vec<String> = table.rows.iter().map(shown).collect();
         assert_eq!(shown, ["d: bad do it", "c: unknown do it", "b: ok ", "a: does not apply "]);

@@ -1,5 +1,5 @@
-//! `punctual compare --html`: the comparison as a page without a script. Each series has its differences drawn with their intervals, in a
-//! table, and in words.
+//! `punctual compare --html`: the comparison as a page without a script. Each series has its
+//! differences drawn with their intervals, in a table, and in words.
 
 use super::HtmlError;
 use super::page::{fill, policy};
@@ -9,7 +9,9 @@ use crate::export::junit_message;
 use crate::format::{count, counted, micros_f64};
 use crate::sentence::{self, probability, spoken};
 use minijinja::Value;
-use punctual_bundle::comparison::{Comparison, Difference, MetricComparison, SeriesComparison, SideFigures};
+use punctual_bundle::comparison::{
+    Comparison, Difference, MetricComparison, SeriesComparison, SideFigures,
+};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Finding, Severity};
 use serde::Serialize;
@@ -95,22 +97,30 @@ struct Mark {
 
 /// The page.
 pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
-    let sides = comparison.sides.iter().map(|s| (name(&s.label), s.runs.iter().map(|run| name(run)).collect()));
+    let sides = comparison
+        .sides
+        .iter()
+        .map(|s| (name(&s.label), s.runs.iter().map(|run| name(run)).collect()));
     let title: Vec<String> = comparison.sides.iter().map(|side| name(&side.label)).collect();
     let page = Page {
         policy: Value::from_safe_string(policy(STYLE, "")),
         title: format!("Comparison of {}", sentence::listed(&title)),
         sides: sides.collect(),
         about: format!(
-            "Intervals hold with {:.0} % each. A difference is claimed where one comparison in {:.0} like this would claim any by chance: \
-             {} share that rate (Holm's procedure).",
+            "Intervals hold with {:.0} % each. A difference is claimed where one comparison in \
+             {:.0} like this would claim any by chance: {} share that rate (Holm's procedure).",
             comparison.confidence * 100.0,
             1.0 / comparison.error_rate,
             counted(comparison.tests, "test")
         ),
         banner: banner(comparison),
         gates: gates(comparison),
-        series: comparison.series.iter().take(MAX_SERIES).map(|one| section(comparison, one)).collect(),
+        series: comparison
+            .series
+            .iter()
+            .take(MAX_SERIES)
+            .map(|one| section(comparison, one))
+            .collect(),
         left_out: comparison.series.len().saturating_sub(MAX_SERIES),
         warnings: warnings(&comparison.findings),
         version: env!("CARGO_PKG_VERSION"),
@@ -159,7 +169,8 @@ pub(super) fn warnings(findings: &[Finding]) -> Vec<Warning> {
 }
 
 fn section(comparison: &Comparison, one: &SeriesComparison) -> Section {
-    let labels = [0, one.side].map(|k| comparison.sides.get(k).map_or("?".to_owned(), |side| name(&side.label)));
+    let labels = [0, one.side]
+        .map(|k| comparison.sides.get(k).map_or("?".to_owned(), |side| name(&side.label)));
     let names = if one.series == one.partner {
         name(&one.series)
     } else {
@@ -188,7 +199,8 @@ fn table(labels: &[String; 2], one: &SeriesComparison) -> Table {
         Column::figures(&format!("{} (µs)", labels[0])),
         Column::figures(&format!("{} (µs)", labels[1])),
         Column::figures("Difference (µs)"),
-        Column::figures("95 % interval (µs)").meaning("of the difference, not adjusted for several tests"),
+        Column::figures("95 % interval (µs)")
+            .meaning("of the difference, not adjusted for several tests"),
         Column::figures("Relative"),
         Column::figures("p").meaning("p-value, adjusted for all tests (Holm)"),
         Column::text("Result"),
@@ -202,7 +214,8 @@ fn table(labels: &[String; 2], one: &SeriesComparison) -> Table {
 }
 
 fn row(metric: &MetricComparison) -> Vec<Cell> {
-    let figure = |ns: Option<f64>| ns.map_or(Cell::missing("–"), |ns| Cell::figure(micros_f64(ns), ns));
+    let figure =
+        |ns: Option<f64>| ns.map_or(Cell::missing("–"), |ns| Cell::figure(micros_f64(ns), ns));
     let end = |ns: Option<f64>, none: &str| ns.map_or(none.to_owned(), micros_f64);
     let interval = match metric.difference {
         Some(_) => Cell::text(format!("{} to {}", end(metric.low, "−∞"), end(metric.high, "∞"))),
@@ -228,16 +241,25 @@ fn row(metric: &MetricComparison) -> Vec<Cell> {
 }
 
 fn forest(metrics: &[MetricComparison]) -> Forest {
-    let of_a = |metric: &MetricComparison, end: Option<f64>| end.zip(metric.a.filter(|a| *a > 0.0)).map(|(e, a)| e / a);
+    let of_a = |metric: &MetricComparison, end: Option<f64>| {
+        end.zip(metric.a.filter(|a| *a > 0.0)).map(|(e, a)| e / a)
+    };
     let shown: Vec<&MetricComparison> = metrics.iter().filter(|m| m.relative.is_some()).collect();
     let reach = |m: &&MetricComparison| {
-        [m.relative, of_a(m, m.low), of_a(m, m.high)].into_iter().flatten().map(f64::abs).fold(0.0, f64::max)
+        [m.relative, of_a(m, m.low), of_a(m, m.high)]
+            .into_iter()
+            .flatten()
+            .map(f64::abs)
+            .fold(0.0, f64::max)
     };
     // Up to three times the figure itself; what lies beyond has an arrow.
     let span = shown.iter().map(reach).fold(0.02, f64::max).min(3.0) * 1.08;
-    let x = |share: f64| LEFT + (share.clamp(-span, span) + span) / (2.0 * span) * (WIDTH - LEFT - RIGHT);
+    let x = |share: f64| {
+        LEFT + (share.clamp(-span, span) + span) / (2.0 * span) * (WIDTH - LEFT - RIGHT)
+    };
     let rows = shown.iter().enumerate().map(|(k, m)| {
-        let (low, high) = (of_a(m, m.low).unwrap_or(-f64::MAX), of_a(m, m.high).unwrap_or(f64::MAX));
+        let (low, high) =
+            (of_a(m, m.low).unwrap_or(-f64::MAX), of_a(m, m.high).unwrap_or(f64::MAX));
         Mark {
             label: clip(&m.metric, 12),
             y: TOP + ROW * (k as f64 + 0.5),
@@ -266,7 +288,8 @@ fn forest(metrics: &[MetricComparison]) -> Forest {
         zero: x(0.0),
         bottom,
         description: format!(
-            "Differences of {} relative to the first side, with 95 % intervals; the table has the figures.",
+            "Differences of {} relative to the first side, with 95 % intervals; the table has the \
+             figures.",
             counted(rows.len() as u64, "figure")
         ),
         rows,

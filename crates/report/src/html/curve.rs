@@ -1,5 +1,6 @@
-//! A histogram as a curve: bins from the exact histogram, and beyond its range from the histogram of the whole, so that no
-//! outlier is missing. Curves with too many bins for a page are made coarser in their body and stay exact in their tail.
+//! A histogram as a curve: bins from the exact histogram, and beyond its range from the histogram
+//! of the whole, so that no outlier is missing. Curves with too many bins for a page are made
+//! coarser in their body and stay exact in their tail.
 
 use punctual_core::SeriesData;
 use serde::Serialize;
@@ -28,8 +29,8 @@ pub struct Curve {
     pub negative: u64,
 }
 
-/// Bins of one width for JavaScript: `[width, [step, count, step, count, …]]` where the steps are the distances from
-/// `low / width` of the bin before (of the first: from 0).
+/// Bins of one width for JavaScript: `[width, [step, count, step, count, …]]` where the steps are
+/// the distances from `low / width` of the bin before (of the first: from 0).
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Run(pub i64, pub Vec<u64>);
 
@@ -43,17 +44,21 @@ impl Curve {
         Curve { resolution: width, body_width: width, bins, negative: data.exact.below }
     }
 
-    /// At most about `limit` bins: the upper half of that number stays as it is, below it bins are added up to wider ones.
-    /// The total is the same; a bin with one sample is still a bin with at least one.
+    /// At most about `limit` bins: the upper half of that number stays as it is, below it bins are
+    /// added up to wider ones. The total is the same; a bin with one sample is still a bin with
+    /// at least one.
     pub fn reduced(&self, limit: usize) -> Curve {
         let limit = limit.max(8);
         if self.bins.len() <= limit {
             return self.clone();
         }
         let (body, tail) = self.bins.split_at(self.bins.len() - limit / 2);
-        let widths = (0..).flat_map(|decade| [2, 5, 10].map(|step| step * 10i64.saturating_pow(decade)));
+        let widths =
+            (0..).flat_map(|decade| [2, 5, 10].map(|step| step * 10i64.saturating_pow(decade)));
         let candidates = widths.map(|factor| self.resolution.saturating_mul(factor));
-        let merged = candidates.map(|width| (width, widened(body, width))).find(|(_, bins)| bins.len() <= limit / 2);
+        let merged = candidates
+            .map(|width| (width, widened(body, width)))
+            .find(|(_, bins)| bins.len() <= limit / 2);
         let (body_width, mut bins) = merged.unwrap_or((i64::MAX, widened(body, i64::MAX)));
         bins.extend(tail);
         Curve { resolution: self.resolution, body_width, bins, negative: self.negative }
@@ -78,8 +83,8 @@ impl Curve {
     }
 }
 
-/// The bins beyond the exact range, from the histogram of the whole (each within 0.1 %): the upper ones of it, as many
-/// samples as the exact histogram counted above its range.
+/// The bins beyond the exact range, from the histogram of the whole (each within 0.1 %): the upper
+/// ones of it, as many samples as the exact histogram counted above its range.
 fn beyond(data: &SeriesData) -> Vec<Bin> {
     let mut missing = data.exact.above;
     if missing == 0 {
@@ -90,7 +95,8 @@ fn beyond(data: &SeriesData) -> Vec<Bin> {
     let mut bins: Vec<Bin> = upper
         .map(|step| {
             let value = step.value_iterated_to();
-            let (low, width) = (data.whole.lowest_equivalent(value), data.whole.equivalent_range(value));
+            let (low, width) =
+                (data.whole.lowest_equivalent(value), data.whole.equivalent_range(value));
             Bin { low: low as i64, width: width.max(1) as i64, count: step.count_at_value() }
         })
         .collect();
@@ -136,10 +142,14 @@ mod tests {
     use punctual_core::{ClockNs, Nanos, Sample, SeriesShape};
 
     fn data(latencies: impl IntoIterator<Item = i64>, range: i64, resolution: i64) -> SeriesData {
-        let shape = SeriesShape { range: Nanos(range), resolution: Nanos(resolution), period: None };
+        let shape =
+            SeriesShape { range: Nanos(range), resolution: Nanos(resolution), period: None };
         let mut data = SeriesData::new(shape);
         for (seq, latency) in latencies.into_iter().enumerate() {
-            data.record(&Sample { seq: seq as u64, due: ClockNs(0), woke: ClockNs(latency), cpu: 0 }, 0);
+            data.record(
+                &Sample { seq: seq as u64, due: ClockNs(0), woke: ClockNs(latency), cpu: 0 },
+                0,
+            );
         }
         data
     }
@@ -150,7 +160,9 @@ mod tests {
         let exact = Bin { low: 5_000, width: 1_000, count: 2 };
         assert_eq!(curve.bins[0], exact);
         assert_eq!(curve.bins.len(), 3);
-        assert!(curve.bins[2].low <= 6_300_000 && 6_300_000 < curve.bins[2].low + curve.bins[2].width);
+        assert!(
+            curve.bins[2].low <= 6_300_000 && 6_300_000 < curve.bins[2].low + curve.bins[2].width
+        );
         assert_eq!((curve.bins[1].count, curve.bins[2].count, curve.negative), (1, 1, 1));
     }
 

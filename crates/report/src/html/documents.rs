@@ -1,4 +1,5 @@
-//! The experiment as written and the plan as run, for those who want to do it again. Equal ones are shown once.
+//! The experiment as written and the plan as run, for those who want to do it again. Equal ones are
+//! shown once.
 
 use super::ReportInput;
 use super::text::{clip, name};
@@ -17,7 +18,12 @@ pub struct Document {
 }
 
 /// The texts of all bundles, each at most `limit` characters, not more than `many`.
-pub fn documents(inputs: &[ReportInput<'_>], labels: &[String], limit: usize, many: usize) -> Vec<Document> {
+pub fn documents(
+    inputs: &[ReportInput<'_>],
+    labels: &[String],
+    limit: usize,
+    many: usize,
+) -> Vec<Document> {
     let mut all: Vec<(Document, Vec<usize>)> = Vec::new();
     for (place, input) in inputs.iter().enumerate() {
         for document in [experiment(input, limit), plan(input, limit)].into_iter().flatten() {
@@ -29,8 +35,13 @@ pub fn documents(inputs: &[ReportInput<'_>], labels: &[String], limit: usize, ma
     }
     let titled = |(mut document, places): (Document, Vec<usize>)| {
         if inputs.len() > 1 {
-            let names: Vec<&str> = places.iter().take(4).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
-            let more = if places.len() > 4 { format!(" and {} more", places.len() - 4) } else { String::new() };
+            let names: Vec<&str> =
+                places.iter().take(4).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
+            let more = if places.len() > 4 {
+                format!(" and {} more", places.len() - 4)
+            } else {
+                String::new()
+            };
             document.title = format!("{} – {}{more}", document.title, names.join(", "));
         }
         document
@@ -45,15 +56,27 @@ fn shortened(title: String, text: &str, whole: bool, limit: usize) -> Document {
     Document { title, text: cut, remark }
 }
 
-/// The experiment, byte for byte in the bundle and perhaps not UTF-8; at most the bytes that can be shown are read.
+/// The experiment, byte for byte in the bundle and perhaps not UTF-8; at most the bytes that can be
+/// shown are read.
 fn experiment(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
     let file_name = input.bundle.manifest.experiment_file.as_deref()?;
     let title = format!("The experiment as written ({})", name(file_name));
-    let missing = |why: String| Document { title: title.clone(), text: String::new(), remark: Some(why) };
+    let missing =
+        |why: String| Document { title: title.clone(), text: String::new(), remark: Some(why) };
     let mut bytes = Vec::new();
     let room = limit as u64 * 4;
-    match input.bundle.member(file_name).open().and_then(|file| file.take(room + 1).read_to_end(&mut bytes)) {
-        Ok(_) => Some(shortened(title, &String::from_utf8_lossy(&bytes), bytes.len() as u64 <= room, limit)),
+    match input
+        .bundle
+        .member(file_name)
+        .open()
+        .and_then(|file| file.take(room + 1).read_to_end(&mut bytes))
+    {
+        Ok(_) => Some(shortened(
+            title,
+            &String::from_utf8_lossy(&bytes),
+            bytes.len() as u64 <= room,
+            limit,
+        )),
         Err(why) => Some(missing(format!("Not shown: {why}."))),
     }
 }

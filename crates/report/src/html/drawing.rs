@@ -1,4 +1,5 @@
-//! The histograms as a small drawing that needs no script: in mail previews, in browsers without script, in print.
+//! The histograms as a small drawing that needs no script: in mail previews, in browsers without
+//! script, in print.
 
 use super::curve::{Bin, Curve, merged, widened};
 use super::embedded::merges;
@@ -75,7 +76,9 @@ struct Axis {
 
 impl Axis {
     fn of(scale: &Scale, curves: &[Curve]) -> Axis {
-        let lowest = curves.iter().filter_map(|c| c.bins.first()).map(|bin| bin.low).min().unwrap_or(0) as f64;
+        let lowest =
+            curves.iter().filter_map(|c| c.bins.first()).map(|bin| bin.low).min().unwrap_or(0)
+                as f64;
         let half = scale.width as f64 / 2.0;
         let from = if scale.log { (lowest * 0.9).max(half) } else { 0.0 };
         Axis { log: scale.log, from, to: (scale.max as f64 * 1.02).max(from * 1.1 + 1.0) }
@@ -95,12 +98,17 @@ impl Axis {
         if self.log {
             let decades = (self.to / self.from).log10();
             let steps: &[f64] = if decades < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-            let all = (0..19).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
+            let all =
+                (0..19).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
             return all.filter(|ns| (self.from..=self.to).contains(ns)).collect();
         }
         let rough = (self.to - self.from) / 7.0;
         let decade = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|s| s * decade).into_iter().find(|s| *s >= rough).unwrap_or(rough);
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .map(|s| s * decade)
+            .into_iter()
+            .find(|s| *s >= rough)
+            .unwrap_or(rough);
         (0..10).map(|k| f64::from(k) * step).filter(|ns| *ns <= self.to).collect()
     }
 }
@@ -108,32 +116,51 @@ impl Axis {
 /// Draws all curves, or one for each group where they are many.
 pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
     let named: Vec<(String, Curve, Style)> = if merges(content) {
-        let of_group =
-            |group| content.lines.iter().zip(curves).filter(move |(line, _)| line.group == group).map(|(_, c)| c);
-        let group =
-            |(k, group): (usize, &super::gather::Group)| (group.name.clone(), merged(of_group(k)), Style::nth(k));
+        let of_group = |group| {
+            content
+                .lines
+                .iter()
+                .zip(curves)
+                .filter(move |(line, _)| line.group == group)
+                .map(|(_, c)| c)
+        };
+        let group = |(k, group): (usize, &super::gather::Group)| {
+            (group.name.clone(), merged(of_group(k)), Style::nth(k))
+        };
         content.groups.iter().enumerate().map(group).collect()
     } else {
-        content.lines.iter().zip(curves).map(|(line, curve)| (line.full.clone(), curve.clone(), line.style)).collect()
+        content
+            .lines
+            .iter()
+            .zip(curves)
+            .map(|(line, curve)| (line.full.clone(), curve.clone(), line.style))
+            .collect()
     };
     let axis = Axis::of(scale, curves);
-    let shown: Vec<Vec<Option<u64>>> = named.iter().map(|(_, curve, _)| columns(curve, scale.width, &axis)).collect();
+    let shown: Vec<Vec<Option<u64>>> =
+        named.iter().map(|(_, curve, _)| columns(curve, scale.width, &axis)).collect();
     let highest = shown.iter().flatten().flatten().copied().max().unwrap_or(1);
     // Half a sample is the floor, so that one sample stands above it.
     let (floor, ceiling) = (0.5f64.log10(), (highest as f64 * 1.3).log10().max(1.0));
     let plot = Area { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM };
-    let y = |count: f64| plot.bottom - (count.log10() - floor) / (ceiling - floor) * (plot.bottom - plot.top);
+    let y = |count: f64| {
+        plot.bottom - (count.log10() - floor) / (ceiling - floor) * (plot.bottom - plot.top)
+    };
     let x = |share: f64| plot.left + share * (plot.right - plot.left);
-    let paths = named.iter().zip(&shown).enumerate().map(|(k, ((name, _, style), columns))| PathOf {
-        name: clip(name, 52),
-        d: path(columns, x, |count| y(count as f64), plot.bottom),
-        hue: style.hue,
-        dash: DASHES[style.dash],
-        opacity: style.strength as f64 / 100.0,
-        legend_x: LEFT + (k % 2) as f64 * (WIDTH - LEFT) / 2.0,
-        legend_y: HEIGHT + 18.0 + (k / 2) as f64 * 18.0,
-    });
-    let x_ticks = axis.ticks().into_iter().map(|ns| Tick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) });
+    let paths =
+        named.iter().zip(&shown).enumerate().map(|(k, ((name, _, style), columns))| PathOf {
+            name: clip(name, 52),
+            d: path(columns, x, |count| y(count as f64), plot.bottom),
+            hue: style.hue,
+            dash: DASHES[style.dash],
+            opacity: style.strength as f64 / 100.0,
+            legend_x: LEFT + (k % 2) as f64 * (WIDTH - LEFT) / 2.0,
+            legend_y: HEIGHT + 18.0 + (k / 2) as f64 * 18.0,
+        });
+    let x_ticks = axis
+        .ticks()
+        .into_iter()
+        .map(|ns| Tick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) });
     let decades = (0..=ceiling.floor() as i32).map(|k| 10f64.powi(k));
     let y_ticks = decades.map(|n| Tick { at: y(n), label: short_count(n as u64) });
     let entries = named.len().min(NAMES).div_ceil(2) + usize::from(named.len() > NAMES);
@@ -148,7 +175,8 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
         x_title: latency_title(content.timebase),
         y_title: format!("samples per {}", span(Nanos(scale.width))),
         description: format!(
-            "Histogram of {} {}: samples per {} over latency, both from {} to {}; the figures are in the summary table.",
+            "Histogram of {} {}: samples per {} over latency, both from {} to {}; the figures are \
+             in the summary table.",
             named.len(),
             if named.len() == 1 { "series" } else { "curves" },
             span(Nanos(scale.width)),
@@ -179,7 +207,12 @@ fn columns(curve: &Curve, width: i64, axis: &Axis) -> Vec<Option<u64>> {
 }
 
 /// A step line; it falls to the floor where there are no samples and is not drawn along it.
-fn path(columns: &[Option<u64>], x: impl Fn(f64) -> f64, y: impl Fn(u64) -> f64, floor: f64) -> String {
+fn path(
+    columns: &[Option<u64>],
+    x: impl Fn(f64) -> f64,
+    y: impl Fn(u64) -> f64,
+    floor: f64,
+) -> String {
     let mut d = String::new();
     let at = |column: usize| x(column as f64 / COLUMNS as f64);
     let mut before = None;
@@ -205,7 +238,10 @@ mod tests {
 
     #[test]
     fn a_single_outlier_is_drawn() {
-        let bins = vec![Bin { low: 10_000, width: 1_000, count: 5_000 }, Bin { low: 6_000_000, width: 512, count: 1 }];
+        let bins = vec![
+            Bin { low: 10_000, width: 1_000, count: 5_000 },
+            Bin { low: 6_000_000, width: 512, count: 1 },
+        ];
         let curve = Curve { resolution: 1_000, body_width: 1_000, bins, negative: 0 };
         let axis = Axis { log: false, from: 0.0, to: 6_100_000.0 };
         let columns = columns(&curve, 1_000, &axis);
@@ -217,7 +253,8 @@ mod tests {
     #[test]
     fn ticks_are_round() {
         let axis = Axis { log: false, from: 0.0, to: 183_000.0 };
-        let ticks: Vec<String> = axis.ticks().into_iter().map(|ns| span(Nanos(ns as i64))).collect();
+        let ticks: Vec<String> =
+            axis.ticks().into_iter().map(|ns| span(Nanos(ns as i64))).collect();
         assert_eq!(ticks, ["0 ns", "50 µs", "100 µs", "150 µs"]);
         let axis = Axis { log: true, from: 5_000.0, to: 6_000_000.0 };
         assert_eq!(axis.ticks(), [1e4, 1e5, 1e6]);

@@ -1,4 +1,5 @@
-//! The page's data for its script: JSON inside `<script type="application/json">`, from which nothing can break out.
+//! The page's data for its script: JSON inside `<script type="application/json">`, from which
+//! nothing can break out.
 
 use super::Size;
 use super::account;
@@ -12,7 +13,8 @@ use super::style::Style;
 use crate::format::count;
 use serde::Serialize;
 
-/// All of it. Latencies are integers in ns; times are integers in µs since the zero of their series.
+/// All of it. Latencies are integers in ns; times are integers in µs since the zero of their
+/// series.
 #[derive(Serialize)]
 pub struct EmbeddedData<'a> {
     /// Points of a percentile curve in each decade.
@@ -98,7 +100,8 @@ impl<'a> EmbeddedData<'a> {
             together: &g.together,
             together_corrected: &g.together_corrected,
         });
-        let series = content.lines.iter().zip(curves).map(|(line, curve)| series(line, curve, size));
+        let series =
+            content.lines.iter().zip(curves).map(|(line, curve)| series(line, curve, size));
         EmbeddedData {
             per_decade: PER_DECADE,
             timebase: content.timebase.word(),
@@ -112,9 +115,10 @@ impl<'a> EmbeddedData<'a> {
         }
     }
 
-    /// As text for the inside of a script element. In HTML such an element ends only at `</script`, and `<!--` changes how it
-    /// is read (HTML standard, 4.12.1.3): without `<` neither can occur. `&`, `>` and the two line separators go the same
-    /// way, so that the text is also harmless in XML and as JavaScript.
+    /// As text for the inside of a script element. In HTML such an element ends only at `</script`,
+    /// and `<!--` changes how it is read (HTML standard, 4.12.1.3): without `<` neither can
+    /// occur. `&`, `>` and the two line separators go the same way, so that the text is also
+    /// harmless in XML and as JavaScript.
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         Ok(escape(&serde_json::to_string(self)?))
     }
@@ -157,7 +161,9 @@ fn series<'a>(line: &'a Line<'a>, curve: &Curve, size: &Size) -> SeriesData<'a> 
         corrected: &line.corrected,
         corrected_count: data.corrected.as_ref().map_or(data.count(), |hdr| hdr.len()),
         time: time(line, size),
-        worst: worst.map(|s| (s.latency().ns(), micros(line.time(s.due).ns()), s.cpu, s.seq)).collect(),
+        worst: worst
+            .map(|s| (s.latency().ns(), micros(line.time(s.due).ns()), s.cpu, s.seq))
+            .collect(),
     }
 }
 
@@ -172,7 +178,8 @@ fn time(line: &Line<'_>, size: &Size) -> TimeData {
         step
     });
     // Windows hold a second, however finely the plot is divided.
-    let width = shown.width.ns().max(if line.source == Source::Windows { 1_000_000_000 } else { 0 });
+    let width =
+        shown.width.ns().max(if line.source == Source::Windows { 1_000_000_000 } else { 0 });
     let period = line.series.meta.period.map_or(0, |period| period.ns());
     TimeData {
         note: note(line),
@@ -197,10 +204,17 @@ fn note(line: &Line<'_>) -> String {
     match line.source {
         Source::Samples => format!("From all {} samples.", count(recorded)),
         Source::Windows => {
-            format!("From one-second windows over all {} samples; the log does not hold every sample.", count(recorded))
+            format!(
+                "From one-second windows over all {} samples; the log does not hold every sample.",
+                count(recorded)
+            )
         }
         Source::FirstSamples(kept) => {
-            format!("From the first {} of {} samples; the rest is not in the log.", count(kept), count(recorded))
+            format!(
+                "From the first {} of {} samples; the rest is not in the log.",
+                count(kept),
+                count(recorded)
+            )
         }
         Source::Nothing => "No samples with times are in the log.".to_owned(),
     }

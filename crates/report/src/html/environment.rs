@@ -1,4 +1,5 @@
-//! The environment of the runs: of one run by sections; of several, what differs between them first.
+//! The environment of the runs: of one run by sections; of several, what differs between them
+//! first.
 
 use super::ReportInput;
 use super::facts::{self, Known};
@@ -41,15 +42,21 @@ type Row = (Vec<String>, Vec<Option<Known>>);
 pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment {
     let known: Vec<(usize, &Value)> =
         inputs.iter().enumerate().filter_map(|(k, i)| Some((k, i.environment.as_ref()?))).collect();
-    let without =
-        (0..inputs.len()).filter(|k| !known.iter().any(|(place, _)| place == k)).map(|k| labels[k].clone()).collect();
+    let without = (0..inputs.len())
+        .filter(|k| !known.iter().any(|(place, _)| place == k))
+        .map(|k| labels[k].clone())
+        .collect();
     let rows = compare(&known);
     let same = |row: &&Row| row.1.iter().all(|v| v.is_some() && *v == row.1[0]);
     let (equal, different): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(same);
-    let interrupts =
-        known.iter().filter_map(|(place, before)| Some((labels[*place].clone(), during(&inputs[*place], before)?)));
+    let interrupts = known.iter().filter_map(|(place, before)| {
+        Some((labels[*place].clone(), during(&inputs[*place], before)?))
+    });
     Environment {
-        differs: differing(&different, &known.iter().map(|(place, _)| labels[*place].as_str()).collect::<Vec<_>>()),
+        differs: differing(
+            &different,
+            &known.iter().map(|(place, _)| labels[*place].as_str()).collect::<Vec<_>>(),
+        ),
         sections: sections(&equal),
         interrupts: interrupts.collect(),
         without,
@@ -69,8 +76,12 @@ fn compare(known: &[(usize, &Value)]) -> Vec<Row> {
             rows[place].1[column] = Some(line.known);
         }
     }
-    let rank =
-        |row: &Row| ORDER.iter().position(|name| row.0.first().is_some_and(|top| top == name)).unwrap_or(ORDER.len());
+    let rank = |row: &Row| {
+        ORDER
+            .iter()
+            .position(|name| row.0.first().is_some_and(|top| top == name))
+            .unwrap_or(ORDER.len())
+    };
     rows.sort_by_key(rank);
     rows
 }
@@ -105,7 +116,12 @@ fn sections(rows: &[&Row]) -> Vec<Table> {
         };
         if !sections.iter().any(|table| table.caption == top) {
             let columns = vec![Column::text("Fact"), Column::text("Value")];
-            sections.push(Table { caption: top.to_owned(), columns, rows: Vec::new(), sortable: false });
+            sections.push(Table {
+                caption: top.to_owned(),
+                columns,
+                rows: Vec::new(),
+                sortable: false,
+            });
         }
         let section = sections.iter_mut().find(|table| table.caption == top);
         section.into_iter().for_each(|table| {
@@ -115,7 +131,8 @@ fn sections(rows: &[&Row]) -> Vec<Table> {
     sections
 }
 
-/// Interrupts during a run: both readings are in one document, or the later one is in a document of its own.
+/// Interrupts during a run: both readings are in one document, or the later one is in a document of
+/// its own.
 fn during(input: &ReportInput<'_>, environment: &Value) -> Option<Vec<Table>> {
     let before = facts::at(environment, &["before"])?;
     let has_counts = |side: &&Value| facts::at(side, &["interrupts"]).is_some();

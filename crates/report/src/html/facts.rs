@@ -1,5 +1,6 @@
-//! A JSON document as lines "fact: value". The environment of a run is read here without knowing its fields, so that the
-//! report shows also what a later version adds. Unavailable and not requested facts are marked.
+//! A JSON document as lines "fact: value". The environment of a run is read here without knowing
+//! its fields, so that the report shows also what a later version adds. Unavailable and not
+//! requested facts are marked.
 
 use super::table::{Cell, Column, Table};
 use super::text::{clip, span};
@@ -103,7 +104,8 @@ pub fn lines(document: &Value, without: &[&str]) -> Vec<Line> {
     let mut lines = Vec::new();
     match known(document) {
         Some(Value::Object(fields)) => {
-            for (name, value) in fields.iter().filter(|(name, _)| !without.contains(&name.as_str())) {
+            for (name, value) in fields.iter().filter(|(name, _)| !without.contains(&name.as_str()))
+            {
                 walk(&mut vec![label(name)], name, value, &mut lines);
             }
         }
@@ -124,7 +126,9 @@ fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Line
         None => value,
     };
     match value {
-        Value::Object(fields) if is_long_list_of_words(fields) => say(Known::Value(one_line(value, field))),
+        Value::Object(fields) if is_long_list_of_words(fields) => {
+            say(Known::Value(one_line(value, field)))
+        }
         Value::Object(fields) if fields.is_empty() => say(Known::Value("none".to_owned())),
         Value::Object(fields) => {
             // A path of a file is shown as it is, not as a tree.
@@ -134,15 +138,18 @@ fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Line
                 path.pop();
             }
         }
-        Value::Array(entries) if entries.iter().any(Value::is_object) => walk_list(path, entries, lines),
+        Value::Array(entries) if entries.iter().any(Value::is_object) => {
+            walk_list(path, entries, lines)
+        }
         other => say(Known::Value(one_line(other, field))),
     }
 }
 
 /// `CONFIG_…` and the like: short values under many names.
 fn is_long_list_of_words(fields: &Map<String, Value>) -> bool {
-    let short =
-        |value: &Value| value.as_str().is_none_or(|text| text.len() < 24) && !value.is_object() && !value.is_array();
+    let short = |value: &Value| {
+        value.as_str().is_none_or(|text| text.len() < 24) && !value.is_object() && !value.is_array()
+    };
     fields.len() > 12 && fields.values().all(short)
 }
 
@@ -150,7 +157,9 @@ fn is_long_list_of_words(fields: &Map<String, Value>) -> bool {
 fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
     let mut groups: Vec<(Vec<String>, &str, Value)> = Vec::new();
     for entry in entries.iter().take(1_024) {
-        let Some(identity) = IDENTITIES.iter().find(|name| entry.get(**name).is_some()) else { continue };
+        let Some(identity) = IDENTITIES.iter().find(|name| entry.get(**name).is_some()) else {
+            continue;
+        };
         let id = one_line(&entry[*identity], identity);
         let rest = without_identity(entry, identity, &id);
         match groups.iter_mut().find(|(_, name, other)| name == identity && *other == rest) {
@@ -159,10 +168,14 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
         }
     }
     if groups.is_empty() {
-        let texts: Vec<String> = entries.iter().take(MAX_ENTRIES).map(|entry| one_line(entry, "")).collect();
+        let texts: Vec<String> =
+            entries.iter().take(MAX_ENTRIES).map(|entry| one_line(entry, "")).collect();
         let more = entries.len().saturating_sub(MAX_ENTRIES);
         let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
-        lines.push(Line { path: path.clone(), known: Known::Value(clip(&(texts.join("\n") + &more), MAX_VALUE)) });
+        lines.push(Line {
+            path: path.clone(),
+            known: Known::Value(clip(&(texts.join("\n") + &more), MAX_VALUE)),
+        });
         return;
     }
     for (ids, identity, rest) in groups.iter().take(MAX_ENTRIES) {
@@ -172,7 +185,9 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
         path.push(format!("{} {}", label(what), clip(&ids, 60)));
         match rest {
             Value::Object(fields)
-                if fields.values().all(|v| known(v).is_some_and(|v| !v.is_object() && !v.is_array())) =>
+                if fields
+                    .values()
+                    .all(|v| known(v).is_some_and(|v| !v.is_object() && !v.is_array())) =>
             {
                 lines.push(Line { path: path.clone(), known: Known::Value(one_line(rest, "")) });
             }
@@ -182,7 +197,8 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
     }
 }
 
-/// The entry without the field that distinguishes it, and without its number in the paths of reasons.
+/// The entry without the field that distinguishes it, and without its number in the paths of
+/// reasons.
 fn without_identity(entry: &Value, identity: &str, id: &str) -> Value {
     let mut rest = entry.clone();
     if let Some(fields) = rest.as_object_mut() {
@@ -209,19 +225,28 @@ fn one_line(value: &Value, field: &str) -> String {
         (_, Value::Null) if field == "runtime" => "no limit".to_owned(),
         (_, Value::Null) => "none".to_owned(),
         (_, Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),
-        (_, Value::Number(number)) => number.as_i64().map_or(number.to_string(), |n| quantity(n, field)),
+        (_, Value::Number(number)) => {
+            number.as_i64().map_or(number.to_string(), |n| quantity(n, field))
+        }
         (_, Value::String(text)) if text.is_empty() => "(empty)".to_owned(),
         (_, Value::String(text)) => text.clone(),
         (_, Value::Array(entries)) if entries.is_empty() => "none".to_owned(),
-        (_, Value::Array(entries)) => {
-            entries.iter().take(MAX_ENTRIES).map(|v| one_line(v, field)).collect::<Vec<_>>().join(", ")
-        }
+        (_, Value::Array(entries)) => entries
+            .iter()
+            .take(MAX_ENTRIES)
+            .map(|v| one_line(v, field))
+            .collect::<Vec<_>>()
+            .join(", "),
         (_, Value::Object(fields)) => {
             let word = |(name, v): (&String, &Value)| match v {
                 Value::String(text) if fields.len() > 12 => format!("{name}={text}"),
                 v => format!("{} {}", name.replace('_', " "), one_line(v, name)),
             };
-            fields.iter().take(256).map(word).collect::<Vec<_>>().join(if fields.len() > 12 { " " } else { ", " })
+            fields.iter().take(256).map(word).collect::<Vec<_>>().join(if fields.len() > 12 {
+                " "
+            } else {
+                ", "
+            })
         }
     };
     clip(&text, MAX_VALUE)
@@ -263,7 +288,9 @@ pub fn label(field: &str) -> String {
     if let Some((_, label)) = KNOWN.iter().find(|(name, _)| *name == field) {
         return (*label).to_owned();
     }
-    let is_field = field.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | ' '));
+    let is_field = field
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | ' '));
     let words = if is_field { field.replace(['_', '-'], " ") } else { return clip(field, 120) };
     let mut letters = words.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase());
@@ -304,7 +331,8 @@ mod tests {
     #[test]
     fn equal_cpus_are_shown_as_one() {
         let cpu = |n: u64, governor: Value| json!({"cpu": n, "frequency": {"governor": governor, "max": {"known": 3_200_000}}});
-        let refused = |n: u64| json!({"unavailable": format!("cannot read /sys/cpu/cpu{n}/governor")});
+        let refused =
+            |n: u64| json!({"unavailable": format!("cannot read /sys/cpu/cpu{n}/governor")});
         let list = json!({"cpus": {"known": [cpu(0, refused(0)), cpu(1, refused(1)), cpu(2, json!({"known": "performance"}))]}});
         insta::assert_snapshot!(printed(list), @r#"
         CPUs › CPU 0-1 › Frequency › Governor = Unavailable("cannot read /sys/cpu/cpuN/governor")

@@ -25,17 +25,18 @@ pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table 
         Column::figures("Mean"),
         Column::figures("Median"),
     ]);
-    columns.extend(
-        rare.iter()
-            .map(|p| Column::figures(&format!("p{p}")).meaning(&format!("{p} % of the samples are at or below this"))),
-    );
+    columns.extend(rare.iter().map(|p| {
+        Column::figures(&format!("p{p}"))
+            .meaning(&format!("{p} % of the samples are at or below this"))
+    }));
     columns.push(Column::figures("Max").meaning("the worst of all samples, exact"));
     columns.push(Column::figures("Std dev"));
     columns.push(
         Column::figures("Overruns")
             .meaning("missed periods (coordinated omission): the corrected figures include them"),
     );
-    columns.push(Column::figures("Lost").meaning("samples lost after the measurement: in no figure"));
+    columns
+        .push(Column::figures("Lost").meaning("samples lost after the measurement: in no figure"));
     let row = |line: &Line<'_>| {
         let s = line.summary;
         let corrected = s.corrected.as_ref();
@@ -52,15 +53,22 @@ pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table 
         cells.extend(rare.iter().map(|p| percentile(s, p)));
         cells.extend([
             time(s.max.map(|v| v as f64)),
-            if s.count > 0 && s.stddev.is_none() { Cell::missing("unknown") } else { time(s.stddev) },
+            if s.count > 0 && s.stddev.is_none() {
+                Cell::missing("unknown")
+            } else {
+                time(s.stddev)
+            },
             losses(s.overruns),
             losses(s.lost),
         ]);
         cells
     };
     let has_corrected = content.lines.iter().any(|line| line.summary.corrected.is_some());
-    let remark =
-        if has_corrected { " The smaller figures (corr.) are corrected for coordinated omission." } else { "" };
+    let remark = if has_corrected {
+        " The smaller figures (corr.) are corrected for coordinated omission."
+    } else {
+        ""
+    };
     Table {
         caption: format!("Latency in µs.{remark}{lacking}"),
         columns,
@@ -71,13 +79,19 @@ pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table 
 
 /// The percentiles from p99 on that any series supports, and a sentence on those that none does.
 fn rare_percentiles(content: &Content<'_>) -> (Vec<String>, String) {
-    let has = |key: &String| content.lines.iter().any(|line| line.summary.percentiles.contains_key(key));
+    let has =
+        |key: &String| content.lines.iter().any(|line| line.summary.percentiles.contains_key(key));
     let (supported, lacking): (Vec<String>, Vec<String>) =
         percentiles_of(content, |p| p >= 99.0).into_iter().partition(has);
-    let needed = |key: &String| content.lines.iter().find_map(|line| line.summary.unsupported_percentiles.get(key));
-    let needs = lacking.iter().filter_map(|key| Some(format!("p{key} needs {} samples", short_count(*needed(key)?))));
+    let needed = |key: &String| {
+        content.lines.iter().find_map(|line| line.summary.unsupported_percentiles.get(key))
+    };
+    let needs = lacking
+        .iter()
+        .filter_map(|key| Some(format!("p{key} needs {} samples", short_count(*needed(key)?))));
     let needs: Vec<String> = needs.collect();
-    let sentence = if needs.is_empty() { String::new() } else { format!(" Not shown: {}.", needs.join(", ")) };
+    let sentence =
+        if needs.is_empty() { String::new() } else { format!(" Not shown: {}.", needs.join(", ")) };
     (supported, sentence)
 }
 
@@ -89,15 +103,19 @@ fn percentiles_of(content: &Content<'_>, requested: impl Fn(f64) -> bool) -> Vec
         s.percentiles.keys().chain(s.unsupported_percentiles.keys()).chain(corrected)
     });
     let unique: BTreeSet<&String> = keys.collect();
-    let number = |key: &&String| key.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p) && requested(*p));
-    let mut sorted: Vec<(f64, String)> = unique.iter().filter_map(|key| Some((number(key)?, (*key).clone()))).collect();
+    let number = |key: &&String| {
+        key.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p) && requested(*p))
+    };
+    let mut sorted: Vec<(f64, String)> =
+        unique.iter().filter_map(|key| Some((number(key)?, (*key).clone()))).collect();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     sorted.into_iter().map(|(_, key)| key).take(12).collect()
 }
 
 fn header(line: &Line<'_>, cut_off: bool) -> Cell {
     let s = line.summary;
-    let cpus = if s.cpus.is_empty() { String::new() } else { format!("CPU {} · ", clip(&s.cpus, 40)) };
+    let cpus =
+        if s.cpus.is_empty() { String::new() } else { format!("CPU {} · ", clip(&s.cpus, 40)) };
     let mut cell = Cell::text(&line.full).sub(format!("{cpus}{}", name(&s.scheduling)));
     if !s.real_time {
         cell = cell.badge("not real-time", "warn");
@@ -149,23 +167,32 @@ fn verdicts(s: &SeriesSummary) -> Cell {
     let worst = VerdictWord::gravest(s.requirements.iter().map(|r| r.verdict));
     let Some(worst) = worst else { return Cell::missing("none") };
     let (word, class) = verdict(worst);
-    let many = if number(worst) == of { of.to_string() } else { format!("{} of {of}", number(worst)) };
+    let many =
+        if number(worst) == of { of.to_string() } else { format!("{} of {of}", number(worst)) };
     let cell = Cell { sort: Some(number(worst) as f64), ..Cell::default() };
     cell.badge(format!("{} {many} {word}", mark(worst)), class)
 }
 
 /// Each requirement on each series, the open ones first; `None` where none was stated.
 pub fn requirements(content: &Content<'_>) -> Option<Table> {
-    let all = content.lines.iter().flat_map(|line| line.summary.requirements.iter().map(move |r| (line, r)));
+    let all = content
+        .lines
+        .iter()
+        .flat_map(|line| line.summary.requirements.iter().map(move |r| (line, r)));
     let mut all: Vec<(&Line<'_>, &RequirementSummary)> = all.collect();
     all.sort_by_key(|(_, r)| std::cmp::Reverse(r.verdict.gravity()));
     let more = all.len().saturating_sub(MAX_REQUIREMENTS);
-    let more = if more > 0 { format!(" {} more are not shown.", count(more as u64)) } else { String::new() };
+    let more = if more > 0 {
+        format!(" {} more are not shown.", count(more as u64))
+    } else {
+        String::new()
+    };
     let row = |(line, r): &(&Line<'_>, &RequirementSummary)| {
         let (word, class) = verdict(r.verdict);
         let verdict = Cell::default().badge(format!("{} {word}", mark(r.verdict)), class);
         let reason = r.reason.as_ref().map(|why| clip(why, 300));
-        let figure = figure_of(r).map_or(Cell::missing("none"), |text| Cell { sort: r.figure, ..Cell::text(text) });
+        let figure = figure_of(r)
+            .map_or(Cell::missing("none"), |text| Cell { sort: r.figure, ..Cell::text(text) });
         vec![
             Cell { code: true, ..Cell::text(name(&r.requirement)) },
             Cell::text(&line.full),
@@ -173,10 +200,19 @@ pub fn requirements(content: &Content<'_>) -> Option<Table> {
             Cell { sub: reason, ..verdict },
         ]
     };
-    let columns =
-        vec![Column::text("Requirement"), Column::text("Series"), Column::figures("Measured"), Column::text("Verdict")];
+    let columns = vec![
+        Column::text("Requirement"),
+        Column::text("Series"),
+        Column::figures("Measured"),
+        Column::text("Verdict"),
+    ];
     let rows: Vec<Vec<Cell>> = all.iter().take(MAX_REQUIREMENTS).map(row).collect();
-    (!rows.is_empty()).then(|| Table { caption: format!("Stated requirements.{more}"), columns, rows, sortable: true })
+    (!rows.is_empty()).then(|| Table {
+        caption: format!("Stated requirements.{more}"),
+        columns,
+        rows,
+        sortable: true,
+    })
 }
 
 /// A verdict in words, and its class.
@@ -202,8 +238,13 @@ pub fn mark(verdict: VerdictWord) -> &'static str {
 /// The figure that a requirement was held against: a time or a count, by what it is about.
 pub fn figure_of(r: &RequirementSummary) -> Option<String> {
     let figure = r.figure?;
-    let is_time = r.requirement.parse::<Requirement>().map_or(true, |parsed| parsed.metric.is_time());
-    Some(if is_time { format!("{} µs", micros_f64(figure)) } else { count(figure.max(0.0) as u64) })
+    let is_time =
+        r.requirement.parse::<Requirement>().map_or(true, |parsed| parsed.metric.is_time());
+    Some(if is_time {
+        format!("{} µs", micros_f64(figure))
+    } else {
+        count(figure.max(0.0) as u64)
+    })
 }
 
 /// What is needed to judge the figures, a row for each series, at most `rows`.
@@ -214,12 +255,14 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
     columns.extend([
         Column::figures("Mode").meaning("the fullest bin of the exact histogram, its lower edge"),
         Column::figures("Bin width"),
-        Column::figures("Beyond range").meaning("samples beyond the exact histogram; every other figure includes them"),
+        Column::figures("Beyond range")
+            .meaning("samples beyond the exact histogram; every other figure includes them"),
         Column::figures("Negative").meaning("events that came before they were due"),
         Column::figures("Expected").meaning("samples + overruns + lost"),
         Column::figures("Kept").meaning("samples in the log"),
         Column::figures("Page faults").meaning("of the measuring thread: without and with I/O"),
-        Column::figures("Preempted").meaning("involuntary context switches of the measuring thread"),
+        Column::figures("Preempted")
+            .meaning("involuntary context switches of the measuring thread"),
         Column::text("Workload"),
     ]);
     let row = |line: &Line<'_>| {
@@ -231,7 +274,9 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
                 let (n, text) = of(usage);
                 Cell { text, ..losses(Some(n)) }
             }
-            Fact::Unavailable(why) => Cell { exact: Some(name(why)), ..Cell::missing("unavailable") },
+            Fact::Unavailable(why) => {
+                Cell { exact: Some(name(why)), ..Cell::missing("unavailable") }
+            }
             Fact::NotAsked => Cell::missing("not recorded"),
         };
         cells.extend([
@@ -253,7 +298,11 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
         cells
     };
     let more = content.lines.len().saturating_sub(rows);
-    let more = if more > 0 { format!(" {} more are not shown.", count(more as u64)) } else { String::new() };
+    let more = if more > 0 {
+        format!(" {} more are not shown.", count(more as u64))
+    } else {
+        String::new()
+    };
     Table {
         caption: format!("Details of the series; latencies in µs.{more}"),
         columns,

@@ -73,7 +73,8 @@ pub struct Line<'a> {
     pub source: Source,
     /// Why samples over time are missing.
     pub trouble: Option<String>,
-    /// The zero of its time on its clock: the beginning of the phase, or of the series if the clocks differ.
+    /// The zero of its time on its clock: the beginning of the phase, or of the series if the
+    /// clocks differ.
     pub zero: ClockNs,
     /// Whether zero is the beginning of the phase.
     pub since_phase: bool,
@@ -108,7 +109,11 @@ pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
             let group = groups.len();
             let first = lines.len();
             for (k, series) in phase.series.iter().enumerate() {
-                let Some(summary) = summary_of(input, number, k, &phase.meta.name, &series.meta.name) else { continue };
+                let Some(summary) =
+                    summary_of(input, number, k, &phase.meta.name, &series.meta.name)
+                else {
+                    continue;
+                };
                 if lines.len() < MAX_SERIES {
                     lines.push(line(group, &name, &naming, phase, series, summary));
                 } else {
@@ -116,7 +121,13 @@ pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
                 }
             }
             let (together, together_corrected) = together(&lines[first..]);
-            groups.push(Group { name, bundle: place, style: Style::nth(group), together, together_corrected });
+            groups.push(Group {
+                name,
+                bundle: place,
+                style: Style::nth(group),
+                together,
+                together_corrected,
+            });
         }
     }
     set_styles(&mut lines, groups.len());
@@ -131,7 +142,8 @@ fn set_styles(lines: &mut [Line<'_>], groups: usize) {
     for group in lines.chunk_by_mut(|a, b| a.group == b.group) {
         let of = group.len();
         for (k, line) in group.iter_mut().enumerate() {
-            line.style = if by_group { Style::in_group(line.group, k, of) } else { Style::nth(number) };
+            line.style =
+                if by_group { Style::in_group(line.group, k, of) } else { Style::nth(number) };
             number += 1;
         }
     }
@@ -146,9 +158,15 @@ fn summary_of<'a>(
     name: &str,
 ) -> Option<&'a SeriesSummary> {
     let phases = &input.summary.phases;
-    let phase =
-        phases.get(phase).filter(|p| p.name == phase_name).or_else(|| phases.iter().find(|p| p.name == phase_name))?;
-    phase.series.get(series).filter(|s| s.name == name).or_else(|| phase.series.iter().find(|s| s.name == name))
+    let phase = phases
+        .get(phase)
+        .filter(|p| p.name == phase_name)
+        .or_else(|| phases.iter().find(|p| p.name == phase_name))?;
+    phase
+        .series
+        .get(series)
+        .filter(|s| s.name == name)
+        .or_else(|| phase.series.iter().find(|s| s.name == name))
 }
 
 fn line<'a>(
@@ -161,8 +179,12 @@ fn line<'a>(
 ) -> Line<'a> {
     let data = &series.state.data;
     let (timeline, source, trouble) = over_time(series);
-    let first =
-        timeline.buckets.first().map(|b| b.start).or(data.worst.iter().map(|s| s.due).min()).unwrap_or_default();
+    let first = timeline
+        .buckets
+        .first()
+        .map(|b| b.start)
+        .or(data.worst.iter().map(|s| s.due).min())
+        .unwrap_or_default();
     let zero = phase_start(&phase.meta, &series.meta, first);
     let short = text::name(&series.meta.name);
     Line {
@@ -175,7 +197,9 @@ fn line<'a>(
         summary,
         curve: Curve::of(data),
         percentiles: percentiles::points(&Distribution::of(data)),
-        corrected: Distribution::corrected(data).map(|d| percentiles::points(&d)).unwrap_or_default(),
+        corrected: Distribution::corrected(data)
+            .map(|d| percentiles::points(&d))
+            .unwrap_or_default(),
         timeline,
         source,
         trouble,
@@ -209,8 +233,13 @@ fn together(lines: &[Line<'_>]) -> (Vec<i64>, Vec<i64>) {
     let plain: Vec<Distribution> = data().map(Distribution::of).collect();
     let corrected: Vec<Option<Distribution>> = data().map(Distribution::corrected).collect();
     let differs = corrected.iter().any(Option::is_some);
-    let corrected = corrected.iter().zip(&plain).map(|(corrected, plain)| corrected.as_ref().unwrap_or(plain));
-    let corrected = if differs { percentiles::merged_points(&corrected.collect::<Vec<_>>()) } else { Vec::new() };
+    let corrected =
+        corrected.iter().zip(&plain).map(|(corrected, plain)| corrected.as_ref().unwrap_or(plain));
+    let corrected = if differs {
+        percentiles::merged_points(&corrected.collect::<Vec<_>>())
+    } else {
+        Vec::new()
+    };
     (percentiles::merged_points(&plain.iter().collect::<Vec<_>>()), corrected)
 }
 
@@ -226,7 +255,8 @@ impl Naming {
     fn of(inputs: &[ReportInput<'_>]) -> Naming {
         let phases = || inputs.iter().flat_map(|input| &input.bundle.phases);
         let phase_names: BTreeSet<&str> = phases().map(|phase| phase.meta.name.as_str()).collect();
-        let series_names: BTreeSet<&str> = phases().flat_map(|p| &p.series).map(|s| s.meta.name.as_str()).collect();
+        let series_names: BTreeSet<&str> =
+            phases().flat_map(|p| &p.series).map(|s| s.meta.name.as_str()).collect();
         let groups = phases().count();
         Naming {
             bundle: inputs.len() > 1,

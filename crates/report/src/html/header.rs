@@ -1,4 +1,5 @@
-//! The top of the page: what was measured, where, when, how it ended, and what became of the requirements.
+//! The top of the page: what was measured, where, when, how it ended, and what became of the
+//! requirements.
 
 use super::ReportInput;
 use super::facts;
@@ -7,7 +8,9 @@ use super::gather::{Content, Line};
 use super::table::{Cell, Column, Table};
 use super::text::{clip, instant, name, span};
 use crate::format::{count, duration, micros_f64};
-use punctual_bundle::summary::{Proof, ProofOutcome, RequirementSummary, ValidityWord, VerdictWord};
+use punctual_bundle::summary::{
+    Proof, ProofOutcome, RequirementSummary, ValidityWord, VerdictWord,
+};
 use punctual_bundle::{Completeness, Outcome};
 use punctual_core::Nanos;
 use serde::Serialize;
@@ -51,7 +54,8 @@ struct Banner {
 
 /// The top of a page about these bundles.
 pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
-    let mut experiments: Vec<String> = inputs.iter().map(|input| name(&input.summary.experiment)).collect();
+    let mut experiments: Vec<String> =
+        inputs.iter().map(|input| name(&input.summary.experiment)).collect();
     experiments.dedup();
     let title = match experiments.as_slice() {
         [] => "nothing".to_owned(),
@@ -81,7 +85,13 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
         facts.push(("Mind", limits));
     }
     let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
-    Header { title, facts, key_figures: key_figures(inputs, content), banner: banner(content), bundles }
+    Header {
+        title,
+        facts,
+        key_figures: key_figures(inputs, content),
+        banner: banner(content),
+        bundles,
+    }
 }
 
 /// What was measured: a line for each kind of series.
@@ -91,10 +101,24 @@ fn measured(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
         kinds.push("events of the kernel and of applications".to_owned());
     }
     for line in &content.lines {
-        let every = line.series.meta.period.map(|period| format!(", every {}", span(period))).unwrap_or_default();
+        let every = line
+            .series
+            .meta
+            .period
+            .map(|period| format!(", every {}", span(period)))
+            .unwrap_or_default();
         let meta = &line.series.meta;
-        let method = meta.details.get("method").map(|method| format!(", {}", name(method))).unwrap_or_default();
-        let kind = format!("{}: {}{method}{every}, {}", name(&meta.workload), meta.clock, name(&meta.scheduling));
+        let method = meta
+            .details
+            .get("method")
+            .map(|method| format!(", {}", name(method)))
+            .unwrap_or_default();
+        let kind = format!(
+            "{}: {}{method}{every}, {}",
+            name(&meta.workload),
+            meta.clock,
+            name(&meta.scheduling)
+        );
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
@@ -112,7 +136,11 @@ fn place(input: &ReportInput<'_>) -> Vec<String> {
     let mut lines = machine(input.environment.as_ref());
     let Some(target) = &input.summary.target else { return lines };
     lines.insert(0, format!("{}: {}", clip(&target.kind, 20), clip(&target.name, 200)));
-    let facts = target.facts.iter().take(16).map(|(name, value)| format!("{}: {}", clip(name, 40), clip(value, 400)));
+    let facts = target
+        .facts
+        .iter()
+        .take(16)
+        .map(|(name, value)| format!("{}: {}", clip(name, 40), clip(value, 400)));
     lines.extend(facts);
     lines
 }
@@ -121,16 +149,20 @@ fn place(input: &ReportInput<'_>) -> Vec<String> {
 fn machine(environment: Option<&Value>) -> Vec<String> {
     let Some(document) = environment else { return vec!["not recorded".to_owned()] };
     let text = |path: &[&str]| facts::text_at(document, path).map(|text| clip(text, 120));
-    let cpus = facts::text_at(document, &["topology", "online"]).map(|online| format!("CPUs {}", clip(online, 60)));
+    let cpus = facts::text_at(document, &["topology", "online"])
+        .map(|online| format!("CPUs {}", clip(online, 60)));
     let hardware = [text(&["machine", "cpu_model"]), text(&["machine", "board"]), cpus];
     let model = text(&["kernel", "preemption", "model"]).map(|model| format!("preemption {model}"));
     let kernel = [text(&["kernel", "release"]).map(|release| format!("Linux {release}")), model];
-    let guest = facts::at(document, &["machine", "hypervisor", "present"]).and_then(Value::as_bool).unwrap_or(false);
+    let guest = facts::at(document, &["machine", "hypervisor", "present"])
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
     let guest = guest.then(|| match text(&["machine", "hypervisor", "name"]) {
         Some(hypervisor) => format!("in a virtual machine ({hypervisor})"),
         None => "in a virtual machine".to_owned(),
     });
-    let joined = |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let joined =
+        |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     if let Some(why) = document.get("unavailable").and_then(Value::as_str) {
         return vec![format!("unknown: {}", clip(why, 300))];
     }
@@ -148,7 +180,8 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
     let more = phases.len().saturating_sub(6);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     // The clock of a virtual machine may be wrong.
-    let begun = input.summary.target.as_ref().map_or(input.summary.created, |target| target.started);
+    let begun =
+        input.summary.target.as_ref().map_or(input.summary.created, |target| target.started);
     let mut lines = vec![instant(begun)];
     match (shown.is_empty(), input.recording.is_some()) {
         (false, _) => lines.push(format!("phases: {}{more}", shown.join(", "))),
@@ -165,44 +198,74 @@ fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
         ValidityWord::Valid => "yes",
         ValidityWord::Undecided => "unknown",
         ValidityWord::Invalid => "no: it was not measured as requested",
-        ValidityWord::NotRecorded => return Some(vec!["not recorded: the bundle has no evidence".to_owned()]),
+        ValidityWord::NotRecorded => {
+            return Some(vec!["not recorded: the bundle has no evidence".to_owned()]);
+        }
     };
     let (hold, open): (Vec<&Proof>, Vec<&Proof>) =
         validity.proofs.iter().partition(|proof| proof.outcome == ProofOutcome::Holds);
     let first = format!("{word} ({} of {} proofs hold)", hold.len(), validity.proofs.len());
-    let message = |proof: &&Proof| clip(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why), 300);
+    let message = |proof: &&Proof| {
+        clip(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why), 300)
+    };
     let more = open.len().saturating_sub(MAX_SENTENCES);
     let more = (more > 0).then(|| format!("and {more} more"));
-    Some([first].into_iter().chain(open.iter().take(MAX_SENTENCES).map(message)).chain(more).collect())
+    Some(
+        [first]
+            .into_iter()
+            .chain(open.iter().take(MAX_SENTENCES).map(message))
+            .chain(more)
+            .collect(),
+    )
 }
 
 fn ended(input: &ReportInput<'_>) -> String {
     match (&input.bundle.manifest.ending, input.bundle.completeness) {
-        (Some(ending), Completeness::Whole) => clip(&format!("{} at {}", ending.outcome, instant(ending.at)), 400),
+        (Some(ending), Completeness::Whole) => {
+            clip(&format!("{} at {}", ending.outcome, instant(ending.at)), 400)
+        }
         _ => "cut off: the run has no recorded end; the page shows the last checkpoint".to_owned(),
     }
 }
 
 fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigure> {
-    let mut key_figures = if content.lines.is_empty() { Vec::new() } else { key_figures_of_series(content) };
-    let recordings: Vec<_> = inputs.iter().filter_map(|input| Some(input.recording?.extent())).collect();
+    let mut key_figures =
+        if content.lines.is_empty() { Vec::new() } else { key_figures_of_series(content) };
+    let recordings: Vec<_> =
+        inputs.iter().filter_map(|input| Some(input.recording?.extent())).collect();
     if !recordings.is_empty() {
-        let (events, lost) = recordings.iter().fold((0u64, 0u64), |(events, lost), (more, more_lost, _)| {
-            (events.saturating_add(*more), lost.saturating_add(*more_lost))
-        });
-        let length: Nanos = recordings.iter().fold(Nanos::ZERO, |sum, (_, _, length)| sum + *length);
+        let (events, lost) =
+            recordings.iter().fold((0u64, 0u64), |(events, lost), (more, more_lost, _)| {
+                (events.saturating_add(*more), lost.saturating_add(*more_lost))
+            });
+        let length: Nanos =
+            recordings.iter().fold(Nanos::ZERO, |sum, (_, _, length)| sum + *length);
         let sub = format!("recorded in {}", duration(length));
-        key_figures.push(KeyFigure { label: "Events", value: count(events), unit: String::new(), sub, class: "" });
+        key_figures.push(KeyFigure {
+            label: "Events",
+            value: count(events),
+            unit: String::new(),
+            sub,
+            class: "",
+        });
         let class = if lost > 0 { "warn" } else { "good" };
-        let sub = if lost > 0 { "marked in the timeline" } else { "the recording is complete" }.to_owned();
-        key_figures.push(KeyFigure { label: "Events lost", value: count(lost), unit: String::new(), sub, class });
+        let sub = if lost > 0 { "marked in the timeline" } else { "the recording is complete" }
+            .to_owned();
+        key_figures.push(KeyFigure {
+            label: "Events lost",
+            value: count(lost),
+            unit: String::new(),
+            sub,
+            class,
+        });
     }
     if key_figures.is_empty() { key_figures_of_series(content) } else { key_figures }
 }
 
 fn key_figures_of_series(content: &Content<'_>) -> Vec<KeyFigure> {
     let lines = &content.lines;
-    let worst = lines.iter().filter_map(|line| Some((line.summary.max?, line))).max_by_key(|(max, _)| *max);
+    let worst =
+        lines.iter().filter_map(|line| Some((line.summary.max?, line))).max_by_key(|(max, _)| *max);
     let micros = content.timebase.unit("µs");
     let mut key_figures = Vec::new();
     if let Some((max, line)) = worst {
@@ -227,7 +290,13 @@ fn key_figures_of_series(content: &Content<'_>) -> Vec<KeyFigure> {
     }
     let samples = lines.iter().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
     let sub = format!("{} series", lines.len());
-    key_figures.push(KeyFigure { label: "Samples", value: count(samples), unit: String::new(), sub, class: "" });
+    key_figures.push(KeyFigure {
+        label: "Samples",
+        value: count(samples),
+        unit: String::new(),
+        sub,
+        class: "",
+    });
     key_figures.push(losses(lines));
     key_figures
 }
@@ -236,7 +305,8 @@ fn key_figures_of_series(content: &Content<'_>) -> Vec<KeyFigure> {
 fn losses(lines: &[Line<'_>]) -> KeyFigure {
     let sum = |of: fn(&Line<'_>) -> Option<u64>| {
         let known: Vec<u64> = lines.iter().filter_map(of).collect();
-        (!known.is_empty() || lines.is_empty()).then(|| known.into_iter().fold(0u64, u64::saturating_add))
+        (!known.is_empty() || lines.is_empty())
+            .then(|| known.into_iter().fold(0u64, u64::saturating_add))
     };
     let (overruns, lost) = (sum(|l| l.summary.overruns), sum(|l| l.summary.lost));
     let unknown = lines.iter().filter(|line| line.summary.lost.is_none()).count();
@@ -250,8 +320,11 @@ fn losses(lines: &[Line<'_>]) -> KeyFigure {
         sub += &format!("; unknown for {unknown} series");
     }
     let shown = |n: Option<u64>| n.map_or("unknown".to_owned(), count);
-    let value =
-        if overruns.or(lost).is_none() { "unknown".into() } else { format!("{} · {}", shown(overruns), shown(lost)) };
+    let value = if overruns.or(lost).is_none() {
+        "unknown".into()
+    } else {
+        format!("{} · {}", shown(overruns), shown(lost))
+    };
     KeyFigure { label: "Overruns · lost", value, unit: String::new(), sub, class }
 }
 
@@ -259,19 +332,28 @@ fn losses(lines: &[Line<'_>]) -> KeyFigure {
 fn highest_percentile<'a, 'b>(lines: &'a [Line<'b>]) -> Option<(&'a str, i64, &'a Line<'b>)> {
     let with_samples: Vec<&Line<'b>> = lines.iter().filter(|line| line.summary.count > 0).collect();
     let rarest = |line: &&'a Line<'b>| {
-        let numbers = line.summary.percentiles.keys().filter_map(|key| Some((key.parse::<f64>().ok()?, key.as_str())));
+        let numbers = line
+            .summary
+            .percentiles
+            .keys()
+            .filter_map(|key| Some((key.parse::<f64>().ok()?, key.as_str())));
         numbers.filter(|(p, _)| *p >= 99.0).max_by(|a, b| a.0.total_cmp(&b.0))
     };
     let each: Option<Vec<(f64, &str)>> =
         lines.iter().filter(|line| line.summary.count > 0).map(|line| rarest(&line)).collect();
     let (_, key) = each?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let highest = with_samples.into_iter().filter_map(|line| Some((*line.summary.percentiles.get(key)?, line)));
+    let highest = with_samples
+        .into_iter()
+        .filter_map(|line| Some((*line.summary.percentiles.get(key)?, line)));
     highest.max_by_key(|(ns, _)| *ns).map(|(ns, line)| (key, ns, line))
 }
 
 fn banner(content: &Content<'_>) -> Option<Banner> {
-    let all: Vec<(&Line<'_>, &RequirementSummary)> =
-        content.lines.iter().flat_map(|line| line.summary.requirements.iter().map(move |r| (line, r))).collect();
+    let all: Vec<(&Line<'_>, &RequirementSummary)> = content
+        .lines
+        .iter()
+        .flat_map(|line| line.summary.requirements.iter().map(move |r| (line, r)))
+        .collect();
     let number = |word: VerdictWord| all.iter().filter(|(_, r)| r.verdict == word).count();
     let (met, not_met, undecided) =
         (number(VerdictWord::Met), number(VerdictWord::NotMet), number(VerdictWord::Undecided));
@@ -282,11 +364,17 @@ fn banner(content: &Content<'_>) -> Option<Banner> {
         VerdictWord::Met if of == 1 => "The requirement is met".to_owned(),
         VerdictWord::Met => format!("All {of} requirements are met"),
         VerdictWord::NotMet if invalid > 0 => {
-            format!("{not_met} of {of} requirements not met, {invalid} not measured as asked (invalid)")
+            format!(
+                "{not_met} of {of} requirements not met, {invalid} not measured as asked (invalid)"
+            )
         }
         VerdictWord::NotMet => format!("{not_met} of {of} requirements not met"),
-        VerdictWord::Invalid => format!("Invalid: {invalid} of {of} requirements were not measured as requested"),
-        VerdictWord::Undecided => format!("{undecided} of {of} requirements cannot be decided, {met} met"),
+        VerdictWord::Invalid => {
+            format!("Invalid: {invalid} of {of} requirements were not measured as requested")
+        }
+        VerdictWord::Undecided => {
+            format!("{undecided} of {of} requirements cannot be decided, {met} met")
+        }
     };
     let open: Vec<_> = all.iter().filter(|(_, r)| r.verdict != VerdictWord::Met).copied().collect();
     let sentences = sentences(&open);
@@ -301,11 +389,13 @@ fn banner(content: &Content<'_>) -> Option<Banner> {
     })
 }
 
-/// A sentence for each requirement that is not met or not decided, with the series and their figures.
+/// A sentence for each requirement that is not met or not decided, with the series and their
+/// figures.
 fn sentences(open: &[(&Line<'_>, &RequirementSummary)]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<String>)> = Vec::new();
     for (line, r) in open {
-        let reason = r.reason.as_ref().map(|why| format!(" ({})", clip(why, 300))).unwrap_or_default();
+        let reason =
+            r.reason.as_ref().map(|why| format!(" ({})", clip(why, 300))).unwrap_or_default();
         let kind = format!("{} {}{reason}", name(&r.requirement), verdict(r.verdict).0);
         let place = match figure_of(r) {
             Some(figure) => format!("{} ({figure})", line.full),
@@ -327,7 +417,8 @@ fn sentences(open: &[(&Line<'_>, &RequirementSummary)]) -> Vec<String> {
 /// One row for each bundle.
 fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
     let stated = inputs.iter().any(|input| input.summary.verdict.is_some());
-    let same_experiment = inputs.iter().all(|input| input.summary.experiment == inputs[0].summary.experiment);
+    let same_experiment =
+        inputs.iter().all(|input| input.summary.experiment == inputs[0].summary.experiment);
     let mut columns = vec![
         Column::text("Bundle"),
         Column::text("Begun"),
@@ -341,9 +432,11 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
         columns.push(Column::text("Requirements"));
     }
     let row = |(place, input): (usize, &ReportInput<'_>)| {
-        let of_bundle = || content.lines.iter().filter(move |line| content.groups[line.group].bundle == place);
+        let of_bundle =
+            || content.lines.iter().filter(move |line| content.groups[line.group].bundle == place);
         let environment = |path: &[&str]| {
-            let known = input.environment.as_ref().and_then(|document| facts::text_at(document, path));
+            let known =
+                input.environment.as_ref().and_then(|document| facts::text_at(document, path));
             known.map_or(Cell::missing("unknown"), |text| Cell::text(clip(text, 80)))
         };
         let mut label = Cell::text(&content.labels[place]);
@@ -351,14 +444,19 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
             label = label.sub(name(&input.summary.experiment));
         }
         let ended = match (&input.bundle.manifest.ending, input.bundle.completeness) {
-            (Some(ending), Completeness::Whole) if ending.outcome == Outcome::Completed => Cell::text("completed"),
-            (Some(ending), Completeness::Whole) => Cell::text(clip(&ending.outcome.to_string(), 160)),
+            (Some(ending), Completeness::Whole) if ending.outcome == Outcome::Completed => {
+                Cell::text("completed")
+            }
+            (Some(ending), Completeness::Whole) => {
+                Cell::text(clip(&ending.outcome.to_string(), 160))
+            }
             _ => Cell::default().badge("cut off", "warn"),
         };
         let samples = of_bundle().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
         let worst = of_bundle().filter_map(|line| line.summary.max).max();
         let verdict_of = match input.summary.verdict {
-            Some(word) => Cell::default().badge(format!("{} {}", mark(word), verdict(word).0), verdict(word).1),
+            Some(word) => Cell::default()
+                .badge(format!("{} {}", mark(word), verdict(word).0), verdict(word).1),
             None => Cell::missing("none"),
         };
         let mut cells = vec![

@@ -1,4 +1,5 @@
-//! Which interrupts came to which CPU during the run: the difference of the counts after and before it.
+//! Which interrupts came to which CPU during the run: the difference of the counts after and before
+//! it.
 
 use super::facts;
 use super::table::{Cell, Column, Table};
@@ -21,10 +22,15 @@ struct Difference {
     total: u64,
 }
 
-/// The counts of one document before and after: interrupts, softirqs and steal time, as far as both sides are known.
+/// The counts of one document before and after: interrupts, softirqs and steal time, as far as both
+/// sides are known.
 pub fn tables(before: &Value, after: &Value) -> Vec<Table> {
-    let kinds = [("interrupts", "Hardware interrupts during the run"), ("softirqs", "Softirqs during the run")];
-    let mut tables: Vec<Table> = kinds.iter().filter_map(|(kind, title)| table(before, after, kind, title)).collect();
+    let kinds = [
+        ("interrupts", "Hardware interrupts during the run"),
+        ("softirqs", "Softirqs during the run"),
+    ];
+    let mut tables: Vec<Table> =
+        kinds.iter().filter_map(|(kind, title)| table(before, after, kind, title)).collect();
     tables.extend(stolen_time(before, after));
     tables
 }
@@ -35,7 +41,8 @@ fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table
     let mut all = differences(before, after)?;
     all.sort_by_key(|line| std::cmp::Reverse(line.total));
     let quiet = all.iter().filter(|line| line.total == 0).count();
-    let shown: Vec<Difference> = all.into_iter().filter(|line| line.total > 0).take(MAX_LINES).collect();
+    let shown: Vec<Difference> =
+        all.into_iter().filter(|line| line.total > 0).take(MAX_LINES).collect();
     let each = cpus.len() <= MAX_CPUS;
     let mut columns = vec![Column::text("Interrupt"), Column::figures("All CPUs")];
     if each {
@@ -48,7 +55,10 @@ fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table
         }
         // A count of the whole system is alone.
         let of_cpu = |k: usize| {
-            line.by_cpu.get(k).filter(|_| line.by_cpu.len() > 1).map_or(Cell::default(), |n| Cell::count(*n))
+            line.by_cpu
+                .get(k)
+                .filter(|_| line.by_cpu.len() > 1)
+                .map_or(Cell::default(), |n| Cell::count(*n))
         };
         cells.extend((0..if each { cpus.len() } else { 0 }).map(of_cpu));
         cells
@@ -73,17 +83,25 @@ fn differences(before: &Value, after: &Value) -> Option<Vec<Difference>> {
     let difference = |line: &Value| {
         let id = line.get("id")?.as_str()?.to_owned();
         let was = earlier.get(id.as_str());
-        let since = |(k, now): (usize, u64)| now.saturating_sub(was.and_then(|w| w.get(k)).copied().unwrap_or(0));
+        let since = |(k, now): (usize, u64)| {
+            now.saturating_sub(was.and_then(|w| w.get(k)).copied().unwrap_or(0))
+        };
         let by_cpu: Vec<u64> = counts(line).into_iter().enumerate().map(since).collect();
         let total = by_cpu.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
-        let description = line.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let description =
+            line.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
         Some(Difference { id, description, by_cpu, total })
     };
     Some(later.iter().filter_map(difference).collect())
 }
 
 fn counts(line: &Value) -> Vec<u64> {
-    line.get("counts").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_u64).collect()
+    line.get("counts")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_u64)
+        .collect()
 }
 
 /// Time that the hypervisor took, and SMIs, by CPU.
@@ -114,20 +132,28 @@ fn stolen_time(before: &Value, after: &Value) -> Option<Table> {
     let mut columns = vec![Column::text("CPU")];
     columns.extend(steal.iter().map(|_| Column::figures("Steal time")));
     columns.extend(smi.iter().map(|_| {
-        Column::figures("SMIs")
-            .meaning("system management interrupts: time that the firmware takes, invisible to the kernel")
+        Column::figures("SMIs").meaning(
+            "system management interrupts: time that the firmware takes, invisible to the kernel",
+        )
     }));
     let row = |cpu: &u64| {
         let mut cells = vec![Cell::text(format!("CPU {cpu}"))];
-        let time = |ns: &u64| Cell::figure(span(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))), *ns as f64);
+        let time = |ns: &u64| {
+            Cell::figure(span(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))), *ns as f64)
+        };
         cells.extend(steal.iter().map(|m| m.get(cpu).map_or(Cell::missing("unknown"), time)));
-        cells.extend(
-            smi.iter().map(|m| m.get(cpu).map_or(Cell::missing("unknown"), |n| Cell::figure(count(*n), *n as f64))),
-        );
+        cells.extend(smi.iter().map(|m| {
+            m.get(cpu).map_or(Cell::missing("unknown"), |n| Cell::figure(count(*n), *n as f64))
+        }));
         cells
     };
     let rows = cpus.iter().take(512).map(row).collect();
-    Some(Table { caption: "Steal time and SMIs during the run.".to_owned(), columns, rows, sortable: true })
+    Some(Table {
+        caption: "Steal time and SMIs during the run.".to_owned(),
+        columns,
+        rows,
+        sortable: true,
+    })
 }
 
 #[cfg(test)]
@@ -146,7 +172,10 @@ mod tests {
         };
         let tables = tables(&side([100, 200], 0), &side([150, 1_200], 3));
         let shown = |table: &Table| {
-            let rows = table.rows.iter().map(|r| r.iter().map(|c| c.text.as_str()).collect::<Vec<_>>().join(" | "));
+            let rows = table
+                .rows
+                .iter()
+                .map(|r| r.iter().map(|c| c.text.as_str()).collect::<Vec<_>>().join(" | "));
             format!("{}\n{}", table.caption, rows.collect::<Vec<_>>().join("\n"))
         };
         insta::assert_snapshot!(tables.iter().map(shown).collect::<Vec<_>>().join("\n"), @r"

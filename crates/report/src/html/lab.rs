@@ -1,6 +1,7 @@
 //! `punctual lab report`: what a lab has found, as one page that opens without network.
 //!
-//! Reading order: the [`curves`] of all cells, the [`heat`] maps, the other [`tables`], and the page put together here.
+//! Reading order: the [`curves`] of all cells, the [`heat`] maps, the other [`tables`], and the
+//! page put together here.
 
 mod curves;
 mod heat;
@@ -57,12 +58,16 @@ struct Banner {
     items: Vec<String>,
 }
 
-/// The page. `pooled` are the bundles of the cells in their order, all seeds as one (`None` where there is none); `directory` stands
-/// in the commands that the page names.
+/// The page. `pooled` are the bundles of the cells in their order, all seeds as one (`None` where
+/// there is none); `directory` stands in the commands that the page names.
 ///
 /// # Errors
 /// It does not fit however coarse the curves, or a template does not fit its data.
-pub fn lab(lab: &LabDocument, pooled: &[Option<Bundle>], directory: &str) -> Result<String, HtmlError> {
+pub fn lab(
+    lab: &LabDocument,
+    pooled: &[Option<Bundle>],
+    directory: &str,
+) -> Result<String, HtmlError> {
     let summaries: Vec<Option<Summary>> =
         pooled.iter().map(|bundle| bundle.as_ref().map(punctual_analyze::summarize)).collect();
     let content = curves::content(lab, pooled, &summaries);
@@ -77,13 +82,20 @@ pub fn lab(lab: &LabDocument, pooled: &[Option<Bundle>], directory: &str) -> Res
     Err(HtmlError::TooLarge { bytes: smallest, limit: SIZE_LIMIT })
 }
 
-fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str) -> Result<String, HtmlError> {
-    let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
+fn render(
+    lab: &LabDocument,
+    content: &Content<'_>,
+    size: &Size,
+    directory: &str,
+) -> Result<String, HtmlError> {
+    let curves: Vec<Curve> =
+        content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
     let account = account::Data::default();
-    let embedded = EmbeddedData::of(content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
-        .to_text()
-        .map_err(|why| HtmlError::Render(why.to_string()))?;
+    let embedded =
+        EmbeddedData::of(content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
+            .to_text()
+            .map_err(|why| HtmlError::Render(why.to_string()))?;
     // Without a script there is no choice of the series: the first is drawn.
     let (first, first_curves) = curves::of_first_group(content, &curves);
     let (style, script) = (style(), script(&SCRIPT));
@@ -95,8 +107,9 @@ fn render(lab: &LabDocument, content: &Content<'_>, size: &Size, directory: &str
         limits: lab.limits.iter().map(|limit| name_whole(limit)).collect(),
         heat: heat::tables(lab),
         drawing: drawing::draw(&first, &first_curves, &scale),
-        reduced: (content.left_out > 0)
-            .then(|| format!("{} more curves are not shown: too many for one page.", content.left_out)),
+        reduced: (content.left_out > 0).then(|| {
+            format!("{} more curves are not shown: too many for one page.", content.left_out)
+        }),
         figures: tables::figures(lab),
         published: tables::published(lab),
         effects: tables::effects(lab),
@@ -135,26 +148,34 @@ fn about(lab: &LabDocument) -> Vec<(&'static str, String)> {
 
 fn banner(lab: &LabDocument) -> Option<Banner> {
     let mut items: Vec<String> = Vec::new();
-    let bad = lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |series| (cell, series)));
+    let bad =
+        lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |series| (cell, series)));
     for (cell, series) in bad {
         let not_met = series.requirements.iter().filter(|r| r.verdict != VerdictWord::Met);
-        items.extend(not_met.map(|requirement| name_whole(&words::requirement(cell, series, requirement))));
+        items.extend(
+            not_met.map(|requirement| name_whole(&words::requirement(cell, series, requirement))),
+        );
     }
-    items.extend(
-        lab.cells.iter().flat_map(|cell| cell.trouble.iter().map(|text| name_whole(&format!("{}: {text}", cell.name)))),
-    );
+    items.extend(lab.cells.iter().flat_map(|cell| {
+        cell.trouble.iter().map(|text| name_whole(&format!("{}: {text}", cell.name)))
+    }));
     if items.len() > ITEMS {
         let more = items.len() - ITEMS;
         items.truncate(ITEMS);
         items.push(format!("and {more} more"));
     }
-    let failed = lab.cells.iter().any(|cell| cell.state == CellState::Failed || cell.equal == Some(false));
+    let failed =
+        lab.cells.iter().any(|cell| cell.state == CellState::Failed || cell.equal == Some(false));
     let (class, mark, text) = match lab.verdict {
         Some(VerdictWord::NotMet) => ("bad", "✗", "A requirement is not met."),
-        Some(VerdictWord::Invalid) => ("bad", "!", "Invalid: a cell was not measured as requested."),
+        Some(VerdictWord::Invalid) => {
+            ("bad", "!", "Invalid: a cell was not measured as requested.")
+        }
         _ if failed => ("bad", "✗", "Not every cell is valid."),
         _ if !lab.finished => ("warn", "…", "Not every cell ran to completion."),
-        Some(VerdictWord::Undecided) => ("warn", "?", "The evidence does not decide every requirement."),
+        Some(VerdictWord::Undecided) => {
+            ("warn", "?", "The evidence does not decide every requirement.")
+        }
         Some(VerdictWord::Met) => ("good", "✓", "Every requirement is met in every cell."),
         None => return None,
     };

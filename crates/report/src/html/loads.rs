@@ -71,7 +71,11 @@ fn shares(shares: &Shares) -> Cell {
         .map(|(what, share)| format!("{what} {}", percent(*share)))
         .collect();
     let sub = (!parts.is_empty()).then(|| parts.join(", "));
-    Cell { sub, bar: Some(shares.busy.clamp(0.0, 1.0)), ..Cell::figure(percent(shares.busy), shares.busy) }
+    Cell {
+        sub,
+        bar: Some(shares.busy.clamp(0.0, 1.0)),
+        ..Cell::figure(percent(shares.busy), shares.busy)
+    }
 }
 
 /// The commands that ran as loads; `None` where there were none.
@@ -85,7 +89,9 @@ pub fn commands(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Tab
         Column::figures("Failures").meaning("how often it exited with a failure"),
     ];
     let all = || {
-        phases(inputs).zip(&content.groups).flat_map(|(phase, group)| phase.loads.iter().map(move |load| (group, load)))
+        phases(inputs)
+            .zip(&content.groups)
+            .flat_map(|(phase, group)| phase.loads.iter().map(move |load| (group, load)))
     };
     let row = |(group, load): (&super::gather::Group, &punctual_bundle::meta::LoadMeta)| {
         vec![
@@ -93,15 +99,26 @@ pub fn commands(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Tab
             Cell::text(&group.name),
             Cell {
                 code: true,
-                ..Cell::text(clip(&text::visible(&shell_words::join(load.argv.iter().take(256))), 1_000))
+                ..Cell::text(clip(
+                    &text::visible(&shell_words::join(load.argv.iter().take(256))),
+                    1_000,
+                ))
             },
             Cell::text(clip(&load.cpus.to_string(), 60)),
             Cell::count(load.starts),
-            Cell { class: if load.failures > 0 { "alert" } else { "" }, ..Cell::count(load.failures) },
+            Cell {
+                class: if load.failures > 0 { "alert" } else { "" },
+                ..Cell::count(load.failures)
+            },
         ]
     };
     let more = all().count().saturating_sub(MAX_ROWS);
     let more = if more > 0 { format!(" {more} more are not shown.") } else { String::new() };
     let rows: Vec<Vec<Cell>> = all().take(MAX_ROWS).map(row).collect();
-    (!rows.is_empty()).then(|| Table { caption: format!("Loads.{more}"), columns, rows, sortable: false })
+    (!rows.is_empty()).then(|| Table {
+        caption: format!("Loads.{more}"),
+        columns,
+        rows,
+        sortable: false,
+    })
 }

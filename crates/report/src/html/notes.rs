@@ -1,4 +1,5 @@
-//! Results of measures besides their samples: counts against independent ones, the cost of the clock, further figures and tables.
+//! Results of measures besides their samples: counts against independent ones, the cost of the
+//! clock, further figures and tables.
 
 use super::ReportInput;
 use super::table::{Cell, Column, Table};
@@ -20,19 +21,27 @@ const TEXT: usize = 400;
 /// All tables in the order of reading; none without notes.
 pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
     let measures = measures(inputs, labels);
-    let mut tables: Vec<Table> = [validations(&measures), figures(&measures)].into_iter().flatten().collect();
-    let own = measures.iter().flat_map(|(who, measure)| measure.notes.tables.iter().map(move |table| (who, table)));
+    let mut tables: Vec<Table> =
+        [validations(&measures), figures(&measures)].into_iter().flatten().collect();
+    let own = measures
+        .iter()
+        .flat_map(|(who, measure)| measure.notes.tables.iter().map(move |table| (who, table)));
     tables.extend(own.take(TABLES).map(|(who, table)| rows(who, table)));
     tables
 }
 
 /// Every measure with what it is called: phase and name, and its bundle where there are several.
-fn measures<'a>(inputs: &'a [ReportInput<'_>], labels: &[String]) -> Vec<(String, &'a MeasureMeta)> {
+fn measures<'a>(
+    inputs: &'a [ReportInput<'_>],
+    labels: &[String],
+) -> Vec<(String, &'a MeasureMeta)> {
     let mut all = Vec::new();
     for (input, label) in inputs.iter().zip(labels) {
         let bundle = if inputs.len() > 1 { format!("{label}: ") } else { String::new() };
         for phase in &input.bundle.phases {
-            let called = |measure: &MeasureMeta| format!("{bundle}{}/{}", name(&phase.meta.name), name(&measure.name));
+            let called = |measure: &MeasureMeta| {
+                format!("{bundle}{}/{}", name(&phase.meta.name), name(&measure.name))
+            };
             all.extend(phase.meta.measures.iter().map(|measure| (called(measure), measure)));
         }
     }
@@ -46,7 +55,11 @@ fn short(text: &str) -> String {
 fn bounded(caption: &str, columns: Vec<Column>, mut rows: Vec<Vec<Cell>>) -> Option<Table> {
     let more = rows.len().saturating_sub(ROWS);
     rows.truncate(ROWS);
-    let caption = if more > 0 { format!("{caption} {more} more rows are left out.") } else { caption.to_owned() };
+    let caption = if more > 0 {
+        format!("{caption} {more} more rows are left out.")
+    } else {
+        caption.to_owned()
+    };
     (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: false })
 }
 
@@ -80,9 +93,18 @@ fn validations(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
             Some(tolerance) => verdict.sub(short(&allowed(tolerance))),
             None => verdict,
         };
-        vec![Cell::text(who), Cell::text(short(&one.what)), Cell::count(one.claimed), counted, verdict, source]
+        vec![
+            Cell::text(who),
+            Cell::text(short(&one.what)),
+            Cell::count(one.claimed),
+            counted,
+            verdict,
+            source,
+        ]
     };
-    let all = measures.iter().flat_map(|(who, measure)| measure.notes.validations.iter().map(|one| row(who, one)));
+    let all = measures
+        .iter()
+        .flat_map(|(who, measure)| measure.notes.validations.iter().map(|one| row(who, one)));
     bounded("Counts of the workloads against independent counts.", columns, all.collect())
 }
 
@@ -101,14 +123,25 @@ fn figures(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
     let mut rows = Vec::new();
     for (who, measure) in measures {
         if let Fact::Known(cost) = &measure.notes.clock_cost {
-            let title = format!("one reading of the clock, median, in every sample: {}", cost.clock);
+            let title =
+                format!("one reading of the clock, median, in every sample: {}", cost.clock);
             let spread = format!("min {}, p99 {}, max {}", cost.min, cost.p99, cost.max);
-            let value = Cell::figure(format!("{} ns", cost.median.ns()), cost.median.ns() as f64).sub(spread);
-            rows.push(vec![Cell::text(who), Cell::text(short(&title)), value, Cell::count(cost.count)]);
+            let value = Cell::figure(format!("{} ns", cost.median.ns()), cost.median.ns() as f64)
+                .sub(spread);
+            rows.push(vec![
+                Cell::text(who),
+                Cell::text(short(&title)),
+                value,
+                Cell::count(cost.count),
+            ]);
         }
         rows.extend(measure.notes.figures.iter().map(|one| figure(who, one)));
     }
-    bounded("Cost of the clock, and further figures. Nothing is subtracted from any sample.", columns, rows)
+    bounded(
+        "Cost of the clock, and further figures. Nothing is subtracted from any sample.",
+        columns,
+        rows,
+    )
 }
 
 fn rows(who: &str, table: &punctual_core::Table) -> Table {

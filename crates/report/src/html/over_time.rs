@@ -1,4 +1,5 @@
-//! Latency over time, as far as the page needs more than [`Timeline`]: coarser segments, and where zero is.
+//! Latency over time, as far as the page needs more than [`Timeline`]: coarser segments, and where
+//! zero is.
 
 use punctual_analyze::{Bucket, Timeline};
 use punctual_bundle::{PhaseMeta, SeriesMeta};
@@ -19,9 +20,12 @@ pub enum Source {
 
 /// The same in at most `limit` segments, by joining neighbours.
 pub fn reduced(line: &Timeline, limit: usize) -> Timeline {
-    let (Some(first), Some(last)) = (line.buckets.first(), line.buckets.last()) else { return line.clone() };
+    let (Some(first), Some(last)) = (line.buckets.first(), line.buckets.last()) else {
+        return line.clone();
+    };
     let width = i128::from(line.width.ns().max(1));
-    let place = |bucket: &Bucket| (i128::from(bucket.start.ns()) - i128::from(first.start.ns())) / width;
+    let place =
+        |bucket: &Bucket| (i128::from(bucket.start.ns()) - i128::from(first.start.ns())) / width;
     let factor = (place(last) / limit.max(1) as i128) + 1;
     if factor == 1 {
         return line.clone();
@@ -39,11 +43,15 @@ pub fn reduced(line: &Timeline, limit: usize) -> Timeline {
         }
     };
     let groups = line.buckets.chunk_by(|a, b| place(a) / factor == place(b) / factor);
-    Timeline { buckets: groups.map(join).collect(), width: line.width * i64::try_from(factor).unwrap_or(i64::MAX) }
+    Timeline {
+        buckets: groups.map(join).collect(),
+        width: line.width * i64::try_from(factor).unwrap_or(i64::MAX),
+    }
 }
 
-/// The instant on the series' clock at which its phase began, where `due`, an instant of the series, agrees with it.
-/// CLOCK_TAI is ahead of UTC by 37 s since 2017 where the system was told so (adjtimex(2)), else it equals UTC.
+/// The instant on the series' clock at which its phase began, where `due`, an instant of the
+/// series, agrees with it. CLOCK_TAI is ahead of UTC by 37 s since 2017 where the system was told
+/// so (adjtimex(2)), else it equals UTC.
 pub fn phase_start(phase: &PhaseMeta, meta: &SeriesMeta, due: ClockNs) -> Option<ClockNs> {
     let utc = i64::try_from(phase.started.as_nanosecond()).ok().map(ClockNs);
     let candidates = match meta.clock {
@@ -51,7 +59,8 @@ pub fn phase_start(phase: &PhaseMeta, meta: &SeriesMeta, due: ClockNs) -> Option
         Clock::Realtime => utc.into_iter().collect(),
         Clock::Tai => utc.map(|utc| vec![utc + Nanos::from_secs(37), utc]).unwrap_or_default(),
     };
-    let longest = phase.duration.map_or(Nanos(i64::MAX), |duration| duration + Nanos::from_secs(60));
+    let longest =
+        phase.duration.map_or(Nanos(i64::MAX), |duration| duration + Nanos::from_secs(60));
     let fits = |start: &ClockNs| (-Nanos::SECOND..=longest).contains(&(due - *start));
     candidates.into_iter().find(fits)
 }

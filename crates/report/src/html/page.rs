@@ -1,4 +1,5 @@
-//! The page itself: templates, style, script and data put together into one file that asks no network for anything.
+//! The page itself: templates, style, script and data put together into one file that asks no
+//! network for anything.
 
 use super::curve::Curve;
 use super::embedded::EmbeddedData;
@@ -7,8 +8,8 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, account, breakdown, checks, documents, drawing, environment, figures, header, loads,
-    notes, published, text, warnings, worst,
+    HtmlError, ReportInput, Size, account, breakdown, checks, documents, drawing, environment,
+    figures, header, loads, notes, published, text, warnings, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -23,7 +24,8 @@ const UPLOT: &str = include_str!("assets/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uplot/LICENSE");
 const STYLE: &str = include_str!("assets/report.css");
-/// The report's own script, in the order in which its parts build on each other: what all pages with plots have, and then each.
+/// The report's own script, in the order in which its parts build on each other: what all pages
+/// with plots have, and then each.
 const PLOTS: [&str; 7] = [
     include_str!("assets/base.js"),
     include_str!("assets/sortable.js"),
@@ -55,7 +57,8 @@ const TEMPLATES: [(&str, &str); 12] = [
     ("lab.html", include_str!("assets/lab.html")),
 ];
 
-/// What the templates are given. Values that are safe already are those made here, from no text but this program's own.
+/// What the templates are given. Values that are safe already are those made here, from no text but
+/// this program's own.
 #[derive(Serialize)]
 struct Page {
     policy: Value,
@@ -107,21 +110,35 @@ struct Anatomies<'a> {
     pictures: Vec<(&'a str, &'a super::picture::Picture)>,
 }
 
-fn breakdowns<'a>(inputs: &[ReportInput<'a>], labels: &'a [String], pictures: usize) -> Anatomies<'a> {
+fn breakdowns<'a>(
+    inputs: &[ReportInput<'a>],
+    labels: &'a [String],
+    pictures: usize,
+) -> Anatomies<'a> {
     let mut all = Anatomies { sections: Vec::new(), pictures: Vec::new() };
     let several = inputs.iter().filter(|input| input.breakdown.is_some()).count() > 1;
     for (input, label) in inputs.iter().zip(labels) {
         let Some(of) = input.breakdown else { continue };
         let title = if several { label.as_str() } else { "" };
-        all.sections.push(breakdown::Section::of(of, title.to_owned(), all.pictures.len(), pictures));
+        all.sections.push(breakdown::Section::of(
+            of,
+            title.to_owned(),
+            all.pictures.len(),
+            pictures,
+        ));
         all.pictures.extend(of.pictures().iter().take(pictures).map(|picture| (title, picture)));
     }
     all
 }
 
 /// The page in one size.
-pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) -> Result<String, HtmlError> {
-    let curves: Vec<Curve> = content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
+pub fn render(
+    inputs: &[ReportInput<'_>],
+    content: &Content<'_>,
+    size: &Size,
+) -> Result<String, HtmlError> {
+    let curves: Vec<Curve> =
+        content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
     let recorded = section::recordings(inputs, &content.labels);
     let taken = breakdowns(inputs, &content.labels, size.pictures);
@@ -167,7 +184,11 @@ pub fn render(inputs: &[ReportInput<'_>], content: &Content<'_>, size: &Size) ->
 }
 
 /// A page of this template, in which every table and figure bears the mark of whose time it is in.
-pub fn fill(template: &str, page: &impl Serialize, timebase: Timebase) -> Result<String, HtmlError> {
+pub fn fill(
+    template: &str,
+    page: &impl Serialize,
+    timebase: Timebase,
+) -> Result<String, HtmlError> {
     let filled = templates().and_then(|mut all| {
         all.add_global("timemark", timebase.mark());
         all.get_template(template)?.render(Serde(page))
@@ -200,16 +221,19 @@ pub fn style() -> String {
 /// The script of a page with plots, with what only this page has.
 pub fn script(page: &[&str]) -> String {
     let own = [&PLOTS, page].concat().join("\n");
-    format!("/* uPlot:\n{UPLOT_LICENSE}*/\n{UPLOT}\n(function () {{\n\"use strict\";\n{own}\n}})();\n")
+    format!(
+        "/* uPlot:\n{UPLOT_LICENSE}*/\n{UPLOT}\n(function () {{\n\"use strict\";\n{own}\n}})();\n"
+    )
 }
 
-/// What the page may do: run this one script, use this one style, and nothing else. No string becomes markup
-/// (Trusted Types), no request leaves (`default-src 'none'`).
+/// What the page may do: run this one script, use this one style, and nothing else. No string
+/// becomes markup (Trusted Types), no request leaves (`default-src 'none'`).
 pub fn policy(style: &str, script: &str) -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'; \
-         require-trusted-types-for 'script'; trusted-types 'none'",
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; \
+         base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types \
+         'none'",
         hash(script),
         hash(style)
     )
@@ -218,19 +242,26 @@ pub fn policy(style: &str, script: &str) -> String {
 /// The result of `punctual check`, for each bundle that has it.
 fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
     let known = inputs.iter().zip(&content.labels);
-    known.filter_map(|(input, label)| Some((label.clone(), checks::table(input.check.as_ref()?)))).collect()
+    known
+        .filter_map(|(input, label)| Some((label.clone(), checks::table(input.check.as_ref()?))))
+        .collect()
 }
 
 /// What is coarser than what was measured, in sentences.
 fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<String> {
     let mut reduced = Vec::new();
-    let coarser = content.lines.iter().zip(curves).filter(|(line, curve)| curve.body_width > line.curve.resolution);
+    let coarser = content
+        .lines
+        .iter()
+        .zip(curves)
+        .filter(|(line, curve)| curve.body_width > line.curve.resolution);
     let widest = coarser.clone().map(|(_, curve)| curve.body_width).max();
     if let Some(widest) = widest {
         let width = text::span(punctual_core::Nanos(widest));
         let of = coarser.count();
         reduced.push(format!(
-            "The histograms of {of} series have bins of up to {width} in the body; the tails are exact."
+            "The histograms of {of} series have bins of up to {width} in the body; the tails are \
+             exact."
         ));
     }
     let buckets = content.lines.iter().map(|line| line.timeline.buckets.len()).max().unwrap_or(0);
@@ -238,7 +269,10 @@ fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<Strin
         reduced.push(format!("Latency over time has at most {} buckets per series.", size.buckets));
     }
     if content.left_out > 0 {
-        reduced.push(format!("{} more series are not shown: too many for one page.", content.left_out));
+        reduced.push(format!(
+            "{} more series are not shown: too many for one page.",
+            content.left_out
+        ));
     }
     reduced
 }
@@ -250,17 +284,31 @@ mod tests {
     #[test]
     fn vendored_files_are_the_published_ones() {
         let readme = include_str!("assets/uplot/README.md");
-        for (file, text) in [("uPlot.iife.min.js", UPLOT), ("uPlot.min.css", UPLOT_STYLE), ("LICENSE", UPLOT_LICENSE)] {
-            let sum: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        for (file, text) in [
+            ("uPlot.iife.min.js", UPLOT),
+            ("uPlot.min.css", UPLOT_STYLE),
+            ("LICENSE", UPLOT_LICENSE),
+        ] {
+            let sum: String =
+                Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
             assert!(readme.contains(&format!("| {file} | {sum} |")), "{file} has the sum {sum}");
         }
     }
 
     #[test]
     fn no_asset_ends_its_element() {
-        assert!(!script(&SCRIPT).to_lowercase().contains("</script"), "the script would end in its middle");
+        assert!(
+            !script(&SCRIPT).to_lowercase().contains("</script"),
+            "the script would end in its middle"
+        );
         assert!(!STYLE.contains("</") && !UPLOT_STYLE.contains("</"));
-        assert!(!STYLE.contains("url(") && !UPLOT_STYLE.contains("url("), "a style sheet loads nothing");
-        assert!(!script(&SCRIPT).replace(UPLOT, "").contains("innerHTML"), "data becomes text only");
+        assert!(
+            !STYLE.contains("url(") && !UPLOT_STYLE.contains("url("),
+            "a style sheet loads nothing"
+        );
+        assert!(
+            !script(&SCRIPT).replace(UPLOT, "").contains("innerHTML"),
+            "data becomes text only"
+        );
     }
 }

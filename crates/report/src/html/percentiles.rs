@@ -1,4 +1,5 @@
-//! The percentile curve: latency over `log10(1 / (1 - p))`, where each further nine takes the same space.
+//! The percentile curve: latency over `log10(1 / (1 - p))`, where each further nine takes the same
+//! space.
 
 use punctual_analyze::{Distribution, percentiles};
 use punctual_core::Nanos;
@@ -6,8 +7,9 @@ use punctual_core::Nanos;
 /// Points in each decade of rarity.
 pub const PER_DECADE: usize = 16;
 
-/// Latencies (ns) at `p = 1 - 10^(-k / PER_DECADE)` for k = 0, 1, … as far as one sample in `10^(k / PER_DECADE)` exists.
-/// The maximum stands at `log10(count)`, which is seldom on this grid: the caller adds it.
+/// Latencies (ns) at `p = 1 - 10^(-k / PER_DECADE)` for k = 0, 1, … as far as one sample in `10^(k
+/// / PER_DECADE)` exists. The maximum stands at `log10(count)`, which is seldom on this grid: the
+/// caller adds it.
 pub fn points(distribution: &Distribution) -> Vec<i64> {
     along(distribution.curve())
 }
@@ -35,7 +37,9 @@ pub fn merged_points(distributions: &[&Distribution]) -> Vec<i64> {
 /// Walks once along (latency, samples up to it).
 fn along(steps: impl Iterator<Item = (Nanos, u64)>) -> Vec<i64> {
     let steps: Vec<(Nanos, u64)> = steps.collect();
-    let Some((_, count)) = steps.last().copied().filter(|(_, count)| *count > 0) else { return Vec::new() };
+    let Some((_, count)) = steps.last().copied().filter(|(_, count)| *count > 0) else {
+        return Vec::new();
+    };
     let last = ((count as f64).log10() * PER_DECADE as f64).floor() as usize;
     let mut place = 0;
     let point = |k: usize| {
@@ -55,8 +59,14 @@ mod tests {
     use punctual_core::{ClockNs, Sample, SeriesData, SeriesShape};
 
     fn distribution(latencies: impl Iterator<Item = i64>) -> Distribution {
-        let mut data = SeriesData::new(SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: None });
-        latencies.for_each(|ns| data.record(&Sample { seq: 0, due: ClockNs(0), woke: ClockNs(ns), cpu: 0 }, 0));
+        let mut data = SeriesData::new(SeriesShape {
+            range: Nanos::MILLI,
+            resolution: Nanos::MICRO,
+            period: None,
+        });
+        latencies.for_each(|ns| {
+            data.record(&Sample { seq: 0, due: ClockNs(0), woke: ClockNs(ns), cpu: 0 }, 0)
+        });
         Distribution::of(&data)
     }
 
@@ -71,7 +81,8 @@ mod tests {
 
     #[test]
     fn curves_of_several_series_add_up() {
-        let (odd, even) = (distribution((1..1_000).step_by(2)), distribution((2..=1_000).step_by(2)));
+        let (odd, even) =
+            (distribution((1..1_000).step_by(2)), distribution((2..=1_000).step_by(2)));
         assert_eq!(merged_points(&[&odd, &even]), points(&distribution(1..=1_000)));
     }
 }

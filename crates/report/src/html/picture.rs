@@ -1,8 +1,9 @@
-//! A window of time as a picture: the tasks and interrupts of each CPU, the states of each thread, its test points,
-//! functions and values, and the interval in focus: a sample, a long call.
+//! A window of time as a picture: the tasks and interrupts of each CPU, the states of each thread,
+//! its test points, functions and values, and the interval in focus: a sample, a long call.
 //!
-//! A picture is a list of lanes with items, and knows nothing of what they mean; `assets/picture.js` draws it, zooms it and shows
-//! what is under the pointer. Whatever explains the subject is one more lane above the others.
+//! A picture is a list of lanes with items, and knows nothing of what they mean;
+//! `assets/picture.js` draws it, zooms it and shows what is under the pointer. Whatever explains
+//! the subject is one more lane above the others.
 
 mod cpus;
 mod items;
@@ -44,7 +45,8 @@ impl Focus {
     }
 }
 
-/// A picture, as the script draws it. All times are nanoseconds since its zero, the focused beginning.
+/// A picture, as the script draws it. All times are nanoseconds since its zero, the focused
+/// beginning.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
     title: String,
@@ -111,7 +113,9 @@ impl Picture {
     /// Puts a lane above the others.
     pub fn put_first(&mut self, lane: Lane, limit: usize) {
         self.lanes.insert(0, lane);
-        self.arrows.iter_mut().for_each(|arrow| (arrow.from, arrow.to) = (arrow.from + 1, arrow.to + 1));
+        self.arrows
+            .iter_mut()
+            .for_each(|arrow| (arrow.from, arrow.to) = (arrow.from + 1, arrow.to + 1));
         self.own = self.own.map(|own| own + 1);
         *self = self.thinned(limit);
     }
@@ -138,7 +142,9 @@ impl Picture {
         picture.words.push("several, too short to be shown one by one".to_owned());
         let left_out = lane::thin(&mut picture.lanes, limit, mixed);
         if left_out > 0 {
-            picture.notes.push(format!("{} of the shortest items are not shown.", count(left_out as u64)));
+            picture
+                .notes
+                .push(format!("{} of the shortest items are not shown.", count(left_out as u64)));
         }
         picture
     }
@@ -195,7 +201,10 @@ impl<'a> Build<'a> {
         let arrows = self.arrows();
         let unfit = self.material.lanes.left_out.saturating_add(self.material.left_out);
         if unfit > 0 {
-            self.notes.push(format!("{} more spans and events did not fit into this picture.", count(unfit)));
+            self.notes.push(format!(
+                "{} more spans and events did not fit into this picture.",
+                count(unfit)
+            ));
         }
         let (from, to) = (self.material.lanes.from, self.material.lanes.to);
         if from > self.focus.from.0 {
@@ -223,7 +232,11 @@ impl<'a> Build<'a> {
             let from = self.cpu_lanes.get(&wake.cpu)?;
             let to = self.thread_lanes.get(&wake.task)?;
             let by = match wake.interrupt {
-                Some(_) => format!("an interrupt on CPU {}, where {} ran,", wake.cpu, self.task(wake.waker)),
+                Some(_) => format!(
+                    "an interrupt on CPU {}, where {} ran,",
+                    wake.cpu,
+                    self.task(wake.waker)
+                ),
                 None => format!("{} on CPU {}", self.task(wake.waker), wake.cpu),
             };
             let when = span(wake.at - self.focus.from.0);

@@ -25,7 +25,8 @@ fn table(published: &PublishedSummary, label: Option<&String>) -> Table {
     let label = label.map_or(String::new(), |label| format!("{}: ", name(label)));
     Table {
         caption: format!(
-            "{label}Published figures: {}. Absolute figures depend on the machine; the trend must be reproduced.{more}",
+            "{label}Published figures: {}. Absolute figures depend on the machine; the trend must \
+             be reproduced.{more}",
             short(published.source.trim_end_matches('.'))
         ),
         columns: vec![
@@ -53,7 +54,13 @@ fn row(result: &ResultSummary) -> Vec<Cell> {
         None => because,
     };
     let here = result.here.as_ref().map_or(Cell::missing("–"), reading);
-    vec![Cell::text(short(&result.what)), Cell::text(short(&result.published)), here, shape, because]
+    vec![
+        Cell::text(short(&result.what)),
+        Cell::text(short(&result.published)),
+        here,
+        shape,
+        because,
+    ]
 }
 
 fn reading(here: &Reading) -> Cell {

@@ -1,8 +1,9 @@
-//! What the page shows of a recording: what was recorded and lost, who had the CPUs, intervals between points and functions,
-//! values over time, and pictures of what happened around the worst.
+//! What the page shows of a recording: what was recorded and lost, who had the CPUs, intervals
+//! between points and functions, values over time, and pictures of what happened around the worst.
 //!
-//! A recording may be larger than memory: its events are read three times, in the order of time, and never kept. First, where
-//! events are missing; second, all figures; third, what lies around the worst. Nothing here grows with the number of events.
+//! A recording may be larger than memory: its events are read three times, in the order of time,
+//! and never kept. First, where events are missing; second, all figures; third, what lies around
+//! the worst. Nothing here grows with the number of events.
 
 mod choice;
 mod density;
@@ -52,8 +53,12 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Of a recording; `events` gives all its events from the beginning, each time that it is called.
-    pub fn of<E: IntoIterator<Item = Event>>(source: &RecordingSource<'_>, events: impl Fn() -> E) -> Digest {
+    /// Of a recording; `events` gives all its events from the beginning, each time that it is
+    /// called.
+    pub fn of<E: IntoIterator<Item = Event>>(
+        source: &RecordingSource<'_>,
+        events: impl Fn() -> E,
+    ) -> Digest {
         let RecordingSource { recorded, names, requests, .. } = source;
         let needed = Prepared::is_needed(recorded, requests);
         let prepared = if needed { Prepared::of(events(), requests) } else { Prepared::default() };
@@ -80,7 +85,8 @@ impl Digest {
         let blind = pairs::document(&results, DETAIL, &[], names, recorded);
         let foci = choice::foci(&latest, &blind, &occupancy, source);
         let explained = pairs::windows(&results, DETAIL);
-        let (mut lanes, pictures) = around(source, (&foci, &density), &explained, (coverage, gaps), events());
+        let (mut lanes, pictures) =
+            around(source, (&foci, &density), &explained, (coverage, gaps), events());
         lanes.truncate(explained.len());
         let intervals = pairs::document(&results, DETAIL, &lanes, names, recorded);
         Digest { recorded: (*recorded).clone(), counts, occupancy, intervals, pictures }
@@ -92,7 +98,11 @@ impl Digest {
         let lossy = self.recorded.sources.iter().filter(|source| source.lost > 0);
         let message = "events were lost: the time in between is marked as unknown";
         let finding = |source: &Source| {
-            let evidence = format!("{} of {}", count(source.lost), count(source.recorded.saturating_add(source.lost)));
+            let evidence = format!(
+                "{} of {}",
+                count(source.lost),
+                count(source.recorded.saturating_add(source.lost))
+            );
             Finding::new("events-lost", Severity::Warning, &source.name, message).evidence(evidence)
         };
         all.extend(lossy.map(finding));
@@ -119,7 +129,8 @@ fn around<E: IntoIterator<Item = Event>>(
     (coverage, gaps): (Coverage, Gaps),
     events: E,
 ) -> (Vec<Lanes>, Vec<Picture>) {
-    let shown: Vec<(MonotonicNs, MonotonicNs)> = foci.iter().map(|of| density.narrowed(of)).collect();
+    let shown: Vec<(MonotonicNs, MonotonicNs)> =
+        foci.iter().map(|of| density.narrowed(of)).collect();
     let all = explained.iter().chain(&shown).copied();
     let mut tracker = Tracker::new(coverage, gaps, Windows::new(all));
     let mut marks = marks::InWindows::new(source.names, &shown);
@@ -133,7 +144,13 @@ fn around<E: IntoIterator<Item = Event>>(
     let picture = |((focus, lanes), (marks, left_out)): ((&Focus, &Lanes), (Vec<_>, u64))| {
         Picture::of(
             focus,
-            &Material { lanes, marks: &marks, names: source.names, series: &source.series, left_out },
+            &Material {
+                lanes,
+                marks: &marks,
+                names: source.names,
+                series: &source.series,
+                left_out,
+            },
             MAX_ITEMS,
         )
     };

@@ -1,4 +1,5 @@
-//! How the histograms are drawn at first: the width of a bin and the kind of latency axis. Script and drawing use the same.
+//! How the histograms are drawn at first: the width of a bin and the kind of latency axis. Script
+//! and drawing use the same.
 
 use super::curve::Curve;
 use super::gather::Content;
@@ -10,11 +11,14 @@ use serde::Serialize;
 pub struct Scale {
     /// The finest width (ns) in which all curves can be compared.
     pub finest: i64,
-    /// The width at first: a microsecond, as the plots of the field have it, unless everything happens within a few.
+    /// The width at first: a microsecond, as the plots of the field have it, unless everything
+    /// happens within a few.
     pub width: i64,
-    /// Whether the latency axis is logarithmic at first: where the worst latency would press the rest into a corner.
+    /// Whether the latency axis is logarithmic at first: where the worst latency would press the
+    /// rest into a corner.
     pub log: bool,
-    /// Where the bulk of the samples ends: the highest p99.9, or the last percentile of shorter series.
+    /// Where the bulk of the samples ends: the highest p99.9, or the last percentile of shorter
+    /// series.
     pub bulk: i64,
     /// The largest latency.
     pub max: i64,
@@ -23,14 +27,21 @@ pub struct Scale {
 impl Scale {
     /// Fit for these curves.
     pub fn of(content: &Content<'_>, curves: &[Curve]) -> Scale {
-        let finest = curves.iter().map(|curve| curve.body_width.max(1)).reduce(common).unwrap_or(1_000);
+        let finest =
+            curves.iter().map(|curve| curve.body_width.max(1)).reduce(common).unwrap_or(1_000);
         let bulk_of = |points: &[i64]| points.get(3 * PER_DECADE).or(points.last()).copied();
-        let bulk = content.lines.iter().filter_map(|line| bulk_of(&line.percentiles)).max().unwrap_or(0);
-        let max =
-            curves.iter().filter_map(|c| c.bins.last()).map(|bin| bin.low.saturating_add(bin.width)).max().unwrap_or(1);
+        let bulk =
+            content.lines.iter().filter_map(|line| bulk_of(&line.percentiles)).max().unwrap_or(0);
+        let max = curves
+            .iter()
+            .filter_map(|c| c.bins.last())
+            .map(|bin| bin.low.saturating_add(bin.width))
+            .max()
+            .unwrap_or(1);
         let width = if bulk > 30_000 { at_least(finest, 1_000) } else { finest };
         // 1 - 10^(-5/16) = 51 %: the point of the curve next to the median.
-        let mut middles: Vec<i64> = content.lines.iter().filter_map(|line| line.percentiles.get(5).copied()).collect();
+        let mut middles: Vec<i64> =
+            content.lines.iter().filter_map(|line| line.percentiles.get(5).copied()).collect();
         middles.sort_unstable();
         let middle = middles.get(middles.len() / 2).copied().unwrap_or(0);
         let log = max > bulk.saturating_mul(6) || max > middle.saturating_mul(40);
@@ -66,7 +77,12 @@ mod tests {
         );
         assert_eq!(common(997, 1_009), 1_009, "no common width is near");
         assert_eq!(
-            [at_least(1, 1_000), at_least(100, 1_000), at_least(250, 1_000), at_least(5_000, 1_000)],
+            [
+                at_least(1, 1_000),
+                at_least(100, 1_000),
+                at_least(250, 1_000),
+                at_least(5_000, 1_000)
+            ],
             [1_000, 1_000, 1_250, 5_000]
         );
     }

@@ -1,8 +1,9 @@
-//! Which colour, dash and strength a curve has: the same on screen, in print and in the drawing without script.
+//! Which colour, dash and strength a curve has: the same on screen, in print and in the drawing
+//! without script.
 //!
-//! Eight hues that people with any of the usual colour-blindnesses tell apart (after Okabe and Ito, "Color Universal Design",
-//! 2008, without its black and yellow), then the same dashed. Groups of several series take a hue each, and their series get
-//! paler one by one.
+//! Eight hues that people with any of the usual colour-blindnesses tell apart (after Okabe and Ito,
+//! "Color Universal Design", 2008, without its black and yellow), then the same dashed. Groups of
+//! several series take a hue each, and their series get paler one by one.
 
 use serde::Serialize;
 

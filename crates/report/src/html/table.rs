@@ -1,4 +1,5 @@
-//! Tables as the page draws them: every one has a caption, row headers, and cells that know by what they are sorted.
+//! Tables as the page draws them: every one has a caption, row headers, and cells that know by what
+//! they are sorted.
 
 use serde::Serialize;
 

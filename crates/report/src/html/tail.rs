@@ -1,5 +1,5 @@
-//! `punctual tail --html`: the tails as a page without a script: for each series the sentences, the levels with their intervals, and every
-//! gate.
+//! `punctual tail --html`: the tails as a page without a script: for each series the sentences, the
+//! levels with their intervals, and every gate.
 
 use super::HtmlError;
 use super::comparison::{Warning, warnings};
@@ -70,7 +70,13 @@ fn levels(levels: &[ReturnLevel]) -> Option<Table> {
     let row = |level: &ReturnLevel| {
         let figure = |ns: f64| Cell::figure(micros_f64(ns), ns);
         let period = Cell::figure(spoken(level.period as f64), level.period as f64);
-        vec![period, figure(level.level), figure(level.low), figure(level.high), figure(level.by_block_maxima)]
+        vec![
+            period,
+            figure(level.level),
+            figure(level.low),
+            figure(level.high),
+            figure(level.by_block_maxima),
+        ]
     };
     let columns = vec![
         Column::text("Once in"),
@@ -80,7 +86,12 @@ fn levels(levels: &[ReturnLevel]) -> Option<Table> {
         Column::figures("By block maxima (µs)").meaning("the other model, which must agree"),
     ];
     let caption = "Return levels of bursts, with 95 % intervals".to_owned();
-    (!levels.is_empty()).then(|| Table { caption, columns, rows: levels.iter().map(row).collect(), sortable: false })
+    (!levels.is_empty()).then(|| Table {
+        caption,
+        columns,
+        rows: levels.iter().map(row).collect(),
+        sortable: false,
+    })
 }
 
 fn gates(gates: &[Gate]) -> Option<Table> {
@@ -94,5 +105,10 @@ fn gates(gates: &[Gate]) -> Option<Table> {
     };
     let columns = vec![Column::text("Condition"), Column::text(""), Column::figures("p")];
     let caption = "Conditions of the model".to_owned();
-    (!gates.is_empty()).then(|| Table { caption, columns, rows: gates.iter().map(row).collect(), sortable: false })
+    (!gates.is_empty()).then(|| Table {
+        caption,
+        columns,
+        rows: gates.iter().map(row).collect(),
+        sortable: false,
+    })
 }

@@ -77,8 +77,13 @@ pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
         }
     }
     for warning in &mut all {
-        let names: Vec<&str> =
-            warning.places.iter().take(6).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
+        let names: Vec<&str> = warning
+            .places
+            .iter()
+            .take(6)
+            .filter_map(|p| labels.get(*p))
+            .map(String::as_str)
+            .collect();
         let more = warning.places.len().saturating_sub(6);
         warning.bundles = match (labels.len(), warning.places.len()) {
             (1, _) => None,
@@ -94,11 +99,16 @@ pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
     Warnings { grave, light, more }
 }
 
-/// The findings of a bundle; what the summary does not have is taken from the bundle itself, so that none is lost.
+/// The findings of a bundle; what the summary does not have is taken from the bundle itself, so
+/// that none is lost.
 fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
     let known: HashSet<(&str, &str)> =
         input.summary.findings.iter().map(|f| (f.id.as_str(), f.subject.as_str())).collect();
-    let more = input.bundle.findings.iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str())));
+    let more = input
+        .bundle
+        .findings
+        .iter()
+        .filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str())));
     let mut all: Vec<Finding> = input.summary.findings.iter().chain(more).cloned().collect();
     if input.bundle.completeness == Completeness::CutOff && !all.iter().any(|f| f.id == "cut-off") {
         all.push(Finding::new(
@@ -109,10 +119,16 @@ fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
         ));
     }
     let of_recording = input.recording.map(|digest| digest.warnings()).unwrap_or_default();
-    all.extend(of_recording.into_iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str()))));
+    all.extend(
+        of_recording.into_iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str()))),
+    );
     if !all.iter().any(|f| f.id == "bundle-damaged") {
         let damage = input.bundle.damage.iter().take(MAX_SENTENCES);
-        all.extend(damage.map(|why| Finding::new("bundle-damaged", Severity::Warning, "system", why.clone())));
+        all.extend(
+            damage.map(|why| {
+                Finding::new("bundle-damaged", Severity::Warning, "system", why.clone())
+            }),
+        );
     }
     all
 }
@@ -150,9 +166,11 @@ fn add(all: &mut Vec<Warning>, place: usize, finding: &Finding) -> bool {
     }
     // A remedy can be a command: it stays as it is.
     let remedy = finding.remedy.as_deref().map(|text| clip(text, MAX_LENGTH));
-    warning
-        .remedies
-        .extend(remedy.filter(|text| !warning.remedies.contains(text) && warning.remedies.len() < MAX_SENTENCES));
+    warning.remedies.extend(
+        remedy.filter(|text| {
+            !warning.remedies.contains(text) && warning.remedies.len() < MAX_SENTENCES
+        }),
+    );
     let text = sentence(&finding.message);
     let place = warning.sentences.iter().position(|s| s.text == text);
     match place {
@@ -184,7 +202,11 @@ impl Sentence {
                 }
             }
             None if self.places.len() >= MAX_PLACES => self.more += 1,
-            None => self.places.push(Place { subjects: subject.into_iter().collect(), more: 0, evidence }),
+            None => self.places.push(Place {
+                subjects: subject.into_iter().collect(),
+                more: 0,
+                evidence,
+            }),
         }
     }
 }

@@ -9,19 +9,31 @@ use punctual_core::Sample;
 /// The worst `rows` of all series; `shown` of each series are marked in the plot over time.
 pub fn table(content: &Content<'_>, rows: usize, shown: usize) -> Option<Table> {
     let of_line = |(k, line): (usize, &'_ Line<'_>)| {
-        line.worst().iter().enumerate().map(move |(place, sample)| (*sample, k, place)).collect::<Vec<_>>()
+        line.worst()
+            .iter()
+            .enumerate()
+            .map(move |(place, sample)| (*sample, k, place))
+            .collect::<Vec<_>>()
     };
-    let mut all: Vec<(Sample, usize, usize)> = content.lines.iter().enumerate().flat_map(of_line).collect();
+    let mut all: Vec<(Sample, usize, usize)> =
+        content.lines.iter().enumerate().flat_map(of_line).collect();
     all.sort_by_key(|(sample, ..)| std::cmp::Reverse(sample.latency()));
     all.truncate(rows);
     let row = |(sample, k, place): &(Sample, usize, usize)| {
         let line = &content.lines[*k];
         let since = line.time(sample.due).as_secs_f64();
         let latency = sample.latency();
-        let exact = format!("{} ns; due at {} ns on {}", latency.ns(), sample.due.ns(), line.series.meta.clock);
+        let exact = format!(
+            "{} ns; due at {} ns on {}",
+            latency.ns(),
+            sample.due.ns(),
+            line.series.meta.clock
+        );
         let show = (*place < shown).then_some(Show { series: *k, sample: *place });
         let utc = match line.instant(sample.due) {
-            Some(at) => Cell::figure(at.strftime("%H:%M:%S%.6f").to_string(), at.as_microsecond() as f64),
+            Some(at) => {
+                Cell::figure(at.strftime("%H:%M:%S%.6f").to_string(), at.as_microsecond() as f64)
+            }
             None => Cell::missing("unknown"),
         };
         vec![
@@ -39,7 +51,8 @@ pub fn table(content: &Content<'_>, rows: usize, shown: usize) -> Option<Table> 
         columns: vec![
             Column::figures("Latency"),
             Column::text("Series"),
-            Column::figures("Due, s").meaning("since the phase began (of imports: since the series did)"),
+            Column::figures("Due, s")
+                .meaning("since the phase began (of imports: since the series did)"),
             Column::figures("Due, UTC"),
             Column::figures("CPU"),
             Column::figures("Sequence").meaning("index in the series, from 0"),

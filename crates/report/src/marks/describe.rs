@@ -10,10 +10,14 @@ use std::borrow::Cow;
 /// The marks of one event.
 pub fn describe<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     match event.what {
-        EventKind::Switch { .. } | EventKind::Waking { .. } | EventKind::Wakeup { .. } | EventKind::Migrate { .. } => {}
-        EventKind::Fork { .. } | EventKind::Exec | EventKind::Exit | EventKind::PiSetPrio { .. } => {
-            scheduling(marks, event, out)
-        }
+        EventKind::Switch { .. }
+        | EventKind::Waking { .. }
+        | EventKind::Wakeup { .. }
+        | EventKind::Migrate { .. } => {}
+        EventKind::Fork { .. }
+        | EventKind::Exec
+        | EventKind::Exit
+        | EventKind::PiSetPrio { .. } => scheduling(marks, event, out),
         EventKind::IrqEntry { .. }
         | EventKind::IrqExit { .. }
         | EventKind::VectorEntry { .. }
@@ -33,9 +37,10 @@ pub fn describe<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>
         | EventKind::TimerStart { .. }
         | EventKind::TimerExpireEntry { .. }
         | EventKind::TimerExpireExit { .. } => timers(marks, event, out),
-        EventKind::Point { .. } | EventKind::Call { .. } | EventKind::Sample { .. } | EventKind::Lost { .. } => {
-            own(marks, event, out)
-        }
+        EventKind::Point { .. }
+        | EventKind::Call { .. }
+        | EventKind::Sample { .. }
+        | EventKind::Lost { .. } => own(marks, event, out),
         EventKind::BlockIssue { .. }
         | EventKind::BlockComplete { .. }
         | EventKind::JournalStart { .. }
@@ -55,7 +60,11 @@ fn scheduling<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         EventKind::Exit => ("exit", Vec::new()),
         EventKind::PiSetPrio { task: other, old, new } => (
             "priority inherited",
-            vec![("task", task(marks.names, other)), ("old", Number(old.into())), ("new", Number(new.into()))],
+            vec![
+                ("task", task(marks.names, other)),
+                ("old", Number(old.into())),
+                ("new", Number(new.into())),
+            ],
         ),
         _ => return,
     };
@@ -64,9 +73,12 @@ fn scheduling<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
 
 fn cpu<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, cpu, at) = (marks.names, event.cpu, event.at);
-    let begun = |name: Cow<'a, str>| Open { since: at, name, details: interrupted(names, event.tid) };
+    let begun =
+        |name: Cow<'a, str>| Open { since: at, name, details: interrupted(names, event.tid) };
     match event.what {
-        EventKind::IrqEntry { irq } => marks.begin(Lane::Interrupts(cpu), begun(names.irq(irq).into()), out),
+        EventKind::IrqEntry { irq } => {
+            marks.begin(Lane::Interrupts(cpu), begun(names.irq(irq).into()), out)
+        }
         EventKind::IrqExit { irq, handled } => {
             let details = vec![("handled", Text(if handled { "yes" } else { "no" }.into()))];
             marks.end(Lane::Interrupts(cpu), at, || names.irq(irq).into(), details, out);
@@ -88,17 +100,25 @@ fn cpu<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             out.push(instant(event, Lane::OnCpu(cpu), "softirq raised", vec![which]));
         }
         EventKind::IpiSend { target } => {
-            out.push(instant(event, Lane::OnCpu(cpu), "IPI sent", vec![("to CPU", Number(target.into()))]));
+            out.push(instant(
+                event,
+                Lane::OnCpu(cpu),
+                "IPI sent",
+                vec![("to CPU", Number(target.into()))],
+            ));
         }
         EventKind::NapiPoll { work, budget } => {
             let details = vec![("work", Number(work.into())), ("budget", Number(budget.into()))];
             out.push(instant(event, Lane::OnCpu(cpu), "napi poll", details));
         }
         EventKind::IdleEnter { state } => {
-            let open = Open { since: at, name: label::idle_state(names, state), details: Vec::new() };
+            let open =
+                Open { since: at, name: label::idle_state(names, state), details: Vec::new() };
             marks.begin(Lane::Idle(cpu), open, out);
         }
-        EventKind::IdleExit => marks.end(Lane::Idle(cpu), at, || "idle state".into(), Vec::new(), out),
+        EventKind::IdleExit => {
+            marks.end(Lane::Idle(cpu), at, || "idle state".into(), Vec::new(), out)
+        }
         EventKind::Frequency { khz } => {
             out.push(Mark::new(Lane::Frequency(cpu), "frequency", Shape::Value(at, khz.into())));
         }
@@ -112,7 +132,12 @@ fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     match event.what {
         EventKind::HrtimerStart { timer, expires } => {
             let expires = ("expires in", Span(expires - at));
-            out.push(instant(event, on_cpu, "hrtimer started", vec![("timer", Address(timer)), expires]));
+            out.push(instant(
+                event,
+                on_cpu,
+                "hrtimer started",
+                vec![("timer", Address(timer)), expires],
+            ));
         }
         EventKind::HrtimerCancel { timer } => {
             out.push(instant(event, on_cpu, "hrtimer cancelled", vec![("timer", Address(timer))]));
@@ -122,16 +147,25 @@ fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             details.extend(expires.map(|expires| ("late by", Span(at - expires))));
             marks.begin(lane, Open { since: at, name: "hrtimer".into(), details }, out);
         }
-        EventKind::HrtimerExpireExit { .. } => marks.end(lane, at, || "hrtimer".into(), Vec::new(), out),
+        EventKind::HrtimerExpireExit { .. } => {
+            marks.end(lane, at, || "hrtimer".into(), Vec::new(), out)
+        }
         EventKind::TimerStart { timer, expires } => {
-            let details = vec![("timer", Address(timer)), ("expires (jiffies)", Number(expires as i64))];
+            let details =
+                vec![("timer", Address(timer)), ("expires (jiffies)", Number(expires as i64))];
             out.push(instant(event, on_cpu, "timer started", details));
         }
         EventKind::TimerExpireEntry { timer, function } => {
             let name = format!("timer {}", label::symbol(names, function)).into();
-            marks.begin(lane, Open { since: at, name, details: vec![("timer", Address(timer))] }, out);
+            marks.begin(
+                lane,
+                Open { since: at, name, details: vec![("timer", Address(timer))] },
+                out,
+            );
         }
-        EventKind::TimerExpireExit { .. } => marks.end(lane, at, || "timer".into(), Vec::new(), out),
+        EventKind::TimerExpireExit { .. } => {
+            marks.end(lane, at, || "timer".into(), Vec::new(), out)
+        }
         _ => {}
     }
 }
@@ -147,8 +181,10 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
                 let lane = Lane::Values(tid, point, place as u8);
                 out.push(Mark::new(lane, name.clone(), Shape::Value(at, *value)));
             }
-            let mut details: Details<'a> =
-                ["value", "second value"].into_iter().zip(values.iter().map(|v| Number(*v))).collect();
+            let mut details: Details<'a> = ["value", "second value"]
+                .into_iter()
+                .zip(values.iter().map(|v| Number(*v)))
+                .collect();
             match kind {
                 PointKind::Point => out.push(instant(event, lane, name, details)),
                 PointKind::Begin => marks.begin_inside(lane, Open { since: at, name, details }),
@@ -171,7 +207,8 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         EventKind::Sample { series, due } => {
             let end = at.max(due);
             let lane = marks.slot(|slot| Lane::Samples(tid, series, slot), due, end);
-            let mut sample = Mark::new(lane, format!("sample of series {series}"), Shape::Span(due, end));
+            let mut sample =
+                Mark::new(lane, format!("sample of series {series}"), Shape::Span(due, end));
             sample.details.push(("latency", Span(at - due)));
             sample.wake = marks.wakes.of(tid, due);
             out.push(sample);
@@ -181,7 +218,12 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     }
 }
 
-fn lost<'a>(marks: &mut Marks<'a>, event: &Event, (count, since): (u64, MonotonicNs), out: &mut Vec<Mark<'a>>) {
+fn lost<'a>(
+    marks: &mut Marks<'a>,
+    event: &Event,
+    (count, since): (u64, MonotonicNs),
+    out: &mut Vec<Mark<'a>>,
+) {
     let of_points = event.cpu == Event::NO_CPU;
     let concerned = |lane: Lane| match lane {
         Lane::Points(tid, _) => of_points && tid == event.tid,
@@ -209,11 +251,13 @@ fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             marks.request_begins(device, sector, Open { since: at, name, details });
         }
         EventKind::BlockComplete { device, sector, error, .. } => {
-            let details = if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
+            let details =
+                if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
             marks.request_ends((device, sector), at, details, out);
         }
         EventKind::JournalStart { device, transaction } => {
-            let details = vec![("transaction", Number(transaction as i64)), ("by", task(names, event.tid))];
+            let details =
+                vec![("transaction", Number(transaction as i64)), ("by", task(names, event.tid))];
             let name = format!("journal commit on {}", label::device(names, device)).into();
             marks.begin(Lane::Journal(device), Open { since: at, name, details }, out);
         }
@@ -221,11 +265,17 @@ fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             marks.end(Lane::Journal(device), at, || "journal commit".into(), Vec::new(), out);
         }
         EventKind::MmcStart { opcode, blocks } => {
-            let details = vec![("opcode", Number(opcode.into())), ("blocks", Number(blocks.into()))];
-            marks.begin(Lane::Mmc, Open { since: at, name: format!("MMC command {opcode}").into(), details }, out);
+            let details =
+                vec![("opcode", Number(opcode.into())), ("blocks", Number(blocks.into()))];
+            marks.begin(
+                Lane::Mmc,
+                Open { since: at, name: format!("MMC command {opcode}").into(), details },
+                out,
+            );
         }
         EventKind::MmcDone { opcode, error } => {
-            let details = if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
+            let details =
+                if error == 0 { Vec::new() } else { vec![("error", Number(error.into()))] };
             marks.end(Lane::Mmc, at, || format!("MMC command {opcode}").into(), details, out);
         }
         _ => {}
@@ -238,7 +288,8 @@ fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     match event.what {
         EventKind::SyscallEnter { number, args } => {
             let name = label::syscall(names, number);
-            let details = vec![("first argument", Address(args[0])), ("second argument", Address(args[1]))];
+            let details =
+                vec![("first argument", Address(args[0])), ("second argument", Address(args[1]))];
             marks.begin(Lane::Syscalls(tid), Open { since: at, name, details }, out);
         }
         EventKind::SyscallExit { number, result } => {
@@ -246,7 +297,11 @@ fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             marks.end(Lane::Syscalls(tid), at, || label::syscall(names, number), details, out);
         }
         EventKind::FutexEnter { op, address } => {
-            let open = Open { since: at, name: futex(op).into(), details: vec![("futex", Address(address))] };
+            let open = Open {
+                since: at,
+                name: futex(op).into(),
+                details: vec![("futex", Address(address))],
+            };
             marks.begin(Lane::Futexes(tid), open, out);
         }
         EventKind::FutexExit { op, result } => {
@@ -255,15 +310,21 @@ fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         }
         EventKind::ContentionBegin { lock, flags } => {
             let details = vec![("lock", Address(lock)), ("flags", Address(flags.into()))];
-            marks.begin_inside(Lane::Locks(tid), Open { since: at, name: "waits for a kernel lock".into(), details });
+            marks.begin_inside(
+                Lane::Locks(tid),
+                Open { since: at, name: "waits for a kernel lock".into(), details },
+            );
         }
         EventKind::ContentionEnd { result, .. } => {
             let details = vec![("result", Number(result.into()))];
             marks.end(Lane::Locks(tid), at, || "waits for a kernel lock".into(), details, out);
         }
         EventKind::ReclaimBegin { order } => {
-            let open =
-                Open { since: at, name: "direct reclaim".into(), details: vec![("order", Number(order.into()))] };
+            let open = Open {
+                since: at,
+                name: "direct reclaim".into(),
+                details: vec![("order", Number(order.into()))],
+            };
             marks.begin(Lane::Reclaim(tid), open, out);
         }
         EventKind::ReclaimEnd { reclaimed } => {
@@ -271,7 +332,8 @@ fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             marks.end(Lane::Reclaim(tid), at, || "direct reclaim".into(), details, out);
         }
         EventKind::WorkStart { function } => {
-            let open = Open { since: at, name: label::symbol(names, function), details: Vec::new() };
+            let open =
+                Open { since: at, name: label::symbol(names, function), details: Vec::new() };
             marks.begin(Lane::Work(tid), open, out);
         }
         EventKind::WorkEnd { function } => {
@@ -290,20 +352,33 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             if user { "page fault" } else { "page fault in the kernel" },
             vec![("address", Address(address)), ("instruction", Address(ip))],
         ),
-        EventKind::PageAlloc { order, .. } => ("page allocated", vec![("order", Number(order.into()))]),
+        EventKind::PageAlloc { order, .. } => {
+            ("page allocated", vec![("order", Number(order.into()))])
+        }
         EventKind::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
-        EventKind::CacheAlloc { requested, allocated } => ("slab allocation", sizes(requested, allocated)),
+        EventKind::CacheAlloc { requested, allocated } => {
+            ("slab allocation", sizes(requested, allocated))
+        }
         EventKind::Tracepoint { tracepoint, record } => {
             let format = marks.names.tracepoints.get(tracepoint.0 as usize);
             let fields = format.map(|format| ("fields", Text(format.describe(&record).into())));
             let details = fields.into_iter().collect();
-            return out.push(instant(event, in_thread(event), marks.names.tracepoint(tracepoint), details));
+            return out.push(instant(
+                event,
+                in_thread(event),
+                marks.names.tracepoint(tracepoint),
+                details,
+            ));
         }
-        EventKind::Unthrottled { task: other } => ("quota let go", vec![("task", task(marks.names, other))]),
+        EventKind::Unthrottled { task: other } => {
+            ("quota let go", vec![("task", task(marks.names, other))])
+        }
         EventKind::Interrupted { call: Some(number) } => {
             ("interrupted in", vec![("call", Text(marks.names.syscall(number).into()))])
         }
-        EventKind::Stack { stack } => ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))]),
+        EventKind::Stack { stack } => {
+            ("stack", vec![("frames", Text(marks.names.stack(stack).join(" ← ").into()))])
+        }
         _ => return,
     };
     out.push(instant(event, in_thread(event), name, details));
@@ -328,7 +403,12 @@ fn in_thread(event: &Event) -> Lane {
     }
 }
 
-fn instant<'a>(event: &Event, lane: Lane, name: impl Into<Cow<'a, str>>, details: Details<'a>) -> Mark<'a> {
+fn instant<'a>(
+    event: &Event,
+    lane: Lane,
+    name: impl Into<Cow<'a, str>>,
+    details: Details<'a>,
+) -> Mark<'a> {
     Mark::new(lane, name, Shape::Instant(event.at)).with(details)
 }
 

@@ -1,4 +1,5 @@
-//! What things are called in marks: borrowed from the recording's names where they are known, numbers where not.
+//! What things are called in marks: borrowed from the recording's names where they are known,
+//! numbers where not.
 
 use punctual_core::Names;
 use punctual_core::event::{FunctionId, PointId};
@@ -15,7 +16,8 @@ pub fn function(names: &Names, function: FunctionId) -> Cow<'_, str> {
     known(name, || format!("function {}", function.0))
 }
 
-/// The block device, as `vda`, or as its numbers `254:0` (the kernel's dev_t: 12 bits major, 20 bits minor).
+/// The block device, as `vda`, or as its numbers `254:0` (the kernel's dev_t: 12 bits major, 20
+/// bits minor).
 pub fn device(names: &Names, device: u32) -> Cow<'_, str> {
     known(names.devices.get(&device), || format!("{}:{}", device >> 20, device & 0xf_ffff))
 }

@@ -27,7 +27,8 @@ pub enum Lane {
     Values(Tid, PointId, u8),
     /// Probed functions in a thread.
     Calls(Tid),
-    /// Measured samples of a series in a thread, from due to woke. Late ones overlap the next: the third number distinguishes them.
+    /// Measured samples of a series in a thread, from due to woke. Late ones overlap the next: the
+    /// third number distinguishes them.
     Samples(Tid, u32, u8),
     /// The causes of the samples of a thread. Numbers distinguish samples that overlap.
     Causes(Tid, u8),
@@ -97,7 +98,9 @@ impl Lane {
             Lane::Idle(cpu) => format!("CPU {cpu} idle states"),
             Lane::Frequency(cpu) => format!("CPU {cpu} frequency"),
             Lane::OnCpu(cpu) => format!("CPU {cpu} events"),
-            Lane::Points(_, point) | Lane::Values(_, point, 0) => label::point(names, point).into_owned(),
+            Lane::Points(_, point) | Lane::Values(_, point, 0) => {
+                label::point(names, point).into_owned()
+            }
             Lane::Values(_, point, _) => format!("{} (second value)", label::point(names, point)),
             Lane::Calls(_) => "functions".to_owned(),
             Lane::Samples(_, series, _) => format!("samples of series {series}"),

@@ -60,15 +60,26 @@ impl<'a> Marks<'a> {
         });
     }
 
-    /// Events are missing from `since` on: what is open in the lanes that `concerned` names may have ended there.
-    pub(super) fn cut(&mut self, concerned: impl Fn(Lane) -> bool, since: MonotonicNs, out: &mut Vec<Mark<'a>>) {
+    /// Events are missing from `since` on: what is open in the lanes that `concerned` names may
+    /// have ended there.
+    pub(super) fn cut(
+        &mut self,
+        concerned: impl Fn(Lane) -> bool,
+        since: MonotonicNs,
+        out: &mut Vec<Mark<'a>>,
+    ) {
         for (lane, spans) in self.open.iter_mut().filter(|(lane, _)| concerned(**lane)) {
             out.extend(spans.drain(..).rev().map(|open| open.cut(*lane, since)));
         }
     }
 
     /// The first lane of several in which nothing ends after `from`.
-    pub(super) fn slot(&mut self, lane: impl Fn(u8) -> Lane, from: MonotonicNs, to: MonotonicNs) -> Lane {
+    pub(super) fn slot(
+        &mut self,
+        lane: impl Fn(u8) -> Lane,
+        from: MonotonicNs,
+        to: MonotonicNs,
+    ) -> Lane {
         let ends = self.last_end.entry(lane(0)).or_default();
         let free = ends.iter().position(|end| *end <= from);
         let slot = free.unwrap_or(ends.len()).min(usize::from(SLOTS) - 1);
@@ -83,7 +94,8 @@ impl<'a> Marks<'a> {
         self.requests.insert((device, sector), open);
     }
 
-    /// The requests' lanes are chosen when they end: only then it is known how long they were in the way.
+    /// The requests' lanes are chosen when they end: only then it is known how long they were in
+    /// the way.
     pub(super) fn request_ends(
         &mut self,
         (device, sector): (u32, u64),

@@ -11,7 +11,10 @@ fn described(events: &[(i64, u16, Tid, EventKind)]) -> Vec<String> {
     let mut marks = Marks::new(&names);
     let mut drawn = Vec::new();
     for (at, cpu, tid, what) in events {
-        marks.describe(&Event { at: MonotonicNs(*at), cpu: *cpu, tid: *tid, what: *what }, &mut drawn);
+        marks.describe(
+            &Event { at: MonotonicNs(*at), cpu: *cpu, tid: *tid, what: *what },
+            &mut drawn,
+        );
     }
     marks.finish(&mut drawn);
     let note = |mark: &Mark<'_>| match mark.details.iter().find(|(name, _)| *name == "note") {
@@ -80,7 +83,11 @@ fn begins_and_ends_of_one_name_nest_and_those_of_others_do_not_mix() {
 #[test]
 fn what_overlaps_gets_lanes_of_its_own() {
     let sample = |due| EventKind::Sample { series: 3, due: MonotonicNs(due) };
-    let described = described(&[(50, 0, THREAD, sample(10)), (60, 0, THREAD, sample(20)), (70, 0, THREAD, sample(55))]);
+    let described = described(&[
+        (50, 0, THREAD, sample(10)),
+        (60, 0, THREAD, sample(20)),
+        (70, 0, THREAD, sample(55)),
+    ]);
     insta::assert_snapshot!(described.join("\n"), @r"
     Samples(Tid(7), 3, 0) sample of series 3 10..50
     Samples(Tid(7), 3, 1) sample of series 3 20..60

@@ -21,8 +21,8 @@ pub struct Advice {
 pub fn of(cause: Cause, names: &Names) -> Advice {
     let (text, rules): (&str, &'static [&'static str]) = match cause {
         Cause::TimerIrqDelay { mode: Mode::User, .. } => (
-            "Interrupts are never disabled in user mode: the timer itself expired late, as it does \
-             under a hypervisor.",
+            "Interrupts are never disabled in user mode: the timer itself expired late, as it \
+             does under a hypervisor.",
             &["hypervisor", "tsc-deadline-timer", "smi-count"],
         ),
         Cause::Interrupt(Interrupt::Vector(vector)) => return of_vector(vector, names),
@@ -64,7 +64,10 @@ fn of_vector(vector: u8, names: &Names) -> Advice {
     } else if name.starts_with("thermal") {
         ("The processor reported that it is too hot.", &["thermal-throttling"])
     } else {
-        ("The CPU's own interrupts follow from what runs there: isolate the CPU.", &["isolated-cpus"])
+        (
+            "The CPU's own interrupts follow from what runs there: isolate the CPU.",
+            &["isolated-cpus"],
+        )
     };
     Advice { text: text.to_owned(), rules }
 }
@@ -73,16 +76,21 @@ fn of_vector(vector: u8, names: &Names) -> Advice {
 fn of_softirq(vector: u8, names: &Names) -> Advice {
     let (text, rules): (&str, &'static [&'static str]) = match names.softirq(vector).as_str() {
         "NET_RX" | "NET_TX" => (
-            "Packets are processed on the CPU of their interrupt: set the affinity of the network's \
-             interrupts, and packet steering, to other CPUs.",
+            "Packets are processed on the CPU of their interrupt: set the affinity of the \
+             network's interrupts, and packet steering, to other CPUs.",
             &["packet-steering", "interrupts-elsewhere"],
         ),
-        "RCU" => ("Offload the RCU callbacks of this CPU to other CPUs (rcu_nocbs).", &["rcu-callbacks"]),
+        "RCU" => {
+            ("Offload the RCU callbacks of this CPU to other CPUs (rcu_nocbs).", &["rcu-callbacks"])
+        }
         "TIMER" | "HRTIMER" => (
             "Timers expire on the CPU where they were set: keep tasks that set them off this CPU.",
             &["timer-migration", "isolated-cpus"],
         ),
-        "SCHED" => ("The scheduler balances load over CPUs that are not isolated.", &["isolated-cpus", "nohz-full"]),
+        "SCHED" => (
+            "The scheduler balances load over CPUs that are not isolated.",
+            &["isolated-cpus", "nohz-full"],
+        ),
         "BLOCK" => (
             "Requests complete on the CPU of their interrupt: set its affinity to other CPUs.",
             &["interrupts-elsewhere", "managed-interrupts"],
@@ -112,7 +120,8 @@ pub struct Matching {
     pub id: &'static str,
     /// Its message; `None` where it was not checked, or is unknown. Untrusted: to be escaped.
     pub message: Option<String>,
-    /// The fix, as a command or boot parameter; only where something is wrong. Untrusted: to be escaped.
+    /// The fix, as a command or boot parameter; only where something is wrong. Untrusted: to be
+    /// escaped.
     pub fix: Option<String>,
     /// Whether the rule passed.
     pub is_well: bool,
@@ -121,7 +130,8 @@ pub struct Matching {
 impl Rules {
     /// Of that document; empty where it has another shape.
     pub fn of(document: Option<&Value>) -> Rules {
-        let rules = document.and_then(|document| document.get("rules")).map(Vec::<Rule>::deserialize);
+        let rules =
+            document.and_then(|document| document.get("rules")).map(Vec::<Rule>::deserialize);
         let rules = rules.and_then(Result::ok).unwrap_or_default();
         Rules(rules.into_iter().map(|rule| (rule.id.clone(), rule)).collect())
     }
@@ -129,7 +139,8 @@ impl Rules {
     /// The rules of an advice: those that have a fix (two at most), else the most specific one.
     pub fn matching(&self, advice: &Advice) -> Vec<Matching> {
         let all: Vec<Matching> = advice.rules.iter().map(|id| self.one(id)).collect();
-        let wrong: Vec<Matching> = all.iter().filter(|rule| rule.fix.is_some()).take(2).cloned().collect();
+        let wrong: Vec<Matching> =
+            all.iter().filter(|rule| rule.fix.is_some()).take(2).cloned().collect();
         if wrong.is_empty() { all.into_iter().take(1).collect() } else { wrong }
     }
 

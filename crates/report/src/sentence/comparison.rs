@@ -1,12 +1,16 @@
-//! The result of a comparison of a series: significant differences, those that are not, and how much data would make them so.
+//! The result of a comparison of a series: significant differences, those that are not, and how
+//! much data would make them so.
 
 use super::{listed, p_is, range, spoken};
 use crate::format::{count, plain};
-use punctual_bundle::comparison::{Basis, Comparison, Difference, MetricComparison, SeriesComparison};
+use punctual_bundle::comparison::{
+    Basis, Comparison, Difference, MetricComparison, SeriesComparison,
+};
 
 /// The sentences about one series.
 pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<String> {
-    let label = |side: usize| comparison.sides.get(side).map_or("?".to_owned(), |side| plain(&side.label));
+    let label =
+        |side: usize| comparison.sides.get(side).map_or("?".to_owned(), |side| plain(&side.label));
     let (a, b) = (label(0), label(series.side));
     let mut sentence = Vec::new();
     if series.basis == Basis::Unknown {
@@ -37,28 +41,33 @@ fn differs(b: &str, metric: &MetricComparison) -> Option<String> {
         _ => return None,
     };
     // The end nearer to nothing, and the other, which the data may not bound.
-    let (near, far) = if way == "lower" { (metric.high, metric.low) } else { (metric.low, metric.high) };
+    let (near, far) =
+        if way == "lower" { (metric.high, metric.low) } else { (metric.low, metric.high) };
     let by = match (near, far) {
         (Some(near), Some(far)) => range(near, far),
         (Some(near), None) => format!("at least {}", range(near, near)),
         _ => range(metric.difference?, metric.difference?),
     };
-    let share = metric.relative.map_or(String::new(), |share| format!(" ({:.1} %)", share.abs() * 100.0));
+    let share =
+        metric.relative.map_or(String::new(), |share| format!(" ({:.1} %)", share.abs() * 100.0));
     Some(format!("{b}'s {} is {by} {way}{share}.", spelled(&metric.metric)))
 }
 
 /// By itself a difference, not among all tests.
 fn suggested(series: &SeriesComparison, comparison: &Comparison) -> Option<String> {
     let seems = |metric: &&MetricComparison| {
-        let (low, high) = (metric.low.unwrap_or(f64::NEG_INFINITY), metric.high.unwrap_or(f64::INFINITY));
+        let (low, high) =
+            (metric.low.unwrap_or(f64::NEG_INFINITY), metric.high.unwrap_or(f64::INFINITY));
         metric.verdict == Difference::NoSignificantDifference && (low > 0.0 || high < 0.0)
     };
-    let names: Vec<String> = series.metrics.iter().filter(seems).map(|m| spelled(&m.metric)).collect();
+    let names: Vec<String> =
+        series.metrics.iter().filter(seems).map(|m| spelled(&m.metric)).collect();
     let verb = if names.len() == 1 { "seems" } else { "seem" };
     let all = count(comparison.tests);
     (!names.is_empty()).then(|| {
         format!(
-            "{} {verb} to differ, but not significantly at a family-wise error rate of 5 % (Holm, {all} tests).",
+            "{} {verb} to differ, but not significantly at a family-wise error rate of 5 % (Holm, \
+             {all} tests).",
             capital(&listed(&names))
         )
     })
@@ -75,7 +84,9 @@ fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Opt
         test.p_adjusted.filter(|p| *p <= 0.05)
     };
     match (differ("whole"), differ("tail")) {
-        (Some(p), _) if alone => Some(format!("The distributions of {a} and {b} differ ({}).", p_is(p))),
+        (Some(p), _) if alone => {
+            Some(format!("The distributions of {a} and {b} differ ({}).", p_is(p)))
+        }
         (None, Some(p)) if alone => Some(format!("The tails of {a} and {b} differ ({}).", p_is(p))),
         _ => None,
     }
@@ -83,23 +94,35 @@ fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Opt
 
 /// `No significant difference in the maximum with 10 min of data; about 70 min would suffice.`
 fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
-    let excludes = |m: &MetricComparison| m.low.is_some_and(|low| low > 0.0) || m.high.is_some_and(|high| high < 0.0);
-    let open: Vec<&MetricComparison> =
-        series.metrics.iter().filter(|m| m.verdict == Difference::NoSignificantDifference && !excludes(m)).collect();
+    let excludes = |m: &MetricComparison| {
+        m.low.is_some_and(|low| low > 0.0) || m.high.is_some_and(|high| high < 0.0)
+    };
+    let open: Vec<&MetricComparison> = series
+        .metrics
+        .iter()
+        .filter(|m| m.verdict == Difference::NoSignificantDifference && !excludes(m))
+        .collect();
     let names: Vec<String> = open.iter().map(|m| spelled(&m.metric)).collect();
     if names.is_empty() {
         return None;
     }
-    let duration = series.a.duration.zip(series.b.duration).map(|(a, b)| a.min(b) as f64).filter(|d| *d > 0.0);
+    let duration =
+        series.a.duration.zip(series.b.duration).map(|(a, b)| a.min(b) as f64).filter(|d| *d > 0.0);
     let data = duration.map_or("these data".to_owned(), |d| format!("{} of data", spoken(d)));
     let enough = |m: &&MetricComparison| {
         let times = m.more_data?;
         let time = duration.map_or(format!("{times:.0} times as many"), |d| spoken(d * times));
-        Some(format!("about {time} would make the difference in the {} significant", spelled(&m.metric)))
+        Some(format!(
+            "about {time} would make the difference in the {} significant",
+            spelled(&m.metric)
+        ))
     };
     // The figure that needs the least data, first.
-    let mut soon: Vec<&MetricComparison> = open.iter().copied().filter(|m| m.more_data.is_some()).collect();
-    soon.sort_by(|x, y| x.more_data.unwrap_or(f64::MAX).total_cmp(&y.more_data.unwrap_or(f64::MAX)));
+    let mut soon: Vec<&MetricComparison> =
+        open.iter().copied().filter(|m| m.more_data.is_some()).collect();
+    soon.sort_by(|x, y| {
+        x.more_data.unwrap_or(f64::MAX).total_cmp(&y.more_data.unwrap_or(f64::MAX))
+    });
     let would: Vec<String> = soon.iter().take(2).filter_map(enough).collect();
     let would = if would.is_empty() {
         String::new()
@@ -116,7 +139,9 @@ fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
 fn unsupported(series: &SeriesComparison) -> Option<String> {
     let reasons = series.metrics.iter().filter(|m| m.verdict == Difference::Unsupported);
     let sentence: Vec<String> = reasons
-        .map(|m| format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("unknown"))))
+        .map(|m| {
+            format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("unknown")))
+        })
         .collect();
     (!sentence.is_empty()).then(|| format!("Not compared: {}.", sentence.join("; ")))
 }
@@ -170,7 +195,11 @@ mod tests {
             superiority: None,
             resolution: 0,
         };
-        let side = |label: &str| Side { label: label.into(), runs: vec!["x".into()], timebase: Default::default() };
+        let side = |label: &str| Side {
+            label: label.into(),
+            runs: vec!["x".into()],
+            timebase: Default::default(),
+        };
         let comparison = Comparison {
             schema: SCHEMA.into(),
             sides: vec![side("A"), side("B")],
@@ -187,7 +216,8 @@ mod tests {
 
     #[test]
     fn a_difference_has_its_interval_and_an_open_one_the_data_it_needs() {
-        let mut max = metric("max", -9_000.0, None, Some(20_000.0), Difference::NoSignificantDifference);
+        let mut max =
+            metric("max", -9_000.0, None, Some(20_000.0), Difference::NoSignificantDifference);
         max.more_data = Some(7.0);
         let lower = metric("p99.9", -37_500.0, Some(-41_000.0), Some(-34_000.0), Difference::Lower);
         insta::assert_snapshot!(sentence(vec![lower, max], Basis::Blocks), @"
@@ -198,7 +228,8 @@ mod tests {
 
     #[test]
     fn what_is_uncertain_is_marked() {
-        let seems = metric("p50", 100.0, Some(10.0), Some(190.0), Difference::NoSignificantDifference);
+        let seems =
+            metric("p50", 100.0, Some(10.0), Some(190.0), Difference::NoSignificantDifference);
         let mut none = metric("p99.99", 0.0, None, None, Difference::Unsupported);
         none.reason = Some("it needs 100000 samples on each side and one has 600".into());
         let open_end = metric("p99", 5_000.0, Some(2_000.0), None, Difference::Higher);

@@ -2,7 +2,9 @@
 
 use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
-use punctual_analyze::explain::{Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, device_name};
+use punctual_analyze::explain::{
+    Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, device_name,
+};
 use punctual_analyze::threads::Interrupt;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
@@ -57,19 +59,28 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
     let chosen: Vec<&Reason<'_>> = by_time
         .iter()
         .enumerate()
-        .filter(|(rank, reason)| *rank < LISTED && (*rank == 0 || share(reason.time, latency) >= 0.02))
+        .filter(|(rank, reason)| {
+            *rank < LISTED && (*rank == 0 || share(reason.time, latency) >= 0.02)
+        })
         .map(|(_, reason)| *reason)
         .collect();
     let is_chosen = |reason: &Reason<'_>| chosen.iter().any(|other| std::ptr::eq(*other, reason));
-    let causes: Vec<String> =
-        all.iter().filter(|reason| is_chosen(reason)).map(|reason| describer.describe(reason)).collect();
+    let causes: Vec<String> = all
+        .iter()
+        .filter(|reason| is_chosen(reason))
+        .map(|reason| describer.describe(reason))
+        .collect();
     if !causes.is_empty() {
         text.push(format!("For {}.", causes.join("; for ")));
     }
     let rest: Vec<&Reason<'_>> = all.iter().filter(|reason| !is_chosen(reason)).collect();
     if !rest.is_empty() {
         let time = rest.iter().fold(Nanos::ZERO, |sum, reason| sum + reason.time);
-        text.push(format!("The other {} µs are {}.", micros(time), counted(rest.len() as u64, "shorter part")));
+        text.push(format!(
+            "The other {} µs are {}.",
+            micros(time),
+            counted(rest.len() as u64, "shorter part")
+        ));
     }
     text.extend(chosen.iter().find_map(|reason| describer.stack(reason)));
     text.extend(not_recorded(explanation));
@@ -77,7 +88,8 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
     text.join(" ")
 }
 
-/// The groups of events that may show what is not explained; `None` where all of them were recorded.
+/// The groups of events that may show what is not explained; `None` where all of them were
+/// recorded.
 pub fn not_recorded(explanation: &Explanation) -> Option<String> {
     let groups: Vec<&str> = explanation.not_recorded.iter().map(|group| group.word()).collect();
     (!groups.is_empty()).then(|| format!("Not recorded, and may show why: {}.", groups.join(", ")))
@@ -98,13 +110,16 @@ pub fn title(cause: Cause) -> &'static str {
     cause.kind().words()
 }
 
-/// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where the cause says it all. Escaped for output.
+/// Who or what it was, with where it was: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty where
+/// the cause says it all. Escaped for output.
 pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
     match cause {
         Cause::Inversion { holder, by } => {
             format!("{}; {} held the lock", task(by, prio, names), task(holder, None, names))
         }
-        Cause::OwnExecution { mode: Mode::Syscall(number) } => format!("in {}()", plain(&names.syscall(number))),
+        Cause::OwnExecution { mode: Mode::Syscall(number) } => {
+            format!("in {}()", plain(&names.syscall(number)))
+        }
         Cause::OwnExecution { mode: Mode::User } => "in user mode".to_owned(),
         cause => match (cause.task(), cause.mode()) {
             (Some(tid), Some(mode)) => format!("{}{}", task(tid, prio, names), place(mode, names)),
@@ -145,7 +160,8 @@ pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
     }
 }
 
-/// The policy of the kernel's `prio`: SCHED_FIFO and SCHED_RR share their numbers (include/linux/sched/prio.h).
+/// The policy of the kernel's `prio`: SCHED_FIFO and SCHED_RR share their numbers
+/// (include/linux/sched/prio.h).
 fn scheduling(prio: i16) -> String {
     match prio {
         ..0 => "SCHED_DEADLINE".to_owned(),
@@ -166,7 +182,11 @@ impl Describer<'_> {
     fn opening(&self) -> String {
         let interval = self.explanation.interval;
         let latency = micros(self.explanation.latency());
-        let cpu = if interval.cpu == Event::NO_CPU { String::new() } else { format!(" on CPU {}", interval.cpu) };
+        let cpu = if interval.cpu == Event::NO_CPU {
+            String::new()
+        } else {
+            format!(" on CPU {}", interval.cpu)
+        };
         match interval.kind {
             Kind::Timer => format!("Latency {latency} µs{cpu}."),
             Kind::Interval => format!("{latency} µs{cpu}."),
@@ -175,7 +195,11 @@ impl Describer<'_> {
 
     /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to stand after "for".
     fn describe(&self, reason: &Reason<'_>) -> String {
-        let times = if reason.parts > 1 { format!(" ({} times)", format::count(reason.parts)) } else { String::new() };
+        let times = if reason.parts > 1 {
+            format!(" ({} times)", format::count(reason.parts))
+        } else {
+            String::new()
+        };
         format!("{} µs {}{times}", micros(reason.time), self.what(reason.part))
     }
 
@@ -183,39 +207,66 @@ impl Describer<'_> {
         let task = |tid| task(tid, part.prio, self.names);
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match part.cause {
-            Cause::Steal if part.cpu.is_some() => format!("the hypervisor had taken {}: {}", part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")), self.proof_of_steal(part)),
-            Cause::Steal => "the hypervisor or the firmware had taken the whole machine: timers of several CPUs were overdue when it continued".to_owned(),
+            Cause::Steal if part.cpu.is_some() => format!(
+                "the hypervisor had taken {}: {}",
+                part.cpu.map_or(String::new(), |cpu| format!("CPU {cpu}")),
+                self.proof_of_steal(part)
+            ),
+            Cause::Steal => "the hypervisor or the firmware had taken the whole machine: timers \
+                             of several CPUs were overdue when it continued"
+                .to_owned(),
             Cause::TimerIrqDelay { running, mode } => self.timer_irq_delay(&task(running), mode),
             Cause::Interrupt(what) => self.interrupt(what),
             Cause::IdleExit { state } => {
-                let state = state.and_then(|_| part.cause.who(self.names)).map_or(String::new(), |state| format!(" in {}", plain(&state)));
-                format!("{} was idle{state} and had to leave its idle state", part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}")))
+                let state = state
+                    .and_then(|_| part.cause.who(self.names))
+                    .map_or(String::new(), |state| format!(" in {}", plain(&state)));
+                format!(
+                    "{} was idle{state} and had to leave its idle state",
+                    part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}"))
+                )
             }
             Cause::Wakeup { running: None } => "the wake-up was in progress".to_owned(),
-            Cause::Wakeup { running: Some(running) } => format!("the wake-up was in progress, to {} that ran{on}", task(running)),
+            Cause::Wakeup { running: Some(running) } => {
+                format!("the wake-up was in progress, to {} that ran{on}", task(running))
+            }
             Cause::NonPreemptible { running, mode } => self.non_preemptible(&task(running), mode),
             Cause::Preempted { by, .. } => format!("{} ran with a higher priority", task(by)),
             Cause::Throttled { running, budget } => throttled(running, &task(running), budget),
-            Cause::Runqueue { behind } => format!("{} ran{on} with the same priority", task(behind)),
+            Cause::Runqueue { behind } => {
+                format!("{} ran{on} with the same priority", task(behind))
+            }
             Cause::Migration { by } => format!("{} moved it to another CPU", task(by)),
             Cause::Lock { holder, kernel } => self.lock(part, holder, kernel),
             Cause::Inversion { holder, by } => format!(
-                "{}, of lower priority than the thread, ran{on} and kept {}, which held the lock, from running: a priority inversion",
+                "{}, of lower priority than the thread, ran{on} and kept {}, which held the lock, \
+                 from running: a priority inversion",
                 task(by),
                 self::task(holder, None, self.names)
             ),
-            Cause::Io { device } => format!("it waited for {}{}", plain(&device_name(device, self.names)), self.request(part)),
+            Cause::Io { device } => format!(
+                "it waited for {}{}",
+                plain(&device_name(device, self.names)),
+                self.request(part)
+            ),
             Cause::PageFault => format!("{} handled", self.faults(part)),
             Cause::Reclaim => "it had to reclaim memory".to_owned(),
-            Cause::Waiting { woken_by: Some(waker) } => format!("it waited until {} woke it{}", task(waker), self.meanwhile(part)),
-            Cause::Waiting { woken_by: None } => "it waited for something that was not recorded".to_owned(),
+            Cause::Waiting { woken_by: Some(waker) } => {
+                format!("it waited until {} woke it{}", task(waker), self.meanwhile(part))
+            }
+            Cause::Waiting { woken_by: None } => {
+                "it waited for something that was not recorded".to_owned()
+            }
             Cause::OwnExecution { mode: Mode::Unknown } => "the thread itself ran".to_owned(),
-            Cause::OwnExecution { mode } => format!("the thread itself ran{}", place(mode, self.names)),
+            Cause::OwnExecution { mode } => {
+                format!("the thread itself ran{}", place(mode, self.names))
+            }
             Cause::Unknown => "no event proves a cause".to_owned(),
         }
     }
 
-    /// What shows that one CPU was taken: timers of two CPUs among the evidence, else the steal clock.
+    /// What shows that one CPU was taken: timers of two CPUs among the evidence, else the steal
+    /// clock.
     fn proof_of_steal(&self, part: &Part) -> &'static str {
         let expiries = part.evidence.iter().filter_map(|place| self.events.get(*place));
         let cpus: std::collections::BTreeSet<u16> = expiries
@@ -232,24 +283,33 @@ impl Describer<'_> {
         let place = place(mode, self.names);
         match mode {
             Mode::Syscall(_) | Mode::Fault => {
-                format!("the timer interrupt was delayed: {running} ran{place} with interrupts disabled")
+                format!(
+                    "the timer interrupt was delayed: {running} ran{place} with interrupts \
+                     disabled"
+                )
             }
             Mode::User => format!(
-                "the timer interrupt was delayed although {running} ran{place}, where interrupts are never disabled: the timer hardware or a hypervisor delayed it"
+                "the timer interrupt was delayed although {running} ran{place}, where interrupts \
+                 are never disabled: the timer hardware or a hypervisor delayed it"
             ),
             Mode::Unknown => format!(
-                "the timer interrupt was delayed while {running} ran: interrupts were disabled, or the timer hardware delayed it"
+                "the timer interrupt was delayed while {running} ran: interrupts were disabled, \
+                 or the timer hardware delayed it"
             ),
         }
     }
 
     fn interrupt(&self, what: Interrupt) -> String {
         match what {
-            Interrupt::Hard(irq) => format!("the interrupt {} was handled", plain(&self.names.irq(irq))),
+            Interrupt::Hard(irq) => {
+                format!("the interrupt {} was handled", plain(&self.names.irq(irq)))
+            }
             Interrupt::Vector(vector) => {
                 format!("the CPU's own interrupt {} was handled", plain(&self.names.vector(vector)))
             }
-            Interrupt::Soft(vector) => format!("the softirq {} ran", plain(&self.names.softirq(vector))),
+            Interrupt::Soft(vector) => {
+                format!("the softirq {} ran", plain(&self.names.softirq(vector)))
+            }
         }
     }
 
@@ -257,13 +317,18 @@ impl Describer<'_> {
         let place = place(mode, self.names);
         match mode {
             Mode::Syscall(_) | Mode::Fault => {
-                format!("{running} was not preempted{place}: preemption was disabled, or this kernel has none there")
+                format!(
+                    "{running} was not preempted{place}: preemption was disabled, or this kernel \
+                     has none there"
+                )
             }
             Mode::User => format!(
-                "{running} was not preempted outside of any system call: it was in an exception, or a hypervisor had the CPU"
+                "{running} was not preempted outside of any system call: it was in an exception, \
+                 or a hypervisor had the CPU"
             ),
             Mode::Unknown => format!(
-                "{running} was not preempted although it has the lower priority: preemption was disabled, or this kernel has none there"
+                "{running} was not preempted although it has the lower priority: preemption was \
+                 disabled, or this kernel has none there"
             ),
         }
     }
@@ -272,13 +337,18 @@ impl Describer<'_> {
         let lock = if kernel { "a lock in the kernel" } else { "a lock (futex)" };
         match holder {
             Some(holder) => {
-                format!("it waited for {lock} that {} held{}", task(holder, None, self.names), self.meanwhile(part))
+                format!(
+                    "it waited for {lock} that {} held{}",
+                    task(holder, None, self.names),
+                    self.meanwhile(part)
+                )
             }
             None => format!("it waited for {lock}"),
         }
     }
 
-    /// `, which meanwhile ran itself for 3.20 µs and …`: what takes a twentieth of the wait at least.
+    /// `, which meanwhile ran itself for 3.20 µs and …`: what takes a twentieth of the wait at
+    /// least.
     fn meanwhile(&self, part: &Part) -> String {
         let mut sums: Vec<(&Part, Nanos)> = Vec::new();
         for other in &part.meanwhile {
@@ -288,27 +358,38 @@ impl Describer<'_> {
             }
         }
         sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-        let kept_off: Vec<&(&Part, Nanos)> = sums.iter().filter(|(other, _)| is_kept_off(other.cause)).collect();
+        let kept_off: Vec<&(&Part, Nanos)> =
+            sums.iter().filter(|(other, _)| is_kept_off(other.cause)).collect();
         let long = |time: Nanos| share(time, part.span()) >= 0.05;
-        let others = sums
-            .iter()
-            .filter(|(other, time)| long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause));
-        let mut sentences: Vec<String> = others.take(LISTED).map(|(other, time)| self.briefly(other, *time)).collect();
+        let others = sums.iter().filter(|(other, time)| {
+            long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause)
+        });
+        let mut sentences: Vec<String> =
+            others.take(LISTED).map(|(other, time)| self.briefly(other, *time)).collect();
         let sum = kept_off.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
         if let Some((most, _)) = kept_off.first().filter(|_| long(sum)) {
             let by = who(most.cause, most.prio, self.names);
             let more = if kept_off.len() > 1 { " and others" } else { "" };
-            sentences.insert(0, format!("was kept from running by {by}{more} for {} µs", micros(sum)));
+            sentences
+                .insert(0, format!("was kept from running by {by}{more} for {} µs", micros(sum)));
         }
-        if sentences.is_empty() { String::new() } else { format!(", and which meanwhile {}", listed(&sentences)) }
+        if sentences.is_empty() {
+            String::new()
+        } else {
+            format!(", and which meanwhile {}", listed(&sentences))
+        }
     }
 
     /// What another thread did: `was kept waiting by mid (SCHED_FIFO 50) for 4,900 µs`.
     fn briefly(&self, part: &Part, time: Nanos) -> String {
         let (who, time) = (who(part.cause, part.prio, self.names), micros(time));
         match part.cause {
-            Cause::OwnExecution { .. } => format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " }),
-            Cause::Lock { .. } if !who.is_empty() => format!("waited for a lock of {who} for {time} µs"),
+            Cause::OwnExecution { .. } => {
+                format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " })
+            }
+            Cause::Lock { .. } if !who.is_empty() => {
+                format!("waited for a lock of {who} for {time} µs")
+            }
             Cause::Waiting { woken_by: None } => format!("slept for {time} µs"),
             Cause::Waiting { .. } => format!("waited for {who} for {time} µs"),
             Cause::Io { .. } => format!("waited for {who} for {time} µs"),
@@ -328,7 +409,9 @@ impl Describer<'_> {
         });
         let done = || {
             evidence().find_map(|event| match event.what {
-                EventKind::BlockComplete { bytes, .. } if bytes > 0 => Some(format!(": a request of {}", size(bytes))),
+                EventKind::BlockComplete { bytes, .. } if bytes > 0 => {
+                    Some(format!(": a request of {}", size(bytes)))
+                }
                 EventKind::BlockComplete { .. } => Some(": its cache was written back".to_owned()),
                 _ => None,
             })
@@ -337,10 +420,17 @@ impl Describer<'_> {
     }
 
     fn faults(&self, part: &Part) -> String {
-        let (from, to): (MonotonicNs, MonotonicNs) = (self.explanation.interval.due, self.explanation.interval.woke);
-        let own = |event: &&Event| event.tid == self.explanation.interval.tid && event.at >= from && event.at < to;
-        let faults =
-            self.events.iter().filter(own).filter(|event| matches!(event.what, EventKind::PageFault { .. })).count();
+        let (from, to): (MonotonicNs, MonotonicNs) =
+            (self.explanation.interval.due, self.explanation.interval.woke);
+        let own = |event: &&Event| {
+            event.tid == self.explanation.interval.tid && event.at >= from && event.at < to
+        };
+        let faults = self
+            .events
+            .iter()
+            .filter(own)
+            .filter(|event| matches!(event.what, EventKind::PageFault { .. }))
+            .count();
         let faults = faults.max(usize::from(part.span() > Nanos::ZERO)) as u64;
         format!("{} {}", counted(faults, "page fault"), if faults == 1 { "was" } else { "were" })
     }
@@ -351,14 +441,20 @@ impl Describer<'_> {
         let frames = self.names.stack(same.filter_map(|part| part.stack).next()?);
         let who = plain(&self.names.task(reason.part.cause.task()?));
         let entry = frames.iter().rposition(|frame| frame.starts_with("asm_"));
-        let below: Vec<String> =
-            frames[entry.map_or(0, |entry| entry + 1)..].iter().take(FRAMES).map(|f| plain(f)).collect();
+        let below: Vec<String> = frames[entry.map_or(0, |entry| entry + 1)..]
+            .iter()
+            .take(FRAMES)
+            .map(|f| plain(f))
+            .collect();
         match (below.is_empty(), entry) {
             (true, Some(_)) => Some(format!(
-                "The kernel stack shows {who} in user mode at the interrupt: the interrupt itself was delayed, as under a hypervisor."
+                "The kernel stack shows {who} in user mode at the interrupt: the interrupt itself \
+                 was delayed, as under a hypervisor."
             )),
             (true, None) => None,
-            (false, _) => Some(format!("Kernel stack of {who} at that time: {}.", below.join(" < "))),
+            (false, _) => {
+                Some(format!("Kernel stack of {who} at that time: {}.", below.join(" < ")))
+            }
         }
     }
 }
@@ -374,7 +470,8 @@ fn throttled(running: Tid, task: &str, budget: Budget) -> String {
         Budget::Deadline => "its SCHED_DEADLINE runtime was used up",
         Budget::Group => "CFS bandwidth: the quota of its control group was used up",
     };
-    let instead = if running == Tid::IDLE { "its CPU idled".to_owned() } else { format!("{task} ran") };
+    let instead =
+        if running == Tid::IDLE { "its CPU idled".to_owned() } else { format!("{task} ran") };
     format!("it was throttled and {instead} instead: {why}")
 }
 

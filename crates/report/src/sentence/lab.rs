@@ -17,7 +17,9 @@ pub fn extent(lab: &LabDocument) -> String {
         text += &format!(" × {}", counted(u64::from(lab.repeat), "repetition"));
     }
     let state = |state: CellState| lab.cells.iter().filter(|cell| cell.state == state).count();
-    for (n, words) in [(state(CellState::Failed), "failed"), (state(CellState::Waiting), "not run to completion")] {
+    for (n, words) in
+        [(state(CellState::Failed), "failed"), (state(CellState::Waiting), "not run to completion")]
+    {
         if n > 0 {
             text += &format!("; {n} {words}");
         }
@@ -44,7 +46,9 @@ pub fn times(ratio: f64) -> String {
 
 /// The interval of an effect, or why there is none.
 pub fn interval(contrast: &Contrast) -> String {
-    contrast.interval.map_or("no interval".to_owned(), |(low, high)| format!("{} to {}", times(low), times(high)))
+    contrast.interval.map_or("no interval".to_owned(), |(low, high)| {
+        format!("{} to {}", times(low), times(high))
+    })
 }
 
 /// What follows of an effect.
@@ -58,21 +62,35 @@ pub fn describe_significance(contrast: &Contrast) -> &'static str {
 }
 
 /// What became of a requirement in a cell.
-pub fn requirement(cell: &CellDocument, series: &CellSeries, requirement: &RequirementSummary) -> String {
+pub fn requirement(
+    cell: &CellDocument,
+    series: &CellSeries,
+    requirement: &RequirementSummary,
+) -> String {
     let word = match requirement.verdict {
         VerdictWord::Met => "met",
         VerdictWord::NotMet => "NOT MET",
         VerdictWord::Undecided => "undecided",
         VerdictWord::Invalid => "INVALID",
     };
-    let time = requirement.requirement.parse::<punctual_core::Requirement>().is_ok_and(|r| r.metric.is_time());
+    let time = requirement
+        .requirement
+        .parse::<punctual_core::Requirement>()
+        .is_ok_and(|r| r.metric.is_time());
     let figure = requirement.figure.map_or(String::new(), |figure| match time {
-        true => format!(", measured {} {}", micros(Nanos(figure as i64)), cell.timebase().unit("µs")),
+        true => {
+            format!(", measured {} {}", micros(Nanos(figure as i64)), cell.timebase().unit("µs"))
+        }
         false => format!(", measured {figure}"),
     });
     let reason = requirement.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
     let name = format!("{}/{}", series.figures.phase, series.figures.series);
-    format!("{} {word}: {} of {}{figure}{reason}", plain(&requirement.requirement), plain(&name), plain(&cell.name))
+    format!(
+        "{} {word}: {} of {}{figure}{reason}",
+        plain(&requirement.requirement),
+        plain(&name),
+        plain(&cell.name)
+    )
 }
 
 /// The cell and seed with the largest latency of all.
@@ -93,7 +111,8 @@ pub fn worst_command(lab: &LabDocument, directory: &str) -> Option<String> {
     let (cell, seed, max) = worst(lab)?;
     let of_seed = seed.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     let command = replay(directory, cell, seed.seed);
-    let exactly = if cell.timebase() == Timebase::Virtual { " (exactly the same run: --plain)" } else { "" };
+    let exactly =
+        if cell.timebase() == Timebase::Virtual { " (exactly the same run: --plain)" } else { "" };
     let max = format!("{} {}", micros(Nanos(max)), cell.timebase().unit("µs"));
     Some(format!("{max} in {}{of_seed}: {command}{exactly}", plain(&cell.name)))
 }

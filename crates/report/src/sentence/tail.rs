@@ -1,45 +1,64 @@
-//! The result of a tail analysis, in sentences: first without a model, then with one or why there is none.
+//! The result of a tail analysis, in sentences: first without a model, then with one or why there
+//! is none.
 
 use super::spoken;
 use crate::format::{count, micros, micros_f64, plain};
-use punctual_bundle::tail::{CauseShare, CauseSource, Peaks, ReturnLevel, Seen, SeriesTail, TailCauses};
+use punctual_bundle::tail::{
+    CauseShare, CauseSource, Peaks, ReturnLevel, Seen, SeriesTail, TailCauses,
+};
 use punctual_core::Nanos;
 
 /// What needs no model.
 pub fn of_seen(seen: &Seen) -> Vec<String> {
-    let Some(max) = seen.max.filter(|_| seen.count > 0) else { return vec!["There are no samples.".to_owned()] };
+    let Some(max) = seen.max.filter(|_| seen.count > 0) else {
+        return vec!["There are no samples.".to_owned()];
+    };
     let max = format!("{} µs", micros(Nanos(max)));
     let worth = match (seen.effective, seen.extremal_index) {
         (Some(n), Some(index)) if index < 0.95 => format!(
-            "effective sample size {} for the maximum: long latencies come in bursts of {:.1} on average",
+            "effective sample size {} for the maximum: long latencies come in bursts of {:.1} on \
+             average",
             count(n.round() as u64),
             1.0 / index
         ),
         (Some(_), _) => "the longest do not come in bursts".to_owned(),
         (None, _) => "assumed to be independent, which is unknown".to_owned(),
     };
-    let mut text = vec![format!("The longest of {} samples was {max}; {worth}.", count(seen.count))];
+    let mut text =
+        vec![format!("The longest of {} samples was {max}; {worth}.", count(seen.count))];
     if let Some(beyond) = seen.beyond {
-        let often = seen
-            .not_more_often_than
-            .map_or(String::new(), |time| format!(", and a longer burst comes less than once in {}", spoken(time)));
-        text.push(format!("Upper bound of the exceedance probability (95 % confidence): {beyond:.1e} per sample{often}, under unchanged conditions."));
+        let often = seen.not_more_often_than.map_or(String::new(), |time| {
+            format!(", and a longer burst comes less than once in {}", spoken(time))
+        });
+        text.push(format!(
+            "Upper bound of the exceedance probability (95 % confidence): {beyond:.1e} per \
+             sample{often}, under unchanged conditions."
+        ));
     }
     text.extend(quantiles(seen, &max));
     text
 }
 
-/// `The maximum bounds p99.9 and all below; for p99.999 299,572 independent samples are needed, 5 h like these.`
+/// `The maximum bounds p99.9 and all below; for p99.999 299,572 independent samples are needed, 5 h
+/// like these.`
 fn quantiles(seen: &Seen, max: &str) -> Option<String> {
     let bounded = seen.quantiles.iter().rfind(|q| q.bounded);
     let next = seen.quantiles.iter().find(|q| !q.bounded);
     let have = seen.effective.unwrap_or(seen.count as f64).max(1.0);
     let time = |needed: u64| {
-        seen.duration.map_or(String::new(), |d| format!(" ({} like this)", spoken(d as f64 * needed as f64 / have)))
+        seen.duration.map_or(String::new(), |d| {
+            format!(" ({} like this)", spoken(d as f64 * needed as f64 / have))
+        })
     };
-    let below = bounded.map(|q| format!("The true p{} is below {max} with 95 % confidence", plain(&q.percentile)));
+    let below = bounded
+        .map(|q| format!("The true p{} is below {max} with 95 % confidence", plain(&q.percentile)));
     let open = next.map(|q| {
-        format!("for p{}, {} independent samples are needed{}", plain(&q.percentile), count(q.needed), time(q.needed))
+        format!(
+            "for p{}, {} independent samples are needed{}",
+            plain(&q.percentile),
+            count(q.needed),
+            time(q.needed)
+        )
     });
     match (below, open) {
         (Some(below), Some(open)) => Some(format!("{below}; {open}.")),
@@ -57,7 +76,8 @@ pub fn of_causes(tail: &SeriesTail) -> Vec<String> {
     tail.causes.iter().map(by_cause).collect()
 }
 
-/// `Causes of the tail, by its windows (19 of 412 samples over 60.0 µs): preempted (hog) 90 %, median 310.0 µs, …; one cause makes it.`
+/// `Causes of the tail, by its windows (19 of 412 samples over 60.0 µs): preempted (hog) 90 %,
+/// median 310.0 µs, …; one cause makes it.`
 fn by_cause(tail: &TailCauses) -> String {
     let source = match tail.source {
         CauseSource::Windows => "the explained longest samples",
@@ -65,7 +85,12 @@ fn by_cause(tail: &TailCauses) -> String {
     };
     let of = match (tail.beyond, tail.threshold) {
         (Some(beyond), Some(threshold)) => {
-            format!("{} of {} samples over {} µs", count(tail.known), count(beyond), micros_f64(threshold))
+            format!(
+                "{} of {} samples over {} µs",
+                count(tail.known),
+                count(beyond),
+                micros_f64(threshold)
+            )
         }
         _ => format!("{} of {} samples", count(tail.known), count(tail.samples)),
     };
@@ -100,7 +125,8 @@ pub fn of_model(tail: &SeriesTail) -> Vec<String> {
     let mut text: Vec<String> = model.levels.iter().map(level).collect();
     text.extend(model.peaks.as_ref().map(shape));
     text.push(
-        "An estimate under the conditions of this run, not a guaranteed bound (no WCET): it includes no other load, state or cause."
+        "An estimate under the conditions of this run, not a guaranteed bound (no WCET): it \
+         includes no other load, state or cause."
             .to_owned(),
     );
     text
@@ -144,8 +170,11 @@ mod tests {
 
     #[test]
     fn bounds_come_first_and_a_model_is_no_bound() {
-        let quantile =
-            |percentile: &str, needed, bounded| QuantileBound { percentile: percentile.into(), needed, bounded };
+        let quantile = |percentile: &str, needed, bounded| QuantileBound {
+            percentile: percentile.into(),
+            needed,
+            bounded,
+        };
         let seen = Seen {
             count: 600_000,
             lost: 0,
@@ -158,10 +187,16 @@ mod tests {
             not_more_often_than: Some(2.003e11),
             quantiles: vec![quantile("99.99", 29_956, true), quantile("99.999", 299_572, false)],
         };
-        let level =
-            ReturnLevel { period: 86_400_000_000_000, level: 210e3, low: 160e3, high: 390e3, by_block_maxima: 230e3 };
+        let level = ReturnLevel {
+            period: 86_400_000_000_000,
+            level: 210e3,
+            low: 160e3,
+            high: 390e3,
+            by_block_maxima: 230e3,
+        };
         let peaks = Peaks { threshold: 60e3, peaks: 398, scale: 9e3, shape: 0.12, fit_p: 0.6 };
-        let model = Model { accepted: true, levels: vec![level], peaks: Some(peaks), ..Model::default() };
+        let model =
+            Model { accepted: true, levels: vec![level], peaks: Some(peaks), ..Model::default() };
         let tail = SeriesTail { series: "main/timer".into(), seen, model, causes: Vec::new() };
         insta::assert_snapshot!([of_seen(&tail.seen), of_model(&tail)].concat().join("\n"), @"
         The longest of 600,000 samples was 131.0 µs; effective sample size 240,000 for the maximum: long latencies come in bursts of 2.5 on average.
@@ -189,14 +224,18 @@ mod tests {
             beyond: Some(412),
             samples: 20,
             known: 20,
-            causes: vec![share("preempted", Some("rude\u{1b}hog"), 12, 310e3), share("page-fault", None, 8, 80e3)],
+            causes: vec![
+                share("preempted", Some("rude\u{1b}hog"), 12, 310e3),
+                share("page-fault", None, 8, 80e3),
+            ],
             dominant: false,
             p: Some(0.001),
             mixture: Some(true),
         };
         let mixed = by_cause(&tail);
         tail.causes = vec![share("irq", None, 20, 70e3)];
-        (tail.source, tail.dominant, tail.p, tail.mixture) = (CauseSource::Account, true, None, None);
+        (tail.source, tail.dominant, tail.p, tail.mixture) =
+            (CauseSource::Account, true, None, None);
         insta::assert_snapshot!([mixed, by_cause(&tail)].join("\n"), @r"
         Causes of the tail, by the explained longest samples (20 of 412 samples over 60.0 µs): preempted (rude\u{1b}hog) 60 %, median 310.0 µs, at most 465.0 µs; page-fault 40 %, median 80.0 µs, at most 120.0 µs; causes of different sizes mix.
         Causes of the tail, by the accounting of all samples (20 of 412 samples over 60.0 µs): irq 100 %, median 70.0 µs, at most 105.0 µs; one cause dominates.

@@ -1,4 +1,5 @@
-//! Which part of the time dominates in which band of percentiles, of every sample and not only of the worst.
+//! Which part of the time dominates in which band of percentiles, of every sample and not only of
+//! the worst.
 
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
@@ -16,14 +17,22 @@ pub fn write(out: &mut Page, summary: &Summary) {
     let (mut rows, mut remarks, mut cost) = (Vec::new(), Vec::new(), None);
     for phase in &summary.phases {
         for series in &phase.series {
-            let name = format::clipped(&format!("{}/{}", phase.name, series.name), NAME_WIDTH, out.options.ascii);
+            let name = format::clipped(
+                &format!("{}/{}", phase.name, series.name),
+                NAME_WIDTH,
+                out.options.ascii,
+            );
             match &series.account {
                 Fact::Known(account) => {
-                    rows.extend(account.bands.iter().enumerate().map(|(k, band)| row(out, k, &name, band)));
+                    rows.extend(
+                        account.bands.iter().enumerate().map(|(k, band)| row(out, k, &name, band)),
+                    );
                     remarks.extend(remark(&name, account));
                     cost = cost.or(account.cost.known());
                 }
-                Fact::Unavailable(why) => remarks.push(format!("{name}: no accounting: {}", format::plain(why))),
+                Fact::Unavailable(why) => {
+                    remarks.push(format!("{name}: no accounting: {}", format::plain(why)))
+                }
                 Fact::NotAsked => {}
             }
         }
@@ -47,7 +56,8 @@ pub fn write(out: &mut Page, summary: &Summary) {
     if let Some(cost) = cost {
         let per = out.latency(cost.per_sample.ns() as f64);
         remarks.push(format!(
-            "cost: {per} {} of CPU time per sample, in {} BPF program runs (on an idle CPU, {} samples)",
+            "cost: {per} {} of CPU time per sample, in {} BPF program runs (on an idle CPU, {} \
+             samples)",
             out.unit(),
             cost.runs_per_sample,
             cost.samples
@@ -59,11 +69,18 @@ pub fn write(out: &mut Page, summary: &Summary) {
 fn row(out: &Page, place: usize, name: &str, band: &AccountBand) -> Vec<Cell> {
     let mut shares = shares(band);
     let first = (!shares.is_empty()).then(|| shares.remove(0));
-    let text = |(part, share): &(MainPart, f64)| format!("{} {}", part.words(), format::percent(*share));
-    let then: Vec<String> = shares.iter().filter(|(_, share)| *share >= WORTH).take(NAMED).map(text).collect();
+    let text =
+        |(part, share): &(MainPart, f64)| format!("{} {}", part.words(), format::percent(*share));
+    let then: Vec<String> =
+        shares.iter().filter(|(_, share)| *share >= WORTH).take(NAMED).map(text).collect();
     vec![
         Cell::plain(if place == 0 { name } else { "" }),
-        Cell::plain(format!("{} {} {}", band_end(band.from), out.either("–", "-"), band_end(band.to))),
+        Cell::plain(format!(
+            "{} {} {}",
+            band_end(band.from),
+            out.either("–", "-"),
+            band_end(band.to)
+        )),
         Cell::plain(format::count(band.count.round() as u64)),
         Cell::plain(out.latency(band.low_ns as f64)),
         Cell::plain(out.latency(band.high_ns as f64)),
@@ -103,5 +120,8 @@ fn remark(name: &str, account: &AccountSummary) -> Option<String> {
         0 => String::new(),
         lost => format!("; {} records were lost in the kernel's buffers", format::count(lost)),
     };
-    Some(format!("{name}: no kernel events for {unattributed} of {of} samples: their time is not attributed{lost}"))
+    Some(format!(
+        "{name}: no kernel events for {unattributed} of {of} samples: their time is not \
+         attributed{lost}"
+    ))
 }

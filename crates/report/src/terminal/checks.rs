@@ -1,4 +1,5 @@
-//! The results of the checks of a host as a table: what is right briefly, what is not with its reason and its fix.
+//! The results of the checks of a host as a table: what is right briefly, what is not with its
+//! reason and its fix.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -67,13 +68,16 @@ impl CheckVerdict {
 /// All checks by group, and at the end how many of each verdict.
 pub fn check_table(rows: &[CheckRow], options: &ShowOptions) -> String {
     let mut out = Page::new(options);
-    let width = rows.iter().map(|row| format::width_of(&format::plain(&row.id))).max().unwrap_or(0).min(32);
+    let width =
+        rows.iter().map(|row| format::width_of(&format::plain(&row.id))).max().unwrap_or(0).min(32);
     let mut groups: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
     let mut seen = std::collections::BTreeSet::new();
     groups.retain(|group| seen.insert(*group));
     for group in groups {
         out.heading(&format::plain(group));
-        rows.iter().filter(|row| row.group == group).for_each(|row| write_row(&mut out, row, width));
+        rows.iter()
+            .filter(|row| row.group == group)
+            .for_each(|row| write_row(&mut out, row, width));
     }
     out.gap();
     let counts = CheckVerdict::ALL.iter().filter_map(|verdict| count(&out, rows, *verdict));
@@ -98,7 +102,12 @@ fn write_row(out: &mut Page, row: &CheckRow, width: usize) {
         }
         if !row.fix.is_empty() {
             let arrow = out.either("→ ", "> ");
-            out.paragraph(&format!("{hang}{arrow}"), &format!("{hang}  "), Tone::Good, &format::plain(&row.fix));
+            out.paragraph(
+                &format!("{hang}{arrow}"),
+                &format!("{hang}  "),
+                Tone::Good,
+                &format::plain(&row.fix),
+            );
         }
     }
 }

@@ -5,7 +5,9 @@ use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
 use crate::format;
 use crate::sentence::{self, p_is, probability};
-use punctual_bundle::comparison::{Basis, Comparison, Difference, MetricComparison, SeriesComparison, SideFigures};
+use punctual_bundle::comparison::{
+    Basis, Comparison, Difference, MetricComparison, SeriesComparison, SideFigures,
+};
 use punctual_bundle::summary::VerdictWord;
 
 const NAME_WIDTH: usize = 60;
@@ -26,8 +28,11 @@ pub fn comparison(comparison: &Comparison, options: &ShowOptions) -> String {
 fn title(out: &mut Page, comparison: &Comparison) {
     for side in &comparison.sides {
         let label = out.paint(Tone::Strong, &format::clipped(&side.label, 8, out.options.ascii));
-        let runs: Vec<String> =
-            side.runs.iter().map(|run| format::clipped(run, NAME_WIDTH, out.options.ascii)).collect();
+        let runs: Vec<String> = side
+            .runs
+            .iter()
+            .map(|run| format::clipped(run, NAME_WIDTH, out.options.ascii))
+            .collect();
         out.line(&format!("{label}  {}", runs.join("  ")));
     }
     let text = format!(
@@ -42,7 +47,8 @@ fn title(out: &mut Page, comparison: &Comparison) {
 }
 
 fn series(out: &mut Page, comparison: &Comparison, one: &SeriesComparison) {
-    let labels = [0, one.side].map(|k| comparison.sides.get(k).map_or("?", |side| side.label.as_str()));
+    let labels =
+        [0, one.side].map(|k| comparison.sides.get(k).map_or("?", |side| side.label.as_str()));
     let name = format::clipped(&one.series, NAME_WIDTH, out.options.ascii);
     let partner = format::clipped(&one.partner, NAME_WIDTH, out.options.ascii);
     let names = if name == partner { name } else { format!("{name}, {partner}") };
@@ -60,8 +66,12 @@ fn series(out: &mut Page, comparison: &Comparison, one: &SeriesComparison) {
         Column::right("p (Holm)", 1),
         Column::left("", 0),
     ];
-    let rows =
-        one.metrics.iter().filter(|m| m.verdict != Difference::Unsupported).map(|metric| row(out, metric)).collect();
+    let rows = one
+        .metrics
+        .iter()
+        .filter(|m| m.verdict != Difference::Unsupported)
+        .map(|metric| row(out, metric))
+        .collect();
     table::write(out, columns, rows);
     if let Some(text) = tests(one) {
         out.paragraph("  ", "  ", Tone::Faint, &text);
@@ -72,10 +82,16 @@ fn series(out: &mut Page, comparison: &Comparison, one: &SeriesComparison) {
 }
 
 fn amount(side: &SideFigures, basis: Basis) -> String {
-    let runs = if side.runs > 1 { format!(" in {}", format::counted(side.runs as u64, "run")) } else { String::new() };
+    let runs = if side.runs > 1 {
+        format!(" in {}", format::counted(side.runs as u64, "run"))
+    } else {
+        String::new()
+    };
     let time = side.duration.map_or(String::new(), |d| format!(", {}", sentence::spoken(d as f64)));
     let worth = match (side.effective, basis) {
-        (Some(n), Basis::Runs) => format!("; for the median, {} by the variation between runs", independent(n)),
+        (Some(n), Basis::Runs) => {
+            format!("; for the median, {} by the variation between runs", independent(n))
+        }
         (Some(n), _) => format!("; for the median, {}", independent(n)),
         (None, _) => "; dependence unknown".to_owned(),
     };
@@ -87,8 +103,10 @@ fn independent(n: f64) -> String {
 }
 
 fn row(out: &Page, metric: &MetricComparison) -> Vec<Cell> {
-    let figure = |ns: Option<f64>| ns.map_or(out.either("–", "-").to_owned(), |ns| out.latency(ns));
-    let end = |ns: Option<f64>| ns.map_or(out.either("∞", "inf").to_owned(), |ns| out.latency(ns));
+    let figure =
+        |ns: Option<f64>| ns.map_or(out.either("–", "-").to_owned(), |ns| out.latency(ns));
+    let end =
+        |ns: Option<f64>| ns.map_or(out.either("∞", "inf").to_owned(), |ns| out.latency(ns));
     let low = metric.low.map_or(format!("-{}", out.either("∞", "inf")), |ns| out.latency(ns));
     let (tone, word) = match metric.verdict {
         Difference::Lower => (Tone::Good, "lower"),
@@ -96,7 +114,8 @@ fn row(out: &Page, metric: &MetricComparison) -> Vec<Cell> {
         Difference::NoSignificantDifference => (Tone::Faint, "no significant difference"),
         Difference::Unsupported => (Tone::Faint, ""),
     };
-    let relative = metric.relative.map_or(String::new(), |share| format!("{:+.1} %", share * 100.0));
+    let relative =
+        metric.relative.map_or(String::new(), |share| format!("{:+.1} %", share * 100.0));
     vec![
         Cell::plain(format::clipped(&metric.metric, 12, out.options.ascii)),
         Cell::plain(figure(metric.a)),
@@ -124,10 +143,12 @@ pub fn tests(one: &SeriesComparison) -> Option<String> {
             Some(format!("{}: {} ({}{least})", test.part, p_is(p), test.method))
         })
         .collect();
-    let longer =
-        one.superiority.map(|p| format!("a sample of the other side is longer in {:.1} % of pairs", p * 100.0));
+    let longer = one
+        .superiority
+        .map(|p| format!("a sample of the other side is longer in {:.1} % of pairs", p * 100.0));
     let sentences: Vec<String> = sentences.into_iter().chain(longer).collect();
-    (!sentences.is_empty()).then(|| format!("distributions, all tests counted: {}", sentences.join("; ")))
+    (!sentences.is_empty())
+        .then(|| format!("distributions, all tests counted: {}", sentences.join("; ")))
 }
 
 fn gates(out: &mut Page, comparison: &Comparison) {

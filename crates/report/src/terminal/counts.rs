@@ -28,20 +28,33 @@ pub fn counts(counts: &Counts, options: &ShowOptions) -> String {
     out.gap();
     out.paragraph("  ", "  ", Tone::Plain, &times(counts));
     for (names, why) in reasons(&counts.counts) {
-        out.paragraph("  ", "  ", Tone::Uncertain, &format!("unavailable: {}: {why}", names.join(", ")));
+        out.paragraph(
+            "  ",
+            "  ",
+            Tone::Uncertain,
+            &format!("unavailable: {}: {why}", names.join(", ")),
+        );
     }
     out.finish()
 }
 
 fn row(one: &Count) -> Vec<Cell> {
     let count = match &one.count {
-        Fact::Known(ns) if one.is_time => Cell::plain(time(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX)))),
+        Fact::Known(ns) if one.is_time => {
+            Cell::plain(time(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))))
+        }
         Fact::Known(count) => Cell::plain(format::count(*count)),
         _ => Cell("unavailable".to_owned(), Tone::Uncertain),
     };
     let rate = one.per_cpu_second.map_or(String::new(), rate);
     let (share, note) = (count_share(one), count_note(one));
-    vec![Cell::plain(format::plain(&one.name)), count, Cell::plain(rate), Cell::plain(share), Cell::plain(note)]
+    vec![
+        Cell::plain(format::plain(&one.name)),
+        count,
+        Cell::plain(rate),
+        Cell::plain(share),
+        Cell::plain(note),
+    ]
 }
 
 /// Its relation to another count; empty where there is none.

@@ -1,4 +1,5 @@
-//! Explained samples: a paragraph each, the parts as a bar with its legend, the culprits of all, and what to do about them.
+//! Explained samples: a paragraph each, the parts as a bar with its legend, the culprits of all,
+//! and what to do about them.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -19,8 +20,14 @@ const WORTH_ADVICE: f64 = 0.05;
 /// Names are cut at this many columns.
 const NAME: usize = 60;
 
-/// The samples, the culprits of all of them, and what to do. Of each series the first `shown` samples are shown one by one; the ranking is of all.
-pub fn explanations(all: &Explanations, shown: usize, rules: &Rules, options: &ShowOptions) -> String {
+/// The samples, the culprits of all of them, and what to do. Of each series the first `shown`
+/// samples are shown one by one; the ranking is of all.
+pub fn explanations(
+    all: &Explanations,
+    shown: usize,
+    rules: &Rules,
+    options: &ShowOptions,
+) -> String {
     let mut out = Page::new(options);
     for series in all.samples.chunk_by(|one, other| of(one) == of(other)) {
         for (k, one) in series.iter().take(shown).enumerate() {
@@ -28,7 +35,11 @@ pub fn explanations(all: &Explanations, shown: usize, rules: &Rules, options: &S
         }
         if let Some(more) = series.len().checked_sub(shown).filter(|more| *more > 0) {
             out.gap();
-            let text = format!("{} not shown: use --worst {}.", counted(more as u64, "further sample"), series.len());
+            let text = format!(
+                "{} not shown: use --worst {}.",
+                counted(more as u64, "further sample"),
+                series.len()
+            );
             out.paragraph("  ", "  ", Tone::Faint, &text);
         }
     }
@@ -50,7 +61,11 @@ fn of(sample: &Explained) -> (&str, &str) {
 }
 
 fn sample(out: &mut Page, shown: &Explained, (number, of): (usize, usize), names: &Names) {
-    let name = if shown.phase.is_empty() { shown.series.clone() } else { format!("{}/{}", shown.phase, shown.series) };
+    let name = if shown.phase.is_empty() {
+        shown.series.clone()
+    } else {
+        format!("{}/{}", shown.phase, shown.series)
+    };
     let name = clipped(&name, NAME, out.options.ascii);
     out.heading(&format!("{name}: {} of {}", count(number as u64), counted(of as u64, "sample")));
     for line in super::paint::wrap(
@@ -86,7 +101,10 @@ fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
     let mut text = String::from("|");
     let mut run: Option<(usize, String)> = None;
     for column in 0..columns {
-        let at = due + Nanos((i128::from(latency) * (2 * column as i128 + 1) / (2 * columns as i128)) as i64);
+        let at = due
+            + Nanos(
+                (i128::from(latency) * (2 * column as i128 + 1) / (2 * columns as i128)) as i64,
+            );
         let place = explanation.parts.partition_point(|part| part.to <= at);
         let part = explanation.parts.get(place);
         let is = |reason: &Reason<'_>| {
@@ -96,7 +114,9 @@ fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
         match &mut run {
             Some((of, letters)) if *of == rank => letters.push(letter(rank)),
             _ => {
-                text += &run.take().map_or(String::new(), |(of, letters)| out.paint(tone(of), &letters));
+                text += &run
+                    .take()
+                    .map_or(String::new(), |(of, letters)| out.paint(tone(of), &letters));
                 run = Some((rank, letter(rank).to_string()));
             }
         }
@@ -170,12 +190,17 @@ fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
     table::write(out, columns, rows);
     if let Some(more) = ranking.culprits.len().checked_sub(LISTED).filter(|more| *more > 0) {
         let rest: f64 = ranking.culprits.iter().skip(LISTED).map(|culprit| culprit.share).sum();
-        out.line(&format!("  {} with {} together are not listed.", counted(more as u64, "culprit"), percent(rest)));
+        out.line(&format!(
+            "  {} with {} together are not listed.",
+            counted(more as u64, "culprit"),
+            percent(rest)
+        ));
     }
 }
 
 fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
-    let worth: Vec<&Culprit> = ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH_ADVICE).collect();
+    let worth: Vec<&Culprit> =
+        ranking.culprits.iter().filter(|culprit| culprit.share >= WORTH_ADVICE).collect();
     if worth.is_empty() {
         return;
     }
@@ -190,7 +215,8 @@ fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
         }
         let who = clipped(&blamed(culprit, names), NAME / 2, out.options.ascii);
         let who = if who.is_empty() { String::new() } else { format!(" ({who})") };
-        let text = format!("{}{who}, {}: {}", title(culprit.cause), percent(culprit.share), advice.text);
+        let text =
+            format!("{}{who}, {}: {}", title(culprit.cause), percent(culprit.share), advice.text);
         out.paragraph(dot, "    ", Tone::Plain, &text);
         rules.matching(&advice).iter().for_each(|rule| matching(out, rule));
         sentences.push(advice.text);
@@ -199,8 +225,12 @@ fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {
 
 fn matching(out: &mut Page, rule: &Matching) {
     let text = match (&rule.message, &rule.fix) {
-        (Some(message), Some(fix)) => format!("check {}: {}; {}", rule.id, plain(message), plain(fix)),
-        (Some(message), None) if rule.is_well => format!("check {}: ok: {}", rule.id, plain(message)),
+        (Some(message), Some(fix)) => {
+            format!("check {}: {}; {}", rule.id, plain(message), plain(fix))
+        }
+        (Some(message), None) if rule.is_well => {
+            format!("check {}: ok: {}", rule.id, plain(message))
+        }
         (Some(message), None) => format!("check {}: {}", rule.id, plain(message)),
         (None, _) => format!("see `punctual check --explain {}`", rule.id),
     };

@@ -30,13 +30,16 @@ pub fn write(out: &mut Page, phase: &PhaseSummary) {
 
 fn heading(out: &mut Page, phase: &PhaseSummary) {
     out.gap();
-    let mut parts = vec![
-        out.paint(Tone::Strong, &format!("phase {}", format::clipped(&phase.name, NAME_WIDTH, out.options.ascii))),
-    ];
+    let mut parts = vec![out.paint(
+        Tone::Strong,
+        &format!("phase {}", format::clipped(&phase.name, NAME_WIDTH, out.options.ascii)),
+    )];
     parts.extend(phase.duration.map(|ns| format::duration(Nanos(ns))));
     match &phase.cpu_load {
         Fact::Known(load) => parts.push(format!("CPU {} busy", format::percent(load.all.busy))),
-        Fact::Unavailable(why) => parts.push(format!("CPU load unavailable: {}", format::plain(why))),
+        Fact::Unavailable(why) => {
+            parts.push(format!("CPU load unavailable: {}", format::plain(why)))
+        }
         Fact::NotAsked => {}
     }
     parts.push(format!("latencies in {}", out.unit()));
@@ -84,7 +87,9 @@ fn columns(percentiles: &[String]) -> Vec<Column> {
 }
 
 fn row(out: &Page, series: &SeriesSummary, percentiles: &[String]) -> Vec<Cell> {
-    let figure = |ns: Option<f64>| Cell::plain(ns.map_or(out.either("–", "-").to_owned(), |ns| out.latency(ns)));
+    let figure = |ns: Option<f64>| {
+        Cell::plain(ns.map_or(out.either("–", "-").to_owned(), |ns| out.latency(ns)))
+    };
     let whole = |ns: Option<i64>| figure(ns.map(|ns| ns as f64));
     let count = |n: u64| Cell(format::count(n), if n > 0 { Tone::Uncertain } else { Tone::Plain });
     let losses = |n: Option<u64>| n.map_or(Cell("unknown".into(), Tone::Faint), count);
@@ -99,7 +104,12 @@ fn row(out: &Page, series: &SeriesSummary, percentiles: &[String]) -> Vec<Cell> 
     ];
     cells.extend(percentiles.iter().map(|p| whole(series.percentiles.get(p).copied())));
     let Cell(max, _) = whole(series.max);
-    cells.extend([Cell(max, Tone::Strong), figure(series.stddev), losses(series.overruns), losses(series.lost)]);
+    cells.extend([
+        Cell(max, Tone::Strong),
+        figure(series.stddev),
+        losses(series.overruns),
+        losses(series.lost),
+    ]);
     cells
 }
 
@@ -115,37 +125,50 @@ fn corrected_row(out: &Page, series: &SeriesSummary, percentiles: &[String]) -> 
         faint(String::new()),
         faint(out.latency(corrected.mean)),
     ];
-    let figure = |p: &String| corrected.percentiles.get(p).map_or(String::new(), |ns| out.latency(*ns as f64));
+    let figure = |p: &String| {
+        corrected.percentiles.get(p).map_or(String::new(), |ns| out.latency(*ns as f64))
+    };
     cells.extend(percentiles.iter().map(|p| faint(figure(p))));
     cells.extend((0..4).map(|_| faint(String::new())));
     Some(cells)
 }
 
 fn footnotes(out: &mut Page, phase: &PhaseSummary, percentiles: &[String], left_out: &[String]) {
-    let needs: BTreeMap<&String, &u64> = phase.series.iter().flat_map(|s| &s.unsupported_percentiles).collect();
+    let needs: BTreeMap<&String, &u64> =
+        phase.series.iter().flat_map(|s| &s.unsupported_percentiles).collect();
     if !needs.is_empty() && phase.series.iter().any(|s| s.count > 0) {
         let mut needs: Vec<(&String, &u64)> = needs.into_iter().collect();
         needs.sort_by_key(|(_, n)| **n);
-        let wants: Vec<String> =
-            needs.iter().map(|(p, n)| format!("p{} {}", format::plain(p), format::count(**n))).collect();
+        let wants: Vec<String> = needs
+            .iter()
+            .map(|(p, n)| format!("p{} {}", format::plain(p), format::count(**n)))
+            .collect();
         let missing = if percentiles.is_empty() { "percentiles" } else { "further percentiles" };
         let text = format!("too few samples for {missing}; needed: {}", wants.join(", "));
         out.paragraph("  ", "  ", Tone::Faint, &text);
     }
     if phase.series.iter().any(|s| s.corrected.is_some()) {
-        let text = "corrected: with the latencies that a periodic task would have seen in the periods missed while late \
-                    (coordinated omission)";
+        let text = "corrected: with the latencies that a periodic task would have seen in the \
+                    periods missed while late (coordinated omission)";
         out.paragraph("  ", "  ", Tone::Faint, text);
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
+        out.paragraph(
+            "  ",
+            "  ",
+            Tone::Faint,
+            &format!("hidden: terminal too narrow: {}", left_out.join(", ")),
+        );
     }
 }
 
 /// The worst samples of the run, whatever their phase.
 pub fn write_worst(out: &mut Page, summary: &Summary) {
     let all = summary.phases.iter().flat_map(|phase| {
-        phase.series.iter().flat_map(move |series| series.worst.iter().map(move |sample| (phase, series, sample)))
+        phase
+            .series
+            .iter()
+            .flat_map(move |series| series.worst.iter().map(move |sample| (phase, series, sample)))
     });
     let mut all: Vec<(&PhaseSummary, &SeriesSummary, &WorstSample)> = all.collect();
     all.sort_by_key(|(_, _, sample)| std::cmp::Reverse(sample.latency));

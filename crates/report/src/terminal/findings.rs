@@ -22,7 +22,9 @@ pub fn write(out: &mut Page, findings: &[Finding]) {
     weights.sort_by(|a, b| b.cmp(a));
     weights.dedup();
     for weight in weights {
-        groups(own.iter().copied().filter(|f| f.severity == weight)).iter().for_each(|group| write_group(out, group));
+        groups(own.iter().copied().filter(|f| f.severity == weight))
+            .iter()
+            .for_each(|group| write_group(out, group));
     }
     write_readiness(out, &of_check);
 }
@@ -44,7 +46,8 @@ fn write_readiness(out: &mut Page, findings: &[&Finding]) {
 fn groups<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
-        let same = |g: &&mut Vec<&Finding>| g[0].id == finding.id && g[0].message == finding.message;
+        let same =
+            |g: &&mut Vec<&Finding>| g[0].id == finding.id && g[0].message == finding.message;
         match groups.iter_mut().find(same) {
             Some(group) => group.push(finding),
             None => groups.push(vec![finding]),
@@ -61,7 +64,10 @@ fn write_group(out: &mut Page, group: &[&Finding]) {
     out.paragraph(&begin, &hang, Tone::Plain, &format::plain(&first.message));
     if group.len() == 1 {
         let about = subject(out, first);
-        let text = first.evidence.as_ref().map_or(about.clone(), |e| format!("{about}: {}", format::plain(e)));
+        let text = first
+            .evidence
+            .as_ref()
+            .map_or(about.clone(), |e| format!("{about}: {}", format::plain(e)));
         out.paragraph(&hang, &hang, Tone::Faint, &text);
     } else {
         write_subjects(out, group, &hang);
@@ -69,16 +75,23 @@ fn write_group(out: &mut Page, group: &[&Finding]) {
     let mut remedies: Vec<&String> = group.iter().filter_map(|f| f.remedy.as_ref()).collect();
     remedies.dedup();
     if let Some(remedy) = remedies.first() {
-        let others = if remedies.len() > 1 { " (for the first; others differ in figures)" } else { "" };
+        let others =
+            if remedies.len() > 1 { " (for the first; others differ in figures)" } else { "" };
         let remedy = format!("{remedy}{others}");
         let arrow = out.either("→ ", "> ");
-        out.paragraph(&format!("{hang}{arrow}"), &format!("{hang}  "), Tone::Good, &format::plain(&remedy));
+        out.paragraph(
+            &format!("{hang}{arrow}"),
+            &format!("{hang}  "),
+            Tone::Good,
+            &format::plain(&remedy),
+        );
     }
 }
 
 fn write_subjects(out: &mut Page, group: &[&Finding], hang: &str) {
     for finding in group.iter().take(SUBJECTS_NAMED) {
-        let evidence = finding.evidence.as_ref().map_or(String::new(), |e| format!(": {}", format::plain(e)));
+        let evidence =
+            finding.evidence.as_ref().map_or(String::new(), |e| format!(": {}", format::plain(e)));
         let text = format!("{}{evidence}", subject(out, finding));
         out.paragraph(hang, &format!("{hang}  "), Tone::Faint, &text);
     }

@@ -41,10 +41,15 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
 fn of_series(out: &mut Page, lab: &LabDocument, phase: &str, series: &str) {
     let title = format::clipped(&format!("{phase}/{series}"), NAME_WIDTH, out.options.ascii);
     out.heading(&format!("{title} ({})", out.unit()));
-    let mut columns: Vec<Column> =
-        lab.axes.iter().map(|axis| Column::left(&format::clipped(&axis.name, 24, out.options.ascii), 0)).collect();
+    let mut columns: Vec<Column> = lab
+        .axes
+        .iter()
+        .map(|axis| Column::left(&format::clipped(&axis.name, 24, out.options.ascii), 0))
+        .collect();
     columns.push(Column::right("samples", 3));
-    columns.extend(METRICS.iter().map(|metric| Column::right(metric, if *metric == "p99" { 2 } else { 0 })));
+    columns.extend(
+        METRICS.iter().map(|metric| Column::right(metric, if *metric == "p99" { 2 } else { 0 })),
+    );
     columns.push(Column::right("worst of the seeds", 4));
     columns.push(Column::left("", 0));
     let rows = lab.cells.iter().map(|cell| row(out, lab, cell, phase, series)).collect();
@@ -52,8 +57,11 @@ fn of_series(out: &mut Page, lab: &LabDocument, phase: &str, series: &str) {
 }
 
 fn row(out: &Page, lab: &LabDocument, cell: &CellDocument, phase: &str, series: &str) -> Vec<Cell> {
-    let found = cell.series.iter().find(|one| one.figures.phase == phase && one.figures.series == series);
-    let axis = |name: &String| cell.axes.get(name).map_or(String::new(), |v| format::clipped(v, 24, out.options.ascii));
+    let found =
+        cell.series.iter().find(|one| one.figures.phase == phase && one.figures.series == series);
+    let axis = |name: &String| {
+        cell.axes.get(name).map_or(String::new(), |v| format::clipped(v, 24, out.options.ascii))
+    };
     let mut row: Vec<Cell> = lab.axes.iter().map(|axis_| Cell::plain(axis(&axis_.name))).collect();
     row.push(Cell::plain(found.map_or("–".to_owned(), |one| format::count(one.figures.count))));
     let figure = |metric: &&str| found.and_then(|one| value(&one.figures, metric));
@@ -61,10 +69,12 @@ fn row(out: &Page, lab: &LabDocument, cell: &CellDocument, phase: &str, series: 
         Some(ns) => Cell::plain(out.latency(ns as f64)),
         None => Cell("–".to_owned(), Tone::Faint),
     }));
-    let spread = found.filter(|_| cell.seeds.len() > 1).and_then(|one| Some((one.worst_seed?, one.best_max?)));
-    row.push(Cell::plain(
-        spread.map_or(String::new(), |(seed, best)| format!("seed {seed} (best {})", out.latency(best as f64))),
-    ));
+    let spread = found
+        .filter(|_| cell.seeds.len() > 1)
+        .and_then(|one| Some((one.worst_seed?, one.best_max?)));
+    row.push(Cell::plain(spread.map_or(String::new(), |(seed, best)| {
+        format!("seed {seed} (best {})", out.latency(best as f64))
+    })));
     row.push(verdict(cell, found));
     row
 }
@@ -79,7 +89,8 @@ fn verdict(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
     if cell.equal == Some(false) {
         return Cell("repetitions differ".to_owned(), Tone::Bad);
     }
-    let worst = VerdictWord::gravest(series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict));
+    let worst =
+        VerdictWord::gravest(series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict));
     match worst {
         Some(VerdictWord::Met) => Cell("met".to_owned(), Tone::Good),
         Some(VerdictWord::NotMet) => Cell("NOT MET".to_owned(), Tone::Bad),
@@ -128,7 +139,9 @@ fn of_effects(out: &mut Page, effects: &[Effect]) {
 fn verdicts(out: &mut Page, lab: &LabDocument) {
     let mut bad: Vec<String> = Vec::new();
     let mut met = 0;
-    for (cell, series) in lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |series| (cell, series))) {
+    for (cell, series) in
+        lab.cells.iter().flat_map(|cell| cell.series.iter().map(move |series| (cell, series)))
+    {
         for requirement in &series.requirements {
             if requirement.verdict == VerdictWord::Met {
                 met += 1;
@@ -146,13 +159,19 @@ fn verdicts(out: &mut Page, lab: &LabDocument) {
         out.line(&format!("  and {} more", bad.len() - LISTED));
     }
     if met > 0 {
-        out.line(&format!("  met: {} of a requirement and a series of a cell", format::counted(met, "combination")));
+        out.line(&format!(
+            "  met: {} of a requirement and a series of a cell",
+            format::counted(met, "combination")
+        ));
     }
 }
 
 fn troubles(out: &mut Page, lab: &LabDocument) {
-    let troubles: Vec<(&CellDocument, &String)> =
-        lab.cells.iter().flat_map(|cell| cell.trouble.iter().map(move |text| (cell, text))).collect();
+    let troubles: Vec<(&CellDocument, &String)> = lab
+        .cells
+        .iter()
+        .flat_map(|cell| cell.trouble.iter().map(move |text| (cell, text)))
+        .collect();
     if troubles.is_empty() {
         return;
     }

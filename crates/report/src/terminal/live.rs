@@ -1,4 +1,5 @@
-//! The plain lines of a run whose output is not a terminal: one line a thread at each refresh, in the columns of systress.
+//! The plain lines of a run whose output is not a terminal: one line a thread at each refresh, in
+//! the columns of systress.
 
 use crate::format;
 use punctual_core::Nanos;

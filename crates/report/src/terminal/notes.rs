@@ -1,4 +1,5 @@
-//! Results of measures besides their samples: counts against independent ones, the cost of the clock, further figures.
+//! Results of measures besides their samples: counts against independent ones, the cost of the
+//! clock, further figures.
 
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
@@ -41,7 +42,9 @@ fn validation(out: &mut Page, one: &Validation) {
     let (tone, word) = match one.agrees {
         Some(true) => (Tone::Good, out.either("✓ agrees", "agrees")),
         Some(false) => (Tone::Bad, out.either("✗ DIFFERS", "DIFFERS")),
-        None if one.counted.known().is_some() => (Tone::Uncertain, out.either("? undecided", "undecided")),
+        None if one.counted.known().is_some() => {
+            (Tone::Uncertain, out.either("? undecided", "undecided"))
+        }
         None => (Tone::Uncertain, out.either("? not counted", "not counted")),
     };
     let counted = match &one.counted {
@@ -50,7 +53,8 @@ fn validation(out: &mut Page, one: &Validation) {
     };
     let begin = format!("  {}  ", out.paint(tone, word));
     let hang = " ".repeat(4 + format::width_of(word));
-    let what = format!("{}: claimed {}, {counted} ({})", one.what, format::count(one.claimed), one.source);
+    let what =
+        format!("{}: claimed {}, {counted} ({})", one.what, format::count(one.claimed), one.source);
     out.paragraph(&begin, &hang, Tone::Plain, &format::plain(&what));
     if let Some(tolerance) = &one.tolerance {
         out.paragraph(&hang, &hang, Tone::Faint, &format::plain(&allowed(tolerance)));
@@ -63,7 +67,8 @@ fn validation(out: &mut Page, one: &Validation) {
 fn clock_cost(out: &mut Page, cost: &ClockCost) {
     let ns = |span: punctual_core::Nanos| format::count(span.ns().max(0) as u64);
     let text = format!(
-        "every sample holds one reading of {}: min {}, median {}, p99 {}, max {} ns over {} readings; nothing is subtracted",
+        "every sample holds one reading of {}: min {}, median {}, p99 {}, max {} ns over {} \
+         readings; nothing is subtracted",
         cost.clock,
         ns(cost.min),
         ns(cost.median),
@@ -90,12 +95,17 @@ fn rows(out: &mut Page, one: &Table) {
         let dispensable = k.min(u8::MAX.into()) as u8;
         match column.unit.as_str() {
             "" => Column::left(&name, dispensable),
-            unit => Column::right(&format!("{name} ({})", format::clipped(unit, 16, ascii)), dispensable),
+            unit => Column::right(
+                &format!("{name} ({})", format::clipped(unit, 16, ascii)),
+                dispensable,
+            ),
         }
     };
     let columns: Vec<Column> = one.columns.iter().enumerate().map(heading).collect();
     let row = |row: &Vec<punctual_core::Cell>| {
-        let text = |k: usize| row.get(k).map_or(String::new(), |value| format::clipped(&cell(value), WIDEST, ascii));
+        let text = |k: usize| {
+            row.get(k).map_or(String::new(), |value| format::clipped(&cell(value), WIDEST, ascii))
+        };
         (0..columns.len()).map(|k| Cell::plain(text(k))).collect::<Vec<Cell>>()
     };
     let cells = one.rows.iter().take(ROWS).map(row).collect();

@@ -47,8 +47,13 @@ fn write_cpus(out: &mut Page, document: &OccupancyDocument, span: i64) {
         Column::left("mostly", 2),
     ];
     let mostly = |tasks: &[Ran]| {
-        let one =
-            |ran: &Ran| format!("{} {}", format::clipped(&ran.who, NAME_WIDTH, out.options.ascii), share(ran.ns, span));
+        let one = |ran: &Ran| {
+            format!(
+                "{} {}",
+                format::clipped(&ran.who, NAME_WIDTH, out.options.ascii),
+                share(ran.ns, span)
+            )
+        };
         tasks.iter().take(NAMED).map(one).collect::<Vec<_>>().join(", ")
     };
     let rows = document.cpus.iter().map(|cpu| {
@@ -71,17 +76,30 @@ fn write_tasks(out: &mut Page, document: &OccupancyDocument, threads: bool, span
     for process in &document.processes {
         if threads {
             all.extend(
-                process.threads.iter().map(|thread| (thread.name.clone(), thread.tid.to_string(), &thread.times)),
+                process
+                    .threads
+                    .iter()
+                    .map(|thread| (thread.name.clone(), thread.tid.to_string(), &thread.times)),
             );
         } else {
-            let pid = process.process.map_or_else(|| out.either("–", "-").to_owned(), |pid| pid.to_string());
+            let pid = process
+                .process
+                .map_or_else(|| out.either("–", "-").to_owned(), |pid| pid.to_string());
             let count = process.threads.len();
-            let name = if count > 1 { format!("{} ({count} threads)", process.name) } else { process.name.clone() };
+            let name = if count > 1 {
+                format!("{} ({count} threads)", process.name)
+            } else {
+                process.name.clone()
+            };
             all.push((name, pid, &process.times));
         }
     }
     all.sort_by_key(|(_, _, times)| -times.running);
-    out.heading(if threads { "threads (shares of one CPU)" } else { "processes (shares of one CPU)" });
+    out.heading(if threads {
+        "threads (shares of one CPU)"
+    } else {
+        "processes (shares of one CPU)"
+    });
     let columns = vec![
         Column::left("name", 0),
         Column::right(if threads { "tid" } else { "pid" }, 0),
@@ -111,10 +129,20 @@ fn write_tasks(out: &mut Page, document: &OccupancyDocument, threads: bool, span
     let rows = rows.collect();
     let left_out = table::write(out, columns, rows);
     if all.len() > ROWS {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more: see --json", all.len() - ROWS));
+        out.paragraph(
+            "  ",
+            "  ",
+            Tone::Faint,
+            &format!("and {} more: see --json", all.len() - ROWS),
+        );
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
+        out.paragraph(
+            "  ",
+            "  ",
+            Tone::Faint,
+            &format!("hidden: terminal too narrow: {}", left_out.join(", ")),
+        );
     }
 }
 
@@ -146,7 +174,11 @@ fn write_interrupts(out: &mut Page, interrupts: &[InterruptOccupancy], span: i64
             Cell::plain(format::clipped(name, NAME_WIDTH, out.options.ascii)),
             Cell::plain(format::count(*count)),
             Cell::plain(share(*ns, span)),
-            Cell::plain(if *count > 0 { out.latency(*ns as f64 / *count as f64) } else { String::new() }),
+            Cell::plain(if *count > 0 {
+                out.latency(*ns as f64 / *count as f64)
+            } else {
+                String::new()
+            }),
             Cell(out.latency(*max as f64), Tone::Strong),
         ]
     });
@@ -160,7 +192,10 @@ fn write_warnings(out: &mut Page, document: &OccupancyDocument) {
     let covered = &document.covered;
     let sentence = [
         (covered.lost, "missing from this recording: what they would have told is unknown"),
-        (document.contradictions, "contradicting what was known before: the time between is unknown"),
+        (
+            document.contradictions,
+            "contradicting what was known before: the time between is unknown",
+        ),
         (covered.untracked, "of more threads than are followed, in no figure"),
     ];
     let sentence: Vec<String> = sentence

@@ -5,7 +5,8 @@ use crate::format;
 use punctual_core::Severity;
 use std::cell::Cell;
 
-/// Colours by meaning (ECMA-48 SGR parameters of the eight standard colours, which every theme sets).
+/// Colours by meaning (ECMA-48 SGR parameters of the eight standard colours, which every theme
+/// sets).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
     /// Headings.
@@ -102,13 +103,17 @@ impl<'a> Page<'a> {
         self.line(&heading);
     }
 
-    /// Where times that are not the system's own were shown since the last mark: one line with the time base.
+    /// Where times that are not the system's own were shown since the last mark: one line with the
+    /// time base.
     fn mark(&mut self) {
-        let Some(mark) = self.options.timebase.mark().filter(|_| self.unmarked.take()) else { return };
+        let Some(mark) = self.options.timebase.mark().filter(|_| self.unmarked.take()) else {
+            return;
+        };
         self.paragraph("  ", "  ", Tone::Faint, mark);
     }
 
-    /// A paragraph wrapped at the width; `first` begins it, `hang` its further lines. Walls of text are cut.
+    /// A paragraph wrapped at the width; `first` begins it, `hang` its further lines. Walls of text
+    /// are cut.
     pub fn paragraph(&mut self, first: &str, hang: &str, tone: Tone, text: &str) {
         let text = &format::clipped(text, PARAGRAPH, self.options.ascii);
         if TIMES.iter().any(|unit| text.contains(unit)) {
@@ -166,7 +171,8 @@ fn to_ascii(text: &str) -> String {
     text.chars().map(spell).collect()
 }
 
-/// Breaks a text at its spaces into lines of at most `width` columns; a longer word is broken wherever that is.
+/// Breaks a text at its spaces into lines of at most `width` columns; a longer word is broken
+/// wherever that is.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -1,4 +1,5 @@
-//! Intervals between points: their figures, their shapes, what became of limits, and the worst with what ran then.
+//! Intervals between points: their figures, their shapes, what became of limits, and the worst with
+//! what ran then.
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
@@ -6,7 +7,8 @@ use super::shape::{self, Shape};
 use super::table::{self, Cell, Column};
 use crate::format;
 use punctual_bundle::intervals::{
-    FunctionSummary, IntervalFigures, LimitSummary, PairSummary, PairsDocument, Ran, ScopeSummary, Share, WorstInterval,
+    FunctionSummary, IntervalFigures, LimitSummary, PairSummary, PairsDocument, Ran, ScopeSummary,
+    Share, WorstInterval,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
@@ -24,14 +26,20 @@ const RAN: usize = 5;
 pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     if document.pairs.is_empty() && document.functions.is_empty() {
-        out.line("no test points, no probed functions and no pair: name a pair, like sched_waking->sched_switch");
+        out.line(
+            "no test points, no probed functions and no pair: name a pair, like \
+             sched_waking->sched_switch",
+        );
     }
     write_pairs(&mut out, &document.pairs);
     write_scopes(&mut out, &document.scopes);
     write_functions(&mut out, &document.functions);
     let named = document.pairs.iter().map(|p| (&p.name, &p.histogram));
     let named = named.chain(document.functions.iter().map(|f| (&f.name, &f.histogram)));
-    shape::write_all(&mut out, named.take(SHAPES).map(|(name, histogram)| shape_of(name, histogram)).collect());
+    shape::write_all(
+        &mut out,
+        named.take(SHAPES).map(|(name, histogram)| shape_of(name, histogram)).collect(),
+    );
     write_worst(&mut out, document, worst);
     write_values(&mut out, document);
     write_limits(&mut out, document);
@@ -59,7 +67,8 @@ fn percentile_columns<'a>(all: impl Iterator<Item = &'a IntervalFigures>) -> Vec
 }
 
 fn figure_columns(percentiles: &[String]) -> Vec<Column> {
-    let mut columns = vec![Column::right("count", 0), Column::right("min", 0), Column::right("mean", 1)];
+    let mut columns =
+        vec![Column::right("count", 0), Column::right("min", 0), Column::right("mean", 1)];
     columns.extend(percentiles.iter().map(|p| {
         let dispensable = match p.as_str() {
             "75" | "95" => 9,
@@ -77,7 +86,8 @@ fn figure_columns(percentiles: &[String]) -> Vec<Column> {
 fn figure_cells(out: &Page, figures: &IntervalFigures, percentiles: &[String]) -> Vec<Cell> {
     let figure = |ns: Option<f64>| Cell::plain(ns.map_or_else(|| dash(out), |ns| out.latency(ns)));
     let whole = |ns: Option<i64>| figure(ns.map(|ns| ns as f64));
-    let mut cells = vec![Cell::plain(format::count(figures.count)), whole(figures.min), figure(figures.mean)];
+    let mut cells =
+        vec![Cell::plain(format::count(figures.count)), whole(figures.min), figure(figures.mean)];
     cells.extend(percentiles.iter().map(|p| whole(figures.percentiles.get(p).copied())));
     let Cell(max, _) = whole(figures.max);
     cells.push(Cell(max, Tone::Strong));
@@ -97,11 +107,19 @@ fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
     let percentiles = percentile_columns(pairs.iter().map(|pair| &pair.figures));
     let mut columns = vec![Column::left("from->to", 0), Column::left("matched by", 6)];
     columns.extend(figure_columns(&percentiles));
-    columns.extend([Column::right("no end", 0), Column::right("no begin", 0), Column::right("uncertain", 0)]);
+    columns.extend([
+        Column::right("no end", 0),
+        Column::right("no begin", 0),
+        Column::right("uncertain", 0),
+    ]);
     let rows = pairs.iter().take(ROWS).map(|pair| {
-        let mut row = vec![Cell::plain(name(out, &pair.name)), Cell::plain(format!("{}, {}", pair.by, pair.rule))];
+        let mut row = vec![
+            Cell::plain(name(out, &pair.name)),
+            Cell::plain(format!("{}, {}", pair.by, pair.rule)),
+        ];
         row.extend(figure_cells(out, &pair.figures, &percentiles));
-        let [no_end, no_begin] = [pair.unmatched_from, pair.unmatched_to].map(|n| Cell::plain(format::count(n)));
+        let [no_end, no_begin] =
+            [pair.unmatched_from, pair.unmatched_to].map(|n| Cell::plain(format::count(n)));
         row.extend([no_end, no_begin, uncertain(pair.uncertain.count)]);
         row
     });
@@ -109,12 +127,14 @@ fn write_pairs(out: &mut Page, pairs: &[PairSummary]) {
     let left_out = table::write(out, columns, rows);
     footnotes(out, pairs.len(), &left_out, pairs.iter().map(|pair| &pair.figures));
     if pairs.iter().any(|pair| pair.uncertain.count > 0) {
-        let text = "uncertain: matches that span lost events, which may include the true partner; in no other figure";
+        let text = "uncertain: matches that span lost events, which may include the true partner; \
+                    in no other figure";
         out.paragraph("  ", "  ", Tone::Faint, text);
     }
 }
 
-/// Most exclusive time first. Min, median and max of scopes with their inner ones are in the table of pairs where there is no room for both.
+/// Most exclusive time first. Min, median and max of scopes with their inner ones are in the table
+/// of pairs where there is no room for both.
 fn write_scopes(out: &mut Page, scopes: &[ScopeSummary]) {
     if scopes.is_empty() {
         return;
@@ -136,10 +156,15 @@ fn write_scopes(out: &mut Page, scopes: &[ScopeSummary]) {
         Column::right("threads", 8),
     ];
     let rows = scopes.iter().take(ROWS).map(|scope| {
-        let figure = |ns: Option<i64>| Cell::plain(ns.map_or_else(|| dash(out), |ns| out.latency(ns as f64)));
+        let figure = |ns: Option<i64>| {
+            Cell::plain(ns.map_or_else(|| dash(out), |ns| out.latency(ns as f64)))
+        };
         let shortest = |of: &IntervalFigures| [of.min, of.median, of.max].map(figure);
         let share = scope.share.map_or_else(|| dash(out), format::percent);
-        let mut row = vec![Cell::plain(name(out, &scope.name)), Cell::plain(format::count(scope.figures.count))];
+        let mut row = vec![
+            Cell::plain(name(out, &scope.name)),
+            Cell::plain(format::count(scope.figures.count)),
+        ];
         row.extend([Cell(share, Tone::Strong), figure(Some(scope.exclusive_total))]);
         row.extend(shortest(&scope.exclusive));
         row.push(figure(Some(scope.total)));
@@ -150,8 +175,9 @@ fn write_scopes(out: &mut Page, scopes: &[ScopeSummary]) {
     let rows = rows.collect();
     let left_out = table::write(out, columns, rows);
     footnotes(out, scopes.len(), &left_out, std::iter::empty());
-    let text = "exclusive: a thread's time while no scope that began later was open, all calls together, then of one call; inclusive: \
-                from begin to end, recursion once; share: of the exclusive time of all scopes";
+    let text = "exclusive: a thread's time while no scope that began later was open, all calls \
+                together, then of one call; inclusive: from begin to end, recursion once; share: \
+                of the exclusive time of all scopes";
     out.paragraph("  ", "  ", Tone::Faint, text);
     for (scope, count, what) in oddities(scopes) {
         let text = format!("{}: {} {what}", name(out, scope), format::count(count));
@@ -163,14 +189,23 @@ fn write_scopes(out: &mut Page, scopes: &[ScopeSummary]) {
 fn oddities(scopes: &[ScopeSummary]) -> impl Iterator<Item = (&String, u64, &'static str)> {
     let all = scopes.iter().take(ROWS).flat_map(|scope| {
         [
-            (&scope.name, scope.recursive, "within another one of the same name: they are in `inclusive` once"),
+            (
+                &scope.name,
+                scope.recursive,
+                "within another one of the same name: they are in `inclusive` once",
+            ),
             (
                 &scope.name,
                 scope.overlapping,
-                "ended while a scope that had begun later was open: from then on the time is that one's",
+                "ended while a scope that had begun later was open: from then on the time is that \
+                 one's",
             ),
             (&scope.name, scope.open, "had no end: the time of these is in no figure"),
-            (&scope.name, scope.uncertain, "uncertain: they reach over missing points and are in no figure"),
+            (
+                &scope.name,
+                scope.uncertain,
+                "uncertain: they reach over missing points and are in no figure",
+            ),
         ]
     });
     all.filter(|(_, count, _)| *count > 0)
@@ -196,20 +231,25 @@ fn write_functions(out: &mut Page, functions: &[FunctionSummary]) {
         row.extend(figure_cells(out, &function.figures, &percentiles));
         let own = &function.exclusive;
         let figures = [own.mean, own.max.map(|ns| ns as f64), function.period.mean];
-        row.extend(figures.map(|ns| Cell::plain(ns.map_or_else(|| dash(out), |ns| out.latency(ns)))));
+        row.extend(
+            figures.map(|ns| Cell::plain(ns.map_or_else(|| dash(out), |ns| out.latency(ns)))),
+        );
         row.push(uncertain(function.left));
         row
     });
     let rows = rows.collect();
     let left_out = table::write(out, columns, rows);
     footnotes(out, functions.len(), &left_out, functions.iter().map(|function| &function.figures));
-    let text = "own: without the probed functions that it called; period: from call to call in one thread; left: by longjmp, an \
-                exception or the end of the thread, in no other figure";
+    let text = "own: without the probed functions that it called; period: from call to call in \
+                one thread; left: by longjmp, an exception or the end of the thread, in no other \
+                figure";
     out.paragraph("  ", "  ", Tone::Faint, text);
     let unknown: u64 = functions.iter().map(|function| function.exclusive_unknown).sum();
     if unknown > 0 {
-        let text =
-            format!("the own time of {} is unknown: inner calls may be missing", format::counted(unknown, "call"));
+        let text = format!(
+            "the own time of {} is unknown: inner calls may be missing",
+            format::counted(unknown, "call")
+        );
         out.paragraph("  ", "  ", Tone::Uncertain, &text);
     }
 }
@@ -224,10 +264,20 @@ fn footnotes<'a>(
         out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more: see --json", count - ROWS));
     }
     if !left_out.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("hidden: terminal too narrow: {}", left_out.join(", ")));
+        out.paragraph(
+            "  ",
+            "  ",
+            Tone::Faint,
+            &format!("hidden: terminal too narrow: {}", left_out.join(", ")),
+        );
     }
     if figures.filter(|figures| figures.count > 0).any(|figures| figures.percentiles.is_empty()) {
-        out.paragraph("  ", "  ", Tone::Faint, "a percentile needs at least ten intervals beyond it (docs/json.md)");
+        out.paragraph(
+            "  ",
+            "  ",
+            Tone::Faint,
+            "a percentile needs at least ten intervals beyond it (docs/json.md)",
+        );
     }
 }
 
@@ -242,9 +292,11 @@ fn shape_of(name: &str, histogram: &[(i64, u64)]) -> Shape {
 
 fn write_worst(out: &mut Page, document: &PairsDocument, worst: usize) {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.worst));
-    let all = pairs.chain(document.functions.iter().map(|function| (&function.name, &function.worst)));
-    let mut all: Vec<(&String, &WorstInterval)> =
-        all.flat_map(|(name, intervals)| intervals.iter().take(worst).map(move |one| (name, one))).collect();
+    let all =
+        pairs.chain(document.functions.iter().map(|function| (&function.name, &function.worst)));
+    let mut all: Vec<(&String, &WorstInterval)> = all
+        .flat_map(|(name, intervals)| intervals.iter().take(worst).map(move |one| (name, one)))
+        .collect();
     if all.is_empty() {
         return;
     }
@@ -257,16 +309,29 @@ fn write_worst(out: &mut Page, document: &PairsDocument, worst: usize) {
         let at = seconds(one.from.saturating_sub(document.covered.began));
         let value = one.value.map(|value| format!(", value {value}")).unwrap_or_default();
         let name = name(out, pair);
-        let text =
-            format!("{name}  {} (tid {}) at {at} s{value}", format::clipped(&one.task, 20, out.options.ascii), one.tid);
+        let text = format!(
+            "{name}  {} (tid {}) at {at} s{value}",
+            format::clipped(&one.task, 20, out.options.ascii),
+            one.tid
+        );
         out.paragraph(&format!("{latency}  "), "            ", Tone::Plain, &text);
         let states: Vec<String> = one.states.iter().map(|share| state(out, share)).collect();
         if !states.is_empty() {
-            out.paragraph("            ", "              ", Tone::Faint, &format!("it was {}", states.join(", ")));
+            out.paragraph(
+                "            ",
+                "              ",
+                Tone::Faint,
+                &format!("it was {}", states.join(", ")),
+            );
         }
         let ran: Vec<String> = one.ran.iter().take(RAN).map(|ran| who(out, ran)).collect();
         if !ran.is_empty() {
-            out.paragraph("            ", "              ", Tone::Faint, &format!("ran: {}", ran.join("; ")));
+            out.paragraph(
+                "            ",
+                "              ",
+                Tone::Faint,
+                &format!("ran: {}", ran.join("; ")),
+            );
         }
     }
     if count > ROWS {
@@ -279,7 +344,11 @@ fn state(out: &Page, share: &Share) -> String {
 }
 
 fn who(out: &Page, ran: &Ran) -> String {
-    let kind = if ran.kind == "task" || ran.kind == "idle" { String::new() } else { format!("{} ", ran.kind) };
+    let kind = if ran.kind == "task" || ran.kind == "idle" {
+        String::new()
+    } else {
+        format!("{} ", ran.kind)
+    };
     let tid = ran.tid.map(|tid| format!(" (tid {tid})")).unwrap_or_default();
     let who = format::clipped(&ran.who, 24, out.options.ascii);
     let who = if ran.who == ran.kind { who } else { format!("{kind}{who}") };
@@ -305,10 +374,15 @@ fn write_values(out: &mut Page, document: &PairsDocument) {
         let sum: f64 = curve.buckets.iter().map(|bucket| bucket.mean * bucket.count as f64).sum();
         let min = curve.buckets.iter().map(|bucket| bucket.min).min().unwrap_or_default();
         let max = curve.buckets.iter().map(|bucket| bucket.max).max().unwrap_or_default();
-        let which =
-            if curve.index > 0 { format!("{} (second)", name(out, &curve.point)) } else { name(out, &curve.point) };
+        let which = if curve.index > 0 {
+            format!("{} (second)", name(out, &curve.point))
+        } else {
+            name(out, &curve.point)
+        };
         let mean = format!("{:.1}", sum / count.max(1) as f64);
-        [which, format::count(count), min.to_string(), mean, max.to_string()].map(Cell::plain).into()
+        [which, format::count(count), min.to_string(), mean, max.to_string()]
+            .map(Cell::plain)
+            .into()
     });
     let rows = rows.collect();
     table::write(out, columns, rows);
@@ -317,8 +391,10 @@ fn write_values(out: &mut Page, document: &PairsDocument) {
 fn write_limits(out: &mut Page, document: &PairsDocument) {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.limit, pair.figures.count));
     let functions = document.functions.iter().map(|f| (&f.name, &f.limit, f.figures.count));
-    let all: Vec<(&String, &LimitSummary, u64)> =
-        pairs.chain(functions).filter_map(|(name, limit, count)| Some((name, limit.as_ref()?, count))).collect();
+    let all: Vec<(&String, &LimitSummary, u64)> = pairs
+        .chain(functions)
+        .filter_map(|(name, limit, count)| Some((name, limit.as_ref()?, count)))
+        .collect();
     if all.is_empty() {
         return;
     }
@@ -334,7 +410,11 @@ fn write_limits(out: &mut Page, document: &PairsDocument) {
         let what = format!("{} {}", name(out, pair), format::plain(&limit.limit));
         let sentence = match &limit.reason {
             Some(reason) => format!(": {}", format::plain(reason)),
-            None => format!(": {} of {} beyond it", format::count(limit.violations), format::count(count)),
+            None => format!(
+                ": {} of {} beyond it",
+                format::count(limit.violations),
+                format::count(count)
+            ),
         };
         out.paragraph(&format!("  {word}  "), "    ", Tone::Plain, &format!("{what}{sentence}"));
     }
@@ -346,7 +426,8 @@ fn write_losses(out: &mut Page, document: &PairsDocument) {
         out.gap();
     }
     if covered.lost > 0 {
-        let text = format!("{} missing from this recording", format::counted(covered.lost, "event"));
+        let text =
+            format!("{} missing from this recording", format::counted(covered.lost, "event"));
         out.paragraph("", "", Tone::Uncertain, &text);
     }
     if covered.untracked > 0 {
@@ -366,7 +447,8 @@ pub fn call_header() -> String {
     )
 }
 
-/// One interval as one line: when it began since the recording did, how long it took, and for calls without those that it made.
+/// One interval as one line: when it began since the recording did, how long it took, and for calls
+/// without those that it made.
 pub fn call_line(
     at: Nanos,
     latency: Nanos,

@@ -11,7 +11,12 @@ const TEXT_WIDTH: usize = 44;
 /// As one table: published, here, and whether the shape came out, with the reason.
 pub fn write(out: &mut Page, published: &PublishedSummary) {
     out.heading("published and measured figures");
-    out.paragraph("  ", "  ", Tone::Faint, &format!("published: {}", format::plain(&published.source)));
+    out.paragraph(
+        "  ",
+        "  ",
+        Tone::Faint,
+        &format!("published: {}", format::plain(&published.source)),
+    );
     let rows = published.results.iter().map(|result| row(out, result)).collect();
     let columns = [("", 0), ("result", 0), ("published", 0), ("measured", 0), ("reason", 1)];
     let columns = columns.map(|(heading, dispensable)| Column::left(heading, dispensable)).into();
@@ -31,7 +36,9 @@ fn row(out: &Page, result: &ResultSummary) -> Vec<Cell> {
     let (tone, word) = match (&result.shape, result.reproduced) {
         (None, _) => (Tone::Faint, ""),
         (_, Some(true)) => (Tone::Good, out.either("✓ trend", "trend")),
-        (_, Some(false)) => (Tone::Bad, out.either("✗ trend not reproduced", "trend NOT reproduced")),
+        (_, Some(false)) => {
+            (Tone::Bad, out.either("✗ trend not reproduced", "trend NOT reproduced"))
+        }
         (_, None) => (Tone::Uncertain, out.either("? open", "open")),
     };
     let text = |text: &str| Cell::plain(format::clipped(text, TEXT_WIDTH, out.options.ascii));

@@ -19,26 +19,48 @@ const KINDS_NAMED: usize = 3;
 const PROCESSES_NAMED: usize = 5;
 const NAME_WIDTH: usize = 24;
 
-/// What was recorded, by group, what was lost, by source, and how many events contradict what was known before.
-pub fn recording(recorded: &Recorded, counts: &EventCounts, contradictions: u64, options: &ShowOptions) -> String {
+/// What was recorded, by group, what was lost, by source, and how many events contradict what was
+/// known before.
+pub fn recording(
+    recorded: &Recorded,
+    counts: &EventCounts,
+    contradictions: u64,
+    options: &ShowOptions,
+) -> String {
     let mut out = Page::new(options);
     let span = recorded.ended - recorded.began;
-    let on = if recorded.cpus.is_empty() { String::new() } else { format!(" on CPU {}", recorded.cpus) };
-    out.heading(&format!("recording: {} by {}{on}", format::duration(span), format::plain(&recorded.recorder)));
+    let on =
+        if recorded.cpus.is_empty() { String::new() } else { format!(" on CPU {}", recorded.cpus) };
+    out.heading(&format!(
+        "recording: {} by {}{on}",
+        format::duration(span),
+        format::plain(&recorded.recorder)
+    ));
     if !recorded.pids.is_empty() {
         let pids: Vec<String> = recorded.pids.iter().map(u32::to_string).collect();
-        out.paragraph("  ", "  ", Tone::Uncertain, &format!("only events of the processes {}", pids.join(", ")));
+        out.paragraph(
+            "  ",
+            "  ",
+            Tone::Uncertain,
+            &format!("only events of the processes {}", pids.join(", ")),
+        );
     }
     if !recorded.comms.is_empty() {
-        let names = format!("only events of tasks named {}", format::plain(&recorded.comms.join(", ")));
+        let names =
+            format!("only events of tasks named {}", format::plain(&recorded.comms.join(", ")));
         out.paragraph("  ", "  ", Tone::Uncertain, &names);
     }
     let rows = rows(recorded, counts, span, &out);
     if rows.is_empty() {
         out.line("  no events");
     } else {
-        let columns = [Column::left("events", 0), Column::right("count", 0), Column::right("a second", 1)];
-        table::write(&mut out, columns.into_iter().chain([Column::left("of these", 2)]).collect(), rows);
+        let columns =
+            [Column::left("events", 0), Column::right("count", 0), Column::right("a second", 1)];
+        table::write(
+            &mut out,
+            columns.into_iter().chain([Column::left("of these", 2)]).collect(),
+            rows,
+        );
     }
     losses(&mut out, recorded);
     if contradictions > 0 {
@@ -57,11 +79,18 @@ pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let span = document.covered.ended.saturating_sub(document.covered.began).max(1);
     let share = |ns: i64| Cell::plain(format::percent(ns as f64 / span as f64));
-    let longest = |process: &ProcessOccupancy| process.threads.iter().filter_map(|thread| thread.longest_ready).max();
+    let longest = |process: &ProcessOccupancy| {
+        process.threads.iter().filter_map(|thread| thread.longest_ready).max()
+    };
     let row = |process: &ProcessOccupancy| {
         let waited = longest(process).map_or(String::new(), |ns| out.latency(ns as f64));
         let name = format::clipped(&process.name, NAME_WIDTH, options.ascii);
-        vec![Cell::plain(name), share(process.times.running), share(process.times.ready), Cell::plain(waited)]
+        vec![
+            Cell::plain(name),
+            share(process.times.running),
+            share(process.times.ready),
+            Cell::plain(waited),
+        ]
     };
     let rows: Vec<Vec<Cell>> = document.processes.iter().take(PROCESSES_NAMED).map(row).collect();
     if rows.is_empty() {
@@ -78,7 +107,8 @@ pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
     out.finish()
 }
 
-/// One row a group that was recorded, also where nothing happened in it; then what is not of the kernel.
+/// One row a group that was recorded, also where nothing happened in it; then what is not of the
+/// kernel.
 fn rows(recorded: &Recorded, counts: &EventCounts, span: Nanos, out: &Page) -> Vec<Vec<Cell>> {
     let row = |name: &str, count: u64, of_these: String| {
         let rate = (span > Nanos::ZERO).then(|| count as f64 / span.as_secs_f64());
@@ -93,8 +123,11 @@ fn rows(recorded: &Recorded, counts: &EventCounts, span: Nanos, out: &Page) -> V
         let kinds = counts.kernel.get(&group).into_iter().flatten();
         let mut kinds: Vec<(u64, &str)> = kinds.map(|(name, count)| (*count, *name)).collect();
         kinds.sort_by(|a, b| b.cmp(a));
-        let of_these: Vec<String> =
-            kinds.iter().take(KINDS_NAMED).map(|(count, name)| format!("{name} {}", format::count(*count))).collect();
+        let of_these: Vec<String> = kinds
+            .iter()
+            .take(KINDS_NAMED)
+            .map(|(count, name)| format!("{name} {}", format::count(*count)))
+            .collect();
         let rest = if kinds.len() > KINDS_NAMED { format!("{between}…") } else { String::new() };
         rows.push(row(group.word(), counts.group(group), of_these.join(between) + &rest));
     }
@@ -106,7 +139,12 @@ fn rows(recorded: &Recorded, counts: &EventCounts, span: Nanos, out: &Page) -> V
         ("stacks", counts.stacks),
         ("samples", counts.samples),
     ];
-    rows.extend(others.iter().filter(|(_, count)| *count > 0).map(|(name, count)| row(name, *count, String::new())));
+    rows.extend(
+        others
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| row(name, *count, String::new())),
+    );
     rows
 }
 
@@ -133,8 +171,14 @@ fn losses(out: &mut Page, recorded: &Recorded) {
     }
     if lossy.len() > SOURCES_NAMED {
         let rest = lossy.len() - SOURCES_NAMED;
-        let lost = lossy[SOURCES_NAMED..].iter().fold(0u64, |sum, source| sum.saturating_add(source.lost));
-        out.paragraph("  ", "  ", Tone::Bad, &format!("{rest} more: {} lost", format::counted(lost, "event")));
+        let lost =
+            lossy[SOURCES_NAMED..].iter().fold(0u64, |sum, source| sum.saturating_add(source.lost));
+        out.paragraph(
+            "  ",
+            "  ",
+            Tone::Bad,
+            &format!("{rest} more: {} lost", format::counted(lost, "event")),
+        );
     }
 }
 
@@ -146,7 +190,13 @@ mod tests {
 
     #[test]
     fn groups_and_losses_are_shown() {
-        let source = |name: &str, recorded, lost| Source { name: name.into(), cpu: None, recorded, lost, torn: 0 };
+        let source = |name: &str, recorded, lost| Source {
+            name: name.into(),
+            cpu: None,
+            recorded,
+            lost,
+            torn: 0,
+        };
         let recorded = Recorded {
             recorder: "BPF (BTF tracepoints)".into(),
             began: MonotonicNs(0),
@@ -162,7 +212,8 @@ mod tests {
         };
         let event = |what| Event { at: MonotonicNs(1), cpu: 0, tid: Tid(1), what };
         let waking = event(EventKind::Waking { task: Tid(2), prio: 120, target: 0 });
-        let counts = EventCounts::of(std::iter::repeat_n(waking, 4_900).chain([event(EventKind::Exec)]));
+        let counts =
+            EventCounts::of(std::iter::repeat_n(waking, 4_900).chain([event(EventKind::Exec)]));
         insta::assert_snapshot!(recording(&recorded, &counts, 3_449, &ShowOptions::default()), @r"
         recording: 2.0 s by BPF (BTF tracepoints) on CPU 0-1
           events  count  a second  of these

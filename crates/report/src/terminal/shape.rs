@@ -1,4 +1,5 @@
-//! The shapes of the distributions, one line a series on a common logarithmic axis, so that series and phases can be compared.
+//! The shapes of the distributions, one line a series on a common logarithmic axis, so that series
+//! and phases can be compared.
 
 use super::paint::{Page, Tone};
 use crate::format;
@@ -41,9 +42,11 @@ pub fn write(out: &mut Page, phases: &[PhaseView]) {
 /// Any distributions; those without samples are left out.
 pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
     shapes.retain(|shape| !shape.curve.is_empty());
-    let latencies = || shapes.iter().flat_map(|s| s.curve.iter().map(|(latency, _)| latency.ns().max(1)));
+    let latencies =
+        || shapes.iter().flat_map(|s| s.curve.iter().map(|(latency, _)| latency.ns().max(1)));
     let (Some(low), Some(high)) = (latencies().min(), latencies().max()) else { return };
-    let names: Vec<String> = shapes.iter().map(|s| format::clipped(&s.name, NAME_WIDTH, out.options.ascii)).collect();
+    let names: Vec<String> =
+        shapes.iter().map(|s| format::clipped(&s.name, NAME_WIDTH, out.options.ascii)).collect();
     let name_width = names.iter().map(|name| format::width_of(name)).max().unwrap_or(0);
     let cells = out.options.width.saturating_sub(name_width + 4).clamp(CELLS_MIN, CELLS_MAX);
     // A single value still wants an axis; one sample at zero does not want four more decades.
@@ -78,7 +81,9 @@ fn bars(out: &Page, axis: &Axis, curve: &[(Nanos, u64)]) -> String {
     let bars = out.either(BARS, ASCII_BARS);
     let bar = |n: &u64| match n {
         0 => ' ',
-        n => bars[((*n as f64).ln() / fullest.ln().max(1.0) * 7.0).round().clamp(0.0, 7.0) as usize],
+        n => {
+            bars[((*n as f64).ln() / fullest.ln().max(1.0) * 7.0).round().clamp(0.0, 7.0) as usize]
+        }
     };
     counts.iter().map(bar).collect::<String>().trim_end().to_owned()
 }

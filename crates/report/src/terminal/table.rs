@@ -45,9 +45,11 @@ pub fn write(out: &mut Page, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>)
     let mut left_out = Vec::new();
     loop {
         let widths = widths(&columns, &rows);
-        let total = INDENT + widths.iter().sum::<usize>() + BETWEEN * widths.len().saturating_sub(1);
-        let candidate =
-            (0..columns.len()).filter(|k| columns[*k].dispensable > 0).max_by_key(|k| columns[*k].dispensable);
+        let total =
+            INDENT + widths.iter().sum::<usize>() + BETWEEN * widths.len().saturating_sub(1);
+        let candidate = (0..columns.len())
+            .filter(|k| columns[*k].dispensable > 0)
+            .max_by_key(|k| columns[*k].dispensable);
         match candidate.filter(|_| total > out.options.width) {
             Some(k) => {
                 left_out.push(columns.remove(k).heading);
@@ -63,7 +65,13 @@ pub fn write(out: &mut Page, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>)
 }
 
 /// Cuts what can be cut where the table is still too wide, and returns the widths that are left.
-fn shrink(out: &Page, columns: &[Column], rows: &mut [Vec<Cell>], mut widths: Vec<usize>, total: usize) -> Vec<usize> {
+fn shrink(
+    out: &Page,
+    columns: &[Column],
+    rows: &mut [Vec<Cell>],
+    mut widths: Vec<usize>,
+    total: usize,
+) -> Vec<usize> {
     let excess = total.saturating_sub(out.options.width);
     if let Some(k) = columns.iter().position(|column| column.shrinks).filter(|_| excess > 0) {
         let kept = widths[k].saturating_sub(excess).max(SHRUNK.min(widths[k]));
@@ -77,12 +85,15 @@ fn shrink(out: &Page, columns: &[Column], rows: &mut [Vec<Cell>], mut widths: Ve
 
 fn widths(columns: &[Column], rows: &[Vec<Cell>]) -> Vec<usize> {
     let cells = |k: usize| rows.iter().map(move |row| width_of(&row[k].0));
-    let width = |(k, column): (usize, &Column)| cells(k).chain([width_of(&column.heading)]).max().unwrap_or(0);
+    let width = |(k, column): (usize, &Column)| {
+        cells(k).chain([width_of(&column.heading)]).max().unwrap_or(0)
+    };
     columns.iter().enumerate().map(width).collect()
 }
 
 fn lines(out: &mut Page, columns: &[Column], rows: &[Vec<Cell>], widths: &[usize]) {
-    let headings: Vec<Cell> = columns.iter().map(|c| Cell(c.heading.clone(), Tone::Faint)).collect();
+    let headings: Vec<Cell> =
+        columns.iter().map(|c| Cell(c.heading.clone(), Tone::Faint)).collect();
     for row in [&headings].into_iter().chain(rows) {
         let mut line = " ".repeat(INDENT);
         for (k, Cell(text, tone)) in row.iter().enumerate() {

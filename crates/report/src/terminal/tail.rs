@@ -42,8 +42,11 @@ fn series(out: &mut Page, tail: &SeriesTail, gates: bool) {
 }
 
 fn gate(out: &mut Page, gate: &Gate) {
-    let (mark, tone) =
-        if gate.open { (out.either("✓", "ok"), Tone::Faint) } else { (out.either("✗", "NO"), Tone::Uncertain) };
+    let (mark, tone) = if gate.open {
+        (out.either("✓", "ok"), Tone::Faint)
+    } else {
+        (out.either("✗", "NO"), Tone::Uncertain)
+    };
     let p = gate.p.map_or(String::new(), |p| format!(" ({})", p_is(p)));
     let text = format!("{mark} {}{p}", format::plain(&gate.what));
     out.paragraph("  ", "    ", tone, &text);

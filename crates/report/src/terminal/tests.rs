@@ -10,7 +10,9 @@ fn row(group: &str, id: &str, verdict: CheckVerdict) -> CheckRow {
         id: id.into(),
         verdict,
         evidence: "/sys/kernel/realtime: 0".into(),
-        why: "a kernel without PREEMPT_RT cannot interrupt its own critical sections, so that every one of them is a delay".into(),
+        why: "a kernel without PREEMPT_RT cannot interrupt its own critical sections, so that \
+              every one of them is a delay"
+            .into(),
         fix: "install linux-image-rt-amd64 and start it".into(),
     }
 }
@@ -75,8 +77,21 @@ fn live_lines_stand_under_their_heading() {
         current: Some(Nanos(-500)),
         mean: Some(12_345.6),
     };
-    let before = LiveFigures { index: 4, samples: 0, min: None, max: None, current: None, mean: None, ..figures };
-    let text = format!("{}\n{}\n{}", live_header(), live_line(&figures, "cpu3"), live_line(&before, "a\nb"));
+    let before = LiveFigures {
+        index: 4,
+        samples: 0,
+        min: None,
+        max: None,
+        current: None,
+        mean: None,
+        ..figures
+    };
+    let text = format!(
+        "{}\n{}\n{}",
+        live_header(),
+        live_line(&figures, "cpu3"),
+        live_line(&before, "a\nb")
+    );
     insta::assert_snapshot!(text, @r#"
     Index      TID      Samples     L_min     L_max     L_cur     L_avg  name (latencies in us)
         3     4711        12345      1.23     2,346    -0.500      12.3  cpu3

@@ -1,4 +1,5 @@
-//! What was run, when, and how it ended: before any figure, so that none is read as more than it is.
+//! What was run, when, and how it ended: before any figure, so that none is read as more than it
+//! is.
 
 use super::paint::{Page, Tone};
 use crate::format;
@@ -13,7 +14,10 @@ pub fn write(out: &mut Page, summary: &Summary) {
     if let Some(target) = &summary.target {
         let words = format!("on {}: {}", target.kind, format::plain(&target.name));
         out.paragraph("", "", Tone::Plain, &words);
-        target.limits.iter().for_each(|limit| out.paragraph("", "", Tone::Uncertain, &format::plain(limit)));
+        target
+            .limits
+            .iter()
+            .for_each(|limit| out.paragraph("", "", Tone::Uncertain, &format::plain(limit)));
     }
     let (tone, text) = how_it_ended(summary);
     out.paragraph("", "", tone, &text);
@@ -47,7 +51,9 @@ fn digest_line(summary: &Summary, digest: &str) -> String {
     let repeats = summary.target.as_ref().map_or(&[][..], |target| &target.repeats);
     let agree = match repeats {
         [] => String::new(),
-        all if all.iter().all(|one| one == digest) => format!(", the same in all {} repeats", all.len()),
+        all if all.iter().all(|one| one == digest) => {
+            format!(", the same in all {} repeats", all.len())
+        }
         all => format!(", NOT the same in all {} repeats", all.len()),
     };
     format!("digest of all samples: {}{agree}", format::short_digest(digest))
@@ -55,7 +61,8 @@ fn digest_line(summary: &Summary, digest: &str) -> String {
 
 fn how_it_ended(summary: &Summary) -> (Tone, String) {
     let Some(ending) = &summary.ending else {
-        let text = "CUT OFF: the run has no recorded end; these are the figures of its last checkpoint";
+        let text =
+            "CUT OFF: the run has no recorded end; these are the figures of its last checkpoint";
         return (Tone::Bad, text.to_owned());
     };
     let tone = match ending.outcome {
@@ -70,21 +77,30 @@ fn how_it_ended(summary: &Summary) -> (Tone, String) {
 fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
     let all = summary.phases.iter().flat_map(|phase| &phase.series);
     let (count, without) = (all.clone().count(), all.filter(|series| !series.real_time).count());
-    let which =
-        if without == count { "these figures are".to_owned() } else { format!("{without} of {count} series are") };
+    let which = if without == count {
+        "these figures are".to_owned()
+    } else {
+        format!("{without} of {count} series are")
+    };
     let refused = |id: &str| ["not-real-time", "scheduling-refused"].contains(&id);
     let as_wanted = !summary.findings.iter().any(|f| refused(&f.id));
     let tone = if as_wanted { Tone::Uncertain } else { Tone::Bad };
-    (without > 0).then(|| (tone, format!("NOT REAL-TIME: {which} not proven to be those of a real-time thread")))
+    (without > 0).then(|| {
+        (tone, format!("NOT REAL-TIME: {which} not proven to be those of a real-time thread"))
+    })
 }
 
 /// That the run is invalid, and why: each proof that fails, once.
 fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     let Some(validity) = &summary.validity else { return Vec::new() };
-    let of = |outcome: ProofOutcome| validity.proofs.iter().filter(move |proof| proof.outcome == outcome);
+    let of = |outcome: ProofOutcome| {
+        validity.proofs.iter().filter(move |proof| proof.outcome == outcome)
+    };
     let (tone, word, proofs): (_, _, Vec<&Proof>) = match validity.verdict {
         ValidityWord::Invalid => (Tone::Bad, "INVALID", of(ProofOutcome::Fails).collect()),
-        ValidityWord::Undecided => (Tone::Uncertain, "validity unknown", of(ProofOutcome::Unknown).collect()),
+        ValidityWord::Undecided => {
+            (Tone::Uncertain, "validity unknown", of(ProofOutcome::Unknown).collect())
+        }
         ValidityWord::Valid | ValidityWord::NotRecorded => return Vec::new(),
     };
     let sentence = |proof: &&Proof| {
@@ -93,7 +109,10 @@ fn validity(summary: &Summary) -> Vec<(Tone, String)> {
     };
     let mut lines: Vec<(Tone, String)> = proofs.iter().take(PROOFS).map(sentence).collect();
     if proofs.len() > PROOFS {
-        lines.push((tone, format!("{word}: and {} more proofs (punctual show --json)", proofs.len() - PROOFS)));
+        lines.push((
+            tone,
+            format!("{word}: and {} more proofs (punctual show --json)", proofs.len() - PROOFS),
+        ));
     }
     lines
 }
@@ -102,7 +121,11 @@ fn overall(verdict: VerdictWord) -> (Tone, &'static str) {
     match verdict {
         VerdictWord::Met => (Tone::Good, "all requirements are met"),
         VerdictWord::NotMet => (Tone::Bad, "A REQUIREMENT IS NOT MET"),
-        VerdictWord::Undecided => (Tone::Uncertain, "the evidence does not decide every requirement"),
-        VerdictWord::Invalid => (Tone::Bad, "NO VERDICT: the requirements were not measured as requested"),
+        VerdictWord::Undecided => {
+            (Tone::Uncertain, "the evidence does not decide every requirement")
+        }
+        VerdictWord::Invalid => {
+            (Tone::Bad, "NO VERDICT: the requirements were not measured as requested")
+        }
     }
 }

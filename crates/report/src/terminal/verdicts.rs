@@ -1,4 +1,5 @@
-//! The verdict of each requirement; one that is met everywhere is shown once, with the series that came nearest to its bound.
+//! The verdict of each requirement; one that is met everywhere is shown once, with the series that
+//! came nearest to its bound.
 
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
@@ -17,7 +18,10 @@ struct Stated<'a> {
 }
 
 pub fn write(out: &mut Page, summary: &Summary) {
-    let series = summary.phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
+    let series = summary
+        .phases
+        .iter()
+        .flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
     let all: Vec<Stated> = series
         .flat_map(|(phase, series)| {
             let name = format!("{}/{}", phase.name, series.name);
@@ -29,7 +33,9 @@ pub fn write(out: &mut Page, summary: &Summary) {
     }
     out.heading("requirements");
     let (mut rows, mut reasons) = (Vec::new(), Vec::new());
-    for verdict in [VerdictWord::Invalid, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met] {
+    for verdict in
+        [VerdictWord::Invalid, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met]
+    {
         for group in groups(all.iter().filter(|stated| stated.result.verdict == verdict)) {
             rows.extend(group_rows(out, &group, verdict));
             reasons.extend(reason(out, &group));
@@ -44,7 +50,10 @@ pub fn write(out: &mut Page, summary: &Summary) {
 fn groups<'s, 'a: 's>(all: impl Iterator<Item = &'s Stated<'a>>) -> Vec<Vec<&'s Stated<'a>>> {
     let mut groups: Vec<Vec<&Stated>> = Vec::new();
     for stated in all {
-        match groups.iter_mut().find(|group| group[0].result.requirement == stated.result.requirement) {
+        match groups
+            .iter_mut()
+            .find(|group| group[0].result.requirement == stated.result.requirement)
+        {
             Some(group) => group.push(stated),
             None => groups.push(vec![stated]),
         }
@@ -77,11 +86,13 @@ fn group_rows(out: &Page, group: &[&Stated], verdict: VerdictWord) -> Vec<Vec<Ce
     rows
 }
 
-/// The one whose figure is nearest to the bound: the largest where less is wanted, else the smallest.
+/// The one whose figure is nearest to the bound: the largest where less is wanted, else the
+/// smallest.
 fn nearest<'s, 'a>(group: &[&'s Stated<'a>]) -> &'s Stated<'a> {
     let comparison = group[0].result.requirement.parse::<Requirement>().map(|r| r.comparison);
     let less = !matches!(comparison, Ok(Comparison::Greater | Comparison::GreaterOrEqual));
-    let figure = |stated: &Stated| stated.result.figure.unwrap_or_default() * if less { 1.0 } else { -1.0 };
+    let figure =
+        |stated: &Stated| stated.result.figure.unwrap_or_default() * if less { 1.0 } else { -1.0 };
     group.iter().max_by(|a, b| figure(a).total_cmp(&figure(b))).copied().unwrap_or(group[0])
 }
 
@@ -93,7 +104,12 @@ fn row(out: &Page, result: &RequirementSummary, series: String, figure: String) 
         VerdictWord::Invalid => (Tone::Bad, out.either("! INVALID", "INVALID")),
     };
     let requirement = format::clipped(&result.requirement, NAME_WIDTH, out.options.ascii);
-    vec![Cell(word.to_owned(), tone), Cell::plain(requirement), Cell::plain(series), Cell::plain(figure)]
+    vec![
+        Cell(word.to_owned(), tone),
+        Cell::plain(requirement),
+        Cell::plain(series),
+        Cell::plain(figure),
+    ]
 }
 
 /// Why the first of a group came out so, where that wants words.
@@ -102,7 +118,8 @@ fn reason(out: &Page, group: &[&Stated]) -> Option<String> {
     let reason = first.result.reason.as_ref()?;
     let requirement = format::clipped(&first.result.requirement, NAME_WIDTH, out.options.ascii);
     let name = format::clipped(&first.series, NAME_WIDTH, out.options.ascii);
-    let more = if group.len() > 1 { format!(" (and {} more)", group.len() - 1) } else { String::new() };
+    let more =
+        if group.len() > 1 { format!(" (and {} more)", group.len() - 1) } else { String::new() };
     Some(format!("{requirement} on {name}{more}: {}", format::plain(reason)))
 }
 

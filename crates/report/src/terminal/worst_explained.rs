@@ -12,12 +12,16 @@ const LISTED: usize = 16;
 /// Names are cut at this many columns.
 const NAME: usize = 40;
 
-/// One line a series; nothing where no sample is explained. The first sample of each series is its worst.
+/// One line a series; nothing where no sample is explained. The first sample of each series is its
+/// worst.
 pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
     let of = |sample: &Explained| (sample.phase.clone(), sample.series.clone());
-    let worst: Vec<&Explained> =
-        all.samples.chunk_by(|one, other| of(one) == of(other)).filter_map(|series| series.first()).collect();
+    let worst: Vec<&Explained> = all
+        .samples
+        .chunk_by(|one, other| of(one) == of(other))
+        .filter_map(|series| series.first())
+        .collect();
     if worst.is_empty() {
         return String::new();
     }
@@ -27,7 +31,8 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
         Column::right(&out.unit(), 0),
         Column::right("of which", 1),
         Column::left("cause", 0),
-        // Who it was is the answer: where there is little room, names are cut and shares are left out.
+        // Who it was is the answer: where there is little room, names are cut and shares are left
+        // out.
         Column::left("who", 0),
     ];
     let rows = worst.iter().take(LISTED).map(|sample| row(&out, sample, all)).collect();

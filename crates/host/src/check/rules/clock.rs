@@ -17,7 +17,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "clocksource",
         group: Group::Clock,
         title: "time is read from a register of the processor",
-        why: "Reading the HPET or the ACPI timer takes a microsecond or more and a system call each time.",
+        why: "Reading the HPET or the ACPI timer takes a microsecond or more and a system call \
+              each time.",
         source: "Documentation/timers/timekeeping.rst",
         evaluate: clocksource,
     },
@@ -25,7 +26,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "tsc-stability",
         group: Group::Clock,
         title: "the time stamp counter runs evenly through all power states",
-        why: "A counter that changes its rate or stops in idle states is thrown out as clock source while the system runs.",
+        why: "A counter that changes its rate or stops in idle states is thrown out as clock \
+              source while the system runs.",
         source: "arch/x86/kernel/tsc.c",
         evaluate: tsc_stability,
     },
@@ -33,7 +35,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "tsc-deadline-timer",
         group: Group::Clock,
         title: "the timer is programmed with the instant itself",
-        why: "The older one-shot mode counts down a slower clock, so each expiry is rounded and takes longer to program.",
+        why: "The older one-shot mode counts down a slower clock, so each expiry is rounded and \
+              takes longer to program.",
         source: "arch/x86/kernel/apic/apic.c",
         evaluate: tsc_deadline_timer,
     },
@@ -41,7 +44,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "clock-event-device",
         group: Group::Clock,
         title: "each CPU has a timer of its own",
-        why: "With a timer shared by all CPUs every expiry is passed on by an interrupt to another CPU.",
+        why: "With a timer shared by all CPUs every expiry is passed on by an interrupt to \
+              another CPU.",
         source: "kernel/time/tick-broadcast.c",
         evaluate: clock_event_device,
     },
@@ -49,7 +53,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "timer-migration",
         group: Group::Clock,
         title: "timers stay on the CPU that set them",
-        why: "With migration on, timers of idle CPUs are served by a busy one, which may be the real-time one.",
+        why: "With migration on, timers of idle CPUs are served by a busy one, which may be the \
+              real-time one.",
         source: "Documentation/admin-guide/sysctl/kernel.rst",
         evaluate: timer_migration,
     },
@@ -58,13 +63,18 @@ pub(super) const RULES: &[Rule] = &[
 fn high_resolution_timers(ctx: &Context) -> Conclusion {
     let tick = &ctx.environment.kernel.tick;
     let source = &tick.high_resolution_source;
-    let off = ctx.command_line().ok().and_then(|line| line.value("highres")).is_some_and(|value| value == "off");
+    let off = ctx
+        .command_line()
+        .ok()
+        .and_then(|line| line.value("highres"))
+        .is_some_and(|value| value == "off");
     match (known(&tick.high_resolution)?, off) {
         (true, false) => ok("timers have the resolution of the clock", source.to_string()),
         (_, true) => bad("timers fire at ticks only", "/proc/cmdline has highres=off")
             .fix(Fix::by_hand("remove `highres=off` from the kernel's command line")),
-        (false, false) => bad("timers fire at ticks only", source.to_string())
-            .fix(Fix::by_hand("boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source")),
+        (false, false) => bad("timers fire at ticks only", source.to_string()).fix(Fix::by_hand(
+            "boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source",
+        )),
     }
     .conclude()
 }
@@ -75,23 +85,31 @@ const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"]
 fn clocksource(ctx: &Context) -> Conclusion {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let current = known(&ctx.environment.clock.current)?;
-    let tsc_is_there = ctx.environment.clock.available.known().is_some_and(|all| all.iter().any(|name| name == "tsc"));
+    let tsc_is_there = ctx
+        .environment
+        .clock
+        .available
+        .known()
+        .is_some_and(|all| all.iter().any(|name| name == "tsc"));
     let slow = SLOW.contains(&current.as_str());
     let outcome = match (slow, current != "tsc" && tsc_is_there) {
-        (true, _) => bad(format!("reading the clock {current} is slow"), format_evidence(path, current)),
+        (true, _) => {
+            bad(format!("reading the clock {current} is slow"), format_evidence(path, current))
+        }
         (false, true) => advice(
             format!("the clock is {current} although the processor's own could be used"),
             format_evidence(path, current),
         ),
         (false, false) => {
-            return ok(format!("the clock source is {current}"), format_evidence(path, current)).conclude();
+            return ok(format!("the clock source is {current}"), format_evidence(path, current))
+                .conclude();
         }
     };
     match tsc_is_there {
         true => outcome.fix(Fix::write(path, "tsc")),
-        false => {
-            outcome.fix(Fix::by_hand("see why the kernel refused the processor's counter: dmesg | grep -i clocksource"))
-        }
+        false => outcome.fix(Fix::by_hand(
+            "see why the kernel refused the processor's counter: dmesg | grep -i clocksource",
+        )),
     }
     .conclude()
 }
@@ -100,12 +118,18 @@ fn tsc_stability(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let tsc = known(&ctx.environment.machine.tsc)?;
     match (tsc.constant, tsc.nonstop) {
-        (true, true) => ok("the counter is constant and never stops", "/proc/cpuinfo has constant_tsc and nonstop_tsc"),
-        (false, _) => {
-            warning("the counter changes its rate with the CPU's frequency", "/proc/cpuinfo lacks constant_tsc")
+        (true, true) => ok(
+            "the counter is constant and never stops",
+            "/proc/cpuinfo has constant_tsc and nonstop_tsc",
+        ),
+        (false, _) => warning(
+            "the counter changes its rate with the CPU's frequency",
+            "/proc/cpuinfo lacks constant_tsc",
+        ),
+        (true, false) => {
+            warning("the counter stops in deep idle states", "/proc/cpuinfo lacks nonstop_tsc")
+                .fix(Fix::boot_parameter("processor.max_cstate=1"))
         }
-        (true, false) => warning("the counter stops in deep idle states", "/proc/cpuinfo lacks nonstop_tsc")
-            .fix(Fix::boot_parameter("processor.max_cstate=1")),
     }
     .conclude()
 }
@@ -113,8 +137,12 @@ fn tsc_stability(ctx: &Context) -> Conclusion {
 fn tsc_deadline_timer(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     match known(&ctx.environment.machine.tsc)?.deadline_timer {
-        true => ok("the timer takes an instant of the counter", "/proc/cpuinfo has tsc_deadline_timer"),
-        false => advice("the timer counts down its own clock", "/proc/cpuinfo lacks tsc_deadline_timer"),
+        true => {
+            ok("the timer takes an instant of the counter", "/proc/cpuinfo has tsc_deadline_timer")
+        }
+        false => {
+            advice("the timer counts down its own clock", "/proc/cpuinfo lacks tsc_deadline_timer")
+        }
     }
     .conclude()
 }
@@ -129,8 +157,13 @@ fn clock_event_device(ctx: &Context) -> Conclusion {
     let shared = ["hpet", "pit"].contains(&device.as_str());
     match shared {
         false => ok(format!("the timer device is {device}"), format_evidence(path, device)),
-        true => warning(format!("the timer device {device} is slow and shared"), format_evidence(path, device))
-            .fix(Fix::by_hand("remove `nolapic`, `noapic` and `nolapic_timer` from the kernel's command line")),
+        true => warning(
+            format!("the timer device {device} is slow and shared"),
+            format_evidence(path, device),
+        )
+        .fix(Fix::by_hand(
+            "remove `nolapic`, `noapic` and `nolapic_timer` from the kernel's command line",
+        )),
     }
     .conclude()
 }
@@ -140,7 +173,8 @@ fn timer_migration(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/timer_migration";
     match ctx.number_of(path, "NO_HZ_COMMON")? {
         0 => ok("timers stay where they are set", format_evidence(path, 0)),
-        on => advice("timers of idle CPUs move to busy ones", format_evidence(path, on)).fix(Fix::write(path, "0")),
+        on => advice("timers of idle CPUs move to busy ones", format_evidence(path, on))
+            .fix(Fix::write(path, "0")),
     }
     .conclude()
 }

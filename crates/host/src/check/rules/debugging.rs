@@ -9,7 +9,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "lock-debugging",
         group: Group::Debugging,
         title: "the kernel is built without lock debugging",
-        why: "Each lock and unlock is recorded and proved, which makes every path several times longer.",
+        why: "Each lock and unlock is recorded and proved, which makes every path several times \
+              longer.",
         source: "Documentation/locking/lockdep-design.rst",
         evaluate: |ctx| {
             built_with(
@@ -42,7 +43,13 @@ pub(super) const RULES: &[Rule] = &[
         title: "the kernel is built without memory debugging",
         why: "Filling, checking and scanning of memory happens in the middle of allocations.",
         source: "mm/Kconfig.debug",
-        evaluate: |ctx| built_with(ctx, warning, &["SLUB_DEBUG_ON", "DEBUG_OBJECTS", "DEBUG_KMEMLEAK", "DEBUG_VM"]),
+        evaluate: |ctx| {
+            built_with(
+                ctx,
+                warning,
+                &["SLUB_DEBUG_ON", "DEBUG_OBJECTS", "DEBUG_KMEMLEAK", "DEBUG_VM"],
+            )
+        },
     },
     Rule {
         id: "preemption-debugging",
@@ -99,8 +106,11 @@ type Judge = fn(String, String) -> Outcome;
 
 fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Conclusion {
     let config = ctx.config()?;
-    let on: Vec<String> =
-        options.iter().filter(|option| config.has(option)).map(|option| format!("CONFIG_{option}")).collect();
+    let on: Vec<String> = options
+        .iter()
+        .filter(|option| config.has(option))
+        .map(|option| format!("CONFIG_{option}"))
+        .collect();
     if on.is_empty() {
         return ok(
             "none of these is built in",
@@ -108,16 +118,21 @@ fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Conclusion {
         )
         .conclude();
     }
-    judge(format!("the kernel is built with {}", join_some(&on)), format!("{} sets them", config.source.0))
-        .fix(Fix::by_hand("boot a kernel that is built without them"))
-        .conclude()
+    judge(
+        format!("the kernel is built with {}", join_some(&on)),
+        format!("{} sets them", config.source.0),
+    )
+    .fix(Fix::by_hand("boot a kernel that is built without them"))
+    .conclude()
 }
 
 fn stack_tracer(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/stack_tracer_enabled";
     match ctx.number_of(path, "STACK_TRACER")? {
         0 => ok("the stack tracer is off", format_evidence(path, 0)),
-        on => warning("the stack tracer is on", format_evidence(path, on)).fix(Fix::write(path, "0")),
+        on => {
+            warning("the stack tracer is on", format_evidence(path, on)).fix(Fix::write(path, "0"))
+        }
     }
     .conclude()
 }
@@ -126,7 +141,8 @@ fn scheduler_statistics(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/sched_schedstats";
     match ctx.number_of(path, "SCHEDSTATS")? {
         0 => ok("scheduler statistics are off", format_evidence(path, 0)),
-        on => advice("scheduler statistics are counted", format_evidence(path, on)).fix(Fix::write(path, "0")),
+        on => advice("scheduler statistics are counted", format_evidence(path, on))
+            .fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -140,7 +156,8 @@ fn current_tracer(ctx: &Context) -> Conclusion {
         return unknown(format!("{path} is empty")).conclude();
     }
     let (switch, on) = ctx.tracefs("tracing_on")?;
-    let evidence = format!("{}; {}", format_evidence(&path, &tracer), format_evidence(&switch, &on));
+    let evidence =
+        format!("{}; {}", format_evidence(&path, &tracer), format_evidence(&switch, &on));
     let fix = Fix::write(path, "nop");
     // A tracer that is chosen costs its hooks even while the buffer takes nothing.
     match on == "0" {
@@ -152,7 +169,8 @@ fn current_tracer(ctx: &Context) -> Conclusion {
 
 fn trace_events(ctx: &Context) -> Conclusion {
     let (path, events) = ctx.tracefs("set_event")?;
-    let on: Vec<String> = events.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+    let on: Vec<String> =
+        events.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
     if on.is_empty() {
         return ok("no event is on", format!("{path} is empty")).conclude();
     }

@@ -26,7 +26,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "nmi-watchdog",
         group: Group::Housekeeping,
         title: "the hard-lockup watchdog is off",
-        why: "It takes a performance counter and sends a non-maskable interrupt to each CPU every few seconds.",
+        why: "It takes a performance counter and sends a non-maskable interrupt to each CPU every \
+              few seconds.",
         source: "Documentation/admin-guide/lockup-watchdogs.rst",
         evaluate: nmi_watchdog,
     },
@@ -34,7 +35,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "soft-watchdog",
         group: Group::Housekeeping,
         title: "the soft-lockup watchdog leaves real-time CPUs out",
-        why: "Its thread runs on each CPU of its mask every few seconds, above every real-time task.",
+        why: "Its thread runs on each CPU of its mask every few seconds, above every real-time \
+              task.",
         source: "Documentation/admin-guide/lockup-watchdogs.rst",
         evaluate: soft_watchdog,
     },
@@ -66,7 +68,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "console-messages",
         group: Group::Housekeeping,
         title: "kernel messages do not flood the console",
-        why: "A message to a slow console is written with interrupts off by kernels before 6.12's threaded printing, and by many drivers since.",
+        why: "A message to a slow console is written with interrupts off by kernels before 6.12's \
+              threaded printing, and by many drivers since.",
         source: "Documentation/admin-guide/sysctl/kernel.rst, printk",
         evaluate: console_messages,
     },
@@ -74,7 +77,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "serial-console",
         group: Group::Housekeeping,
         title: "no serial port is a console",
-        why: "At 115,200 baud a line of 80 characters takes 7 ms, during which the writing CPU may be held.",
+        why: "At 115,200 baud a line of 80 characters takes 7 ms, during which the writing CPU \
+              may be held.",
         source: "Documentation/admin-guide/serial-console.rst",
         evaluate: serial_console,
     },
@@ -82,7 +86,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "access-times",
         group: Group::Housekeeping,
         title: "reading a file does not write to the output's file system",
-        why: "With strict access times every read becomes a write to the journal, and a synchronous mount waits for the disk each time.",
+        why: "With strict access times every read becomes a write to the journal, and a \
+              synchronous mount waits for the disk each time.",
         source: "mount(8), relatime",
         evaluate: access_times,
     },
@@ -104,8 +109,10 @@ fn mask_leaves_out(ctx: &Context, path: &str, work: &str) -> Conclusion {
         false if rest.is_empty() => {
             advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
         }
-        false => advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
-            .fix(Fix::write(path, rest.to_mask())),
+        false => {
+            advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
+                .fix(Fix::write(path, rest.to_mask()))
+        }
     }
     .conclude()
 }
@@ -122,7 +129,8 @@ fn nmi_watchdog(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/nmi_watchdog";
     match ctx.number_of(path, "LOCKUP_DETECTOR")? {
         0 => ok("the hard-lockup watchdog is off", format_evidence(path, 0)),
-        on => advice("every CPU gets the watchdog's interrupts", format_evidence(path, on)).fix(Fix::write(path, "0")),
+        on => advice("every CPU gets the watchdog's interrupts", format_evidence(path, on))
+            .fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -139,10 +147,18 @@ fn soft_watchdog(ctx: &Context) -> Conclusion {
     let text = ctx.setting(path)?;
     let mask: CpuSet = text.parse().map_err(|why| unknown(format!("{path}: {why}")))?;
     let rest = ctx.housekeeping()?;
-    let fix = if rest.is_empty() { Fix::write(switch, "0") } else { Fix::write(path, rest.to_string()) };
+    let fix =
+        if rest.is_empty() { Fix::write(switch, "0") } else { Fix::write(path, rest.to_string()) };
     match mask.intersection(cpus).is_empty() {
-        true => ok("the soft-lockup watchdog leaves the real-time CPUs out", format_evidence(path, text)),
-        false => advice("the soft-lockup watchdog runs on the real-time CPUs", format_evidence(path, text)).fix(fix),
+        true => ok(
+            "the soft-lockup watchdog leaves the real-time CPUs out",
+            format_evidence(path, text),
+        ),
+        false => advice(
+            "the soft-lockup watchdog runs on the real-time CPUs",
+            format_evidence(path, text),
+        )
+        .fix(fix),
     }
     .conclude()
 }
@@ -171,7 +187,8 @@ fn machine_check_polling(ctx: &Context) -> Conclusion {
     match text.as_str() {
         "" => unknown(format!("{path} is empty")),
         "0" => ok("nothing is polled", format_evidence(path, text)),
-        _ => advice("every CPU polls for errors", format_evidence(path, text)).fix(Fix::write(path, "0")),
+        _ => advice("every CPU polls for errors", format_evidence(path, text))
+            .fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -183,8 +200,11 @@ fn vm_statistics(ctx: &Context) -> Conclusion {
         seconds if seconds >= STAT_INTERVAL => {
             ok("memory statistics are gathered seldom", format_evidence(path, seconds))
         }
-        seconds => advice(format!("every CPU folds its counters every {seconds} s"), format_evidence(path, seconds))
-            .fix(Fix::write(path, STAT_INTERVAL.to_string())),
+        seconds => advice(
+            format!("every CPU folds its counters every {seconds} s"),
+            format_evidence(path, seconds),
+        )
+        .fix(Fix::write(path, STAT_INTERVAL.to_string())),
     }
     .conclude()
 }
@@ -198,11 +218,14 @@ fn console_messages(ctx: &Context) -> Conclusion {
         .and_then(|word| word.parse().ok())
         .ok_or_else(|| unknown(format_evidence(path, &text)))?;
     match level <= QUIET {
-        true => ok(format!("only messages below level {level} are shown"), format_evidence(path, text)),
-        false => {
-            advice(format!("messages below level {level} are shown, notices among them"), format_evidence(path, text))
-                .fix(Fix::write(path, "4"))
+        true => {
+            ok(format!("only messages below level {level} are shown"), format_evidence(path, text))
         }
+        false => advice(
+            format!("messages below level {level} are shown, notices among them"),
+            format_evidence(path, text),
+        )
+        .fix(Fix::write(path, "4")),
     }
     .conclude()
 }
@@ -219,28 +242,40 @@ fn serial_console(ctx: &Context) -> Conclusion {
         return ok("no serial port is a console", format_evidence(path, active)).conclude();
     }
     advice(format!("{} carries kernel messages", join_some(&serial)), format_evidence(path, active))
-        .fix(Fix::by_hand("remove `console=` of the serial port from the kernel's command line, or boot with `quiet`"))
+        .fix(Fix::by_hand(
+            "remove `console=` of the serial port from the kernel's command line, or boot with \
+             `quiet`",
+        ))
         .conclude()
 }
 
 fn access_times(ctx: &Context) -> Conclusion {
     let mounts = ctx.read("/proc/self/mounts")?;
     let Some(mount) = super::super::cgroups::mount_of(&mounts, &ctx.output) else {
-        return unknown(format!("/proc/self/mounts has no mount that holds {}", ctx.output)).conclude();
+        return unknown(format!("/proc/self/mounts has no mount that holds {}", ctx.output))
+            .conclude();
     };
     let has = |option: &str| mount.options.split(',').any(|o| o == option);
     if ["tmpfs", "ramfs", "rootfs"].contains(&mount.kind.as_str()) {
-        let evidence = format_evidence("/proc/self/mounts", format!("{} {}", mount.point, mount.kind));
+        let evidence =
+            format_evidence("/proc/self/mounts", format!("{} {}", mount.point, mount.kind));
         return not_applicable("the output is in memory", evidence).conclude();
     }
-    let evidence = format_evidence("/proc/self/mounts", format!("{} {} {}", mount.point, mount.kind, mount.options));
+    let evidence = format_evidence(
+        "/proc/self/mounts",
+        format!("{} {} {}", mount.point, mount.kind, mount.options),
+    );
     let remount = |option: &str| Fix::by_hand(format!("mount -o remount,{option} {}", mount.point));
     if has("sync") {
-        return warning("every write of the output waits for the disk", evidence).fix(remount("async")).conclude();
+        return warning("every write of the output waits for the disk", evidence)
+            .fix(remount("async"))
+            .conclude();
     }
     match ["relatime", "noatime", "ro", "lazytime"].into_iter().any(has) {
         true => ok("reading does not write each time", evidence),
-        false => advice("every read of a file writes its access time", evidence).fix(remount("noatime")),
+        false => {
+            advice("every read of a file writes its access time", evidence).fix(remount("noatime"))
+        }
     }
     .conclude()
 }

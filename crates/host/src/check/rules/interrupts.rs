@@ -12,7 +12,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "interrupts-elsewhere",
         group: Group::Interrupts,
         title: "device interrupts go to other CPUs",
-        why: "Each interrupt that lands on a real-time CPU stops its task, PREEMPT_RT or not, at least for the hard part.",
+        why: "Each interrupt that lands on a real-time CPU stops its task, PREEMPT_RT or not, at \
+              least for the hard part.",
         source: "Documentation/core-api/irq/irq-affinity.rst",
         evaluate: interrupts_elsewhere,
     },
@@ -20,7 +21,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "default-irq-affinity",
         group: Group::Interrupts,
         title: "new interrupts go to other CPUs",
-        why: "A device that is plugged in or opened later gets its interrupts on the CPUs of the default mask.",
+        why: "A device that is plugged in or opened later gets its interrupts on the CPUs of the \
+              default mask.",
         source: "Documentation/core-api/irq/irq-affinity.rst",
         evaluate: default_irq_affinity,
     },
@@ -36,7 +38,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "managed-interrupts",
         group: Group::Interrupts,
         title: "isolcpus= keeps managed interrupts away too",
-        why: "The kernel places the queues of NVMe and virtio disks itself, and they cannot be moved; only this flag keeps them off.",
+        why: "The kernel places the queues of NVMe and virtio disks itself, and they cannot be \
+              moved; only this flag keeps them off.",
         source: "Documentation/admin-guide/kernel-parameters.txt, isolcpus=",
         evaluate: managed_interrupts,
     },
@@ -44,7 +47,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "irqbalance",
         group: Group::Interrupts,
         title: "irqbalance does not move interrupts to real-time CPUs",
-        why: "It spreads interrupts over all CPUs that it does not know as isolated, and undoes what was set by hand.",
+        why: "It spreads interrupts over all CPUs that it does not know as isolated, and undoes \
+              what was set by hand.",
         source: "irqbalance(1)",
         evaluate: irqbalance,
     },
@@ -52,7 +56,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "irq-thread-priorities",
         group: Group::Interrupts,
         title: "interrupt threads are real-time tasks below the highest priorities",
-        why: "A handler thread above the task's priority delays it like an interrupt; one without real-time priority delays its device.",
+        why: "A handler thread above the task's priority delays it like an interrupt; one without \
+              real-time priority delays its device.",
         source: "kernel/irq/manage.c, setup_irq_thread",
         evaluate: irq_thread_priorities,
     },
@@ -73,8 +78,8 @@ const MAX_QUEUES: usize = 4096;
 /// Priorities from here on are the kernel's own watchdogs and migration threads.
 const HIGHEST: u32 = 90;
 
-/// Interrupts of devices that each CPU has for itself; no file tells them from others (drivers/clocksource/arm_arch_timer.c,
-/// drivers/perf/arm_pmu.c, arch/arm64/kvm/arch_timer.c).
+/// Interrupts of devices that each CPU has for itself; no file tells them from others
+/// (drivers/clocksource/arm_arch_timer.c, drivers/perf/arm_pmu.c, arch/arm64/kvm/arch_timer.c).
 fn is_per_cpu(name: &str) -> bool {
     ["arch_timer", "arm-pmu", "kvm guest"].iter().any(|device| name.starts_with(device))
 }
@@ -86,9 +91,12 @@ fn interrupts_elsewhere(ctx: &Context) -> Conclusion {
     let rest = ctx.housekeeping()?;
     for line in interrupts.lines.iter().take(MAX_INTERRUPTS) {
         let Some(irq) = line.number().filter(|_| !is_per_cpu(&line.name())) else { continue };
-        // The effective affinity is where the controller really sends it; kernels without it send it anywhere allowed.
-        let (effective, wanted) =
-            (format!("/proc/irq/{irq}/effective_affinity_list"), format!("/proc/irq/{irq}/smp_affinity_list"));
+        // The effective affinity is where the controller really sends it; kernels without it send
+        // it anywhere allowed.
+        let (effective, wanted) = (
+            format!("/proc/irq/{irq}/effective_affinity_list"),
+            format!("/proc/irq/{irq}/smp_affinity_list"),
+        );
         let mask = match cpu_list(ctx.files(), &effective) {
             Fact::Known(mask) if !mask.is_empty() => mask,
             _ => match cpu_list(ctx.files(), &wanted) {
@@ -106,7 +114,10 @@ fn interrupts_elsewhere(ctx: &Context) -> Conclusion {
         }
     }
     if landing.is_empty() && (asked == 0 || silent > 0) {
-        return unknown(format!("{silent} interrupts have no readable /proc/irq/*/smp_affinity_list")).conclude();
+        return unknown(format!(
+            "{silent} interrupts have no readable /proc/irq/*/smp_affinity_list"
+        ))
+        .conclude();
     }
     if landing.is_empty() {
         return ok(
@@ -116,7 +127,8 @@ fn interrupts_elsewhere(ctx: &Context) -> Conclusion {
         .conclude();
     }
     let message = format!("{} of {asked} interrupts land on the real-time CPUs", landing.len());
-    let outcome = warning(message, format!("/proc/irq/*/effective_affinity_list: {}", join_some(&landing)));
+    let outcome =
+        warning(message, format!("/proc/irq/*/effective_affinity_list: {}", join_some(&landing)));
     if rest.is_empty() { Ok(outcome) } else { outcome.fix(Fix::writes(writes)).conclude() }
 }
 
@@ -130,8 +142,10 @@ fn default_irq_affinity(ctx: &Context) -> Conclusion {
         false if rest.is_empty() => {
             advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
         }
-        false => advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
-            .fix(Fix::write(path, rest.to_mask())),
+        false => {
+            advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
+                .fix(Fix::write(path, rest.to_mask()))
+        }
     }
     .conclude()
 }
@@ -141,11 +155,17 @@ fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
     let rest = ctx.housekeeping()?;
     let fix = Fix::boot_parameter(&format!("irqaffinity={rest}"));
     match ctx.command_line()?.cpus("irqaffinity") {
-        None => advice("interrupts of early drivers go anywhere", "/proc/cmdline has no irqaffinity=").fix(fix),
-        Some(Err(odd)) => unknown(format!("/proc/cmdline has irqaffinity={odd}, which is not understood here")),
-        Some(Ok(set)) if set.intersection(cpus).is_empty() => {
-            ok("irqaffinity= leaves the real-time CPUs out", format!("/proc/cmdline has irqaffinity={set}"))
+        None => {
+            advice("interrupts of early drivers go anywhere", "/proc/cmdline has no irqaffinity=")
+                .fix(fix)
         }
+        Some(Err(odd)) => {
+            unknown(format!("/proc/cmdline has irqaffinity={odd}, which is not understood here"))
+        }
+        Some(Ok(set)) if set.intersection(cpus).is_empty() => ok(
+            "irqaffinity= leaves the real-time CPUs out",
+            format!("/proc/cmdline has irqaffinity={set}"),
+        ),
         Some(Ok(set)) => warning(
             "irqaffinity= sends interrupts to the real-time CPUs",
             format!("/proc/cmdline has irqaffinity={set}"),
@@ -158,7 +178,8 @@ fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
 fn managed_interrupts(ctx: &Context) -> Conclusion {
     let line = ctx.command_line()?;
     let Some(value) = line.value("isolcpus") else {
-        return not_applicable("isolcpus= is not used", "/proc/cmdline has no isolcpus=").conclude();
+        return not_applicable("isolcpus= is not used", "/proc/cmdline has no isolcpus=")
+            .conclude();
     };
     let flags = line.flags("isolcpus");
     let evidence = format!("/proc/cmdline has isolcpus={value}");
@@ -170,7 +191,8 @@ fn managed_interrupts(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// irqbalance leaves out the CPUs that the kernel calls isolated or nohz_full, and those banned in its configuration.
+/// irqbalance leaves out the CPUs that the kernel calls isolated or nohz_full, and those banned in
+/// its configuration.
 fn irqbalance(ctx: &Context) -> Conclusion {
     let tasks = ctx.tasks()?;
     let Some(task) = tasks.iter().find(|task| task.name == "irqbalance") else {
@@ -179,48 +201,71 @@ fn irqbalance(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let topology = &ctx.environment.topology;
     let mut known_to_it = topology.isolated.known().cloned().unwrap_or_default();
-    known_to_it = known_to_it.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
-    let banned = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"].into_iter().find_map(|path| {
-        let text = ctx.read(path).ok()?;
-        let value = text
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("IRQBALANCE_BANNED_CPULIST="))
-            .next_back()?
-            .to_owned();
-        value.trim_matches('"').parse::<CpuSet>().ok()
-    });
+    known_to_it =
+        known_to_it.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
+    let banned =
+        ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"].into_iter().find_map(|path| {
+            let text = ctx.read(path).ok()?;
+            let value = text
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix("IRQBALANCE_BANNED_CPULIST="))
+                .next_back()?
+                .to_owned();
+            value.trim_matches('"').parse::<CpuSet>().ok()
+        });
     known_to_it = known_to_it.union(&banned.unwrap_or_default());
     let evidence = format!("{} runs; it leaves the CPUs `{known_to_it}` out", task.label());
     match cpus.is_subset(&known_to_it) {
         true => ok("irqbalance leaves the real-time CPUs out", evidence),
-        false => warning("irqbalance may send interrupts to the real-time CPUs", evidence).fix(Fix::by_hand(format!(
-            "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={cpus} in /etc/default/irqbalance"
-        ))),
+        false => warning("irqbalance may send interrupts to the real-time CPUs", evidence).fix(
+            Fix::by_hand(format!(
+                "systemctl disable --now irqbalance, or IRQBALANCE_BANNED_CPULIST={cpus} in \
+                 /etc/default/irqbalance"
+            )),
+        ),
     }
     .conclude()
 }
 
 fn irq_thread_priorities(ctx: &Context) -> Conclusion {
-    let threads: Vec<_> = ctx.tasks()?.iter().filter(|task| task.kernel && task.name.starts_with("irq/")).collect();
+    let threads: Vec<_> =
+        ctx.tasks()?.iter().filter(|task| task.kernel && task.name.starts_with("irq/")).collect();
     if threads.is_empty() {
-        return not_applicable("no interrupt has a thread", "/proc/*/stat name no irq/ thread").conclude();
+        return not_applicable("no interrupt has a thread", "/proc/*/stat name no irq/ thread")
+            .conclude();
     }
     let label = |task: &&&Task| format!("{} at {}", task.label(), task.rt_priority);
-    let high: Vec<String> =
-        threads.iter().filter(|task| task.rt_priority >= HIGHEST).map(|task| label(&task)).collect();
+    let high: Vec<String> = threads
+        .iter()
+        .filter(|task| task.rt_priority >= HIGHEST)
+        .map(|task| label(&task))
+        .collect();
     if !high.is_empty() {
-        return warning(format!("{} interrupt thread(s) run at {HIGHEST} or above", high.len()), join_some(&high))
-            .fix(Fix::by_hand("chrt -f -p 50 PID"))
-            .conclude();
+        return warning(
+            format!("{} interrupt thread(s) run at {HIGHEST} or above", high.len()),
+            join_some(&high),
+        )
+        .fix(Fix::by_hand("chrt -f -p 50 PID"))
+        .conclude();
     }
-    let none: Vec<String> = threads.iter().filter(|task| task.rt_priority == 0).map(|task| label(&task)).collect();
+    let none: Vec<String> =
+        threads.iter().filter(|task| task.rt_priority == 0).map(|task| label(&task)).collect();
     if !none.is_empty() {
-        return warning(format!("{} interrupt thread(s) have no real-time priority", none.len()), join_some(&none))
-            .fix(Fix::by_hand("chrt -f -p 50 PID"))
-            .conclude();
+        return warning(
+            format!("{} interrupt thread(s) have no real-time priority", none.len()),
+            join_some(&none),
+        )
+        .fix(Fix::by_hand("chrt -f -p 50 PID"))
+        .conclude();
     }
-    let (low, top) = threads.iter().fold((99, 1), |(low, top), t| (low.min(t.rt_priority), top.max(t.rt_priority)));
-    ok(format!("{} threads at priorities {low} to {top}", threads.len()), "/proc/*/stat of irq/ threads").conclude()
+    let (low, top) = threads
+        .iter()
+        .fold((99, 1), |(low, top), t| (low.min(t.rt_priority), top.max(t.rt_priority)));
+    ok(
+        format!("{} threads at priorities {low} to {top}", threads.len()),
+        "/proc/*/stat of irq/ threads",
+    )
+    .conclude()
 }
 
 fn packet_steering(ctx: &Context) -> Conclusion {
@@ -235,7 +280,8 @@ fn packet_steering(ctx: &Context) -> Conclusion {
             let path = format!("{queues}/{queue}/{name}");
             let text = match ctx.files().read_trimmed(&path) {
                 Ok(text) => text,
-                // Interfaces with one queue have no XPS mask and say so with ENOENT (net/core/net-sysfs.c).
+                // Interfaces with one queue have no XPS mask and say so with ENOENT
+                // (net/core/net-sysfs.c).
                 Err(why) if why.is_missing() => continue,
                 Err(why) => return unknown(why.to_string()).conclude(),
             };
@@ -247,18 +293,22 @@ fn packet_steering(ctx: &Context) -> Conclusion {
         }
     }
     if asked == 0 {
-        return not_applicable("no interface has a queue to steer", "/sys/class/net/*/queues/*/{rps,xps}_cpus")
-            .conclude();
+        return not_applicable(
+            "no interface has a queue to steer",
+            "/sys/class/net/*/queues/*/{rps,xps}_cpus",
+        )
+        .conclude();
     }
     match steered.is_empty() {
         true => ok(
             "no network queue is steered to the real-time CPUs",
             format!("{asked} masks /sys/class/net/*/queues/*/{{rps,xps}}_cpus"),
         ),
-        false => {
-            advice(format!("{} network queues are steered to the real-time CPUs", steered.len()), join_some(&steered))
-                .fix(Fix::writes(writes))
-        }
+        false => advice(
+            format!("{} network queues are steered to the real-time CPUs", steered.len()),
+            join_some(&steered),
+        )
+        .fix(Fix::writes(writes)),
     }
     .conclude()
 }

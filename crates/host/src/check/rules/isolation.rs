@@ -10,7 +10,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "isolated-cpus",
         group: Group::Isolation,
         title: "the real-time CPUs are set apart from the others",
-        why: "On a CPU that is not set apart the scheduler puts any task, and real-time work shares it with whatever comes.",
+        why: "On a CPU that is not set apart the scheduler puts any task, and real-time work \
+              shares it with whatever comes.",
         source: "Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.partition",
         evaluate: isolated_cpus,
     },
@@ -26,7 +27,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "housekeeping-cpus",
         group: Group::Isolation,
         title: "CPUs are left for all the rest, the first one among them",
-        why: "Interrupts, kernel threads and all other tasks need a CPU, and the first one keeps duties from boot.",
+        why: "Interrupts, kernel threads and all other tasks need a CPU, and the first one keeps \
+              duties from boot.",
         source: "kernel/sched/isolation.c",
         evaluate: housekeeping_cpus,
     },
@@ -42,7 +44,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "nohz-full-isolated",
         group: Group::Isolation,
         title: "every CPU that can stop its tick is set apart too",
-        why: "The tick stops only while one task is runnable, which the scheduler's balancing does not respect.",
+        why: "The tick stops only while one task is runnable, which the scheduler's balancing \
+              does not respect.",
         source: "Documentation/timers/no_hz.rst",
         evaluate: nohz_full_isolated,
     },
@@ -50,7 +53,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "rcu-callbacks",
         group: Group::Isolation,
         title: "RCU callbacks of real-time CPUs run elsewhere",
-        why: "Otherwise freeing what others dropped is done in softirq context on the real-time CPU.",
+        why: "Otherwise freeing what others dropped is done in softirq context on the real-time \
+              CPU.",
         source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
         evaluate: rcu_callbacks,
     },
@@ -58,7 +62,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "systemd-affinity",
         group: Group::Isolation,
         title: "systemd starts services beside the real-time CPUs",
-        why: "Services inherit the affinity of systemd, which is all CPUs unless they are isolated or CPUAffinity= says otherwise.",
+        why: "Services inherit the affinity of systemd, which is all CPUs unless they are \
+              isolated or CPUAffinity= says otherwise.",
         source: "systemd-system.conf(5)",
         evaluate: systemd_affinity,
     },
@@ -75,7 +80,10 @@ fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
     let evidence = format_evidence("/sys/devices/system/cpu/isolated", &isolated);
     let evidence = match groups.partitioned.is_empty() {
         true => evidence,
-        false => format!("{evidence}; partitions of {}: {}", groups.partition_evidence, groups.partitioned),
+        false => format!(
+            "{evidence}; partitions of {}: {}",
+            groups.partition_evidence, groups.partitioned
+        ),
     };
     Ok((isolated.union(&groups.partitioned), evidence))
 }
@@ -91,7 +99,8 @@ fn isolated_cpus(ctx: &Context) -> Conclusion {
     if shared.is_empty() {
         return ok(format!("CPUs {} are set apart", ctx.cpus), evidence).conclude();
     }
-    let cpus = if shared.len() == 1 { format!("CPU {shared} is") } else { format!("CPUs {shared} are") };
+    let cpus =
+        if shared.len() == 1 { format!("CPU {shared} is") } else { format!("CPUs {shared} are") };
     warning(format!("{cpus} shared with all other tasks"), evidence)
         .fix(Fix::by_hand(format!("punctual isolate create {}", ctx.cpus)))
         .conclude()
@@ -136,7 +145,9 @@ fn housekeeping_cpus(ctx: &Context) -> Conclusion {
 fn nohz_full(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let path = "/sys/devices/system/cpu/nohz_full";
-    if let Some(config) = ctx.environment.kernel.config.known().filter(|config| !config.has("NO_HZ_FULL")) {
+    if let Some(config) =
+        ctx.environment.kernel.config.known().filter(|config| !config.has("NO_HZ_FULL"))
+    {
         let evidence = format!("{} has CONFIG_NO_HZ_FULL not set", config.source.0);
         return advice("the kernel cannot stop the tick of a busy CPU", evidence)
             .fix(Fix::by_hand("boot a kernel with CONFIG_NO_HZ_FULL (Debian's have it)"))
@@ -161,8 +172,11 @@ fn nohz_full_isolated(ctx: &Context) -> Conclusion {
         if config.has("NO_HZ_FULL") {
             return unknown(reason(&ctx.environment.kernel.tick.nohz_full)).conclude();
         }
-        return not_applicable("the kernel has no CONFIG_NO_HZ_FULL", format!("{} has it not set", config.source.0))
-            .conclude();
+        return not_applicable(
+            "the kernel has no CONFIG_NO_HZ_FULL",
+            format!("{} has it not set", config.source.0),
+        )
+        .conclude();
     };
     let evidence = format_evidence("/sys/devices/system/cpu/nohz_full", full);
     if full.is_empty() {
@@ -173,13 +187,17 @@ fn nohz_full_isolated(ctx: &Context) -> Conclusion {
     let evidence = format!("{evidence}; {evidence_apart}");
     match shared.is_empty() {
         true => ok("CPUs without tick are set apart", evidence),
-        false => warning(format!("CPUs {shared} can stop their tick but other tasks are put on them"), evidence)
-            .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
+        false => warning(
+            format!("CPUs {shared} can stop their tick but other tasks are put on them"),
+            evidence,
+        )
+        .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
     }
     .conclude()
 }
 
-/// `nohz_full=` implies `rcu_nocbs=` (kernel/rcu/tree_nocb.h, rcu_init_nohz); there is no file with the set in force.
+/// `nohz_full=` implies `rcu_nocbs=` (kernel/rcu/tree_nocb.h, rcu_init_nohz); there is no file with
+/// the set in force.
 fn rcu_callbacks(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     if let Some(config) = ctx.environment.kernel.config.known()
@@ -199,13 +217,19 @@ fn rcu_callbacks(ctx: &Context) -> Conclusion {
         Some(Ok(set)) => set,
         Some(Err(all)) if all == "all" => cpus.clone(),
         Some(Err(odd)) => {
-            return unknown(format!("/proc/cmdline has rcu_nocbs={odd}, which is not understood here")).conclude();
+            return unknown(format!(
+                "/proc/cmdline has rcu_nocbs={odd}, which is not understood here"
+            ))
+            .conclude();
         }
     };
-    let covered = nocbs.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
+    let covered =
+        nocbs.union(ctx.environment.kernel.tick.nohz_full.known().unwrap_or(&CpuSet::new()));
     let evidence = match line.has("rcu_nocbs") {
         true => format!("/proc/cmdline has rcu_nocbs={asked}"),
-        false => format!("/proc/cmdline has no rcu_nocbs=; with nohz_full that makes CPUs `{covered}`"),
+        false => {
+            format!("/proc/cmdline has no rcu_nocbs=; with nohz_full that makes CPUs `{covered}`")
+        }
     };
     let left = cpus.difference(&covered);
     if left.is_empty() {
@@ -218,7 +242,8 @@ fn rcu_callbacks(ctx: &Context) -> Conclusion {
 fn systemd_affinity(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     if !ctx.files().exists("/run/systemd/system") {
-        return not_applicable("systemd does not run here", "/run/systemd/system is not there").conclude();
+        return not_applicable("systemd does not run here", "/run/systemd/system is not there")
+            .conclude();
     }
     let (apart, apart_evidence) = set_apart(ctx)?;
     if cpus.is_subset(&apart) {
@@ -238,27 +263,39 @@ fn systemd_affinity(ctx: &Context) -> Conclusion {
     let rest = ctx.housekeeping()?;
     let fix = Fix::by_hand(format!("set CPUAffinity={rest} in {path} and restart"));
     let Some((file, list)) = affinity.filter(|(_, list)| !list.trim().is_empty()) else {
-        return advice("services start on all CPUs", format!("{path} sets no CPUAffinity=")).fix(fix).conclude();
+        return advice("services start on all CPUs", format!("{path} sets no CPUAffinity="))
+            .fix(fix)
+            .conclude();
     };
     // Lists are separated by spaces or commas.
-    let commas = list.split([' ', ',']).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
+    let commas =
+        list.split([' ', ',']).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
     match commas.parse::<CpuSet>() {
         Err(why) => unknown(format!("{file}: CPUAffinity={list}: {why}")),
         Ok(set) if set.intersection(cpus).is_empty() => {
             ok("services start beside them", format_evidence(&file, format!("CPUAffinity={list}")))
         }
-        Ok(_) => {
-            advice("services start on the real-time CPUs too", format_evidence(&file, format!("CPUAffinity={list}")))
-                .fix(fix)
-        }
+        Ok(_) => advice(
+            "services start on the real-time CPUs too",
+            format_evidence(&file, format!("CPUAffinity={list}")),
+        )
+        .fix(fix),
     }
     .conclude()
 }
 
-/// The file and its drop-ins, as far as they exist. A distribution without the file uses the compiled defaults.
+/// The file and its drop-ins, as far as they exist. A distribution without the file uses the
+/// compiled defaults.
 fn configuration_files(ctx: &Context, path: &str) -> Vec<String> {
     let directory = format!("{path}.d");
     let drop_ins = ctx.files().list(&directory).unwrap_or_default();
-    let drop_ins = drop_ins.iter().filter(|name| name.ends_with(".conf")).map(|name| format!("{directory}/{name}"));
-    std::iter::once(path.to_owned()).chain(drop_ins).filter(|file| ctx.files().exists(file)).take(64).collect()
+    let drop_ins = drop_ins
+        .iter()
+        .filter(|name| name.ends_with(".conf"))
+        .map(|name| format!("{directory}/{name}"));
+    std::iter::once(path.to_owned())
+        .chain(drop_ins)
+        .filter(|file| ctx.files().exists(file))
+        .take(64)
+        .collect()
 }

@@ -10,7 +10,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "preemption-model",
         group: Group::Kernel,
         title: "the kernel is PREEMPT_RT",
-        why: "A task waits until the kernel lets go of the CPU; only PREEMPT_RT lets go nearly everywhere, interrupt handlers included.",
+        why: "A task waits until the kernel lets go of the CPU; only PREEMPT_RT lets go nearly \
+              everywhere, interrupt handlers included.",
         source: "kernel/Kconfig.preempt",
         evaluate: preemption_model,
     },
@@ -18,7 +19,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "preemption-request",
         group: Group::Kernel,
         title: "the preemption model that was asked for at boot is in force",
-        why: "A kernel ignores in silence a `preempt=` that it does not know, and architectures without PREEMPT_DYNAMIC ignore all of them.",
+        why: "A kernel ignores in silence a `preempt=` that it does not know, and architectures \
+              without PREEMPT_DYNAMIC ignore all of them.",
         source: "kernel/sched/core.c, sched_dynamic_mode",
         evaluate: preemption_request,
     },
@@ -26,7 +28,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "threaded-interrupts",
         group: Group::Kernel,
         title: "interrupt handlers run as threads",
-        why: "A handler in a thread has a priority, and a more urgent task goes first; otherwise every handler goes before every task.",
+        why: "A handler in a thread has a priority, and a more urgent task goes first; otherwise \
+              every handler goes before every task.",
         source: "kernel/irq/manage.c, force_irqthreads",
         evaluate: threaded_interrupts,
     },
@@ -34,7 +37,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "rt-throttling",
         group: Group::Kernel,
         title: "real-time tasks may use the whole CPU",
-        why: "Where the limit is enforced, real-time tasks that together reach it are all stopped for the rest of the period.",
+        why: "Where the limit is enforced, real-time tasks that together reach it are all stopped \
+              for the rest of the period.",
         source: "Documentation/scheduler/sched-rt-group.rst",
         evaluate: rt_throttling,
     },
@@ -42,7 +46,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "fair-server",
         group: Group::Kernel,
         title: "no time is reserved for other tasks on real-time CPUs",
-        why: "Since Linux 6.12 a deadline server lends starved normal tasks 50 ms of each second, before any real-time task.",
+        why: "Since Linux 6.12 a deadline server lends starved normal tasks 50 ms of each second, \
+              before any real-time task.",
         source: "kernel/sched/debug.c, debugfs_fair_server_init",
         evaluate: fair_server,
     },
@@ -50,7 +55,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "rt-group-budget",
         group: Group::Kernel,
         title: "the task's control group may run real-time tasks",
-        why: "With RT_GROUP_SCHED a control group has a real-time budget of its own, and a new one has none: sched_setscheduler(2) fails with EPERM.",
+        why: "With RT_GROUP_SCHED a control group has a real-time budget of its own, and a new \
+              one has none: sched_setscheduler(2) fails with EPERM.",
         source: "Documentation/scheduler/sched-rt-group.rst",
         evaluate: rt_group_budget,
     },
@@ -61,12 +67,15 @@ fn preemption_model(ctx: &Context) -> Conclusion {
     let message = match preemption.stated {
         true => format!("the preemption model is {}", preemption.model),
         false => format!(
-            "the preemption model is, by configuration and command line, {}; the kernel itself does not state it",
+            "the preemption model is, by configuration and command line, {}; the kernel itself \
+             does not state it",
             preemption.model
         ),
     };
     let evidence = &preemption.evidence;
-    let rt = Fix::by_hand("install a kernel with PREEMPT_RT (Debian: apt install linux-image-rt-amd64 or -rt-arm64)");
+    let rt = Fix::by_hand(
+        "install a kernel with PREEMPT_RT (Debian: apt install linux-image-rt-amd64 or -rt-arm64)",
+    );
     match preemption.model {
         PreemptionModel::RealTime => ok(message, evidence),
         PreemptionModel::Full | PreemptionModel::Lazy => advice(message, evidence).fix(rt),
@@ -96,8 +105,13 @@ fn preemption_request(ctx: &Context) -> Conclusion {
     if asked == preemption.model.to_string() {
         return ok("the model that was asked for is in force", evidence).conclude();
     }
-    let message = format!("the kernel was asked for another model than the one in force, {}", preemption.model);
-    warning(message, evidence).fix(Fix::by_hand("remove `preempt=`, or boot a kernel that knows this model")).conclude()
+    let message = format!(
+        "the kernel was asked for another model than the one in force, {}",
+        preemption.model
+    );
+    warning(message, evidence)
+        .fix(Fix::by_hand("remove `preempt=`, or boot a kernel that knows this model"))
+        .conclude()
 }
 
 fn threaded_interrupts(ctx: &Context) -> Conclusion {
@@ -128,13 +142,18 @@ fn rt_throttling(ctx: &Context) -> Conclusion {
         return ok("the limit is the whole period", evidence).conclude();
     }
     let numbers = ctx.environment.kernel.numbers();
-    let groups = ctx.environment.kernel.config.known().is_some_and(|config| config.has("RT_GROUP_SCHED"));
+    let groups =
+        ctx.environment.kernel.config.known().is_some_and(|config| config.has("RT_GROUP_SCHED"));
     if numbers >= Some((6, 12)) && !groups {
-        return ok("the limit is not enforced since Linux 6.12; see fair-server", evidence).conclude();
+        return ok("the limit is not enforced since Linux 6.12; see fair-server", evidence)
+            .conclude();
     }
-    warning(format!("real-time tasks together may use {runtime} of each {}", throttling.period), evidence)
-        .fix(Fix::write(path, "-1"))
-        .conclude()
+    warning(
+        format!("real-time tasks together may use {runtime} of each {}", throttling.period),
+        evidence,
+    )
+    .fix(Fix::write(path, "-1"))
+    .conclude()
 }
 
 fn fair_server(ctx: &Context) -> Conclusion {
@@ -159,7 +178,9 @@ fn fair_server(ctx: &Context) -> Conclusion {
         return ok("no time is lent to normal tasks", format_evidence(files, "0")).conclude();
     }
     let fix = Fix::writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
-    advice("a starved normal task preempts real-time tasks", format!("not 0: {}", join_some(&lent))).fix(fix).conclude()
+    advice("a starved normal task preempts real-time tasks", format!("not 0: {}", join_some(&lent)))
+        .fix(fix)
+        .conclude()
 }
 
 fn rt_group_budget(ctx: &Context) -> Conclusion {
@@ -169,12 +190,18 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
         return not_applicable("the kernel has no CONFIG_RT_GROUP_SCHED", evidence).conclude();
     }
     if ctx.command_line()?.value("rt_group_sched").is_some_and(|value| value == "0") {
-        return ok("real-time groups are switched off at boot", "/proc/cmdline has rt_group_sched=0").conclude();
+        return ok(
+            "real-time groups are switched off at boot",
+            "/proc/cmdline has rt_group_sched=0",
+        )
+        .conclude();
     }
     let Some(mount) = &ctx.cgroups.cpu_v1 else {
-        // Version 2 has no budgets: the controller refuses real-time tasks outside the root (cgroup-v2.rst, CPU).
+        // Version 2 has no budgets: the controller refuses real-time tasks outside the root
+        // (cgroup-v2.rst, CPU).
         return advice(
-            "real-time tasks cannot be put into control groups of version 2 with the cpu controller",
+            "real-time tasks cannot be put into control groups of version 2 with the cpu \
+             controller",
             format!("{} has CONFIG_RT_GROUP_SCHED=y", config.source.0),
         )
         .fix(Fix::boot_parameter("rt_group_sched=0"))
@@ -183,7 +210,9 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
     let groups = ctx.read("/proc/self/cgroup")?;
     let mut own = groups.lines().filter_map(|line| {
         let (_, rest) = line.split_once(':')?;
-        rest.split_once(':').filter(|(controllers, _)| controllers.split(',').any(|c| c == "cpu")).map(|(_, path)| path)
+        rest.split_once(':')
+            .filter(|(controllers, _)| controllers.split(',').any(|c| c == "cpu"))
+            .map(|(_, path)| path)
     });
     let Some(group) = own.next_back() else {
         return unknown("/proc/self/cgroup has no line for the controller cpu").conclude();

@@ -10,7 +10,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "swap",
         group: Group::Memory,
         title: "there is no swap",
-        why: "A page that was swapped out takes milliseconds to come back, and memory that nobody locked can be.",
+        why: "A page that was swapped out takes milliseconds to come back, and memory that nobody \
+              locked can be.",
         source: "mlockall(2)",
         evaluate: swap,
     },
@@ -18,7 +19,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "transparent-hugepages",
         group: Group::Memory,
         title: "huge pages are made only where a program asks",
-        why: "Otherwise khugepaged copies pages behind the program's back and changes mappings under its locks.",
+        why: "Otherwise khugepaged copies pages behind the program's back and changes mappings \
+              under its locks.",
         source: "Documentation/admin-guide/mm/transhuge.rst",
         evaluate: transparent_hugepages,
     },
@@ -26,7 +28,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "hugepage-defrag",
         group: Group::Memory,
         title: "a page fault does not compact memory",
-        why: "With `always` a fault that wants a huge page moves others until there is room for it.",
+        why: "With `always` a fault that wants a huge page moves others until there is room for \
+              it.",
         source: "Documentation/admin-guide/mm/transhuge.rst, defrag",
         evaluate: hugepage_defrag,
     },
@@ -34,7 +37,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "proactive-compaction",
         group: Group::Memory,
         title: "memory is not compacted in advance",
-        why: "kcompactd moves pages in the background, and a task that touches one meanwhile waits.",
+        why: "kcompactd moves pages in the background, and a task that touches one meanwhile \
+              waits.",
         source: "Documentation/admin-guide/sysctl/vm.rst, compaction_proactiveness",
         evaluate: proactive_compaction,
     },
@@ -50,7 +54,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "numa-balancing",
         group: Group::Memory,
         title: "pages are not moved between nodes behind the program's back",
-        why: "Automatic balancing unmaps pages to see who touches them: page faults in the middle of real-time work.",
+        why: "Automatic balancing unmaps pages to see who touches them: page faults in the middle \
+              of real-time work.",
         source: "Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
         evaluate: numa_balancing,
     },
@@ -72,8 +77,10 @@ fn transparent_hugepages(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
     match chosen(path, &text)? {
-        "always" => warning("the kernel makes huge pages where it likes", format_evidence(path, &text))
-            .fix(Fix::write(path, "madvise")),
+        "always" => {
+            warning("the kernel makes huge pages where it likes", format_evidence(path, &text))
+                .fix(Fix::write(path, "madvise"))
+        }
         _ => ok("only programs that ask get huge pages", format_evidence(path, &text)),
     }
     .conclude()
@@ -83,9 +90,8 @@ fn hugepage_defrag(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/transparent_hugepage/defrag";
     let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
     match chosen(path, &text)? {
-        "always" => {
-            advice("any page fault may compact memory", format_evidence(path, &text)).fix(Fix::write(path, "madvise"))
-        }
+        "always" => advice("any page fault may compact memory", format_evidence(path, &text))
+            .fix(Fix::write(path, "madvise")),
         _ => ok("a fault compacts memory only where a program asks", format_evidence(path, &text)),
     }
     .conclude()
@@ -93,15 +99,19 @@ fn hugepage_defrag(ctx: &Context) -> Conclusion {
 
 /// The word in brackets of `always [madvise] never`.
 fn chosen<'a>(path: &str, text: &'a str) -> Result<&'a str, Outcome> {
-    let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
-    word.ok_or_else(|| unknown(format!("{}, without a choice in brackets", format_evidence(path, text))))
+    let word =
+        text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
+    word.ok_or_else(|| {
+        unknown(format!("{}, without a choice in brackets", format_evidence(path, text)))
+    })
 }
 
 fn proactive_compaction(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/vm/compaction_proactiveness";
     match ctx.number_of(path, "COMPACTION")? {
         0 => ok("only when there is need", format_evidence(path, 0)),
-        on => advice("memory is compacted in the background", format_evidence(path, on)).fix(Fix::write(path, "0")),
+        on => advice("memory is compacted in the background", format_evidence(path, on))
+            .fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -119,9 +129,8 @@ fn numa_balancing(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/numa_balancing";
     match ctx.number_of(path, "NUMA_BALANCING")? {
         0 => ok("pages stay", format_evidence(path, 0)),
-        on => {
-            warning("pages are unmapped to see who touches them", format_evidence(path, on)).fix(Fix::write(path, "0"))
-        }
+        on => warning("pages are unmapped to see who touches them", format_evidence(path, on))
+            .fix(Fix::write(path, "0")),
     }
     .conclude()
 }

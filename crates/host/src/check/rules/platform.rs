@@ -10,7 +10,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "hypervisor",
         group: Group::Platform,
         title: "the kernel runs on the hardware itself",
-        why: "A hypervisor takes the CPU away at any instant, for any time, and the guest does not see it.",
+        why: "A hypervisor takes the CPU away at any instant, for any time, and the guest does \
+              not see it.",
         source: "Documentation/virt/kvm/x86/cpuid.rst",
         evaluate: hypervisor,
     },
@@ -26,7 +27,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "smi-count",
         group: Group::Platform,
         title: "the firmware has not interrupted the CPUs",
-        why: "A system management interrupt stops all CPUs for up to milliseconds, and the kernel cannot see it.",
+        why: "A system management interrupt stops all CPUs for up to milliseconds, and the kernel \
+              cannot see it.",
         source: "Documentation/trace/hwlat_detector.rst",
         evaluate: smi_count,
     },
@@ -42,7 +44,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "mitigations",
         group: Group::Platform,
         title: "no mitigation makes entering the kernel expensive",
-        why: "Some mitigations flush buffers or switch page tables at every system call and interrupt.",
+        why: "Some mitigations flush buffers or switch page tables at every system call and \
+              interrupt.",
         source: "Documentation/admin-guide/hw-vuln/index.rst",
         evaluate: mitigations,
     },
@@ -61,8 +64,11 @@ fn hypervisor(ctx: &Context) -> Conclusion {
     let name = hypervisor.name.as_deref().unwrap_or("a hypervisor that does not tell its name");
     match hypervisor.present {
         false => ok("no hypervisor shows", &hypervisor.evidence),
-        true => warning(format!("the kernel is a guest of {name}"), &hypervisor.evidence)
-            .fix(Fix::by_hand("measure on the hardware; in a guest compare settings, do not trust maxima")),
+        true => warning(format!("the kernel is a guest of {name}"), &hypervisor.evidence).fix(
+            Fix::by_hand(
+                "measure on the hardware; in a guest compare settings, do not trust maxima",
+            ),
+        ),
     }
     .conclude()
 }
@@ -87,14 +93,19 @@ fn smi_count(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let vendor = known(&ctx.environment.machine.vendor)?;
     if vendor != "GenuineIntel" {
-        return not_applicable("only Intel processors count them", format_evidence("/proc/cpuinfo", vendor)).conclude();
+        return not_applicable(
+            "only Intel processors count them",
+            format_evidence("/proc/cpuinfo", vendor),
+        )
+        .conclude();
     }
-    let counts = ctx.unless_guest(known(&ctx.environment.before.smi), "the firmware").map_err(|unread| match unread
-        .applies
-    {
-        true => unread.fix(Fix::by_hand("modprobe msr, and run as root")),
-        false => unread,
-    })?;
+    let counts =
+        ctx.unless_guest(known(&ctx.environment.before.smi), "the firmware").map_err(|unread| {
+            match unread.applies {
+                true => unread.fix(Fix::by_hand("modprobe msr, and run as root")),
+                false => unread,
+            }
+        })?;
     let most = counts.values().max().copied().unwrap_or_default();
     match most {
         0 => ok("none since power-on", format_evidence("/dev/cpu/*/msr register 0x34", 0)),
@@ -102,7 +113,9 @@ fn smi_count(ctx: &Context) -> Conclusion {
             format!("up to {n} a CPU since power-on; compare before and after a run"),
             format_evidence("/dev/cpu/*/msr register 0x34", n),
         )
-        .fix(Fix::by_hand("switch off USB legacy support, power management and logging in the firmware's setup")),
+        .fix(Fix::by_hand(
+            "switch off USB legacy support, power management and logging in the firmware's setup",
+        )),
     }
     .conclude()
 }
@@ -111,7 +124,11 @@ fn smi_count(ctx: &Context) -> Conclusion {
 fn weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, Outcome> {
     let directory = "/sys/devices/system/cpu/vulnerabilities";
     let names = ctx.files().list(directory).map_err(|why| unknown(why.to_string()))?;
-    names.into_iter().take(256).map(|name| Ok((name.clone(), ctx.read(&format!("{directory}/{name}"))?))).collect()
+    names
+        .into_iter()
+        .take(256)
+        .map(|name| Ok((name.clone(), ctx.read(&format!("{directory}/{name}"))?)))
+        .collect()
 }
 
 fn microcode(ctx: &Context) -> Conclusion {
@@ -123,8 +140,11 @@ fn microcode(ctx: &Context) -> Conclusion {
         .map(|(name, _)| name)
         .collect();
     if without.is_empty() {
-        return ok("no mitigation misses its microcode", format_evidence("/proc/cpuinfo microcode", revision))
-            .conclude();
+        return ok(
+            "no mitigation misses its microcode",
+            format_evidence("/proc/cpuinfo microcode", revision),
+        )
+        .conclude();
     }
     let evidence = format!(
         "/sys/devices/system/cpu/vulnerabilities: {}; {}",
@@ -132,14 +152,22 @@ fn microcode(ctx: &Context) -> Conclusion {
         format_evidence("/proc/cpuinfo microcode", revision)
     );
     advice(format!("{} mitigation(s) want newer microcode", without.len()), evidence)
-        .fix(Fix::by_hand("apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)"))
+        .fix(Fix::by_hand(
+            "apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)",
+        ))
         .conclude()
 }
 
-/// Words of the kernel for what costs at each entry (arch/x86/kernel/cpu/bugs.c). Plain IBRS is written each time, unlike the
-/// enhanced one.
-const EXPENSIVE: [&str; 6] =
-    ["PTI", "Clear CPU buffers", "IBRS", "IBPB: always-on", "IBPB on entry", "untrained return thunk"];
+/// Words of the kernel for what costs at each entry (arch/x86/kernel/cpu/bugs.c). Plain IBRS is
+/// written each time, unlike the enhanced one.
+const EXPENSIVE: [&str; 6] = [
+    "PTI",
+    "Clear CPU buffers",
+    "IBRS",
+    "IBPB: always-on",
+    "IBPB on entry",
+    "untrained return thunk",
+];
 
 fn mitigations(ctx: &Context) -> Conclusion {
     let weaknesses = weaknesses(ctx)?;
@@ -147,11 +175,18 @@ fn mitigations(ctx: &Context) -> Conclusion {
         let parts = text.strip_prefix("Mitigation: ").unwrap_or_default().split(';');
         parts.map(str::trim).any(|part| EXPENSIVE.contains(&part))
     };
-    let expensive: Vec<String> =
-        weaknesses.iter().filter(|(_, text)| costs(text)).map(|(name, text)| format!("{name}: {text}")).collect();
+    let expensive: Vec<String> = weaknesses
+        .iter()
+        .filter(|(_, text)| costs(text))
+        .map(|(name, text)| format!("{name}: {text}"))
+        .collect();
     let directory = "/sys/devices/system/cpu/vulnerabilities";
     if expensive.is_empty() {
-        return ok("none costs much at each entry", format!("{directory}: {} files", weaknesses.len())).conclude();
+        return ok(
+            "none costs much at each entry",
+            format!("{directory}: {} files", weaknesses.len()),
+        )
+        .conclude();
     }
     advice(
         format!("{} mitigation(s) cost at each entry to the kernel", expensive.len()),
@@ -165,7 +200,11 @@ fn thermal_throttling(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     let vendor = known(&ctx.environment.machine.vendor)?;
     if vendor != "GenuineIntel" {
-        return not_applicable("only Intel processors count it", format_evidence("/proc/cpuinfo", vendor)).conclude();
+        return not_applicable(
+            "only Intel processors count it",
+            format_evidence("/proc/cpuinfo", vendor),
+        )
+        .conclude();
     }
     let mut most = 0;
     for cpu in ctx.cpus.iter() {

@@ -12,7 +12,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "governor",
         group: Group::Power,
         title: "the frequency governor is performance",
-        why: "Other governors slow an idle CPU down, and the first work after a pause runs at the low frequency.",
+        why: "Other governors slow an idle CPU down, and the first work after a pause runs at the \
+              low frequency.",
         source: "Documentation/admin-guide/pm/cpufreq.rst",
         evaluate: governor,
     },
@@ -20,7 +21,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "energy-preference",
         group: Group::Power,
         title: "the processor is told to prefer performance",
-        why: "Processors that choose their frequency themselves weigh it against energy by this preference.",
+        why: "Processors that choose their frequency themselves weigh it against energy by this \
+              preference.",
         source: "Documentation/admin-guide/pm/intel_pstate.rst",
         evaluate: energy_preference,
     },
@@ -36,7 +38,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "turbo",
         group: Group::Power,
         title: "turbo is off",
-        why: "With turbo the frequency of a CPU depends on its neighbours' work and on the temperature.",
+        why: "With turbo the frequency of a CPU depends on its neighbours' work and on the \
+              temperature.",
         source: "Documentation/admin-guide/pm/cpufreq.rst, Frequency Boost Support",
         evaluate: turbo,
     },
@@ -44,7 +47,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "idle-states",
         group: Group::Power,
         title: "no idle state takes long to leave",
-        why: "An interrupt that meets a sleeping CPU waits until it is awake, up to hundreds of µs.",
+        why: "An interrupt that meets a sleeping CPU waits until it is awake, up to hundreds of \
+              µs.",
         source: "Documentation/admin-guide/pm/cpuidle.rst",
         evaluate: idle_states,
     },
@@ -62,7 +66,10 @@ pub(super) const RULES: &[Rule] = &[
 const SHALLOW: Nanos = Nanos(10_000);
 
 /// A value of each CPU under judgement, with its file; unknown when one cannot be read.
-fn of_each<'a, T>(ctx: &'a Context, read: impl Fn(&'a CpuInfo) -> &'a Fact<T>) -> Result<Vec<(usize, &'a T)>, Outcome> {
+fn of_each<'a, T>(
+    ctx: &'a Context,
+    read: impl Fn(&'a CpuInfo) -> &'a Fact<T>,
+) -> Result<Vec<(usize, &'a T)>, Outcome> {
     let infos = ctx.cpu_infos()?;
     let values = infos.into_iter().map(|info| Ok((info.cpu, known(read(info))?))).collect();
     ctx.unless_guest(values, "the frequency")
@@ -74,7 +81,8 @@ fn cpufreq(cpu: usize, name: &str) -> String {
 
 fn governor(ctx: &Context) -> Conclusion {
     let governors = of_each(ctx, |info| &info.frequency.governor)?;
-    let others: Vec<_> = governors.iter().filter(|(_, governor)| *governor != "performance").collect();
+    let others: Vec<_> =
+        governors.iter().filter(|(_, governor)| *governor != "performance").collect();
     let Some((cpu, governor)) = others.first() else {
         return ok(
             "every CPU runs at full speed",
@@ -82,7 +90,10 @@ fn governor(ctx: &Context) -> Conclusion {
         )
         .conclude();
     };
-    let writes = others.iter().map(|(cpu, _)| (cpufreq(*cpu, "scaling_governor"), "performance".into())).collect();
+    let writes = others
+        .iter()
+        .map(|(cpu, _)| (cpufreq(*cpu, "scaling_governor"), "performance".into()))
+        .collect();
     warning(
         format!("{} CPU(s) change their frequency", others.len()),
         format_evidence(&cpufreq(*cpu, "scaling_governor"), governor),
@@ -103,20 +114,27 @@ fn energy_preference(ctx: &Context) -> Conclusion {
     }
     let name = "energy_performance_preference";
     let preferences = of_each(ctx, |info| &info.frequency.energy_preference)?;
-    let others: Vec<_> = preferences.iter().filter(|(_, preference)| *preference != "performance").collect();
+    let others: Vec<_> =
+        preferences.iter().filter(|(_, preference)| *preference != "performance").collect();
     let Some((cpu, preference)) = others.first() else {
-        return ok("performance is preferred", format_evidence(&cpufreq(cpu, name), "performance")).conclude();
+        return ok("performance is preferred", format_evidence(&cpufreq(cpu, name), "performance"))
+            .conclude();
     };
-    let writes = others.iter().map(|(cpu, _)| (cpufreq(*cpu, name), "performance".into())).collect();
-    advice("the processor weighs performance against energy", format_evidence(&cpufreq(*cpu, name), preference))
-        .fix(Fix::writes(writes))
-        .conclude()
+    let writes =
+        others.iter().map(|(cpu, _)| (cpufreq(*cpu, name), "performance".into())).collect();
+    advice(
+        "the processor weighs performance against energy",
+        format_evidence(&cpufreq(*cpu, name), preference),
+    )
+    .fix(Fix::writes(writes))
+    .conclude()
 }
 
 fn frequency_cap(ctx: &Context) -> Conclusion {
     let max = of_each(ctx, |info| &info.frequency.max)?;
     let hardware = of_each(ctx, |info| &info.frequency.hardware_max)?;
-    let capped: Vec<_> = max.iter().zip(&hardware).filter(|((_, max), (_, hardware))| max < hardware).collect();
+    let capped: Vec<_> =
+        max.iter().zip(&hardware).filter(|((_, max), (_, hardware))| max < hardware).collect();
     let Some(((cpu, max), (_, hardware))) = capped.first() else {
         return ok(
             "every CPU may run at its highest frequency",
@@ -124,8 +142,10 @@ fn frequency_cap(ctx: &Context) -> Conclusion {
         )
         .conclude();
     };
-    let writes =
-        capped.iter().map(|((cpu, _), (_, hw))| (cpufreq(*cpu, "scaling_max_freq"), hw.0.to_string())).collect();
+    let writes = capped
+        .iter()
+        .map(|((cpu, _), (_, hw))| (cpufreq(*cpu, "scaling_max_freq"), hw.0.to_string()))
+        .collect();
     advice(
         format!("{} CPU(s) are kept below {hardware}", capped.len()),
         format_evidence(&cpufreq(*cpu, "scaling_max_freq"), max),
@@ -147,13 +167,17 @@ fn turbo(ctx: &Context) -> Conclusion {
     };
     match is_on {
         false => ok("turbo is off", format_evidence(path, off)),
-        true => advice("the frequency depends on neighbours and temperature", format!("{path} is not {off}"))
-            .fix(Fix::write(path, off)),
+        true => advice(
+            "the frequency depends on neighbours and temperature",
+            format!("{path} is not {off}"),
+        )
+        .fix(Fix::write(path, off)),
     }
     .conclude()
 }
 
-/// What some process asks for through /dev/cpu_dma_latency (Documentation/power/pm_qos_interface.rst): four bytes, in µs.
+/// What some process asks for through /dev/cpu_dma_latency
+/// (Documentation/power/pm_qos_interface.rst): four bytes, in µs.
 fn latency_request(files: &dyn Files) -> Option<Nanos> {
     let bytes: [u8; 4] = files.read_at("/dev/cpu_dma_latency", 0, 4).ok()?.try_into().ok()?;
     Some(Nanos(i64::from(i32::from_ne_bytes(bytes)) * 1_000))
@@ -166,13 +190,21 @@ fn idle_states(ctx: &Context) -> Conclusion {
     }
     let request = latency_request(ctx.files()).filter(|asked| *asked <= SHALLOW);
     if let Some(asked) = request {
-        return ok("some process holds the CPUs awake", format_evidence("/dev/cpu_dma_latency", asked)).conclude();
+        return ok(
+            "some process holds the CPUs awake",
+            format_evidence("/dev/cpu_dma_latency", asked),
+        )
+        .conclude();
     }
     let driver = &ctx.environment.idle_driver;
     if driver.known().is_some_and(|driver| driver == "none") {
-        // Then the architecture's own instruction is used: HLT, WFI (kernel/sched/idle.c, default_idle_call).
-        return ok("an idle CPU only halts", format_evidence("/sys/devices/system/cpu/cpuidle/current_driver", "none"))
-            .conclude();
+        // Then the architecture's own instruction is used: HLT, WFI (kernel/sched/idle.c,
+        // default_idle_call).
+        return ok(
+            "an idle CPU only halts",
+            format_evidence("/sys/devices/system/cpu/cpuidle/current_driver", "none"),
+        )
+        .conclude();
     }
     let mut deep: Vec<(usize, usize, &IdleState, Nanos)> = Vec::new();
     for info in ctx.cpu_infos()? {
@@ -184,17 +216,25 @@ fn idle_states(ctx: &Context) -> Conclusion {
             }
         }
     }
-    let path = |cpu: usize, n: usize, name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{n}/{name}");
-    let Some((cpu, n, state, latency)) = deep.iter().max_by_key(|(_, _, _, latency)| *latency) else {
+    let path = |cpu: usize, n: usize, name: &str| {
+        format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{n}/{name}")
+    };
+    let Some((cpu, n, state, latency)) = deep.iter().max_by_key(|(_, _, _, latency)| *latency)
+    else {
         let files = "/sys/devices/system/cpu/cpu*/cpuidle/state*/latency";
-        return ok("every idle state in use is left quickly", format!("{files} are at most {SHALLOW}, or disabled"))
-            .conclude();
+        return ok(
+            "every idle state in use is left quickly",
+            format!("{files} are at most {SHALLOW}, or disabled"),
+        )
+        .conclude();
     };
     let message = format!(
-        "the idle state {} takes up to {latency} to leave; a run of punctual holds the CPUs awake, your application sees it unless it does the same",
+        "the idle state {} takes up to {latency} to leave; a run of punctual holds the CPUs \
+         awake, your application sees it unless it does the same",
         state.name
     );
-    let writes = deep.iter().map(|(cpu, n, _, _)| (path(*cpu, *n, "disable"), "1".into())).collect();
+    let writes =
+        deep.iter().map(|(cpu, n, _, _)| (path(*cpu, *n, "disable"), "1".into())).collect();
     warning(message, format_evidence(&path(*cpu, *n, "latency"), latency.ns() / 1_000))
         .fix(Fix::writes(writes))
         .conclude()
@@ -204,8 +244,11 @@ fn pcie_power_saving(ctx: &Context) -> Conclusion {
     let path = "/sys/module/pcie_aspm/parameters/policy";
     let policy = ctx.unless_guest(ctx.setting_of(path, "PCIEASPM"), "the power of links")?;
     match policy.contains("[powersave]") || policy.contains("[powersupersave]") {
-        true => advice("links sleep when they can", format_evidence(path, policy)).fix(Fix::write(path, "performance")),
-        false => ok("links are left as the firmware set them, or awake", format_evidence(path, policy)),
+        true => advice("links sleep when they can", format_evidence(path, policy))
+            .fix(Fix::write(path, "performance")),
+        false => {
+            ok("links are left as the firmware set them, or awake", format_evidence(path, policy))
+        }
     }
     .conclude()
 }

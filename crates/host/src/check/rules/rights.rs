@@ -11,7 +11,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "realtime-priority-limit",
         group: Group::Rights,
         title: "this user may use every real-time priority",
-        why: "Without the right the kernel refuses SCHED_FIFO, and a measurement is not one of real time.",
+        why: "Without the right the kernel refuses SCHED_FIFO, and a measurement is not one of \
+              real time.",
         source: "sched(7), Privileges and resource limits",
         evaluate: realtime_priority_limit,
     },
@@ -27,7 +28,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "realtime-timeout",
         group: Group::Rights,
         title: "real-time tasks are not ended for running long",
-        why: "RLIMIT_RTTIME sends SIGXCPU to a real-time task that does not block for so long; desktops and rtkit set it.",
+        why: "RLIMIT_RTTIME sends SIGXCPU to a real-time task that does not block for so long; \
+              desktops and rtkit set it.",
         source: "getrlimit(2), RLIMIT_RTTIME",
         evaluate: realtime_timeout,
     },
@@ -35,20 +37,23 @@ pub(super) const RULES: &[Rule] = &[
         id: "timer-slack",
         group: Group::Rights,
         title: "timers of normal tasks are not deferred beyond the default",
-        why: "The kernel may fire a timer of a task without real-time policy later by the slack, to fire several at once.",
+        why: "The kernel may fire a timer of a task without real-time policy later by the slack, \
+              to fire several at once.",
         source: "prctl(2), PR_SET_TIMERSLACK",
         evaluate: timer_slack,
     },
 ];
 
-/// What a small program with its libraries and some stacks takes; 8 MiB is the kernel's default limit.
+/// What a small program with its libraries and some stacks takes; 8 MiB is the kernel's default
+/// limit.
 const MEMORY: u64 = 64 << 20;
 /// 50 µs, the default of init (kernel/sched/core.c, INIT_TASK).
 const DEFAULT_SLACK: i64 = 50_000;
 
 fn limits_conf(line: &str) -> Fix {
     Fix::by_hand(format!(
-        "echo '@realtime - {line}' > /etc/security/limits.d/realtime.conf, add the user to the group realtime, log in again"
+        "echo '@realtime - {line}' > /etc/security/limits.d/realtime.conf, add the user to the \
+         group realtime, log in again"
     ))
 }
 
@@ -58,11 +63,14 @@ fn realtime_priority_limit(ctx: &Context) -> Conclusion {
     }
     let limit = *known(&ctx.process().soft_limit("Max realtime priority"))?;
     match limit {
-        None | Some(99..) => ok("every priority may be used", "/proc/self/limits, Max realtime priority"),
-        Some(0) => {
-            bad("no real-time priority may be used", format_evidence("/proc/self/limits, Max realtime priority", 0))
-                .fix(limits_conf("rtprio 99"))
+        None | Some(99..) => {
+            ok("every priority may be used", "/proc/self/limits, Max realtime priority")
         }
+        Some(0) => bad(
+            "no real-time priority may be used",
+            format_evidence("/proc/self/limits, Max realtime priority", 0),
+        )
+        .fix(limits_conf("rtprio 99")),
         Some(top) => advice(
             format!("priorities up to {top} may be used"),
             format_evidence("/proc/self/limits, Max realtime priority", top),
@@ -79,9 +87,13 @@ fn memory_lock_limit(ctx: &Context) -> Conclusion {
     let name = "/proc/self/limits, Max locked memory";
     match *known(&ctx.process().soft_limit("Max locked memory"))? {
         None => ok("all memory may be locked", name),
-        Some(size) if size >= MEMORY => ok(format!("{} may be locked", Bytes(size)), format_evidence(name, size)),
-        Some(size) => warning(format!("only {} may be locked", Bytes(size)), format_evidence(name, size))
-            .fix(limits_conf("memlock unlimited")),
+        Some(size) if size >= MEMORY => {
+            ok(format!("{} may be locked", Bytes(size)), format_evidence(name, size))
+        }
+        Some(size) => {
+            warning(format!("only {} may be locked", Bytes(size)), format_evidence(name, size))
+                .fix(limits_conf("memlock unlimited"))
+        }
     }
     .conclude()
 }
@@ -90,10 +102,11 @@ fn realtime_timeout(ctx: &Context) -> Conclusion {
     let name = "/proc/self/limits, Max realtime timeout";
     match *known(&ctx.process().soft_limit("Max realtime timeout"))? {
         None => ok("there is no limit", name),
-        Some(us) => {
-            advice(format!("a real-time task gets SIGXCPU after {us} µs without blocking"), format_evidence(name, us))
-                .fix(Fix::by_hand("raise it for the program: prlimit --rttime=unlimited"))
-        }
+        Some(us) => advice(
+            format!("a real-time task gets SIGXCPU after {us} µs without blocking"),
+            format_evidence(name, us),
+        )
+        .fix(Fix::by_hand("raise it for the program: prlimit --rttime=unlimited")),
     }
     .conclude()
 }
@@ -103,11 +116,19 @@ fn timer_slack(ctx: &Context) -> Conclusion {
     let slack = as_number(path, &ctx.read(path)?)?;
     match slack <= DEFAULT_SLACK {
         true => ok(
-            format!("timers of normal tasks are deferred by at most {slack} ns, real-time ones not at all"),
+            format!(
+                "timers of normal tasks are deferred by at most {slack} ns, real-time ones not at \
+                 all"
+            ),
             format_evidence(path, slack),
         ),
-        false => advice(format!("timers of normal tasks may be deferred by {slack} ns"), format_evidence(path, slack))
-            .fix(Fix::by_hand("a parent set it: start from another shell or service (TimerSlackNSec=)")),
+        false => advice(
+            format!("timers of normal tasks may be deferred by {slack} ns"),
+            format_evidence(path, slack),
+        )
+        .fix(Fix::by_hand(
+            "a parent set it: start from another shell or service (TimerSlackNSec=)",
+        )),
     }
     .conclude()
 }

@@ -11,7 +11,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "smt-siblings",
         group: Group::Isolation,
         title: "no real-time CPU shares its core with another",
-        why: "Hardware threads of one core compete for its units and caches: a task becomes slower when its sibling works.",
+        why: "Hardware threads of one core compete for its units and caches: a task becomes \
+              slower when its sibling works.",
         source: "Documentation/admin-guide/cputopology.rst",
         evaluate: smt_siblings,
     },
@@ -27,7 +28,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "one-memory-node",
         group: Group::Isolation,
         title: "the real-time CPUs are of one memory node",
-        why: "Memory of another node takes longer to reach, by an amount that depends on where a page happens to be.",
+        why: "Memory of another node takes longer to reach, by an amount that depends on where a \
+              page happens to be.",
         source: "Documentation/admin-guide/mm/numa_memory_policy.rst",
         evaluate: one_memory_node,
     },
@@ -45,12 +47,17 @@ fn smt_siblings(ctx: &Context) -> Conclusion {
     let Some(first) = shared.first() else {
         return ok("each has a core of its own", format!("{files} name one CPU each")).conclude();
     };
-    let siblings = ctx.environment.topology.siblings(first).map(CpuSet::to_string).unwrap_or_default();
-    let evidence =
-        format_evidence(&format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"), siblings);
+    let siblings =
+        ctx.environment.topology.siblings(first).map(CpuSet::to_string).unwrap_or_default();
+    let evidence = format_evidence(
+        &format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"),
+        siblings,
+    );
     let message = format!("CPUs {shared} share their cores");
-    let fix =
-        Fix::by_hand("echo off > /sys/devices/system/cpu/smt/control (takes every second hardware thread offline)");
+    let fix = Fix::by_hand(
+        "echo off > /sys/devices/system/cpu/smt/control (takes every second hardware thread \
+         offline)",
+    );
     match ctx.chosen {
         Chosen::All => advice(message, evidence).fix(fix),
         Chosen::Named | Chosen::Isolated => warning(message, evidence).fix(fix),
@@ -65,7 +72,9 @@ fn shared_cache(ctx: &Context) -> Conclusion {
         return unknown("/sys/devices/system/cpu/cpu*/cache shows no cache").conclude();
     }
     let shared = |cache: &&Cache| {
-        cache.level == 2 && !cache.shared.intersection(cpus).is_empty() && !cache.shared.is_subset(cpus)
+        cache.level == 2
+            && !cache.shared.intersection(cpus).is_empty()
+            && !cache.shared.is_subset(cpus)
     };
     match caches.iter().find(shared) {
         None => ok(
@@ -75,8 +84,14 @@ fn shared_cache(ctx: &Context) -> Conclusion {
         Some(cache) => {
             let first = cache.shared.first().unwrap_or_default();
             let path = format!("/sys/devices/system/cpu/cpu{first}/cache/index*/shared_cpu_list");
-            advice("a second-level cache is shared with other CPUs", format_evidence(&path, &cache.shared))
-                .fix(Fix::by_hand(format!("take all of the CPUs {} for real time, or none", cache.shared)))
+            advice(
+                "a second-level cache is shared with other CPUs",
+                format_evidence(&path, &cache.shared),
+            )
+            .fix(Fix::by_hand(format!(
+                "take all of the CPUs {} for real time, or none",
+                cache.shared
+            )))
         }
     }
     .conclude()

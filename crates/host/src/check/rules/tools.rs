@@ -18,7 +18,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "kernel-recorder",
         group: Group::Tools,
         title: "kernel events are recorded in the cheapest way",
-        why: "`punctual trace` and `explain` fall back to costlier ways, and to fewer details, where the kernel or the rights are not there.",
+        why: "`punctual trace` and `explain` fall back to costlier ways, and to fewer details, \
+              where the kernel or the rights are not there.",
         source: "docs/recorder.md",
         evaluate: kernel_recorder,
     },
@@ -42,7 +43,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "lockdown",
         group: Group::Tools,
         title: "the kernel is not locked down",
-        why: "Lockdown refuses kprobes, debugfs and register access even to root; `confidentiality` refuses tracing altogether.",
+        why: "Lockdown refuses kprobes, debugfs and register access even to root; \
+              `confidentiality` refuses tracing altogether.",
         source: "kernel_lockdown(7)",
         evaluate: lockdown,
     },
@@ -90,7 +92,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "hardware-counters",
         group: Group::Tools,
         title: "the processor's counters can be used",
-        why: "Cycles, cache misses and SMIs tell whether a slow sample was computing or waiting for memory.",
+        why: "Cycles, cache misses and SMIs tell whether a slow sample was computing or waiting \
+              for memory.",
         source: "perf_event_open(2)",
         evaluate: hardware_counters,
     },
@@ -98,7 +101,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "debugfs",
         group: Group::Tools,
         title: "debugfs can be read",
-        why: "Only there the kernel states the preemption model in force and the fair server's budget.",
+        why: "Only there the kernel states the preemption model in force and the fair server's \
+              budget.",
         source: "kernel/sched/debug.c",
         evaluate: debugfs,
     },
@@ -106,24 +110,34 @@ pub(super) const RULES: &[Rule] = &[
 
 fn cpuset_controller(ctx: &Context) -> Conclusion {
     match &ctx.cgroups.cpuset {
-        punctual_core::Fact::Known((version, point)) => {
-            ok(format!("version {version} owns the cpuset controller"), format!("/proc/self/mounts: {point}"))
-        }
-        other => advice("no control group has the cpuset controller", crate::check::context::reason(other)).fix(Fix::by_hand(
-            "mount -t cgroup2 cgroup2 /sys/fs/cgroup; where version 1 holds it: mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset",
+        punctual_core::Fact::Known((version, point)) => ok(
+            format!("version {version} owns the cpuset controller"),
+            format!("/proc/self/mounts: {point}"),
+        ),
+        other => advice(
+            "no control group has the cpuset controller",
+            crate::check::context::reason(other),
+        )
+        .fix(Fix::by_hand(
+            "mount -t cgroup2 cgroup2 /sys/fs/cgroup; where version 1 holds it: mount -t cgroup \
+             -o cpuset cpuset /sys/fs/cgroup/cpuset",
         )),
     }
     .conclude()
 }
 
-/// The ways of crates/record, the best first. tracefs that is not mounted is mounted for the recorder alone.
+/// The ways of crates/record, the best first. tracefs that is not mounted is mounted for the
+/// recorder alone.
 fn kernel_recorder(ctx: &Context) -> Conclusion {
     if let Ok(text) = ctx.read("/sys/kernel/security/lockdown")
         && text.contains("[confidentiality]")
     {
-        return warning("no kernel events can be recorded", format_evidence("/sys/kernel/security/lockdown", &text))
-            .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot"))
-            .conclude();
+        return warning(
+            "no kernel events can be recorded",
+            format_evidence("/sys/kernel/security/lockdown", &text),
+        )
+        .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot"))
+        .conclude();
     }
     let process = ctx.process();
     let has = |capability| known(&process.has(capability)).copied();
@@ -136,23 +150,34 @@ fn kernel_recorder(ctx: &Context) -> Conclusion {
         .fix(by_root())
         .conclude();
     }
-    let lacks = |option: &str| ctx.environment.kernel.config.known().is_some_and(|config| !config.has(option));
+    let lacks = |option: &str| {
+        ctx.environment.kernel.config.known().is_some_and(|config| !config.has(option))
+    };
     let btf = "/sys/kernel/btf/vmlinux";
     match (lacks("BPF_SYSCALL"), ctx.files().exists(btf), lacks("FTRACE")) {
-        (false, true, _) => {
-            ok("by BPF programs that know the kernel's types", format!("{btf} is there; /proc/self/status, CapEff"))
+        (false, true, _) => ok(
+            "by BPF programs that know the kernel's types",
+            format!("{btf} is there; /proc/self/status, CapEff"),
+        ),
+        (false, false, false) => advice(
+            "by BPF programs that copy records as tracefs describes them",
+            format!("{btf} is not there"),
+        )
+        .fix(Fix::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)")),
+        (true, _, false) => {
+            advice("by the kernel's trace buffers", "the kernel has CONFIG_BPF_SYSCALL not set")
+                .fix(Fix::by_hand(
+                    "boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's \
+                     have them)",
+                ))
         }
-        (false, false, false) => {
-            advice("by BPF programs that copy records as tracefs describes them", format!("{btf} is not there"))
-                .fix(Fix::by_hand("boot a kernel with CONFIG_DEBUG_INFO_BTF (Debian's have it)"))
-        }
-        (true, _, false) => advice("by the kernel's trace buffers", "the kernel has CONFIG_BPF_SYSCALL not set")
-            .fix(Fix::by_hand("boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)")),
-        (_, _, true) => {
-            warning("no kernel events can be recorded", "the kernel has neither BPF with BTF nor CONFIG_FTRACE").fix(
-                Fix::by_hand("boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)"),
-            )
-        }
+        (_, _, true) => warning(
+            "no kernel events can be recorded",
+            "the kernel has neither BPF with BTF nor CONFIG_FTRACE",
+        )
+        .fix(Fix::by_hand(
+            "boot a kernel with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF (Debian's have them)",
+        )),
     }
     .conclude()
 }
@@ -160,24 +185,30 @@ fn kernel_recorder(ctx: &Context) -> Conclusion {
 fn bpf(ctx: &Context) -> Conclusion {
     let config = ctx.config()?;
     if !config.has("BPF_SYSCALL") {
-        return advice("the kernel has no BPF", format!("{} has CONFIG_BPF_SYSCALL not set", config.source.0))
-            .fix(Fix::by_hand("boot a kernel with CONFIG_BPF_SYSCALL"))
-            .conclude();
+        return advice(
+            "the kernel has no BPF",
+            format!("{} has CONFIG_BPF_SYSCALL not set", config.source.0),
+        )
+        .fix(Fix::by_hand("boot a kernel with CONFIG_BPF_SYSCALL"))
+        .conclude();
     }
     let process = ctx.process();
     let (admin, bpf) = (process.has(Capability::SysAdmin), process.has(Capability::Bpf));
     match *known(&admin)? || *known(&bpf)? {
         true => ok("BPF programs may be loaded", "/proc/self/status, CapEff; CONFIG_BPF_SYSCALL=y"),
-        false => {
-            advice("this process has neither CAP_BPF nor CAP_SYS_ADMIN", "/proc/self/status, CapEff").fix(by_root())
-        }
+        false => advice(
+            "this process has neither CAP_BPF nor CAP_SYS_ADMIN",
+            "/proc/self/status, CapEff",
+        )
+        .fix(by_root()),
     }
     .conclude()
 }
 
 fn by_root() -> Fix {
     Fix::by_hand(
-        "run as root, or give the program the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep",
+        "run as root, or give the program the capabilities: setcap \
+         cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep",
     )
 }
 
@@ -191,17 +222,21 @@ fn kernel_types(ctx: &Context) -> Conclusion {
     .conclude()
 }
 
-/// securityfs is often not mounted in small systems; without the module there is nothing to lock down.
+/// securityfs is often not mounted in small systems; without the module there is nothing to lock
+/// down.
 fn lockdown(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/security/lockdown";
-    let text = ctx.setting_of(path, "SECURITY_LOCKDOWN_LSM").map_err(|unread| match unread.applies {
-        true => unread.fix(Fix::by_hand("mount -t securityfs securityfs /sys/kernel/security")),
-        false => unread,
-    })?;
+    let text =
+        ctx.setting_of(path, "SECURITY_LOCKDOWN_LSM").map_err(|unread| match unread.applies {
+            true => unread.fix(Fix::by_hand("mount -t securityfs securityfs /sys/kernel/security")),
+            false => unread,
+        })?;
     match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word) {
         Some("none") => ok("the kernel is not locked down", format_evidence(path, &text)),
-        Some("integrity") => advice("kprobes, debugfs and registers are refused", format_evidence(path, &text))
-            .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot")),
+        Some("integrity") => {
+            advice("kprobes, debugfs and registers are refused", format_evidence(path, &text))
+                .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot"))
+        }
         Some("confidentiality") => warning("tracing is refused", format_evidence(path, &text))
             .fix(Fix::by_hand("boot without `lockdown=`, and without Secure Boot")),
         _ => unknown(format_evidence(path, &text)),
@@ -212,23 +247,32 @@ fn lockdown(ctx: &Context) -> Conclusion {
 fn tracefs(ctx: &Context) -> Conclusion {
     let config = ctx.environment.kernel.config.known();
     if let Some(config) = config.filter(|config| !config.has("FTRACE")) {
-        return advice("the kernel has no tracing", format!("{} has CONFIG_FTRACE not set", config.source.0))
-            .fix(Fix::by_hand("boot a kernel with CONFIG_FTRACE (Debian's have it)"))
-            .conclude();
+        return advice(
+            "the kernel has no tracing",
+            format!("{} has CONFIG_FTRACE not set", config.source.0),
+        )
+        .fix(Fix::by_hand("boot a kernel with CONFIG_FTRACE (Debian's have it)"))
+        .conclude();
     }
     match ctx.tracefs("tracing_on") {
         Ok((path, value)) => ok("the trace buffer can be used", format_evidence(&path, value)),
-        Err(unread) => advice("tracefs is not mounted, or this user may not read it", unread.evidence)
-            .fix(Fix::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root")),
+        Err(unread) => {
+            advice("tracefs is not mounted, or this user may not read it", unread.evidence)
+                .fix(Fix::by_hand("mount -t tracefs tracefs /sys/kernel/tracing, and run as root"))
+        }
     }
     .conclude()
 }
 
 fn probe_events(ctx: &Context, file: &str, option: &str, what: &str) -> Conclusion {
-    if let Some(config) = ctx.environment.kernel.config.known().filter(|config| !config.has(option)) {
-        return advice(format!("{what} cannot be probed"), format!("{} has CONFIG_{option} not set", config.source.0))
-            .fix(Fix::by_hand(format!("boot a kernel with CONFIG_{option} (Debian's have it)")))
-            .conclude();
+    if let Some(config) = ctx.environment.kernel.config.known().filter(|config| !config.has(option))
+    {
+        return advice(
+            format!("{what} cannot be probed"),
+            format!("{} has CONFIG_{option} not set", config.source.0),
+        )
+        .fix(Fix::by_hand(format!("boot a kernel with CONFIG_{option} (Debian's have it)")))
+        .conclude();
     }
     let (path, _) = ctx.tracefs(file)?;
     ok(format!("{what} can be probed"), format!("{path} can be read")).conclude()
@@ -244,9 +288,13 @@ fn latency_tracers(ctx: &Context) -> Conclusion {
         .collect();
     match missing.is_empty() {
         true => ok("the kernel has all three", format_evidence(&path, text)),
-        false => advice(format!("{} are missing", join_some(&missing)), format_evidence(&path, text)).fix(
-            Fix::by_hand("Debian builds them into its -rt kernels: apt install linux-image-rt-amd64 or -rt-arm64"),
-        ),
+        false => {
+            advice(format!("{} are missing", join_some(&missing)), format_evidence(&path, text))
+                .fix(Fix::by_hand(
+                    "Debian builds them into its -rt kernels: apt install linux-image-rt-amd64 or \
+                     -rt-arm64",
+                ))
+        }
     }
     .conclude()
 }
@@ -255,29 +303,40 @@ fn perf_events(ctx: &Context) -> Conclusion {
     let process = ctx.process();
     let path = "/proc/sys/kernel/perf_event_paranoid";
     let paranoid = ctx.number_of(path, "PERF_EVENTS")?;
-    for (capability, name) in [(Capability::Perfmon, "CAP_PERFMON"), (Capability::SysAdmin, "CAP_SYS_ADMIN")] {
+    for (capability, name) in
+        [(Capability::Perfmon, "CAP_PERFMON"), (Capability::SysAdmin, "CAP_SYS_ADMIN")]
+    {
         if *known(&process.has(capability))? {
             return ok(format!("this process has {name}"), "/proc/self/status, CapEff").conclude();
         }
     }
     match paranoid <= -1 {
         true => ok("everybody may use them", format_evidence(path, paranoid)),
-        false => advice("only a part of them may be used", format_evidence(path, paranoid)).fix(by_root()),
+        false => advice("only a part of them may be used", format_evidence(path, paranoid))
+            .fix(by_root()),
     }
     .conclude()
 }
 
-/// `cpu` on x86, `armv8_pmuv3_0` and the like on arm64, `cpu_core` and `cpu_atom` on hybrid processors.
+/// `cpu` on x86, `armv8_pmuv3_0` and the like on arm64, `cpu_core` and `cpu_atom` on hybrid
+/// processors.
 fn hardware_counters(ctx: &Context) -> Conclusion {
     let path = "/sys/bus/event_source/devices";
     let devices = ctx.files().list(path).map_err(|why| unknown(why.to_string()))?;
     let is_cpu = |name: &&String| {
-        *name == "cpu" || name.starts_with("cpu_") || name.contains("pmuv3") || name.starts_with("armv")
+        *name == "cpu"
+            || name.starts_with("cpu_")
+            || name.contains("pmuv3")
+            || name.starts_with("armv")
     };
     match devices.iter().find(is_cpu) {
         Some(device) => ok("the counters are there", format!("{path}/{device}")),
-        None => advice("the processor shows no counters", format!("{path} has {}", join_some(&devices)))
-            .fix(Fix::by_hand("in a guest: let the host pass them through (QEMU: -cpu host,pmu=on)")),
+        None => {
+            advice("the processor shows no counters", format!("{path} has {}", join_some(&devices)))
+                .fix(Fix::by_hand(
+                    "in a guest: let the host pass them through (QEMU: -cpu host,pmu=on)",
+                ))
+        }
     }
     .conclude()
 }
@@ -285,12 +344,13 @@ fn hardware_counters(ctx: &Context) -> Conclusion {
 fn debugfs(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/debug";
     match ctx.files().list(path) {
-        Ok(names) if !names.is_empty() => ok("it can be read", format!("{path} has {} entries", names.len())),
+        Ok(names) if !names.is_empty() => {
+            ok("it can be read", format!("{path} has {} entries", names.len()))
+        }
         Ok(_) => advice("debugfs is not mounted", format!("{path} is empty"))
             .fix(Fix::by_hand("mount -t debugfs debugfs /sys/kernel/debug")),
-        Err(why) if why.is_forbidden() => {
-            advice("this user may not read debugfs", why.to_string()).fix(Fix::by_hand("run as root"))
-        }
+        Err(why) if why.is_forbidden() => advice("this user may not read debugfs", why.to_string())
+            .fix(Fix::by_hand("run as root")),
         Err(why) => advice("debugfs is not mounted", why.to_string())
             .fix(Fix::by_hand("mount -t debugfs debugfs /sys/kernel/debug")),
     }

@@ -9,7 +9,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "user-tasks",
         group: Group::Workload,
         title: "no other process may run on real-time CPUs",
-        why: "A task that may run there does so when it likes, and takes caches and locks with it even at low priority.",
+        why: "A task that may run there does so when it likes, and takes caches and locks with it \
+              even at low priority.",
         source: "sched_setaffinity(2)",
         evaluate: user_tasks,
     },
@@ -17,7 +18,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "kernel-threads",
         group: Group::Workload,
         title: "no kernel thread that could be elsewhere may run on real-time CPUs",
-        why: "Writeback, memory reclaim and drivers work in threads that are not bound to a CPU, some of them real-time.",
+        why: "Writeback, memory reclaim and drivers work in threads that are not bound to a CPU, \
+              some of them real-time.",
         source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
         evaluate: kernel_threads,
     },
@@ -33,19 +35,22 @@ pub(super) const RULES: &[Rule] = &[
         id: "audit",
         group: Group::Workload,
         title: "system calls are not audited",
-        why: "With audit rules each system call is compared with all of them, and events wait for the audit daemon.",
+        why: "With audit rules each system call is compared with all of them, and events wait for \
+              the audit daemon.",
         source: "kernel/auditsc.c",
         evaluate: audit,
     },
 ];
 
-/// From here on user tasks commonly clash: half of the range, where the kernel's own interrupt threads are.
+/// From here on user tasks commonly clash: half of the range, where the kernel's own interrupt
+/// threads are.
 const HIGH: u32 = 51;
 
 fn user_tasks(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let tasks = ctx.tasks()?.iter().filter(|task| !task.kernel);
-    let there: Vec<String> = tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
+    let there: Vec<String> =
+        tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
     if there.is_empty() {
         return ok("no process may run there", "Cpus_allowed_list of /proc/*/status").conclude();
     }
@@ -60,10 +65,14 @@ fn user_tasks(ctx: &Context) -> Conclusion {
 fn kernel_threads(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let tasks = ctx.tasks()?.iter().filter(|task| task.kernel && task.movable && !task.is_bound());
-    let there: Vec<String> = tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
+    let there: Vec<String> =
+        tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
     if there.is_empty() {
-        return ok("only kernel threads that cannot be moved may run there", "Cpus_allowed_list of /proc/*/status")
-            .conclude();
+        return ok(
+            "only kernel threads that cannot be moved may run there",
+            "Cpus_allowed_list of /proc/*/status",
+        )
+        .conclude();
     }
     let message = format!("{} kernel threads that could be moved may run there", there.len());
     advice(message, format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)))
@@ -72,18 +81,26 @@ fn kernel_threads(ctx: &Context) -> Conclusion {
 }
 
 fn competing_priorities(ctx: &Context) -> Conclusion {
-    let tasks =
-        ctx.tasks()?.iter().filter(|task| !task.kernel && task.rt_priority >= HIGH && task.may_run_on(&ctx.cpus));
-    let high: Vec<String> = tasks.map(|task| format!("{} at {}", task.label(), task.rt_priority)).collect();
+    let tasks = ctx
+        .tasks()?
+        .iter()
+        .filter(|task| !task.kernel && task.rt_priority >= HIGH && task.may_run_on(&ctx.cpus));
+    let high: Vec<String> =
+        tasks.map(|task| format!("{} at {}", task.label(), task.rt_priority)).collect();
     if high.is_empty() {
-        return ok(format!("no process has a priority of {HIGH} or more there"), "/proc/*/stat, main threads")
-            .conclude();
+        return ok(
+            format!("no process has a priority of {HIGH} or more there"),
+            "/proc/*/stat, main threads",
+        )
+        .conclude();
     }
     advice(
         format!("{} process(es) have a high priority there", high.len()),
         format!("/proc/*/stat, main threads: {}", join_some(&high)),
     )
-    .fix(Fix::by_hand("give them a lower priority (chrt -f -p PRIORITY PID) or other CPUs (taskset -cp LIST PID)"))
+    .fix(Fix::by_hand(
+        "give them a lower priority (chrt -f -p PRIORITY PID) or other CPUs (taskset -cp LIST PID)",
+    ))
     .conclude()
 }
 
@@ -95,13 +112,20 @@ fn audit(ctx: &Context) -> Conclusion {
     }
     let fix = Fix::by_hand("systemctl disable --now auditd, or boot with `audit=0`");
     if ["1", "on"].contains(&parameter.as_str()) {
-        return advice("every task is audited from boot", format!("/proc/cmdline has audit={parameter}"))
-            .fix(fix)
-            .conclude();
+        return advice(
+            "every task is audited from boot",
+            format!("/proc/cmdline has audit={parameter}"),
+        )
+        .fix(fix)
+        .conclude();
     }
     match ctx.tasks()?.iter().find(|task| task.name == "auditd") {
-        Some(daemon) => advice("the audit daemon runs", format!("/proc/*/stat: {}", daemon.label())).fix(fix),
-        None => ok("no audit daemon runs", "/proc/*/stat name no auditd, /proc/cmdline has no audit=1"),
+        Some(daemon) => {
+            advice("the audit daemon runs", format!("/proc/*/stat: {}", daemon.label())).fix(fix)
+        }
+        None => {
+            ok("no audit daemon runs", "/proc/*/stat name no auditd, /proc/cmdline has no audit=1")
+        }
     }
     .conclude()
 }

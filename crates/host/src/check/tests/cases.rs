@@ -1,9 +1,11 @@
-//! A good and a bad case of each rule: what is changed on the ideal machine, and what the rule says then.
+//! A good and a bad case of each rule: what is changed on the ideal machine, and what the rule says
+//! then.
 
 use super::*;
 use Verdict::*;
 
-/// A rule, the files that differ from the ideal machine's ([`GONE`] takes one away), and the verdict.
+/// A rule, the files that differ from the ideal machine's ([`GONE`] takes one away), and the
+/// verdict.
 type Case = (&'static str, &'static [(&'static str, &'static str)], Verdict);
 
 const GONE: &str = "(gone)";
@@ -28,45 +30,95 @@ const CASES: &[Case] = &[
     ("preemption-model", &[NOT_RT, (VERSION, "#1 SMP"), (CONFIG, "CONFIG_PREEMPT_NONE=y")], Bad),
     ("preemption-model", &[NOT_RT, DYNAMIC, (CONFIG, GONE)], Unknown),
     ("preemption-request", &[(CMDLINE, "preempt=full")], Warning),
-    ("preemption-request", &[NOT_RT, DYNAMIC, (CMDLINE, "preempt=full"), (SWITCH, "none voluntary (full)")], Ok),
+    (
+        "preemption-request",
+        &[NOT_RT, DYNAMIC, (CMDLINE, "preempt=full"), (SWITCH, "none voluntary (full)")],
+        Ok,
+    ),
     ("preemption-request", &[NOT_RT, DYNAMIC, (CMDLINE, "preempt=full")], Unknown),
     ("threaded-interrupts", &[NOT_RT, (VERSION, "#1 SMP PREEMPT")], Advice),
     ("threaded-interrupts", &[NOT_RT, (VERSION, "#1 SMP PREEMPT"), (CMDLINE, "threadirqs")], Ok),
-    ("rt-throttling", &[(RELEASE, "6.1.0"), ("/proc/sys/kernel/sched_rt_runtime_us", "950000")], Warning),
+    (
+        "rt-throttling",
+        &[(RELEASE, "6.1.0"), ("/proc/sys/kernel/sched_rt_runtime_us", "950000")],
+        Warning,
+    ),
     ("rt-throttling", &[("/proc/sys/kernel/sched_rt_runtime_us", "950000")], Ok),
     (
         "rt-throttling",
         &[("/proc/sys/kernel/sched_rt_runtime_us", "950000"), (CONFIG, "CONFIG_RT_GROUP_SCHED=y")],
         Warning,
     ),
-    ("rt-throttling", &[(RELEASE, "6.1.0"), ("/proc/sys/kernel/sched_rt_runtime_us", "1000000")], Ok),
+    (
+        "rt-throttling",
+        &[(RELEASE, "6.1.0"), ("/proc/sys/kernel/sched_rt_runtime_us", "1000000")],
+        Ok,
+    ),
     ("fair-server", &[("/sys/kernel/debug/sched/fair_server/cpu3/runtime", "50000000")], Advice),
     ("fair-server", &[("/sys/kernel/debug/sched/fair_server/cpu3/runtime", GONE)], Unknown),
     ("rt-group-budget", &[(CONFIG, "CONFIG_RT_GROUP_SCHED=y")], Advice),
     ("rt-group-budget", &[(CONFIG, "CONFIG_RT_GROUP_SCHED=y"), (CMDLINE, "rt_group_sched=0")], Ok),
     (
         "rt-group-budget",
-        &[(CONFIG, "CONFIG_RT_GROUP_SCHED=y"), V1, V1_GROUP, ("/cg/cpu/box/cpu.rt_runtime_us", "0")],
+        &[
+            (CONFIG, "CONFIG_RT_GROUP_SCHED=y"),
+            V1,
+            V1_GROUP,
+            ("/cg/cpu/box/cpu.rt_runtime_us", "0"),
+        ],
         Bad,
     ),
     (
         "rt-group-budget",
-        &[(CONFIG, "CONFIG_RT_GROUP_SCHED=y"), V1, V1_GROUP, ("/cg/cpu/box/cpu.rt_runtime_us", "950000")],
+        &[
+            (CONFIG, "CONFIG_RT_GROUP_SCHED=y"),
+            V1,
+            V1_GROUP,
+            ("/cg/cpu/box/cpu.rt_runtime_us", "950000"),
+        ],
         Ok,
     ),
     ("rt-group-budget", &[(CONFIG, "CONFIG_RT_GROUP_SCHED=y"), V1, V1_GROUP], Unknown),
     ("high-resolution-timers", &[("/proc/timer_list", ".hres_active : 0")], Bad),
     ("high-resolution-timers", &[("/proc/timer_list", GONE), (CMDLINE, "highres=off")], Bad),
     ("high-resolution-timers", &[("/proc/timer_list", GONE)], Ok),
-    ("clocksource", &[("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet")], Bad),
-    ("clocksource", &[("/sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock")], Advice),
-    ("tsc-stability", &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc nonstop_tsc")], Warning),
-    ("tsc-stability", &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc constant_tsc")], Warning),
+    (
+        "clocksource",
+        &[("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet")],
+        Bad,
+    ),
+    (
+        "clocksource",
+        &[("/sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock")],
+        Advice,
+    ),
+    (
+        "tsc-stability",
+        &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc nonstop_tsc")],
+        Warning,
+    ),
+    (
+        "tsc-stability",
+        &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc constant_tsc")],
+        Warning,
+    ),
     ("tsc-stability", &[(CPUINFO, "CPU implementer : 0x41\nCPU part : 0xd03")], Ok),
-    ("tsc-deadline-timer", &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc")], Advice),
-    ("clock-event-device", &[("/sys/devices/system/clockevents/clockevent0/current_device", "hpet")], Warning),
+    (
+        "tsc-deadline-timer",
+        &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc")],
+        Advice,
+    ),
+    (
+        "clock-event-device",
+        &[("/sys/devices/system/clockevents/clockevent0/current_device", "hpet")],
+        Warning,
+    ),
     ("timer-migration", &[("/proc/sys/kernel/timer_migration", "1")], Advice),
-    ("governor", &[("/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "powersave")], Warning),
+    (
+        "governor",
+        &[("/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", "powersave")],
+        Warning,
+    ),
     ("governor", &[("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave")], Ok),
     ("governor", &[("/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor", GONE)], Unknown),
     (
@@ -74,29 +126,54 @@ const CASES: &[Case] = &[
         &[("/sys/devices/system/cpu/cpu3/cpufreq/energy_performance_preference", "balance_power")],
         Advice,
     ),
-    ("energy-preference", &[("/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver", "acpi-cpufreq")], Ok),
-    ("frequency-cap", &[("/sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq", "800000")], Advice),
+    (
+        "energy-preference",
+        &[("/sys/devices/system/cpu/cpu2/cpufreq/scaling_driver", "acpi-cpufreq")],
+        Ok,
+    ),
+    (
+        "frequency-cap",
+        &[("/sys/devices/system/cpu/cpu3/cpufreq/scaling_max_freq", "800000")],
+        Advice,
+    ),
     ("turbo", &[("/sys/devices/system/cpu/intel_pstate/no_turbo", "0")], Advice),
     (
         "turbo",
-        &[("/sys/devices/system/cpu/intel_pstate/no_turbo", GONE), ("/sys/devices/system/cpu/cpufreq/boost", "1")],
+        &[
+            ("/sys/devices/system/cpu/intel_pstate/no_turbo", GONE),
+            ("/sys/devices/system/cpu/cpufreq/boost", "1"),
+        ],
         Advice,
     ),
     (
         "turbo",
-        &[("/sys/devices/system/cpu/intel_pstate/no_turbo", GONE), ("/sys/devices/system/cpu/cpufreq/boost", "0")],
+        &[
+            ("/sys/devices/system/cpu/intel_pstate/no_turbo", GONE),
+            ("/sys/devices/system/cpu/cpufreq/boost", "0"),
+        ],
         Ok,
     ),
     ("turbo", &[("/sys/devices/system/cpu/intel_pstate/no_turbo", GONE)], Unknown),
     ("idle-states", &[("/sys/devices/system/cpu/cpu2/cpuidle/state2/disable", "0")], Warning),
-    ("idle-states", &[("/sys/devices/system/cpu/cpu2/cpuidle/state2/disable", "0"), (CMDLINE, "idle=poll")], Ok),
     (
         "idle-states",
-        &[("/sys/devices/system/cpu/cpu2/cpuidle/state2/disable", "0"), ("/dev/cpu_dma_latency", "\0\0\0\0")],
+        &[("/sys/devices/system/cpu/cpu2/cpuidle/state2/disable", "0"), (CMDLINE, "idle=poll")],
+        Ok,
+    ),
+    (
+        "idle-states",
+        &[
+            ("/sys/devices/system/cpu/cpu2/cpuidle/state2/disable", "0"),
+            ("/dev/cpu_dma_latency", "\0\0\0\0"),
+        ],
         Ok,
     ),
     ("idle-states", &[("/sys/devices/system/cpu/cpu2/cpuidle/state2/latency", GONE)], Unknown),
-    ("pcie-power-saving", &[("/sys/module/pcie_aspm/parameters/policy", "default performance [powersave]")], Advice),
+    (
+        "pcie-power-saving",
+        &[("/sys/module/pcie_aspm/parameters/policy", "default performance [powersave]")],
+        Advice,
+    ),
     ("isolated-cpus", &[("/sys/devices/system/cpu/isolated", "")], Advice),
     ("isolated-cpus", &[("/sys/devices/system/cpu/isolated", ""), PARTITION, PARTITION_CPUS], Ok),
     ("cpus-online", &[("/sys/devices/system/cpu/online", "0-2")], Bad),
@@ -112,14 +189,25 @@ const CASES: &[Case] = &[
     ("rcu-callbacks", &[(CMDLINE, "quiet")], Ok),
     ("rcu-callbacks", &[(CMDLINE, "rcu_nocbs=all"), ("/sys/devices/system/cpu/nohz_full", "")], Ok),
     ("rcu-callbacks", &[(CMDLINE, "rcu_nocbs=0-3:1/2")], Unknown),
-    ("smt-siblings", &[("/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", "0,2")], Warning),
-    ("shared-cache", &[("/sys/devices/system/cpu/cpu0/cache/index0/shared_cpu_list", "0,2")], Advice),
+    (
+        "smt-siblings",
+        &[("/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", "0,2")],
+        Warning,
+    ),
+    (
+        "shared-cache",
+        &[("/sys/devices/system/cpu/cpu0/cache/index0/shared_cpu_list", "0,2")],
+        Advice,
+    ),
     ("one-memory-node", TWO_NODES, Advice),
     ("systemd-affinity", &[("/sys/devices/system/cpu/isolated", "3")], Ok),
     ("interrupts-elsewhere", &[("/proc/irq/24/effective_affinity_list", "2")], Warning),
     (
         "interrupts-elsewhere",
-        &[("/proc/irq/24/effective_affinity_list", GONE), ("/proc/irq/24/smp_affinity_list", "0-3")],
+        &[
+            ("/proc/irq/24/effective_affinity_list", GONE),
+            ("/proc/irq/24/smp_affinity_list", "0-3"),
+        ],
         Warning,
     ),
     (
@@ -149,20 +237,40 @@ const CASES: &[Case] = &[
     ("packet-steering", &[("/sys/class/net/eth0/queues/tx-0/xps_cpus", GONE)], Ok),
     ("user-tasks", &[("/proc/1/status", "Cpus_allowed_list:\t0-3")], Warning),
     ("kernel-threads", &[("/proc/2/status", "Cpus_allowed_list:\t0-3")], Advice),
-    ("competing-priorities", &[(TASK, PLAYER), ("/proc/1/status", "Cpus_allowed_list:\t0-3")], Advice),
+    (
+        "competing-priorities",
+        &[(TASK, PLAYER), ("/proc/1/status", "Cpus_allowed_list:\t0-3")],
+        Advice,
+    ),
     ("competing-priorities", &[(TASK, PLAYER)], Ok),
     ("audit", &[(TASK, AUDITOR)], Advice),
     ("audit", &[(TASK, AUDITOR), (CMDLINE, "audit=0")], Ok),
     ("audit", &[(CMDLINE, "audit=1")], Advice),
     ("workqueues", &[("/sys/devices/virtual/workqueue/cpumask", "f")], Advice),
-    ("writeback-workqueue", &[("/sys/devices/virtual/workqueue/writeback/cpumask", "ff,ffffffff")], Advice),
+    (
+        "writeback-workqueue",
+        &[("/sys/devices/virtual/workqueue/writeback/cpumask", "ff,ffffffff")],
+        Advice,
+    ),
     ("nmi-watchdog", &[("/proc/sys/kernel/nmi_watchdog", "1")], Advice),
     ("soft-watchdog", &[("/proc/sys/kernel/watchdog_cpumask", "0-3")], Advice),
-    ("soft-watchdog", &[("/proc/sys/kernel/watchdog_cpumask", "0-3"), ("/proc/sys/kernel/watchdog", "0")], Ok),
+    (
+        "soft-watchdog",
+        &[("/proc/sys/kernel/watchdog_cpumask", "0-3"), ("/proc/sys/kernel/watchdog", "0")],
+        Ok,
+    ),
     ("hung-task-detector", &[("/proc/sys/kernel/hung_task_timeout_secs", "120")], Advice),
-    ("hung-task-detector", &[("/proc/sys/kernel/hung_task_timeout_secs", GONE), (CONFIG, "CONFIG_HZ=250")], Ok),
+    (
+        "hung-task-detector",
+        &[("/proc/sys/kernel/hung_task_timeout_secs", GONE), (CONFIG, "CONFIG_HZ=250")],
+        Ok,
+    ),
     ("hung-task-detector", &[("/proc/sys/kernel/hung_task_timeout_secs", GONE)], Unknown),
-    ("machine-check-polling", &[("/sys/devices/system/machinecheck/machinecheck0/check_interval", "300")], Advice),
+    (
+        "machine-check-polling",
+        &[("/sys/devices/system/machinecheck/machinecheck0/check_interval", "300")],
+        Advice,
+    ),
     ("vm-statistics", &[("/proc/sys/vm/stat_interval", "1")], Advice),
     ("console-messages", &[("/proc/sys/kernel/printk", "7 4 1 7")], Advice),
     ("serial-console", &[("/sys/class/tty/console/active", "tty0 ttyS0")], Advice),
@@ -170,9 +278,21 @@ const CASES: &[Case] = &[
     ("access-times", &[(MOUNTS, "/dev/sda1 / ext4 rw,sync,relatime 0 0")], Warning),
     ("swap", &[("/proc/meminfo", "SwapTotal: 1000 kB")], Advice),
     ("swap", &[("/proc/meminfo", "MemTotal: 1000 kB")], Unknown),
-    ("transparent-hugepages", &[("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never")], Warning),
-    ("transparent-hugepages", &[("/sys/kernel/mm/transparent_hugepage/enabled", GONE), (CONFIG, "CONFIG_HZ=250")], Ok),
-    ("hugepage-defrag", &[("/sys/kernel/mm/transparent_hugepage/defrag", "[always] defer madvise never")], Advice),
+    (
+        "transparent-hugepages",
+        &[("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never")],
+        Warning,
+    ),
+    (
+        "transparent-hugepages",
+        &[("/sys/kernel/mm/transparent_hugepage/enabled", GONE), (CONFIG, "CONFIG_HZ=250")],
+        Ok,
+    ),
+    (
+        "hugepage-defrag",
+        &[("/sys/kernel/mm/transparent_hugepage/defrag", "[always] defer madvise never")],
+        Advice,
+    ),
     ("proactive-compaction", &[("/proc/sys/vm/compaction_proactiveness", "20")], Advice),
     ("same-page-merging", &[("/sys/kernel/mm/ksm/run", "1")], Warning),
     ("numa-balancing", &[("/proc/sys/kernel/numa_balancing", "1")], Warning),
@@ -185,20 +305,38 @@ const CASES: &[Case] = &[
     ("current-tracer", &[("/sys/kernel/tracing/current_tracer", "function")], Warning),
     (
         "current-tracer",
-        &[("/sys/kernel/tracing/current_tracer", "function"), ("/sys/kernel/tracing/tracing_on", "0")],
+        &[
+            ("/sys/kernel/tracing/current_tracer", "function"),
+            ("/sys/kernel/tracing/tracing_on", "0"),
+        ],
         Advice,
     ),
     (
         "current-tracer",
-        &[("/sys/kernel/tracing/current_tracer", GONE), ("/sys/kernel/debug/tracing/current_tracer", "nop")],
+        &[
+            ("/sys/kernel/tracing/current_tracer", GONE),
+            ("/sys/kernel/debug/tracing/current_tracer", "nop"),
+        ],
         Ok,
     ),
     ("trace-events", &[("/sys/kernel/tracing/set_event", "sched:sched_switch")], Advice),
     ("stack-tracer", &[("/proc/sys/kernel/stack_tracer_enabled", "1")], Warning),
     ("scheduler-statistics", &[("/proc/sys/kernel/sched_schedstats", "1")], Advice),
-    ("hypervisor", &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc hypervisor")], Warning),
-    ("hypervisor", &[(CPUINFO, "CPU part : 0xd03"), ("/proc/device-tree/model", "Raspberry Pi 3 Model B\0")], Ok),
-    ("hypervisor", &[(CPUINFO, "CPU part : 0xd03"), ("/proc/device-tree/compatible", "linux,dummy-virt\0")], Warning),
+    (
+        "hypervisor",
+        &[(CPUINFO, "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc hypervisor")],
+        Warning,
+    ),
+    (
+        "hypervisor",
+        &[(CPUINFO, "CPU part : 0xd03"), ("/proc/device-tree/model", "Raspberry Pi 3 Model B\0")],
+        Ok,
+    ),
+    (
+        "hypervisor",
+        &[(CPUINFO, "CPU part : 0xd03"), ("/proc/device-tree/compatible", "linux,dummy-virt\0")],
+        Warning,
+    ),
     ("hypervisor", &[(CPUINFO, "CPU part : 0xd03")], Unknown),
     ("steal-time", &[("/proc/stat", "cpu2 1 0 0 0 0 0 0 7 0 0")], Warning),
     ("steal-time", &[("/proc/stat", "cpu0 1 0 0 0 0 0 0 7 0 0")], Unknown),
@@ -207,18 +345,49 @@ const CASES: &[Case] = &[
     ("smi-count", &[(CPUINFO, "vendor_id : AuthenticAMD\nmodel name : x\nflags : tsc")], Ok),
     (
         "microcode",
-        &[("/sys/devices/system/cpu/vulnerabilities/mds", "Vulnerable: Clear CPU buffers attempted, no microcode")],
+        &[(
+            "/sys/devices/system/cpu/vulnerabilities/mds",
+            "Vulnerable: Clear CPU buffers attempted, no microcode",
+        )],
         Advice,
     ),
-    ("mitigations", &[("/sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI")], Advice),
-    ("mitigations", &[("/sys/devices/system/cpu/vulnerabilities/retbleed", "Mitigation: IBRS")], Advice),
-    ("thermal-throttling", &[("/sys/devices/system/cpu/cpu3/thermal_throttle/core_throttle_count", "4")], Warning),
-    ("realtime-priority-limit", &[NO_RIGHTS, (LIMITS, "Max realtime priority     0                    0")], Bad),
-    ("realtime-priority-limit", &[NO_RIGHTS, (LIMITS, "Max realtime priority     20                   20")], Advice),
+    (
+        "mitigations",
+        &[("/sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI")],
+        Advice,
+    ),
+    (
+        "mitigations",
+        &[("/sys/devices/system/cpu/vulnerabilities/retbleed", "Mitigation: IBRS")],
+        Advice,
+    ),
+    (
+        "thermal-throttling",
+        &[("/sys/devices/system/cpu/cpu3/thermal_throttle/core_throttle_count", "4")],
+        Warning,
+    ),
+    (
+        "realtime-priority-limit",
+        &[NO_RIGHTS, (LIMITS, "Max realtime priority     0                    0")],
+        Bad,
+    ),
+    (
+        "realtime-priority-limit",
+        &[NO_RIGHTS, (LIMITS, "Max realtime priority     20                   20")],
+        Advice,
+    ),
     ("realtime-priority-limit", &[NO_RIGHTS], Ok),
-    ("memory-lock-limit", &[NO_RIGHTS, (LIMITS, "Max locked memory         8388608              8388608")], Warning),
+    (
+        "memory-lock-limit",
+        &[NO_RIGHTS, (LIMITS, "Max locked memory         8388608              8388608")],
+        Warning,
+    ),
     ("memory-lock-limit", &[NO_RIGHTS], Ok),
-    ("realtime-timeout", &[(LIMITS, "Max realtime timeout      200000               200000")], Advice),
+    (
+        "realtime-timeout",
+        &[(LIMITS, "Max realtime timeout      200000               200000")],
+        Advice,
+    ),
     ("timer-slack", &[("/proc/self/timerslack_ns", "5000000")], Advice),
     ("cpuset-controller", &[("/sys/fs/cgroup/cgroup.controllers", "cpu io memory")], Advice),
     ("cpuset-controller", &[V1], Ok),
@@ -226,7 +395,11 @@ const CASES: &[Case] = &[
     ("kernel-recorder", &[("/sys/kernel/btf/vmlinux", GONE)], Advice),
     ("kernel-recorder", &[(CONFIG, "CONFIG_FTRACE=y")], Advice),
     ("kernel-recorder", &[(CONFIG, "CONFIG_HZ=250")], Warning),
-    ("kernel-recorder", &[("/sys/kernel/security/lockdown", "none integrity [confidentiality]")], Warning),
+    (
+        "kernel-recorder",
+        &[("/sys/kernel/security/lockdown", "none integrity [confidentiality]")],
+        Warning,
+    ),
     ("bpf", &[NO_RIGHTS], Advice),
     ("bpf", &[(CONFIG, "CONFIG_HZ=250")], Advice),
     ("kernel-types", &[("/sys/kernel/btf/vmlinux", GONE)], Advice),
@@ -241,13 +414,17 @@ const CASES: &[Case] = &[
     ("perf-events", &[NO_RIGHTS, ("/proc/sys/kernel/perf_event_paranoid", "-1")], Ok),
     (
         "hardware-counters",
-        &[("/sys/bus/event_source/devices/cpu/type", GONE), ("/sys/bus/event_source/devices/software/type", "1")],
+        &[
+            ("/sys/bus/event_source/devices/cpu/type", GONE),
+            ("/sys/bus/event_source/devices/software/type", "1"),
+        ],
         Advice,
     ),
     ("debugfs", &[("/sys/kernel/debug", GONE)], Advice),
 ];
 
-const V1: (&str, &str) = (MOUNTS, "cgroup /cg/cpu cgroup rw,cpu 0 0\ncgroup /cg/cpuset cgroup rw,cpuset 0 0");
+const V1: (&str, &str) =
+    (MOUNTS, "cgroup /cg/cpu cgroup rw,cpu 0 0\ncgroup /cg/cpuset cgroup rw,cpuset 0 0");
 const V1_GROUP: (&str, &str) = ("/proc/self/cgroup", "3:cpuset:/\n1:cpu:/box");
 const PARTITION: (&str, &str) = ("/sys/fs/cgroup/rt/cpuset.cpus.partition", "isolated");
 const PARTITION_CPUS: (&str, &str) = ("/sys/fs/cgroup/rt/cpuset.cpus.effective", "2-3");
@@ -256,16 +433,16 @@ const TWO_NODES: &[(&str, &str)] = &[
     ("/sys/devices/system/node/node0/cpulist", "0-2"),
     ("/sys/devices/system/node/node1/cpulist", "3"),
 ];
-const BALANCER: &str =
-    "1 (irqbalance) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0";
-const AUDITOR: &str =
-    "1 (auditd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0";
-const PLAYER: &str =
-    "1 (player) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 -81 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 80 1 0";
-const IRQ_AT_99: &str =
-    "60 (irq/24-eth0) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -100 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 99 1 0";
-const IRQ_AT_0: &str =
-    "60 (irq/24-eth0) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0";
+const BALANCER: &str = "1 (irqbalance) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 \
+                        0 0 0 0 0 0 0 0 0 0 17 0 0 0 0";
+const AUDITOR: &str = "1 (auditd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 \
+                       0 0 0 0 0 0 0 17 0 0 0 0";
+const PLAYER: &str = "1 (player) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 -81 0 1 0 5 0 0 0 0 0 0 0 0 \
+                      0 0 0 0 0 0 0 17 0 80 1 0";
+const IRQ_AT_99: &str = "60 (irq/24-eth0) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -100 0 1 0 5 0 0 0 \
+                         0 0 0 0 0 0 0 0 0 0 0 0 17 0 99 1 0";
+const IRQ_AT_0: &str = "60 (irq/24-eth0) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 \
+                        0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0";
 /// 0x34 zero bytes and a count.
 const SMI_COUNT_7: &str = "0000000000000000000000000000000000000000000000000000\u{7}\0\0\0\0\0\0\0";
 
@@ -293,11 +470,16 @@ fn each_case_is_judged_as_it_should_be() {
 
 #[test]
 fn each_rule_has_a_bad_case() {
-    let bad = |rule: &Rule| CASES.iter().any(|(id, _, verdict)| *id == rule.id && !matches!(verdict, Ok | Unknown));
+    let bad = |rule: &Rule| {
+        CASES.iter().any(|(id, _, verdict)| *id == rule.id && !matches!(verdict, Ok | Unknown))
+    };
     let without: Vec<&str> = rules().filter(|rule| !bad(rule)).map(|rule| rule.id).collect();
     // Its bad case needs CPUs that are named and not isolated: see below.
     assert_eq!(without, ["systemd-affinity"]);
-    assert!(CASES.iter().all(|(id, ..)| rules().any(|rule| rule.id == *id)), "a case of a rule that is not there");
+    assert!(
+        CASES.iter().all(|(id, ..)| rules().any(|rule| rule.id == *id)),
+        "a case of a rule that is not there"
+    );
 }
 
 #[test]
@@ -305,9 +487,18 @@ fn services_on_named_cpus() {
     let files = || changed(&[("/sys/devices/system/cpu/isolated", "")]);
     let verdict = |files: FakeFiles| result(&files, Some("2-3"), "systemd-affinity").verdict;
     assert_eq!(verdict(files()), Advice);
-    assert_eq!(verdict(files().with("/etc/systemd/system.conf", "#CPUAffinity=\nCPUAffinity=0 1\n")), Ok);
-    assert_eq!(verdict(files().with("/etc/systemd/system.conf.d/rt.conf", "[Manager]\nCPUAffinity=0-2\n")), Advice);
-    assert_eq!(verdict(files().with("/etc/systemd/system.conf", "CPUAffinity=none of them\n")), Unknown);
+    assert_eq!(
+        verdict(files().with("/etc/systemd/system.conf", "#CPUAffinity=\nCPUAffinity=0 1\n")),
+        Ok
+    );
+    assert_eq!(
+        verdict(files().with("/etc/systemd/system.conf.d/rt.conf", "[Manager]\nCPUAffinity=0-2\n")),
+        Advice
+    );
+    assert_eq!(
+        verdict(files().with("/etc/systemd/system.conf", "CPUAffinity=none of them\n")),
+        Unknown
+    );
     assert_eq!(verdict(files().without("/run")), Ok);
     assert_eq!(result(&files(), Some("2-3"), "isolated-cpus").verdict, Warning);
 }
@@ -317,7 +508,8 @@ fn a_guest_is_not_blamed_for_what_its_host_governs() {
     let guest = || {
         changed(&[(
             CPUINFO,
-            "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc constant_tsc nonstop_tsc hypervisor",
+            "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc constant_tsc nonstop_tsc \
+             hypervisor",
         )])
         .without("/sys/devices/system/cpu/cpu2/cpufreq")
         .without("/dev/cpu")
@@ -332,9 +524,12 @@ fn a_guest_is_not_blamed_for_what_its_host_governs() {
 #[test]
 fn version_1_cpusets_outside_load_balancing_are_partitions() {
     let v1 = |own: &str| {
-        let files = changed(&[V1, ("/sys/devices/system/cpu/isolated", "")]).with("/cg/cpuset/cpuset.cpus", "0-3");
+        let files = changed(&[V1, ("/sys/devices/system/cpu/isolated", "")])
+            .with("/cg/cpuset/cpuset.cpus", "0-3");
         let files = files.with("/cg/cpuset/cpuset.sched_load_balance", "0");
-        let files = files.with("/cg/cpuset/rt/cpuset.sched_load_balance", own).with("/cg/cpuset/rt/cpuset.cpus", "3");
+        let files = files
+            .with("/cg/cpuset/rt/cpuset.sched_load_balance", own)
+            .with("/cg/cpuset/rt/cpuset.cpus", "3");
         let context = Context::new(&files, None);
         (context.cpus.to_string(), context.chosen)
     };
@@ -344,9 +539,16 @@ fn version_1_cpusets_outside_load_balancing_are_partitions() {
 
 #[test]
 fn what_can_be_fixed_is_written_to_files_that_were_read() {
-    let fixable =
-        ["numa-balancing", "governor", "idle-states", "default-irq-affinity", "workqueues", "interrupts-elsewhere"];
-    for (rule, changes, verdict) in CASES.iter().filter(|(id, _, v)| fixable.contains(id) && !matches!(v, Ok | Unknown))
+    let fixable = [
+        "numa-balancing",
+        "governor",
+        "idle-states",
+        "default-irq-affinity",
+        "workqueues",
+        "interrupts-elsewhere",
+    ];
+    for (rule, changes, verdict) in
+        CASES.iter().filter(|(id, _, v)| fixable.contains(id) && !matches!(v, Ok | Unknown))
     {
         let files = changed(changes);
         let result = result(&files, None, rule);

@@ -3,23 +3,28 @@
 use super::*;
 use std::path::Path;
 
-const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-host the_document_is_up_to_date";
+const REGENERATE: &str =
+    "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-host the_document_is_up_to_date";
 
 fn document() -> String {
     let mut text = String::from(
-        "# The rules of `punctual check`\n\n\
-         `punctual check [--cpus LIST]` judges whether a system is ready for real time. The CPUs that it judges are the named\n\
-         ones, else the isolated ones, else all. Each rule says `ok`, `advice`, `warning`, `bad` or `unknown` (a file needed\n\
-         could not be read), with its evidence; a rule without anything to judge is `ok` and says that it does not apply.\n\
-         `--fix` applies what can be fixed by writing files, through the journal of `punctual isolate`, so that\n\
-         `punctual isolate undo` takes it back; the rest is a command or a boot parameter that is shown.\n\n",
+        "# The rules of `punctual check`\n\n`punctual check [--cpus LIST]` judges whether a \
+         system is ready for real time. The CPUs that it judges are the named\nones, else the \
+         isolated ones, else all. Each rule says `ok`, `advice`, `warning`, `bad` or `unknown` (a \
+         file needed\ncould not be read), with its evidence; a rule without anything to judge is \
+         `ok` and says that it does not apply.\n`--fix` applies what can be fixed by writing \
+         files, through the journal of `punctual isolate`, so that\n`punctual isolate undo` takes \
+         it back; the rest is a command or a boot parameter that is shown.\n\n",
     );
-    text += "How to add a rule: write a function over `Context` in the file of its group in `crates/host/src/check/rules/`, add its\n\
-         entry to the table `RULES` there, its files to `check/testing/ideal.txt`, a bad case to `check/tests/cases.rs`, and\n\
-         regenerate this page:\n\n";
+    text += "How to add a rule: write a function over `Context` in the file of its group in \
+             `crates/host/src/check/rules/`, add its\nentry to the table `RULES` there, its files \
+             to `check/testing/ideal.txt`, a bad case to `check/tests/cases.rs`, and\nregenerate \
+             this page:\n\n";
     text += &format!("    {REGENERATE}\n\n");
-    text +=
-        &format!("{} rules:\n\n| group | rule | expected | why | source |\n|---|---|---|---|---|\n", rules().count());
+    text += &format!(
+        "{} rules:\n\n| group | rule | expected | why | source |\n|---|---|---|---|---|\n",
+        rules().count()
+    );
     for Rule { id, group, title, why, source, .. } in rules() {
         text += &format!("| {group} | `{id}` | {title} | {why} | {source} |\n");
     }

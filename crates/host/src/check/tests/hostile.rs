@@ -60,12 +60,16 @@ fn many_hostile_names_stay_a_short_text() {
             .with(
                 &format!("/proc/{pid}/stat"),
                 &format!(
-                    "{pid} ({name}) S 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0"
+                    "{pid} ({name}) S 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 \
+                     0 0 0 0 0 17 0 0 0 0"
                 ),
             )
             .with(&format!("/proc/{pid}/status"), "Cpus_allowed_list:\t0-3");
     }
     let result = result(&files, None, "user-tasks");
-    assert_eq!((result.verdict, result.message.as_str()), (Verdict::Warning, "2000 processes may run there"));
+    assert_eq!(
+        (result.verdict, result.message.as_str()),
+        (Verdict::Warning, "2000 processes may run there")
+    );
     assert!(result.evidence.contains("and 1992 more"), "{}", result.evidence);
 }

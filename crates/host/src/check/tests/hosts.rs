@@ -23,8 +23,13 @@ fn summary(host: &str, cpus: Option<&str>) -> String {
         let name = if result.applies { result.id } else { format!("({})", result.id) };
         by_verdict.entry(result.verdict).or_default().push(name);
     }
-    let wrapped = |names: Vec<String>| names.chunks(6).map(|line| line.join(" ")).collect::<Vec<_>>().join("\n  ");
-    let blocks = by_verdict.into_iter().rev().map(|(verdict, names)| format!("{verdict}:\n  {}", wrapped(names)));
+    let wrapped = |names: Vec<String>| {
+        names.chunks(6).map(|line| line.join(" ")).collect::<Vec<_>>().join("\n  ")
+    };
+    let blocks = by_verdict
+        .into_iter()
+        .rev()
+        .map(|(verdict, names)| format!("{verdict}:\n  {}", wrapped(names)));
     blocks.collect::<Vec<_>>().join("\n")
 }
 
@@ -135,10 +140,12 @@ fn cloud_guest() {
     ");
 }
 
-/// The same kernel booted with and without `isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0`, CPU 1 named for real time.
+/// The same kernel booted with and without `isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0`, CPU
+/// 1 named for real time.
 #[test]
 fn isolation_at_boot_changes_exactly_the_rules_about_it() {
-    let (plain, isolated) = (conclude("debian-standard", Some("1")), conclude("debian-standard-isolated", Some("1")));
+    let (plain, isolated) =
+        (conclude("debian-standard", Some("1")), conclude("debian-standard-isolated", Some("1")));
     let changed: Vec<String> = plain
         .iter()
         .zip(&isolated)
@@ -206,11 +213,15 @@ impl Files for Watched {
     }
 }
 
-/// Whether a shell pattern of `files-read` names a path: `*` within one component, `[0-9]*` a number.
+/// Whether a shell pattern of `files-read` names a path: `*` within one component, `[0-9]*` a
+/// number.
 fn names(pattern: &str, path: &str) -> bool {
-    let (wanted, parts): (Vec<&str>, Vec<&str>) = (pattern.split('/').collect(), path.split('/').collect());
+    let (wanted, parts): (Vec<&str>, Vec<&str>) =
+        (pattern.split('/').collect(), path.split('/').collect());
     let part = |wanted: &str, part: &str| match wanted.replace("[0-9]*", "*").split_once('*') {
-        Some((start, end)) => part.len() >= start.len() + end.len() && part.starts_with(start) && part.ends_with(end),
+        Some((start, end)) => {
+            part.len() >= start.len() + end.len() && part.starts_with(start) && part.ends_with(end)
+        }
         None => wanted == part,
     };
     wanted.len() == parts.len() && wanted.iter().zip(&parts).all(|(w, p)| part(w, p))
@@ -236,9 +247,15 @@ fn the_capture_script_copies_whatever_is_read() {
         let files = Watched { files: Root::at(hosts().join(host)), read: RefCell::default() };
         run(&Context::new(&files, Some("1".parse().expect("a list"))));
         let read = files.read.into_inner();
-        let forgotten: Vec<&String> =
-            read.iter().filter(|path| !patterns.iter().chain(&elsewhere).any(|pattern| names(pattern, path))).collect();
-        assert_eq!(forgotten, Vec::<&String>::new(), "{host}: add them to fixtures/hosts/files-read");
+        let forgotten: Vec<&String> = read
+            .iter()
+            .filter(|path| !patterns.iter().chain(&elsewhere).any(|pattern| names(pattern, path)))
+            .collect();
+        assert_eq!(
+            forgotten,
+            Vec::<&String>::new(),
+            "{host}: add them to fixtures/hosts/files-read"
+        );
     }
     for option in crate::environment::OPTIONS {
         assert!(

@@ -26,7 +26,9 @@ fn interrupts(files: &dyn Files) -> Result<Vec<Interrupt>, String> {
     numbers.sort_unstable();
     let lines = Interrupts::read(files, "/proc/interrupts");
     let lines = lines.known().map(|all| all.lines.as_slice()).unwrap_or_default();
-    let names = |number: u32| lines.iter().find(|line| line.number() == Some(number)).map(InterruptLine::name);
+    let names = |number: u32| {
+        lines.iter().find(|line| line.number() == Some(number)).map(InterruptLine::name)
+    };
     Ok(numbers.into_iter().filter_map(|number| look_at(files, number, names(number))).collect())
 }
 
@@ -47,13 +49,17 @@ pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
         if interrupt.allowed.intersection(&machine.rt).is_empty() {
             continue;
         }
-        let (old, new) = (interrupt.allowed.to_string(), machine.keep_off(&interrupt.allowed).to_string());
+        let (old, new) =
+            (interrupt.allowed.to_string(), machine.keep_off(&interrupt.allowed).to_string());
         let mut write = Write::new(&interrupt.path, old, &new);
-        // Where it is served now. Given back the whole old set, an interrupt would stay where it had been moved to
-        // (arch/x86/kernel/apic/vector.c, assign_vector_locked keeps a vector that fits): it is asked to its old CPU first,
-        // and goes there when it occurs next.
-        let was_here = interrupt.effective.filter(|cpus| !cpus.is_empty() && cpus.is_subset(&machine.rt));
-        if let Some(first) = was_here.map(|cpus| cpus.to_string()).filter(|cpus| *cpus != write.old) {
+        // Where it is served now. Given back the whole old set, an interrupt would stay where it
+        // had been moved to (arch/x86/kernel/apic/vector.c, assign_vector_locked keeps a
+        // vector that fits): it is asked to its old CPU first, and goes there when it
+        // occurs next.
+        let was_here =
+            interrupt.effective.filter(|cpus| !cpus.is_empty() && cpus.is_subset(&machine.rt));
+        if let Some(first) = was_here.map(|cpus| cpus.to_string()).filter(|cpus| *cpus != write.old)
+        {
             write.undo.insert(0, first.clone());
             write.settles = Some(FileValue { path: interrupt.effective_path, value: first });
         }
@@ -63,14 +69,19 @@ pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
 }
 
 /// So are those that are requested later.
-pub fn default_affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn default_affinity(
+    files: &dyn Files,
+    machine: &Machine,
+    draft: &mut Draft,
+) -> Result<(), String> {
     draft.keep_off(files, machine, "/proc/irq/default_smp_affinity");
     Ok(())
 }
 
 /// The files of interrupts that may come to these CPUs alone.
 pub fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<String> {
-    let bound = |interrupt: &Interrupt| !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus);
+    let bound =
+        |interrupt: &Interrupt| !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus);
     let found = interrupts(files).unwrap_or_default();
     found.into_iter().filter(bound).map(|interrupt| interrupt.path).collect()
 }

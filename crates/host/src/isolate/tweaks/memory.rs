@@ -11,12 +11,17 @@ pub fn vmstat(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), S
 }
 
 /// No new transparent huge pages.
-pub fn transparent_hugepages(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn transparent_hugepages(
+    files: &dyn Files,
+    _: &Machine,
+    draft: &mut Draft,
+) -> Result<(), String> {
     draft.want(files, "/sys/kernel/mm/transparent_hugepage/enabled", "never");
     Ok(())
 }
 
-/// No merging of equal pages. Pages that are merged stay so: `2` would take them apart at once, which is what hurts.
+/// No merging of equal pages. Pages that are merged stay so: `2` would take them apart at once,
+/// which is what hurts.
 pub fn ksm(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     let path = "/sys/kernel/mm/ksm/run";
     if files.read_trimmed(path).is_ok_and(|run| run == "2") {

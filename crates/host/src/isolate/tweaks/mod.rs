@@ -1,4 +1,5 @@
-//! The tweaks: settings of the kernel that keep its own work away from the partition. One entry in the table is one tweak.
+//! The tweaks: settings of the kernel that keep its own work away from the partition. One entry in
+//! the table is one tweak.
 
 mod cgroup;
 pub mod irq;
@@ -56,13 +57,15 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Wants a file to hold a value; nothing is written where it does already. A file that is missing or cannot be read is
-    /// the reason to leave it out.
+    /// Wants a file to hold a value; nothing is written where it does already. A file that is
+    /// missing or cannot be read is the reason to leave it out.
     pub fn want(&mut self, files: &dyn Files, path: &str, value: &str) {
         match files.read(path) {
             Ok(text) if same(&text, value) => {}
             Ok(text) => self.write(None, path, &text, value),
-            Err(error) if error.is_missing() => self.skipped.push(format!("this kernel has no {path}")),
+            Err(error) if error.is_missing() => {
+                self.skipped.push(format!("this kernel has no {path}"))
+            }
             Err(error) => self.skipped.push(error.to_string()),
         }
     }
@@ -80,7 +83,9 @@ impl Draft {
                 Ok(set) => self.write(None, path, &text, &machine.keep_off(&set).to_mask()),
                 Err(error) => self.skipped.push(format!("{path}: {error}")),
             },
-            Err(error) if error.is_missing() => self.skipped.push(format!("this kernel has no {path}")),
+            Err(error) if error.is_missing() => {
+                self.skipped.push(format!("this kernel has no {path}"))
+            }
             Err(error) => self.skipped.push(error.to_string()),
         }
     }
@@ -108,8 +113,9 @@ pub fn markdown() -> String {
 const TABLE: [Tweak; 20] = [
     Tweak {
         name: LOAD_BALANCE,
-        doc: "Takes the partition's CPUs out of the scheduler's balancing: v1 `sched_load_balance` 0 in the root and in the \
-              partition; v2 the partition type `isolated` (without the tweak: `root`).",
+        doc: "Takes the partition's CPUs out of the scheduler's balancing: v1 \
+              `sched_load_balance` 0 in the root and in the partition; v2 the partition type \
+              `isolated` (without the tweak: `root`).",
         source: "kernel/cgroup/cpuset.c, rebuild_sched_domains",
         phase: Phase::First,
         settings: cgroup::load_balance,
@@ -130,7 +136,8 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "rps-xps",
-        doc: "Takes the partition's CPUs out of the network queues' receive (RPS) and transmit (XPS) masks.",
+        doc: "Takes the partition's CPUs out of the network queues' receive (RPS) and transmit \
+              (XPS) masks.",
         source: "net/core/net-sysfs.c, store_rps_map and xps_cpus_store",
         phase: Phase::First,
         settings: net::masks,
@@ -144,15 +151,16 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "workqueue-writeback",
-        doc: "Keeps the writing back of dirty pages off the partition's CPUs, and switches its NUMA affinity off where the \
-              kernel has that switch (before 6.6).",
+        doc: "Keeps the writing back of dirty pages off the partition's CPUs, and switches its \
+              NUMA affinity off where the kernel has that switch (before 6.6).",
         source: "kernel/workqueue.c, wq_cpumask_store; mm/backing-dev.c, bdi_wq",
         phase: Phase::First,
         settings: workqueue::writeback,
     },
     Tweak {
         name: "workqueue-block",
-        doc: "Keeps the block layer's and every other workqueue that shows its mask off the partition's CPUs.",
+        doc: "Keeps the block layer's and every other workqueue that shows its mask off the \
+              partition's CPUs.",
         source: "kernel/workqueue.c, workqueue_sysfs_register; block/blk-cgroup.c",
         phase: Phase::First,
         settings: workqueue::others,
@@ -166,7 +174,8 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "tick-deferment",
-        doc: "Lets a CPU without tick stay so for ever: debugfs `sched_tick_max_deferment` −1 (gone since 4.17).",
+        doc: "Lets a CPU without tick stay so for ever: debugfs `sched_tick_max_deferment` −1 \
+              (gone since 4.17).",
         source: "kernel/sched/core.c before 4.17, scheduler_tick_max_deferment",
         phase: Phase::First,
         settings: sched::tick_deferment,
@@ -180,8 +189,8 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "watchdog",
-        doc: "Takes the partition's CPUs out of the lockup detectors' `watchdog_cpumask`; `kernel.watchdog` 0 where the kernel \
-              has no mask.",
+        doc: "Takes the partition's CPUs out of the lockup detectors' `watchdog_cpumask`; \
+              `kernel.watchdog` 0 where the kernel has no mask.",
         source: "kernel/watchdog.c, proc_watchdog_cpumask",
         phase: Phase::First,
         settings: sched::watchdog,
@@ -202,7 +211,8 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "transparent-hugepages",
-        doc: "Stops the collapsing of pages into huge ones, which stalls the processes that use them: `enabled` never.",
+        doc: "Stops the collapsing of pages into huge ones, which stalls the processes that use \
+              them: `enabled` never.",
         source: "mm/huge_memory.c, enabled_store; mm/khugepaged.c",
         phase: Phase::First,
         settings: memory::transparent_hugepages,
@@ -216,14 +226,16 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "numa-balancing",
-        doc: "Stops the page faults by which the kernel learns who uses which memory: `kernel.numa_balancing` 0.",
+        doc: "Stops the page faults by which the kernel learns who uses which memory: \
+              `kernel.numa_balancing` 0.",
         source: "kernel/sched/fair.c, task_numa_work",
         phase: Phase::First,
         settings: memory::numa_balancing,
     },
     Tweak {
         name: REPLUG,
-        doc: "Takes each of the partition's CPUs offline and online again, so that timers armed there move to others.",
+        doc: "Takes each of the partition's CPUs offline and online again, so that timers armed \
+              there move to others.",
         source: "kernel/time/timer.c, timers_dead_cpu; kernel/time/hrtimer.c, hrtimers_cpu_dying",
         phase: Phase::Own,
         settings: cgroup::nothing_here,
@@ -237,14 +249,16 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "idle-states",
-        doc: "Disables, on the partition's CPUs, each idle state that takes more than 2 µs to leave.",
+        doc: "Disables, on the partition's CPUs, each idle state that takes more than 2 µs to \
+              leave.",
         source: "drivers/cpuidle/sysfs.c, store_state_disable",
         phase: Phase::Last,
         settings: power::idle_states,
     },
     Tweak {
         name: "resume-latency",
-        doc: "Asks that the partition's CPUs wake within 2 µs, whatever the idle driver: `pm_qos_resume_latency_us`.",
+        doc: "Asks that the partition's CPUs wake within 2 µs, whatever the idle driver: \
+              `pm_qos_resume_latency_us`.",
         source: "drivers/base/power/sysfs.c, pm_qos_resume_latency_us_store",
         phase: Phase::Last,
         settings: power::resume_latency,

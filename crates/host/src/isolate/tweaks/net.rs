@@ -7,7 +7,8 @@ use punctual_core::CpuSet;
 
 /// Takes the partition's CPUs out of every queue's mask.
 pub fn masks(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
-    let devices = files.list("/sys/class/net").map_err(|_| "this kernel has no network".to_owned())?;
+    let devices =
+        files.list("/sys/class/net").map_err(|_| "this kernel has no network".to_owned())?;
     let mut without_xps = 0;
     for device in devices {
         let queues = format!("/sys/class/net/{device}/queues");
@@ -16,7 +17,8 @@ pub fn masks(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<
             let path = format!("{queues}/{queue}/{file}");
             match files.read(&path) {
                 Ok(text) => keep_off(machine, draft, &path, &text),
-                // A device with one transmit queue has nothing to choose from: the kernel answers ENOENT.
+                // A device with one transmit queue has nothing to choose from: the kernel answers
+                // ENOENT.
                 Err(error) if error.is_missing() => without_xps += 1,
                 Err(error) => draft.skipped.push(error.to_string()),
             }

@@ -4,7 +4,8 @@ use super::Draft;
 use crate::files::Files;
 use crate::isolate::machine::Machine;
 
-/// How long a CPU of the partition may take to wake. The first halt state of most machines takes 1 or 2 µs; the next tens.
+/// How long a CPU of the partition may take to wake. The first halt state of most machines takes 1
+/// or 2 µs; the next tens.
 const WAKE_MICROS: u64 = 2;
 
 fn cpu_directory(cpu: usize) -> String {
@@ -16,19 +17,26 @@ pub fn governor(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
     for cpu in machine.rt.iter() {
         let link = format!("{}/cpufreq", cpu_directory(cpu));
         // `../cpufreq/policy3`: one path for a policy, whichever CPU leads to it.
-        let policy = files.read_link(&link).ok().and_then(|target| target.rsplit('/').next().map(str::to_owned));
-        let directory = policy.map_or(link, |policy| format!("/sys/devices/system/cpu/cpufreq/{policy}"));
+        let policy = files
+            .read_link(&link)
+            .ok()
+            .and_then(|target| target.rsplit('/').next().map(str::to_owned));
+        let directory =
+            policy.map_or(link, |policy| format!("/sys/devices/system/cpu/cpufreq/{policy}"));
         let path = format!("{directory}/scaling_governor");
         if draft.writes.iter().any(|(_, write)| write.path == path) {
             continue;
         }
-        let known = files.read(&format!("{directory}/scaling_available_governors")).unwrap_or_default();
+        let known =
+            files.read(&format!("{directory}/scaling_available_governors")).unwrap_or_default();
         if !files.exists(&path) {
             draft.skipped.push(format!("CPU {cpu} has no frequency governor"));
         } else if known.split_whitespace().any(|governor| governor == "performance") {
             draft.want(files, &path, "performance");
         } else {
-            draft.skipped.push(format!("CPU {cpu} has no governor `performance`, only: {}", known.trim()));
+            draft
+                .skipped
+                .push(format!("CPU {cpu} has no governor `performance`, only: {}", known.trim()));
         }
     }
     Ok(())
@@ -44,7 +52,8 @@ pub fn idle_states(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> R
         };
         for state in states.iter().filter(|name| name.starts_with("state")) {
             let read = |file: &str| files.read_trimmed(&format!("{directory}/{state}/{file}"));
-            let slow = read("latency").is_ok_and(|latency| latency.parse().is_ok_and(|us: u64| us > WAKE_MICROS));
+            let slow = read("latency")
+                .is_ok_and(|latency| latency.parse().is_ok_and(|us: u64| us > WAKE_MICROS));
             if slow {
                 draft.want(files, &format!("{directory}/{state}/disable"), "1");
             }
@@ -53,11 +62,18 @@ pub fn idle_states(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> R
     Ok(())
 }
 
-/// The same as a request, for drivers that have no states to disable. `0` is no request; `n/a` is the strictest.
-pub fn resume_latency(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+/// The same as a request, for drivers that have no states to disable. `0` is no request; `n/a` is
+/// the strictest.
+pub fn resume_latency(
+    files: &dyn Files,
+    machine: &Machine,
+    draft: &mut Draft,
+) -> Result<(), String> {
     for cpu in machine.rt.iter() {
         let path = format!("{}/power/pm_qos_resume_latency_us", cpu_directory(cpu));
-        let strict = |now: String| now == "n/a" || now.parse().is_ok_and(|us: u64| (1..=WAKE_MICROS).contains(&us));
+        let strict = |now: String| {
+            now == "n/a" || now.parse().is_ok_and(|us: u64| (1..=WAKE_MICROS).contains(&us))
+        };
         if !files.read_trimmed(&path).is_ok_and(strict) {
             draft.want(files, &path, &WAKE_MICROS.to_string());
         }

@@ -1,4 +1,5 @@
-//! The scheduler's, the timers' and the watchdogs' settings (Documentation/admin-guide/sysctl/kernel.rst).
+//! The scheduler's, the timers' and the watchdogs' settings
+//! (Documentation/admin-guide/sysctl/kernel.rst).
 
 use super::Draft;
 use crate::files::Files;
@@ -42,7 +43,8 @@ pub fn watchdog(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
 /// No polling for corrected machine checks. The setting is one for all CPUs; each of them shows it.
 pub fn machine_check(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
     let directory = "/sys/devices/system/machinecheck";
-    let none = || "this machine has no machine-check polling (x86 with CONFIG_X86_MCE only)".to_owned();
+    let none =
+        || "this machine has no machine-check polling (x86 with CONFIG_X86_MCE only)".to_owned();
     let names = files.list(directory).map_err(|_| none())?;
     let first = names.iter().find(|name| name.starts_with("machinecheck")).ok_or_else(none)?;
     draft.want(files, &format!("{directory}/{first}/check_interval"), "0");

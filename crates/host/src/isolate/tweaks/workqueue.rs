@@ -26,7 +26,10 @@ pub fn writeback(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Res
 /// Every other workqueue that shows its mask.
 pub fn others(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
     let names = files.list(DIRECTORY).map_err(|_| format!("this kernel has no {DIRECTORY}"))?;
-    let masks = names.iter().filter(|name| *name != WRITEBACK).map(|name| format!("{DIRECTORY}/{name}/cpumask"));
+    let masks = names
+        .iter()
+        .filter(|name| *name != WRITEBACK)
+        .map(|name| format!("{DIRECTORY}/{name}/cpumask"));
     let masks: Vec<String> = masks.filter(|path| files.exists(path)).collect();
     if masks.is_empty() {
         return Err("no other workqueue shows its mask".into());

@@ -14,7 +14,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Between notes that somebody is connected.
 const TOUCH: Duration = Duration::from_secs(20);
 
-/// Serves until the connection ends or the bundle has been fetched; messages before `offset` are known over here.
+/// Serves until the connection ends or the bundle has been fetched; messages before `offset` are
+/// known over here.
 pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(GREETING)?;
@@ -65,7 +66,12 @@ impl<W: Write> End<'_, W> {
             Kind::RunRequest => self.request = Some(RunRequest::decode(&frame.payload)?),
             Kind::Experiment => self.begin(&frame.payload)?,
             Kind::Interrupt => self.interrupt = true,
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of the other direction")),
+            _ => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "a frame of the other direction",
+                ));
+            }
         }
         Ok(())
     }
@@ -77,7 +83,8 @@ impl<W: Write> End<'_, W> {
             return Ok(());
         }
         let work = self.directory.file("work");
-        let written = fs::create_dir_all(&work).and_then(|()| fs::write(work.join(&request.file), experiment));
+        let written = fs::create_dir_all(&work)
+            .and_then(|()| fs::write(work.join(&request.file), experiment));
         match written.and_then(|()| self.directory.write_whole("order", &request.encode())) {
             Ok(()) => Ok(()),
             Err(why) => {
@@ -104,7 +111,9 @@ impl<W: Write> End<'_, W> {
         let Some(ended) = ended else { return wire::write(&mut self.out, Kind::Alive, &[]) };
         self.reported = true;
         let answer = fs::read(self.directory.file("answer")).unwrap_or_default();
-        answer.chunks(64 << 10).try_for_each(|chunk| wire::write(&mut self.out, Kind::Answer, chunk))?;
+        answer
+            .chunks(64 << 10)
+            .try_for_each(|chunk| wire::write(&mut self.out, Kind::Answer, chunk))?;
         wire::write(&mut self.out, Kind::Ended, ended.as_bytes())?;
         let bundle = self.directory.file("bundle");
         match bundle.is_dir() {

@@ -1,4 +1,5 @@
-//! What to run, as it goes through the connection and as it lies in the directory: texts, each ended by NUL.
+//! What to run, as it goes through the connection and as it lies in the directory: texts, each
+//! ended by NUL.
 
 use std::fs;
 use std::io;
@@ -28,7 +29,10 @@ impl RunRequest {
 
     pub(crate) fn decode(bytes: &[u8]) -> io::Result<RunRequest> {
         let wrong = || io::Error::new(io::ErrorKind::InvalidData, "an invalid run request");
-        let text = std::str::from_utf8(bytes).ok().and_then(|text| text.strip_suffix('\0')).ok_or_else(wrong)?;
+        let text = std::str::from_utf8(bytes)
+            .ok()
+            .and_then(|text| text.strip_suffix('\0'))
+            .ok_or_else(wrong)?;
         let mut texts = text.split('\0').map(str::to_owned).take(TEXTS_MAX);
         let mut next = || texts.next().ok_or_else(wrong);
         let keep_for = Duration::from_secs(next()?.parse().map_err(|_| wrong())?);

@@ -1,4 +1,5 @@
-//! The supervisor: parent of the run, in a session of its own, so that it outlives the connection that it was started through.
+//! The supervisor: parent of the run, in a session of its own, so that it outlives the connection
+//! that it was started through.
 
 use super::{RunDirectory, RunRequest, remove_all};
 use rustix::fs::{FlockOperation, flock};
@@ -34,7 +35,9 @@ pub fn supervise(directory: &RunDirectory) -> io::Result<()> {
     let ended = run(directory, &request).unwrap_or_else(|why| format!("not started: {why}"));
     end_with(directory, &ended)?;
     let since = Instant::now();
-    while since.elapsed().min(directory.disconnected_for()) < request.keep_for && directory.path.exists() {
+    while since.elapsed().min(directory.disconnected_for()) < request.keep_for
+        && directory.path.exists()
+    {
         std::thread::sleep(POLL_INTERVAL.min(request.keep_for));
     }
     remove_all(&directory.path)
@@ -55,9 +58,14 @@ fn wait_for_request(directory: &RunDirectory) -> io::Result<Option<RunRequest>> 
 fn run(directory: &RunDirectory, request: &RunRequest) -> io::Result<String> {
     fs::write(directory.file("reserve"), vec![1; RESERVE])?;
     let mut command = Command::new(directory.file("punctual"));
-    command.args(["run", "--output"]).arg(directory.file("bundle")).args(&request.arguments).arg(&request.file);
+    command
+        .args(["run", "--output"])
+        .arg(directory.file("bundle"))
+        .args(&request.arguments)
+        .arg(&request.file);
     command.current_dir(directory.file("work"));
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     directory.write_whole("run.pid", child.id().to_string().as_bytes())?;
     let messages = child.stderr.take().map(|from| keep(from, directory.file("messages")));
     let answer = child.stdout.take().map(|from| keep(from, directory.file("answer")));
@@ -101,7 +109,8 @@ fn keep(from: impl Read + Send + 'static, path: PathBuf) -> JoinHandle<Vec<u8>> 
         let mut file = File::create(&path).ok();
         let (mut late, mut chunk) = (Vec::new(), [0; 4096]);
         while let Ok(n @ 1..) = from.read(&mut chunk) {
-            let written = late.is_empty() && file.as_mut().is_some_and(|file| append(file, &chunk[..n]));
+            let written =
+                late.is_empty() && file.as_mut().is_some_and(|file| append(file, &chunk[..n]));
             if !written && late.len() < RESERVE / 4 {
                 late.extend_from_slice(&chunk[..n]);
             }

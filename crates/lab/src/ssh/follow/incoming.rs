@@ -17,16 +17,21 @@ pub struct Incoming {
 
 impl Incoming {
     pub fn new(output: &Path) -> Result<Incoming, SshError> {
-        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = output
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let place = tempfile::Builder::new().prefix(".punctual-incoming-").tempdir_in(parent);
         let place = place.map_err(SshError::local("create a directory in", parent))?;
-        let receiver = Receiver::new(&bundle_in(&place), MAX).map_err(SshError::local("create", &bundle_in(&place)))?;
+        let receiver = Receiver::new(&bundle_in(&place), MAX)
+            .map_err(SshError::local("create", &bundle_in(&place)))?;
         Ok(Incoming { place, receiver })
     }
 
     /// The next frame; true with the last one.
     pub fn take(&mut self, frame: &Frame) -> Result<bool, SshError> {
-        let wrong = |why| SshError::new(Trouble::Local, format!("the bundle cannot be received: {why}"));
+        let wrong =
+            |why| SshError::new(Trouble::Local, format!("the bundle cannot be received: {why}"));
         self.receiver.take(frame).map_err(wrong)
     }
 

@@ -34,12 +34,20 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub fn new(directory: &'a RemoteDirectory, sent: Option<&'a Sent<'a>>, output: &'a Path) -> Session<'a> {
+    pub fn new(
+        directory: &'a RemoteDirectory,
+        sent: Option<&'a Sent<'a>>,
+        output: &'a Path,
+    ) -> Session<'a> {
         Session { directory, sent, output, offset: 0 }
     }
 
     /// Serves until the run is over and everything here, or the connection lost.
-    pub fn serve(&mut self, connection: &Connection, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
+    pub fn serve(
+        &mut self,
+        connection: &Connection,
+        watch: &mut dyn Watch,
+    ) -> Result<RemoteResult, SshError> {
         let (ended, bundle, answer) = self.until_settled(connection, watch)?;
         // The bundle is in its place: only the acknowledgement is left.
         let left = self.remove(connection).err().map(|why| {
@@ -87,11 +95,15 @@ impl<'a> Session<'a> {
                     self.offset += frame.payload.len() as u64;
                     watch.message(&frame.payload);
                 }
-                Kind::Answer if answer.len() + frame.payload.len() <= ANSWER_MAX => answer.extend(frame.payload),
+                Kind::Answer if answer.len() + frame.payload.len() <= ANSWER_MAX => {
+                    answer.extend(frame.payload)
+                }
                 Kind::Ended => ended = Some(parse_ended(&frame.payload)),
                 Kind::Failed => return Err(line.failed(String::from_utf8_lossy(&frame.payload))),
                 _ => {
-                    let Some(ended) = ended else { return Err(line.failed("results of a run that has not ended")) };
+                    let Some(ended) = ended else {
+                        return Err(line.failed("results of a run that has not ended"));
+                    };
                     let taking = match &mut incoming {
                         Some(taking) => taking,
                         None => incoming.insert(Incoming::new(self.output)?),
@@ -140,11 +152,16 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn open(connection: &'a Connection, directory: &RemoteDirectory, offset: u64) -> Result<Line<'a>, SshError> {
+    fn open(
+        connection: &'a Connection,
+        directory: &RemoteDirectory,
+        offset: u64,
+    ) -> Result<Line<'a>, SshError> {
         let mut command = connection.command(&directory.command("attach", offset));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child =
-            command.spawn().map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
+        let mut child = command
+            .spawn()
+            .map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
         let (send, frames) = sync_channel(16);
         let stdin = child.stdin.take();
         if let Some(mut stdout) = child.stdout.take() {
@@ -220,7 +237,10 @@ impl<'a> Line<'a> {
     }
 
     fn failed(&self, why: impl std::fmt::Display) -> SshError {
-        SshError::new(Trouble::Remote, format!("punctual on {} failed: {why}", self.connection.to()))
+        SshError::new(
+            Trouble::Remote,
+            format!("punctual on {} failed: {why}", self.connection.to()),
+        )
     }
 }
 

@@ -1,5 +1,6 @@
-//! Where the kernel does not report when the thread is released: a grid through the earliest of some wake-ups, begun anew whenever the kernel may
-//! have begun its periods at another phase, which it does for a thread that is a period late.
+//! Where the kernel does not report when the thread is released: a grid through the earliest of
+//! some wake-ups, begun anew whenever the kernel may have begun its periods at another phase, which
+//! it does for a thread that is a period late.
 
 use punctual_core::{Finding, Nanos, Severity};
 
@@ -35,7 +36,8 @@ pub struct Quality {
     grids: u64,
     /// Wake-ups from which they were taken: there are no samples of these.
     unmeasured: u64,
-    /// By how much the second-earliest of a grid's wake-ups, or an earlier one after them, was from it, at most.
+    /// By how much the second-earliest of a grid's wake-ups, or an earlier one after them, was
+    /// from it, at most.
     apart: i64,
 }
 
@@ -62,13 +64,22 @@ impl Estimate {
         let moved = now - last > self.period * 3 / 2 && restarts < RESTARTS_MAX;
         if taken == 0 || moved {
             let restarts = restarts + u32::from(taken > 0);
-            self.learning = Learning { taken: 1, restarts, origin: now, last: now, earliest: 0, second: i64::MAX };
+            self.learning = Learning {
+                taken: 1,
+                restarts,
+                origin: now,
+                last: now,
+                earliest: 0,
+                second: i64::MAX,
+            };
             return;
         }
-        // Into (-period/2, period/2]: a wake-up a little before the grid must not count as nearly a period late.
+        // Into (-period/2, period/2]: a wake-up a little before the grid must not count as nearly a
+        // period late.
         let offset = (now - origin + self.period / 2).rem_euclid(self.period) - self.period / 2;
         let (earliest, second) = (earliest.min(offset), second.min(offset.max(earliest)));
-        self.learning = Learning { taken: taken + 1, restarts, origin, last: now, earliest, second };
+        self.learning =
+            Learning { taken: taken + 1, restarts, origin, last: now, earliest, second };
         if taken == LEARNING {
             let grid = origin + earliest;
             self.due = Some(grid + ((now - grid) / self.period + 1) * self.period);
@@ -97,13 +108,15 @@ impl Quality {
     pub fn finding(&self, measure: &str) -> Finding {
         let Quality { grids, unmeasured, apart } = *self;
         let message = format!(
-            "the kernel does not report when it releases this thread: figures are not latencies but distances from the earliest of \
-             {LEARNING} wake-ups, taken anew after each miss ({grids} times, {unmeasured} wake-ups without a sample); what all \
-             wake-ups have in common is missing, and the earliest ones were up to {} apart",
+            "the kernel does not report when it releases this thread: figures are not latencies \
+             but distances from the earliest of {LEARNING} wake-ups, taken anew after each miss \
+             ({grids} times, {unmeasured} wake-ups without a sample); what all wake-ups have in \
+             common is missing, and the earliest ones were up to {} apart",
             Nanos(apart)
         );
         Finding::new("deadline-release-estimated", Severity::Warning, measure, message).remedy(
-            "run as root on a kernel that describes its types (CONFIG_DEBUG_INFO_BTF), or on Linux 7.1 or newer",
+            "run as root on a kernel that describes its types (CONFIG_DEBUG_INFO_BTF), or on \
+             Linux 7.1 or newer",
         )
     }
 }

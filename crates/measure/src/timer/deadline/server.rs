@@ -1,5 +1,6 @@
-//! Sources of the release time in the kernel. All are read before the thread waits, or read what was written then: what
-//! happens between the release and the first instruction after it changes nothing.
+//! Sources of the release time in the kernel. All are read before the thread waits, or read what
+//! was written then: what happens between the release and the first instruction after it changes
+//! nothing.
 
 use super::{Server, WaitResult};
 use punctual_host::task::attributes;
@@ -18,7 +19,8 @@ fn monotonic() -> i64 {
 
 /// The absolute deadline of the running period, which the kernel converts to CLOCK_MONOTONIC.
 pub struct Attributes {
-    /// From an absolute deadline to the release after it (kernel/sched/deadline.c: dl_next_period).
+    /// From an absolute deadline to the release after it (kernel/sched/deadline.c:
+    /// dl_next_period).
     gap: i64,
 }
 
@@ -45,8 +47,8 @@ impl Server for Attributes {
     }
 }
 
-/// The expiry of the thread's own timer, stamped where the kernel starts it. It starts none for a release that has passed
-/// (kernel/sched/deadline.c: start_dl_timer).
+/// The expiry of the thread's own timer, stamped where the kernel starts it. It starts none for a
+/// release that has passed (kernel/sched/deadline.c: start_dl_timer).
 pub struct Stamps<'r>(&'r Releases);
 
 impl Stamps<'_> {
@@ -61,8 +63,13 @@ impl Server for Stamps<'_> {
     fn end_period(&mut self) -> WaitResult {
         let before = self.0.count();
         sched_yield();
-        // Where more than one came, the thread was throttled after the first; that is part of its latency.
-        if self.0.count() == before { WaitResult::NotAtAll } else { WaitResult::Until(self.0.at(before)) }
+        // Where more than one came, the thread was throttled after the first; that is part of its
+        // latency.
+        if self.0.count() == before {
+            WaitResult::NotAtAll
+        } else {
+            WaitResult::Until(self.0.at(before))
+        }
     }
     fn now(&self) -> i64 {
         monotonic()

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 const PERIOD: i64 = 1_000_000;
 const WAKE: i64 = 3_000;
 
-/// A constant bandwidth server on a clock of its own (kernel/sched/deadline.c), and what delays each wake-up.
+/// A constant bandwidth server on a clock of its own (kernel/sched/deadline.c), and what delays
+/// each wake-up.
 struct Simulated<'s, const KNOWS: bool> {
     now: &'s Cell<i64>,
     deadline: i64,
@@ -38,12 +39,19 @@ impl<const KNOWS: bool> Server for Simulated<'_, KNOWS> {
     }
 }
 
-/// Samples of such a server, as (due, latency, missed). The clock that the loop reads is the simulated one.
-fn simulate<const KNOWS: bool>(delays: &[i64], samples: u64) -> (Vec<(i64, i64, u64)>, ReleaseCounts) {
+/// Samples of such a server, as (due, latency, missed). The clock that the loop reads is the
+/// simulated one.
+fn simulate<const KNOWS: bool>(
+    delays: &[i64],
+    samples: u64,
+) -> (Vec<(i64, i64, u64)>, ReleaseCounts) {
     let now = Cell::new(0);
     let plan = plan(0, samples);
-    let server =
-        Simulated::<KNOWS> { now: &now, deadline: PERIOD, delays: RefCell::new(delays.iter().copied().collect()) };
+    let server = Simulated::<KNOWS> {
+        now: &now,
+        deadline: PERIOD,
+        delays: RefCell::new(delays.iter().copied().collect()),
+    };
     let mut book = ReleaseCounts::default();
     let mut wakeups = Yield::new(&plan, server, &mut book);
     let (mut wakeups, mut taken) = (&mut wakeups, Vec::new());
@@ -96,7 +104,8 @@ fn an_estimated_release_begins_anew_after_a_miss_and_reports_its_quality() {
     assert!(estimate != estimate::Quality::default() && waits > 100);
 }
 
-/// What this test takes away: a thread that sleeps, and so is given a new period at another phase, in the middle of it.
+/// What this test takes away: a thread that sleeps, and so is given a new period at another phase,
+/// in the middle of it.
 #[test]
 fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
     let body = || {
@@ -122,7 +131,8 @@ fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
             consumer.drain(|drained| all.push(drained));
             let least = all.iter().map(|drained| drained.sample.latency().ns()).min().unwrap();
             assert_eq!(all.len(), 100);
-            // A grid of another phase would have them all early, or all late by the same part of a period.
+            // A grid of another phase would have them all early, or all late by the same part of a
+            // period.
             assert!((0..PERIOD / 4).contains(&least), "phase {phase}: the least is {least} ns");
         }
     };

@@ -1,5 +1,6 @@
-//! The process that allocates: a small program linked with the machine's own C library, so that its malloc is the one that programs here meet; or,
-//! where the machine has no loader for such programs, punctual itself under another name.
+//! The process that allocates: a small program linked with the machine's own C library, so that its
+//! malloc is the one that programs here meet; or, where the machine has no loader for such
+//! programs, punctual itself under another name.
 
 use super::shared_memory::{END, SMALL_PAGES, SharedMemory};
 use crate::stop::Stop;
@@ -30,8 +31,10 @@ unsafe extern "C" {
 
 /// Runs punctual as that program.
 pub fn serve() -> ! {
-    let words: Vec<CString> = std::env::args_os().filter_map(|word| CString::new(word.into_vec()).ok()).collect();
-    let mut pointers: Vec<*mut libc::c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
+    let words: Vec<CString> =
+        std::env::args_os().filter_map(|word| CString::new(word.into_vec()).ok()).collect();
+    let mut pointers: Vec<*mut libc::c_char> =
+        words.iter().map(|word| word.as_ptr().cast_mut()).collect();
     // SAFETY: as many pointers to strings that end with a NUL; nothing is written through them.
     unsafe { punctual_heap_program(pointers.len() as libc::c_long, pointers.as_mut_ptr()) }
 }
@@ -55,8 +58,10 @@ impl Allocator {
             return Ok(Allocator::BuiltIn);
         }
         let shown = path.display();
-        let help = "give the file of a shared library, like /usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
-        let real = path.canonicalize().map_err(|why| format!("allocator {shown}: {why}: {help}"))?;
+        let help =
+            "give the file of a shared library, like /usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+        let real =
+            path.canonicalize().map_err(|why| format!("allocator {shown}: {why}: {help}"))?;
         if !real.is_file() {
             return Err(format!("allocator {shown} is not a file: {help}"));
         }
@@ -90,11 +95,21 @@ pub struct Helper {
 
 impl Helper {
     /// Starts it, as a child of the calling thread, with that thread's CPUs.
-    pub fn start(allocator: &Allocator, blocks: usize, small_pages: bool) -> Result<Helper, String> {
-        let shared_memory =
-            SharedMemory::new(blocks).map_err(|why| format!("memory for {blocks} blocks' times: {why}"))?;
-        let mut helper =
-            Helper { pid: 0, has_ended: false, shared_memory, name: String::new(), library: None, instead: None };
+    pub fn start(
+        allocator: &Allocator,
+        blocks: usize,
+        small_pages: bool,
+    ) -> Result<Helper, String> {
+        let shared_memory = SharedMemory::new(blocks)
+            .map_err(|why| format!("memory for {blocks} blocks' times: {why}"))?;
+        let mut helper = Helper {
+            pid: 0,
+            has_ended: false,
+            shared_memory,
+            name: String::new(),
+            library: None,
+            instead: None,
+        };
         helper.shared_memory.head().flags = if small_pages { SMALL_PAGES } else { 0 };
         helper.pid = match allocator {
             Allocator::BuiltIn => helper.spawn_own()?,
@@ -112,18 +127,24 @@ impl Helper {
         Ok(helper)
     }
 
-    /// Not through fork(2): all memory of punctual would have to be copied when it is next written to, locked or not, and every thread that
-    /// measures would meet those page faults. posix_spawn(3) of the C library stops the caller until the other program is there instead.
+    /// Not through fork(2): all memory of punctual would have to be copied when it is next written
+    /// to, locked or not, and every thread that measures would meet those page faults.
+    /// posix_spawn(3) of the C library stops the caller until the other program is there instead.
     fn spawn(&self, program: &str, preload: Option<&Path>) -> io::Result<libc::pid_t> {
         let nul = |_| io::Error::from(io::ErrorKind::InvalidInput);
         let (shared, [descriptor, length, blocks]) = self.shared_memory.described();
         let parent = std::process::id().to_string();
         let words = ["punctual-heap", ARGUMENT, &descriptor, &length, &blocks, &parent];
-        let words = words.iter().map(|word| CString::new(*word)).collect::<Result<Vec<_>, _>>().map_err(nul)?;
+        let words = words
+            .iter()
+            .map(|word| CString::new(*word))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(nul)?;
         let own = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD");
         let preload = preload.map(|library| ("LD_PRELOAD".into(), library.as_os_str().to_owned()));
-        let variables =
-            own.chain(preload).map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()));
+        let variables = own
+            .chain(preload)
+            .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()));
         let variables = variables.collect::<Result<Vec<_>, _>>().map_err(nul)?;
         let program = CString::new(program).map_err(nul)?;
         let pointers = |strings: &[CString]| {
@@ -131,15 +152,23 @@ impl Helper {
             pointers.chain(std::iter::once(std::ptr::null_mut())).collect::<Vec<_>>()
         };
         let (words, variables, mut pid) = (pointers(&words), pointers(&variables), 0);
-        // SAFETY: all strings end with a NUL and both lists with a null pointer, and they live until the call returns; the actions are made
-        // ready before they are used and given back afterwards. A descriptor that is duplicated to its own number stays open (posix_spawn(3p)).
+        // SAFETY: all strings end with a NUL and both lists with a null pointer, and they live
+        // until the call returns; the actions are made ready before they are used and given
+        // back afterwards. A descriptor that is duplicated to its own number stays open
+        // (posix_spawn(3p)).
         let error = unsafe {
             let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
             libc::posix_spawn_file_actions_init(&mut actions);
             libc::posix_spawn_file_actions_adddup2(&mut actions, shared, shared);
             let none = std::ptr::null();
-            let error =
-                libc::posix_spawn(&mut pid, program.as_ptr(), &actions, none, words.as_ptr(), variables.as_ptr());
+            let error = libc::posix_spawn(
+                &mut pid,
+                program.as_ptr(),
+                &actions,
+                none,
+                words.as_ptr(),
+                variables.as_ptr(),
+            );
             libc::posix_spawn_file_actions_destroy(&mut actions);
             error
         };
@@ -149,11 +178,16 @@ impl Helper {
     /// The program that is linked with the machine's C library.
     fn spawn_image(&self, preload: Option<&Path>) -> Result<libc::pid_t, String> {
         let image = image()?;
-        // What is open for this process under that name is open for the child too, until it has become the program.
-        self.spawn(&format!("/proc/self/fd/{}", image.as_raw_fd()), preload).map_err(|why| match why.kind() {
-            io::ErrorKind::NotFound => "this machine has no loader for programs linked with glibc".to_owned(),
-            _ => format!("the program that allocates could not be started: {why}"),
-        })
+        // What is open for this process under that name is open for the child too, until it has
+        // become the program.
+        self.spawn(&format!("/proc/self/fd/{}", image.as_raw_fd()), preload).map_err(
+            |why| match why.kind() {
+                io::ErrorKind::NotFound => {
+                    "this machine has no loader for programs linked with glibc".to_owned()
+                }
+                _ => format!("the program that allocates could not be started: {why}"),
+            },
+        )
     }
 
     /// Punctual itself, as the same program.
@@ -170,9 +204,9 @@ impl Helper {
                 return Err("the program that allocates ended before it was ready".to_owned());
             }
             if Instant::now() > until {
-                return Err(
-                    "the program that allocates did not become ready: is its CPU used by real-time tasks?".into()
-                );
+                return Err("the program that allocates did not become ready: is its CPU used by \
+                            real-time tasks?"
+                    .into());
             }
         }
         if self.shared_memory.agrees() {
@@ -192,15 +226,19 @@ impl Helper {
         }
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
         self.library = mapped_at(&maps, malloc).map(str::to_owned);
-        let library =
-            if version.is_empty() { "a C library that is not glibc".to_owned() } else { format!("glibc {version}") };
+        let library = if version.is_empty() {
+            "a C library that is not glibc".to_owned()
+        } else {
+            format!("glibc {version}")
+        };
         self.name = format!("{library} (dynamic)");
         let Allocator::Preloaded(asked) = allocator else { return Ok(()) };
         let asked = asked.to_string_lossy();
         if [malloc, free].iter().any(|at| mapped_at(&maps, *at) != Some(&asked)) {
             let found = self.library.as_deref().unwrap_or("unknown");
             return Err(format!(
-                "allocator {asked} is not used: malloc is that of {found} (is it a library for this machine that has malloc and free?)"
+                "allocator {asked} is not used: malloc is that of {found} (is it a library for \
+                 this machine that has malloc and free?)"
             ));
         }
         let file = Path::new(&*asked).file_name().unwrap_or_default().to_string_lossy();
@@ -210,9 +248,13 @@ impl Helper {
 
     /// Runs it on the CPUs and with the scheduling of the calling thread.
     pub fn scheduled_like_us(&self) -> Result<(), String> {
-        let failed = |why: io::Error| format!("the program that allocates cannot be scheduled like its thread: {why}");
-        attributes::set_affinity(self.pid, &attributes::affinity(0).map_err(failed)?).map_err(failed)?;
-        attributes::set_scheduling(self.pid, &attributes::scheduling(0).map_err(failed)?).map_err(failed)
+        let failed = |why: io::Error| {
+            format!("the program that allocates cannot be scheduled like its thread: {why}")
+        };
+        attributes::set_affinity(self.pid, &attributes::affinity(0).map_err(failed)?)
+            .map_err(failed)?;
+        attributes::set_scheduling(self.pid, &attributes::scheduling(0).map_err(failed)?)
+            .map_err(failed)
     }
 
     /// Its number.
@@ -229,14 +271,16 @@ impl Helper {
                 self.shared_memory.ask_to_stop();
             }
             if !self.shared_memory.has_turn() && self.is_gone() {
-                let why = "the process that allocates has ended: was it killed, or the machine out of memory?";
+                let why = "the process that allocates has ended: was it killed, or the machine \
+                           out of memory?";
                 return Err(io::Error::other(why));
             }
         }
         match self.shared_memory.head().error {
             0 => Ok(()),
             libc_enomem if libc_enomem == libc::ENOMEM as u32 => Err(io::Error::other(
-                "the process that allocates could not lock its memory, or was killed: raise `ulimit -l`, or leave out `mlockall`",
+                "the process that allocates could not lock its memory, or was killed: raise \
+                 `ulimit -l`, or leave out `mlockall`",
             )),
             error => Err(io::Error::from_raw_os_error(error as i32)),
         }
@@ -244,9 +288,8 @@ impl Helper {
 
     fn is_gone(&mut self) -> bool {
         // SAFETY: a child of ours that has not been collected; a null status is allowed.
-        if !self.has_ended && unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0 {
-            self.has_ended = true;
-        }
+        let ended = || unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0;
+        self.has_ended = self.has_ended || ended();
         self.has_ended
     }
 }
@@ -273,7 +316,9 @@ fn image() -> Result<File, String> {
     let mut bytes = Vec::new();
     let unpacked = flate2::read::ZlibDecoder::new(PROGRAM).read_to_end(&mut bytes);
     if unpacked.is_err() || bytes.is_empty() {
-        return Err("this punctual was built without the program that meets the machine's own allocator".to_owned());
+        return Err("this punctual was built without the program that meets the machine's own \
+                    allocator"
+            .to_owned());
     }
     // Linux 6.3 has vm.memfd_noexec, and a flag against it that older ones refuse.
     const EXEC: libc::c_uint = 0x10;
@@ -282,9 +327,11 @@ fn image() -> Result<File, String> {
     let fd = fd.map_err(|why| format!("memory for the program that allocates: {why}"))?;
     // SAFETY: the descriptor is new and belongs to nobody else.
     let mut file = unsafe { File::from_raw_fd(fd) };
-    file.write_all(&bytes).map_err(|why| format!("memory for the program that allocates: {why}"))?;
+    file.write_all(&bytes)
+        .map_err(|why| format!("memory for the program that allocates: {why}"))?;
     // What is open for writing cannot be executed.
-    File::open(format!("/proc/self/fd/{fd}")).map_err(|why| format!("the program that allocates: {why}"))
+    File::open(format!("/proc/self/fd/{fd}"))
+        .map_err(|why| format!("the program that allocates: {why}"))
 }
 
 fn unsafe_memfd(flags: libc::c_uint) -> libc::c_int {
@@ -325,9 +372,9 @@ mod tests {
 
     #[test]
     fn the_file_at_an_address_is_found() {
-        let maps = "55d0-55d2 r-xp 00000000 00:01 7 /memfd:punctual-heap (deleted)\n\
-                    7f00-7f10 r-xp 00026000 fe:00 1234       /usr/lib/libc.so.6\n\
-                    7f10-7f20 rw-p 00000000 00:00 0 \n";
+        let maps = "55d0-55d2 r-xp 00000000 00:01 7 /memfd:punctual-heap (deleted)\n7f00-7f10 \
+                    r-xp 00026000 fe:00 1234       /usr/lib/libc.so.6\n7f10-7f20 rw-p 00000000 \
+                    00:00 0 \n";
         assert_eq!(mapped_at(maps, 0x7f0f), Some("/usr/lib/libc.so.6"));
         assert_eq!(mapped_at(maps, 0x7f10), None);
         assert_eq!(mapped_at(maps, 0x55d1), Some("/memfd:punctual-heap (deleted)"));

@@ -1,5 +1,5 @@
-//! What the kernel does for each request, counted by its own events: on requests of their own, because counting makes every system call and every
-//! page fault slower.
+//! What the kernel does for each request, counted by its own events: on requests of their own,
+//! because counting makes every system call and every page fault slower.
 
 use super::helper::{Allocator, Helper};
 use super::requests::Requests;
@@ -24,8 +24,9 @@ const PAGES: usize = 0;
 const FAULTS: usize = 1;
 const BRK: usize = 2;
 const MMAP: usize = 3;
-/// Of the page allocations those for user space, which the kernel may move (`___GFP_MOVABLE`, bit 3 since 2.6.24, include/linux/gfp_types.h).
-/// Page tables, slabs, and what interrupts take on the process's time are not movable.
+/// Of the page allocations those for user space, which the kernel may move (`___GFP_MOVABLE`, bit 3
+/// since 2.6.24, include/linux/gfp_types.h). Page tables, slabs, and what interrupts take on the
+/// process's time are not movable.
 const USER: usize = 7;
 const FILTERS: [(usize, &CStr); 1] = [(USER, c"gfp_flags & 8")];
 /// Pages that the program, its library and its stack touch for the first time in the first malloc.
@@ -64,17 +65,20 @@ pub struct Counted {
 /// How many requests are counted, and the room on the board that they need.
 pub fn requests(plan: &Requests) -> usize {
     let fit = MOST_BYTES / plan.usual().max(1);
-    fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.usual().max(1)).max(1) as usize
+    fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.usual().max(1)).max(1)
+        as usize
 }
 
-/// Counts requests in a process whose heap is unused, all of them held until the last is there: so each needs memory of its own.
+/// Counts requests in a process whose heap is unused, all of them held until the last is there: so
+/// each needs memory of its own.
 pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
     let count = requests(plan);
     let mut none = Err("the tracepoint kmem:mm_page_alloc stayed off".to_owned());
     for _ in 0..3 {
         let mut helper = Helper::start(allocator, count, true)?;
         none = count_batch(&mut helper, plan, flags, count, count);
-        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off.
+        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
+        // off.
         if none.as_ref().is_ok_and(|counted| counted.counts[PAGES] != Some(0)) {
             break;
         }
@@ -98,7 +102,8 @@ fn count_batch(
 ) -> Result<Counted, String> {
     let head = helper.shared_memory.head();
     (head.flags, head.blocks, head.round) = (flags, 0, round as u64);
-    (head.due, head.period, head.burst, head.until, head.limit) = (0, 0, i64::MAX, i64::MAX, i64::MAX);
+    (head.due, head.period, head.burst, head.until, head.limit) =
+        (0, 0, i64::MAX, i64::MAX, i64::MAX);
     // Without a block: what is locked at once is locked before anything is counted.
     helper.batch(&Stop::default()).map_err(|why| why.to_string())?;
     plan.fill(&mut helper.shared_memory.blocks()[..count], round);
@@ -150,8 +155,13 @@ pub fn figures(counted: &Counted) -> Vec<Figure> {
     let figure = |(event, name, title): (usize, &str, &str)| {
         let each = counted.counts[event]? as f64 / counted.requests.max(1) as f64;
         Some(
-            Figure::new(name, format!("{title} for each block, in a heap not used before"), each, "ratio")
-                .of(counted.requests),
+            Figure::new(
+                name,
+                format!("{title} for each block, in a heap not used before"),
+                each,
+                "ratio",
+            )
+            .of(counted.requests),
         )
     };
     names.into_iter().filter_map(figure).collect()
@@ -162,87 +172,114 @@ pub fn table(heaps: &[(&str, &Counted)]) -> Table {
     let mut columns = vec![Column::new("for each request", "")];
     columns.extend(heaps.iter().map(|(heap, _)| Column::new(heap, "count")));
     let row = |name: &str, value: &dyn Fn(&Counted) -> Cell| {
-        std::iter::once(Cell::from(name)).chain(heaps.iter().map(|(_, counted)| value(counted))).collect()
+        std::iter::once(Cell::from(name))
+            .chain(heaps.iter().map(|(_, counted)| value(counted)))
+            .collect()
     };
-    let each = |counted: &Counted, number: u64| Cell::Number(number as f64 / counted.requests.max(1) as f64);
+    let each = |counted: &Counted, number: u64| {
+        Cell::Number(number as f64 / counted.requests.max(1) as f64)
+    };
     let mut rows: Vec<Vec<Cell>> = vec![
         row("requests", &|counted| counted.requests.into()),
         row("bytes", &|counted| each(counted, counted.bytes)),
         row("pages in which the blocks lie", &|counted| each(counted, counted.pages)),
     ];
     rows.extend(NAMES.iter().enumerate().map(|(event, name)| {
-        row(name, &|counted| counted.counts[event].map_or(Cell::Nothing, |count| each(counted, count)))
+        row(name, &|counted| {
+            counted.counts[event].map_or(Cell::Nothing, |count| each(counted, count))
+        })
     }));
     let title = "What the kernel did for each request (malloc, touch, free), from its own events";
     Table { name: "requests".to_owned(), title: title.to_owned(), columns, rows }
 }
 
-/// The pages that the blocks should have taken, against those that the kernel gave: for a heap nobody has used.
-pub fn validations(counted: &Result<Counted, String>, flags: u32, is_glibc: bool) -> Vec<Validation> {
+/// The pages that the blocks should have taken, against those that the kernel gave: for a heap
+/// nobody has used.
+pub fn validations(
+    counted: &Result<Counted, String>,
+    flags: u32,
+    is_glibc: bool,
+) -> Vec<Validation> {
     let (touched, locked) = (flags & TOUCH != 0, flags & LOCK != 0);
-    [PAGES, FAULTS].map(|event| {
-        let (group, name) = EVENTS[event];
-        let mut source = format!("perf_event_open: tracepoint {group}:{name}, the process that allocates");
-        // Locked memory is there when it is asked for, before anybody touches it.
-        let given = if event == PAGES { touched || locked } else { touched && !locked };
-        let what = if event == PAGES { "pages allocated for the blocks" } else { "page faults that the blocks took" };
-        let counted = match counted {
-            Ok(counted) => counted,
-            Err(why) => {
-                let unavailable = Fact::Unavailable(why.clone());
-                return Validation::compare(what, 0, unavailable, source, Tolerance::EXACT);
+    [PAGES, FAULTS]
+        .map(|event| {
+            let (group, name) = EVENTS[event];
+            let mut source =
+                format!("perf_event_open: tracepoint {group}:{name}, the process that allocates");
+            // Locked memory is there when it is asked for, before anybody touches it.
+            let given = if event == PAGES { touched || locked } else { touched && !locked };
+            let what = if event == PAGES {
+                "pages allocated for the blocks"
+            } else {
+                "page faults that the blocks took"
+            };
+            let counted = match counted {
+                Ok(counted) => counted,
+                Err(why) => {
+                    let unavailable = Fact::Unavailable(why.clone());
+                    return Validation::compare(what, 0, unavailable, source, Tolerance::EXACT);
+                }
+            };
+            let claimed = if given { counted.pages } else { 0 };
+            let of_user = counted.counts[USER].filter(|_| event == PAGES);
+            let mut count = of_user.or(counted.counts[event]);
+            if of_user.is_some() {
+                source += ", with gfp_flags & __GFP_MOVABLE (user space's pages)";
             }
-        };
-        let claimed = if given { counted.pages } else { 0 };
-        let of_user = counted.counts[USER].filter(|_| event == PAGES);
-        let mut count = of_user.or(counted.counts[event]);
-        if of_user.is_some() {
-            source += ", with gfp_flags & __GFP_MOVABLE (user space's pages)";
-        }
-        // Those of locking are among them.
-        if event == FAULTS && count.is_none() && !locked {
-            count = Some(counted.faults);
-            source = "getrusage(2) of the process that allocates: ru_minflt and ru_majflt".to_owned();
-        }
-        let why = counted.uncounted.clone().unwrap_or_else(|| "this kernel has no such event".to_owned());
-        let fact = count.map_or(Fact::Unavailable(why), Fact::Known);
-        let calls = |event: usize| counted.counts[event].unwrap_or(0);
-        let mut tolerance = Tolerance::EXACT
-            .fewer(2, "the first and the last page of the heap may be there already")
-            .more(OWN, "first uses of the allocator's, the library's and the stack's own pages")
-            .more(calls(BRK), "books behind the last block, each time that the heap grew (brk)");
-        if !touched {
-            let headers = counted.requests.min(counted.pages);
-            tolerance = tolerance.more(headers, "pages with the allocator's header of a block");
-        }
-        if locked {
-            tolerance = tolerance
-                .more(TOP_PAD, "pages behind the heap that are asked for with it (M_TOP_PAD)")
-                .more(calls(MMAP), "the rest of the last page of a mapping");
-        }
-        if !is_glibc {
-            let others = "other allocators keep books of their own, and ask for more than they need";
-            tolerance = tolerance
-                .fewer(counted.pages / 64, "pages that the allocator may have had before")
-                .any_more(others);
-        }
-        let mut validation = Validation::compare(what, claimed, fact, source, tolerance);
-        if event == PAGES && of_user.is_none() {
-            let others = "page tables, slabs and what interrupts took are counted too, and cannot be separated here";
-            validation = validation.undecided_above(others);
-        }
-        if !is_glibc && !given {
-            validation.agrees = None;
-        }
-        let unlocked = if locked { ", locked" } else { "" };
-        validation.explain(format!(
-            "{} blocks of {} B in all, {}{unlocked}, in a process that had allocated nothing, without transparent huge pages",
-            counted.requests,
-            counted.bytes,
-            if touched { "touched" } else { "untouched" },
-        ))
-    })
-    .into()
+            // Those of locking are among them.
+            if event == FAULTS && count.is_none() && !locked {
+                count = Some(counted.faults);
+                source = "getrusage(2) of the process that allocates: ru_minflt and ru_majflt"
+                    .to_owned();
+            }
+            let why = counted
+                .uncounted
+                .clone()
+                .unwrap_or_else(|| "this kernel has no such event".to_owned());
+            let fact = count.map_or(Fact::Unavailable(why), Fact::Known);
+            let calls = |event: usize| counted.counts[event].unwrap_or(0);
+            let mut tolerance = Tolerance::EXACT
+                .fewer(2, "the first and the last page of the heap may be there already")
+                .more(OWN, "first uses of the allocator's, the library's and the stack's own pages")
+                .more(
+                    calls(BRK),
+                    "books behind the last block, each time that the heap grew (brk)",
+                );
+            if !touched {
+                let headers = counted.requests.min(counted.pages);
+                tolerance = tolerance.more(headers, "pages with the allocator's header of a block");
+            }
+            if locked {
+                tolerance = tolerance
+                    .more(TOP_PAD, "pages behind the heap that are asked for with it (M_TOP_PAD)")
+                    .more(calls(MMAP), "the rest of the last page of a mapping");
+            }
+            if !is_glibc {
+                let others =
+                    "other allocators keep books of their own, and ask for more than they need";
+                tolerance = tolerance
+                    .fewer(counted.pages / 64, "pages that the allocator may have had before")
+                    .any_more(others);
+            }
+            let mut validation = Validation::compare(what, claimed, fact, source, tolerance);
+            if event == PAGES && of_user.is_none() {
+                let others = "page tables, slabs and what interrupts took are counted too, and \
+                              cannot be separated here";
+                validation = validation.undecided_above(others);
+            }
+            if !is_glibc && !given {
+                validation.agrees = None;
+            }
+            let unlocked = if locked { ", locked" } else { "" };
+            validation.explain(format!(
+                "{} blocks of {} B in all, {}{unlocked}, in a process that had allocated nothing, \
+                 without transparent huge pages",
+                counted.requests,
+                counted.bytes,
+                if touched { "touched" } else { "untouched" },
+            ))
+        })
+        .into()
 }
 
 #[cfg(test)]
@@ -251,7 +288,15 @@ mod tests {
 
     #[test]
     fn pages_are_counted_once() {
-        let block = |at, size| Block { size, visit: 0, at, malloc: [0; 2], touch: [0; 2], free: [0; 2], cpu: 0 };
+        let block = |at, size| Block {
+            size,
+            visit: 0,
+            at,
+            malloc: [0; 2],
+            touch: [0; 2],
+            free: [0; 2],
+            cpu: 0,
+        };
         assert_eq!(pages(&[], 4096), 0);
         assert_eq!(pages(&[block(4096, 1), block(4100, 10), block(8191, 1)], 4096), 1);
         assert_eq!(pages(&[block(8190, 4), block(4096, 10_000)], 4096), 3);
@@ -263,9 +308,16 @@ mod tests {
     fn claims_are_those_of_the_way_that_memory_is_asked_for() {
         // All pages, those of user space, page faults.
         let of = |pages, user: Option<u64>, faults, flags| {
-            let counts = [Some(pages), Some(faults), Some(0), Some(16), Some(16), None, Some(0), user];
-            let counted =
-                Counted { requests: 16, bytes: 16 << 20, pages: 16 * 257, counts, faults: 0, uncounted: None };
+            let counts =
+                [Some(pages), Some(faults), Some(0), Some(16), Some(16), None, Some(0), user];
+            let counted = Counted {
+                requests: 16,
+                bytes: 16 << 20,
+                pages: 16 * 257,
+                counts,
+                faults: 0,
+                uncounted: None,
+            };
             validations(&Ok(counted), flags, true).iter().map(|one| one.agrees).collect::<Vec<_>>()
         };
         const ALL: u64 = 16 * 257;
@@ -282,6 +334,9 @@ mod tests {
         assert_eq!(of(ALL, Some(ALL), ALL, 0), [Some(false), Some(false)]);
         assert_eq!(of(ALL + 40, Some(ALL + 33), 12, LOCK), [Some(true), Some(true)]);
         let none = validations(&Err("no tracefs".to_owned()), TOUCH, true);
-        assert_eq!((none[0].agrees, none[0].counted.clone()), (None, Fact::Unavailable("no tracefs".to_owned())));
+        assert_eq!(
+            (none[0].agrees, none[0].counted.clone()),
+            (None, Fact::Unavailable("no tracefs".to_owned()))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Figures of all rounds of a list: whether time follows pages, and whether it grows from round to round.
+//! Figures of all rounds of a list: whether time follows pages, and whether it grows from round to
+//! round.
 
 use super::kernel::pages;
 use super::shared_memory::Block;
@@ -106,12 +107,18 @@ impl Lists {
         let (first, last) = (&rounds[..quarter], &rounds[rounds.len() - quarter..]);
         let costs = |rounds: &[Round]| median(rounds.iter().map(cost).collect());
         let mut figures = vec![
-            Figure::new("page-cost", "malloc and touch of a list, for each page, median", costs(rounds), "ns")
-                .of(count),
+            Figure::new(
+                "page-cost",
+                "malloc and touch of a list, for each page, median",
+                costs(rounds),
+                "ns",
+            )
+            .of(count),
         ];
-        if let Some(r) = correlation(rounds, |round| round.bytes as i64, |round| round.pages as i64) {
-            let title =
-                "rank correlation of a list's bytes and the pages in which its nodes lie (1: pages follow bytes)";
+        if let Some(r) = correlation(rounds, |round| round.bytes as i64, |round| round.pages as i64)
+        {
+            let title = "rank correlation of a list's bytes and the pages in which its nodes lie \
+                         (1: pages follow bytes)";
             figures.push(Figure::new("bytes-pages-correlation", title, r, "ratio").of(count));
         }
         let own: Vec<Round> = rounds.iter().filter(|round| round.own.is_some()).copied().collect();
@@ -120,23 +127,33 @@ impl Lists {
             correlation(&own, |round| round.pages as i64, value).filter(|_| own.len() > 7)
         };
         if let Some(r) = of_own(|own| own.faults as i64) {
-            let title =
-                "rank correlation of a list's pages and its page faults (getrusage(2)) (1: each takes new pages)";
-            figures.push(Figure::new("pages-faults-correlation", title, r, "ratio").of(own.len() as u64));
+            let title = "rank correlation of a list's pages and its page faults (getrusage(2)) \
+                         (1: each takes new pages)";
+            figures.push(
+                Figure::new("pages-faults-correlation", title, r, "ratio").of(own.len() as u64),
+            );
         }
         if let Some(r) = of_own(|own| own.cpu_time) {
-            let title = "rank correlation of a list's pages and the CPU time of its program, in which nobody else's is";
-            figures.push(Figure::new("pages-cpu-time-correlation", title, r, "ratio").of(own.len() as u64));
+            let title = "rank correlation of a list's pages and the CPU time of its program, in \
+                         which nobody else's is";
+            figures.push(
+                Figure::new("pages-cpu-time-correlation", title, r, "ratio").of(own.len() as u64),
+            );
         }
         if let Some(r) = correlation(rounds, |round| round.pages as i64, Round::time) {
-            let title =
-                "rank correlation of a list's pages and the time of its malloc and touch (1: time follows pages)";
+            let title = "rank correlation of a list's pages and the time of its malloc and touch \
+                         (1: time follows pages)";
             figures.push(Figure::new("pages-time-correlation", title, r, "ratio").of(count));
         }
         let title = "cost of a page, last quarter of the lists to the first (1: it does not grow)";
         figures.push(
-            Figure::new("page-cost-growth", title, costs(last) / costs(first).max(f64::MIN_POSITIVE), "ratio")
-                .of(count),
+            Figure::new(
+                "page-cost-growth",
+                title,
+                costs(last) / costs(first).max(f64::MIN_POSITIVE),
+                "ratio",
+            )
+            .of(count),
         );
         figures
     }
@@ -147,14 +164,20 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Spearman's coefficient: of ranks, so that a list during which another task ran is one of many and not the whole figure. `None` where all
-/// lists have the same of either.
-fn correlation(rounds: &[Round], one: impl Fn(&Round) -> i64, other: impl Fn(&Round) -> i64) -> Option<f64> {
+/// Spearman's coefficient: of ranks, so that a list during which another task ran is one of many
+/// and not the whole figure. `None` where all lists have the same of either.
+fn correlation(
+    rounds: &[Round],
+    one: impl Fn(&Round) -> i64,
+    other: impl Fn(&Round) -> i64,
+) -> Option<f64> {
     let pages = ranks(rounds.iter().map(one).collect());
     let times = ranks(rounds.iter().map(other).collect());
     let middle = (rounds.len() as f64 - 1.0) / 2.0;
-    let both = || pages.iter().map(|rank| rank - middle).zip(times.iter().map(|rank| rank - middle));
-    let (xy, xx, yy) = both().fold((0.0, 0.0, 0.0), |(xy, xx, yy), (x, y)| (xy + x * y, xx + x * x, yy + y * y));
+    let both =
+        || pages.iter().map(|rank| rank - middle).zip(times.iter().map(|rank| rank - middle));
+    let (xy, xx, yy) =
+        both().fold((0.0, 0.0, 0.0), |(xy, xx, yy), (x, y)| (xy + x * y, xx + x * x, yy + y * y));
     (xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
 }
 
@@ -179,16 +202,35 @@ mod tests {
     #[test]
     fn equal_values_share_a_rank() {
         assert_eq!(ranks(vec![30, 10, 10, 20]), [3.0, 0.5, 0.5, 2.0]);
-        assert_eq!(correlation(&[Round::default(); 9], |round| round.pages as i64, Round::time), None);
+        assert_eq!(
+            correlation(&[Round::default(); 9], |round| round.pages as i64, Round::time),
+            None
+        );
     }
 
     #[test]
     fn each_list_is_in_the_table_with_bytes_pages_and_time() {
         let mut lists = Lists::new();
-        let node = |at| Block { size: 40, visit: 0, at, malloc: [0, 5], touch: [5, 9], free: [9, 12], cpu: 0 };
-        lists.take(&[node(4096), node(4144), node(8170)], 4096, Some(Own { faults: 2, cpu_time: 31 }));
+        let node = |at| Block {
+            size: 40,
+            visit: 0,
+            at,
+            malloc: [0, 5],
+            touch: [5, 9],
+            free: [9, 12],
+            cpu: 0,
+        };
+        lists.take(
+            &[node(4096), node(4144), node(8170)],
+            4096,
+            Some(Own { faults: 2, cpu_time: 31 }),
+        );
         let row: Vec<Cell> = [1, 3, 120, 2, 2, 15, 12, 9, 31].map(|n: u64| Cell::from(n)).into();
-        assert_eq!(lists.table().unwrap().rows, [row], "the third node lies in two pages, one of them shared");
+        assert_eq!(
+            lists.table().unwrap().rows,
+            [row],
+            "the third node lies in two pages, one of them shared"
+        );
     }
 
     #[test]
@@ -198,14 +240,23 @@ mod tests {
             for number in 0..100u64 {
                 let size = (number % 7 + 1) * 4096;
                 let touch = [0, touch(number)];
-                let block = Block { size, visit: 0, at: 0, malloc: [0, 0], touch, free: [0; 2], cpu: 0 };
+                let block =
+                    Block { size, visit: 0, at: 0, malloc: [0, 0], touch, free: [0; 2], cpu: 0 };
                 let cpu_time = (number as i64 % 7 + 1) * 300;
                 lists.take(&[block], 4096, Some(Own { faults: number % 7 + 3, cpu_time }));
             }
             let figures = lists.figures();
-            let value = |name| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
-            assert!(value("pages-cpu-time-correlation").unwrap() > 0.999, "whatever the time on the clock");
-            (value("page-cost").unwrap(), value("pages-time-correlation").unwrap(), value("page-cost-growth").unwrap())
+            let value =
+                |name| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
+            assert!(
+                value("pages-cpu-time-correlation").unwrap() > 0.999,
+                "whatever the time on the clock"
+            );
+            (
+                value("page-cost").unwrap(),
+                value("pages-time-correlation").unwrap(),
+                value("page-cost-growth").unwrap(),
+            )
         };
         let (cost, r, growth) = of(|number| (number as i64 % 7 + 1) * 250);
         assert_eq!((cost, growth), (250.0, 1.0));

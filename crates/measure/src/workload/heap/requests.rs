@@ -19,7 +19,13 @@ impl Requests {
     pub fn new(plan: &HeapPlan, seed: u64) -> Requests {
         let round = plan.most_nodes() as usize;
         let (least, most) = (plan.size.get(), plan.size_max.get());
-        Requests { sizes: plan.sizes, least, most, round, random: Xoshiro256PlusPlus::seed_from_u64(seed) }
+        Requests {
+            sizes: plan.sizes,
+            least,
+            most,
+            round,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
     }
 
     /// The size of a block in the middle.
@@ -45,10 +51,16 @@ impl Requests {
             for place in 0..blocks.len() {
                 blocks[place].size = match self.sizes {
                     Sizes::Fixed | Sizes::RandomList => self.least,
-                    Sizes::Random | Sizes::List => self.least + self.below(self.most.saturating_sub(self.least) + 1),
+                    Sizes::Random | Sizes::List => {
+                        self.least + self.below(self.most.saturating_sub(self.least) + 1)
+                    }
                 };
                 // Fisher and Yates, from the inside out.
-                let other = if self.sizes.is_list() { self.below(place as u64 + 1) as usize } else { place };
+                let other = if self.sizes.is_list() {
+                    self.below(place as u64 + 1) as usize
+                } else {
+                    place
+                };
                 blocks[place].visit = blocks[other].visit;
                 blocks[other].visit = place as u64;
             }
@@ -66,11 +78,13 @@ mod tests {
     use super::*;
     use punctual_core::Bytes;
 
-    const NONE: Block = Block { size: 0, visit: 0, at: 0, malloc: [0; 2], touch: [0; 2], free: [0; 2], cpu: 0 };
+    const NONE: Block =
+        Block { size: 0, visit: 0, at: 0, malloc: [0; 2], touch: [0; 2], free: [0; 2], cpu: 0 };
 
     #[test]
     fn a_list_is_visited_whole_in_an_order_that_a_seed_decides() {
-        let plan = HeapPlan { sizes: Sizes::List, nodes: 50, size: Bytes(40), ..HeapPlan::default() };
+        let plan =
+            HeapPlan { sizes: Sizes::List, nodes: 50, size: Bytes(40), ..HeapPlan::default() };
         let of = |seed| {
             let mut blocks = [NONE; 120];
             Requests::new(&plan, seed).fill(&mut blocks, 50);
@@ -84,7 +98,9 @@ mod tests {
             assert_eq!(visits, (0..round.len() as u64).collect::<Vec<_>>());
             assert!(round.iter().all(|block| (40..=4 << 20).contains(&block.size)));
         }
-        let same = |a: &[Block], b: &[Block]| a.iter().zip(b).all(|(a, b)| (a.size, a.visit) == (b.size, b.visit));
+        let same = |a: &[Block], b: &[Block]| {
+            a.iter().zip(b).all(|(a, b)| (a.size, a.visit) == (b.size, b.visit))
+        };
         assert!(same(&blocks, &of(7)) && !same(&blocks, &of(8)));
     }
 
@@ -110,6 +126,9 @@ mod tests {
     fn fixed_sizes_are_visited_as_they_come() {
         let mut blocks = [NONE; 3];
         Requests::new(&HeapPlan::default(), 1).fill(&mut blocks, 3);
-        assert_eq!(blocks.map(|block| (block.size, block.visit)), [(1024, 0), (1024, 1), (1024, 2)]);
+        assert_eq!(
+            blocks.map(|block| (block.size, block.visit)),
+            [(1024, 0), (1024, 1), (1024, 2)]
+        );
     }
 }

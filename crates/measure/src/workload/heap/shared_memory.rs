@@ -1,4 +1,5 @@
-//! The memory that punctual shares with the process that allocates: requests and results. `heap.c` has the same two structures.
+//! The memory that punctual shares with the process that allocates: requests and results. `heap.c`
+//! has the same two structures.
 
 use crate::workload::raw::checked;
 use std::fs::File;
@@ -49,7 +50,8 @@ pub struct Head {
     pub spent: i64,
     /// Page faults in rounds.
     pub faults: u64,
-    /// CPU time in rounds of more than one block, in ns: what others had of the CPU meanwhile is not in it.
+    /// CPU time in rounds of more than one block, in ns: what others had of the CPU meanwhile is
+    /// not in it.
     pub cpu_time: i64,
     malloc_at: u64,
     free_at: u64,
@@ -79,8 +81,8 @@ pub struct SharedMemory {
     blocks: usize,
 }
 
-// SAFETY: the mapping belongs to the board; apart from the atomic words it is reached through `&mut self` alone, and by the other side only
-// while it has the turn, during which this side waits.
+// SAFETY: the mapping belongs to the board; apart from the atomic words it is reached through `&mut
+// self` alone, and by the other side only while it has the turn, during which this side waits.
 unsafe impl Send for SharedMemory {}
 
 const HEAD: usize = size_of::<Head>().next_multiple_of(64);
@@ -89,13 +91,18 @@ impl SharedMemory {
     /// For batches of at most so many blocks, all of it touched.
     pub fn new(blocks: usize) -> io::Result<SharedMemory> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let length = blocks.checked_mul(size_of::<Block>()).and_then(|n| n.checked_add(HEAD)).ok_or_else(too_large)?;
+        let length = blocks
+            .checked_mul(size_of::<Block>())
+            .and_then(|n| n.checked_add(HEAD))
+            .ok_or_else(too_large)?;
         // SAFETY: the name ends with a NUL.
-        let fd = checked(unsafe { libc::memfd_create(c"punctual-heap".as_ptr(), libc::MFD_CLOEXEC) })?;
+        let fd =
+            checked(unsafe { libc::memfd_create(c"punctual-heap".as_ptr(), libc::MFD_CLOEXEC) })?;
         // SAFETY: the descriptor is new and belongs to nobody else.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(length as u64)?;
-        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
+        let (rights, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
         // SAFETY: a new mapping of its own, of a file that nobody else knows.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, fd, 0) };
         if start == libc::MAP_FAILED {
@@ -133,13 +140,15 @@ impl SharedMemory {
 
     /// The header of a batch. This side has the turn.
     pub fn head(&mut self) -> &mut Head {
-        // SAFETY: the mapping begins with a `Head`, any bytes are one, and the other side leaves it alone while this one has the turn.
+        // SAFETY: the mapping begins with a `Head`, any bytes are one, and the other side leaves it
+        // alone while this one has the turn.
         unsafe { &mut *self.pointers().0 }
     }
 
     /// All blocks. This side has the turn.
     pub fn blocks(&mut self) -> &mut [Block] {
-        // SAFETY: there are `blocks` of them, any bytes are one, and the other side leaves them alone while this one has the turn.
+        // SAFETY: there are `blocks` of them, any bytes are one, and the other side leaves them
+        // alone while this one has the turn.
         unsafe { std::slice::from_raw_parts_mut(self.pointers().1, self.blocks) }
     }
 
@@ -178,7 +187,9 @@ impl SharedMemory {
     pub fn wait_a_while(&self) {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 500_000_000 };
         // SAFETY: the word is mapped and the timespec valid.
-        unsafe { libc::syscall(libc::SYS_futex, self.words().0.as_ptr(), libc::FUTEX_WAIT, 1, &time) };
+        unsafe {
+            libc::syscall(libc::SYS_futex, self.words().0.as_ptr(), libc::FUTEX_WAIT, 1, &time)
+        };
     }
 }
 

@@ -1,5 +1,6 @@
-//! `self-ipi`: an interrupt that the CPU sends to itself. A BPF program submits to a ring buffer with a wake-up, which the kernel defers to such an
-//! interrupt (irq_work, kernel/bpf/ringbuf.c); the thread that polls the ring buffer is woken.
+//! `self-ipi`: an interrupt that the CPU sends to itself. A BPF program submits to a ring buffer
+//! with a wake-up, which the kernel defers to such an interrupt (irq_work, kernel/bpf/ringbuf.c);
+//! the thread that polls the ring buffer is woken.
 
 use super::raiser::Line;
 use super::uio::ready;

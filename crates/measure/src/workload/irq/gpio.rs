@@ -1,6 +1,8 @@
-//! `gpio`: two lines of a chip that are wired together, the one driven, the other watched for its rising edge (include/uapi/linux/gpio.h, version 2).
+//! `gpio`: two lines of a chip that are wired together, the one driven, the other watched for its
+//! rising edge (include/uapi/linux/gpio.h, version 2).
 //!
-//! The kernel stamps an edge in the handler of its interrupt. The lines are given back when their descriptors are closed, however this ends.
+//! The kernel stamps an edge in the handler of its interrupt. The lines are given back when their
+//! descriptors are closed, however this ends.
 
 use super::raiser::Line;
 use super::uio::interrupted;
@@ -100,7 +102,10 @@ impl Gpio {
         }
         for (what, line) in [("out_line", out_line), ("in_line", in_line)] {
             if line >= info.lines {
-                return Err(format!("{at} has {} lines, from 0 on: there is no {what} {line}", info.lines));
+                return Err(format!(
+                    "{at} has {} lines, from 0 on: there is no {what} {line}",
+                    info.lines
+                ));
             }
         }
         let consumer = format!("punctual-{}", std::process::id());
@@ -109,14 +114,25 @@ impl Gpio {
                 Some(libc::EBUSY) => {
                     format!("{at}: {what} {line} is in use (`gpioinfo` shows by whom)")
                 }
-                Some(libc::ENXIO | libc::EOPNOTSUPP) => format!("{at}: {what} {line} cannot raise interrupts: {why}"),
-                _ => format!("{at}: {what} {line}: {why} (kernels before 5.10 lack this interface)"),
+                Some(libc::ENXIO | libc::EOPNOTSUPP) => {
+                    format!("{at}: {what} {line} cannot raise interrupts: {why}")
+                }
+                _ => {
+                    format!("{at}: {what} {line}: {why} (kernels before 5.10 lack this interface)")
+                }
             })
         };
         let output = take(out_line, OUTPUT, "out_line")?;
         let input = take(in_line, INPUT | EDGE_RISING, "in_line")?;
         let chip = format!("{} ({})", words(&info.name), words(&info.label));
-        Ok(Gpio { output, input, consumer, chip, handled: AtomicI64::new(0), edges: AtomicU64::new(0) })
+        Ok(Gpio {
+            output,
+            input,
+            consumer,
+            chip,
+            handled: AtomicI64::new(0),
+            edges: AtomicU64::new(0),
+        })
     }
 
     #[inline(always)]
@@ -148,7 +164,8 @@ fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<Own
     };
     request.offsets[0] = line;
     request.consumer.iter_mut().zip(consumer.bytes().take(31)).for_each(|(to, from)| *to = from);
-    // SAFETY: the structure is of the size that the request says; the kernel reads it and fills in `fd`.
+    // SAFETY: the structure is of the size that the request says; the kernel reads it and fills in
+    // `fd`.
     if unsafe { libc::ioctl(chip.as_raw_fd(), GET_LINE as _, &raw mut request) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -185,6 +202,9 @@ impl Line for Gpio {
         Some(self.handled.load(Ordering::Acquire)).filter(|at| *at > 0)
     }
     fn counted(&self) -> Option<(&'static str, u64)> {
-        Some(("the kernel's own number of the last edge (line_seqno)", self.edges.load(Ordering::Acquire)))
+        Some((
+            "the kernel's own number of the last edge (line_seqno)",
+            self.edges.load(Ordering::Acquire),
+        ))
     }
 }

@@ -71,13 +71,27 @@ pub struct Lanes {
 
 impl Lanes {
     /// Those of a measure; `cpu` is the waiting thread's.
-    pub fn of(config: &MeasureConfig, hops: Hops, period: Nanos, cpu: u32) -> (Lanes, Vec<SampleSource>) {
+    pub fn of(
+        config: &MeasureConfig,
+        hops: Hops,
+        period: Nanos,
+        cpu: u32,
+    ) -> (Lanes, Vec<SampleSource>) {
         let (producers, sources) = config.series.iter().map(|_| sink::ring(period)).unzip();
         let number = config.series.last().map_or(0, |series| series.number);
         let limit = config.stop_above.map_or(i64::MAX, Nanos::ns);
         let left = config.samples.unwrap_or(u64::MAX);
         (
-            Lanes { hops, producers, number, limit, left, cpu, book: InterruptCounts::default(), handled_on: [0; _] },
+            Lanes {
+                hops,
+                producers,
+                number,
+                limit,
+                left,
+                cpu,
+                book: InterruptCounts::default(),
+                handled_on: [0; _],
+            },
             sources,
         )
     }
@@ -128,8 +142,12 @@ impl Lanes {
         self.book.stamped += u64::from(handler.is_some());
         self.left = self.left.saturating_sub(1);
         let hops = match self.hops {
-            Hops::Timer => [(raised, handler), (handler, expiry), (expiry, Some(woke)), (raised, Some(woke))],
-            Hops::Raised => [(raised, handler), (handler, Some(woke)), (raised, Some(woke)), (None, None)],
+            Hops::Timer => {
+                [(raised, handler), (handler, expiry), (expiry, Some(woke)), (raised, Some(woke))]
+            }
+            Hops::Raised => {
+                [(raised, handler), (handler, Some(woke)), (raised, Some(woke)), (None, None)]
+            }
             Hops::Thread => [(handler, Some(woke)), (None, None), (None, None), (None, None)],
         };
         for (producer, hop) in self.producers.iter_mut().zip(hops) {
@@ -163,7 +181,8 @@ impl Periods {
         Periods { next: start, period: period.ns().max(1), rested: start }
     }
 
-    /// The next one, and from when on it may be: later than due where a rest is. The instants that have passed are left out and counted.
+    /// The next one, and from when on it may be: later than due where a rest is. The instants that
+    /// have passed are left out and counted.
     pub fn next(&mut self, now: i64) -> (i64, u64) {
         if now < self.next {
             self.rested = self.next;
@@ -177,7 +196,8 @@ impl Periods {
     }
 
     fn skip_to(&mut self, at: i64) -> u64 {
-        let behind = (at - self.next) / self.period + i64::from((at - self.next) % self.period != 0);
+        let behind =
+            (at - self.next) / self.period + i64::from((at - self.next) % self.period != 0);
         self.next += behind * self.period;
         behind.max(0) as u64
     }

@@ -1,7 +1,9 @@
-//! `membarrier`: one CPU interrupts another one, at the request of a program (membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ for one CPU, since 5.10).
-//! The call returns when the handler has run there, so its caller is the thread that waits.
+//! `membarrier`: one CPU interrupts another one, at the request of a program (membarrier(2),
+//! MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ for one CPU, since 5.10). The call returns when the
+//! handler has run there, so its caller is the thread that waits.
 //!
-//! The kernel interrupts only CPUs that run this process: so a thread of ours runs on the other CPU, from shortly before each call until after it.
+//! The kernel interrupts only CPUs that run this process: so a thread of ours runs on the other
+//! CPU, from shortly before each call until after it.
 
 use super::lanes::{Lanes, Passed, Periods};
 use super::raiser::Go;
@@ -17,7 +19,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{Builder, JoinHandle};
 
-/// MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, its registration, and the flag that names a CPU (include/uapi/linux/membarrier.h).
+/// MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, its registration, and the flag that names a CPU
+/// (include/uapi/linux/membarrier.h).
 const EXPEDITED_RSEQ: libc::c_int = 1 << 7;
 const REGISTER: libc::c_int = 1 << 8;
 const FLAG_CPU: libc::c_int = 1;
@@ -50,7 +53,10 @@ impl Target {
     /// Puts a thread there. The error names what is missing.
     pub fn start(cpu: u32, scheduling: Scheduling) -> Result<Target, String> {
         membarrier(REGISTER, 0, 0).map_err(|why| {
-            format!("membarrier(2) for restartable sequences: {why} (Linux 5.10 with CONFIG_RSEQ=y and CONFIG_MEMBARRIER=y has it)")
+            format!(
+                "membarrier(2) for restartable sequences: {why} (Linux 5.10 with CONFIG_RSEQ=y \
+                 and CONFIG_MEMBARRIER=y has it)"
+            )
         })?;
         let state = Arc::new(AtomicU32::new(SLEEPS));
         let (ready, placed) = channel();
@@ -70,7 +76,10 @@ impl Target {
         let target = Target { cpu, state, handle: Some(handle) };
         let placed = placed.recv().unwrap_or_else(|_| Err(io::Error::other("it has ended")));
         placed.map_err(|why| {
-            format!("no thread can run on CPU {cpu}, which is to be interrupted: {why} (is it online and allowed? see `target_cpu`)")
+            format!(
+                "no thread can run on CPU {cpu}, which is to be interrupted: {why} (is it online \
+                 and allowed? see `target_cpu`)"
+            )
         })?;
         Ok(target)
     }
@@ -170,7 +179,8 @@ pub fn run(
             vain += 1;
             if vain >= VAIN_MAX {
                 return Err(io::Error::other(
-                    "the CPU to be interrupted never ran the thread that waits there: is it used by tasks of a higher priority?",
+                    "the CPU to be interrupted never ran the thread that waits there: is it used \
+                     by tasks of a higher priority?",
                 ));
             }
             continue;

@@ -2,9 +2,9 @@
 //! they have one, and of a lower priority than that thread and than the threads that handle the
 //! interrupt on the way there.
 //!
-//! So the waiting thread is asleep when the next one is raised, the CPU that is interrupted runs real-time
-//! code, as in a system at work, and what the raiser does after the raise delays nobody: not even a
-//! handler in a thread, whose priority is 50 unless somebody changed it.
+//! So the waiting thread is asleep when the next one is raised, the CPU that is interrupted runs
+//! real-time code, as in a system at work, and what the raiser does after the raise delays nobody:
+//! not even a handler in a thread, whose priority is 50 unless somebody changed it.
 
 use super::lanes::Periods;
 use crate::stop::Stop;
@@ -156,8 +156,14 @@ impl Raiser {
         self.shared.raised.load(Ordering::Acquire)
     }
 
-    /// Has them raised, and waits for each; `take` returns whether to continue. Returns the number of skipped periods.
-    pub fn run(&self, go: Go, stop: &Arc<Stop>, mut take: impl FnMut(Arrival) -> bool) -> io::Result<u64> {
+    /// Has them raised, and waits for each; `take` returns whether to continue. Returns the number
+    /// of skipped periods.
+    pub fn run(
+        &self,
+        go: Go,
+        stop: &Arc<Stop>,
+        mut take: impl FnMut(Arrival) -> bool,
+    ) -> io::Result<u64> {
         let shared = &*self.shared;
         shared.over.store(false, Ordering::Release);
         shared.left.store(false, Ordering::Release);
@@ -218,9 +224,17 @@ impl Raiser {
         let shared = &*self.shared;
         let called = || self.line.is_raised().then(|| shared.raised_at.load(Ordering::Acquire));
         let raised = self.line.raised().or_else(called);
-        let stamped = self.stamps.as_ref().map(|stamps| stamps.take()).filter(|stamped| stamped.handler.is_some());
-        let entries = self.stamps.as_ref().map(|stamps| stamps.entries() - shared.entries.load(Ordering::Relaxed));
-        let handler = self.line.handled().or(stamped.and_then(|stamped| stamped.handler).map(|at| at.0));
+        let stamped = self
+            .stamps
+            .as_ref()
+            .map(|stamps| stamps.take())
+            .filter(|stamped| stamped.handler.is_some());
+        let entries = self
+            .stamps
+            .as_ref()
+            .map(|stamps| stamps.entries() - shared.entries.load(Ordering::Relaxed));
+        let handler =
+            self.line.handled().or(stamped.and_then(|stamped| stamped.handler).map(|at| at.0));
         Arrival { raised, handler, woke, handled_on: stamped.map(|stamped| stamped.cpu), entries }
     }
 }
@@ -287,7 +301,9 @@ impl Inner {
             left -= 1;
         }
         shared.skipped.store(skipped, Ordering::Release);
-        while shared.answered.load(Ordering::Acquire) != shared.raised.load(Ordering::Relaxed) && !is_over() {
+        while shared.answered.load(Ordering::Acquire) != shared.raised.load(Ordering::Relaxed)
+            && !is_over()
+        {
             self.check_pending()?;
             Monotonic.sleep_until(Monotonic.now() + 50_000);
         }

@@ -5,10 +5,13 @@ use super::{Trigger, Waiter, threads};
 use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
 use punctual_core::notes::Absent;
-use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation};
+use punctual_core::{
+    Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation,
+};
 use punctual_record::perf::{Counter, Whom};
 
-/// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each handler.
+/// Interrupts that perf counts too, after the measured ones: counting costs some 100 ns in each
+/// handler.
 const COUNTED: u64 = 100;
 
 /// All notes.
@@ -23,7 +26,10 @@ pub fn notes(waiter: &mut Waiter) -> Notes {
         let counted = Fact::Known(book.taken - book.unstamped);
         let missed = waiter.stamps.as_ref().map_or(0, |stamps| stamps.missed());
         let tolerance = Tolerance::EXACT
-            .fewer(book.passed, "instants that had passed when the thread went to sleep: no timer is needed")
+            .fewer(
+                book.passed,
+                "instants that had passed when the thread went to sleep: no timer is needed",
+            )
             .fewer(missed, "times that the kernel left the BPF program out");
         let source = "timer:hrtimer_expire_entry, of this thread and this very instant";
         let what = "timers of this thread that expired";
@@ -44,14 +50,26 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
     };
     count("interrupts", "interrupts that were waited for", book.taken);
     if matches!(waiter.way, Trigger::Timer) && waiter.stamps.is_ok() {
-        count("served-early", "served by an interrupt that had begun before the expiry", book.early);
+        count(
+            "served-early",
+            "served by an interrupt that had begun before the expiry",
+            book.early,
+        );
     }
     for (name, title, value) in [
-        ("mixed", "came together with others of the kind, so that the stamp may be another's", book.mixed),
+        (
+            "mixed",
+            "came together with others of the kind, so that the stamp may be another's",
+            book.mixed,
+        ),
         ("unstamped", "whose handler was not stamped", book.unstamped),
         ("in-vain", "times that the other CPU was not ready or needed no interrupt", book.vain),
         ("passed", "instants that had passed when the thread went to sleep", book.passed),
-        ("skipped-periods", "periods in which none was raised, because the last was late", book.skipped),
+        (
+            "skipped-periods",
+            "periods in which none was raised, because the last was late",
+            book.skipped,
+        ),
     ] {
         if value > 0 {
             count(name, title, value);
@@ -60,8 +78,8 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
     if let Ok(stamps) = &waiter.stamps
         && let Ok(cost) = stamps.cost()
     {
-        let title =
-            "what a stamp costs in the handler: reading the clock and writing, the way into the BPF program left out";
+        let title = "what a stamp costs in the handler: reading the clock and writing, the way \
+                     into the BPF program left out";
         notes.figures.push(Figure::new("stamp-cost", title, cost.ns() as f64, "ns"));
     }
 }
@@ -79,7 +97,12 @@ fn source(waiter: &Waiter) -> Table {
         }
         (Err(_), _) => None,
     };
-    let on = waiter.lanes.as_ref().map(Lanes::handled_on).filter(|cpus| !cpus.is_empty()).map(|cpus| cpus.to_string());
+    let on = waiter
+        .lanes
+        .as_ref()
+        .map(Lanes::handled_on)
+        .filter(|cpus| !cpus.is_empty())
+        .map(|cpus| cpus.to_string());
     let source = &waiter.source;
     let raises = matches!(&waiter.way, Trigger::Raised { line, .. } if line.is_raised());
     let raiser = raises.then(|| threads::below(waiter.scheduling, &waiter.handlers).to_string());
@@ -94,7 +117,10 @@ fn source(waiter: &Waiter) -> Table {
         ("raiser scheduled as", text(raiser)),
         ("waits in", source.waits.into()),
     ];
-    let rows = cells.into_iter().filter(|(_, cell)| *cell != Cell::Nothing).map(|(name, cell)| vec![name.into(), cell]);
+    let rows = cells
+        .into_iter()
+        .filter(|(_, cell)| *cell != Cell::Nothing)
+        .map(|(name, cell)| vec![name.into(), cell]);
     let title = "The interrupt; a handler's stamp is some instructions after its first".to_owned();
     let columns = vec![Column::new("what", ""), Column::new("which", "")];
     Table { name: "interrupt".to_owned(), title, columns, rows: rows.collect() }
@@ -113,19 +139,25 @@ fn absent(waiter: &Waiter) -> Vec<Absent> {
 fn findings(waiter: &Waiter, notes: &mut Notes) {
     let book = book(waiter);
     let mut note = |id: &str, message: &str, evidence: String| {
-        notes.findings.push(Finding::new(id, Severity::Note, &*waiter.name, message).evidence(evidence));
+        notes
+            .findings
+            .push(Finding::new(id, Severity::Note, &*waiter.name, message).evidence(evidence));
     };
     if book.early > 0 {
-        let message = "timers were served by interrupts that had begun before they expired: these samples are in expiry-to-thread and whole alone";
+        let message = "timers were served by interrupts that had begun before they expired: these \
+                       samples are in expiry-to-thread and whole alone";
         note("irq-served-early", message, format!("{} of {}", book.early, book.taken));
     }
     if book.mixed > 0 {
-        let message = "interrupts came together with others of the same kind: these samples are in whole alone";
+        let message = "interrupts came together with others of the same kind: these samples are \
+                       in whole alone";
         note("irq-mixed", message, format!("{} of {}", book.mixed, book.taken));
     }
-    if let Some(threads) = handled_by(waiter).filter(|_| matches!(waiter.way, Trigger::Raised { .. })) {
-        let message = "the device's handler runs in a thread: what is stamped is the handler that wakes it, and \
-                       handler-to-thread holds it";
+    if let Some(threads) =
+        handled_by(waiter).filter(|_| matches!(waiter.way, Trigger::Raised { .. }))
+    {
+        let message = "the device's handler runs in a thread: what is stamped is the handler that \
+                       wakes it, and handler-to-thread holds it";
         let own = waiter.scheduling;
         note("irq-threaded", message, format!("{threads}; the thread that waits is {own}"));
     }
@@ -150,7 +182,8 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
     let (mut entries, mut around) = (0, 0);
     let counted = (|| {
         let tracepoints = stamps.tracepoints().iter();
-        let counters = tracepoints.map(|(group, name)| Counter::tracepoint(group, name, Whom::Cpu(cpu)));
+        let counters =
+            tracepoints.map(|(group, name)| Counter::tracepoint(group, name, Whom::Cpu(cpu)));
         let counters = counters.collect::<Result<Vec<Counter>, String>>()?;
         let outer = stamps.entries();
         counters.iter().for_each(Counter::enable);
@@ -160,15 +193,23 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
         counters.iter().for_each(Counter::disable);
         around = stamps.entries() - outer - entries;
         outcome.map_err(|why| why.to_string())?;
-        counters.iter().map(|counter| counter.read().map_err(|why| why.to_string())).sum::<Result<u64, String>>()
+        counters
+            .iter()
+            .map(|counter| counter.read().map_err(|why| why.to_string()))
+            .sum::<Result<u64, String>>()
     })();
     let source = format!("perf_event_open: the same tracepoints on CPU {cpu}");
-    let explanation =
-        format!("while {COUNTED} more were raised after the measured ones; claimed: the BPF program's count");
+    let explanation = format!(
+        "while {COUNTED} more were raised after the measured ones; claimed: the BPF program's \
+         count"
+    );
     let tolerance = Tolerance::EXACT
         .more(around, "while perf was switched on and off")
         .more(stamps.missed(), "times that the kernel left the BPF program out")
         .either(2, "one at each end may be in one count and not yet in the other");
     let what = "handlers entered, in a separate segment";
-    Some(Validation::compare(what, entries, Fact::from(counted), source, tolerance).explain(explanation))
+    Some(
+        Validation::compare(what, entries, Fact::from(counted), source, tolerance)
+            .explain(explanation),
+    )
 }

@@ -49,12 +49,17 @@ impl Rows {
             let is_it = match &self.row {
                 Row::Described(description) => counts.trim_end().ends_with(description),
                 Row::Number(number) => label == number.to_string(),
-                Row::Handler(name) => handlers(&words, columns.len()).any(|handler| handler == name),
+                Row::Handler(name) => {
+                    handlers(&words, columns.len()).any(|handler| handler == name)
+                }
             };
             if !is_it {
                 continue;
             }
-            let wanted = columns.iter().zip(&words).filter(|(column, _)| self.cpu.is_none_or(|cpu| cpu == **column));
+            let wanted = columns
+                .iter()
+                .zip(&words)
+                .filter(|(column, _)| self.cpu.is_none_or(|cpu| cpu == **column));
             let row: u64 = wanted.filter_map(|(_, word)| word.parse::<u64>().ok()).sum();
             sum = Some(sum.unwrap_or(0) + row);
         }
@@ -68,14 +73,22 @@ fn read() -> Result<String, String> {
 
 /// The CPU of each column.
 fn columns(text: &str) -> Option<Vec<u32>> {
-    text.lines().next()?.split_ascii_whitespace().map(|word| word.strip_prefix("CPU")?.parse().ok()).collect()
+    text.lines()
+        .next()?
+        .split_ascii_whitespace()
+        .map(|word| word.strip_prefix("CPU")?.parse().ok())
+        .collect()
 }
 
 fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.lines().skip(1).filter_map(|line| line.split_once(':')).map(|(label, rest)| (label.trim(), rest))
+    text.lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(':'))
+        .map(|(label, rest)| (label.trim(), rest))
 }
 
-/// The names at the end of a row, separated by commas. What stands before the first belongs to the controller.
+/// The names at the end of a row, separated by commas. What stands before the first belongs to the
+/// controller.
 fn handlers<'a>(words: &[&'a str], columns: usize) -> impl Iterator<Item = &'a str> {
     words.iter().skip(columns).map(|word| word.trim_end_matches(','))
 }
@@ -122,7 +135,10 @@ mod tests {
         assert_eq!(count(&Row::Described("Function call interrupts"), Some(2)), Some(5));
         assert_eq!(count(&Row::Handler("punctual-5".into()), None), Some(15));
         assert_eq!(count(&Row::Handler("punctual-6".into()), None), None);
-        assert_eq!((find_number(TEXT, "uio_pci_generic"), find_number(TEXT, "nobody")), (Some(11), None));
+        assert_eq!(
+            (find_number(TEXT, "uio_pci_generic"), find_number(TEXT, "nobody")),
+            (Some(11), None)
+        );
         assert_eq!((count_sharers(TEXT, 11), count_sharers(TEXT, 12)), (Some(2), Some(1)));
     }
 

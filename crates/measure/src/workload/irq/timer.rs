@@ -1,4 +1,5 @@
-//! `timer`: a timer of this CPU, from its programmed expiry to its interrupt, to the expiry of the high-resolution timer, to the thread that sleeps by it.
+//! `timer`: a timer of this CPU, from its programmed expiry to its interrupt, to the expiry of the
+//! high-resolution timer, to the thread that sleeps by it.
 
 use super::lanes::{Lanes, Passed, Periods};
 use super::raiser::Go;
@@ -7,7 +8,8 @@ use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_record::interrupt::Stamps;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sleeps until an instant, and until another. What the kernel stamps is the timer of this very sleep.
+/// Sleeps until an instant, and until another. What the kernel stamps is the timer of this very
+/// sleep.
 pub fn run(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, raised: &AtomicU64) {
     let mut pace = Periods::new(go.start, go.period);
     while lanes.left() > 0 && !stop.is_asked() {
@@ -21,7 +23,8 @@ pub fn run(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, rais
         }
         raised.fetch_add(1, Ordering::Relaxed);
         let mut woke;
-        // Newer kernels start no timer for an instant that has passed (hrtimer_start_range_ns_user).
+        // Newer kernels start no timer for an instant that has passed
+        // (hrtimer_start_range_ns_user).
         let was_over = Monotonic.now() >= due;
         loop {
             Monotonic.sleep_until(due);

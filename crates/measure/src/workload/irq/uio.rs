@@ -1,4 +1,5 @@
-//! `uio` and `edu`: interrupts of a device under /dev/uioN (Documentation/driver-api/uio-howto.rst). QEMU's `edu` (docs/specs/edu.rst of QEMU) raises its
+//! `uio` and `edu`: interrupts of a device under /dev/uioN
+//! (Documentation/driver-api/uio-howto.rst). QEMU's `edu` (docs/specs/edu.rst of QEMU) raises its
 //! interrupt when a register is written; other devices raise theirs by themselves.
 //!
 //! Nothing is bound or unbound here: that is left to the administrator.
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Waits until a descriptor is readable; `false`: a signal came, or the time (ms; −1: for ever) passed.
+/// Waits until a descriptor is readable; `false`: a signal came, or the time (ms; −1: for ever)
+/// passed.
 #[inline(always)]
 pub fn ready(fd: RawFd, timeout: i32) -> io::Result<bool> {
     let mut waits = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -38,7 +40,8 @@ pub struct Uio {
     pub driver: String,
     /// Its interrupt, where sysfs or /proc/interrupts show it.
     pub irq: Option<u32>,
-    /// The high byte of the PCI command register, where the handler masks there and nobody else unmasks (drivers/uio/uio_pci_generic.c).
+    /// The high byte of the PCI command register, where the handler masks there and nobody else
+    /// unmasks (drivers/uio/uio_pci_generic.c).
     command: Option<File>,
     count: AtomicU64,
     registers: Option<Registers>,
@@ -63,7 +66,8 @@ impl Uio {
         if class.parent().and_then(Path::file_name).is_none_or(|parent| parent != "uio") {
             return Err(not());
         }
-        let node = class.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let node =
+            class.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let driver = text(&class.join("name")).unwrap_or_default();
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
@@ -73,20 +77,26 @@ impl Uio {
             Err(why) if why.raw_os_error() == Some(libc::EIO) => {
                 return Err(format!("{at}: this device has no interrupt ({driver} gave it none)"));
             }
-            Err(why) if why.kind() != io::ErrorKind::WouldBlock => return Err(format!("{at}: {why}")),
+            Err(why) if why.kind() != io::ErrorKind::WouldBlock => {
+                return Err(format!("{at}: {why}"));
+            }
             _ => {}
         }
-        // SAFETY: takes numbers alone. What it cannot take off stays on, and a wait then says EAGAIN.
+        // SAFETY: takes numbers alone. What it cannot take off stays on, and a wait then says
+        // EAGAIN.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
         let parent = class.join("device");
-        let listed = text(&parent.join("irq")).and_then(|irq| irq.parse().ok()).filter(|irq| *irq > 0);
+        let listed =
+            text(&parent.join("irq")).and_then(|irq| irq.parse().ok()).filter(|irq| *irq > 0);
         let irq = listed.or_else(|| super::rows::number_of(&driver));
-        let generic = fs::read_link(parent.join("driver")).is_ok_and(|driver| driver.ends_with("uio_pci_generic"));
+        let generic = fs::read_link(parent.join("driver"))
+            .is_ok_and(|driver| driver.ends_with("uio_pci_generic"));
         let config = parent.join("config");
         let opened = || OpenOptions::new().read(true).write(true).open(&config);
         let command = generic.then(opened).transpose().map_err(|why| {
             format!(
-                "{}: {why} (interrupts of uio_pci_generic are unmasked through it: root, and no lockdown)",
+                "{}: {why} (interrupts of uio_pci_generic are unmasked through it: root, and no \
+                 lockdown)",
                 config.display()
             )
         })?;
@@ -101,16 +111,21 @@ impl Uio {
         if ids != (Some("0x1234".into()), Some("0x11e8".into())) {
             return Err(format!("{at} is not QEMU's edu device (vendor 0x1234, device 0x11e8)"));
         }
-        let bind = "modprobe uio_pci_generic && echo 1234 11e8 > /sys/bus/pci/drivers/uio_pci_generic/new_id";
+        let bind = "modprobe uio_pci_generic && echo 1234 11e8 > \
+                    /sys/bus/pci/drivers/uio_pci_generic/new_id";
         let unbound = || format!("{at} is not bound to a UIO driver: as root, `{bind}`");
-        let node =
-            fs::read_dir(found.join("uio")).ok().and_then(|mut entries| entries.next()?.ok()).ok_or_else(unbound)?;
+        let node = fs::read_dir(found.join("uio"))
+            .ok()
+            .and_then(|mut entries| entries.next()?.ok())
+            .ok_or_else(unbound)?;
         let mut uio = Uio::open(&Path::new("/dev").join(node.file_name()))?;
         let registers = Registers::map(&found.join("resource0"))?;
         // 0xRRrr00ed: version and name.
         let id = registers.read(0);
         if id & 0xffff != 0x00ed {
-            return Err(format!("{at}: the registers answer {id:#010x}, which is not an edu device's"));
+            return Err(format!(
+                "{at}: the registers answer {id:#010x}, which is not an edu device's"
+            ));
         }
         uio.registers = Some(registers);
         // What somebody killed may have left.
@@ -149,7 +164,11 @@ fn text(path: &Path) -> Option<String> {
 }
 
 fn find_edu() -> Result<PathBuf, String> {
-    let entries = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = fs::read_dir("/sys/bus/pci/devices")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let mut found = entries.filter(|path| {
         text(&path.join("vendor")).as_deref() == Some("0x1234")
             && text(&path.join("device")).as_deref() == Some("0x11e8")
@@ -190,14 +209,18 @@ impl Line for Uio {
         self.unmask()
     }
     fn counted(&self) -> Option<(&'static str, u64)> {
-        Some(("the device's own count of interrupts (read(2) of /dev/uioN)", self.count.load(Ordering::Acquire)))
+        Some((
+            "the device's own count of interrupts (read(2) of /dev/uioN)",
+            self.count.load(Ordering::Acquire),
+        ))
     }
 }
 
 /// The registers of a PCI device, mapped from `resource0`.
 struct Registers(NonNull<u8>);
 
-// SAFETY: device registers are read and written whole, through volatile accesses of 32 bits; the device orders them.
+// SAFETY: device registers are read and written whole, through volatile accesses of 32 bits; the
+// device orders them.
 unsafe impl Send for Registers {}
 // SAFETY: as above.
 unsafe impl Sync for Registers {}
@@ -206,18 +229,34 @@ const REGISTERS: usize = 4096;
 
 impl Registers {
     fn map(resource: &Path) -> Result<Registers, String> {
-        let why = |why: io::Error| format!("{}: {why} (root, and no lockdown of the kernel)", resource.display());
-        let file =
-            OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open(resource).map_err(why)?;
+        let why = |why: io::Error| {
+            format!("{}: {why} (root, and no lockdown of the kernel)", resource.display())
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_CLOEXEC)
+            .open(resource)
+            .map_err(why)?;
         if file.metadata().map_err(why)?.len() < REGISTERS as u64 {
             return Err(format!("{} is too small for an edu device", resource.display()));
         }
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses, within the file.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), REGISTERS, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                REGISTERS,
+                protection,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
         match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => Ok(Registers(base)),
+            Some(base) if base.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => {
+                Ok(Registers(base))
+            }
             _ => Err(why(io::Error::last_os_error())),
         }
     }

@@ -34,21 +34,27 @@ impl Source {
     pub fn of(source: IrqSource) -> Source {
         let (what, waits, doubt) = match source {
             IrqSource::Timer => ("a timer of this CPU", "clock_nanosleep(2)", ""),
-            IrqSource::SelfIpi => {
-                ("irq_work of this CPU", "poll(2) on a BPF ring buffer", "does this CPU have a local APIC?")
-            }
-            IrqSource::Membarrier => {
-                ("a function call on another CPU", "membarrier(2), which does not sleep", "see `target_cpu`")
-            }
+            IrqSource::SelfIpi => (
+                "irq_work of this CPU",
+                "poll(2) on a BPF ring buffer",
+                "does this CPU have a local APIC?",
+            ),
+            IrqSource::Membarrier => (
+                "a function call on another CPU",
+                "membarrier(2), which does not sleep",
+                "see `target_cpu`",
+            ),
             IrqSource::Uio => ("the device itself", "read(2) of the UIO device", ""),
             IrqSource::Edu => (
                 "QEMU's edu device",
                 "read(2) of the UIO device",
                 "is the interrupt of the device enabled? See `dmesg`",
             ),
-            IrqSource::Gpio => {
-                ("an edge on a GPIO line", "read(2) of the GPIO line", "are the two lines wired together?")
-            }
+            IrqSource::Gpio => (
+                "an edge on a GPIO line",
+                "read(2) of the GPIO line",
+                "are the two lines wired together?",
+            ),
         };
         let own = matches!(source, IrqSource::Edu | IrqSource::Uio | IrqSource::Gpio);
         let untold = match source {
@@ -56,7 +62,17 @@ impl Source {
             IrqSource::Gpio => "the kernel itself stamps an edge of a GPIO line",
             _ => "neither sysfs nor /proc/interrupts shows the number of the device's interrupt",
         };
-        Source { word: source.word(), what, waits, doubt, untold, own, device: None, irq: None, sharers: 1 }
+        Source {
+            word: source.word(),
+            what,
+            waits,
+            doubt,
+            untold,
+            own,
+            device: None,
+            irq: None,
+            sharers: 1,
+        }
     }
 
     /// The same of a device.
@@ -112,7 +128,9 @@ impl Watch {
 
     fn read(&self) -> Reading {
         let entries = || self.stamps.as_ref().map_or(0, |stamps| stamps.entries());
-        let shootdowns = || Rows { row: Row::Described("TLB shootdowns"), ..self.rows.clone() }.count().unwrap_or(0);
+        let shootdowns = || {
+            Rows { row: Row::Described("TLB shootdowns"), ..self.rows.clone() }.count().unwrap_or(0)
+        };
         let is_call = self.rows.row == Row::Described("Function call interrupts");
         Reading {
             entries: entries(),
@@ -134,40 +152,72 @@ impl Observer for Watch {
         let Some(before) = self.before.take() else { return Notes::default() };
         let after = self.read();
         let mut notes = Notes::default();
-        let row = before.row.clone().and_then(|before| after.row.clone().map(|after| after.saturating_sub(before)));
+        let row = before
+            .row
+            .clone()
+            .and_then(|before| after.row.clone().map(|after| after.saturating_sub(before)));
         let raised = after.raised.saturating_sub(before.raised);
         if let Ok(stamps) = &self.stamps {
             let entries = after.entries.saturating_sub(before.entries) / self.sharers;
             let shared = |around: u64| around.div_ceil(self.sharers);
             let shootdowns = after.shootdowns.saturating_sub(before.shootdowns);
-            let names: Vec<String> =
-                stamps.tracepoints().iter().map(|(group, name)| format!("{group}:{name}")).collect();
+            let names: Vec<String> = stamps
+                .tracepoints()
+                .iter()
+                .map(|(group, name)| format!("{group}:{name}"))
+                .collect();
             let what = format!("handlers entered ({})", names.join(", "));
-            let mut words =
-                "claimed: the BPF program's own count, warm-up and segments that were not measured included".to_owned();
+            let mut words = "claimed: the BPF program's own count, warm-up and segments that were \
+                             not measured included"
+                .to_owned();
             if self.sharers > 1 {
-                words += &format!("; {} handlers share this interrupt, and each is entered", self.sharers);
+                words += &format!(
+                    "; {} handlers share this interrupt, and each is entered",
+                    self.sharers
+                );
             }
             let ends = if self.own && self.raises { 0 } else { 2 };
             let tolerance = Tolerance::EXACT
-                .fewer(shared(before.entries_after - before.entries), "while the file was read at the beginning")
-                .more(shared(after.entries_after - after.entries), "while the file was read at the end")
-                .more(stamps.missed(), "times that the kernel left the BPF program out, because it was running")
-                .either(shootdowns, "TLB shootdowns, in this row or in one of their own, which depends on the kernel")
+                .fewer(
+                    shared(before.entries_after - before.entries),
+                    "while the file was read at the beginning",
+                )
+                .more(
+                    shared(after.entries_after - after.entries),
+                    "while the file was read at the end",
+                )
+                .more(
+                    stamps.missed(),
+                    "times that the kernel left the BPF program out, because it was running",
+                )
+                .either(
+                    shootdowns,
+                    "TLB shootdowns, in this row or in one of their own, which depends on the \
+                     kernel",
+                )
                 .either(ends, "one at each end may be in one count and not yet in the other");
             let counted = Fact::from(row.clone());
-            let validation = Validation::compare(what, entries, counted, self.rows.to_string(), tolerance);
+            let validation =
+                Validation::compare(what, entries, counted, self.rows.to_string(), tolerance);
             notes.validations.push(validation.explain(words));
         }
         if self.raises {
             let tolerance = match self.own {
                 true => Tolerance::EXACT,
-                false => Tolerance::EXACT
-                    .any_more("others raise such interrupts, and so do warm-up and segments that were not measured"),
+                false => Tolerance::EXACT.any_more(
+                    "others raise such interrupts, and so do warm-up and segments that were not \
+                     measured",
+                ),
             };
             let words = if self.own { "warm-up included" } else { "at least" };
             let source = self.rows.to_string();
-            let validation = Validation::compare("interrupts raised", raised, Fact::from(row), source, tolerance);
+            let validation = Validation::compare(
+                "interrupts raised",
+                raised,
+                Fact::from(row),
+                source,
+                tolerance,
+            );
             notes.validations.push(validation.explain(words));
         }
         if let (Some((who, after)), Some((_, before))) = (after.line, before.line) {

@@ -1,4 +1,5 @@
-//! What the threads contend for: the sum behind the lock, the log of who held it, and the barrier between rounds.
+//! What the threads contend for: the sum behind the lock, the log of who held it, and the barrier
+//! between rounds.
 
 use super::lock::Lock;
 use crate::stop::Stop;
@@ -66,8 +67,8 @@ pub struct Arena {
     end_at: AtomicI64,
 }
 
-// SAFETY: the cells of `Protected` are touched by the owner of the lock alone, or, at the end of a round, by the last thread at the barrier,
-// while all others wait there.
+// SAFETY: the cells of `Protected` are touched by the owner of the lock alone, or, at the end of a
+// round, by the last thread at the barrier, while all others wait there.
 unsafe impl Sync for Arena {}
 
 /// How large an arena is.
@@ -120,7 +121,8 @@ impl Arena {
         self.protected.acquisitions.load(Ordering::Relaxed)
     }
 
-    /// What the lock is for, by its owner: adds to the sum and writes the log. The number of the acquisition.
+    /// What the lock is for, by its owner: adds to the sum and writes the log. The number of the
+    /// acquisition.
     #[inline(always)]
     pub fn add(&self, value: f64, at: i64, owner: u32) -> u64 {
         let number = self.protected.acquisitions.load(Ordering::Relaxed);
@@ -182,7 +184,9 @@ impl Arena {
     /// Whether all threads end. `now` may be any recent reading of the clock.
     #[inline(always)]
     pub fn ends(&self, now: i64) -> bool {
-        self.ending.load(Ordering::Relaxed) || self.stop.is_asked() || now >= self.end_at.load(Ordering::Relaxed)
+        self.ending.load(Ordering::Relaxed)
+            || self.stop.is_asked()
+            || now >= self.end_at.load(Ordering::Relaxed)
     }
 
     /// All threads end, and none waits at the barrier for those that have.
@@ -195,9 +199,17 @@ impl Arena {
     fn futex(&self, what: libc::c_int, value: u32) -> bool {
         self.barrier_calls.fetch_add(1, Ordering::Relaxed);
         let word = self.generation.as_ptr();
-        // SAFETY: the word lives as long as the arena; the timeout is a constant, which waking does not read.
-        let result =
-            unsafe { libc::syscall(libc::SYS_futex, word, what | libc::FUTEX_PRIVATE_FLAG, value, &POLL_INTERVAL) };
+        // SAFETY: the word lives as long as the arena; the timeout is a constant, which waking does
+        // not read.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word,
+                what | libc::FUTEX_PRIVATE_FLAG,
+                value,
+                &POLL_INTERVAL,
+            )
+        };
         result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
     }
 
@@ -276,11 +288,14 @@ impl Arena {
     pub fn owners(&self) -> Vec<u32> {
         let end = self.acquisitions();
         let begin = end.saturating_sub(self.log.len() as u64);
-        (begin..end).map(|number| self.log[number as usize % self.log.len()].owner.load(Ordering::Relaxed)).collect()
+        (begin..end)
+            .map(|number| self.log[number as usize % self.log.len()].owner.load(Ordering::Relaxed))
+            .collect()
     }
 }
 
-/// How far the midpoint rule may be off: h²/24·(f'(1) − f'(0)) = h²/12 for 4/(1+x²), and the rounding of each addition to a sum of at most 4.
+/// How far the midpoint rule may be off: h²/24·(f'(1) − f'(0)) = h²/12 for 4/(1+x²), and the
+/// rounding of each addition to a sum of at most 4.
 pub fn tolerance(terms: u64) -> f64 {
     let width = 1.0 / terms as f64;
     1.01 * width * width / 12.0 + terms as f64 * 4.0 * f64::EPSILON

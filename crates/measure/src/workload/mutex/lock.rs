@@ -23,7 +23,8 @@ struct Raw {
     serving: AtomicU32,
 }
 
-// SAFETY: locks are made to be used by several threads at once; the cells are reached through the functions of pthreads alone.
+// SAFETY: locks are made to be used by several threads at once; the cells are reached through the
+// functions of pthreads alone.
 unsafe impl Send for Lock {}
 // SAFETY: as above.
 unsafe impl Sync for Lock {}
@@ -56,14 +57,19 @@ impl Lock {
             next: AtomicU32::new(0),
             serving: AtomicU32::new(0),
         });
-        // SAFETY: what is initialised is at its final place, and nobody uses it yet; attributes are initialised before they are used.
+        // SAFETY: what is initialised is at its final place, and nobody uses it yet; attributes are
+        // initialised before they are used.
         unsafe {
             checked(libc::pthread_spin_init(raw.spin.get(), libc::PTHREAD_PROCESS_PRIVATE))?;
             let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
             checked(libc::pthread_mutexattr_init(&mut attributes))?;
             checked(match kind {
-                LockKind::Pi => libc::pthread_mutexattr_setprotocol(&mut attributes, libc::PTHREAD_PRIO_INHERIT),
-                LockKind::Robust => libc::pthread_mutexattr_setrobust(&mut attributes, libc::PTHREAD_MUTEX_ROBUST),
+                LockKind::Pi => {
+                    libc::pthread_mutexattr_setprotocol(&mut attributes, libc::PTHREAD_PRIO_INHERIT)
+                }
+                LockKind::Robust => {
+                    libc::pthread_mutexattr_setrobust(&mut attributes, libc::PTHREAD_MUTEX_ROBUST)
+                }
                 // PTHREAD_MUTEX_ADAPTIVE_NP of glibc (pthread.h).
                 LockKind::Adaptive => libc::pthread_mutexattr_settype(&mut attributes, 3),
                 _ => 0,
@@ -74,7 +80,8 @@ impl Lock {
         Ok(Lock { kind, raw })
     }
 
-    /// Takes it, however long that takes. False: it gave up, which only spinning threads can; the lock is of no use any more then.
+    /// Takes it, however long that takes. False: it gave up, which only spinning threads can; the
+    /// lock is of no use any more then.
     #[inline(always)]
     pub fn lock(&self, give_up: impl Fn() -> bool) -> bool {
         let raw = &*self.raw;
@@ -120,7 +127,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // SAFETY: initialised in `new`; nobody can use it any more. One that was given up is held by nobody who still runs.
+        // SAFETY: initialised in `new`; nobody can use it any more. One that was given up is held
+        // by nobody who still runs.
         unsafe {
             libc::pthread_mutex_destroy(self.raw.mutex.get());
             libc::pthread_spin_destroy(self.raw.spin.get());

@@ -1,9 +1,12 @@
-//! The notes, when all threads have ended: fairness, the longest wait, whether the integral is π, and what the kernel counted.
+//! The notes, when all threads have ended: fairness, the longest wait, whether the integral is π,
+//! and what the kernel counted.
 
 use super::arena::{Arena, LOG, ROUNDS, tolerance};
 use super::segment::Segment;
 use super::{Outcome, Outcomes, Waits};
-use punctual_core::{Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation};
+use punctual_core::{
+    Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation,
+};
 use punctual_plan::kinds::{LockKind, MutexPlan};
 use std::sync::{Arc, PoisonError};
 
@@ -26,7 +29,8 @@ type Thread = (usize, Waits, Outcome);
 impl Account {
     /// All notes.
     pub fn notes(&self) -> Notes {
-        let mut outcomes = std::mem::take(&mut *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut outcomes =
+            std::mem::take(&mut *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner));
         outcomes.sort_by_key(|(me, ..)| *me);
         let mut notes = Notes::default();
         notes.validations.push(self.integral());
@@ -51,9 +55,16 @@ impl Account {
     fn integral(&self) -> Validation {
         let (rounds, right, error) = self.arena.integral();
         let within = tolerance(self.plan.terms);
-        Validation::compare("rounds whose integral is π", rounds, Fact::Known(right), "π itself", Tolerance::EXACT).explain(format!(
-            "midpoints with {} terms are at most {within:.1e} off, the worst round was {error:.1e} off; a round that was cut off at the end is not \
-             among them",
+        Validation::compare(
+            "rounds whose integral is π",
+            rounds,
+            Fact::Known(right),
+            "π itself",
+            Tolerance::EXACT,
+        )
+        .explain(format!(
+            "midpoints with {} terms are at most {within:.1e} off, the worst round was \
+             {error:.1e} off; a round that was cut off at the end is not among them",
             self.plan.terms
         ))
     }
@@ -61,14 +72,21 @@ impl Account {
     fn additions(&self, outcomes: &[Thread]) -> Validation {
         let measured: u64 = outcomes.iter().map(|(_, waits, _)| waits.acquisitions).sum();
         let more: u64 = outcomes.iter().map(|(_, waits, _)| waits.unmeasured).sum();
-        let source = "a plain counter behind the lock, which loses some where two threads hold it at the same time";
+        let source = "a plain counter behind the lock, which loses some where two threads hold it \
+                      at the same time";
         let counted = Fact::Known(self.arena.acquisitions());
-        let validation =
-            Validation::compare("acquisitions of the lock", measured + more, counted, source, Tolerance::EXACT);
+        let validation = Validation::compare(
+            "acquisitions of the lock",
+            measured + more,
+            counted,
+            source,
+            Tolerance::EXACT,
+        );
         match more {
             0 => validation,
-            _ => validation
-                .explain(format!("{more} of them by threads that had all their samples, until all threads had")),
+            _ => validation.explain(format!(
+                "{more} of them by threads that had all their samples, until all threads had"
+            )),
         }
     }
 
@@ -82,7 +100,8 @@ impl Account {
         };
         let source = "perf_event_open: software event context-switches, each thread";
         let around = counted().map(|counted| counted.around).sum();
-        let tolerance = Tolerance::EXACT.more(around, "switches while perf was switched on and off");
+        let tolerance =
+            Tolerance::EXACT.more(around, "switches while perf was switched on and off");
         let what = "context switches in a segment (getrusage)";
         Validation::compare(what, claimed, Fact::from(by_perf), source, tolerance)
             .explain("some rounds after the measured ones, because counting slows them down")
@@ -92,17 +111,25 @@ impl Account {
         let mut times = self.arena.round_times();
         times.sort_unstable();
         let count = times.len() as u64;
-        let at = |share: f64| times.get((times.len().saturating_sub(1) as f64 * share) as usize).copied();
+        let at = |share: f64| {
+            times.get((times.len().saturating_sub(1) as f64 * share) as usize).copied()
+        };
         let of = |name: &str, what: &str, share: f64| {
             at(share).map(|time| {
-                let title = format!("{what} time of a round, from barrier to barrier (of the first {ROUNDS})");
+                let title = format!(
+                    "{what} time of a round, from barrier to barrier (of the first {ROUNDS})"
+                );
                 Figure::new(name, title, time as f64, "ns").of(count)
             })
         };
-        [("round-min", "least", 0.0), ("round-median", "median", 0.5), ("round-max", "longest", 1.0)]
-            .into_iter()
-            .filter_map(|(name, what, share)| of(name, what, share))
-            .collect()
+        [
+            ("round-min", "least", 0.0),
+            ("round-median", "median", 0.5),
+            ("round-max", "longest", 1.0),
+        ]
+        .into_iter()
+        .filter_map(|(name, what, share)| of(name, what, share))
+        .collect()
     }
 
     fn fairness(&self, outcomes: &[Thread]) -> Vec<Figure> {
@@ -112,23 +139,35 @@ impl Account {
             return Vec::new();
         }
         let mut figures = vec![
-            Figure::new("jain-index", "Jain's index of acquisitions by thread (1: all alike)", jain(&each), "ratio")
-                .of(all),
+            Figure::new(
+                "jain-index",
+                "Jain's index of acquisitions by thread (1: all alike)",
+                jain(&each),
+                "ratio",
+            )
+            .of(all),
         ];
         let owners = self.arena.owners();
-        let windows: Vec<f64> =
-            owners.chunks_exact(WINDOW * each.len().max(1)).map(|window| jain(&shares(window, each.len()))).collect();
+        let windows: Vec<f64> = owners
+            .chunks_exact(WINDOW * each.len().max(1))
+            .map(|window| jain(&shares(window, each.len())))
+            .collect();
         if !windows.is_empty() {
             let title = format!(
-                "the same over {} acquisitions at a time, mean (of the last {LOG}): what a thread meets in the short run",
+                "the same over {} acquisitions at a time, mean (of the last {LOG}): what a thread \
+                 meets in the short run",
                 WINDOW * each.len()
             );
             let mean = windows.iter().sum::<f64>() / windows.len() as f64;
-            figures.push(Figure::new("jain-index-short", title, mean, "ratio").of(windows.len() as u64));
+            figures.push(
+                Figure::new("jain-index-short", title, mean, "ratio").of(windows.len() as u64),
+            );
         }
         let (owner, run) = self.arena.longest_run();
         let title = format!("longest run of one owner: {}", self.name(owner));
-        figures.push(Figure::new("longest-run", title, run as f64, "count").of(self.arena.acquisitions()));
+        figures.push(
+            Figure::new("longest-run", title, run as f64, "count").of(self.arena.acquisitions()),
+        );
         figures
     }
 
@@ -159,15 +198,27 @@ impl Account {
         match lock_calls {
             Ok(calls) if taken > 0 => {
                 let title = format!(
-                    "calls of futex(2) for a thousand acquisitions, in a segment of {rounds} whole rounds after the measured ones ({calls} for {taken}\
-                     {hold}; those of the barrier taken off)"
+                    "calls of futex(2) for a thousand acquisitions, in a segment of {rounds} \
+                     whole rounds after the measured ones ({calls} for {taken}{hold}; those of \
+                     the barrier taken off)"
                 );
-                let figure = Figure::new("futex-calls", title, calls as f64 * 1000.0 / taken as f64, "count");
+                let figure = Figure::new(
+                    "futex-calls",
+                    title,
+                    calls as f64 * 1000.0 / taken as f64,
+                    "count",
+                );
                 notes.figures.push(figure.of(taken));
                 if rounds > 0 {
                     let title = "calls of futex(2) a round, in the same segment";
                     notes.figures.push(
-                        Figure::new("futex-calls-round", title, calls as f64 / rounds as f64, "count").of(rounds),
+                        Figure::new(
+                            "futex-calls-round",
+                            title,
+                            calls as f64 / rounds as f64,
+                            "count",
+                        )
+                        .of(rounds),
                     );
                 }
             }
@@ -180,20 +231,30 @@ impl Account {
                     self.names.first().map_or("mutex", |name| name),
                     message,
                 );
-                notes.findings.push(finding.evidence(why).remedy("run as root, or lower kernel.perf_event_paranoid"));
+                notes.findings.push(
+                    finding
+                        .evidence(why)
+                        .remedy("run as root, or lower kernel.perf_event_paranoid"),
+                );
             }
         }
-        let switches: u64 =
-            outcomes.iter().map(|(_, _, o)| o.usage.voluntary_switches + o.usage.involuntary_switches).sum();
+        let switches: u64 = outcomes
+            .iter()
+            .map(|(_, _, o)| o.usage.voluntary_switches + o.usage.involuntary_switches)
+            .sum();
         let (measured, ..) = self.arena.integral();
         if measured > 0 {
             let title = "context switches a round, all threads, in the measured time (getrusage)";
             let each = |switches: u64| switches as f64 / measured as f64;
-            notes.figures.push(Figure::new("switches-round", title, each(switches), "count").of(measured));
+            notes
+                .figures
+                .push(Figure::new("switches-round", title, each(switches), "count").of(measured));
             let sleeps = self.arena.barrier_sleeps.load(std::sync::atomic::Ordering::Relaxed);
             let title = "the same without those of the barrier between rounds";
             let lock = each(switches.saturating_sub(sleeps));
-            notes.figures.push(Figure::new("lock-switches-round", title, lock, "count").of(measured));
+            notes
+                .figures
+                .push(Figure::new("lock-switches-round", title, lock, "count").of(measured));
         }
     }
 
@@ -230,7 +291,8 @@ impl Account {
         let owners: Vec<u32> = overtakers.iter().map(|(_, owner)| *owner).collect();
         let shares = shares(&owners, self.names.len());
         let rows = shares.iter().enumerate().filter(|(_, times)| **times > 0);
-        let rows: Vec<Vec<Cell>> = rows.map(|(by, times)| vec![self.name(by as u32).into(), (*times).into()]).collect();
+        let rows: Vec<Vec<Cell>> =
+            rows.map(|(by, times)| vec![self.name(by as u32).into(), (*times).into()]).collect();
         (!rows.is_empty()).then(|| Table {
             name: "overtaken-by".to_owned(),
             title: format!(
@@ -238,7 +300,11 @@ impl Account {
                 self.name(me as u32),
                 Nanos(waits.longest.max(0)),
                 waits.overtaken,
-                if waits.left_out > 0 { format!(" ({} not kept)", waits.left_out) } else { String::new() }
+                if waits.left_out > 0 {
+                    format!(" ({} not kept)", waits.left_out)
+                } else {
+                    String::new()
+                }
             ),
             columns: vec![Column::new("by", ""), Column::new("times", "count")],
             rows,
@@ -259,7 +325,11 @@ impl Account {
             return None;
         }
         let row = |(at, owner, times): &(i64, u32, u64)| -> Vec<Cell> {
-            vec![Cell::Number((at - waits.asked_at) as f64), self.name(*owner).into(), (*times).into()]
+            vec![
+                Cell::Number((at - waits.asked_at) as f64),
+                self.name(*owner).into(),
+                (*times).into(),
+            ]
         };
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         if runs.len() <= ROWS {
@@ -269,7 +339,11 @@ impl Account {
             let (middle, last) = rest.split_at(rest.len() - ROWS / 2);
             rows.extend(first.iter().map(row));
             let times: u64 = middle.iter().map(|(_, _, times)| times).sum();
-            rows.push(vec![Cell::Nothing, format!("{} changes of owner not shown", middle.len()).into(), times.into()]);
+            rows.push(vec![
+                Cell::Nothing,
+                format!("{} changes of owner not shown", middle.len()).into(),
+                times.into(),
+            ]);
             rows.extend(last.iter().map(row));
         }
         rows.push(vec![
@@ -282,7 +356,11 @@ impl Account {
             title: format!(
                 "Holders of the lock during the longest wait, of {}{}",
                 self.name(me as u32),
-                if waits.has_before { " (the first row is the holder at the time of the request)" } else { "" }
+                if waits.has_before {
+                    " (the first row is the holder at the time of the request)"
+                } else {
+                    ""
+                }
             ),
             columns: vec![
                 Column::new("after the request", "ns"),
@@ -297,11 +375,14 @@ impl Account {
 /// Acquisitions by thread.
 fn shares(owners: &[u32], threads: usize) -> Vec<u64> {
     let mut shares = vec![0; threads];
-    owners.iter().for_each(|owner| shares.get_mut(*owner as usize).into_iter().for_each(|share| *share += 1));
+    owners.iter().for_each(|owner| {
+        shares.get_mut(*owner as usize).into_iter().for_each(|share| *share += 1)
+    });
     shares
 }
 
-/// Jain, Chiu, Hawe: A quantitative measure of fairness (DEC-TR-301, 1984): (Σx)² / (n·Σx²), from 1/n (one has all) to 1 (all alike).
+/// Jain, Chiu, Hawe: A quantitative measure of fairness (DEC-TR-301, 1984): (Σx)² / (n·Σx²), from
+/// 1/n (one has all) to 1 (all alike).
 fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|share| *share as f64).sum();
     let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
@@ -310,9 +391,12 @@ fn jain(shares: &[u64]) -> f64 {
 
 fn gave_up(outcomes: &[Thread]) -> Option<Finding> {
     outcomes.iter().any(|(_, _, outcome)| outcome.gave_up).then(|| {
-        let message = "threads spun for a lock whose owner did not get the CPU, and gave up at the end";
-        Finding::new("spun-in-vain", Severity::Warning, "system", message)
-            .remedy("spinning needs a CPU for each thread: fewer threads, more CPUs, or a lock that sleeps (with `lock = \"pi\"` for priorities)")
+        let message =
+            "threads spun for a lock whose owner did not get the CPU, and gave up at the end";
+        Finding::new("spun-in-vain", Severity::Warning, "system", message).remedy(
+            "spinning needs a CPU for each thread: fewer threads, more CPUs, or a lock that \
+             sleeps (with `lock = \"pi\"` for priorities)",
+        )
     })
 }
 
@@ -320,8 +404,8 @@ fn gave_up(outcomes: &[Thread]) -> Option<Finding> {
 mod tests {
     use super::*;
 
-    /// Acquisitions by threads 0 and 1 at 10, 20, … 100; then thread 2 gets the lock, which it requested
-    /// for at 45, after it had read how many there were before all of them.
+    /// Acquisitions by threads 0 and 1 at 10, 20, … 100; then thread 2 gets the lock, which it
+    /// requested for at 45, after it had read how many there were before all of them.
     #[test]
     fn a_thread_preempted_before_its_request_was_not_overtaken_meanwhile() {
         let plan = MutexPlan { terms: 64, ..MutexPlan::default() };
@@ -340,7 +424,9 @@ mod tests {
             outcomes: Outcomes::default(),
         };
         let times = |rows: &[Vec<Cell>], column: usize| -> f64 {
-            rows.iter().map(|row| if let Cell::Number(times) = row[column] { times } else { 0.0 }).sum()
+            rows.iter()
+                .map(|row| if let Cell::Number(times) = row[column] { times } else { 0.0 })
+                .sum()
         };
         assert_eq!(times(&account.overtakers(2, &waits).unwrap().rows, 1), 6.0);
         let longest = account.longest(2, &waits).unwrap();

@@ -1,4 +1,5 @@
-//! Some rounds more after the measured ones, while the kernel counts: with a tracepoint on, every system call is slower.
+//! Some rounds more after the measured ones, while the kernel counts: with a tracepoint on, every
+//! system call is slower.
 
 use super::arena::{Arena, Size, now};
 use super::{Competitor, Waits};
@@ -97,5 +98,12 @@ impl Segment {
 fn probe() {
     let word = 0u32;
     // SAFETY: the word lives as long as the call.
-    unsafe { libc::syscall(libc::SYS_futex, &raw const word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            &raw const word,
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            1,
+        )
+    };
 }

@@ -1,4 +1,5 @@
-//! The connection: a server in a thread of its own that answers each request with a message, and the client's end of it.
+//! The connection: a server in a thread of its own that answers each request with a message, and
+//! the client's end of it.
 
 use punctual_core::{Cell, Column, Table};
 use punctual_host::task::attributes::{self, Scheduling};
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 /// A request is a number, which the answer begins with.
 pub const REQUEST: usize = 8;
-/// How long the task waits for an answer before it checks whether to stop; a datagram that has not come by then is lost.
+/// How long the task waits for an answer before it checks whether to stop; a datagram that has not
+/// come by then is lost.
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// How often the server checks whether the task has ended, where a connection does not report it.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -69,7 +71,8 @@ impl Line {
                 (ours.into(), theirs.into(), ["unnamed".to_owned(), "unnamed".to_owned()])
             }
         };
-        let (is_tcp, is_stream) = (plan.transport == Transport::Tcp, plan.transport != Transport::Udp);
+        let (is_tcp, is_stream) =
+            (plan.transport == Transport::Tcp, plan.transport != Transport::Udp);
         let ended = Arc::new(AtomicBool::new(false));
         let server = Server {
             file: File::from(theirs),
@@ -79,13 +82,27 @@ impl Line {
         };
         let body = move || {
             // It may have the caller's real-time policy; to give that up needs no right.
-            let _ = attributes::set_scheduling(0, &Scheduling::new(punctual_core::Policy::Other, None));
+            let _ =
+                attributes::set_scheduling(0, &Scheduling::new(punctual_core::Policy::Other, None));
             server.serve()
         };
-        let server =
-            Builder::new().name("server".into()).spawn(body).map_err(|why| format!("no server thread: {why}"))?;
+        let server = Builder::new()
+            .name("server".into())
+            .spawn(body)
+            .map_err(|why| format!("no server thread: {why}"))?;
         let (file, server) = (File::from(ours), Some(server));
-        Ok(Line { file, is_tcp, is_stream, calls: 0, sent: 0, received: 0, number: 0, addresses, ended, server })
+        Ok(Line {
+            file,
+            is_tcp,
+            is_stream,
+            calls: 0,
+            sent: 0,
+            received: 0,
+            number: 0,
+            addresses,
+            ended,
+            server,
+        })
     }
 
     /// Requests the next message.
@@ -108,7 +125,11 @@ impl Line {
 
     /// Waits for the whole requested message.
     #[inline(always)]
-    pub fn receive(&mut self, message: &mut [u8], is_stopped: impl Fn() -> bool) -> Result<(), Missing> {
+    pub fn receive(
+        &mut self,
+        message: &mut [u8],
+        is_stopped: impl Fn() -> bool,
+    ) -> Result<(), Missing> {
         let mut have = 0;
         while have < message.len() {
             self.calls += 1;
@@ -121,7 +142,9 @@ impl Line {
                         have += bytes;
                     }
                 }
-                Err(why) if matches!(why.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
+                Err(why)
+                    if matches!(why.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) =>
+                {
                     if is_stopped() {
                         return Err(Missing::Stopped);
                     }
@@ -135,16 +158,26 @@ impl Line {
         Ok(())
     }
 
-    /// What the kernel has counted for this connection; `None`: it is not TCP, or the kernel is older than 4.1.
+    /// What the kernel has counted for this connection; `None`: it is not TCP, or the kernel is
+    /// older than 4.1.
     pub fn tcp_counts(&self) -> Option<TcpCounts> {
-        // struct tcp_info (include/uapi/linux/tcp.h): eight bytes, 24 words of 32 bits, four of 64, the last tcpi_bytes_received.
+        // struct tcp_info (include/uapi/linux/tcp.h): eight bytes, 24 words of 32 bits, four of 64,
+        // the last tcpi_bytes_received.
         const RECEIVED: usize = 8 + 24 * 4 + 3 * 8;
         let mut info = [0u8; RECEIVED + 8];
         let mut length = info.len() as libc::socklen_t;
         let to = info.as_mut_ptr().cast();
-        // SAFETY: the buffer has the length that is given; the kernel writes no further and says how far.
-        let done =
-            unsafe { libc::getsockopt(self.file.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &mut length) };
+        // SAFETY: the buffer has the length that is given; the kernel writes no further and says
+        // how far.
+        let done = unsafe {
+            libc::getsockopt(
+                self.file.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                to,
+                &mut length,
+            )
+        };
         let word = info.last_chunk::<8>().map(|word| u64::from_ne_bytes(*word));
         word.filter(|_| self.is_tcp && done == 0 && length as usize == info.len())
             .map(|received| TcpCounts { received })
@@ -158,11 +191,14 @@ impl Line {
             Transport::Unix => "Unix stream socket",
         };
         let [ours, theirs] = self.addresses.clone();
-        let row: Vec<Cell> = vec![transport.into(), ours.into(), theirs.into(), plan.message.get().into()];
+        let row: Vec<Cell> =
+            vec![transport.into(), ours.into(), theirs.into(), plan.message.get().into()];
         let columns = [("transport", ""), ("task", ""), ("server", ""), ("message", "bytes")];
         Table {
             name: "connection".to_owned(),
-            title: "The connection; the server is a thread of punctual, with time-sharing scheduling".to_owned(),
+            title: "The connection; the server is a thread of punctual, with time-sharing \
+                    scheduling"
+                .to_owned(),
             columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
             rows: vec![row],
         }
@@ -172,7 +208,8 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
-        // SAFETY: shutdown takes numbers alone; what it does to a connection that is about to be closed is wanted.
+        // SAFETY: shutdown takes numbers alone; what it does to a connection that is about to be
+        // closed is wanted.
         unsafe { libc::shutdown(self.file.as_raw_fd(), libc::SHUT_RDWR) };
         if let Some(server) = self.server.take() {
             // It cannot panic; if it did there is nothing to be done.
@@ -190,8 +227,12 @@ fn local(port: u16) -> SocketAddr {
 /// Why a port is unavailable, and what to do.
 fn no_port(port: u16, what: &str, why: &io::Error) -> String {
     let help = match why.kind() {
-        ErrorKind::AddrInUse => ": another program has it: choose another `port`, or 0 for one that is free",
-        ErrorKind::PermissionDenied => ": ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one",
+        ErrorKind::AddrInUse => {
+            ": another program has it: choose another `port`, or 0 for one that is free"
+        }
+        ErrorKind::PermissionDenied => {
+            ": ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one"
+        }
         ErrorKind::AddrNotAvailable => ": is the loopback device up (ip link set lo up)?",
         _ => "",
     };
@@ -220,9 +261,12 @@ fn tcp(port: u16) -> Result<Ends, String> {
 
 fn udp(port: u16) -> Result<Ends, String> {
     let describe = |why: io::Error| no_port(port, "UDP", &why);
-    let (ours, theirs) =
-        (UdpSocket::bind(local(0)).map_err(describe)?, UdpSocket::bind(local(port)).map_err(describe)?);
-    let (our_address, address) = (ours.local_addr().map_err(describe)?, theirs.local_addr().map_err(describe)?);
+    let (ours, theirs) = (
+        UdpSocket::bind(local(0)).map_err(describe)?,
+        UdpSocket::bind(local(port)).map_err(describe)?,
+    );
+    let (our_address, address) =
+        (ours.local_addr().map_err(describe)?, theirs.local_addr().map_err(describe)?);
     // From then on each accepts datagrams of the other only.
     ours.connect(address).map_err(describe)?;
     theirs.connect(our_address).map_err(describe)?;
@@ -235,7 +279,8 @@ fn udp(port: u16) -> Result<Ends, String> {
 pub fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     (0..length).map(|_| next()).collect()
@@ -281,7 +326,8 @@ impl Server {
                 Err(why) => Err(why),
             };
             answered += u64::from(done.is_ok());
-            // A datagram that is refused, or does not come, is nothing; a connection that breaks is the end.
+            // A datagram that is refused, or does not come, is nothing; a connection that breaks is
+            // the end.
             if self.ended.load(Ordering::Acquire) || (done.is_err() && self.is_stream) {
                 return answered;
             }
@@ -302,7 +348,11 @@ mod tests {
             (Transport::Tcp, 3),
             (Transport::Udp, 1),
         ] {
-            let plan = NetioPlan { transport, message: punctual_core::Bytes(message as u64), ..NetioPlan::default() };
+            let plan = NetioPlan {
+                transport,
+                message: punctual_core::Bytes(message as u64),
+                ..NetioPlan::default()
+            };
             let mut line = Line::open(&plan).unwrap();
             let mut bytes = vec![0; message];
             let mut expected = pattern(message);

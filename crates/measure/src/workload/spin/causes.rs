@@ -1,7 +1,8 @@
 //! What took the CPU from a busy thread, by the kernel's own counts at the end of a gap.
 //!
-//! Tracepoints of the CPU are counted (perf_event_open(2), one group, one read): a gap in which the scheduler switched is another task's, else one
-//! with a softirq is the softirq's, else one with an interrupt is that; where nothing was counted it was none of the kernel's doing: firmware (SMI),
+//! Tracepoints of the CPU are counted (perf_event_open(2), one group, one read): a gap in which the
+//! scheduler switched is another task's, else one with a softirq is the softirq's, else one with an
+//! interrupt is that; where nothing was counted it was none of the kernel's doing: firmware (SMI),
 //! hardware, or the hypervisor.
 
 use punctual_core::{CpuSet, Nanos};
@@ -26,7 +27,8 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Cause; 5] = [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Observer, Cause::Unknown];
+    pub const ALL: [Cause; 5] =
+        [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Observer, Cause::Unknown];
 
     /// The displayed name.
     pub fn words(self) -> &'static str {
@@ -40,8 +42,9 @@ impl Cause {
     }
 }
 
-/// The tracepoints, each with its cause. The vectors are those of x86; what is not there is left out. Others hold `irq_handler_entry` for
-/// their timers and `ipi_entry` for interrupts between CPUs.
+/// The tracepoints, each with its cause. The vectors are those of x86; what is not there is left
+/// out. Others hold `irq_handler_entry` for their timers and `ipi_entry` for interrupts between
+/// CPUs.
 const EVENTS: [(&str, &str); 16] = [
     ("sched", "sched_switch"),
     ("irq", "softirq_entry"),
@@ -110,14 +113,14 @@ pub struct Seen {
     pub served: Option<Served>,
 }
 
-/// Entering and leaving a handler or a switch, with the tracepoints themselves, takes less than this.
-/// It is in none of the kernel's stamps.
+/// Entering and leaving a handler or a switch, with the tracepoints themselves, takes less than
+/// this. It is in none of the kernel's stamps.
 const ENTERING: i64 = 10_000;
 
 impl Seen {
     /// The parts of a gap, in the order of [`Cause::ALL`]; they add up to its length. Time that no
-    /// event of the operating system accounts for was taken from outside, though an interrupt follows in the same gap:
-    /// a tick that was due meanwhile always does.
+    /// event of the operating system accounts for was taken from outside, though an interrupt
+    /// follows in the same gap: a tick that was due meanwhile always does.
     pub fn parts(self, length: i64) -> [i64; Cause::ALL.len()] {
         let mut parts = [0; Cause::ALL.len()];
         let Some(served) = self.served else {
@@ -125,7 +128,11 @@ impl Seen {
             return parts;
         };
         let mut left = length;
-        let had = [(Cause::Task, served.task), (Cause::Softirq, served.softirq), (Cause::Interrupt, served.interrupt)];
+        let had = [
+            (Cause::Task, served.task),
+            (Cause::Softirq, served.softirq),
+            (Cause::Interrupt, served.interrupt),
+        ];
         for (cause, had) in had {
             parts[cause as usize] = had.clamp(0, left);
             left -= parts[cause as usize];
@@ -169,7 +176,8 @@ impl Causes {
     /// Opens them for the one CPU of a thread. The error is why gaps cannot be attributed.
     pub fn open(cpus: &CpuSet) -> Result<Causes, String> {
         let cpu = cpus.first().filter(|_| cpus.len() == 1);
-        let cpu = cpu.ok_or("the thread may run on several CPUs: measure with `threads = \"per-cpu\"`")?;
+        let cpu =
+            cpu.ok_or("the thread may run on several CPUs: measure with `threads = \"per-cpu\"`")?;
         let (group, places) = Group::tracepoints(&EVENTS, Whom::Cpu(cpu as u32))?;
         let mut known = [None; GROUP_MAX];
         known.iter_mut().zip(places).for_each(|(known, place)| *known = Some(place));
@@ -223,14 +231,16 @@ pub struct Handled {
     pub sure: u64,
     /// What the handlers of shared interrupts are more than these.
     pub shared: u64,
-    /// TLB shootdowns, which are function call interrupts: some kernels count them in that row (CAL) too, others take them out of it.
+    /// TLB shootdowns, which are function call interrupts: some kernels count them in that row
+    /// (CAL) too, others take them out of it.
     pub shootdowns: u64,
 }
 
 impl Handled {
     /// Reads them.
     pub fn of(cpu: usize) -> Result<Handled, String> {
-        let text = std::fs::read_to_string("/proc/interrupts").map_err(|why| format!("/proc/interrupts: {why}"))?;
+        let text = std::fs::read_to_string("/proc/interrupts")
+            .map_err(|why| format!("/proc/interrupts: {why}"))?;
         column(&text, cpu).ok_or_else(|| format!("/proc/interrupts has no column for CPU {cpu}"))
     }
     /// What came since an earlier reading.
@@ -248,7 +258,9 @@ fn column(text: &str, cpu: usize) -> Option<Handled> {
     let mut handled = Handled::default();
     for line in lines {
         let Some((row, counts)) = line.split_once(':') else { continue };
-        let Some(count) = counts.split_ascii_whitespace().nth(place).and_then(|n| n.parse::<u64>().ok()) else {
+        let Some(count) =
+            counts.split_ascii_whitespace().nth(place).and_then(|n| n.parse::<u64>().ok())
+        else {
             continue;
         };
         match row.trim() {
@@ -293,7 +305,9 @@ mod tests {
 
     #[test]
     fn the_deepest_cause_names_the_gap() {
-        let counts = |switches, softirqs, interrupts| Counts { switches, softirqs, interrupts, nmis: 0 }.cause();
+        let counts = |switches, softirqs, interrupts| {
+            Counts { switches, softirqs, interrupts, nmis: 0 }.cause()
+        };
         assert_eq!(counts(2, 1, 1), Cause::Task);
         assert_eq!(counts(0, 1, 1), Cause::Softirq);
         assert_eq!(counts(0, 0, 3), Cause::Interrupt);
@@ -302,8 +316,10 @@ mod tests {
 
     #[test]
     fn interrupts_of_a_cpu_are_summed() {
-        let text = "           CPU0       CPU2       \n  1:          9          4  IO-APIC 1-edge i8042\nLOC:        100        200   Local \
-                    timer\nMCP:          7          7   polls\nTLB: 5 6 shootdowns\nERR:          3\nNMI: 8 8 NMIs\n 16: 10 20 IO-APIC 16-fasteoi uhci, ehci\n";
+        let text = "           CPU0       CPU2       \n  1:          9          4  IO-APIC 1-edge \
+                    i8042\nLOC:        100        200   Local timer\nMCP:          7          7   \
+                    polls\nTLB: 5 6 shootdowns\nERR:          3\nNMI: 8 8 NMIs\n 16: 10 20 \
+                    IO-APIC 16-fasteoi uhci, ehci\n";
         let handled = |sure, shared, shootdowns| Some(Handled { sure, shared, shootdowns });
         assert_eq!(column(text, 0), handled(119, 10, 5));
         assert_eq!((column(text, 2), column(text, 1)), (handled(224, 20, 6), None));

@@ -1,4 +1,5 @@
-//! Records on their way from the task to the writer: a ring of batches, filled by one thread and emptied by the other, without a lock.
+//! Records on their way from the task to the writer: a ring of batches, filled by one thread and
+//! emptied by the other, without a lock.
 
 use super::file::Record;
 use std::cell::UnsafeCell;
@@ -18,8 +19,8 @@ struct Shared {
     closed: AtomicBool,
 }
 
-// SAFETY: a batch belongs to the task from being emptied to being filled, and to the writer from then on; the counters say so with
-// release and acquire, and each has one writer.
+// SAFETY: a batch belongs to the task from being emptied to being filled, and to the writer from
+// then on; the counters say so with release and acquire, and each has one writer.
 unsafe impl Sync for Shared {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Shared {}
@@ -40,9 +41,13 @@ pub struct BatchConsumer(Arc<Shared>);
 /// For batches of `batch` records of `record` bytes.
 pub fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer) {
     let batches = (0..BATCHES).map(|_| UnsafeCell::new(Record::new(record * batch))).collect();
-    let (filled, emptied, closed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    let (filled, emptied, closed) =
+        (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let shared = Arc::new(Shared { batches, filled, emptied, closed });
-    (BatchProducer { shared: Arc::clone(&shared), record, held: 0, dropped: 0 }, BatchConsumer(shared))
+    (
+        BatchProducer { shared: Arc::clone(&shared), record, held: 0, dropped: 0 },
+        BatchConsumer(shared),
+    )
 }
 
 impl BatchProducer {
@@ -124,8 +129,9 @@ mod tests {
             let mut sum = 0u64;
             loop {
                 let closed = consumer.is_closed();
-                let read =
-                    |bytes: &[u8]| bytes.chunks(8).map(|b| u64::from_ne_bytes(b.try_into().unwrap())).sum::<u64>();
+                let read = |bytes: &[u8]| {
+                    bytes.chunks(8).map(|b| u64::from_ne_bytes(b.try_into().unwrap())).sum::<u64>()
+                };
                 match consumer.next(read) {
                     Some(more) => sum += more,
                     None if closed => return sum,

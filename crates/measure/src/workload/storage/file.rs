@@ -1,4 +1,5 @@
-//! A file without a name, and one record written to it: opened, written, forced, closed, a reading of the clock between.
+//! A file without a name, and one record written to it: opened, written, forced, closed, a reading
+//! of the clock between.
 
 use crate::workload::io_uring::Uring;
 use crate::workload::measurement_loop::Ticks;
@@ -15,7 +16,8 @@ use std::path::Path;
 /// What aligns memory for O_DIRECT on every device.
 const ALIGNMENT: usize = 4096;
 
-/// A file without a name: from open(2) with O_TMPFILE, or, where the file system has none, unlinked at once.
+/// A file without a name: from open(2) with O_TMPFILE, or, where the file system has none, unlinked
+/// at once.
 pub fn unnamed(directory: &Path) -> io::Result<File> {
     let options = || {
         let mut options = File::options();
@@ -24,7 +26,11 @@ pub fn unnamed(directory: &Path) -> io::Result<File> {
     };
     match options().custom_flags(libc::O_TMPFILE).open(directory) {
         Err(why) if matches!(why.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
-            let name = directory.join(format!(".punctual-{}-{:?}", std::process::id(), std::thread::current().id()));
+            let name = directory.join(format!(
+                ".punctual-{}-{:?}",
+                std::process::id(),
+                std::thread::current().id()
+            ));
             let file = options().create_new(true).open(&name)?;
             fs::remove_file(&name)?;
             Ok(file)
@@ -70,7 +76,8 @@ pub struct Count {
 /// Where records go, and how.
 pub struct RecordFile {
     file: File,
-    /// What opens the file again, under /proc: a name that leads to the open file and to nothing else.
+    /// What opens the file again, under /proc: a name that leads to the open file and to nothing
+    /// else.
     path: CString,
     flags: libc::c_int,
     force: Force,
@@ -95,17 +102,30 @@ impl RecordFile {
             Forcing::Dsync => (libc::O_DSYNC, Force::Nothing),
             Forcing::Direct => (libc::O_DIRECT, Force::Nothing),
             Forcing::IoUring => {
-                let describe =
-                    |why| format!("io_uring is unavailable: {why} (see the sysctl kernel.io_uring_disabled)");
+                let describe = |why| {
+                    format!(
+                        "io_uring is unavailable: {why} (see the sysctl kernel.io_uring_disabled)"
+                    )
+                };
                 (0, Force::Uring(Uring::new().map_err(describe)?))
             }
         };
         // The process's own number of the file: threads of it see the same descriptors.
-        let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(|why| why.to_string())?;
+        let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
+            .map_err(|why| why.to_string())?;
         let flags = flags | libc::O_WRONLY | libc::O_CLOEXEC;
         let limit = plan.file_max.get();
         allowed(limit)?;
-        Ok(RecordFile { file, path, flags, force, limit, offset: 0, end: 0, count: Count::default() })
+        Ok(RecordFile {
+            file,
+            path,
+            flags,
+            force,
+            limit,
+            offset: 0,
+            end: 0,
+            count: Count::default(),
+        })
     }
 
     /// Whether io_uring writes.
@@ -130,8 +150,9 @@ impl RecordFile {
         self.file.metadata().map(|metadata| metadata.len())
     }
 
-    /// Opens the file, writes a record where the last one ended, forces it, closes the file. Whatever fails is counted, and the rest is done;
-    /// `None` where there was nothing open to write to.
+    /// Opens the file, writes a record where the last one ended, forces it, closes the file.
+    /// Whatever fails is counted, and the rest is done; `None` where there was nothing open to
+    /// write to.
     #[inline(always)]
     pub fn write(&mut self, ticks: &impl Ticks, record: &[u8]) -> Option<Stamps> {
         self.count.records += 1;
@@ -152,12 +173,23 @@ impl RecordFile {
         let opened = ticks.now();
         let mut taken = match &mut self.force {
             Force::Uring(uring) => {
-                // SAFETY: the record is readable memory of its length until both are waited for, below.
-                unsafe { uring.submit_write_and_fsync(fd, record.as_ptr(), record.len() as u32, self.offset) };
+                // SAFETY: the record is readable memory of its length until both are waited for,
+                // below.
+                unsafe {
+                    uring.submit_write_and_fsync(
+                        fd,
+                        record.as_ptr(),
+                        record.len() as u32,
+                        self.offset,
+                    )
+                };
                 0
             }
             // SAFETY: the record is readable memory of its length.
-            _ => unsafe { libc::pwrite(fd, record.as_ptr().cast(), record.len(), self.offset as libc::off_t) as i64 },
+            _ => unsafe {
+                libc::pwrite(fd, record.as_ptr().cast(), record.len(), self.offset as libc::off_t)
+                    as i64
+            },
         };
         if taken < 0 {
             failed = Some((Step::Write, errno()));
@@ -188,7 +220,8 @@ impl RecordFile {
         if forced < 0 {
             failed = failed.or(Some((Step::Force, errno())));
         }
-        // Between the two readings without anything to force there is nothing, and the second is left out.
+        // Between the two readings without anything to force there is nothing, and the second is
+        // left out.
         let safe = if matches!(self.force, Force::Nothing) { written } else { ticks.now() };
         // SAFETY: the descriptor is this function's own.
         if unsafe { libc::close(fd) } < 0 {
@@ -243,7 +276,8 @@ fn allowed(file_max: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a file may have {most} bytes at most here, less than `file_max`, {file_max}: raise the limit (ulimit -f), or set a smaller `file_max`"
+        "a file may have {most} bytes at most here, less than `file_max`, {file_max}: raise the \
+         limit (ulimit -f), or set a smaller `file_max`"
     ))
 }
 
@@ -259,14 +293,20 @@ pub fn words((step, errno): (Step, i32)) -> String {
         Step::Force => "forcing to the disk",
         Step::Close => "close",
     };
-    let why =
-        if errno == 0 { "fewer bytes were taken".to_owned() } else { io::Error::from_raw_os_error(errno).to_string() };
+    let why = if errno == 0 {
+        "fewer bytes were taken".to_owned()
+    } else {
+        io::Error::from_raw_os_error(errno).to_string()
+    };
     let help = match errno {
         libc::ENOSPC | libc::EDQUOT => ": free some space, or choose another `directory`",
-        libc::EFBIG => ": a limit on file sizes (ulimit -f) is below `file_max`, which should be less",
+        libc::EFBIG => {
+            ": a limit on file sizes (ulimit -f) is below `file_max`, which should be less"
+        }
         0 => ": is the file system full, or the file as large as it may be (ulimit -f)?",
         libc::EINVAL => {
-            ": the file system may not have O_DIRECT, or want larger blocks (4 KiB on most disks): see `record`"
+            ": the file system may not have O_DIRECT, or want larger blocks (4 KiB on most disks): \
+             see `record`"
         }
         libc::EROFS => ": choose a `directory` that can be written to",
         _ => "",
@@ -287,7 +327,9 @@ impl Record {
         // A pattern that no file system compresses away or takes for a hole.
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         for byte in &mut memory {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             *byte = (state >> 56) as u8;
         }
         let begin = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
@@ -305,7 +347,8 @@ impl Record {
     }
 }
 
-/// What this thread has written, by the kernel's count, with write(2) and its like (proc_pid_io(5)).
+/// What this thread has written, by the kernel's count, with write(2) and its like
+/// (proc_pid_io(5)).
 pub fn written_by_this_thread() -> Result<u64, String> {
     let path = "/proc/thread-self/io";
     let text = fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
@@ -316,14 +359,18 @@ pub fn written_by_this_thread() -> Result<u64, String> {
 /// Checks that a directory is one, so that the message is about it.
 pub fn opened(directory: &Path) -> Result<File, String> {
     let shown = directory.display();
-    let name = CString::new(directory.as_os_str().as_bytes()).map_err(|why| format!("directory {shown}: {why}"))?;
+    let name = CString::new(directory.as_os_str().as_bytes())
+        .map_err(|why| format!("directory {shown}: {why}"))?;
     // SAFETY: the path ends with a NUL.
-    checked(unsafe { libc::access(name.as_ptr(), libc::F_OK) })
-        .map_err(|why| format!("directory {shown}: {why}: make it, or choose another with `directory`"))?;
+    checked(unsafe { libc::access(name.as_ptr(), libc::F_OK) }).map_err(|why| {
+        format!("directory {shown}: {why}: make it, or choose another with `directory`")
+    })?;
     unnamed(directory).map_err(|why| {
         let help = match why.raw_os_error() {
             Some(libc::EROFS) => "it is read-only: choose another with `directory`",
-            Some(libc::ENOSPC | libc::EDQUOT) => "free some space, or choose another with `directory`",
+            Some(libc::ENOSPC | libc::EDQUOT) => {
+                "free some space, or choose another with `directory`"
+            }
             Some(libc::ENOTDIR) => "give the directory, not a file in it",
             _ => "choose one with `directory` in which you may make files",
         };

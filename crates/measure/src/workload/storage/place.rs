@@ -1,4 +1,5 @@
-//! Where a file lies: the file system, the device under it, and what the kernel counts for that device.
+//! Where a file lies: the file system, the device under it, and what the kernel counts for that
+//! device.
 
 use punctual_core::{Cell, Column, Table};
 use std::fs::{self, File};
@@ -28,7 +29,8 @@ pub struct Place {
     device: Option<(u32, u32)>,
 }
 
-/// What a block device did since the system started, whoever asked for it (Documentation/block/stat.rst).
+/// What a block device did since the system started, whoever asked for it
+/// (Documentation/block/stat.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceCounts {
     pub writes: u64,
@@ -43,9 +45,11 @@ impl Place {
         let file_system = mount_of(file).unwrap_or_default();
         let metadata = file.metadata().ok();
         let own = metadata.map(|metadata| split(metadata.dev()));
-        // Btrfs and others give every file a device number of their own: then the device is what is mounted.
+        // Btrfs and others give every file a device number of their own: then the device is what is
+        // mounted.
         let mounted = fs::metadata(&file_system.source).ok().map(|metadata| split(metadata.rdev()));
-        let device = [own, mounted].into_iter().flatten().find(|device| device_counts(*device).is_some());
+        let device =
+            [own, mounted].into_iter().flatten().find(|device| device_counts(*device).is_some());
         Place { directory: directory.to_owned(), file_system, device }
     }
 
@@ -67,21 +71,35 @@ impl Place {
 
     /// The type of the file system, for messages.
     pub fn kind(&self) -> &str {
-        if self.file_system.kind.is_empty() { "an unknown file system" } else { &self.file_system.kind }
+        if self.file_system.kind.is_empty() {
+            "an unknown file system"
+        } else {
+            &self.file_system.kind
+        }
     }
 
     /// All of it, in one row.
     pub fn table(&self) -> Table {
-        let names = ["directory", "file system", "mount point", "source", "options", "device number"];
-        let device = self.device.map_or(Cell::Nothing, |(major, minor)| format!("{major}:{minor}").into());
+        let names =
+            ["directory", "file system", "mount point", "source", "options", "device number"];
+        let device =
+            self.device.map_or(Cell::Nothing, |(major, minor)| format!("{major}:{minor}").into());
         let FileSystem { kind, source, mount_point, options } = &self.file_system;
-        let text = |text: &String| if text.is_empty() { Cell::Nothing } else { text.clone().into() };
+        let text =
+            |text: &String| if text.is_empty() { Cell::Nothing } else { text.clone().into() };
         let directory = self.directory.to_string_lossy().into_owned();
         Table {
             name: "file-system".to_owned(),
             title: "Where the file was (mountinfo of /proc/self)".to_owned(),
             columns: names.iter().map(|name| Column::new(name, "")).collect(),
-            rows: vec![vec![directory.into(), text(kind), text(mount_point), text(source), text(options), device]],
+            rows: vec![vec![
+                directory.into(),
+                text(kind),
+                text(mount_point),
+                text(source),
+                text(options),
+                device,
+            ]],
         }
     }
 }
@@ -112,14 +130,16 @@ fn mount_of(file: &File) -> Option<FileSystem> {
     find_mount(&fs::read_to_string("/proc/self/mountinfo").ok()?, id)
 }
 
-/// proc_pid_mountinfo(5): id, parent, device, root, mount point, options, optional fields, `-`, type, source, super options.
+/// proc_pid_mountinfo(5): id, parent, device, root, mount point, options, optional fields, `-`,
+/// type, source, super options.
 fn find_mount(mountinfo: &str, id: &str) -> Option<FileSystem> {
     let line = mountinfo.lines().find(|line| line.split(' ').next() == Some(id))?;
     let (mount, system) = line.split_once(" - ")?;
     let mount: Vec<&str> = mount.split(' ').collect();
     let mut system = system.split(' ');
     let (kind, source) = (system.next()?.to_owned(), system.next()?.to_owned());
-    let options = [mount.get(5).copied(), system.next()].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let options =
+        [mount.get(5).copied(), system.next()].into_iter().flatten().collect::<Vec<_>>().join("; ");
     Some(FileSystem { kind, source, mount_point: (*mount.get(4)?).to_owned(), options })
 }
 
@@ -129,10 +149,13 @@ mod tests {
 
     #[test]
     fn a_mount_is_found_by_its_number() {
-        let text = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n\
-                    220 22 0:40 /a /mnt/with\\040space ro - tmpfs none rw,size=1k\n";
+        let text = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n220 22 0:40 \
+                    /a /mnt/with\\040space ro - tmpfs none rw,size=1k\n";
         let found = find_mount(text, "220").unwrap();
-        assert_eq!((found.kind.as_str(), found.mount_point.as_str()), ("tmpfs", "/mnt/with\\040space"));
+        assert_eq!(
+            (found.kind.as_str(), found.mount_point.as_str()),
+            ("tmpfs", "/mnt/with\\040space")
+        );
         assert_eq!(found.options, "ro; rw,size=1k");
         assert_eq!(find_mount(text, "22").unwrap().source, "/dev/vda");
         assert_eq!(find_mount(text, "2"), None);
@@ -143,7 +166,10 @@ mod tests {
     fn counts_of_old_and_new_kernels() {
         let old = parse_stat("1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!(old, DeviceCounts { writes: 5, bytes: 7 * 512, flushes: None });
-        assert_eq!(parse_stat("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17").unwrap().flushes, Some(16));
+        assert_eq!(
+            parse_stat("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17").unwrap().flushes,
+            Some(16)
+        );
         assert_eq!(parse_stat("1 2 x"), None);
     }
 }

@@ -18,7 +18,11 @@ pub fn of(
     let count = record_file.count;
     let mut notes = Notes::default();
     let bytes = before.and_then(|before| after.map(|after| after.saturating_sub(before)));
-    let bytes = if record_file.is_uring() { Err("writes through io_uring are not in wchar".to_owned()) } else { bytes };
+    let bytes = if record_file.is_uring() {
+        Err("writes through io_uring are not in wchar".to_owned())
+    } else {
+        bytes
+    };
     let source = "/proc/thread-self/io: wchar";
     notes.validations.push(Validation::compare(
         "bytes written",
@@ -30,7 +34,10 @@ pub fn of(
     let size = record_file.size().map_err(|why| why.to_string());
     let explanation = match count.restarts {
         0 => "the farthest that was written to".to_owned(),
-        restarts => format!("the farthest that was written to; it began again {restarts} times, over what was there"),
+        restarts => format!(
+            "the farthest that was written to; it began again {restarts} times, over what was \
+             there"
+        ),
     };
     let size = Validation::compare(
         "size of the file",
@@ -44,7 +51,12 @@ pub fn of(
         ("records", count.records, "records (batches, of the writer) that were tried"),
         ("bytes", count.bytes, "bytes that the kernel took"),
     ] {
-        notes.figures.push(Figure::new(name, title, value as f64, if name == "bytes" { "bytes" } else { "count" }));
+        notes.figures.push(Figure::new(
+            name,
+            title,
+            value as f64,
+            if name == "bytes" { "bytes" } else { "count" },
+        ));
     }
     if count.restarts > 0 {
         let title = "how often the file began again at `file_max`";
@@ -59,16 +71,22 @@ pub fn of(
                 .evidence(format!("{} of {}, the last: {last}", count.failed, count.records))
                 .remedy("give the file system room for `file_max`, or set a smaller one"),
         );
-        let figure = Figure::new("failed-records", "records of which a step failed", count.failed as f64, "count");
+        let figure = Figure::new(
+            "failed-records",
+            "records of which a step failed",
+            count.failed as f64,
+            "count",
+        );
         notes.figures.push(figure.of(count.records));
     }
     notes
 }
 
-/// Of records that a task has collected for the writer: those of the last batch, which was not written, and those without room.
+/// Of records that a task has collected for the writer: those of the last batch, which was not
+/// written, and those without room.
 pub fn collected(notes: &mut Notes, subject: &str, held: u64, dropped: u64) {
-    let message =
-        "safe-write is the writer's, with time-sharing scheduling; CPU and scheduling in the table are the task's";
+    let message = "safe-write is the writer's, with time-sharing scheduling; CPU and scheduling \
+                   in the table are the task's";
     notes.findings.push(Finding::new("storage-writer", Severity::Note, subject, message));
     let title = "records of the last batch, which was not full and not written";
     notes.figures.push(Figure::new("unwritten-records", title, held as f64, "count"));
@@ -81,18 +99,27 @@ pub fn collected(notes: &mut Notes, subject: &str, held: u64, dropped: u64) {
                 .remedy("set a longer `period` or a larger `batch`, or a faster disk"),
         );
     }
-    notes.figures.push(Figure::new("dropped-records", "records that found no room", dropped as f64, "count"));
+    notes.figures.push(Figure::new(
+        "dropped-records",
+        "records that found no room",
+        dropped as f64,
+        "count",
+    ));
 }
 
-/// More records, while the kernel counts this thread's calls: counting slows every call, so it is not done while anything is measured.
+/// More records, while the kernel counts this thread's calls: counting slows every call, so it is
+/// not done while anything is measured.
 pub fn calls(record_file: &mut RecordFile, record: &Record) -> Vec<Validation> {
-    let source = |call: &str| format!("perf_event_open: tracepoint syscalls:sys_enter_{call}, this thread");
+    let source =
+        |call: &str| format!("perf_event_open: tracepoint syscalls:sys_enter_{call}, this thread");
     let explanation = format!("{COUNTED} records more, after the measured ones");
     let names = record_file.calls();
     let mut counted = |call: &str| {
-        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off.
+        // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
+        // off.
         for _ in 0..3 {
-            let counter = Counter::tracepoint("syscalls", &format!("sys_enter_{call}"), Whom::ThisThread)?;
+            let counter =
+                Counter::tracepoint("syscalls", &format!("sys_enter_{call}"), Whom::ThisThread)?;
             counter.enable();
             for _ in 0..COUNTED {
                 record_file.write(&Monotonic, record.bytes());
@@ -109,7 +136,8 @@ pub fn calls(record_file: &mut RecordFile, record: &Record) -> Vec<Validation> {
         .iter()
         .map(|call| {
             let (what, counted) = (format!("{call} calls"), Fact::from(counted(call)));
-            Validation::compare(what, COUNTED, counted, source(call), Tolerance::EXACT).explain(explanation.clone())
+            Validation::compare(what, COUNTED, counted, source(call), Tolerance::EXACT)
+                .explain(explanation.clone())
         })
         .collect()
 }

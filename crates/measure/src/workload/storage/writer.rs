@@ -1,4 +1,5 @@
-//! The thread that writes what the task has collected, a batch at a time, each a sample of `safe-write`.
+//! The thread that writes what the task has collected, a batch at a time, each a sample of
+//! `safe-write`.
 
 use super::batch_queue::BatchConsumer;
 use super::file::{Record, RecordFile, written_by_this_thread};

@@ -1,4 +1,5 @@
-//! Compares the ring's own counts with the kernel's, and reports what switches cost beside their own time.
+//! Compares the ring's own counts with the kernel's, and reports what switches cost beside their
+//! own time.
 
 use super::shared_memory::SharedMemory;
 use super::{Lane, Leader, now, walks};
@@ -6,12 +7,15 @@ use crate::stop::Stop;
 use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
 use punctual_core::PerfEvent;
-use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Finding, Notes, Severity, Table, Tolerance, Validation};
+use punctual_core::{
+    Cell, Column, CpuSet, Fact, Figure, Finding, Notes, Severity, Table, Tolerance, Validation,
+};
 use punctual_record::perf::{Counter, Whom};
 use std::io;
 use std::sync::atomic::Ordering;
 
-/// Hand-overs that perf counts, after the measured ones, and for how long at most: the ring does not rest meanwhile.
+/// Hand-overs that perf counts, after the measured ones, and for how long at most: the ring does
+/// not rest meanwhile.
 const COUNTED: u64 = 2_000;
 const COUNTING: i64 = 20_000_000;
 /// Tasks that perf counts one by one; of more there is the kernel's own count alone.
@@ -35,31 +39,48 @@ pub struct SwitchCounts {
 
 fn sums(shared_memory: &SharedMemory) -> (u64, u64) {
     let sum = |pick: fn(&super::shared_memory::Slot) -> u64| shared_memory.slots().map(pick).sum();
-    (sum(|slot| slot.parks.load(Ordering::Relaxed)), sum(|slot| slot.strays.load(Ordering::Relaxed)))
+    (
+        sum(|slot| slot.parks.load(Ordering::Relaxed)),
+        sum(|slot| slot.strays.load(Ordering::Relaxed)),
+    )
 }
 
 impl SwitchCounts {
     /// For this many tasks.
     pub fn new(tasks: usize) -> SwitchCounts {
-        SwitchCounts { before: vec![(0, 0); tasks], after: vec![(0, 0); tasks], ..SwitchCounts::default() }
+        SwitchCounts {
+            before: vec![(0, 0); tasks],
+            after: vec![(0, 0); tasks],
+            ..SwitchCounts::default()
+        }
     }
     /// From the first count on.
     pub fn begin(&mut self, shared_memory: &SharedMemory) {
         (self.rounds, self.spare, self.rests) = (0, 0, 0);
         (self.parks, self.strays) = sums(shared_memory);
-        self.before.iter_mut().zip(shared_memory.slots()).for_each(|(count, slot)| *count = slot.counted());
+        self.before
+            .iter_mut()
+            .zip(shared_memory.slots())
+            .for_each(|(count, slot)| *count = slot.counted());
     }
     /// Until the last.
     pub fn end(&mut self, shared_memory: &SharedMemory) {
         let (parks, strays) = sums(shared_memory);
         (self.parks, self.strays) = (parks - self.parks, strays - self.strays);
-        self.after.iter_mut().zip(shared_memory.slots()).for_each(|(count, slot)| *count = slot.counted());
+        self.after
+            .iter_mut()
+            .zip(shared_memory.slots())
+            .for_each(|(count, slot)| *count = slot.counted());
         self.whole = true;
     }
-    /// The kernel's counts, voluntary and involuntary, of all tasks together and of the leader alone.
+    /// The kernel's counts, voluntary and involuntary, of all tasks together and of the leader
+    /// alone.
     fn counted(&self) -> Option<[(u64, u64); 2]> {
-        let pairs =
-            self.before.iter().zip(&self.after).map(|(b, a)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1)));
+        let pairs = self
+            .before
+            .iter()
+            .zip(&self.after)
+            .map(|(b, a)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1)));
         let each: Vec<(u64, u64)> = pairs.collect();
         let all = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         each.first().filter(|_| self.whole).map(|leader| [all, *leader])
@@ -68,8 +89,9 @@ impl SwitchCounts {
 
 /// All notes.
 pub fn notes(leader: &mut Leader) -> Notes {
-    // Tasks that wait by yielding let no grace period of RCU end on PREEMPT_RT, whose timers expire in a thread of low priority (ktimers);
-    // perf_event_open(2) waits for one. From here on they sleep.
+    // Tasks that wait by yielding let no grace period of RCU end on PREEMPT_RT, whose timers expire
+    // in a thread of low priority (ktimers); perf_event_open(2) waits for one. From here on
+    // they sleep.
     leader.ring.shared_memory.set_parking(true);
     let clock = clock_cost(&Monotonic);
     let reading = clock.median.ns();
@@ -89,15 +111,20 @@ pub fn notes(leader: &mut Leader) -> Notes {
         name: "places".to_owned(),
         title: "Where the tasks of the ring ran, in their order".to_owned(),
         columns: vec![Column::new("tasks", "count"), Column::new("CPUs", "")],
-        rows: vec![vec![(leader.ring.places.len() as u64).into(), format!("{}{more}", cpus.join(", ")).into()]],
+        rows: vec![vec![
+            (leader.ring.places.len() as u64).into(),
+            format!("{}{more}", cpus.join(", ")).into(),
+        ]],
     });
     notes.findings.extend(refused(leader));
     notes
 }
 
-/// Members that could not be scheduled as asked. The leader's own refusal is reported by the controller thread.
+/// Members that could not be scheduled as asked. The leader's own refusal is reported by the
+/// controller thread.
 fn refused(leader: &Leader) -> Option<Finding> {
-    let errors = leader.ring.shared_memory.slots().skip(1).map(|slot| slot.refused.load(Ordering::Acquire));
+    let errors =
+        leader.ring.shared_memory.slots().skip(1).map(|slot| slot.refused.load(Ordering::Acquire));
     let errors: Vec<i32> = errors.filter(|error| *error != 0).collect();
     let why = io::Error::from_raw_os_error(*errors.first()?);
     let message = format!("{} tasks of the ring are not scheduled as requested", errors.len());
@@ -109,8 +136,10 @@ fn refused(leader: &Leader) -> Option<Finding> {
     )
 }
 
-/// Where tasks run on several CPUs one may find its turn there before it has slept, which saves a switch, and nothing counts that.
-const FOUND: &str = "on several CPUs a task may find its turn there before it sleeps, which nothing counts";
+/// Where tasks run on several CPUs one may find its turn there before it has slept, which saves a
+/// switch, and nothing counts that.
+const FOUND: &str =
+    "on several CPUs a task may find its turn there before it sleeps, which nothing counts";
 
 /// The whole run, by the counts that the kernel keeps of each task.
 fn own_counts(leader: &Leader) -> Validation {
@@ -119,27 +148,34 @@ fn own_counts(leader: &Leader) -> Validation {
     let hand_overs = rounds * tasks + spare;
     let claimed = hand_overs + rests + parks;
     let what = "context switches away from the tasks of the ring";
-    let source = "getrusage(2) in every task: voluntary and involuntary switches, as in /proc/PID/task/TID/status";
+    let source = "getrusage(2) in every task: voluntary and involuntary switches, as in \
+                  /proc/PID/task/TID/status";
     let Some([all, own]) = leader.book.counted() else {
         let why = Fact::Unavailable("the ring ended before its last count".to_owned());
         return Validation::compare(what, claimed, why, source, Tolerance::EXACT);
     };
-    // sched_yield(2) counts as an involuntary switch, too: nothing distinguishes it from preemption.
+    // sched_yield(2) counts as an involuntary switch, too: nothing distinguishes it from
+    // preemption.
     let yields = leader.ring.handoff.yields();
     let tolerance = Tolerance::EXACT
         .either(2 * strays, "turns out of order, two switches each")
         .fewer(rests + parks, "rests that were over, or ended, before the task slept")
         .more(if yields { 0 } else { all.1 }, "involuntary switches: tasks that were preempted");
-    let mut validation = Validation::compare(what, claimed, Fact::Known(all.0 + all.1), source, tolerance).explain(format!(
-        "one for each of {hand_overs} hand-overs ({rounds} rounds of {tasks} and {spare} that are not measured), {} for resting; counted {} \
-         voluntary and {} involuntary ones of all tasks, {} of the first task alone",
-        rests + parks,
-        all.0,
-        all.1,
-        own.0 + own.1,
-    ));
+    let mut validation =
+        Validation::compare(what, claimed, Fact::Known(all.0 + all.1), source, tolerance).explain(
+            format!(
+                "one for each of {hand_overs} hand-overs ({rounds} rounds of {tasks} and {spare} \
+                 that are not measured), {} for resting; counted {} voluntary and {} involuntary \
+                 ones of all tasks, {} of the first task alone",
+                rests + parks,
+                all.0,
+                all.1,
+                own.0 + own.1,
+            ),
+        );
     if yields {
-        validation = validation.undecided_above("yielding and being preempted are the same to the kernel's count");
+        validation = validation
+            .undecided_above("yielding and being preempted are the same to the kernel's count");
     }
     if leader.ring.is_on_one_cpu() { validation } else { validation.undecided_below(FOUND) }
 }
@@ -159,18 +195,25 @@ impl Segment {
     fn validation(&self) -> Validation {
         let what = "context switches in a segment";
         let source = "perf_event_open: software event context-switches, each task of the ring";
-        let tolerance = Tolerance::EXACT
-            .either(2 * self.strays, "turns out of order, two switches each")
-            .more(self.others.unwrap_or(0), "switches away from whatever else ran on the CPU, each after a preemption");
-        let validation = Validation::compare(what, self.hand_overs, self.all.clone(), source, tolerance).explain(
-            "after the measured ones, because perf's hook slows every switch; counting one task of the \
-             ring, or the idle task too, gives another number: see the table",
-        );
+        let tolerance =
+            Tolerance::EXACT.either(2 * self.strays, "turns out of order, two switches each").more(
+                self.others.unwrap_or(0),
+                "switches away from whatever else ran on the CPU, each after a preemption",
+            );
+        let validation =
+            Validation::compare(what, self.hand_overs, self.all.clone(), source, tolerance)
+                .explain(
+                    "after the measured ones, because perf's hook slows every switch; counting \
+                     one task of the ring, or the idle task too, gives another number: see the \
+                     table",
+                );
         match (self.one_cpu, self.others) {
-            (false, _) => {
-                validation.undecided_below(FOUND).undecided_above("the CPUs' idle tasks cannot be distinguished")
+            (false, _) => validation
+                .undecided_below(FOUND)
+                .undecided_above("the CPUs' idle tasks cannot be distinguished"),
+            (true, None) => {
+                validation.undecided_above("what else ran on the CPU could not be counted")
             }
-            (true, None) => validation.undecided_above("what else ran on the CPU could not be counted"),
             (true, Some(_)) => validation,
         }
     }
@@ -178,19 +221,27 @@ impl Segment {
 
 fn segment(leader: &mut Leader) -> Segment {
     let ring = std::sync::Arc::clone(&leader.ring);
-    let tasks: Vec<i32> = ring.shared_memory.slots().map(|slot| slot.tid.load(Ordering::Acquire)).collect();
+    let tasks: Vec<i32> =
+        ring.shared_memory.slots().map(|slot| slot.tid.load(Ordering::Acquire)).collect();
     let cpus = ring.places.iter().fold(CpuSet::new(), |all, one| all.union(one));
     let of_tasks: Result<Vec<Counter>, String> = match tasks.len() {
         many if many > MOST_COUNTED => Err(format!("the ring has more than {MOST_COUNTED} tasks")),
-        _ => tasks.iter().map(|tid| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Thread(*tid))).collect(),
+        _ => tasks
+            .iter()
+            .map(|tid| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Thread(*tid)))
+            .collect(),
     };
-    let of_cpus: Result<Vec<Counter>, String> =
-        cpus.iter().map(|cpu| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Cpu(cpu as u32))).collect();
+    let of_cpus: Result<Vec<Counter>, String> = cpus
+        .iter()
+        .map(|cpu| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Cpu(cpu as u32)))
+        .collect();
     let counters = || of_tasks.iter().chain(&of_cpus).flatten();
     let (begin, mut hand_overs) = (now(), 0);
     // Whatever ended the run: this segment is not part of it.
     let woken = |leader: &mut Leader| leader.ring.unpark(&Stop::default()).is_ok();
-    let mut whole = leader.book.counted().is_some() && woken(leader) && leader.spare_round(super::Mode::Run).is_ok();
+    let mut whole = leader.book.counted().is_some()
+        && woken(leader)
+        && leader.spare_round(super::Mode::Run).is_ok();
     let strays = sums(&ring.shared_memory).1;
     counters().for_each(Counter::enable);
     while whole && hand_overs < COUNTED && now() - begin < COUNTING {
@@ -215,7 +266,11 @@ fn segment(leader: &mut Leader) -> Segment {
     ];
     let rows = rows.into_iter().map(|(who, counted)| match counted {
         Ok(counted) => {
-            let each = if hand_overs > 0 { Cell::Number(counted as f64 / hand_overs as f64) } else { Cell::Nothing };
+            let each = if hand_overs > 0 {
+                Cell::Number(counted as f64 / hand_overs as f64)
+            } else {
+                Cell::Nothing
+            };
             vec![who.into(), counted.into(), each]
         }
         Err(why) => vec![format!("{who}: {why}").into(), Cell::Nothing, Cell::Nothing],
@@ -234,8 +289,12 @@ fn segment(leader: &mut Leader) -> Segment {
     let one_cpu = ring.is_on_one_cpu();
     let all = of(&of_tasks, usize::MAX);
     let everything = of(&of_cpus, usize::MAX);
-    let others =
-        all.as_ref().ok().zip(everything.ok()).filter(|_| one_cpu).map(|(all, every)| every.saturating_sub(*all));
+    let others = all
+        .as_ref()
+        .ok()
+        .zip(everything.ok())
+        .filter(|_| one_cpu)
+        .map(|(all, every)| every.saturating_sub(*all));
     Segment { hand_overs, strays, all: Fact::from(all), others, one_cpu, table }
 }
 
@@ -245,12 +304,23 @@ fn working_sets(lanes: &[Lane], clock: i64) -> Option<Table> {
     let mut rows = Vec::new();
     for lane in lanes.iter().filter(|lane| lane.taken > 0) {
         let direct = lane.sum / lane.taken as i64;
-        let number = |value: Option<i64>| value.map_or(Cell::Nothing, |value| Cell::Number(value as f64));
+        let number =
+            |value: Option<i64>| value.map_or(Cell::Nothing, |value| Cell::Number(value as f64));
         let (size, direct_cell) = (Cell::Number(lane.size as f64), number(Some(direct)));
         if lane.size == 0 {
             let none = number(Some(0));
             let empty = || Cell::Nothing;
-            rows.push(vec![size, direct_cell.clone(), empty(), empty(), empty(), none, empty(), empty(), direct_cell]);
+            rows.push(vec![
+                size,
+                direct_cell.clone(),
+                empty(),
+                empty(),
+                empty(),
+                none,
+                empty(),
+                empty(),
+                direct_cell,
+            ]);
             continue;
         }
         let cost = walks::indirect(&lane.walks, clock);
@@ -259,14 +329,26 @@ fn working_sets(lanes: &[Lane], clock: i64) -> Option<Table> {
             _ => walks::NOT_RESOLVED.into(),
         };
         let of = |pick: fn(&walks::Indirect) -> i64| number(cost.as_ref().map(pick));
-        let whole = number(cost.as_ref().filter(|cost| cost.is_resolved).map(|cost| direct + cost.indirect));
+        let whole = number(
+            cost.as_ref().filter(|cost| cost.is_resolved).map(|cost| direct + cost.indirect),
+        );
         let (after, alone) = (of(|cost| cost.after), of(|cost| cost.alone));
         let pairs = (lane.walks.len() as u64).into();
-        rows.push(vec![size, direct_cell, pairs, after, alone, indirect, of(|c| c.least), of(|c| c.most), whole]);
+        rows.push(vec![
+            size,
+            direct_cell,
+            pairs,
+            after,
+            alone,
+            indirect,
+            of(|c| c.least),
+            of(|c| c.most),
+            whole,
+        ]);
     }
-    let title = "What a switch costs by working set: the switch itself (mean), and how much longer going through the \
-                 set takes after it than a second time with no task between (median of the pairs, and its 95 % \
-                 confidence interval)";
+    let title = "What a switch costs by working set: the switch itself (mean), and how much \
+                 longer going through the set takes after it than a second time with no task \
+                 between (median of the pairs, and its 95 % confidence interval)";
     let columns = [
         ("working set", "bytes"),
         ("switch", "ns"),

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 
 /// How long a task of `sleep` sleeps.
 pub const NAP: Nanos = Nanos::from_micros(20);
-/// How long after the other's alarm a task of `sleep` goes to sleep itself: the other is ready to run by then.
+/// How long after the other's alarm a task of `sleep` goes to sleep itself: the other is ready to
+/// run by then.
 const READY: Nanos = Nanos::from_micros(30);
 
 /// A mechanism with what it needs. The descriptors are numbers that forked processes have too.
@@ -33,13 +34,18 @@ fn turn_signal() -> libc::c_int {
 
 impl HandoffMechanism {
     /// Opens what the tasks need. EMFILE: there are not enough descriptors.
-    pub fn open(mechanism: Mechanism, tasks: usize, processes: bool) -> io::Result<HandoffMechanism> {
+    pub fn open(
+        mechanism: Mechanism,
+        tasks: usize,
+        processes: bool,
+    ) -> io::Result<HandoffMechanism> {
         let (mut from, mut to) = (Vec::new(), Vec::new());
         for _ in 0..tasks {
             match mechanism {
                 Mechanism::Pipe => {
                     let mut ends = [0; 2];
-                    // SAFETY: the array has room for two descriptors, which are new and belong to nobody else.
+                    // SAFETY: the array has room for two descriptors, which are new and belong to
+                    // nobody else.
                     let (out, into) = unsafe {
                         checked(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
                         (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
@@ -48,8 +54,11 @@ impl HandoffMechanism {
                     to.push(into);
                 }
                 Mechanism::Eventfd => {
-                    // SAFETY: eventfd takes numbers alone; the descriptor is new and belongs to nobody else.
-                    let fd = unsafe { OwnedFd::from_raw_fd(checked(libc::eventfd(0, libc::EFD_CLOEXEC))?) };
+                    // SAFETY: eventfd takes numbers alone; the descriptor is new and belongs to
+                    // nobody else.
+                    let fd = unsafe {
+                        OwnedFd::from_raw_fd(checked(libc::eventfd(0, libc::EFD_CLOEXEC))?)
+                    };
                     to.push(fd.try_clone()?);
                     from.push(fd);
                 }
@@ -72,7 +81,8 @@ impl HandoffMechanism {
         if matches!(mechanism, Mechanism::Pipe | Mechanism::Eventfd) { 2 * tasks } else { 0 }
     }
 
-    /// Whether tasks that wait keep running from time to time, and so must be parked while the leader rests.
+    /// Whether tasks that wait keep running from time to time, and so must be parked while the
+    /// leader rests.
     pub fn parks(&self) -> bool {
         matches!(self.mechanism, Mechanism::Sleep | Mechanism::Yield)
     }
@@ -100,8 +110,10 @@ impl HandoffMechanism {
             Mechanism::Eventfd => self.write(next, 8),
             Mechanism::Futex => self.wake(slot),
             Mechanism::Signal => {
-                let (pid, tid) = (slot.pid.load(Ordering::Relaxed), slot.tid.load(Ordering::Relaxed));
-                // SAFETY: tgkill takes numbers alone. The task is there: it ends only when the leader has set the last mode.
+                let (pid, tid) =
+                    (slot.pid.load(Ordering::Relaxed), slot.tid.load(Ordering::Relaxed));
+                // SAFETY: tgkill takes numbers alone. The task is there: it ends only when the
+                // leader has set the last mode.
                 unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, turn_signal()) };
             }
             Mechanism::Sleep | Mechanism::Yield => shared_memory.set_turn(next),
@@ -112,7 +124,9 @@ impl HandoffMechanism {
     fn write(&self, next: usize, length: usize) {
         let one = 1u64.to_le();
         // SAFETY: `one` is readable memory of eight bytes.
-        unsafe { libc::write(self.to[next % self.to.len()].as_raw_fd(), (&raw const one).cast(), length) };
+        unsafe {
+            libc::write(self.to[next % self.to.len()].as_raw_fd(), (&raw const one).cast(), length)
+        };
     }
 
     /// Sets a task's word and wakes it.
@@ -120,7 +134,9 @@ impl HandoffMechanism {
     pub fn wake(&self, slot: &Slot) {
         slot.word.store(1, Ordering::Release);
         // SAFETY: the word lives as long as the board; the call takes numbers otherwise.
-        unsafe { libc::syscall(libc::SYS_futex, slot.word.as_ptr(), libc::FUTEX_WAKE | self.private, 1) };
+        unsafe {
+            libc::syscall(libc::SYS_futex, slot.word.as_ptr(), libc::FUTEX_WAKE | self.private, 1)
+        };
     }
 
     /// Waits until its word is set, and takes it back. False: the ring is broken.
@@ -129,7 +145,15 @@ impl HandoffMechanism {
         while slot.word.load(Ordering::Acquire) == 0 {
             let forever = std::ptr::null::<libc::timespec>();
             // SAFETY: as in `wake`; without a timeout.
-            unsafe { libc::syscall(libc::SYS_futex, slot.word.as_ptr(), libc::FUTEX_WAIT | self.private, 0, forever) };
+            unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    slot.word.as_ptr(),
+                    libc::FUTEX_WAIT | self.private,
+                    0,
+                    forever,
+                )
+            };
             if shared_memory.is_broken() {
                 return false;
             }
@@ -147,7 +171,10 @@ impl HandoffMechanism {
                 let mut buffer = [0u8; 8];
                 let length = if self.mechanism == Mechanism::Pipe { 1 } else { 8 };
                 // SAFETY: the buffer has room for what is read.
-                while unsafe { libc::read(self.from[me].as_raw_fd(), buffer.as_mut_ptr().cast(), length) } <= 0 {
+                while unsafe {
+                    libc::read(self.from[me].as_raw_fd(), buffer.as_mut_ptr().cast(), length)
+                } <= 0
+                {
                     if shared_memory.is_broken() {
                         return false;
                     }
@@ -187,7 +214,8 @@ impl HandoffMechanism {
     #[inline(always)]
     fn wait_turn(&self, shared_memory: &SharedMemory, me: usize) -> bool {
         while shared_memory.turn() != me as u32 {
-            if shared_memory.is_broken() || shared_memory.mode() == super::shared_memory::Mode::End {
+            if shared_memory.is_broken() || shared_memory.mode() == super::shared_memory::Mode::End
+            {
                 return !shared_memory.is_broken();
             }
             if shared_memory.is_parking() && me != 0 {

@@ -40,10 +40,12 @@ pub struct Members {
 }
 
 impl Members {
-    /// Starts all but the first task, which is the caller. They are its children, and wait for their turn when this returns.
+    /// Starts all but the first task, which is the caller. They are its children, and wait for
+    /// their turn when this returns.
     pub fn start(ring: &Arc<Ring>, processes: bool) -> Result<Members, String> {
         ring.shared_memory.set_parking(true);
-        let mut members = Members { ring: Arc::clone(ring), threads: Vec::new(), processes: Vec::new() };
+        let mut members =
+            Members { ring: Arc::clone(ring), threads: Vec::new(), processes: Vec::new() };
         for me in 1..ring.shared_memory.tasks() {
             let started = if processes { members.fork(me) } else { members.spawn(me) };
             started.map_err(|why| format!("task {me} of the ring could not be started: {why}"))?;
@@ -51,10 +53,14 @@ impl Members {
         let until = Instant::now() + TIMEOUT;
         while ring.shared_memory.ready() + 1 < ring.shared_memory.tasks() {
             if Instant::now() > until {
-                return Err("the tasks of the ring did not become ready: is their CPU taken by real-time tasks?".into());
+                return Err("the tasks of the ring did not become ready: is their CPU taken by \
+                            real-time tasks?"
+                    .into());
             }
             if members.has_lost_one() {
-                return Err("a process of the ring ended before it was ready: was it killed?".into());
+                return Err(
+                    "a process of the ring ended before it was ready: was it killed?".into()
+                );
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -63,7 +69,8 @@ impl Members {
             if error != 0 {
                 let (cpu, why) = (&ring.places[me], io::Error::from_raw_os_error(error));
                 return Err(format!(
-                    "task {me} of the ring cannot run on CPU {cpu}: {why} (is it online and allowed?)"
+                    "task {me} of the ring cannot run on CPU {cpu}: {why} (is it online and \
+                     allowed?)"
                 ));
             }
         }
@@ -72,15 +79,17 @@ impl Members {
 
     fn spawn(&mut self, me: usize) -> io::Result<()> {
         let ring = Arc::clone(&self.ring);
-        let thread = Builder::new().name("ring".into()).stack_size(STACK).spawn(move || ring.live(me))?;
+        let thread =
+            Builder::new().name("ring".into()).stack_size(STACK).spawn(move || ring.live(me))?;
         self.threads.push(thread);
         Ok(())
     }
 
     fn fork(&mut self, me: usize) -> io::Result<()> {
         let parent = std::process::id();
-        // SAFETY: the child of a process with several threads may only make async-signal-safe calls until it ends: `live` makes system
-        // calls and touches the shared board, allocates nothing, takes no lock, and ends with _exit.
+        // SAFETY: the child of a process with several threads may only make async-signal-safe calls
+        // until it ends: `live` makes system calls and touches the shared board, allocates
+        // nothing, takes no lock, and ends with _exit.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             if signals::die_with_parent(parent).is_ok() {
@@ -128,7 +137,8 @@ impl Drop for Members {
                 self.ring.call(place + 1);
                 std::thread::sleep(Duration::from_micros(100));
             }
-            // SAFETY: a child of ours that has not been collected: its number is nobody else's. A null status is allowed.
+            // SAFETY: a child of ours that has not been collected: its number is nobody else's. A
+            // null status is allowed.
             unsafe {
                 if !has_ended(pid) {
                     libc::kill(pid, libc::SIGKILL);
@@ -148,7 +158,11 @@ impl Ring {
     /// Wakes a task out of its turn, to read the mode.
     fn call(&self, task: usize) {
         let Ring { shared_memory, handoff, .. } = self;
-        if handoff.parks() { handoff.wake(shared_memory.slot(task)) } else { handoff.hand_over(shared_memory, task) }
+        if handoff.parks() {
+            handoff.wake(shared_memory.slot(task))
+        } else {
+            handoff.hand_over(shared_memory, task)
+        }
     }
 
     /// Publishes the kernel's ids of the calling task, for those that wake it.
@@ -163,7 +177,11 @@ impl Ring {
         let Ring { shared_memory, handoff, places, scheduling } = self;
         let slot = shared_memory.slot(me);
         self.publish_ids(me);
-        let placed = if scheduling.deadline.is_some() { Ok(()) } else { attributes::set_affinity(0, &places[me]) };
+        let placed = if scheduling.deadline.is_some() {
+            Ok(())
+        } else {
+            attributes::set_affinity(0, &places[me])
+        };
         // Fails for no positive slack.
         let _ = attributes::set_timer_slack(punctual_core::Nanos(1));
         memory::touch_stack::<TOUCHED>();

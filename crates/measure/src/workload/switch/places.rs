@@ -4,13 +4,20 @@ use punctual_core::CpuSet;
 use punctual_host::topology::Topology;
 use punctual_plan::kinds::Distance;
 
-/// The CPU of each task. Neighbours, the last and the first included, are at this distance. The error names what is missing.
-pub fn places(topology: &Topology, cpus: &CpuSet, distance: Distance, tasks: usize) -> Result<Vec<usize>, String> {
+/// The CPU of each task. Neighbours, the last and the first included, are at this distance. The
+/// error names what is missing.
+pub fn places(
+    topology: &Topology,
+    cpus: &CpuSet,
+    distance: Distance,
+    tasks: usize,
+) -> Result<Vec<usize>, String> {
     if distance == Distance::SameCpu {
         let only = cpus.iter().last().ok_or("there is no CPU to measure on")?;
         return Ok(vec![only; tasks]);
     }
-    let related = |a: usize| cpus.iter().filter(move |b| *b != a && is_at(topology, distance, a, *b));
+    let related =
+        |a: usize| cpus.iter().filter(move |b| *b != a && is_at(topology, distance, a, *b));
     let mut pairs = cpus.iter().flat_map(|a| related(a).map(move |b| (a, b))).collect::<Vec<_>>();
     // The last ones first: the first CPU has most of the housekeeping.
     pairs.reverse();
@@ -19,7 +26,8 @@ pub fn places(topology: &Topology, cpus: &CpuSet, distance: Distance, tasks: usi
         return Ok((0..tasks).map(|task| if task % 2 == 0 { *a } else { *b }).collect());
     }
     // In an odd ring the last task is a neighbour of one on either CPU.
-    let third = |(a, b): &(usize, usize)| related(*a).find(|c| c != b && is_at(topology, distance, *b, *c));
+    let third =
+        |(a, b): &(usize, usize)| related(*a).find(|c| c != b && is_at(topology, distance, *b, *c));
     let found = pairs.iter().find_map(|pair| third(pair).map(|c| (*pair, c)));
     let ((a, b), c) = found.ok_or_else(|| missing(distance, cpus, "three (the ring is odd)"))?;
     Ok((0..tasks).map(|task| if task + 1 == tasks { c } else { [a, b][task % 2] }).collect())
@@ -31,7 +39,9 @@ fn is_at(topology: &Topology, distance: Distance, a: usize, b: usize) -> bool {
         Distance::SameCpu => a == b,
         Distance::OtherCpu => a != b,
         Distance::Smt => siblings,
-        Distance::SameCache => last_cache(topology, a).is_some_and(|shared| shared.contains(b)) && !siblings,
+        Distance::SameCache => {
+            last_cache(topology, a).is_some_and(|shared| shared.contains(b)) && !siblings
+        }
         Distance::OtherCache => last_cache(topology, a).is_some_and(|shared| !shared.contains(b)),
     }
 }
@@ -47,17 +57,20 @@ fn missing(distance: Distance, cpus: &CpuSet, how_many: &str) -> String {
         Distance::SameCpu | Distance::OtherCpu => format!("{cpus} has fewer than {how_many} CPUs"),
         Distance::Smt => {
             format!(
-                "CPUs {cpus} have fewer than {how_many} hardware threads of one core (topology/thread_siblings_list)"
+                "CPUs {cpus} have fewer than {how_many} hardware threads of one core \
+                 (topology/thread_siblings_list)"
             )
         }
         Distance::SameCache => {
             format!(
-                "CPUs {cpus} have fewer than {how_many} cores below one last-level cache (cache/index*/shared_cpu_list)"
+                "CPUs {cpus} have fewer than {how_many} cores below one last-level cache \
+                 (cache/index*/shared_cpu_list)"
             )
         }
         Distance::OtherCache => {
             format!(
-                "CPUs {cpus} have fewer than {how_many} below different last-level caches (cache/index*/shared_cpu_list)"
+                "CPUs {cpus} have fewer than {how_many} below different last-level caches \
+                 (cache/index*/shared_cpu_list)"
             )
         }
     };
@@ -86,7 +99,11 @@ mod tests {
             shared: set(cpus),
         };
         let caches = vec![cache(2, &[0, 4]), cache(3, &[0, 1, 4, 5]), cache(3, &[2, 3, 6, 7])];
-        Topology { cpus: Fact::Known((0..8).map(place).collect()), caches: Fact::Known(caches), ..Topology::default() }
+        Topology {
+            cpus: Fact::Known((0..8).map(place).collect()),
+            caches: Fact::Known(caches),
+            ..Topology::default()
+        }
     }
 
     fn all() -> CpuSet {
@@ -105,7 +122,10 @@ mod tests {
             for ring in 2..8 {
                 let Ok(places) = places(&topology(), &all(), distance, ring) else { continue };
                 for (task, cpu) in places.iter().enumerate() {
-                    assert!(is_at(&topology(), distance, *cpu, places[(task + 1) % ring]), "{distance:?} {places:?}");
+                    assert!(
+                        is_at(&topology(), distance, *cpu, places[(task + 1) % ring]),
+                        "{distance:?} {places:?}"
+                    );
                 }
             }
         }
@@ -117,7 +137,8 @@ mod tests {
         assert!(why.contains("thread_siblings_list"), "{why}");
         let why = places(&Topology::default(), &all(), Distance::SameCache, 2).unwrap_err();
         assert!(why.contains("last-level"), "{why}");
-        let why = places(&topology(), &[0, 1].into_iter().collect(), Distance::OtherCpu, 3).unwrap_err();
+        let why =
+            places(&topology(), &[0, 1].into_iter().collect(), Distance::OtherCpu, 3).unwrap_err();
         assert!(why.contains("odd"), "{why}");
     }
 }

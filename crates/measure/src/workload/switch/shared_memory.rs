@@ -1,4 +1,5 @@
-//! The memory that all tasks of a ring share, threads and processes alike: whose turn it is, when each came and left, and the working sets.
+//! The memory that all tasks of a ring share, threads and processes alike: whose turn it is, when
+//! each came and left, and the working sets.
 
 use punctual_host::task::usage::Usage;
 use std::io;
@@ -20,7 +21,8 @@ pub enum Mode {
     End = 3,
 }
 
-/// What concerns all. Written by the leader while it has the turn; so nothing of it changes while it is read.
+/// What concerns all. Written by the leader while it has the turn; so nothing of it changes while
+/// it is read.
 #[repr(C, align(128))]
 struct Head {
     mode: AtomicU32,
@@ -93,7 +95,8 @@ pub struct SharedMemory {
     largest: usize,
 }
 
-// SAFETY: the control part is made of atomics; the working sets are reached through raw pointers by the task that owns each, and by nobody else.
+// SAFETY: the control part is made of atomics; the working sets are reached through raw pointers by
+// the task that owns each, and by nobody else.
 unsafe impl Send for SharedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMemory {}
@@ -111,8 +114,12 @@ impl SharedMemory {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let largest = largest.checked_next_multiple_of(PAGE).ok_or_else(too_large)?;
         let control = (HEAD + TURN + SLOT * tasks).next_multiple_of(PAGE);
-        let length = largest.checked_mul(tasks).and_then(|sets| sets.checked_add(control)).ok_or_else(too_large)?;
-        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        let length = largest
+            .checked_mul(tasks)
+            .and_then(|sets| sets.checked_add(control))
+            .ok_or_else(too_large)?;
+        let (rights, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping of its own, anonymous.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, -1, 0) };
         if start == libc::MAP_FAILED {
@@ -200,7 +207,9 @@ impl SharedMemory {
 
     fn go_through(&self, task: usize, bytes: usize) {
         // SAFETY: the working sets follow the control part, page by page; the place is one of them.
-        let set = unsafe { self.start.add(self.length - self.largest * (self.tasks - task % self.tasks)) };
+        let set = unsafe {
+            self.start.add(self.length - self.largest * (self.tasks - task % self.tasks))
+        };
         for at in (0..bytes.min(self.largest)).step_by(LINE) {
             // SAFETY: within the task's own working set, aligned, and touched by no other task.
             unsafe {

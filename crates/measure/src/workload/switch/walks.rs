@@ -1,4 +1,5 @@
-//! The indirect cost of a switch: how much longer a task takes to go through its working set after it.
+//! The indirect cost of a switch: how much longer a task takes to go through its working set after
+//! it.
 //!
 //! Both walks of a pair follow one another in the same task, between the same two switches: what
 //! else makes the machine faster or slower meets both. The difference is a median of pairs with a
@@ -6,7 +7,8 @@
 
 /// What the table shows where the difference is not significant.
 pub const NOT_RESOLVED: &str = "not resolved";
-/// Fewer pairs have no interval: of 6 values, the least and the largest enclose the median with 97 %.
+/// Fewer pairs have no interval: of 6 values, the least and the largest enclose the median with 97
+/// %.
 const LEAST_PAIRS: usize = 6;
 
 /// Two walks through a working set, in ns.
@@ -69,10 +71,14 @@ mod tests {
     fn pairs(count: usize, by: i64, noise: i64) -> Vec<Walks> {
         let mut state = 7u64;
         let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             if noise > 0 { (state >> 33) as i64 % noise } else { 0 }
         };
-        (0..count).map(|_| Walks { after: 40_000 + by + random(), alone: 40_000 + random() }).collect()
+        (0..count)
+            .map(|_| Walks { after: 40_000 + by + random(), alone: 40_000 + random() })
+            .collect()
     }
 
     #[test]
@@ -82,8 +88,14 @@ mod tests {
         assert!((4_500..5_500).contains(&cost.indirect), "{cost:?}");
         let none = indirect(&pairs(200, 0, 3_000), 30).unwrap();
         assert!(!none.is_resolved && none.least < 0 && none.most > 0, "{none:?}");
-        assert!(!indirect(&pairs(200, -25_000, 3_000), 30).unwrap().is_resolved, "none is negative");
-        assert!(!indirect(&pairs(200, 20, 0), 30).unwrap().is_resolved, "below a reading of the clock");
+        assert!(
+            !indirect(&pairs(200, -25_000, 3_000), 30).unwrap().is_resolved,
+            "none is negative"
+        );
+        assert!(
+            !indirect(&pairs(200, 20, 0), 30).unwrap().is_resolved,
+            "below a reading of the clock"
+        );
         assert_eq!(indirect(&pairs(5, 5_000, 0), 30), None);
     }
 

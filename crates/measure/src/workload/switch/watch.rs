@@ -29,7 +29,12 @@ impl Watch {
 impl Observer for Watch {
     fn before(&mut self) {
         let (ring, ended) = (Arc::clone(&self.ring), Arc::clone(&self.ended));
-        let pids: Vec<i32> = ring.shared_memory.slots().skip(1).map(|slot| slot.pid.load(Ordering::Acquire)).collect();
+        let pids: Vec<i32> = ring
+            .shared_memory
+            .slots()
+            .skip(1)
+            .map(|slot| slot.pid.load(Ordering::Acquire))
+            .collect();
         let watch = move || {
             while !ended.load(Ordering::Acquire) {
                 if pids.iter().any(|pid| has_ended(*pid)) {

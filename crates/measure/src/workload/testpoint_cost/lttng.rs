@@ -1,7 +1,9 @@
-//! LTTng-UST, where it is installed: a session of one's own, and a program that passes its tracepoints.
+//! LTTng-UST, where it is installed: a session of one's own, and a program that passes its
+//! tracepoints.
 //!
-//! LTTng's library is a shared one, so that a small program is compiled for it here and now. It passes a batch of points for each byte that it
-//! gets, and answers with the counter's stamps. The channel overwrites: one that is full would drop points, which costs less than writing them.
+//! LTTng's library is a shared one, so that a small program is compiled for it here and now. It
+//! passes a batch of points for each byte that it gets, and answers with the counter's stamps. The
+//! channel overwrites: one that is full would drop points, which costs less than writing them.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -30,7 +32,8 @@ pub struct Lttng {
 }
 
 impl Lttng {
-    /// Compiles the program, starts the session and the program in it, and sees to it that its points are recorded.
+    /// Compiles the program, starts the session and the program in it, and sees to it that its
+    /// points are recorded.
     pub fn open(cpu: usize) -> Result<Lttng, String> {
         let directory = tempfile::Builder::new().prefix("punctual-lttng-").tempdir();
         let directory = directory.map_err(|why| format!("a temporary directory: {why}"))?;
@@ -46,10 +49,13 @@ impl Lttng {
             }
         };
         let (go, stamps_from) = (program.stdin.take(), program.stdout.take());
-        let Some(stamps_from) = stamps_from else { return Err("the program has no output".to_owned()) };
+        let Some(stamps_from) = stamps_from else {
+            return Err("the program has no output".to_owned());
+        };
         let bytes = vec![0; (BATCH + 1) * 8];
         let stamps = Vec::with_capacity(BATCH + 1);
-        let mut lttng = Lttng { program, go, stamps_from, bytes, stamps, session, daemon, directory };
+        let mut lttng =
+            Lttng { program, go, stamps_from, bytes, stamps, session, daemon, directory };
         lttng.batch()?;
         lttng.is_recorded()?;
         Ok(lttng)
@@ -74,7 +80,9 @@ impl Lttng {
         lttng(&["start", &self.session])?;
         match bytes >= (BATCH * 8) as u64 {
             true => Ok(()),
-            false => Err(format!("the session recorded {bytes} bytes of {BATCH} points: is the event not enabled?")),
+            false => Err(format!(
+                "the session recorded {bytes} bytes of {BATCH} points: is the event not enabled?"
+            )),
         }
     }
 }
@@ -93,10 +101,13 @@ fn compile(directory: &Path) -> Result<(), String> {
         fs::write(directory.join(name), text).map_err(|why| format!("{name}: {why}"))?;
     }
     let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-I.", "-o", "points", "lttng.c", "-llttng-ust", "-ldl"]).current_dir(directory);
+    compiler
+        .args(["-O2", "-I.", "-o", "points", "lttng.c", "-llttng-ust", "-ldl"])
+        .current_dir(directory);
     run_to_end(
         &mut compiler,
-        "LTTng-UST is not installed with its headers and a C compiler (apt-get install gcc lttng-tools liblttng-ust-dev)",
+        "LTTng-UST is not installed with its headers and a C compiler (apt-get install gcc \
+         lttng-tools liblttng-ust-dev)",
     )
 }
 
@@ -127,9 +138,11 @@ fn is_running() -> bool {
     comms.into_iter().any(|comm| comm.trim() == "lttng-sessiond")
 }
 
-/// A measuring thread has all signals blocked, and children inherit that: a daemon that cannot be ended is none to be left behind.
+/// A measuring thread has all signals blocked, and children inherit that: a daemon that cannot be
+/// ended is none to be left behind.
 fn ending_with_us(command: &mut Command) -> &mut Command {
-    // SAFETY: between fork and exec only async-signal-safe calls are made (signal-safety(7)), on memory of the stack.
+    // SAFETY: between fork and exec only async-signal-safe calls are made (signal-safety(7)), on
+    // memory of the stack.
     unsafe {
         command.pre_exec(|| {
             let mut none = std::mem::zeroed();
@@ -168,7 +181,9 @@ fn start(directory: &Path, cpu: usize) -> Result<Child, String> {
     command.arg(cpu.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     // Registering with the session daemon is waited for: points passed before would be no points.
     command.env("LTTNG_UST_REGISTER_TIMEOUT", "-1");
-    ending_with_us(&mut command).spawn().map_err(|why| format!("the program with LTTng's tracepoints: {why}"))
+    ending_with_us(&mut command)
+        .spawn()
+        .map_err(|why| format!("the program with LTTng's tracepoints: {why}"))
 }
 
 fn end(session: &str, daemon: Option<&mut Child>) {
@@ -184,7 +199,10 @@ fn end(session: &str, daemon: Option<&mut Child>) {
 }
 
 fn lttng(words: &[&str]) -> Result<(), String> {
-    run_to_end(Command::new("lttng").arg("--no-sessiond").args(words), "lttng (apt-get install lttng-tools)")
+    run_to_end(
+        Command::new("lttng").arg("--no-sessiond").args(words),
+        "lttng (apt-get install lttng-tools)",
+    )
 }
 
 /// Runs it to its end; the last line of its stderr is the reason where it failed.
@@ -194,7 +212,8 @@ fn run_to_end(command: &mut Command, what: &str) -> Result<(), String> {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    let line = text.lines().find(|line| line.to_lowercase().contains("error")).or(text.lines().last());
+    let line =
+        text.lines().find(|line| line.to_lowercase().contains("error")).or(text.lines().last());
     Err(format!("{what}: {}", line.unwrap_or("it failed without a message").trim()))
 }
 

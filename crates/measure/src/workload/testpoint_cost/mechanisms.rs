@@ -1,4 +1,5 @@
-//! The mechanisms that write a test point, each opened separately: what this system lacks is reported, and the others go on.
+//! The mechanisms that write a test point, each opened separately: what this system lacks is
+//! reported, and the others go on.
 
 use super::lttng::Lttng;
 use super::module::{Stored, ioctl_number};
@@ -45,7 +46,8 @@ pub enum OpenMechanism {
 }
 
 impl OpenMechanism {
-    /// Opens a mechanism; `payload` is what is written and lives longer. The error names what is missing.
+    /// Opens a mechanism; `payload` is what is written and lives longer. The error names what is
+    /// missing.
     pub fn open(
         mechanism: PointMechanism,
         payload: &mut [u8],
@@ -59,13 +61,18 @@ impl OpenMechanism {
             PointMechanism::Syscall => Ok(raw(Raw::new(libc::SYS_getpid, &[]), None, Vec::new())),
             PointMechanism::Procfs => {
                 // The name of this thread, given to it again.
-                let path = format!("/proc/self/task/{}/comm", punctual_host::task::attributes::tid());
-                let file = File::options().write(true).open(path).map_err(failed("/proc/self/task/TID/comm"))?;
+                let path =
+                    format!("/proc/self/task/{}/comm", punctual_host::task::attributes::tid());
+                let file = File::options()
+                    .write(true)
+                    .open(path)
+                    .map_err(failed("/proc/self/task/TID/comm"))?;
                 Ok(written(file, payload))
             }
-            PointMechanism::Device => {
-                Ok(written(File::options().write(true).open("/dev/null").map_err(failed("/dev/null"))?, payload))
-            }
+            PointMechanism::Device => Ok(written(
+                File::options().write(true).open("/dev/null").map_err(failed("/dev/null"))?,
+                payload,
+            )),
             PointMechanism::ModuleDevice => {
                 stored(Stored::open("/dev/punctual-point", "stored_device", payload)?, payload)
             }
@@ -74,20 +81,33 @@ impl OpenMechanism {
                 let number = ioctl_number(payload.len());
                 let arguments = [file.as_raw_fd().into(), number, payload.as_ptr() as libc::c_long];
                 let timed = Raw::new(libc::SYS_ioctl, &arguments);
-                Ok(OpenMechanism::Raw { timed, before: None, _open: vec![file.into()], stored: Some(counter) })
+                Ok(OpenMechanism::Raw {
+                    timed,
+                    before: None,
+                    _open: vec![file.into()],
+                    stored: Some(counter),
+                })
             }
             PointMechanism::ModuleProcfs => {
                 stored(Stored::open("/proc/punctual-point", "stored_procfs", payload)?, payload)
             }
-            PointMechanism::ModuleDebugfs => {
-                stored(Stored::open("/sys/kernel/debug/punctual-point", "stored_debugfs", payload)?, payload)
+            PointMechanism::ModuleDebugfs => stored(
+                Stored::open("/sys/kernel/debug/punctual-point", "stored_debugfs", payload)?,
+                payload,
+            ),
+            PointMechanism::Tracefs => {
+                Ok(written(Tracefs::open()?.file("trace_marker", true)?, payload))
             }
-            PointMechanism::Tracefs => Ok(written(Tracefs::open()?.file("trace_marker", true)?, payload)),
-            PointMechanism::TraceMarkerRaw => Ok(written(Tracefs::open()?.file("trace_marker_raw", true)?, payload)),
-            PointMechanism::Memfd => memfd().map(OpenMechanism::Memfd).map_err(failed("memfd_create")),
+            PointMechanism::TraceMarkerRaw => {
+                Ok(written(Tracefs::open()?.file("trace_marker_raw", true)?, payload))
+            }
+            PointMechanism::Memfd => {
+                memfd().map(OpenMechanism::Memfd).map_err(failed("memfd_create"))
+            }
             PointMechanism::Pipe => {
                 let (from, to) = pipe().map_err(failed("pipe"))?;
-                let (at, length) = (payload.as_mut_ptr() as libc::c_long, payload.len() as libc::c_long);
+                let (at, length) =
+                    (payload.as_mut_ptr() as libc::c_long, payload.len() as libc::c_long);
                 let take = Raw::new(libc::SYS_read, &[from.as_raw_fd().into(), at, length]);
                 let give = Raw::new(libc::SYS_write, &[to.as_raw_fd().into(), at, length]);
                 // What the first call before takes out again.
@@ -95,24 +115,28 @@ impl OpenMechanism {
                 Ok(raw(give, Some(take), vec![from, to]))
             }
             PointMechanism::IoUring => {
-                let uring = Uring::new().map_err(failed("io_uring_setup (sysctl kernel.io_uring_disabled?)"))?;
+                let uring = Uring::new()
+                    .map_err(failed("io_uring_setup (sysctl kernel.io_uring_disabled?)"))?;
                 Ok(OpenMechanism::Uring(Box::new(uring), memfd().map_err(failed("memfd_create"))?))
             }
-            PointMechanism::Uprobe => {
-                OwnProbe::start(cpus).map(|probe| OpenMechanism::Uprobe(Box::new(probe))).map_err(|why| why.to_string())
-            }
+            PointMechanism::Uprobe => OwnProbe::start(cpus)
+                .map(|probe| OpenMechanism::Uprobe(Box::new(probe)))
+                .map_err(|why| why.to_string()),
             PointMechanism::UserEvents => {
                 let found = Tracefs::open()?.file("user_events_data", true);
-                let lacks = |why| format!("this kernel has no user events (CONFIG_USER_EVENTS): {why}");
-                found.map_err(lacks).and(Err("user events are not measured by this version".to_owned()))
+                let lacks =
+                    |why| format!("this kernel has no user events (CONFIG_USER_EVENTS): {why}");
+                found
+                    .map_err(lacks)
+                    .and(Err("user events are not measured by this version".to_owned()))
             }
-            PointMechanism::Lttng if !ticks.is_counter() => Err(
-                "the program with LTTng's tracepoints stamps with the processor's counter, which is not trusted here"
-                    .to_owned(),
-            ),
-            PointMechanism::Lttng => {
-                Lttng::open(cpus.first().unwrap_or(0)).map(|lttng| OpenMechanism::Lttng(Box::new(lttng)))
+            PointMechanism::Lttng if !ticks.is_counter() => {
+                Err("the program with LTTng's tracepoints stamps with the processor's counter, \
+                     which is not trusted here"
+                    .to_owned())
             }
+            PointMechanism::Lttng => Lttng::open(cpus.first().unwrap_or(0))
+                .map(|lttng| OpenMechanism::Lttng(Box::new(lttng))),
         }
     }
 }
@@ -131,7 +155,8 @@ fn stored((file, counter): (File, Stored), payload: &[u8]) -> Result<OpenMechani
 }
 
 fn written(file: File, payload: &[u8]) -> OpenMechanism {
-    let arguments = [file.as_raw_fd().into(), payload.as_ptr() as libc::c_long, payload.len() as libc::c_long];
+    let arguments =
+        [file.as_raw_fd().into(), payload.as_ptr() as libc::c_long, payload.len() as libc::c_long];
     raw(Raw::new(libc::SYS_write, &arguments), None, vec![file.into()])
 }
 

@@ -20,14 +20,17 @@ impl Stored {
         let counter = Path::new(PARAMETERS).join(counter);
         if !counter.exists() {
             return Err(format!(
-                "the kernel module punctual_point is not loaded, which would store the point ({path}); its source and how to build it: \
-                 crates/measure/module"
+                "the kernel module punctual_point is not loaded, which would store the point \
+                 ({path}); its source and how to build it: crates/measure/module"
             ));
         }
         if payload.len() > PAYLOAD_MAX {
-            return Err(format!("the module stores {PAYLOAD_MAX} bytes at most beside the time: set `payload`"));
+            return Err(format!(
+                "the module stores {PAYLOAD_MAX} bytes at most beside the time: set `payload`"
+            ));
         }
-        let file = File::options().write(true).open(path).map_err(|why| format!("{path}: {why}"))?;
+        let file =
+            File::options().write(true).open(path).map_err(|why| format!("{path}: {why}"))?;
         let before = read(&counter)?;
         Ok((file, Stored { counter, before }))
     }
@@ -44,12 +47,13 @@ impl Stored {
 }
 
 fn read(counter: &Path) -> Result<u64, String> {
-    let text = fs::read_to_string(counter).map_err(|why| format!("{}: {why}", counter.display()))?;
+    let text =
+        fs::read_to_string(counter).map_err(|why| format!("{}: {why}", counter.display()))?;
     text.trim().parse().map_err(|_| format!("{} holds no number", counter.display()))
 }
 
-/// The number of the module's ioctl(2) for a payload of this length: `_IOC(_IOC_WRITE, 'p', 0x70, length)` of asm-generic/ioctl.h, which x86 and
-/// arm64 use.
+/// The number of the module's ioctl(2) for a payload of this length: `_IOC(_IOC_WRITE, 'p', 0x70,
+/// length)` of asm-generic/ioctl.h, which x86 and arm64 use.
 pub fn ioctl_number(length: usize) -> libc::c_long {
     1 << 30 | (length as libc::c_long & 0x3fff) << 16 | libc::c_long::from(b'p') << 8 | 0x70
 }

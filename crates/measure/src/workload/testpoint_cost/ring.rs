@@ -1,7 +1,9 @@
-//! The ring of punctual's own test points: points passed one after the other, their stamps read back from the record.
+//! The ring of punctual's own test points: points passed one after the other, their stamps read
+//! back from the record.
 
 use punctual_testpoint::layout::{
-    CLOCK_MONOTONIC, COUNT_SHIFT, Control, RINGS_AT, RINGS_MAX, Ring, SLOTS_AT, SLOTS_MAX, Slot, ring_stride,
+    CLOCK_MONOTONIC, COUNT_SHIFT, Control, RINGS_AT, RINGS_MAX, Ring, SLOTS_AT, SLOTS_MAX, Slot,
+    ring_stride,
 };
 use punctual_testpoint::{Mode, Point};
 use std::fs::File;
@@ -24,14 +26,17 @@ pub struct OwnRing {
 }
 
 impl OwnRing {
-    /// Makes points ready, passes the first one, and finds the ring that this thread has got for it.
+    /// Makes points ready, passes the first one, and finds the ring that this thread has got for
+    /// it.
     pub fn open() -> Result<OwnRing, String> {
         let path = punctual_testpoint::start().map_err(|why| why.to_string())?;
         punctual_testpoint::record(Mode::Flight);
         POINT.hit1(0);
         let file = File::open(&path).map_err(|why| format!("{}: {why}", path.display()))?;
         if word(&file, offset_of!(Control, clock) as u64)? == CLOCK_MONOTONIC {
-            return Err("points are stamped with CLOCK_MONOTONIC here, which is measured as `clock`".to_owned());
+            return Err("points are stamped with CLOCK_MONOTONIC here, which is measured as \
+                        `clock`"
+                .to_owned());
         }
         let slots = word(&file, offset_of!(Control, ring_slots) as u64)?;
         let used = word(&file, offset_of!(Control, rings_used) as u64)?.min(RINGS_MAX);
@@ -40,7 +45,13 @@ impl OwnRing {
             let at = RINGS_AT + ring * ring_stride(slots.min(SLOTS_MAX));
             if word(&file, at + offset_of!(Ring, tid) as u64)? == tid {
                 let bytes = vec![0; (BATCH + 1) * size_of::<Slot>()];
-                return Ok(OwnRing { file, at, slots: slots.into(), bytes, stamps: Vec::with_capacity(BATCH + 1) });
+                return Ok(OwnRing {
+                    file,
+                    at,
+                    slots: slots.into(),
+                    bytes,
+                    stamps: Vec::with_capacity(BATCH + 1),
+                });
             }
         }
         Err("this thread has no ring of points".to_owned())
@@ -60,8 +71,8 @@ impl OwnRing {
         POINT.hit1(0);
     }
 
-    /// Passes a batch and reads its stamps back: one more than the batch, the point before it. The answer is how many points the record
-    /// holds more than before, which must be the batch.
+    /// Passes a batch and reads its stamps back: one more than the batch, the point before it. The
+    /// answer is how many points the record holds more than before, which must be the batch.
     pub fn batch(&mut self) -> Result<u64, String> {
         self.hit();
         let before = self.head()?;
@@ -78,8 +89,9 @@ impl OwnRing {
         read.and_then(|()| self.file.read_exact_at(two, slots_at))
             .map_err(|why| format!("the record of points: {why}"))?;
         for slot in self.bytes.chunks_exact(size) {
-            let number =
-                |at: usize| slot.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes);
+            let number = |at: usize| {
+                slot.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes)
+            };
             let stamp = number(offset_of!(Slot, at)).zip(number(offset_of!(Slot, word)));
             let (stamp, word) = stamp.ok_or("the record of points is too short")?;
             if word as u32 >> COUNT_SHIFT != 1 {

@@ -34,8 +34,8 @@ fn count(wanted: &Wanted, counter: Option<&Result<Counter, String>>, used: &Used
         _ => Count::new(&wanted.name, CountSource::PerfEvent, Fact::NotAsked),
     };
     wanted.name.clone_into(&mut count.name);
-    // Seen once in thousands: a tracepoint that others switch off and on at the same time stays off. No program ends
-    // without a system call.
+    // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
+    // off. No program ends without a system call.
     if wanted.name == "system-calls" && count.count == Fact::Known(0) {
         let why = "its tracepoint stayed off, as others switched it at the same instant";
         count.count = Fact::Unavailable(why.to_owned());
@@ -43,7 +43,8 @@ fn count(wanted: &Wanted, counter: Option<&Result<Counter, String>>, used: &Used
     if count.count.known().is_none()
         && let Some(known) = from_wait4(&wanted.name, used)
     {
-        count = Count { source: CountSource::Wait4, count: Fact::Known(known), event: None, ..count };
+        count =
+            Count { source: CountSource::Wait4, count: Fact::Known(known), event: None, ..count };
     }
     count
 }

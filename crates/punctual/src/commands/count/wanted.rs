@@ -32,7 +32,9 @@ fn usual() -> Vec<Wanted> {
         of("signals", PerfEvent::tracepoint("signal", "signal_deliver")),
     ];
     // As many as most PMUs count at once.
-    all.extend(["cycles", "instructions", "branches", "branch-misses"].into_iter().filter_map(named));
+    all.extend(
+        ["cycles", "instructions", "branches", "branch-misses"].into_iter().filter_map(named),
+    );
     all
 }
 
@@ -49,7 +51,9 @@ pub fn wanted(words: &[String]) -> Result<Vec<Wanted>, Failure> {
         }
     }
     match wrong.is_empty() {
-        true if all.len() > MOST => Err(Failure::refused(format!("at most {MOST} events are counted at once"))),
+        true if all.len() > MOST => {
+            Err(Failure::refused(format!("at most {MOST} events are counted at once")))
+        }
         true => Ok(all),
         false => Err(Failure::refused(wrong.join("\n       "))),
     }
@@ -60,7 +64,8 @@ const MOST: usize = 64;
 
 fn event(word: &str, tracefs: Option<&Tracefs>) -> Result<PerfEvent, String> {
     let event: PerfEvent = word.parse().map_err(|why| format!("--events: {why}"))?;
-    // Who may not look into tracefs learns why there is no count, and not that there is no such tracepoint.
+    // Who may not look into tracefs learns why there is no count, and not that there is no such
+    // tracepoint.
     if let (PerfEvent::Tracepoint { group, name }, Some(tracefs)) = (&event, tracefs)
         && !tracefs.events(group).contains(name)
     {
@@ -73,8 +78,13 @@ fn event(word: &str, tracefs: Option<&Tracefs>) -> Result<PerfEvent, String> {
 pub fn list() -> String {
     let mut text = String::new();
     for event in NAMED {
-        let alias = if event.alias.is_empty() { String::new() } else { format!("  or {}", event.alias) };
-        let who = if PerfEvent::Named(*event).is_hardware() { "counted by the CPU" } else { "counted by the kernel" };
+        let alias =
+            if event.alias.is_empty() { String::new() } else { format!("  or {}", event.alias) };
+        let who = if PerfEvent::Named(*event).is_hardware() {
+            "counted by the CPU"
+        } else {
+            "counted by the kernel"
+        };
         text += format!("{:<26} {who}{alias}\n", event.name).as_str();
     }
     text += "GROUP:NAME                 any tracepoint, as under events/ of tracefs\n\n";

@@ -1,5 +1,5 @@
-//! The demo's loads where stress-ng is missing: this program again, under another name, with nothing of the rest in it. They end as all
-//! loads do, by the guard.
+//! The demo's loads where stress-ng is missing: this program again, under another name, with
+//! nothing of the rest in it. They end as all loads do, by the guard.
 
 use crate::output;
 use std::hint::black_box;

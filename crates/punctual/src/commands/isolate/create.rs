@@ -4,7 +4,9 @@ use super::tweaks::Without;
 use super::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_host::isolate::{self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus};
+use punctual_host::isolate::{
+    self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus,
+};
 use punctual_host::journal::{Effect, StepResult};
 use punctual_report::format::plain;
 use std::fmt::Write;
@@ -15,12 +17,11 @@ use std::fmt::Write;
 /// of them, even after a crash.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate create 2-3 \
-                        --dry-run\n  \
-                        punctual isolate create 0xc --no-replug --no-governor\n  punctual isolate \
-                        create --node 1")]
+                        --dry-run\n  punctual isolate create 0xc --no-replug --no-governor\n  \
+                        punctual isolate create --node 1")]
 pub struct Args {
-    /// The CPUs: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask starting with `0x` (`0x8`) or in
-    /// 32-bit words separated by commas (`1,00000000` is CPU 32). A plain number is a list.
+    /// The CPUs: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask starting with `0x` (`0x8`) or
+    /// in 32-bit words separated by commas (`1,00000000` is CPU 32). A plain number is a list.
     #[arg(required_unless_present = "node", conflicts_with = "node")]
     cpus: Option<String>,
     /// All CPUs of a NUMA node, together with its memory
@@ -84,8 +85,10 @@ fn request(args: &Args) -> Result<Request, Failure> {
 
 /// The plan, a line a change, as it would be made.
 fn planned(plan: &Plan) -> String {
-    let mut text =
-        format!("CPU {} for real-time tasks, {} for all others\n", plan.machine.rt, plan.machine.housekeeping);
+    let mut text = format!(
+        "CPU {} for real-time tasks, {} for all others\n",
+        plan.machine.rt, plan.machine.housekeeping
+    );
     for step in &plan.steps {
         let _ = writeln!(text, "  {:<22} {}", step.name, change(step));
     }
@@ -104,28 +107,45 @@ fn change(step: &Step) -> String {
         Change::NoteAffinities => "record the affinity of every task".into(),
         Change::EnableController { path } => format!("write `+cpuset` to {path}"),
         Change::MakeCgroup { path } => format!("mkdir {path}"),
-        Change::Write(write) if write.old.is_empty() => format!("write `{}` to {}{about}", write.new, write.path),
+        Change::Write(write) if write.old.is_empty() => {
+            format!("write `{}` to {}{about}", write.new, write.path)
+        }
         Change::Write(write) => {
-            format!("write `{}` to {}{about}, which holds `{}`", write.new, write.path, plain(&write.old))
+            format!(
+                "write `{}` to {}{about}, which holds `{}`",
+                write.new,
+                write.path,
+                plain(&write.old)
+            )
         }
         Change::MoveTasks { to, now } => {
             format!("write the ids of all tasks ({now} at present), one at a time, to {to}/tasks")
         }
-        Change::ConfineTasks => "remove the CPUs from the affinity of tasks that still have them".into(),
+        Change::ConfineTasks => {
+            "remove the CPUs from the affinity of tasks that still have them".into()
+        }
         Change::Replug { cpu, may_change } => {
-            let restored =
-                if may_change.is_empty() { String::new() } else { format!("; restore {}", may_change.join(", ")) };
+            let restored = if may_change.is_empty() {
+                String::new()
+            } else {
+                format!("; restore {}", may_change.join(", "))
+            };
             format!("write `0`, then `1` to /sys/devices/system/cpu/cpu{cpu}/online{restored}")
         }
-        Change::BecomePartition { path, kinds } => format!("write `{}` to {path}", kinds.join("`, or else `")),
-        Change::Verify { path, kinds } => format!("wait until {path} holds `{}`", kinds.join("` or `")),
+        Change::BecomePartition { path, kinds } => {
+            format!("write `{}` to {path}", kinds.join("`, or else `"))
+        }
+        Change::Verify { path, kinds } => {
+            format!("wait until {path} holds `{}`", kinds.join("` or `"))
+        }
     }
 }
 
 /// What was done.
 fn made(partition: &Partition) -> String {
     let note = &partition.note;
-    let changed = partition.applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
+    let changed =
+        partition.applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
     let tasks = &partition.tasks;
     let mut text = format!(
         "partition {}: CPU {}; housekeeping {}: CPU {}\n{changed} changes made, {} tasks moved, \
@@ -134,16 +154,19 @@ fn made(partition: &Partition) -> String {
     );
     let refused: Vec<&StepResult> = partition.refused().collect();
     section(&mut text, "refused by the kernel", refused.iter().map(|one| refusal(one)));
-    let skipped = partition.skipped.iter().map(|one| format!("{:<22} {}", one.tweak, plain(&one.reason)));
+    let skipped =
+        partition.skipped.iter().map(|one| format!("{:<22} {}", one.tweak, plain(&one.reason)));
     section(&mut text, "skipped", skipped);
     let visiting = tasks.not_moved.iter().filter(|task| task.may_run_in_partition);
-    let visiting = visiting.map(|task| format!("{:>7} {:<28} {}", task.tid, plain(&task.name), task.why));
+    let visiting =
+        visiting.map(|task| format!("{:>7} {:<28} {}", task.tid, plain(&task.name), task.why));
     section(&mut text, "tasks that may still run on the partition's CPUs", visiting);
     let elsewhere = tasks.not_moved.iter().filter(|task| !task.may_run_in_partition).count();
     if elsewhere > 0 {
         let _ = writeln!(
             text,
-            "{elsewhere} more tasks could not be moved; they only run on other CPUs (--json lists them)"
+            "{elsewhere} more tasks could not be moved; they only run on other CPUs (--json lists \
+             them)"
         );
     }
     if tasks.restless {

@@ -16,9 +16,9 @@ use std::process::Command;
 /// The process is replaced by the command (exec), so signals, output and exit code are those of the
 /// command.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual isolate run rt -- ./control-loop\n  \
-                        punctual isolate run --cpus 3 --fifo 80 rt -- cyclictest -m -p 80\n  \
-                        punctual isolate run --deadline 1ms,5ms,10ms rt -- ./sampler")]
+#[command(after_help = "Examples:\n  punctual isolate run rt -- ./control-loop\n  punctual \
+                        isolate run --cpus 3 --fifo 80 rt -- cyclictest -m -p 80\n  punctual \
+                        isolate run --deadline 1ms,5ms,10ms rt -- ./sampler")]
 pub struct RunArgs {
     /// A subset of the partition's CPUs: a list, or a mask starting with `0x`
     #[arg(short, long, value_name = "CPUS")]
@@ -45,7 +45,8 @@ pub struct RunArgs {
 
 /// Move running tasks into a partition
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual isolate move 1234 rt\n  punctual isolate move --thread 1240 rt")]
+#[command(after_help = "Examples:\n  punctual isolate move 1234 rt\n  punctual isolate move \
+                        --thread 1240 rt")]
 pub struct MoveArgs {
     /// Only this thread, not all threads of its process (cgroup version 1)
     #[arg(short, long)]
@@ -66,22 +67,36 @@ pub fn run(args: RunArgs) -> Ending {
     let scheduling = scheduling(&args)?;
     let entry = Entry { partition: args.partition, cpus: cpus(args.cpus.as_deref())?, scheduling };
     enter_self(&files, &store, &entry).map_err(failure)?;
-    let Some((program, arguments)) = args.command.split_first() else { return Err(Failure::refused("which command?")) };
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Err(Failure::refused("which command?"));
+    };
     let error = Command::new(program).args(arguments).exec();
-    Err(Failure::failed(format!("cannot run {}: {error}", program.display().to_string().escape_debug())))
+    Err(Failure::failed(format!(
+        "cannot run {}: {error}",
+        program.display().to_string().escape_debug()
+    )))
 }
 
 /// Moves each.
 pub fn run_move(args: MoveArgs) -> Ending {
     let (files, store) = system();
-    let entry = Entry { partition: args.partition, cpus: cpus(args.cpus.as_deref())?, scheduling: None };
+    let entry =
+        Entry { partition: args.partition, cpus: cpus(args.cpus.as_deref())?, scheduling: None };
     let membership = if args.thread { Membership::Thread } else { Membership::Process };
     let mut text = String::new();
     for pid in args.pids {
         let entered = move_process(&files, &store, pid, membership, &entry).map_err(failure)?;
-        let recorded =
-            if entered.recorded { "" } else { "; undo cannot move them back: their previous cgroup was not recorded" };
-        let _ = writeln!(text, "{pid}: {} threads on CPU {}{recorded}", entered.threads.len(), entered.cpus);
+        let recorded = if entered.recorded {
+            ""
+        } else {
+            "; undo cannot move them back: their previous cgroup was not recorded"
+        };
+        let _ = writeln!(
+            text,
+            "{pid}: {} threads on CPU {}{recorded}",
+            entered.threads.len(),
+            entered.cpus
+        );
     }
     output::print(&text)?;
     Ok(Exit::Done)
@@ -94,7 +109,9 @@ fn cpus(text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
 fn failure(error: EnterError) -> Failure {
     match error {
         EnterError::Journal(error) => journal_failure(error),
-        EnterError::Stays { .. } | EnterError::Scheduling { .. } | EnterError::File(_) => Failure::failed(error),
+        EnterError::Stays { .. } | EnterError::Scheduling { .. } | EnterError::File(_) => {
+            Failure::failed(error)
+        }
         refused => Failure::refused(refused),
     }
 }
@@ -114,10 +131,14 @@ fn scheduling(args: &RunArgs) -> Result<Option<Scheduling>, Failure> {
 }
 
 fn deadline(text: &str) -> Result<Scheduling, Failure> {
-    let spans: Vec<Nanos> =
-        text.split(',').map(|part| part.parse().map_err(Failure::refused)).collect::<Result<_, _>>()?;
+    let spans: Vec<Nanos> = text
+        .split(',')
+        .map(|part| part.parse().map_err(Failure::refused))
+        .collect::<Result<_, _>>()?;
     let [runtime, deadline, period] = spans[..] else {
-        return Err(Failure::refused("--deadline takes three durations: runtime, deadline, period (`1ms,5ms,10ms`)"));
+        return Err(Failure::refused(
+            "--deadline takes three durations: runtime, deadline, period (`1ms,5ms,10ms`)",
+        ));
     };
     // sched(7): the kernel wants 1024 ns ≤ runtime ≤ deadline ≤ period.
     if runtime.ns() < 1024 || runtime > deadline || deadline > period {

@@ -9,9 +9,8 @@ use std::fmt::Write;
 
 /// List the partitions with their CPUs and tasks
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual isolate list\n  punctual isolate list --json | jq -r '.[] | .name, .cpus'"
-)]
+#[command(after_help = "Examples:\n  punctual isolate list\n  punctual isolate list --json | jq \
+                        -r '.[] | .name, .cpus'")]
 pub struct Args {
     /// Only count the tasks
     #[arg(short, long)]
@@ -46,7 +45,12 @@ fn format_partition(text: &mut String, view: &PartitionView, quiet: bool) {
         None => "",
     };
     let tasks = view.tasks.len();
-    let _ = writeln!(text, "Name: {}  CPUs: {}  tasks: {tasks}{claim}{own}", plain(&view.name), view.cpus);
+    let _ = writeln!(
+        text,
+        "Name: {}  CPUs: {}  tasks: {tasks}{claim}{own}",
+        plain(&view.name),
+        view.cpus
+    );
     for task in view.tasks.iter().filter(|_| !quiet) {
         let _ = writeln!(text, "  {:>7} {}", task.tid, plain(&task.name));
     }

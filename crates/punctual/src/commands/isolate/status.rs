@@ -17,9 +17,8 @@ use std::fmt::Write;
 /// Interrupts and context switches are counted over the interval. Tasks are polled: a task that
 /// starts and ends between two polls is missed.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual isolate status --interval 10s\n  punctual isolate status --cpus 3 --json"
-)]
+#[command(after_help = "Examples:\n  punctual isolate status --interval 10s\n  punctual isolate \
+                        status --cpus 3 --json")]
 pub struct Args {
     /// How long to observe the CPUs; 0 to skip it
     #[arg(long, default_value = "2s", value_name = "DURATION")]
@@ -47,14 +46,19 @@ struct Answer {
 /// Polls, counts and prints.
 pub fn run(args: Args) -> Ending {
     let (files, store) = system();
-    let wanted = args.cpus.as_deref().map(|text| isolate::parse_cpus(text).map_err(Failure::refused)).transpose()?;
+    let wanted = args
+        .cpus
+        .as_deref()
+        .map(|text| isolate::parse_cpus(text).map_err(Failure::refused))
+        .transpose()?;
     let partition = match isolate::status(&files, &store) {
         // Whoever names the CPUs can count visits without any right.
         Err(error) if wanted.is_some() => Fact::Unavailable(error.to_string()),
         other => Fact::Known(other.map_err(journal_failure)?),
     };
     let standing = partition.known().and_then(Option::as_ref);
-    let cpus = wanted.or_else(|| standing.map(|status| status.note.cpus.clone())).unwrap_or_default();
+    let cpus =
+        wanted.or_else(|| standing.map(|status| status.note.cpus.clone())).unwrap_or_default();
     let members = standing.map(|status| status.members.clone()).unwrap_or_default();
     let sampling = Sampling { interval: args.interval, period: args.period };
     let visits = match cpus.is_empty() || args.interval <= Nanos::ZERO {
@@ -110,8 +114,13 @@ fn print_partition(text: &mut String, status: &Status) {
     });
     section(text, "changed since", changed);
     let budgets = status.without_rt_budget.iter();
-    let budgets = budgets.map(|(cgroup, tasks)| format!("{}/cpu.rt_runtime_us is 0: {tasks} tasks", plain(cgroup)));
-    section(text, "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused in them", budgets);
+    let budgets = budgets
+        .map(|(cgroup, tasks)| format!("{}/cpu.rt_runtime_us is 0: {tasks} tasks", plain(cgroup)));
+    section(
+        text,
+        "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused in them",
+        budgets,
+    );
 }
 
 fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
@@ -151,7 +160,9 @@ fn print_cpu(text: &mut String, cpu: &CpuActivity) {
     for (what, fact) in [("interrupt", &cpu.interrupts), ("softirq", &cpu.softirqs)] {
         match fact {
             Fact::Known(all) => all.iter().for_each(|one| print_interrupt(text, what, one)),
-            Fact::Unavailable(why) => drop(writeln!(text, "    {what}s: unavailable: {}", plain(why))),
+            Fact::Unavailable(why) => {
+                let _ = writeln!(text, "    {what}s: unavailable: {}", plain(why));
+            }
             Fact::NotAsked => {}
         }
     }

@@ -24,7 +24,8 @@ pub fn run(Args {}: Args) -> Ending {
 /// The tweaks to leave out: one flag for each entry of the table.
 pub struct Without(pub Vec<String>);
 
-/// The name of a flag. clap wants names that live as long as the program; this is called once a tweak and use.
+/// The name of a flag. clap wants names that live as long as the program; this is called once a
+/// tweak and use.
 fn flag(tweak: &str) -> &'static str {
     format!("no-{tweak}").leak()
 }
@@ -33,7 +34,10 @@ impl clap::Args for Without {
     fn augment_args(command: Command) -> Command {
         tweaks::all().fold(command, |command, tweak| {
             let flag = flag(tweak.name);
-            let arg = Arg::new(flag).long(flag).action(ArgAction::SetTrue).help_heading("Tweaks to leave out");
+            let arg = Arg::new(flag)
+                .long(flag)
+                .action(ArgAction::SetTrue)
+                .help_heading("Tweaks to leave out");
             command.arg(arg.help(tweak.doc))
         })
     }
@@ -44,7 +48,8 @@ impl clap::Args for Without {
 
 impl FromArgMatches for Without {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Without, clap::Error> {
-        let unwanted = tweaks::all().filter(|tweak| matches.get_flag(&format!("no-{}", tweak.name)));
+        let unwanted =
+            tweaks::all().filter(|tweak| matches.get_flag(&format!("no-{}", tweak.name)));
         Ok(Without(unwanted.map(|tweak| tweak.name.to_owned()).collect()))
     }
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

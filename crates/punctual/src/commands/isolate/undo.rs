@@ -15,9 +15,8 @@ use std::fmt::Write;
 /// Reverts the entries of the journal, newest first. Settings changed by another program in the
 /// meantime are reported and left as they are; the journal is then kept and the exit code is 1.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual isolate undo\n  punctual isolate undo --force\n  punctual isolate undo --fixes"
-)]
+#[command(after_help = "Examples:\n  punctual isolate undo\n  punctual isolate undo --force\n  \
+                        punctual isolate undo --fixes")]
 pub struct Args {
     /// Also restore settings that another program changed in the meantime
     #[arg(long, conflicts_with = "keep")]
@@ -59,7 +58,10 @@ pub fn run(args: Args) -> Ending {
 
 fn format_report(report: &UndoReport) -> String {
     let mut text = String::new();
-    let aside = report.put_aside.iter().map(|name| format!("{name}: from an earlier boot; its changes are gone"));
+    let aside = report
+        .put_aside
+        .iter()
+        .map(|name| format!("{name}: from an earlier boot; its changes are gone"));
     section(&mut text, "moved aside", aside);
     if report.journals.is_empty() {
         text += "nothing to undo\n";
@@ -76,11 +78,13 @@ fn format_journal(text: &mut String, journal: &JournalReport) {
         let (restored, left) = (journal.affinities_restored, journal.affinities_left);
         let _ = writeln!(
             text,
-            "affinities of tasks: {restored} restored, {left} kept because they were changed in the meantime"
+            "affinities of tasks: {restored} restored, {left} kept because they were changed in \
+             the meantime"
         );
     }
     let changed = journal.changed_hands.iter().map(|one| {
-        let what = if one.overwritten { "overwritten with" } else { "left as it is; before it was" };
+        let what =
+            if one.overwritten { "overwritten with" } else { "left as it is; before it was" };
         format!(
             "{}: `{}`, not `{}`; {what} `{}`",
             plain(&one.path),
@@ -90,10 +94,15 @@ fn format_journal(text: &mut String, journal: &JournalReport) {
         )
     });
     section(text, "changed by another program in the meantime", changed);
-    let failed = journal.failed.iter().map(|one| format!("{}: {}", plain(&one.path), plain(&one.why)));
+    let failed =
+        journal.failed.iter().map(|one| format!("{}: {}", plain(&one.path), plain(&one.why)));
     section(text, "not restored", failed);
     if !journal.damaged.is_empty() {
-        let _ = writeln!(text, "lines {:?} of the journal cannot be read: a change may remain", journal.damaged);
+        let _ = writeln!(
+            text,
+            "lines {:?} of the journal cannot be read: a change may remain",
+            journal.damaged
+        );
     }
     if !journal.complete {
         *text += "the journal is kept; --force restores what another program changed, --keep \

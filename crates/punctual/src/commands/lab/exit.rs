@@ -6,8 +6,9 @@ use punctual_bundle::summary::VerdictWord;
 
 /// A requirement that is not met outweighs what failed: it is known for sure.
 pub fn of(document: &LabDocument) -> Exit {
-    let failed =
-        |cell: &punctual_bundle::lab::CellDocument| cell.state == CellState::Failed || cell.equal == Some(false);
+    let failed = |cell: &punctual_bundle::lab::CellDocument| {
+        cell.state == CellState::Failed || cell.equal == Some(false)
+    };
     match document.verdict {
         Some(VerdictWord::NotMet) => Exit::NotMet,
         _ if document.cells.iter().any(failed) || !document.finished => Exit::Failed,

@@ -19,13 +19,11 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual lab replay punctual-lab-p2 6.1_voluntary_loaded\n  \
                         punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 \
-                        --output worst\n  \
-                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 \
-                        --plain\n\n\
-                        Without --seed, the worst seed is used. --plain repeats the run without \
-                        recording: in virtual time the samples must be identical.\n\nExit codes: \
-                        0 done; 1 the run failed, or with --plain in virtual time the samples \
-                        differ; 2 the request was wrong.")]
+                        --output worst\n  punctual lab replay punctual-lab-p2 \
+                        6.1_voluntary_loaded --seed 7 --plain\n\nWithout --seed, the worst seed \
+                        is used. --plain repeats the run without recording: in virtual time the \
+                        samples must be identical.\n\nExit codes: 0 done; 1 the run failed, or \
+                        with --plain in virtual time the samples differ; 2 the request was wrong.")]
 pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]
@@ -49,17 +47,27 @@ pub fn run(args: Args) -> Ending {
     let document = lab::read(&args.directory).map_err(Failure::refused)?;
     let cell = document.cells.iter().find(|cell| cell.name == args.cell).ok_or_else(|| {
         let names: Vec<&str> = document.cells.iter().map(|cell| cell.name.as_str()).collect();
-        Failure::refused(format!("this lab has no cell `{}`; it has {}", args.cell, names.join(", ")))
+        Failure::refused(format!(
+            "this lab has no cell `{}`; it has {}",
+            args.cell,
+            names.join(", ")
+        ))
     })?;
     let seed = seed(cell, args.seed)?;
-    let outside = || Failure::refused("lab.json names files that the lab's directory does not contain");
+    let outside =
+        || Failure::refused("lab.json names files that the lab's directory does not contain");
     let experiment = inside(&args.directory, &seed.experiment).ok_or_else(outside)?;
-    experiment.open().map_err(|why| Failure::refused(format!("cannot read {}: {why}", experiment.display())))?;
+    experiment
+        .open()
+        .map_err(|why| Failure::refused(format!("cannot read {}: {why}", experiment.display())))?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
-    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", plain(&cell.name))));
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", plain(&cell.name))));
     let status = replayed(experiment.path(), &output, args.plain)?;
-    let bundle =
-        Bundle::open(&output).map_err(|why| Failure::failed(format!("the run left no bundle ({status}): {why}")))?;
+    let bundle = Bundle::open(&output)
+        .map_err(|why| Failure::failed(format!("the run left no bundle ({status}): {why}")))?;
     compare_with_lab(&args, cell, seed, &bundle)
 }
 
@@ -72,8 +80,12 @@ fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failu
     match wanted {
         None => worst().ok_or_else(|| Failure::refused("this cell has no run")),
         Some(_) => cell.seeds.iter().find(|seed| seed.seed == wanted).ok_or_else(|| {
-            let seeds: Vec<String> =
-                cell.seeds.iter().filter_map(|seed| seed.seed).map(|seed| seed.to_string()).collect();
+            let seeds: Vec<String> = cell
+                .seeds
+                .iter()
+                .filter_map(|seed| seed.seed)
+                .map(|seed| seed.to_string())
+                .collect();
             let known = if seeds.is_empty() { "none".to_owned() } else { seeds.join(", ") };
             Failure::refused(format!("this cell was not run with that seed; it has {known}"))
         }),
@@ -83,7 +95,10 @@ fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failu
 fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus, Failure> {
     let interrupts = Interrupts::listen()?;
     let mut command = Command::new("/proc/self/exe");
-    command.args(["run", "--child-of", &std::process::id().to_string(), "--output"]).arg(output).arg(experiment);
+    command
+        .args(["run", "--child-of", &std::process::id().to_string(), "--output"])
+        .arg(output)
+        .arg(experiment);
     if !plain {
         command.arg("--explain");
     }
@@ -104,20 +119,29 @@ fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus,
 }
 
 /// Whether the timeline is the same, and what is to be seen of it.
-fn compare_with_lab(args: &Args, cell: &CellDocument, seed: &SeedDocument, replay: &Bundle) -> Ending {
+fn compare_with_lab(
+    args: &Args,
+    cell: &CellDocument,
+    seed: &SeedDocument,
+    replay: &Bundle,
+) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
-    let same = recorded.is_some() && recorded == punctual_analyze::summarize(replay).digest.as_deref();
+    let same =
+        recorded.is_some() && recorded == punctual_analyze::summarize(replay).digest.as_deref();
     let exact = cell.timebase() == Timebase::Virtual;
     let before = seed.series.iter().filter_map(|series| series.max).max();
     let after = replay.series().filter_map(|(_, series)| series.state.data.max).max();
     let unit = cell.timebase().unit("µs");
-    let worst =
-        |max: Option<punctual_core::Nanos>| max.map_or("nothing".to_owned(), |max| format!("{} {unit}", micros(max)));
+    let worst = |max: Option<punctual_core::Nanos>| {
+        max.map_or("nothing".to_owned(), |max| format!("{} {unit}", micros(max)))
+    };
     let (before, after) = (worst(before.map(punctual_core::Nanos)), worst(after));
     let words = match (same, exact, args.plain) {
         (true, _, true) => format!("identical to the last sample: worst {after}"),
         (true, _, false) => {
-            format!("recording did not change the timeline: all samples are identical, worst {after}")
+            format!(
+                "recording did not change the timeline: all samples are identical, worst {after}"
+            )
         }
         (false, true, true) => format!("NOT identical: worst {before} in the lab, {after} now"),
         (false, true, false) => format!(
@@ -129,7 +153,8 @@ fn compare_with_lab(args: &Args, cell: &CellDocument, seed: &SeedDocument, repla
         }
     };
     let directory = shown(&replay.directory);
-    let explain = if args.plain { String::new() } else { format!("explain  punctual explain {directory}\n") };
+    let explain =
+        if args.plain { String::new() } else { format!("explain  punctual explain {directory}\n") };
     output::print(&format!("{words}\n\nbundle   {directory}\n{explain}"))?;
     Ok(if args.plain && exact && !same { Exit::Failed } else { Exit::Done })
 }

@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Write the report of a lab, finished or not
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  punctual lab report punctual-lab-p2\n  punctual lab report punctual-lab-p2 -o p2.html --junit p2.xml\n\n\
-                        Exit codes: as `punctual lab run`."
-)]
+#[command(after_help = "Examples:\n  punctual lab report punctual-lab-p2\n  punctual lab report \
+                        punctual-lab-p2 -o p2.html --junit p2.xml\n\nExit codes: as `punctual \
+                        lab run`.")]
 pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]
@@ -42,16 +41,26 @@ pub fn run(args: Args) -> Ending {
     if args.json {
         output::print_json(&document)?;
     } else {
-        output::print(&terminal::lab(&document, &args.directory.display().to_string(), &show_options()))?;
+        output::print(&terminal::lab(
+            &document,
+            &args.directory.display().to_string(),
+            &show_options(),
+        ))?;
         output::print(&format!("\nreport  {}\n", shown(&page)))?;
     }
     Ok(exit::of(&document))
 }
 
 /// Writes the page and prints its path.
-pub fn write(document: &LabDocument, directory: &Path, file: Option<&Path>) -> Result<PathBuf, Failure> {
-    let pooled: Vec<Option<Bundle>> = document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
-    let page = html::lab(document, &pooled, &directory.display().to_string()).map_err(Failure::failed)?;
+pub fn write(
+    document: &LabDocument,
+    directory: &Path,
+    file: Option<&Path>,
+) -> Result<PathBuf, Failure> {
+    let pooled: Vec<Option<Bundle>> =
+        document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
+    let page =
+        html::lab(document, &pooled, &directory.display().to_string()).map_err(Failure::failed)?;
     output::write_page(file, &Member::root(directory).join("report.html"), &page)
 }
 
@@ -73,7 +82,8 @@ fn pooled(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Opti
     Some(all)
 }
 
-/// A path in the document, if it stays inside the lab's directory: the document may come from anywhere.
+/// A path in the document, if it stays inside the lab's directory: the document may come from
+/// anywhere.
 pub fn inside(directory: &Path, name: &str) -> Option<Member> {
     let member = Member::root(directory).join(name);
     member.exists().then_some(member)

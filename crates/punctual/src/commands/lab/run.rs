@@ -20,15 +20,13 @@ use std::path::PathBuf;
 
 /// Run every cell of a lab file; finished runs are kept
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab run \
-                  --plan examples/p2-lab.toml\n  \
-                        punctual lab run examples/p2-lab.toml --seeds 1..10 --repeat 2 -j 4 \
-                        --junit result.xml\n\n\
-                        To continue a lab that was interrupted or killed, run the same command \
-                        again.\n\nExit codes: 0 done, every requirement met; 1 a cell failed, \
-                        repetitions differ, or interrupted; 2 the request was wrong, nothing was \
-                        started; 3 a requirement is not met; 4 the evidence does not decide a \
-                        requirement.")]
+#[command(after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab \
+                        run --plan examples/p2-lab.toml\n  punctual lab run examples/p2-lab.toml \
+                        --seeds 1..10 --repeat 2 -j 4 --junit result.xml\n\nTo continue a lab \
+                        that was interrupted or killed, run the same command again.\n\nExit \
+                        codes: 0 done, every requirement met; 1 a cell failed, repetitions \
+                        differ, or interrupted; 2 the request was wrong, nothing was started; 3 \
+                        a requirement is not met; 4 the evidence does not decide a requirement.")]
 pub struct Args {
     /// The lab file (docs/lab.md)
     file: PathBuf,
@@ -63,13 +61,20 @@ pub struct Args {
 /// Reads the lab file, plans, runs and prints the results.
 pub fn run(args: Args) -> Ending {
     let lab = request::load(&args.file)?;
-    let overrides = Overrides { seeds: args.seeds.clone(), repeat: args.repeat, parallel: args.jobs.map(usize::from) };
+    let overrides = Overrides {
+        seeds: args.seeds.clone(),
+        repeat: args.repeat,
+        parallel: args.jobs.map(usize::from),
+    };
     let planned = Planned::of(lab, &overrides)?;
     if args.plan {
         output::print(&described(&planned))?;
         return Ok(Exit::Done);
     }
-    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-lab-{}", planned.lab.name)));
+    let path = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("punctual-lab-{}", planned.lab.name)));
     let interrupts = Interrupts::listen()?;
     let directory = Directory::open(&path)?;
     directory.prepare(&planned)?;
@@ -124,15 +129,21 @@ fn described(planned: &Planned) -> String {
     }
     let together = planned.parallel.clamp(1, (cells * runs).max(1) as usize);
     let total = alone + Nanos(side_by_side.ns() / together as i64);
-    let estimate =
-        if known { format!("about {}", roughly(total)) } else { "unknown: a cell has no duration".to_owned() };
+    let estimate = if known {
+        format!("about {}", roughly(total))
+    } else {
+        "unknown: a cell has no duration".to_owned()
+    };
     text += &format!("\nestimated time  {estimate}");
     if side_by_side > Nanos::ZERO {
         text += &format!(", {} side by side", counted(together as u64, "run"));
     }
     text.push('\n');
     for requirement in &planned.lab.requirements {
-        let of = requirement.measure.as_ref().map_or("every series".to_owned(), |measure| plain(measure));
+        let of = requirement
+            .measure
+            .as_ref()
+            .map_or("every series".to_owned(), |measure| plain(measure));
         text += &format!("requires        {} of {of}\n", requirement.requirement.value);
     }
     text

@@ -36,9 +36,9 @@ impl Target {
             (Some(pid), _) => Err(Failure::refused(format!("there is no process {pid}"))),
             (None, Some(program)) => Ok(Target::Command { program, line: line.to_vec() }),
             (None, None) if everyone => Ok(Target::Everyone),
-            (None, None) => {
-                Err(Failure::refused("no target: give a command after `--`, a process with -p, or --everyone"))
-            }
+            (None, None) => Err(Failure::refused(
+                "no target: give a command after `--`, a process with -p, or --everyone",
+            )),
         }
     }
 
@@ -48,13 +48,18 @@ impl Target {
             Target::Command { line, .. } => command::name(line),
             Target::Process(pid) => {
                 let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-                if comm.trim().is_empty() { format!("process {pid}") } else { comm.trim().to_owned() }
+                if comm.trim().is_empty() {
+                    format!("process {pid}")
+                } else {
+                    comm.trim().to_owned()
+                }
             }
             Target::Everyone => "probe".to_owned(),
         }
     }
 
-    /// The files that functions without a path are looked for in: the program first, then its libraries.
+    /// The files that functions without a path are looked for in: the program first, then its
+    /// libraries.
     pub fn files(&self) -> Result<Vec<PathBuf>, Failure> {
         match self {
             Target::Command { program, .. } => of_program(program),
@@ -69,8 +74,8 @@ impl Target {
             Target::Command { program, line } => {
                 let command = command::prepared(program, line, output_to_stderr);
                 let name = line[0].clone();
-                let gated =
-                    Gated::start(command).map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
+                let gated = Gated::start(command)
+                    .map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
                 Ok(Process::Gated { gated, name })
             }
             Target::Process(pid) => Ok(Process::Running(*pid)),
@@ -83,8 +88,12 @@ impl Process {
     /// Whose calls are timed.
     pub fn whose(&self, children: bool) -> Whose {
         match self {
-            Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) if children => Whose::Family(*pid),
-            Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) => Whose::Process(*pid),
+            Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) if children => {
+                Whose::Family(*pid)
+            }
+            Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) => {
+                Whose::Process(*pid)
+            }
             Process::Everyone => Whose::Everyone,
         }
     }
@@ -94,7 +103,8 @@ impl Process {
         match self {
             Process::Gated { gated, name } => {
                 let child = gated.release();
-                let child = child.map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
+                let child =
+                    child.map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
                 Ok(Some(Command::of(child)))
             }
             Process::Running(_) | Process::Everyone => Ok(None),
@@ -114,13 +124,14 @@ fn of_program(program: &Path) -> Result<Vec<PathBuf>, Failure> {
     programs.extend(interpreters(program));
     let mut files: Vec<PathBuf> = Vec::new();
     for program in &programs {
-        let program =
-            fs::canonicalize(program).map_err(|why| Failure::refused(format!("{}: {why}", program.display())))?;
+        let program = fs::canonicalize(program)
+            .map_err(|why| Failure::refused(format!("{}: {why}", program.display())))?;
         // A script has no functions.
         if !is_script(&program) {
             files.push(program.clone());
         }
-        let libraries = Libraries::of_the_environment().closure(&program).map_err(Failure::refused)?;
+        let libraries =
+            Libraries::of_the_environment().closure(&program).map_err(Failure::refused)?;
         files.extend(libraries.into_iter().filter_map(|library| fs::canonicalize(library).ok()));
     }
     let mut seen = BTreeSet::new();
@@ -138,23 +149,30 @@ fn is_script(path: &Path) -> bool {
     first_line(path).is_some_and(|line| line.starts_with("#!"))
 }
 
-/// What runs a script (execve(2), "Interpreter scripts"): the program after `#!`, and what env(1) starts for it.
+/// What runs a script (execve(2), "Interpreter scripts"): the program after `#!`, and what env(1)
+/// starts for it.
 fn interpreters(script: &Path) -> Vec<PathBuf> {
-    let Some(line) = first_line(script).and_then(|line| line.strip_prefix("#!").map(str::to_owned)) else {
+    let Some(line) = first_line(script).and_then(|line| line.strip_prefix("#!").map(str::to_owned))
+    else {
         return Vec::new();
     };
     let mut words = line.split_whitespace();
     let Some(first) = words.next().map(PathBuf::from) else { return Vec::new() };
-    let of_env =
-        first.ends_with("env").then(|| words.find(|word| !word.starts_with('-') && !word.contains('='))).flatten();
+    let of_env = first
+        .ends_with("env")
+        .then(|| words.find(|word| !word.starts_with('-') && !word.contains('=')))
+        .flatten();
     let of_env = of_env.and_then(|name| crate::session::request::find_program(name).ok());
     [Some(first), of_env].into_iter().flatten().collect()
 }
 
-/// The files whose code a process has mapped. One that has been replaced since is reached through the mapping itself.
+/// The files whose code a process has mapped. One that has been replaced since is reached through
+/// the mapping itself.
 fn of_process(pid: u32) -> Result<Vec<PathBuf>, Failure> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
-    let maps = maps.map_err(|why| Failure::refused(format!("cannot read the memory map of process {pid}: {why}")))?;
+    let maps = maps.map_err(|why| {
+        Failure::refused(format!("cannot read the memory map of process {pid}: {why}"))
+    })?;
     let mut files: Vec<PathBuf> = Vec::new();
     for line in maps.lines() {
         // address perms offset dev inode path (proc_pid_maps(5))
@@ -166,7 +184,8 @@ fn of_process(pid: u32) -> Result<Vec<PathBuf>, Failure> {
         }
         let named = PathBuf::from(&line[slash..]);
         let same = named.metadata().is_ok_and(|meta| meta.ino() == inode);
-        let file = if same { named } else { PathBuf::from(format!("/proc/{pid}/map_files/{range}")) };
+        let file =
+            if same { named } else { PathBuf::from(format!("/proc/{pid}/map_files/{range}")) };
         if !files.contains(&file) {
             files.push(file);
         }

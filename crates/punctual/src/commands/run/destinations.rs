@@ -1,4 +1,5 @@
-//! Whether every file that a run will write can be written: asked before anything starts, not when an hour has been measured.
+//! Whether every file that a run will write can be written: asked before anything starts, not when
+//! an hour has been measured.
 
 use super::Common;
 use crate::exit::Failure;
@@ -15,7 +16,10 @@ pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
     for phase in &plan.phases {
         for measure in &phase.measures {
             if let Some(file) = &measure.systress {
-                refuse(&file.path, &format!("the systress file of the measure {}", plain(&measure.name)))?;
+                refuse(
+                    &file.path,
+                    &format!("the systress file of the measure {}", plain(&measure.name)),
+                )?;
             }
         }
         for load in &phase.loads {
@@ -31,7 +35,9 @@ pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
 
 /// The files beside the bundle alone.
 pub fn check_beside(args: &Common) -> Result<(), Failure> {
-    for (option, path) in [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)] {
+    for (option, path) in
+        [("--report", &args.report), ("--junit", &args.junit), ("--lava", &args.lava)]
+    {
         if let Some(path) = path {
             refuse(path, option)?;
         }
@@ -40,19 +46,29 @@ pub fn check_beside(args: &Common) -> Result<(), Failure> {
 }
 
 fn refuse(path: &Path, what: &str) -> Result<(), Failure> {
-    writable(path).map_err(|why| Failure::refused(format!("cannot write {} ({what}): {why}", shown(path))))
+    writable(path)
+        .map_err(|why| Failure::refused(format!("cannot write {} ({what}): {why}", shown(path))))
 }
 
-/// Leaves everything as it is: a file that is there is opened but not emptied, one that is not there is not made.
+/// Leaves everything as it is: a file that is there is opened but not emptied, one that is not
+/// there is not made.
 fn writable(path: &Path) -> io::Result<()> {
     match path.metadata() {
-        Ok(meta) if meta.is_file() || meta.is_dir() => OpenOptions::new().append(true).open(path).map(drop),
+        Ok(meta) if meta.is_file() || meta.is_dir() => {
+            OpenOptions::new().append(true).open(path).map(drop)
+        }
         // A device or a pipe: opening it may wait for a reader.
         Ok(_) => Ok(()),
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
             match parent.metadata()?.is_dir() {
-                true => Ok(rustix::fs::access(parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?),
+                true => Ok(rustix::fs::access(
+                    parent,
+                    rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+                )?),
                 false => Err(io::ErrorKind::NotADirectory.into()),
             }
         }

@@ -37,7 +37,8 @@ pub fn name(line: &[String]) -> String {
     program.filter(|name| !name.is_empty()).unwrap_or("trace").to_owned()
 }
 
-/// A command line that is ready to be started, with the terminal and the environment of this process.
+/// A command line that is ready to be started, with the terminal and the environment of this
+/// process.
 pub fn prepared(program: &Path, line: &[String], output_to_stderr: bool) -> std::process::Command {
     let mut command = std::process::Command::new(program);
     command.arg0(&line[0]).args(&line[1..]);
@@ -56,7 +57,8 @@ impl Command {
     /// Starts it.
     pub fn start(program: &Path, line: &[String]) -> Result<Command, Failure> {
         let child = prepared(program, line, false).spawn();
-        let child = child.map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", line[0])))?;
+        let child =
+            child.map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", line[0])))?;
         Ok(Command::of(child))
     }
 
@@ -84,7 +86,8 @@ impl Command {
     /// How it ended.
     pub fn ended(self) -> Option<Ended> {
         let status = self.status?;
-        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+        let code =
+            status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
         Some(Ended { code: u8::try_from(code).unwrap_or(u8::MAX) })
     }
 }

@@ -17,7 +17,8 @@ use punctual_host::files::Root;
 use punctual_report::terminal;
 use std::process;
 
-/// When more than this share of the events was lost, the recording is no evidence: as for samples of a run.
+/// When more than this share of the events was lost, the recording is no evidence: as for samples
+/// of a run.
 const TOO_MUCH_LOST: f64 = 0.01;
 
 /// Closes the bundle, sums up on standard error, and ends as the command did.
@@ -43,8 +44,14 @@ pub fn end(
     }
 }
 
-/// Writes the last files of the bundle: how the recording itself ended, what became of the limits on it, and the bundle.
-pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[String]) -> Result<(Exit, Bundle), Failure> {
+/// Writes the last files of the bundle: how the recording itself ended, what became of the limits
+/// on it, and the bundle.
+pub fn close(
+    writer: BundleWriter,
+    done: Done,
+    outcome: Outcome,
+    limits: &[String],
+) -> Result<(Exit, Bundle), Failure> {
     let directory = writer.directory().to_owned();
     let outcome = match &done.trouble {
         Some(why) => Outcome::Failed { why: why.clone() },
@@ -64,10 +71,12 @@ pub fn close(writer: BundleWriter, done: Done, outcome: Outcome, limits: &[Strin
         let _ = writer.write_document("environment", &environment);
     }
     let mut manifest = writer.manifest().clone();
-    let ending = punctual_bundle::Ending { at: jiff::Timestamp::now(), outcome, exit_code: exit as u8 };
+    let ending =
+        punctual_bundle::Ending { at: jiff::Timestamp::now(), outcome, exit_code: exit as u8 };
     manifest.ending = Some(ending.clone());
     let findings = [done.recorded.findings.clone(), limits.findings.clone()].concat();
-    let mut summary = punctual_analyze::summarize_run(&manifest, &[], &findings, &[], Some(&done.recorded));
+    let mut summary =
+        punctual_analyze::summarize_run(&manifest, &[], &findings, &[], Some(&done.recorded));
     summary.recording = recorded::open(&written).map(|opened| opened.summary());
     writer.finish(&summary, ending).map_err(Failure::failed)?;
     let bundle = Bundle::open(&directory).map_err(Failure::failed)?;
@@ -89,12 +98,15 @@ fn sum_up(bundle: &Bundle) {
         ("report", "one HTML file with the timeline"),
         ("show", "this again"),
     ];
-    let next = next.iter().map(|(command, what)| format!("  punctual {command:<10} {directory}   {what}\n"));
+    let next = next
+        .iter()
+        .map(|(command, what)| format!("  punctual {command:<10} {directory}   {what}\n"));
     output::say(&format!("\nbundle {directory}\n{}", next.collect::<String>()));
 }
 
 fn too_much_lost(recorded: &Recorded) -> bool {
-    let there = recorded.sources.iter().fold(0u64, |sum, source| sum.saturating_add(source.recorded));
+    let there =
+        recorded.sources.iter().fold(0u64, |sum, source| sum.saturating_add(source.recorded));
     let lost = recorded.lost();
     lost as f64 > TOO_MUCH_LOST * there.saturating_add(lost) as f64
 }

@@ -12,7 +12,11 @@ use punctual_report::format::plain;
 const BACKENDS: [(&str, Backend, &str); 4] = [
     ("auto", Backend::Auto, "the cheapest backend that works here"),
     ("btf", Backend::Btf, "BPF programs on tracepoints with BTF; filters run in the kernel"),
-    ("tracepoint", Backend::Tracepoint, "BPF programs on tracepoints by their format, for kernels without BTF"),
+    (
+        "tracepoint",
+        Backend::Tracepoint,
+        "BPF programs on tracepoints by their format, for kernels without BTF",
+    ),
     ("tracefs", Backend::Tracefs, "the kernel's own trace buffers, for kernels without BPF"),
 ];
 
@@ -29,7 +33,9 @@ pub fn backend_parser() -> impl TypedValueParser<Value = Backend> {
 pub fn syscall_numbers(words: &[String]) -> Result<Vec<u32>, Failure> {
     let number = |word: &String| {
         let known = word.parse().ok().or_else(|| syscall_number(word));
-        known.ok_or_else(|| Failure::refused(format!("`{word}` is not a system call of this architecture")))
+        known.ok_or_else(|| {
+            Failure::refused(format!("`{word}` is not a system call of this architecture"))
+        })
     };
     words.iter().map(number).collect()
 }
@@ -49,7 +55,8 @@ pub fn list() -> Ending {
     }
     text += "\n* recorded by default; yes: available here\n";
     for finding in &findings {
-        let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(": {evidence}"));
+        let evidence =
+            finding.evidence.as_ref().map_or(String::new(), |evidence| format!(": {evidence}"));
         text += &format!("{}\n", plain(&format!("{}{evidence}", finding.message)));
     }
     if let Err(why) = &tried {

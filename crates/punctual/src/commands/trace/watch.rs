@@ -33,7 +33,8 @@ impl Line {
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let events = read(&progress.events);
         let rate = (events - self.events) as f64 / (now - self.last).as_secs_f64();
-        let (elapsed, lost, bytes) = (now - self.began, read(&progress.lost), read(&progress.bytes));
+        let (elapsed, lost, bytes) =
+            (now - self.began, read(&progress.lost), read(&progress.bytes));
         (self.last, self.events) = (now, events);
         let line = format!(
             "{}  {} events  {} a second  {} lost  {}",
@@ -59,7 +60,8 @@ impl Drop for Line {
 /// What is unavailable, before anything is waited for.
 pub fn report_findings(findings: &[Finding]) {
     for finding in findings {
-        let evidence = finding.evidence.as_ref().map_or(String::new(), |evidence| format!(" ({evidence})"));
+        let evidence =
+            finding.evidence.as_ref().map_or(String::new(), |evidence| format!(" ({evidence})"));
         let remedy = finding.remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));
         let messages = format::plain(&format!("{}{evidence}{remedy}", finding.message));
         output::say(&format!("{}: {messages}\n", finding.severity));

@@ -1,4 +1,5 @@
-//! What the view shows: progress, a line a series with a small histogram, the CPUs, the loads, warnings.
+//! What the view shows: progress, a line a series with a small histogram, the CPUs, the loads,
+//! warnings.
 
 mod columns;
 
@@ -36,14 +37,18 @@ fn progress_lines(snapshot: &Snapshot, paper: Paper) -> Vec<String> {
             gauge(share, &format!("{:.0} %, {} left", share * 100.0, duration(seconds)), paper)
         }
         None => {
-            let text = format!("{} so far; Ctrl-C ends the run and keeps all results", duration(snapshot.elapsed));
+            let text = format!(
+                "{} so far; Ctrl-C ends the run and keeps all results",
+                duration(snapshot.elapsed)
+            );
             Line::new(paper).push(&text, Style::PLAIN).finish()
         }
     };
     vec![title.finish(), bar]
 }
 
-/// A bar over the whole width with its label in the middle. What is done stands in reverse, which needs no color.
+/// A bar over the whole width with its label in the middle. What is done stands in reverse, which
+/// needs no color.
 fn gauge(share: f64, label: &str, paper: Paper) -> String {
     let text = format!("{label:^width$}", width = paper.width);
     let done = (share * paper.width as f64).round() as usize;
@@ -70,7 +75,13 @@ fn table(snapshot: &Snapshot, paper: Paper, room: usize) -> Vec<String> {
 }
 
 fn longest_name(snapshot: &Snapshot) -> usize {
-    snapshot.phase.series.iter().map(|series| width_of(&plain(&series.meta.name))).max().unwrap_or(0)
+    snapshot
+        .phase
+        .series
+        .iter()
+        .map(|series| width_of(&plain(&series.meta.name)))
+        .max()
+        .unwrap_or(0)
 }
 
 fn head(columns: &Columns, paper: Paper) -> String {
@@ -132,14 +143,16 @@ fn load_line(snapshot: &Snapshot, paper: Paper) -> String {
             line = line.push(&format!(" ×{}", count(load.starts)), Style::DIM);
         }
         if load.failures > 0 {
-            line = line.push(&format!(" {} failed", count(load.failures)), Style::PLAIN.color(Style::RED));
+            line = line
+                .push(&format!(" {} failed", count(load.failures)), Style::PLAIN.color(Style::RED));
         }
         line = line.push("  ", Style::PLAIN);
     }
     line.finish()
 }
 
-/// What to mind: periods missed and samples lost in all, since their columns may not fit, and warnings.
+/// What to mind: periods missed and samples lost in all, since their columns may not fit, and
+/// warnings.
 fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
     let sum = |of: fn(&SeriesRun) -> u64| snapshot.phase.series.iter().map(of).sum::<u64>();
     let grave = snapshot.findings.iter().filter(|f| f.severity >= Severity::Warning).count();
@@ -149,7 +162,9 @@ fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
         (grave as u64, "warning", "warnings", ", shown at the end"),
     ];
     let parts = parts.iter().filter(|(n, ..)| *n > 0);
-    let parts = parts.map(|(n, one, many, more)| format!("{} {}{more}", count(*n), if *n == 1 { one } else { many }));
+    let parts = parts.map(|(n, one, many, more)| {
+        format!("{} {}{more}", count(*n), if *n == 1 { one } else { many })
+    });
     let text = parts.collect::<Vec<_>>().join("  ");
     Line::new(paper).push(&text, Style::PLAIN.color(Style::YELLOW)).finish()
 }

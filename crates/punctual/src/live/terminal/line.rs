@@ -47,7 +47,8 @@ impl Line {
         Line { text: String::new(), left: paper.width, colored: paper.colored }
     }
 
-    /// Adds as much of the text as fits. Names of others are harmless only after `clipped` or `plain`.
+    /// Adds as much of the text as fits. Names of others are harmless only after `clipped` or
+    /// `plain`.
     pub fn push(mut self, text: &str, style: Style) -> Line {
         let fitting = as_much_as_fits(text.chars(), self.left);
         self.left -= width_of(&fitting);
@@ -77,14 +78,16 @@ impl Line {
     }
 }
 
-/// A name at most so wide. What is left out is taken from its middle: series of one measure differ at the end.
+/// A name at most so wide. What is left out is taken from its middle: series of one measure differ
+/// at the end.
 pub fn clipped_in_the_middle(name: &str, width: usize) -> String {
     let name = plain(name);
     if width_of(&name) <= width {
         return name;
     }
     let room = width.saturating_sub(1);
-    let end = as_much_as_fits(name.chars().rev(), room - room / 2).chars().rev().collect::<String>();
+    let end =
+        as_much_as_fits(name.chars().rev(), room - room / 2).chars().rev().collect::<String>();
     as_much_as_fits(name.chars(), room - width_of(&end)) + "…" + &end
 }
 
@@ -109,7 +112,8 @@ mod tests {
     fn a_line_is_never_wider_than_the_terminal() {
         let line = |width, colored| {
             let line = Line::new(Paper { width, colored });
-            let line = line.left("日本語", 8, Style::BOLD).right("12.0", 6, Style::DIM.color(Style::RED));
+            let line =
+                line.left("日本語", 8, Style::BOLD).right("12.0", 6, Style::DIM.color(Style::RED));
             line.push("!", Style::PLAIN).finish()
         };
         assert_eq!(line(20, true), "\u{1b}[1m日本語\u{1b}[0m    \u{1b}[2;31m12.0\u{1b}[0m!");

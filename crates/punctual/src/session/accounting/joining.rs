@@ -13,7 +13,8 @@ const WAITING: std::ops::RangeInclusive<usize> = 1 << 16..=1 << 18;
 const WAITING_SPAN: Nanos = Nanos::from_secs(2);
 /// How exactly the distance of another clock from CLOCK_MONOTONIC is known.
 const CLOCK_ERROR: Nanos = Nanos::from_micros(3);
-/// A timer that waits longer does not wait for an idle CPU: the deepest idle states take some hundred microseconds.
+/// A timer that waits longer does not wait for an idle CPU: the deepest idle states take some
+/// hundred microseconds.
 const LONG: Nanos = Nanos::MILLI;
 
 /// A timer of a thread that waited long.
@@ -29,21 +30,33 @@ impl Overdue {
     /// If it waited long.
     pub fn of(record: &AccountRecord) -> Option<Overdue> {
         let waited = record.overdue();
-        (waited >= LONG).then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + waited })
+        (waited >= LONG).then(|| Overdue {
+            cpu: record.cpu,
+            from: record.begin,
+            to: record.begin + waited,
+        })
     }
 
-    /// What a sample itself waited: for its timer, or, where the machine stopped in the midst of something else, in that one part.
+    /// What a sample itself waited: for its timer, or, where the machine stopped in the midst of
+    /// something else, in that one part.
     fn of_sample(record: &AccountRecord, split: &Split) -> Option<Overdue> {
         let longest = split.longest().map_or(Nanos::ZERO, |part| split.of(part));
         // Of one that was put on another CPU nobody knows on which of them that was.
         let almost_all = !record.moved && longest >= LONG && longest * 10 >= split.sum() * 9;
-        let whole =
-            || almost_all.then(|| Overdue { cpu: record.cpu, from: record.begin, to: record.begin + split.sum() });
+        let whole = || {
+            almost_all.then(|| Overdue {
+                cpu: record.cpu,
+                from: record.begin,
+                to: record.begin + split.sum(),
+            })
+        };
         Overdue::of(record).or_else(whole)
     }
 
-    /// Whether both waited for the same: the timers of two CPUs were due while neither was served, and were served together: within half of the time
-    /// that they waited, because a hypervisor gives CPUs back one by one. One CPU may have its interrupts off; both at once were not running.
+    /// Whether both waited for the same: the timers of two CPUs were due while neither was served,
+    /// and were served together: within half of the time that they waited, because a hypervisor
+    /// gives CPUs back one by one. One CPU may have its interrupts off; both at once were not
+    /// running.
     fn proves(&self, other: &Overdue) -> bool {
         let apart = Nanos((self.to - other.to).ns().abs());
         let shorter = (self.to - self.from).min(other.to - other.from);
@@ -71,7 +84,15 @@ impl Joining {
         let relative = timer.method == TimerMethod::NanosleepRelative;
         let most = WAITING_SPAN.ns() / timer.period.ns().max(1);
         let most = (most as usize).clamp(*WAITING.start(), *WAITING.end());
-        Joining { tid, clock, relative, most, samples: VecDeque::new(), records: VecDeque::new(), account }
+        Joining {
+            tid,
+            clock,
+            relative,
+            most,
+            samples: VecDeque::new(),
+            records: VecDeque::new(),
+            account,
+        }
     }
 
     /// The thread.
@@ -111,7 +132,8 @@ impl Joining {
             while self.records.front().is_some_and(|record| record.begin + error < due) {
                 self.records.pop_front();
             }
-            // An absolute timer is due when its sample is; a relative one somewhat later, when it was armed.
+            // An absolute timer is due when its sample is; a relative one somewhat later, when it
+            // was armed.
             let latest = if self.relative { woke } else { due + error };
             match self.records.front().filter(|record| record.begin <= latest) {
                 Some(record) => {
@@ -120,16 +142,21 @@ impl Joining {
                     if let Some(own) = Overdue::of_sample(record, &split)
                         && overdue.iter().any(|other| own.proves(other))
                     {
-                        let served = if Overdue::of(record).is_some() { None } else { split.longest() };
-                        let stolen =
-                            served.map_or(vec![MainPart::TimerIrqDelay, MainPart::IdleExit], |part| vec![part]);
+                        let served =
+                            if Overdue::of(record).is_some() { None } else { split.longest() };
+                        let stolen = served
+                            .map_or(vec![MainPart::TimerIrqDelay, MainPart::IdleExit], |part| {
+                                vec![part]
+                            });
                         stolen.into_iter().for_each(|part| split.rename(part, MainPart::Steal));
                     }
                     self.account.account.record(&split);
                     self.records.pop_front();
                 }
                 // The record goes out with the next sample, which may be far off.
-                None if self.records.is_empty() && until.is_some() && self.samples.len() == 1 => return,
+                None if self.records.is_empty() && until.is_some() && self.samples.len() == 1 => {
+                    return;
+                }
                 None => self.unattributed(sample.latency()),
             }
             self.samples.pop_front();

@@ -35,7 +35,11 @@ impl LoadWatch {
             since: None,
             last_poll: None,
             last: HashMap::new(),
-            evidence: LoadEvidence { name: load.name.clone(), may_rest: load.may_rest, ..LoadEvidence::default() },
+            evidence: LoadEvidence {
+                name: load.name.clone(),
+                may_rest: load.may_rest,
+                ..LoadEvidence::default()
+            },
         }
     }
 
@@ -62,7 +66,8 @@ impl LoadWatch {
         }
     }
 
-    /// Whether anything has happened in its processes since the last look. The first look only notes where they stand.
+    /// Whether anything has happened in its processes since the last look. The first look only
+    /// notes where they stand.
     pub fn poll(&mut self, files: &Root, now: MonotonicNs) {
         let Some(pid) = self.pid else { return };
         let since = self.last_poll.map(|last| now - last);
@@ -80,7 +85,9 @@ impl LoadWatch {
             switches += done.switches.saturating_sub(before.switches);
             bytes += done.io_bytes.saturating_sub(before.io_bytes);
             worked = since.is_some_and(|since| {
-                time.ns() >= since.ns() / WORK || switches as i64 * OFTEN.ns() >= since.ns() || bytes > 0
+                time.ns() >= since.ns() / WORK
+                    || switches as i64 * OFTEN.ns() >= since.ns()
+                    || bytes > 0
             });
             // One that works is enough; the others are not read.
             if worked {

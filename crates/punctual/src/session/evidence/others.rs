@@ -1,5 +1,6 @@
-//! Who else measures on the same CPUs. Whoever measures says so by a socket without a file (unix(7), abstract): it needs no right, is seen
-//! by all of the same network namespace in /proc/net/unix, and goes with its process, also after kill -9.
+//! Who else measures on the same CPUs. Whoever measures says so by a socket without a file
+//! (unix(7), abstract): it needs no right, is seen by all of the same network namespace in
+//! /proc/net/unix, and goes with its process, also after kill -9.
 
 use punctual_bundle::evidence::OtherMeasurement;
 use punctual_core::{CpuSet, Fact};
@@ -9,7 +10,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// What all names begin with; the process and its CPUs follow.
 const PREFIX: &str = "punctual/measures/";
-/// A name holds a list of CPUs of this length at most (sun_path has 108 bytes); longer ones are several names.
+/// A name holds a list of CPUs of this length at most (sun_path has 108 bytes); longer ones are
+/// several names.
 const LIST: usize = 70;
 /// So many CPUs fit into a name, however they lie.
 const PIECE: usize = 12;
@@ -86,12 +88,13 @@ mod tests {
 
     #[test]
     fn those_on_the_same_cpus_are_found() {
-        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
-                    0000000000000000: 00000002 00000000 00000000 0002 01 123 @punctual/measures/41/0-1\n\
-                    0000000000000000: 00000002 00000000 00000000 0002 01 124 @punctual/measures/42/2\n\
-                    0000000000000000: 00000002 00000000 00000000 0002 01 125 @punctual/measures/43/1\n\
-                    0000000000000000: 00000002 00000000 00010000 0001 01 126 /run/x\n\
-                    0000000000000000: 00000002 00000000 00000000 0002 01 127 @punctual/measures/x/\n";
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n0000000000000000: \
+                    00000002 00000000 00000000 0002 01 123 \
+                    @punctual/measures/41/0-1\n0000000000000000: 00000002 00000000 00000000 0002 \
+                    01 124 @punctual/measures/42/2\n0000000000000000: 00000002 00000000 00000000 \
+                    0002 01 125 @punctual/measures/43/1\n0000000000000000: 00000002 00000000 \
+                    00010000 0001 01 126 /run/x\n0000000000000000: 00000002 00000000 00000000 \
+                    0002 01 127 @punctual/measures/x/\n";
         let cpus: CpuSet = "1-3".parse().unwrap();
         let found: Vec<(u32, String)> =
             others(text, 43, &cpus).into_iter().map(|o| (o.pid, o.cpus.to_string())).collect();

@@ -1,4 +1,5 @@
-//! Policy, priority and affinity of the measuring threads, read back while they measure and by themselves at their end.
+//! Policy, priority and affinity of the measuring threads, read back while they measure and by
+//! themselves at their end.
 
 use super::super::mapping;
 use super::super::measure::MeasureRun;
@@ -32,9 +33,14 @@ pub fn watch_of(
     let due = due(measure, order);
     let watch = |(number, prepared): (usize, &&PreparedThread)| {
         let planned = measure.threads.get(number);
-        let asked = planned.map_or(prepared.scheduling, |planned| mapping::scheduling(planned.scheduling));
+        let asked =
+            planned.map_or(prepared.scheduling, |planned| mapping::scheduling(planned.scheduling));
         let read = |asked: String| ReadBack { asked, times: 0, other: None, after: Fact::NotAsked };
-        let series = order.series.iter().filter(|series| series.thread == number).map(|series| series.name.clone());
+        let series = order
+            .series
+            .iter()
+            .filter(|series| series.thread == number)
+            .map(|series| series.name.clone());
         let offset = planned.map_or(Nanos::ZERO, |planned| planned.start_offset);
         let evidence = ThreadEvidence {
             tid: prepared.tid,
@@ -56,8 +62,12 @@ pub fn watch_of(
     prepared.iter().enumerate().map(watch).collect()
 }
 
-/// How many samples a series of a timer is to have, by what its thread starts later; other kinds take samples when they can.
-fn due<'a>(measure: &'a MeasurePlan, order: &MeasureConfig) -> Option<impl Fn(Nanos) -> u64 + Copy + use<'a>> {
+/// How many samples a series of a timer is to have, by what its thread starts later; other kinds
+/// take samples when they can.
+fn due<'a>(
+    measure: &'a MeasurePlan,
+    order: &MeasureConfig,
+) -> Option<impl Fn(Nanos) -> u64 + Copy + use<'a>> {
     let period = order.series.first()?.shape.period.filter(|period| period.ns() > 0)?;
     let known = matches!(measure.length, Length::Duration(_) | Length::Samples(_));
     known.then_some(move |_offset: Nanos| match measure.length {
@@ -99,14 +109,18 @@ impl ThreadWatch {
 
     /// Whether it came to its own end.
     pub fn before_stop(&mut self, measures: &[MeasureRun]) {
-        self.evidence.reached_end =
-            measures.get(self.measure).is_some_and(|measure| measure.thread_reached_end(self.number));
+        self.evidence.reached_end = measures
+            .get(self.measure)
+            .is_some_and(|measure| measure.thread_reached_end(self.number));
     }
 
-    /// What it read at its end. Where the kernel had refused what was asked for, what it gave instead is what must have stayed.
+    /// What it read at its end. Where the kernel had refused what was asked for, what it gave
+    /// instead is what must have stayed.
     pub fn after_end(&mut self, after: &AfterEnd) {
         let Ok((scheduling, cpus)) = after else {
-            let why = || Fact::Unavailable(after.as_ref().err().map_or(String::new(), ToString::to_string));
+            let why = || {
+                Fact::Unavailable(after.as_ref().err().map_or(String::new(), ToString::to_string))
+            };
             self.evidence.scheduling.after = why();
             if let Fact::Known(read) = &mut self.evidence.affinity {
                 read.after = why();
@@ -124,7 +138,12 @@ impl ThreadWatch {
     }
 }
 
-fn note<T: std::fmt::Display>(read: &mut ReadBack, at: Nanos, now: io::Result<T>, as_asked: impl Fn(&T) -> bool) {
+fn note<T: std::fmt::Display>(
+    read: &mut ReadBack,
+    at: Nanos,
+    now: io::Result<T>,
+    as_asked: impl Fn(&T) -> bool,
+) {
     // ESRCH: it has just ended, and reads it itself.
     let Ok(now) = now else { return };
     read.times += 1;

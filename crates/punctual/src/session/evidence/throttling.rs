@@ -1,5 +1,5 @@
-//! What slows tasks down on purpose: limits of cgroups, real-time throttling, heat. Each is a counter that only grows, or a line of the
-//! kernel's log.
+//! What slows tasks down on purpose: limits of cgroups, real-time throttling, heat. Each is a
+//! counter that only grows, or a line of the kernel's log.
 
 use punctual_core::{CpuSet, Fact};
 use punctual_host::files::{Files, Root};
@@ -24,12 +24,14 @@ pub struct Throttling {
 impl Throttling {
     /// Before the threads with these ids measure on these CPUs.
     pub fn begin(files: &Root, cpus: &CpuSet, tids: impl Iterator<Item = i32>) -> Throttling {
-        let heat =
-            cpus.iter().map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count"));
+        let heat = cpus.iter().map(|cpu| {
+            format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count")
+        });
         let mut paths: Vec<String> = heat.chain(tids.flat_map(|tid| cgroups(files, tid))).collect();
         paths.sort();
         paths.dedup();
-        let counters = paths.into_iter().filter_map(|path| count(files, &path).map(|n| (path, n))).collect();
+        let counters =
+            paths.into_iter().filter_map(|path| count(files, &path).map(|n| (path, n))).collect();
         let log = File::options().read(true).custom_flags(NON_BLOCKING).open("/dev/kmsg").ok();
         let log = log.and_then(|mut log| log.seek(SeekFrom::End(0)).ok().map(|_| log));
         Throttling { counters, log }
@@ -45,22 +47,30 @@ impl Throttling {
             }
         }
         if self.log.is_some_and(says_throttled) {
-            found.push("real-time tasks were throttled (the kernel's log: RT throttling activated)".to_owned());
+            found.push(
+                "real-time tasks were throttled (the kernel's log: RT throttling activated)"
+                    .to_owned(),
+            );
         }
         Fact::Known(found)
     }
 }
 
-/// The statistics of the cgroups that limit a thread, up to the root (Documentation/admin-guide/cgroup-v2.rst; v1: cpu.cfs_quota_us).
+/// The statistics of the cgroups that limit a thread, up to the root
+/// (Documentation/admin-guide/cgroup-v2.rst; v1: cpu.cfs_quota_us).
 fn cgroups(files: &Root, tid: i32) -> Vec<String> {
     let text = files.read(&format!("/proc/{tid}/cgroup")).unwrap_or_default();
     let mut paths = Vec::new();
     for line in text.lines() {
         let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
         let mount = match names {
             "" => "/sys/fs/cgroup".to_owned(),
-            names if names.split(',').any(|name| name == "cpu") => format!("/sys/fs/cgroup/{names}"),
+            names if names.split(',').any(|name| name == "cpu") => {
+                format!("/sys/fs/cgroup/{names}")
+            }
             _ => continue,
         };
         let mut path = path;
@@ -75,17 +85,26 @@ fn cgroups(files: &Root, tid: i32) -> Vec<String> {
 /// A bare number, or `nr_throttled` of a cgroup.
 fn count(files: &Root, path: &str) -> Option<u64> {
     let text = files.read_trimmed(path).ok()?;
-    text.parse().ok().or_else(|| text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok())
+    text.parse().ok().or_else(|| {
+        text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
+    })
 }
 
 fn says_throttled(mut log: File) -> bool {
     let mut record = [0u8; 8_192];
     for _ in 0..MAX_LINES {
         match log.read(&mut record) {
-            Ok(n) if n > 0 && String::from_utf8_lossy(&record[..n]).contains("RT throttling activated") => return true,
+            Ok(n)
+                if n > 0
+                    && String::from_utf8_lossy(&record[..n])
+                        .contains("RT throttling activated") =>
+            {
+                return true;
+            }
             Ok(0) => return false,
             Ok(_) => {}
-            // EPIPE: records were overwritten before they were read; the next read goes on behind them.
+            // EPIPE: records were overwritten before they were read; the next read goes on behind
+            // them.
             Err(why) if why.kind() == std::io::ErrorKind::BrokenPipe => {}
             Err(_) => return false,
         }

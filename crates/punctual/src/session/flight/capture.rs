@@ -62,20 +62,36 @@ pub fn window(
     // First what the thread did and who woke it, then the rest as far as there is room.
     all[1..].sort_by_key(|around| !(around.concerns || of.cpus.contains(usize::from(around.cpu))));
     let most = WINDOW.max(rule.buffer.get() as usize);
-    let (mut lanes, mut records, mut tids, mut bytes) = (Vec::new(), Vec::new(), BTreeSet::from([tid]), 0);
+    let (mut lanes, mut records, mut tids, mut bytes) =
+        (Vec::new(), Vec::new(), BTreeSet::from([tid]), 0);
     for around in all {
         if bytes + around.records.len() > most && !lanes.is_empty() {
             left_out.insert(usize::from(around.cpu));
             continue;
         }
         bytes += around.records.len();
-        lanes.push(Lane { cpu: around.cpu, whole_from: around.whole_from, bytes: around.records.len() as u32 });
+        lanes.push(Lane {
+            cpu: around.cpu,
+            whole_from: around.whole_from,
+            bytes: around.records.len() as u32,
+        });
         tids.extend(around.tids);
         records.push(around.records);
     }
     let (phase, series, waited) = (of.phase.clone(), of.series.clone(), of.waited);
     let steal = steal.grown(own, due);
-    let head = WindowHead { phase, series, sample: *sample, due, woke, tid, waited, lanes, left_out, steal };
+    let head = WindowHead {
+        phase,
+        series,
+        sample: *sample,
+        due,
+        woke,
+        tid,
+        waited,
+        lanes,
+        left_out,
+        steal,
+    };
     Some(Window { head, records, tids })
 }
 
@@ -89,7 +105,11 @@ fn on_monotonic(of: Clock, sample: &Sample) -> Option<(MonotonicNs, MonotonicNs)
     (woke <= clock::monotonic() + Nanos::MILLI).then_some((due, woke))
 }
 
-fn copied(recorder: &mut Recorder, cpu: u16, (from, to): (MonotonicNs, MonotonicNs)) -> Option<CpuWindow> {
+fn copied(
+    recorder: &mut Recorder,
+    cpu: u16,
+    (from, to): (MonotonicNs, MonotonicNs),
+) -> Option<CpuWindow> {
     (0..ASKS).find_map(|_| recorder.window(cpu, from, to))
 }
 

@@ -14,7 +14,8 @@ const POLL_FRACTION: f64 = 0.2;
 /// what was polled.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(450);
 /// How long the flight thread sleeps when nobody wakes it.
-const POLL_INTERVAL_RANGE: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_secs(1);
+const POLL_INTERVAL_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(20)..=Duration::from_secs(1);
 
 /// What was written since the last poll.
 pub struct Pacer {
@@ -32,7 +33,8 @@ impl Pacer {
 
     /// Whether it is time for a poll; if so, counts as one.
     pub fn is_time(&mut self) -> bool {
-        let is_time = self.polled_at.elapsed() >= IDLE_POLL_INTERVAL || self.written() >= POLL_FRACTION;
+        let is_time =
+            self.polled_at.elapsed() >= IDLE_POLL_INTERVAL || self.written() >= POLL_FRACTION;
         if is_time {
             self.restart();
         }
@@ -54,7 +56,11 @@ impl Pacer {
 
     /// The part of a buffer, of the one that was written most.
     fn written(&self) -> f64 {
-        self.buffer_progress.laps().zip(&self.laps).map(|(now, then)| now - then).fold(0.0, f64::max)
+        self.buffer_progress
+            .laps()
+            .zip(&self.laps)
+            .map(|(now, then)| now - then)
+            .fold(0.0, f64::max)
     }
 }
 

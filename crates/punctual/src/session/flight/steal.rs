@@ -44,7 +44,8 @@ impl StealClock {
         }
     }
 
-    /// By how much that of a CPU grew around a sample that began then; `None` where it was not read, or too long before.
+    /// By how much that of a CPU grew around a sample that began then; `None` where it was not
+    /// read, or too long before.
     pub fn grown(&self, cpu: u16, since: MonotonicNs) -> Option<Nanos> {
         let now = self.now.as_ref()?;
         let steal = |reading: &Reading| Some(reading.times.cpus.get(&u32::from(cpu))?.steal);
@@ -69,10 +70,14 @@ mod tests {
     fn it_grows_between_two_looks_and_says_nothing_of_earlier_samples() {
         let reading = |at, steal| Reading {
             at: MonotonicNs(at),
-            times: CpuTimes { cpus: [(1, Ticks { steal, ..Ticks::default() })].into(), ..CpuTimes::default() },
+            times: CpuTimes {
+                cpus: [(1, Ticks { steal, ..Ticks::default() })].into(),
+                ..CpuTimes::default()
+            },
         };
         let files = Root::system();
-        let clock = StealClock { files, before: reading(1_000, 7), now: Some(reading(500_000_000, 9)) };
+        let clock =
+            StealClock { files, before: reading(1_000, 7), now: Some(reading(500_000_000, 9)) };
         assert_eq!(clock.grown(1, MonotonicNs(2_000)), Some(Nanos::from_millis(20)));
         assert_eq!(clock.grown(1, MonotonicNs(999)), None);
         assert_eq!(clock.grown(0, MonotonicNs(2_000)), None);

@@ -102,7 +102,8 @@ impl Watch {
     }
 
     fn count(&self) {
-        let all = self.ended.iter().chain(self.watched.iter().map(|(_, worst_set)| &worst_set.counts));
+        let all =
+            self.ended.iter().chain(self.watched.iter().map(|(_, worst_set)| &worst_set.counts));
         if let Ok(mut pending) = self.pending.lock() {
             pending.count(all.cloned().collect());
         }
@@ -116,7 +117,8 @@ impl Watch {
             let Some((of, worst_set)) = self.watched.get_mut(place) else { return };
             let Some(snapshot_reader) = &mut of.snapshot_reader else { continue };
             let mut found = Vec::new();
-            let unseen = snapshot_reader.read_snapshot(|sample| worst_set.offer(sample, &mut found));
+            let unseen =
+                snapshot_reader.read_snapshot(|sample| worst_set.offer(sample, &mut found));
             worst_set.counts.unseen += unseen;
             self.capture(place, found);
         }
@@ -134,7 +136,8 @@ impl Watch {
         self.count();
     }
 
-    /// Copies the windows of these samples, the worst first: it is the last that are overwritten meanwhile, if any.
+    /// Copies the windows of these samples, the worst first: it is the last that are overwritten
+    /// meanwhile, if any.
     fn capture(&mut self, place: usize, samples: Vec<Sample>) {
         let any = !samples.is_empty();
         if samples.iter().any(|sample| sample.latency() >= capture::LONG) {
@@ -144,20 +147,28 @@ impl Watch {
         for sample in samples {
             let Some((of, worst_set)) = self.watched.get_mut(place) else { return };
             let Ok(replaced) = worst_set.place(sample.latency()) else { continue };
-            let Some(window) = capture::window(&mut self.recorder, &self.cpus, of, &sample, &self.rule, &self.steal)
-            else {
+            let Some(window) = capture::window(
+                &mut self.recorder,
+                &self.cpus,
+                of,
+                &sample,
+                &self.rule,
+                &self.steal,
+            ) else {
                 worst_set.counts.missed_overwritten += 1;
                 continue;
             };
             let bytes: u64 = window.records.iter().map(|records| records.len() as u64).sum();
-            let free = self.rule.room.get().saturating_sub(self.bytes) + replaced.map_or(0, |window| window.bytes);
+            let free = self.rule.room.get().saturating_sub(self.bytes)
+                + replaced.map_or(0, |window| window.bytes);
             if bytes > free {
                 worst_set.counts.missed_room += 1;
                 continue;
             }
             let (number, partial) = (self.next, window.head.is_partial());
             self.next += 1;
-            self.bytes = (self.bytes + bytes).saturating_sub(replaced.map_or(0, |window| window.bytes));
+            self.bytes =
+                (self.bytes + bytes).saturating_sub(replaced.map_or(0, |window| window.bytes));
             worst_set.keep(KeptWindow { latency: window.head.latency(), number, bytes, partial });
             let Ok(mut pending) = self.pending.lock() else { return };
             for tid in &window.tids {

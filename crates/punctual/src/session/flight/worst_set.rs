@@ -29,7 +29,11 @@ pub struct KeptWindow {
 impl WorstSet {
     /// Nothing kept yet.
     pub fn new(most: u32, above: Option<Nanos>, phase: &str, series: &str) -> WorstSet {
-        let counts = SeriesWindows { phase: phase.to_owned(), series: series.to_owned(), ..SeriesWindows::default() };
+        let counts = SeriesWindows {
+            phase: phase.to_owned(),
+            series: series.to_owned(),
+            ..SeriesWindows::default()
+        };
         // A latency of zero has nothing to explain.
         WorstSet { most: most as usize, above: above.unwrap_or(Nanos(1)), kept: Vec::new(), counts }
     }
@@ -37,10 +41,12 @@ impl WorstSet {
     /// Whether a sample of this latency would be among the worst.
     fn wants(&self, latency: Nanos) -> bool {
         latency >= self.above
-            && (self.kept.len() < self.most || self.kept.last().is_some_and(|least| latency > least.latency))
+            && (self.kept.len() < self.most
+                || self.kept.last().is_some_and(|least| latency > least.latency))
     }
 
-    /// Adds a sample to those of one look that are worth a window, the worst first: never more than are kept at all.
+    /// Adds a sample to those of one look that are worth a window, the worst first: never more than
+    /// are kept at all.
     pub fn offer(&mut self, sample: &Sample, found: &mut Vec<Sample>) {
         if !self.wants(sample.latency()) {
             return;
@@ -51,7 +57,8 @@ impl WorstSet {
         found.truncate(self.most);
     }
 
-    /// The window whose place one of this latency would take; `Err` where it is no longer among the worst.
+    /// The window whose place one of this latency would take; `Err` where it is no longer among the
+    /// worst.
     pub fn place(&self, latency: Nanos) -> Result<Option<KeptWindow>, ()> {
         match self.wants(latency) {
             true if self.kept.len() < self.most => Ok(None),

@@ -43,7 +43,8 @@ impl Drain {
     pub fn start(bundle: &Path, wanted: Wanted, progress: Arc<Progress>) -> Result<Drain, Failure> {
         let (points, pointless) = Points::start(&wanted)?;
         let (kernel, refused) = kernel_recorder(&wanted)?;
-        let mut recorded = kernel.as_ref().map_or_else(|| record_no_kernel_events(&wanted), Recorder::recorded);
+        let mut recorded =
+            kernel.as_ref().map_or_else(|| record_no_kernel_events(&wanted), Recorder::recorded);
         recorded.findings.extend(refused.into_iter().chain(pointless));
         let mut names = kernel.as_ref().map_or_else(Names::default, Recorder::names);
         if let Some(probes) = &wanted.probes {
@@ -53,8 +54,11 @@ impl Drain {
         let writer = RecordingWriter::create(bundle, &document).map_err(Failure::failed)?;
         let mut sink = Sink::new(&writer, &document.recorded.sources, &wanted, progress);
         let renewed = clock::monotonic();
-        let probing =
-            wanted.probes.as_ref().map(|probes| Probing::start(probes, &wanted.online, &mut sink)).transpose()?;
+        let probing = wanted
+            .probes
+            .as_ref()
+            .map(|probes| Probing::start(probes, &wanted.online, &mut sink))
+            .transpose()?;
         Ok(Drain { kernel, points, probing, sink, document, writer, renewed, known: 0 })
     }
 
@@ -103,7 +107,8 @@ impl Drain {
         self.sink.round_ended(until);
     }
 
-    /// Renews the document: a reader of a bundle that is cut off finds names and counts not older than that.
+    /// Renews the document: a reader of a bundle that is cut off finds names and counts not older
+    /// than that.
     fn renew(&mut self) {
         self.renewed = clock::monotonic();
         self.document.recorded.sources = self.sink.sources();
@@ -124,7 +129,11 @@ impl Drain {
         let ended = self.sink.ended();
         if let Some(kernel) = self.kernel.take() {
             let stopped = kernel.stop(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
-            let losses = stopped.recorded.sources.iter().filter_map(|source| Some((source.cpu?, source.lost)));
+            let losses = stopped
+                .recorded
+                .sources
+                .iter()
+                .filter_map(|source| Some((source.cpu?, source.lost)));
             self.sink.losses(&losses.collect::<Vec<_>>());
             let mut recorded = stopped.recorded;
             for found in std::mem::take(&mut self.document.recorded.findings) {
@@ -175,18 +184,25 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
     match Recorder::start(request) {
         Ok(recorder) => Ok((Some(recorder), None)),
         Err(why @ StartError::Request(_)) => Err(Failure::refused(why)),
-        Err(why) if wanted.insist || !wanted.points => Err(Failure::refused(match punctual_record::missing_rights() {
-            Some(missing) => format!(
-                "kernel events cannot be recorded without {missing}: run as root, or record test points alone (--events none)"
-            ),
-            None => why.to_string(),
-        })),
+        Err(why) if wanted.insist || !wanted.points => {
+            Err(Failure::refused(match punctual_record::missing_rights() {
+                Some(missing) => format!(
+                    "kernel events cannot be recorded without {missing}: run as root, or record \
+                     test points alone (--events none)"
+                ),
+                None => why.to_string(),
+            }))
+        }
         Err(why) => {
             let message = "kernel events cannot be recorded here; only test points are recorded";
             let finding = Finding::new("no-kernel-events", Severity::Warning, "recording", message);
             Ok((
                 None,
-                Some(finding.evidence(why.to_string()).remedy("`punctual trace --events list` shows what is missing")),
+                Some(
+                    finding
+                        .evidence(why.to_string())
+                        .remedy("`punctual trace --events list` shows what is missing"),
+                ),
             ))
         }
     }

@@ -21,18 +21,30 @@ pub struct Points {
 }
 
 impl Points {
-    /// Switches the test points on, where they are wanted. Where that cannot be and kernel events are recorded, why.
+    /// Switches the test points on, where they are wanted. Where that cannot be and kernel events
+    /// are recorded, why.
     pub fn start(wanted: &Wanted) -> Result<(Option<Points>, Option<Finding>), Failure> {
         if !wanted.points {
             return Ok((None, None));
         }
         match Collector::start(Options::record().only(&wanted.pids)) {
-            Ok(collector) => Ok((Some(Points { collector, numbers: Vec::new(), bytes: Vec::new(), fill: 0 }), None)),
+            Ok(collector) => Ok((
+                Some(Points { collector, numbers: Vec::new(), bytes: Vec::new(), fill: 0 }),
+                None,
+            )),
             Err(why) if wanted.events.is_empty() => Err(Failure::refused(why)),
             Err(why) => {
                 let message = "test points are not recorded";
-                let finding = Finding::new("no-test-points", Severity::Warning, "recording", message);
-                Ok((None, Some(finding.evidence(why.to_string()).remedy("use --no-points to record without them"))))
+                let finding =
+                    Finding::new("no-test-points", Severity::Warning, "recording", message);
+                Ok((
+                    None,
+                    Some(
+                        finding
+                            .evidence(why.to_string())
+                            .remedy("use --no-points to record without them"),
+                    ),
+                ))
             }
         }
     }
@@ -60,7 +72,8 @@ impl Points {
     /// Switches them off and takes the rest.
     pub fn end(self, sink: &mut Sink, document: &mut RecordingDocument) {
         let Points { collector, mut numbers, mut bytes, .. } = self;
-        let last = collector.finish(&mut |source, events| take(&mut numbers, &mut bytes, sink, source, events));
+        let last = collector
+            .finish(&mut |source, events| take(&mut numbers, &mut bytes, sink, source, events));
         for (place, source) in last.sources.iter().enumerate() {
             let number = number(&mut numbers, sink, place);
             sink.describe(number, source.to_source());
@@ -71,7 +84,13 @@ impl Points {
     }
 }
 
-fn take(numbers: &mut Vec<u32>, bytes: &mut Vec<u8>, sink: &mut Sink, source: usize, events: &[Event]) {
+fn take(
+    numbers: &mut Vec<u32>,
+    bytes: &mut Vec<u8>,
+    sink: &mut Sink,
+    source: usize,
+    events: &[Event],
+) {
     let number = number(numbers, sink, source);
     bytes.clear();
     events.iter().for_each(|event| wire::encode(event, bytes));

@@ -17,18 +17,23 @@ pub struct Probing {
 }
 
 impl Probing {
-    /// Puts them in on all online CPUs, whatever CPUs kernel events are wanted of: a call that moves must not be lost.
-    pub fn start(wanted: &WantedProbes, online: &CpuSet, sink: &mut Sink) -> Result<Probing, Failure> {
-        let probes =
-            Probes::start(&wanted.functions, &wanted.lines, online, wanted.request).map_err(Failure::refused)?;
+    /// Puts them in on all online CPUs, whatever CPUs kernel events are wanted of: a call that
+    /// moves must not be lost.
+    pub fn start(
+        wanted: &WantedProbes,
+        online: &CpuSet,
+        sink: &mut Sink,
+    ) -> Result<Probing, Failure> {
+        let probes = Probes::start(&wanted.functions, &wanted.lines, online, wanted.request)
+            .map_err(Failure::refused)?;
         let numbers: Vec<u32> = online.iter().map(|_| sink.add_source()).collect();
         let first = numbers.first().copied().unwrap_or(0);
         describe(sink, first, probes.sources());
         Ok(Probing { probes, first, cpus: online.clone() })
     }
 
-    /// What functions and lines are called, and what probing them costs. Lines are points, and the only ones: applications' are not recorded
-    /// beside probes.
+    /// What functions and lines are called, and what probing them costs. Lines are points, and the
+    /// only ones: applications' are not recorded beside probes.
     pub fn name(wanted: &WantedProbes, names: &mut Names) {
         names.functions = probe::names(&wanted.functions);
         names.lines = probe::line_names(&wanted.lines);
@@ -40,7 +45,9 @@ impl Probing {
     pub fn take(&mut self, sink: &mut Sink) {
         describe(sink, self.first, self.probes.sources());
         let (first, cpus) = (self.first, &self.cpus);
-        self.probes.drain(&mut |cpu, records| sink.append(number(first, cpus, cpu), Encoding::KERNEL, records));
+        self.probes.drain(&mut |cpu, records| {
+            sink.append(number(first, cpus, cpu), Encoding::KERNEL, records)
+        });
     }
 
     /// How full the fullest buffer is, in hundredths.
@@ -51,8 +58,9 @@ impl Probing {
     /// Takes the probes out and the rest in: what became of the calls.
     pub fn stop(self, sink: &mut Sink) -> Vec<CallCounts> {
         let (first, cpus) = (self.first, self.cpus);
-        let (calls, sources) =
-            self.probes.stop(&mut |cpu, records| sink.append(number(first, &cpus, cpu), Encoding::KERNEL, records));
+        let (calls, sources) = self.probes.stop(&mut |cpu, records| {
+            sink.append(number(first, &cpus, cpu), Encoding::KERNEL, records)
+        });
         describe(sink, first, sources);
         calls
     }

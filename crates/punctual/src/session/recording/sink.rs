@@ -29,7 +29,12 @@ enum Cause {
 
 impl Sink {
     /// For these sources of a recording that begins; others may join.
-    pub fn new(writer: &RecordingWriter, first: &[Source], wanted: &Wanted, progress: Arc<Progress>) -> Sink {
+    pub fn new(
+        writer: &RecordingWriter,
+        first: &[Source],
+        wanted: &Wanted,
+        progress: Arc<Progress>,
+    ) -> Sink {
         let mut sources = Sources::default();
         for source in first {
             sources.add(source.clone());
@@ -81,7 +86,8 @@ impl Sink {
         }
     }
 
-    /// All sources were read that had anything at `until`: the bound is looked at here, so that all of them end at one instant.
+    /// All sources were read that had anything at `until`: the bound is looked at here, so that all
+    /// of them end at one instant.
     pub fn round_ended(&mut self, until: MonotonicNs) {
         self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
         if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
@@ -122,16 +128,22 @@ impl Sink {
         match &self.cause {
             None => (None, None),
             Some(Cause::Bound { .. }) => {
-                let message = "the recording ended when it reached its maximum size; later events are missing";
-                let finding = Finding::new("recording-full", Severity::Warning, "recording", message);
+                let message = "the recording ended when it reached its maximum size; later events \
+                               are missing";
+                let finding =
+                    Finding::new("recording-full", Severity::Warning, "recording", message);
                 let evidence = format!("{} bytes", self.lane.bytes());
-                let remedy = "allow more (--max-size), record fewer events, or keep the newest (--keep newest)";
+                let remedy = "allow more (--max-size), record fewer events, or keep the newest \
+                              (--keep newest)";
                 (Some(finding.evidence(evidence).remedy(remedy)), None)
             }
             Some(Cause::Trouble { why, .. }) => {
-                let message =
-                    format!("the recording ended early: {} more events could not be written", self.sources.unwritten());
-                let finding = Finding::new("recording-not-written", Severity::Bad, "recording", message);
+                let message = format!(
+                    "the recording ended early: {} more events could not be written",
+                    self.sources.unwritten()
+                );
+                let finding =
+                    Finding::new("recording-not-written", Severity::Bad, "recording", message);
                 let remedy = "record to a file system with free space, or record fewer events";
                 (Some(finding.evidence(why.to_string()).remedy(remedy)), Some(why.to_string()))
             }

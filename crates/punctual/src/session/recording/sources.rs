@@ -69,7 +69,8 @@ impl Sources {
         }
     }
 
-    /// Appends records to the lane, or, without one, counts them as not written. After a failed write the rest is counted.
+    /// Appends records to the lane, or, without one, counts them as not written. After a failed
+    /// write the rest is counted.
     pub fn append(
         &mut self,
         number: u32,

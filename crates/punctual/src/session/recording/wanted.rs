@@ -87,7 +87,9 @@ impl Wanted {
 
 /// The tracepoints of a plan that none of its groups records anyway.
 fn alone(record: &RecordPlan) -> Vec<NamedTracepoint> {
-    let recorded = |named: &NamedTracepoint| group_of(named).is_some_and(|group| record.events.contains(&group));
+    let recorded = |named: &NamedTracepoint| {
+        group_of(named).is_some_and(|group| record.events.contains(&group))
+    };
     record.tracepoints.iter().filter(|named| !recorded(named)).cloned().collect()
 }
 
@@ -107,8 +109,9 @@ impl Events {
     }
 }
 
-/// The events of these words: `all`, `none`, names of groups, or `GROUP:NAME` of tracepoints; where the first begins with `+`, they are
-/// added to the usual ones. The usual ones where there are no words.
+/// The events of these words: `all`, `none`, names of groups, or `GROUP:NAME` of tracepoints; where
+/// the first begins with `+`, they are added to the usual ones. The usual ones where there are no
+/// words.
 pub fn events(words: &[String], usual: &[Group]) -> Result<Events, Failure> {
     match words {
         [] => Ok(Events { groups: usual.to_vec(), ..Events::default() }),
@@ -116,7 +119,10 @@ pub fn events(words: &[String], usual: &[Group]) -> Result<Events, Failure> {
         [word] if word == "none" => Ok(Events::default()),
         words => {
             let added = words[0].starts_with('+');
-            let mut events = Events { groups: if added { usual.to_vec() } else { Vec::new() }, ..Events::default() };
+            let mut events = Events {
+                groups: if added { usual.to_vec() } else { Vec::new() },
+                ..Events::default()
+            };
             let (mut named, mut wrong) = (Vec::new(), Vec::new());
             for word in words {
                 let word = word.strip_prefix('+').filter(|_| added).unwrap_or(word);
@@ -160,7 +166,9 @@ fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTr
         return Err(tracefs.no_tracepoint(group, name));
     }
     match group_of(&named).filter(|group| groups.contains(group)) {
-        Some(group) => Err(format!("{named} is one of the group `{}`, which is recorded anyway", group.word())),
+        Some(group) => {
+            Err(format!("{named} is one of the group `{}`, which is recorded anyway", group.word()))
+        }
         None => Ok(named),
     }
 }
@@ -169,7 +177,7 @@ fn unknown_group(word: &str) -> String {
     let near = nearest(word, Group::ALL.iter().map(|group| group.word()));
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     format!(
-        "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all groups; a \
-         tracepoint is GROUP:NAME)"
+        "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all \
+         groups; a tracepoint is GROUP:NAME)"
     )
 }

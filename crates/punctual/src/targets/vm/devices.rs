@@ -17,7 +17,9 @@ pub fn add(vm: &VmPlan, place: &Path, guest: &mut Guest) -> Result<String, LabEr
     for device in &vm.devices {
         script += &match device {
             Device::Edu => edu(guest),
-            Device::Storage if vm.accel == Acceleration::VirtualTime => storage_in_memory(place, guest)?,
+            Device::Storage if vm.accel == Acceleration::VirtualTime => {
+                storage_in_memory(place, guest)?
+            }
             Device::Storage => storage(place, guest)?,
         };
     }
@@ -44,27 +46,35 @@ fn edu(guest: &mut Guest) -> String {
 
 fn storage(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
     let image = std::path::absolute(place.join("storage.img"));
-    let image = image.map_err(|source| LabError::Io { action: "find", path: place.to_owned(), source })?;
+    let image =
+        image.map_err(|source| LabError::Io { action: "find", path: place.to_owned(), source })?;
     disk::ext4_image(&image, DISK_BYTES)?;
     // A comma in a path is doubled in QEMU's options.
-    let drive = format!("file={},if=none,id=storage,format=raw", image.to_string_lossy().replace(',', ",,"));
+    let drive = format!(
+        "file={},if=none,id=storage,format=raw",
+        image.to_string_lossy().replace(',', ",,")
+    );
     guest.qemu_args.extend(["-drive".to_owned(), drive]);
     guest.qemu_args.extend(["-device".to_owned(), "virtio-blk-pci,drive=storage".to_owned()]);
     guest.modules.extend(["virtio_blk".to_owned(), "ext4".to_owned()]);
-    Ok("mkdir -p /mnt/storage && mount -t ext4 /dev/vda /mnt/storage || { dmesg | tail -n 5 >&2; exit 1; }\n"
+    Ok("mkdir -p /mnt/storage && mount -t ext4 /dev/vda /mnt/storage || { dmesg | tail -n 5 >&2; \
+        exit 1; }\n"
         .to_owned())
 }
 
-/// QEMU answers a disk's requests when this system has done them, at another instruction each time. The memory disk's answers take
-/// instructions alone.
+/// QEMU answers a disk's requests when this system has done them, at another instruction each time.
+/// The memory disk's answers take instructions alone.
 fn storage_in_memory(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
     let image = place.join("storage.img");
     disk::ext4_image(&image, MEMORY_DISK_BYTES)?;
     guest.files.push(GuestFile::copy(image, IMAGE)?);
     guest.modules.extend(["brd".to_owned(), "ext4".to_owned()]);
-    let mount = "mkdir -p /mnt/storage && mount -t ext4 /dev/ram0 /mnt/storage || { dmesg | tail -n 5 >&2; exit 1; }\n";
+    let mount = "mkdir -p /mnt/storage && mount -t ext4 /dev/ram0 /mnt/storage || { dmesg | tail \
+                 -n 5 >&2; exit 1; }\n";
     // Its disks are of 16 MiB unless it is told otherwise when it is loaded.
-    let loaded =
-        format!("rmmod brd; insmod /punctual/modules/*-brd.ko rd_nr=1 rd_size={} || exit 1\n", MEMORY_DISK_BYTES >> 10);
+    let loaded = format!(
+        "rmmod brd; insmod /punctual/modules/*-brd.ko rd_nr=1 rd_size={} || exit 1\n",
+        MEMORY_DISK_BYTES >> 10
+    );
     Ok(format!("{loaded}cat {IMAGE} >/dev/ram0 && rm {IMAGE} || exit 1\n{mount}"))
 }

@@ -8,24 +8,36 @@ use punctual_plan::VmPlan;
 
 /// All of them.
 pub fn of(vm: &VmPlan, result: &GuestResult, environment: Option<&Environment>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = result.problems.iter().map(|problem| unprepared(problem)).collect();
+    let mut findings: Vec<Finding> =
+        result.problems.iter().map(|problem| unprepared(problem)).collect();
     findings.extend(killed_for_memory(result));
     findings.extend(other_preemption(vm, environment));
     findings
 }
 
 fn unprepared(problem: &str) -> Finding {
-    Finding::new("guest-unprepared", Severity::Warning, "system", "a step of preparing the virtual machine failed")
-        .evidence(problem)
-        .remedy("workloads that need it do not work; see console.log in the bundle")
+    Finding::new(
+        "guest-unprepared",
+        Severity::Warning,
+        "system",
+        "a step of preparing the virtual machine failed",
+    )
+    .evidence(problem)
+    .remedy("workloads that need it do not work; see console.log in the bundle")
 }
 
 /// A run can come to its end although a load of it was killed.
 fn killed_for_memory(result: &GuestResult) -> Option<Finding> {
-    let killed = result.oom_kills.filter(|killed| *killed > 0 && result.outcome == Outcome::Finished)?;
-    let message = format!("the virtual machine's memory ran out: its kernel killed {killed} task(s)");
+    let killed =
+        result.oom_kills.filter(|killed| *killed > 0 && result.outcome == Outcome::Finished)?;
+    let message =
+        format!("the virtual machine's memory ran out: its kernel killed {killed} task(s)");
     let finding = Finding::new("guest-out-of-memory", Severity::Bad, "system", message);
-    Some(finding.evidence("oom_kill in /proc/vmstat").remedy("increase it (memory = …) or reduce the load"))
+    Some(
+        finding
+            .evidence("oom_kill in /proc/vmstat")
+            .remedy("increase it (memory = …) or reduce the load"),
+    )
 }
 
 /// A kernel ignores in silence a model that it does not have.
@@ -36,7 +48,8 @@ fn other_preemption(vm: &VmPlan, environment: Option<&Environment>) -> Option<Fi
     if in_force == asked {
         return None;
     }
-    let message = format!("preempt={asked} was requested from the kernel, and {in_force} is in force");
+    let message =
+        format!("preempt={asked} was requested from the kernel, and {in_force} is in force");
     let finding = Finding::new("preemption-not-as-requested", Severity::Warning, "system", message);
     Some(finding.evidence(known.evidence.clone()).remedy(
         "this kernel does not offer that model at boot (a PREEMPT_RT kernel has one model; 6.12 \

@@ -6,7 +6,9 @@ use crate::targets::{RemoteRun, timebase};
 use punctual_bundle::{KernelEvidence, RanOn};
 use punctual_core::Nanos;
 use punctual_host::environment::{Environment, PreemptionModel};
-use punctual_lab::{Accel, Arch, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source};
+use punctual_lab::{
+    Accel, Arch, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source,
+};
 use punctual_plan::{Acceleration, Architecture, Board, KernelChoice, Plan, VmPlan, Word};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,13 +17,15 @@ use std::time::Duration;
 const EXPERIMENT: &str = "/experiment";
 /// What a machine may take beside the run itself.
 const TIMEOUT_BASE: Duration = Duration::from_secs(600);
-/// How long a kernel on the host's processor may boot without a word: it takes seconds where that works at all.
+/// How long a kernel on the host's processor may boot without a word: it takes seconds where that
+/// works at all.
 const KVM_SILENCE: Duration = Duration::from_secs(60);
 /// How many times slower than planned it may be.
 const TIMEOUT_FACTOR: u32 = 20;
 
 /// What figures of an imitated Raspberry Pi do not say.
-const RASPI: &str = "QEMU's Raspberry Pi 3: the board's devices and device tree, not its speed (docs/targets.md)";
+const RASPI: &str =
+    "QEMU's Raspberry Pi 3: the board's devices and device tree, not its speed (docs/targets.md)";
 
 /// A machine ready to run.
 pub struct Machine {
@@ -34,7 +38,12 @@ pub struct Machine {
 impl Machine {
     /// The machine of a plan, with everything in it.
     /// Files that it needs while it runs are put into `place`.
-    pub fn of(vm: &VmPlan, plan: &Plan, remote: &RemoteRun, place: &Path) -> Result<Machine, Failure> {
+    pub fn of(
+        vm: &VmPlan,
+        plan: &Plan,
+        remote: &RemoteRun,
+        place: &Path,
+    ) -> Result<Machine, Failure> {
         let arch = match vm.arch {
             Architecture::X86_64 => Arch::Amd64,
             Architecture::Aarch64 => Arch::Arm64,
@@ -42,7 +51,8 @@ impl Machine {
         let (kernel, title) = kernel(vm, arch).map_err(|why| super::refused(&why))?;
         let binary = programs::punctual(vm)?;
         let loads: Vec<PathBuf> = programs::of_loads(plan).into_iter().collect();
-        let directories = loads.iter().filter_map(|program| program.parent()).map(Path::to_string_lossy);
+        let directories =
+            loads.iter().filter_map(|program| program.parent()).map(Path::to_string_lossy);
         let mut path: Vec<String> = directories.map(|dir| dir.into_owned()).collect();
         path.sort();
         path.dedup();
@@ -73,15 +83,19 @@ impl Machine {
         }
         guest.timeout = match (vm.timeout, plan.estimated_time()) {
             (Some(timeout), _) => timeout.to_std(),
-            (None, estimated) => TIMEOUT_BASE + estimated.map_or(Duration::ZERO, Nanos::to_std) * TIMEOUT_FACTOR,
+            (None, estimated) => {
+                TIMEOUT_BASE + estimated.map_or(Duration::ZERO, Nanos::to_std) * TIMEOUT_FACTOR
+            }
         };
         let facts = vec![
             ("machine".to_owned(), format!("{} ({})", vm.machine.word(), vm.arch.word())),
             ("CPUs".to_owned(), vm.cpus.to_string()),
             ("memory".to_owned(), vm.memory.to_string()),
         ];
-        let devices =
-            vm.devices.iter().map(|device| ("device".to_owned(), devices::title(*device, vm.accel).to_owned()));
+        let devices = vm
+            .devices
+            .iter()
+            .map(|device| ("device".to_owned(), devices::title(*device, vm.accel).to_owned()));
         let facts = facts.into_iter().chain(devices).collect();
         Ok(Machine { guest, accel: vm.accel, title, facts })
     }
@@ -97,7 +111,11 @@ impl Machine {
     }
 
     /// What shows that the kernel which ran is the one that was asked for.
-    fn kernel_evidence(&self, result: &GuestResult, environment: Option<&Environment>) -> KernelEvidence {
+    fn kernel_evidence(
+        &self,
+        result: &GuestResult,
+        environment: Option<&Environment>,
+    ) -> KernelEvidence {
         let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
         KernelEvidence {
             // Of a kernel given by its path nobody has said what it is.
@@ -116,13 +134,22 @@ impl Machine {
         elapsed: Nanos,
         environment: Option<&Environment>,
     ) -> RanOn {
-        let version =
-            self.guest.kernel.version.as_ref().map(|version| format!(", package {version}")).unwrap_or_default();
-        let release = result.release.clone().unwrap_or_else(|| "unknown: it ended before it reported this".to_owned());
+        let version = self
+            .guest
+            .kernel
+            .version
+            .as_ref()
+            .map(|version| format!(", package {version}"))
+            .unwrap_or_default();
+        let release = result
+            .release
+            .clone()
+            .unwrap_or_else(|| "unknown: it ended before it reported this".to_owned());
         let mut facts = vec![("kernel".to_owned(), format!("{release}{version}"))];
         let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
-        facts
-            .extend(preemption.map(|known| ("preemption".to_owned(), format!("{} ({})", known.model, known.evidence))));
+        facts.extend(preemption.map(|known| {
+            ("preemption".to_owned(), format!("{} ({})", known.model, known.evidence))
+        }));
         facts.push(("command line".to_owned(), result.cmdline.clone()));
         facts.extend(self.facts.iter().cloned());
         facts.push(("QEMU".to_owned(), result.emulator.clone()));
@@ -133,7 +160,8 @@ impl Machine {
         };
         facts.push(("time".to_owned(), time.to_owned()));
         let board = (self.guest.board == punctual_lab::Board::Raspi3b).then_some(RASPI);
-        let limits = timebase(self.accel).limit().into_iter().chain(board).map(str::to_owned).collect();
+        let limits =
+            timebase(self.accel).limit().into_iter().chain(board).map(str::to_owned).collect();
         RanOn {
             kind: "vm".to_owned(),
             name: self.title.clone(),
@@ -165,7 +193,9 @@ fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
         KernelChoice::Named(name) => (Kernel::by_name(name, arch)?, name.clone()),
         KernelChoice::Image { image, modules } => {
             require_exists(image, image.is_file(), "kernel image")?;
-            modules.iter().try_for_each(|dir| require_exists(dir, dir.is_dir(), "directory of kernel modules"))?;
+            modules.iter().try_for_each(|dir| {
+                require_exists(dir, dir.is_dir(), "directory of kernel modules")
+            })?;
             (Kernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
         }
     };
@@ -179,7 +209,11 @@ fn require_exists(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
 
 /// What the guest does.
 fn script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
-    let mut words = vec!["/usr/bin/punctual".to_owned(), "run".to_owned(), "--output=/results/bundle".to_owned()];
+    let mut words = vec![
+        "/usr/bin/punctual".to_owned(),
+        "run".to_owned(),
+        "--output=/results/bundle".to_owned(),
+    ];
     words.extend(remote.arguments.iter().cloned());
     words.push(format!("{EXPERIMENT}/{}", remote.file_name()));
     let path = path.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect::<String>();

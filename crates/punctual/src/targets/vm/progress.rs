@@ -1,5 +1,5 @@
-//! What is known of machines while they run: how far they are and how long it took so far. Their own time goes at another speed, and
-//! asking it would change what they measure.
+//! What is known of machines while they run: how far they are and how long it took so far. Their
+//! own time goes at another speed, and asking it would change what they measure.
 
 use crate::session::interrupt::Interrupts;
 use punctual_core::Nanos;
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How often the line on a terminal is renewed.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long a machine that was asked to end may take for it, on a busy system too; who cannot wait asks again.
+/// How long a machine that was asked to end may take for it, on a busy system too; who cannot wait
+/// asks again.
 const END_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Shows it on standard error: a line in place on a terminal, a line a step elsewhere.
@@ -35,7 +36,13 @@ struct State {
 impl Progress {
     /// Of so many runs of what takes so long by its own clock.
     pub fn new(quiet: bool, repeats: u32, planned: Option<Nanos>) -> Progress {
-        Progress { quiet, in_place: io::stderr().is_terminal(), planned, repeats, state: Mutex::default() }
+        Progress {
+            quiet,
+            in_place: io::stderr().is_terminal(),
+            planned,
+            repeats,
+            state: Mutex::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -49,7 +56,12 @@ impl Progress {
 
     /// Updates the state of a repeat's machine, shows all of them, and returns what the user
     /// requests.
-    pub fn look(&self, repeat: u32, seen: punctual_lab::Progress, interrupts: &Interrupts) -> Control {
+    pub fn look(
+        &self,
+        repeat: u32,
+        seen: punctual_lab::Progress,
+        interrupts: &Interrupts,
+    ) -> Control {
         let mut state = self.state();
         if interrupts.end_requested() && state.asked.is_none() {
             state.asked = Some(Instant::now());
@@ -78,7 +90,8 @@ impl Progress {
     }
 
     fn step(&self, state: &State) -> String {
-        let planned = self.planned.map(|time| format!(" (about {time} of guest time)")).unwrap_or_default();
+        let planned =
+            self.planned.map(|time| format!(" (about {time} of guest time)")).unwrap_or_default();
         let word = |phase: Phase| match phase {
             Phase::Results => "sending the results".to_owned(),
             _ if state.asked.is_some() => "ending".to_owned(),
@@ -89,9 +102,12 @@ impl Progress {
             (1, [(_, phase), ..]) => word(*phase),
             (all, seen) => {
                 let count = |phase: Phase| seen.iter().filter(|(_, other)| *other == phase).count();
-                let steps = [Phase::Booting, Phase::Job, Phase::Results].map(|phase| (count(phase), phase));
+                let steps =
+                    [Phase::Booting, Phase::Job, Phase::Results].map(|phase| (count(phase), phase));
                 let steps = steps.into_iter().filter(|(count, _)| *count > 0);
-                let steps = steps.map(|(count, phase)| format!("{count} {}", word(phase))).collect::<Vec<_>>();
+                let steps = steps
+                    .map(|(count, phase)| format!("{count} {}", word(phase)))
+                    .collect::<Vec<_>>();
                 format!("{} of {all} repeats done, {}", state.over, steps.join(", "))
             }
         }
@@ -100,10 +116,14 @@ impl Progress {
     fn show(&self, state: &mut State, step: &str) {
         let now = Instant::now();
         let fresh = |at: &Instant| !self.in_place || now.duration_since(*at) < EVERY;
-        if self.quiet || state.shown.as_ref().is_some_and(|(shown, at)| shown == step && fresh(at)) {
+        if self.quiet || state.shown.as_ref().is_some_and(|(shown, at)| shown == step && fresh(at))
+        {
             return;
         }
-        let since = state.began.map(|began| format!(", {} s", began.elapsed().as_secs())).unwrap_or_default();
+        let since = state
+            .began
+            .map(|began| format!(", {} s", began.elapsed().as_secs()))
+            .unwrap_or_default();
         let line = match self.in_place {
             true => format!("\r\u{1b}[Kvirtual machine: {step}{since}"),
             false => format!("virtual machine: {step}\n"),

@@ -1,4 +1,5 @@
-//! The same machine several times: every sample must be the same, or it is said where the runs part.
+//! The same machine several times: every sample must be the same, or it is said where the runs
+//! part.
 
 use super::machine::Machine;
 use super::progress::Progress;
@@ -34,13 +35,18 @@ pub fn run(
     let next = AtomicU32::new(0);
     let one = |repeat: u32| -> Result<Repeat, LabError> {
         let place = place.join(repeat.to_string());
-        fs::create_dir(&place).map_err(|source| LabError::Io { action: "create", path: place.clone(), source })?;
+        fs::create_dir(&place).map_err(|source| LabError::Io {
+            action: "create",
+            path: place.clone(),
+            source,
+        })?;
         let result = machine.run(&place, &mut |seen| progress.look(repeat, seen, interrupts));
         progress.ended(repeat);
         Ok(Repeat { result: result?, place })
     };
     let many = || {
-        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|n| *n < repeats);
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
+            .take_while(|n| *n < repeats);
         let wanted = |repeat: &u32| *repeat == 0 || !interrupts.end_requested();
         numbers.filter(wanted).map(|repeat| (repeat, one(repeat))).collect::<Vec<_>>()
     };
@@ -110,12 +116,13 @@ fn add_findings(
             .evidence(difference.clone())
             .remedy(
                 "something that is not counted in instructions influenced the machine; \
-                     docs/guests.md lists known causes",
+                 docs/guests.md lists known causes",
             )
     };
     let findings: Vec<Finding> = differences.iter().map(finding).collect();
     let Some(target) = first.manifest.target.clone() else { return Ok(()) };
     let target = punctual_bundle::RanOn { repeats: digests, ..target };
     let bundle = amend::amend(&remote.output, target, &findings, None).map_err(Failure::failed)?;
-    amend::renew_summary(&remote.output, &punctual_analyze::summarize(&bundle)).map_err(Failure::failed)
+    amend::renew_summary(&remote.output, &punctual_analyze::summarize(&bundle))
+        .map_err(Failure::failed)
 }

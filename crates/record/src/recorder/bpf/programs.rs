@@ -31,7 +31,8 @@ pub(super) struct Programs<'a> {
     translated: bool,
 }
 
-/// What the program of `bpf/raw.bpf.c` is to do with the records of a tracepoint; offsets of 0 are none.
+/// What the program of `bpf/raw.bpf.c` is to do with the records of a tracepoint; offsets of 0 are
+/// none.
 #[derive(Default)]
 struct Copied {
     /// Its number among the translator's.
@@ -79,7 +80,8 @@ impl<'a> Programs<'a> {
             constants.push(("want_stacks", flag(request.stacks)));
             let one_by_one = request.groups.contains(&Group::Syscall);
             constants.push(("want_interrupted", flag(request.timers_only && !one_by_one)));
-            let mut object = Object::open(of_mode(request, EVENTS, EVENTS_FLIGHT), &borrowed(&constants))?;
+            let mut object =
+                Object::open(of_mode(request, EVENTS, EVENTS_FLIGHT), &borrowed(&constants))?;
             if request.stacks {
                 object.shape("stacks", wire::STACK_DEPTH as u32 * 8, STACKS);
             }
@@ -92,10 +94,12 @@ impl<'a> Programs<'a> {
 
     pub(super) fn buffers(&self, shape: Shape, count: u32) -> Result<Buffers, LoadError> {
         let bytes = u64::from(shape.value_size()) * u64::from(count);
-        Buffers::map(self.shared.map(BUFFERS)?, shape, count).map_err(|why| LoadError::Map { bytes, why })
+        Buffers::map(self.shared.map(BUFFERS)?, shape, count)
+            .map_err(|why| LoadError::Map { bytes, why })
     }
 
-    /// Attaches the program for a tracepoint. Those of modules are not in the kernel's own BTF, but tracefs describes them too.
+    /// Attaches the program for a tracepoint. Those of modules are not in the kernel's own BTF, but
+    /// tracefs describes them too.
     pub(super) fn attach(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
         let Some((kernel, object)) = &self.events else { return self.attach_raw(tracepoint) };
         let mut result = Err(LoadError::NoTracepoint(tracepoint.full_name()));
@@ -130,8 +134,9 @@ impl<'a> Programs<'a> {
         let number = self.translator.add(tracepoint, &format);
         // What stands in the first 8 bytes is not for programs to see.
         let bytes = self.translator.size(number).saturating_sub(8);
-        let offset =
-            |names: &[&str]| names.iter().find_map(|name| format.field(name)).map_or(0, |field| field.offset as u32);
+        let offset = |names: &[&str]| {
+            names.iter().find_map(|name| format.field(name)).map_or(0, |field| field.offset as u32)
+        };
         let other = match u64::from(tracepoint.kind) {
             wire::SWITCH..=wire::PI_SETPRIO => offset(&["next_pid", "child_pid", "pid"]),
             _ => 0,
@@ -140,14 +145,23 @@ impl<'a> Programs<'a> {
             number,
             bytes,
             other,
-            child: if u64::from(tracepoint.kind) == wire::FORK { offset(&["child_pid"]) } else { 0 },
+            child: if u64::from(tracepoint.kind) == wire::FORK {
+                offset(&["child_pid"])
+            } else {
+                0
+            },
             syscall: if tracepoint.system == "raw_syscalls" { offset(&["id"]) } else { 0 },
             to_names: u64::from(tracepoint.kind) == wire::NAME,
         };
         self.attach_copying(&tracepoint.full_name(), &format, copied)
     }
 
-    fn attach_copying(&mut self, name: &str, format: &Format, copied: Copied) -> Result<Attach, LoadError> {
+    fn attach_copying(
+        &mut self,
+        name: &str,
+        format: &Format,
+        copied: Copied,
+    ) -> Result<Attach, LoadError> {
         let bytes = copied.bytes.next_multiple_of(8);
         if bytes > RECORD {
             return Err(LoadError::Unfit(format!("the record of {name} has {bytes} bytes")));
@@ -163,7 +177,8 @@ impl<'a> Programs<'a> {
             ("syscalls", bitmap(&wanted_calls(self.request))),
             ("to_names", vec![u8::from(copied.to_names)]),
         ]);
-        let mut object = Object::open(of_mode(self.request, RAW, RAW_FLIGHT), &borrowed(&constants))?;
+        let mut object =
+            Object::open(of_mode(self.request, RAW, RAW_FLIGHT), &borrowed(&constants))?;
         self.shared.share(&mut object)?;
         object.prepare(None)?;
         self.translated = true;
@@ -198,7 +213,8 @@ impl Shared {
         const MMAPABLE: u32 = 1 << 10;
         let map = |name, kind, key, value, entries, flags| {
             let shape = MapShape { kind, key, value, entries, flags };
-            let refused = |why| LoadError::Map { bytes: u64::from(value) * u64::from(entries), why };
+            let refused =
+                |why| LoadError::Map { bytes: u64::from(value) * u64::from(entries), why };
             sys::create_map(name, shape).map(|fd| (name, fd)).map_err(refused)
         };
         let maps = vec![
@@ -266,7 +282,8 @@ fn bitmap(numbers: &[u32]) -> Vec<u8> {
 
 /// Those that a program must let through for both groups.
 fn wanted_calls(request: &Request) -> Vec<u32> {
-    let (syscall, futex) = (request.groups.contains(&Group::Syscall), request.groups.contains(&Group::Futex));
+    let (syscall, futex) =
+        (request.groups.contains(&Group::Syscall), request.groups.contains(&Group::Futex));
     match (syscall, futex) {
         (true, _) if request.syscalls.is_empty() => Vec::new(),
         (true, false) => request.syscalls.clone(),

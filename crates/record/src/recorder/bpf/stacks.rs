@@ -20,7 +20,8 @@ impl Stacks {
         if sys::look_up(&self.0, &stack.0.to_ne_bytes(), &mut bytes).is_err() {
             return Vec::new();
         }
-        let addresses = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_ne_bytes);
+        let addresses =
+            bytes.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_ne_bytes);
         addresses.take_while(|address| *address != 0).collect()
     }
 }

@@ -28,7 +28,13 @@ impl Untranslated {
         whole
     }
 
-    pub(super) fn newest(&mut self, buffers: &Buffers, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn newest(
+        &mut self,
+        buffers: &Buffers,
+        slot: u32,
+        from: MonotonicNs,
+        to: &mut Vec<u8>,
+    ) -> Option<()> {
         self.bytes.clear();
         buffers.newest(slot, from, &mut self.bytes)?;
         self.translate(to);
@@ -39,15 +45,28 @@ impl Untranslated {
         let mut rest = self.bytes.as_slice();
         while let Some((header, payload)) = rest.split_first_chunk() {
             let head = Header::read(header);
-            let Some((payload, after)) = payload.split_at_checked(usize::from(head.words) * 8) else { return };
-            let record = payload.try_into().ok().filter(|_| u64::from(head.kind) == wire::RAW).map(Raw::read);
+            let Some((payload, after)) = payload.split_at_checked(usize::from(head.words) * 8)
+            else {
+                return;
+            };
+            let record = payload
+                .try_into()
+                .ok()
+                .filter(|_| u64::from(head.kind) == wire::RAW)
+                .map(Raw::read);
             match record {
-                // The payload's first 8 bytes stand where the record's common fields stood, so that offsets agree.
+                // The payload's first 8 bytes stand where the record's common fields stood, so that
+                // offsets agree.
                 Some(raw) => {
                     let record = &payload[..payload.len().min(8 + raw.bytes as usize)];
                     let at = MonotonicNs(head.ns as i64);
                     let recorded = Recorded { at, cpu: head.cpu, tid: head.tid, record };
-                    self.translator.translate(raw.tracepoint as usize, recorded, to, &mut self.names);
+                    self.translator.translate(
+                        raw.tracepoint as usize,
+                        recorded,
+                        to,
+                        &mut self.names,
+                    );
                 }
                 None => {
                     to.extend_from_slice(header);

@@ -1,15 +1,18 @@
 //! Which instructions of a line begin another copy of it.
 //!
-//! A line seldom is one stretch of instructions: the head of a loop is at its begin and at its end, an optimizer moves parts away. One copy of it
-//! is passed once, so of each function, and of each place where that function was inlined, the first instruction counts (as a breakpoint
-//! of GDB does). A function that is divided into a hot and a cold part may begin its line in either.
+//! A line seldom is one stretch of instructions: the head of a loop is at its begin and at its end,
+//! an optimizer moves parts away. One copy of it is passed once, so of each function, and of each
+//! place where that function was inlined, the first instruction counts (as a breakpoint
+//! of GDB does). A function that is divided into a hot and a cold part may begin its line in
+//! either.
 
 use super::debug::Slice;
 use super::search::Budget;
 use gimli::constants::{DW_TAG_inlined_subroutine, DW_TAG_subprogram};
 use std::collections::BTreeMap;
 
-/// What code belongs to: the innermost function, inlined or not, and the part of the function around it.
+/// What code belongs to: the innermost function, inlined or not, and the part of the function
+/// around it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Owner {
     entry: usize,

@@ -1,5 +1,5 @@
-//! The sections with debug information: of the program itself, or of the file that was separated from it (GDB's documentation, "Separate
-//! Debug Files").
+//! The sections with debug information: of the program itself, or of the file that was separated
+//! from it (GDB's documentation, "Separate Debug Files").
 
 use crate::symbols::object::{self, DEBUG_DIR};
 use elf::ElfBytes;
@@ -31,7 +31,10 @@ impl<'data> Sections<'data> {
         let mut room = UNPACKED_MAX;
         let sections = DwarfSections::load(|id| section(file, id, &mut room))?;
         let is_big = matches!(file.ehdr.endianness, AnyEndian::Big);
-        Ok(Sections { sections, endian: if is_big { RunTimeEndian::Big } else { RunTimeEndian::Little } })
+        Ok(Sections {
+            sections,
+            endian: if is_big { RunTimeEndian::Big } else { RunTimeEndian::Little },
+        })
     }
 
     /// As gimli reads them.
@@ -46,7 +49,9 @@ fn section<'data>(
     room: &mut u64,
 ) -> Result<Cow<'data, [u8]>, String> {
     let broken = |why: elf::ParseError| format!("section {}: {why}", id.name());
-    let Some(header) = file.section_header_by_name(id.name()).map_err(broken)? else { return Ok(Cow::default()) };
+    let Some(header) = file.section_header_by_name(id.name()).map_err(broken)? else {
+        return Ok(Cow::default());
+    };
     if header.sh_type == SHT_NOBITS {
         return Ok(Cow::default());
     }
@@ -54,10 +59,12 @@ fn section<'data>(
     let Some(compressed) = compressed else { return Ok(Cow::Borrowed(data)) };
     if compressed.ch_type != ELFCOMPRESS_ZLIB {
         let how = if compressed.ch_type == 2 { "by zstd" } else { "in an unknown way" };
-        let help = "unpack a copy with `objcopy --decompress-debug-sections`, or compile with -gz=zlib";
+        let help =
+            "unpack a copy with `objcopy --decompress-debug-sections`, or compile with -gz=zlib";
         return Err(format!("section {} is compressed {how}: {help}", id.name()));
     }
-    let too_large = || format!("section {} unpacks to more than {} GiB", id.name(), UNPACKED_MAX >> 30);
+    let too_large =
+        || format!("section {} unpacks to more than {} GiB", id.name(), UNPACKED_MAX >> 30);
     *room = room.checked_sub(compressed.ch_size).ok_or_else(too_large)?;
     // What the header promises is a bound, not a size to allocate.
     let mut unpacked = Vec::new();
@@ -94,17 +101,24 @@ pub fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Vec<u8>, 
                 tried.push(candidate.display().to_string());
                 continue;
             };
-            // The build id where both have one, else the checksum of the link: a file of another build would name wrong instructions.
-            if is_usable(&data, build_id.as_deref()) || crc32fast::hash(&data) == checksum && is_usable(&data, None) {
+            // The build id where both have one, else the checksum of the link: a file of another
+            // build would name wrong instructions.
+            if is_usable(&data, build_id.as_deref())
+                || crc32fast::hash(&data) == checksum && is_usable(&data, None)
+            {
                 return Ok(data);
             }
             tried.push(format!("{} (of another build)", candidate.display()));
         }
     }
-    let tried = if tried.is_empty() { String::new() } else { format!(" (not found: {})", tried.join(", ")) };
+    let tried = if tried.is_empty() {
+        String::new()
+    } else {
+        format!(" (not found: {})", tried.join(", "))
+    };
     Err(format!(
-        "{} has no debug information{tried}: compile with -g and do not strip it, or install its debug symbols (on Debian the \
-         package NAME-dbgsym of the archive debian-debug)",
+        "{} has no debug information{tried}: compile with -g and do not strip it, or install its \
+         debug symbols (on Debian the package NAME-dbgsym of the archive debian-debug)",
         path.display()
     ))
 }
@@ -116,7 +130,9 @@ fn is_usable(data: &[u8], build_id: Option<&str>) -> bool {
 }
 
 fn slashed(build_id: &str) -> String {
-    build_id.split_at_checked(2).map_or_else(|| build_id.to_owned(), |(head, tail)| format!("{head}/{tail}"))
+    build_id
+        .split_at_checked(2)
+        .map_or_else(|| build_id.to_owned(), |(head, tail)| format!("{head}/{tail}"))
 }
 
 /// `.gnu_debuglink`: a file name, padded to four bytes, and the checksum of that file.
@@ -131,13 +147,17 @@ fn debug_link(file: &ElfBytes<'_, AnyEndian>) -> Option<(String, u32)> {
     }
     let checksum = data.get((length + 1).next_multiple_of(4)..)?.first_chunk::<4>()?;
     let is_big = matches!(file.ehdr.endianness, AnyEndian::Big);
-    Some((name.to_owned(), if is_big { u32::from_be_bytes(*checksum) } else { u32::from_le_bytes(*checksum) }))
+    Some((
+        name.to_owned(),
+        if is_big { u32::from_be_bytes(*checksum) } else { u32::from_le_bytes(*checksum) },
+    ))
 }
 
 /// Where GDB looks for a linked debug file.
 fn beside(path: &Path, name: &str) -> Vec<PathBuf> {
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let global = Path::new(DEBUG_DIR).join(directory.strip_prefix("/").unwrap_or(directory)).join(name);
+    let global =
+        Path::new(DEBUG_DIR).join(directory.strip_prefix("/").unwrap_or(directory)).join(name);
     let mut all = vec![directory.join(name), directory.join(".debug").join(name), global];
     all.retain(|candidate| candidate != path);
     all

@@ -11,8 +11,8 @@ use punctual_core::words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Rows, entries and ranges that are read of one file: what a large browser has, times four. A hostile file may name the same ones any number
-/// of times.
+/// Rows, entries and ranges that are read of one file: what a large browser has, times four. A
+/// hostile file may name the same ones any number of times.
 const STEPS_MAX: u64 = 1 << 28;
 /// Instructions of one line, before copies are told apart.
 const ADDRESSES_MAX: usize = 1 << 20;
@@ -53,12 +53,17 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<Line, SymbolError> {
     let mut all: Vec<&PathBuf> = files.iter().chain(&named).collect();
     all.dedup();
     let known = || all.iter().map(|path| short(path)).collect::<Vec<_>>().join(", ");
-    let searched: Vec<&PathBuf> =
-        all.iter().copied().filter(|path| spec.binary.as_ref().is_none_or(|binary| binary.is_in(path))).collect();
+    let searched: Vec<&PathBuf> = all
+        .iter()
+        .copied()
+        .filter(|path| spec.binary.as_ref().is_none_or(|binary| binary.is_in(path)))
+        .collect();
     if searched.is_empty() {
-        let object = spec.binary.as_ref().and_then(|binary| binary.object.clone()).unwrap_or_default();
+        let object =
+            spec.binary.as_ref().and_then(|binary| binary.object.clone()).unwrap_or_default();
         if object.is_empty() {
-            let why = "name the program or library that has it, as in ./PROGRAM:FILE:LINE".to_owned();
+            let why =
+                "name the program or library that has it, as in ./PROGRAM:FILE:LINE".to_owned();
             return Err(SymbolError::NoDebugInformation { spec: text(), why });
         }
         return Err(SymbolError::NoObject { spec: text(), object, known: known() });
@@ -83,7 +88,13 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<Line, SymbolError> {
         sources.extend(answer.found.sources);
     }
     if let Some((object, near)) = no_code {
-        return Err(SymbolError::NoCode { spec: text(), line: spec.line, file: spec.file.clone(), object, near });
+        return Err(SymbolError::NoCode {
+            spec: text(),
+            line: spec.line,
+            file: spec.file.clone(),
+            object,
+            near,
+        });
     }
     if with.is_empty() {
         // That the C library has none is no news: the program's own reason is.
@@ -94,7 +105,12 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<Line, SymbolError> {
     let hint = hint.map(|near| format!("; did you mean `{near}:{}`?", spec.line));
     let no_symbols = without.first().map(|why| format!("; {why}"));
     let hint = hint.or(no_symbols).unwrap_or_default();
-    Err(SymbolError::NoSource { spec: text(), file: spec.file.clone(), searched: with.join(", "), hint })
+    Err(SymbolError::NoSource {
+        spec: text(),
+        file: spec.file.clone(),
+        searched: with.join(", "),
+        hint,
+    })
 }
 
 struct OfFile {
@@ -125,7 +141,8 @@ fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, Symbo
     let sections = Sections::of(&debug).map_err(malformed)?;
     let found = search(&sections.dwarf(), spec, &code)
         .map_err(|why| malformed(format!("debug information that cannot be read: {why}")))?;
-    let mut places: Vec<LinePlace> = found.addresses.iter().filter_map(|address| place(&code, *address)).collect();
+    let mut places: Vec<LinePlace> =
+        found.addresses.iter().filter_map(|address| place(&code, *address)).collect();
     places.sort_unstable_by_key(|place| place.offset);
     places.dedup();
     if places.len() > PLACES_MAX {
@@ -134,8 +151,9 @@ fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, Symbo
     Ok(Ok(OfFile { found, places }))
 }
 
-/// Where the probe goes. Linux 6.18 makes a call of a five-byte nop, which overwrites what lies below the stack pointer: within a function
-/// that may be in use (the red zone of the x86-64 ABI), so the probe goes behind it.
+/// Where the probe goes. Linux 6.18 makes a call of a five-byte nop, which overwrites what lies
+/// below the stack pointer: within a function that may be in use (the red zone of the x86-64 ABI),
+/// so the probe goes behind it.
 fn place(code: &Code, mut address: u64) -> Option<LinePlace> {
     for _ in 0..NOPS_MAX {
         let (offset, site) = code.place(address)?;
@@ -149,9 +167,13 @@ fn place(code: &Code, mut address: u64) -> Option<LinePlace> {
 
 pub(super) fn near(below: Option<u64>, above: Option<u64>) -> String {
     match (below, above) {
-        (Some(below), Some(above)) => format!("the nearest lines that have are {below} and {above}"),
+        (Some(below), Some(above)) => {
+            format!("the nearest lines that have are {below} and {above}")
+        }
         (Some(line), None) | (None, Some(line)) => format!("the nearest line that has is {line}"),
-        (None, None) => "no line of it has: all of it was optimized away or is declarations".to_owned(),
+        (None, None) => {
+            "no line of it has: all of it was optimized away or is declarations".to_owned()
+        }
     }
 }
 
@@ -168,8 +190,10 @@ fn search(dwarf: &Dwarf, spec: &LineSpec, code: &Code) -> gimli::Result<Answer> 
         budget.spend()?;
         if answer.addresses.len() > before {
             let of_unit = answer.addresses.split_off(before);
-            // Without entries that can be read every instruction counts as a copy: more is passed, nothing is missed.
-            let first = copies::first_of_each(dwarf, &unit, of_unit.clone(), &mut budget).unwrap_or(of_unit);
+            // Without entries that can be read every instruction counts as a copy: more is passed,
+            // nothing is missed.
+            let first = copies::first_of_each(dwarf, &unit, of_unit.clone(), &mut budget)
+                .unwrap_or(of_unit);
             answer.addresses.extend(first);
         }
     }
@@ -202,7 +226,9 @@ fn of_unit(
         let line = line.get();
         match line.cmp(&spec.line) {
             std::cmp::Ordering::Less => answer.below = answer.below.max(Some(line)),
-            std::cmp::Ordering::Greater => answer.above = Some(answer.above.map_or(line, |above| above.min(line))),
+            std::cmp::Ordering::Greater => {
+                answer.above = Some(answer.above.map_or(line, |above| above.min(line)))
+            }
             std::cmp::Ordering::Equal if answer.addresses.len() >= ADDRESSES_MAX => {
                 return Err(gimli::Error::TooManyIterations);
             }
@@ -225,7 +251,8 @@ fn meant_files(
         let bytes = dwarf.attr_string(unit, value).ok()?;
         Some(bytes.to_string_lossy().into_owned())
     };
-    let compiled_in = unit.comp_dir.map(|directory| directory.to_string_lossy().into_owned()).unwrap_or_default();
+    let compiled_in =
+        unit.comp_dir.map(|directory| directory.to_string_lossy().into_owned()).unwrap_or_default();
     let mut meant = BTreeSet::new();
     // Numbers begin at 0 from DWARF 5 on, at 1 before.
     for number in 0..=header.file_names().len() as u64 {

@@ -1,7 +1,7 @@
 //! Names of source files: what a user writes against what a compiler noted.
 
-/// Whether the user's words mean this file: its path, or the end of it, whole components compared. Where the compiler noted but the end of
-/// a path, that has to be the end of the user's.
+/// Whether the user's words mean this file: its path, or the end of it, whole components compared.
+/// Where the compiler noted but the end of a path, that has to be the end of the user's.
 pub fn is_meant(asked: &str, noted: &str) -> bool {
     let (asked_parts, noted_parts) = (components(asked), components(noted));
     let is_end = |end: &[&str], of: &[&str]| !end.is_empty() && of.ends_with(end);

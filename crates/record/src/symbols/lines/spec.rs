@@ -20,13 +20,19 @@ impl LineSpec {
     pub fn parse(text: &str) -> Option<Result<LineSpec, SymbolError>> {
         let (rest, number) = text.rsplit_once(':')?;
         // No function's name begins with a digit.
-        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) || rest.ends_with(':') {
+        if number.is_empty()
+            || !number.bytes().all(|byte| byte.is_ascii_digit())
+            || rest.ends_with(':')
+        {
             return None;
         }
         let wrong = |why| SymbolError::Spec { spec: text.to_owned(), why };
-        let (binary, file) = rest.rsplit_once(':').map_or((None, rest), |(binary, file)| (Some(binary), file));
+        let (binary, file) =
+            rest.rsplit_once(':').map_or((None, rest), |(binary, file)| (Some(binary), file));
         if file.is_empty() {
-            return Some(Err(wrong("the source file is empty; write FILE:LINE or BINARY:FILE:LINE")));
+            return Some(Err(wrong(
+                "the source file is empty; write FILE:LINE or BINARY:FILE:LINE",
+            )));
         }
         let line = match number.parse() {
             Ok(line) if line > 0 => line,

@@ -1,4 +1,5 @@
-//! Lines of real programs: compiled here by whatever compilers there are, at addresses that a disassembler agrees with.
+//! Lines of real programs: compiled here by whatever compilers there are, at addresses that a
+//! disassembler agrees with.
 
 use super::*;
 use crate::symbols::Object;
@@ -61,7 +62,8 @@ fn find(text: &str, file: &Path) -> Result<Line, String> {
 fn functions(line: &Line) -> Vec<String> {
     let object = Object::read(&line.object).unwrap();
     let around = |place: &LinePlace| {
-        let inside = |f: &&crate::symbols::Function| (f.offset..f.offset + f.size).contains(&place.offset);
+        let inside =
+            |f: &&crate::symbols::Function| (f.offset..f.offset + f.size).contains(&place.offset);
         object.functions.iter().find(inside).map_or("none", |function| &function.symbol).to_owned()
     };
     line.places.iter().map(around).collect()
@@ -69,15 +71,22 @@ fn functions(line: &Line) -> Vec<String> {
 
 #[test]
 fn words_are_lines_or_functions() {
-    let line = |text: &str| LineSpec::parse(text).map(|spec| spec.map(|s| (s.binary.is_some(), s.file, s.line)));
+    let line = |text: &str| {
+        LineSpec::parse(text).map(|spec| spec.map(|s| (s.binary.is_some(), s.file, s.line)))
+    };
     assert_eq!(line("loop.c:42").unwrap().unwrap(), (false, "loop.c".to_owned(), 42));
     assert_eq!(line("./src/loop.c:42").unwrap().unwrap(), (false, "./src/loop.c".to_owned(), 42));
     assert_eq!(line("libx:src/a.cpp:7").unwrap().unwrap(), (true, "src/a.cpp".to_owned(), 7));
     for function in ["main", "libc:fopen", "ns::f", "ns::5", "a.c:", "a.c:4x"] {
         assert!(LineSpec::parse(function).is_none(), "{function}");
     }
-    for wrong in [":4", "x::4:5", "a.c:0", "a.c:99999999999999999999", "/nowhere/at/all:a.c:4", ":a.c:4"] {
-        assert!(LineSpec::parse(wrong).is_none_or(|spec| spec.is_err() || wrong == "x::4:5"), "{wrong}");
+    for wrong in
+        [":4", "x::4:5", "a.c:0", "a.c:99999999999999999999", "/nowhere/at/all:a.c:4", ":a.c:4"]
+    {
+        assert!(
+            LineSpec::parse(wrong).is_none_or(|spec| spec.is_err() || wrong == "x::4:5"),
+            "{wrong}"
+        );
     }
 }
 
@@ -95,10 +104,16 @@ fn a_line_is_found_in_programs_of_every_make() {
         &["-g", "-O1", "-ffunction-sections", "-Wl,--gc-sections"],
     ] {
         let Some(built) = built(options) else { return };
-        let line = find("loop.c:10", &built.path("program")).unwrap_or_else(|why| panic!("{options:?}: {why}"));
-        assert_eq!((line.name.as_str(), functions(&line)), ("loop.c:10", vec!["main".to_owned()]), "{options:?}");
+        let line = find("loop.c:10", &built.path("program"))
+            .unwrap_or_else(|why| panic!("{options:?}: {why}"));
+        assert_eq!(
+            (line.name.as_str(), functions(&line)),
+            ("loop.c:10", vec!["main".to_owned()]),
+            "{options:?}"
+        );
         // The head of a loop is at two places of one copy: it counts once.
-        let head = find("./loop.c:9", &built.path("program")).unwrap_or_else(|why| panic!("{options:?}: {why}"));
+        let head = find("./loop.c:9", &built.path("program"))
+            .unwrap_or_else(|why| panic!("{options:?}: {why}"));
         assert_eq!(functions(&head), ["main"], "{options:?}");
     }
 }
@@ -118,12 +133,25 @@ fn lines_without_code_have_neighbours_and_wrong_names_near_ones() {
     let wrong = |text: &str| find(text, &program).unwrap_err();
     assert_eq!(
         wrong("loop.c:4"),
-        "`loop.c:4`: line 4 of loop.c has no code in program; the nearest lines that have are 2 and 5"
+        "`loop.c:4`: line 4 of loop.c has no code in program; the nearest lines that have are 2 \
+         and 5"
     );
-    assert!(wrong("loop.c:400").ends_with("the nearest line that has is 13"), "{}", wrong("loop.c:400"));
+    assert!(
+        wrong("loop.c:400").ends_with("the nearest line that has is 13"),
+        "{}",
+        wrong("loop.c:400")
+    );
     let slip = wrong("looop.c:10");
-    assert!(slip.contains("names no source file `looop.c`") && slip.contains("did you mean `loop.c:10`?"), "{slip}");
-    assert!(wrong("other/loop.c:10").contains("names no source file"), "{}", wrong("other/loop.c:10"));
+    assert!(
+        slip.contains("names no source file `looop.c`")
+            && slip.contains("did you mean `loop.c:10`?"),
+        "{slip}"
+    );
+    assert!(
+        wrong("other/loop.c:10").contains("names no source file"),
+        "{}",
+        wrong("other/loop.c:10")
+    );
     assert!(wrong("libm:loop.c:10").contains("the program has no file `libm`; it has program"));
     // Its whole path, and its path with the program.
     assert!(find(&format!("{}:10", built.path("loop.c").display()), &program).is_ok());
@@ -134,7 +162,9 @@ fn lines_without_code_have_neighbours_and_wrong_names_near_ones() {
 fn a_program_without_debug_information_says_what_to_do() {
     let Some(built) = built(&["-O1", "-s"]) else { return };
     let why = find("loop.c:10", &built.path("program")).unwrap_err();
-    for part in ["has no debug information", "compile with -g", "-dbgsym", "/usr/lib/debug/.build-id/"] {
+    for part in
+        ["has no debug information", "compile with -g", "-dbgsym", "/usr/lib/debug/.build-id/"]
+    {
         assert!(why.contains(part), "{part}: {why}");
     }
 }
@@ -165,16 +195,20 @@ fn separate_debug_files_are_found_by_their_link_and_those_of_other_builds_refuse
 
 #[test]
 fn libraries_cpp_and_rust_have_lines_too() {
-    let Some(built) = built(&["-g", "-O1", "-shared", "-fPIC", "-Wl,-soname,libloop.so.1"]) else { return };
+    let Some(built) = built(&["-g", "-O1", "-shared", "-fPIC", "-Wl,-soname,libloop.so.1"]) else {
+        return;
+    };
     assert_eq!(functions(&find("loop.c:6", &built.path("program")).unwrap()), ["step"]);
-    let cpp = "template <class T> __attribute__((noinline)) T twice(T x) {\n    return x + x;\n}\nint main() { return twice(0) + (int)twice(0.0); }\n";
+    let cpp = "template <class T> __attribute__((noinline)) T twice(T x) {\n    return x + \
+               x;\n}\nint main() { return twice(0) + (int)twice(0.0); }\n";
     std::fs::write(built.path("t.cpp"), cpp).unwrap();
     if built.run("g++", &["-g", "-O0", "-o", "templates", "t.cpp"]) {
         // Each instance is a copy.
         let line = find("t.cpp:2", &built.path("templates")).unwrap();
         assert_eq!(functions(&line).len(), 2, "{line:?}");
     }
-    let rust = "#[inline(never)]\nfn step(n: u32) -> u32 {\n    std::hint::black_box(n) + 1\n}\nfn main() {\n    assert_eq!(step(1), 2);\n}\n";
+    let rust = "#[inline(never)]\nfn step(n: u32) -> u32 {\n    std::hint::black_box(n) + \
+                1\n}\nfn main() {\n    assert_eq!(step(1), 2);\n}\n";
     std::fs::write(built.path("main.rs"), rust).unwrap();
     if built.run("rustc", &["-g", "-o", "rust", "main.rs"]) {
         let line = find("main.rs:3", &built.path("rust")).unwrap();
@@ -185,7 +219,8 @@ fn libraries_cpp_and_rust_have_lines_too() {
 #[test]
 fn no_probe_sits_on_a_nop_that_would_become_a_call() {
     let Some(built) = built(&["-g", "-O0"]) else { return };
-    let source = "int main(void) {\n    __asm__ volatile(\".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\");\n    return 0;\n}\n";
+    let source = "int main(void) {\n    __asm__ volatile(\".byte 0x0f, 0x1f, 0x44, 0x00, \
+                  0x00\");\n    return 0;\n}\n";
     if cfg!(not(target_arch = "x86_64")) {
         return println!("SKIPPED: a nop of x86-64");
     }
@@ -205,9 +240,18 @@ static PROGRAM: std::sync::LazyLock<Option<Debugged>> = std::sync::LazyLock::new
     let built = built(&["-g", "-O2"])?;
     let data = std::fs::read(built.path("program")).unwrap();
     let file = elf::ElfBytes::<elf::endian::AnyEndian>::minimal_parse(&data).unwrap();
-    let sections = [".debug_info", ".debug_abbrev", ".debug_line", ".debug_line_str", ".debug_rnglists", ".debug_str"];
-    let places = sections.iter().filter_map(|name| file.section_header_by_name(name).ok().flatten());
-    let places = places.map(|header| (header.sh_offset as usize, header.sh_size as usize)).collect();
+    let sections = [
+        ".debug_info",
+        ".debug_abbrev",
+        ".debug_line",
+        ".debug_line_str",
+        ".debug_rnglists",
+        ".debug_str",
+    ];
+    let places =
+        sections.iter().filter_map(|name| file.section_header_by_name(name).ok().flatten());
+    let places =
+        places.map(|header| (header.sh_offset as usize, header.sh_size as usize)).collect();
     Some((data, places))
 });
 

@@ -1,4 +1,5 @@
-//! The part of JUnit XML that verdicts need, as CI systems read it (the schema of Jenkins' xUnit plugin, junit-10.xsd).
+//! The part of JUnit XML that verdicts need, as CI systems read it (the schema of Jenkins' xUnit
+//! plugin, junit-10.xsd).
 
 use crate::format::plain;
 use std::io::{self, Write};
@@ -79,7 +80,12 @@ impl TestSuite {
     }
 
     fn serialize(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "    <testsuite name=\"{}\" {}>", attribute(&self.name), counts(&self.cases))?;
+        writeln!(
+            out,
+            "    <testsuite name=\"{}\" {}>",
+            attribute(&self.name),
+            counts(&self.cases)
+        )?;
         if !self.properties.is_empty() {
             writeln!(out, "        <properties>")?;
             for Property { name, value } in &self.properties {
@@ -117,7 +123,10 @@ impl TestCase {
         let Some(kind) = kind else { return writeln!(out, "/>") };
         let tag = if *kind == NonSuccessKind::Failure { "failure" } else { "error" };
         let (word, message) = (attribute(word), attribute(message));
-        writeln!(out, ">\n            <{tag} message=\"{message}\" type=\"{word}\"/>\n        </testcase>")
+        writeln!(
+            out,
+            ">\n            <{tag} message=\"{message}\" type=\"{word}\"/>\n        </testcase>"
+        )
     }
 }
 
@@ -142,8 +151,8 @@ fn counts<'c>(cases: impl IntoIterator<Item = &'c TestCase>) -> String {
     format!("tests=\"{tests}\" skipped=\"0\" errors=\"{errors}\" failures=\"{failures}\"")
 }
 
-/// Text within double quotes. `plain` escapes control characters, most of which XML 1.0 cannot hold in any way (section 2.2); the same
-/// is true of U+FFFE and U+FFFF.
+/// Text within double quotes. `plain` escapes control characters, most of which XML 1.0 cannot hold
+/// in any way (section 2.2); the same is true of U+FFFE and U+FFFF.
 fn attribute(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in plain(text).chars() {
@@ -167,14 +176,18 @@ mod tests {
     #[test]
     fn names_of_others_cannot_end_an_attribute_and_are_always_xml() {
         let hostile = "<a href=\"x\">&'\u{0}\u{1b}[2J\u{ffff}\n";
-        assert_eq!(attribute(hostile), "&lt;a href=&quot;x&quot;&gt;&amp;&apos;\\u{0}\\u{1b}[2J\\u{ffff}\\n");
+        assert_eq!(
+            attribute(hostile),
+            "&lt;a href=&quot;x&quot;&gt;&amp;&apos;\\u{0}\\u{1b}[2J\\u{ffff}\\n"
+        );
     }
 
     #[test]
     fn counts_are_of_each_suite_and_of_all() {
         let case = |kind: Option<NonSuccessKind>| {
-            let status =
-                kind.map_or_else(TestCaseStatus::success, |kind| TestCaseStatus::non_success(kind, "word", "why"));
+            let status = kind.map_or_else(TestCaseStatus::success, |kind| {
+                TestCaseStatus::non_success(kind, "word", "why")
+            });
             TestCase::new("case", status)
         };
         let mut report = Report::new("all");
@@ -187,11 +200,15 @@ mod tests {
         report.serialize(&mut xml).unwrap();
         let xml = String::from_utf8(xml).unwrap();
         assert!(
-            xml.contains("<testsuites name=\"all\" tests=\"4\" skipped=\"0\" errors=\"1\" failures=\"1\">"),
+            xml.contains(
+                "<testsuites name=\"all\" tests=\"4\" skipped=\"0\" errors=\"1\" failures=\"1\">"
+            ),
             "{xml}"
         );
         assert!(
-            xml.contains("<testsuite name=\"some\" tests=\"2\" skipped=\"0\" errors=\"0\" failures=\"1\">"),
+            xml.contains(
+                "<testsuite name=\"some\" tests=\"2\" skipped=\"0\" errors=\"0\" failures=\"1\">"
+            ),
             "{xml}"
         );
         assert!(xml.contains("<error message=\"why\" type=\"word\"/>"), "{xml}");

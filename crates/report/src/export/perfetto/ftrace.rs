@@ -1,5 +1,5 @@
-//! Scheduling, interrupts, softirqs and power events as ftrace has them (protos/perfetto/trace/ftrace/*.proto), in bundles of one
-//! CPU each.
+//! Scheduling, interrupts, softirqs and power events as ftrace has them
+//! (protos/perfetto/trace/ftrace/*.proto), in bundles of one CPU each.
 
 use super::instant;
 use super::packets::Packets;
@@ -19,7 +19,12 @@ pub struct Bundles(BTreeMap<u16, Message>);
 
 impl Bundles {
     /// Adds an event, if it is one of these kinds.
-    pub fn add(&mut self, event: &Event, names: &Names, packets: &mut Packets<'_>) -> io::Result<()> {
+    pub fn add(
+        &mut self,
+        event: &Event,
+        names: &Names,
+        packets: &mut Packets<'_>,
+    ) -> io::Result<()> {
         if event.cpu == Event::NO_CPU {
             return Ok(());
         }
@@ -63,16 +68,23 @@ fn add(bundle: &mut Message, event: &Event, names: &Names) {
     };
     match event.what {
         EventKind::Switch { prev_prio, prev_state, next, next_prio } => put(4, &|own| {
-            own.text(1, &comm(names, event.tid)).uint(2, event.tid.0.into()).int(3, prev_prio.into());
+            own.text(1, &comm(names, event.tid))
+                .uint(2, event.tid.0.into())
+                .int(3, prev_prio.into());
             own.uint(4, raw_state(prev_state));
             own.text(5, &comm(names, next)).uint(6, next.0.into()).int(7, next_prio.into());
         }),
-        EventKind::Waking { task, prio, target } => put(20, &|own| woken(own, names, task, prio, target)),
+        EventKind::Waking { task, prio, target } => {
+            put(20, &|own| woken(own, names, task, prio, target))
+        }
         EventKind::Wakeup { task, prio, target, new } => {
             put(if new { 114 } else { 17 }, &|own| woken(own, names, task, prio, target));
         }
         EventKind::Migrate { task, from, to } => put(491, &|own| {
-            own.text(1, &comm(names, task)).uint(2, task.0.into()).uint(4, from.into()).uint(5, to.into());
+            own.text(1, &comm(names, task))
+                .uint(2, task.0.into())
+                .uint(4, from.into())
+                .uint(5, to.into());
         }),
         EventKind::Fork { child } => put(239, &|own| {
             own.text(1, &comm(names, event.tid)).uint(2, event.tid.0.into());
@@ -80,10 +92,15 @@ fn add(bundle: &mut Message, event: &Event, names: &Names) {
         }),
         EventKind::Exit => put(238, &|own| {
             let process = names.tasks.get(&event.tid).map_or(event.tid.0, |task| task.process);
-            own.text(1, &comm(names, event.tid)).uint(2, event.tid.0.into()).uint(3, process.into());
+            own.text(1, &comm(names, event.tid))
+                .uint(2, event.tid.0.into())
+                .uint(3, process.into());
         }),
         EventKind::PiSetPrio { task, old, new } => put(353, &|own| {
-            own.text(1, &comm(names, task)).int(2, new.into()).int(3, old.into()).uint(4, task.0.into());
+            own.text(1, &comm(names, task))
+                .int(2, new.into())
+                .int(3, old.into())
+                .uint(4, task.0.into());
         }),
         EventKind::IrqEntry { irq } => put(36, &|own| {
             own.uint(1, irq.into()).text(2, names.irqs.get(&irq).map_or("", String::as_str));
@@ -115,10 +132,15 @@ fn add(bundle: &mut Message, event: &Event, names: &Names) {
 }
 
 fn woken(own: &mut Message, names: &Names, task: Tid, prio: i16, target: u16) {
-    own.text(1, &comm(names, task)).uint(2, task.0.into()).int(3, prio.into()).uint(4, 1).uint(5, target.into());
+    own.text(1, &comm(names, task))
+        .uint(2, task.0.into())
+        .int(3, prio.into())
+        .uint(4, 1)
+        .uint(5, target.into());
 }
 
-/// The states of Linux 4.14 and later as sched_switch prints them (fs/proc/array.c, include/trace/events/sched.h).
+/// The states of Linux 4.14 and later as sched_switch prints them (fs/proc/array.c,
+/// include/trace/events/sched.h).
 fn raw_state(state: TaskState) -> u64 {
     match state {
         TaskState::Yielded => 0,

@@ -1,4 +1,5 @@
-//! Packets on their way into the trace, and names that are written once and then called by a number.
+//! Packets on their way into the trace, and names that are written once and then called by a
+//! number.
 
 use super::MONOTONIC;
 use super::wire::Message;

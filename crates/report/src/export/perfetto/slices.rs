@@ -34,7 +34,10 @@ impl<'a> Slices<'a> {
 
     /// Writes a mark, unless it is drawn from ftrace events already.
     pub fn write(&mut self, mark: &Mark<'a>, packets: &mut Packets<'_>) -> io::Result<()> {
-        if matches!(mark.lane, Lane::Interrupts(_) | Lane::Softirqs(_) | Lane::Idle(_) | Lane::Frequency(_)) {
+        if matches!(
+            mark.lane,
+            Lane::Interrupts(_) | Lane::Softirqs(_) | Lane::Idle(_) | Lane::Frequency(_)
+        ) {
             return Ok(());
         }
         let track = self.tracks.of(mark.lane, packets)?;
@@ -44,8 +47,12 @@ impl<'a> Slices<'a> {
                 self.wake(mark, track, packets)?;
                 end(packets, track, to)
             }
-            Shape::Begun(at) => event(packets, Kind::Begin, track, at, &mark.name, &mark.details, None),
-            Shape::Instant(at) => event(packets, Kind::Instant, track, at, &mark.name, &mark.details, None),
+            Shape::Begun(at) => {
+                event(packets, Kind::Begin, track, at, &mark.name, &mark.details, None)
+            }
+            Shape::Instant(at) => {
+                event(packets, Kind::Instant, track, at, &mark.name, &mark.details, None)
+            }
             Shape::Value(at, value) => packets.track_packet(|packet| {
                 packet.uint(8, instant(at)).message(11, |own| {
                     own.uint(9, Kind::Counter as u64).uint(11, track.0).int(30, value);
@@ -54,7 +61,8 @@ impl<'a> Slices<'a> {
         }
     }
 
-    /// The steps of a wake-up as instants that arrows connect: the timer's expiry, the waking, the first run.
+    /// The steps of a wake-up as instants that arrows connect: the timer's expiry, the waking, the
+    /// first run.
     fn wake(&mut self, mark: &Mark<'a>, track: Uuid, packets: &mut Packets<'_>) -> io::Result<()> {
         let Some(Wake { expired, woken, ran }) = mark.wake else { return Ok(()) };
         let whom = mark.lane.thread().map(|tid| self.names.task(tid)).unwrap_or_default();
@@ -62,7 +70,15 @@ impl<'a> Slices<'a> {
         let flow = Some(self.flows);
         if let Some((at, cpu)) = expired {
             let track = self.tracks.of(Lane::Timers(cpu), packets)?;
-            event(packets, Kind::Instant, track, at, &format!("expires for {whom}"), &Vec::new(), flow)?;
+            event(
+                packets,
+                Kind::Instant,
+                track,
+                at,
+                &format!("expires for {whom}"),
+                &Vec::new(),
+                flow,
+            )?;
         }
         if let Some((at, cpu, by)) = woken {
             let track = self.tracks.of(Lane::OnCpu(cpu), packets)?;
@@ -79,7 +95,12 @@ impl<'a> Slices<'a> {
     }
 
     /// A track over the whole recording with the time base, if it is not the system's own.
-    pub fn timebase(&mut self, timebase: Timebase, recorded: &Recorded, packets: &mut Packets<'_>) -> io::Result<()> {
+    pub fn timebase(
+        &mut self,
+        timebase: Timebase,
+        recorded: &Recorded,
+        packets: &mut Packets<'_>,
+    ) -> io::Result<()> {
         let Some(mark) = timebase.mark() else { return Ok(()) };
         let track = self.tracks.group("Whose time this is", packets)?;
         event(packets, Kind::Begin, track, recorded.began, mark, &Vec::new(), None)?;
@@ -142,7 +163,13 @@ fn event(
 }
 
 /// Names that this packet is the first to use.
-fn interned(packet: &mut Message, name: &Name<'_>, text: &str, details: &Details<'_>, numbers: &[(u64, bool)]) {
+fn interned(
+    packet: &mut Message,
+    name: &Name<'_>,
+    text: &str,
+    details: &Details<'_>,
+    numbers: &[(u64, bool)],
+) {
     let new_name = match name {
         Name::Number(number, true) => Some(*number),
         _ => None,
@@ -156,7 +183,9 @@ fn interned(packet: &mut Message, name: &Name<'_>, text: &str, details: &Details
                 entry.uint(1, number).text(2, text);
             });
         }
-        for ((name, detail), (number, _)) in details.iter().zip(numbers).filter(|(_, (_, new))| *new) {
+        for ((name, detail), (number, _)) in
+            details.iter().zip(numbers).filter(|(_, (_, new))| *new)
+        {
             let unit = if matches!(detail, Detail::Span(_)) { " (ns)" } else { "" };
             data.message(3, |entry| {
                 entry.uint(1, *number).text(2, &format!("{name}{unit}"));

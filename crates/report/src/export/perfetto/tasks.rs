@@ -11,7 +11,8 @@ const AT_ONCE: usize = 1_000;
 
 /// All of them.
 pub fn write(packets: &mut Packets<'_>, names: &Names) -> io::Result<()> {
-    let known: Vec<(&Tid, &TaskName)> = names.tasks.iter().filter(|(tid, _)| **tid != Tid::IDLE).collect();
+    let known: Vec<(&Tid, &TaskName)> =
+        names.tasks.iter().filter(|(tid, _)| **tid != Tid::IDLE).collect();
     let processes: BTreeSet<u32> = known.iter().map(|(_, task)| task.process).collect();
     let processes: Vec<u32> = processes.into_iter().collect();
     for some in processes.chunks(AT_ONCE) {
@@ -33,7 +34,10 @@ pub fn write(packets: &mut Packets<'_>, names: &Names) -> io::Result<()> {
             packet.message(2, |tree| {
                 for (tid, task) in some {
                     tree.message(2, |entry| {
-                        entry.uint(1, tid.0.into()).uint(3, task.process.into()).text(2, &task.comm);
+                        entry
+                            .uint(1, tid.0.into())
+                            .uint(3, task.process.into())
+                            .text(2, &task.comm);
                     });
                 }
             });

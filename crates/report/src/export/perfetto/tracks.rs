@@ -1,5 +1,6 @@
-//! A track for each lane, under the CPU group, the thread or the device that it belongs to. Tracks of one name under one parent
-//! are shown as one: lanes that exist only because spans overlap become one track of several rows.
+//! A track for each lane, under the CPU group, the thread or the device that it belongs to. Tracks
+//! of one name under one parent are shown as one: lanes that exist only because spans overlap
+//! become one track of several rows.
 
 use super::packets::Packets;
 use crate::marks::Lane;
@@ -77,7 +78,9 @@ impl<'a> Tracks<'a> {
             packet.message(60, |track| {
                 track.uint(1, uuid.0).message(4, |thread| {
                     // A thread must have a process: if unknown, the thread is its own.
-                    thread.uint(1, task.map_or(tid.0, |task| task.process).into()).uint(2, tid.0.into());
+                    thread
+                        .uint(1, task.map_or(tid.0, |task| task.process).into())
+                        .uint(2, tid.0.into());
                     thread.text(5, &self.names.task(tid));
                 });
             });

@@ -1,6 +1,8 @@
-//! Protocol Buffers' wire format, as much of it as a trace needs (protobuf.dev/programming-guides/encoding).
+//! Protocol Buffers' wire format, as much of it as a trace needs
+//! (protobuf.dev/programming-guides/encoding).
 
-/// A message being written. Fields are appended; what is zero is written too, because presence means something.
+/// A message being written. Fields are appended; what is zero is written too, because presence
+/// means something.
 #[derive(Default)]
 pub struct Message(Vec<u8>);
 
@@ -51,7 +53,8 @@ impl Message {
         self
     }
 
-    /// A message in this one. Most are shorter than 128 bytes: room for their length is one byte, and made larger where not.
+    /// A message in this one. Most are shorter than 128 bytes: room for their length is one byte,
+    /// and made larger where not.
     pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Message)) -> &mut Message {
         self.tag(field, DELIMITED);
         let place = self.0.len();
@@ -105,10 +108,16 @@ mod tests {
         message.text(2, "testing").message(3, |inner| {
             inner.uint(1, 150);
         });
-        assert_eq!(message.bytes(), [b"\x12\x07testing".as_slice(), &[0x1a, 3, 0x08, 0x96, 0x01]].concat());
+        assert_eq!(
+            message.bytes(),
+            [b"\x12\x07testing".as_slice(), &[0x1a, 3, 0x08, 0x96, 0x01]].concat()
+        );
         message.clear();
         message.int(1, -2);
-        assert_eq!(message.bytes(), [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+        assert_eq!(
+            message.bytes(),
+            [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]
+        );
     }
 
     #[test]

@@ -20,14 +20,20 @@ pub fn content<'a>(
     summaries: &'a [Option<Summary>],
 ) -> Content<'a> {
     let all = lab.series();
-    let phases = all.iter().map(|(phase, _)| phase).collect::<std::collections::BTreeSet<_>>().len();
+    let phases =
+        all.iter().map(|(phase, _)| phase).collect::<std::collections::BTreeSet<_>>().len();
     let (mut groups, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
     for (number, (phase, series)) in all.iter().enumerate() {
         let name = if phases > 1 { format!("{phase} · {series}") } else { series.clone() };
         let name = text::name(&name);
         for (k, cell) in lab.cells.iter().enumerate() {
-            let bundle = pooled.get(k).and_then(Option::as_ref).zip(summaries.get(k).and_then(Option::as_ref));
-            let Some(line) = bundle.and_then(|(b, s)| line(number, k, &name, cell, b, s, (phase, series))) else {
+            let bundle = pooled
+                .get(k)
+                .and_then(Option::as_ref)
+                .zip(summaries.get(k).and_then(Option::as_ref));
+            let Some(line) =
+                bundle.and_then(|(b, s)| line(number, k, &name, cell, b, s, (phase, series)))
+            else {
                 continue;
             };
             if lines.len() < MAX_SERIES {
@@ -72,7 +78,9 @@ fn line<'a>(
         summary: figures,
         curve: Curve::of(data),
         percentiles: percentiles::points(&Distribution::of(data)),
-        corrected: Distribution::corrected(data).map(|d| percentiles::points(&d)).unwrap_or_default(),
+        corrected: Distribution::corrected(data)
+            .map(|d| percentiles::points(&d))
+            .unwrap_or_default(),
         timeline: Timeline::default(),
         source: Source::Nothing,
         trouble: None,
@@ -83,7 +91,8 @@ fn line<'a>(
 
 /// The first series alone, for the drawing that needs no script.
 pub fn of_first_group<'a>(content: &Content<'a>, curves: &[Curve]) -> (Content<'a>, Vec<Curve>) {
-    let first = content.lines.iter().take_while(|line| line.group == content.lines[0].group).count();
+    let first =
+        content.lines.iter().take_while(|line| line.group == content.lines[0].group).count();
     let lines = content.lines[..first].iter().map(|line| Line {
         group: 0,
         short: line.short.clone(),
@@ -102,7 +111,13 @@ pub fn of_first_group<'a>(content: &Content<'a>, curves: &[Curve]) -> (Content<'
         since_phase: line.since_phase,
     });
     let (groups, labels) = (Vec::new(), Vec::new());
-    let content =
-        Content { groups, lines: lines.collect(), labels, left_out: 0, timebase: content.timebase, apart: true };
+    let content = Content {
+        groups,
+        lines: lines.collect(),
+        labels,
+        left_out: 0,
+        timebase: content.timebase,
+        apart: true,
+    };
     (content, curves[..first].to_vec())
 }

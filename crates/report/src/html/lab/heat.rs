@@ -13,7 +13,8 @@ const METRICS: [(&str, &str); 5] =
     [("max", "worst"), ("p99.9", "p99.9"), ("p99", "p99"), ("p50", "median"), ("min", "min")];
 /// An axis with more values than this stands in rows.
 const COLUMNS: usize = 6;
-const CLASSES: [&str; 10] = ["heat0", "heat1", "heat2", "heat3", "heat4", "heat5", "heat6", "heat7", "heat8", "heat9"];
+const CLASSES: [&str; 10] =
+    ["heat0", "heat1", "heat2", "heat3", "heat4", "heat5", "heat6", "heat7", "heat8", "heat9"];
 
 /// A map for each series.
 pub fn tables(lab: &LabDocument) -> Vec<Table> {
@@ -29,9 +30,17 @@ fn arrangement(axes: &[AxisDocument]) -> (&[AxisDocument], Option<&AxisDocument>
     }
 }
 
-fn table(lab: &LabDocument, series: &(String, String), rows: &[AxisDocument], across: Option<&AxisDocument>) -> Table {
-    let values: Vec<Option<&String>> = across.map_or(vec![None], |axis| axis.values.iter().map(Some).collect());
-    let mut columns = vec![Column::text(&rows.iter().map(|axis| name(&axis.name)).collect::<Vec<_>>().join(" · "))];
+fn table(
+    lab: &LabDocument,
+    series: &(String, String),
+    rows: &[AxisDocument],
+    across: Option<&AxisDocument>,
+) -> Table {
+    let values: Vec<Option<&String>> =
+        across.map_or(vec![None], |axis| axis.values.iter().map(Some).collect());
+    let mut columns = vec![Column::text(
+        &rows.iter().map(|axis| name(&axis.name)).collect::<Vec<_>>().join(" · "),
+    )];
     let shown: Vec<(&str, &str)> = METRICS
         .into_iter()
         .filter(|(metric, _)| lab.cells.iter().any(|cell| figure(cell, series, metric).is_some()))
@@ -45,19 +54,23 @@ fn table(lab: &LabDocument, series: &(String, String), rows: &[AxisDocument], ac
     let row_keys = keys(lab, rows);
     let row = |key: &Vec<String>| {
         let words: Vec<String> = key.iter().map(|value| name(value)).collect();
-        let mut cells = vec![Cell::text(if words.is_empty() { "all".to_owned() } else { words.join(" · ") })];
+        let mut cells =
+            vec![Cell::text(if words.is_empty() { "all".to_owned() } else { words.join(" · ") })];
         for (metric, _) in &shown {
             let scale = Scale::of(lab, series, metric);
             cells.extend(values.iter().map(|value| {
                 let found = cell_of(lab, rows, key, across, *value);
-                found.map_or(Cell::default(), |(number, cell)| of_cell(lab, number, cell, series, metric, &scale))
+                found.map_or(Cell::default(), |(number, cell)| {
+                    of_cell(lab, number, cell, series, metric, &scale)
+                })
             }));
         }
         cells
     };
     Table {
         caption: format!(
-            "{}: latency in µs; the colour scale of each metric is logarithmic, from its smallest to its largest value. Each value links to its cell.",
+            "{}: latency in µs; the colour scale of each metric is logarithmic, from its smallest \
+             to its largest value. Each value links to its cell.",
             name(&format!("{}/{}", series.0, series.1))
         ),
         columns,
@@ -70,7 +83,10 @@ fn table(lab: &LabDocument, series: &(String, String), rows: &[AxisDocument], ac
 fn keys(lab: &LabDocument, rows: &[AxisDocument]) -> Vec<Vec<String>> {
     let mut keys: Vec<Vec<String>> = Vec::new();
     for cell in &lab.cells {
-        let key: Vec<String> = rows.iter().map(|axis| cell.axes.get(&axis.name).cloned().unwrap_or_default()).collect();
+        let key: Vec<String> = rows
+            .iter()
+            .map(|axis| cell.axes.get(&axis.name).cloned().unwrap_or_default())
+            .collect();
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -86,14 +102,18 @@ fn cell_of<'a>(
     value: Option<&String>,
 ) -> Option<(usize, &'a CellDocument)> {
     lab.cells.iter().enumerate().find(|(_, cell)| {
-        rows.iter().zip(key).all(|(axis, requested)| cell.axes.get(&axis.name).is_some_and(|own| own == requested))
+        rows.iter()
+            .zip(key)
+            .all(|(axis, requested)| cell.axes.get(&axis.name).is_some_and(|own| own == requested))
             && across.is_none_or(|axis| cell.axes.get(&axis.name) == value)
     })
 }
 
 /// The place of a series among those of a cell.
 fn place_of(cell: &CellDocument, series: &(String, String)) -> Option<usize> {
-    cell.series.iter().position(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))
+    cell.series
+        .iter()
+        .position(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))
 }
 
 fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Option<i64> {
@@ -145,9 +165,14 @@ struct Scale {
 
 impl Scale {
     fn of(lab: &LabDocument, series: &(String, String), metric: &str) -> Scale {
-        let logs = lab.cells.iter().filter_map(|cell| figure(cell, series, metric)).map(|ns| (ns.max(1) as f64).ln());
-        let (low, high) =
-            logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| (low.min(log), high.max(log)));
+        let logs = lab
+            .cells
+            .iter()
+            .filter_map(|cell| figure(cell, series, metric))
+            .map(|ns| (ns.max(1) as f64).ln());
+        let (low, high) = logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| {
+            (low.min(log), high.max(log))
+        });
         Scale { low, high }
     }
 
@@ -166,7 +191,10 @@ mod tests {
     #[test]
     fn colours_go_by_factors() {
         let scale = Scale { low: 10_000f64.ln(), high: 10_000_000f64.ln() };
-        assert_eq!([scale.class(10_000), scale.class(300_000), scale.class(10_000_000)], ["heat0", "heat4", "heat9"]);
+        assert_eq!(
+            [scale.class(10_000), scale.class(300_000), scale.class(10_000_000)],
+            ["heat0", "heat4", "heat9"]
+        );
         let narrow = Scale { low: 10_000f64.ln(), high: 10_100f64.ln() };
         assert_eq!(narrow.class(10_100), "heat0");
     }

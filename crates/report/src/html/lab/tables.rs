@@ -15,14 +15,18 @@ const ROWS: usize = 2_000;
 const DIGITS: usize = 16;
 
 fn time(ns: Option<f64>) -> Cell {
-    ns.map_or(Cell::missing("–"), |ns| Cell { exact: Some(format!("{ns} ns")), ..Cell::figure(micros_f64(ns), ns) })
+    ns.map_or(Cell::missing("–"), |ns| Cell {
+        exact: Some(format!("{ns} ns")),
+        ..Cell::figure(micros_f64(ns), ns)
+    })
 }
 
 fn whole(ns: Option<i64>) -> Cell {
     time(ns.map(|ns| ns as f64))
 }
 
-/// A phase is named only where it is not called like the series' own measure, or like the only phase of an experiment.
+/// A phase is named only where it is not called like the series' own measure, or like the only
+/// phase of an experiment.
 fn title(series: &CellSeries) -> String {
     let figures = &series.figures;
     match figures.phase == "main" || figures.phase == figures.measure {
@@ -37,7 +41,8 @@ fn bounded(caption: String, rows: &mut Vec<Vec<Cell>>) -> String {
     if more > 0 { format!("{caption} {more} more rows are in lab.json.") } else { caption }
 }
 
-/// Where the figures of a series of a cell stand, by their numbers; `None` where the table has no room for them.
+/// Where the figures of a series of a cell stand, by their numbers; `None` where the table has no
+/// room for them.
 pub fn figures_place(lab: &LabDocument, cell: usize, series: usize) -> Option<String> {
     let row = lab.cells[..cell].iter().map(|before| before.series.len()).sum::<usize>() + series;
     (row < ROWS).then(|| format!("figures-{row}"))
@@ -50,12 +55,15 @@ fn cell_place(number: usize) -> Option<String> {
 
 /// Every figure of every cell.
 pub fn figures(lab: &LabDocument) -> Table {
-    let columns =
-        ["Samples", "Min", "Mean", "Median", "Mode", "Std dev", "p99", "p99.9", "p99.99", "Max", "Overruns", "Lost"];
+    let columns = [
+        "Samples", "Min", "Mean", "Median", "Mode", "Std dev", "p99", "p99.9", "p99.99", "Max",
+        "Overruns", "Lost",
+    ];
     let mut all = vec![Column::text("Cell"), Column::text("Series")];
     all.extend(columns.map(Column::figures));
     let each = lab.cells.iter().enumerate();
-    let each = each.flat_map(|(k, cell)| (0..cell.series.len()).map(move |series| (k, cell, series)));
+    let each =
+        each.flat_map(|(k, cell)| (0..cell.series.len()).map(move |series| (k, cell, series)));
     let row = |(number, cell, series): (usize, &CellDocument, usize)| {
         let places = (figures_place(lab, number, series), cell_place(number));
         let series = &cell.series[series];
@@ -80,8 +88,9 @@ pub fn figures(lab: &LabDocument) -> Table {
         ]
     };
     let mut rows: Vec<Vec<Cell>> = each.map(row).collect();
-    let caption =
-        "Latency in µs, all seeds of a cell together. The mode is the lower edge of the fullest bin.".to_owned();
+    let caption = "Latency in µs, all seeds of a cell together. The mode is the lower edge of the \
+                   fullest bin."
+        .to_owned();
     Table { caption: bounded(caption, &mut rows), columns: all, rows, sortable: true }
 }
 
@@ -106,14 +115,18 @@ pub fn published(lab: &LabDocument) -> Vec<(String, Table)> {
         sortable: false,
     };
     let known = lab.published.iter().filter(|published| !published.rows.is_empty());
-    known.map(|published| (clip(&crate::format::plain(&published.setup), 1_000), table(published))).collect()
+    known
+        .map(|published| (clip(&crate::format::plain(&published.setup), 1_000), table(published)))
+        .collect()
 }
 
 /// A published row, and a row for each series here that is its counterpart.
 fn beside(lab: &LabDocument, row: &PublishedRow) -> Vec<Vec<Cell>> {
     let cells = lab.cells.iter().filter(|cell| row.is_of(cell));
     let here: Vec<(&CellDocument, &CellSeries)> = cells
-        .flat_map(|cell| cell.series.iter().filter(|s| row.covers(&s.figures.series)).map(move |s| (cell, s)))
+        .flat_map(|cell| {
+            cell.series.iter().filter(|s| row.covers(&s.figures.series)).map(move |s| (cell, s))
+        })
         .collect();
     let own = |first: bool| {
         if !first {
@@ -124,12 +137,18 @@ fn beside(lab: &LabDocument, row: &PublishedRow) -> Vec<Vec<Cell>> {
         vec![label, whole(row.min), whole(row.mean), whole(row.max)]
     };
     if here.is_empty() {
-        let nothing = [Cell::missing("no such cell"), Cell::default(), Cell::default(), Cell::default()];
+        let nothing =
+            [Cell::missing("no such cell"), Cell::default(), Cell::default(), Cell::default()];
         return vec![own(true).into_iter().chain(nothing).collect()];
     }
     let row_of = |(k, (cell, series)): (usize, &(&CellDocument, &CellSeries))| {
         let f = &series.figures;
-        let here = [Cell::text(name(&cell.name)).sub(title(series)), whole(f.min), time(f.mean), whole(f.max)];
+        let here = [
+            Cell::text(name(&cell.name)).sub(title(series)),
+            whole(f.min),
+            time(f.mean),
+            whole(f.max),
+        ];
         own(k == 0).into_iter().chain(here).collect()
     };
     here.iter().enumerate().map(row_of).collect()
@@ -140,9 +159,16 @@ pub fn effects(lab: &LabDocument) -> Option<Table> {
     let all = effects_of(lab);
     let mut columns = vec![Column::text("Value"), Column::text("Against"), Column::text("Series")];
     for metric in METRICS {
-        columns.push(Column::figures(metric).meaning("the geometric mean of the ratios, with its 95 % interval"));
+        columns.push(
+            Column::figures(metric)
+                .meaning("the geometric mean of the ratios, with its 95 % interval"),
+        );
     }
-    columns.extend([Column::text("Max of single pairs"), Column::figures("Pairs"), Column::text("Maximum")]);
+    columns.extend([
+        Column::text("Max of single pairs"),
+        Column::figures("Pairs"),
+        Column::text("Maximum"),
+    ]);
     let row = |effect: &punctual_analyze::lab::Effect| {
         let mut row = vec![
             Cell::text(format!("{} {}", name(&effect.axis), name(&effect.value))),
@@ -151,7 +177,9 @@ pub fn effects(lab: &LabDocument) -> Option<Table> {
         ];
         for contrast in &effect.contrasts {
             match contrast {
-                Some(c) => row.push(Cell::figure(words::times(c.ratio), c.ratio).sub(words::interval(c))),
+                Some(c) => {
+                    row.push(Cell::figure(words::times(c.ratio), c.ratio).sub(words::interval(c)))
+                }
                 None => row.push(Cell::missing("–")),
             }
         }
@@ -170,8 +198,9 @@ pub fn effects(lab: &LabDocument) -> Option<Table> {
         row
     };
     let mut rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
-    let caption =
-        "Each value against the axis' first one: ×1 is no effect; below it the 95 % interval. Pairs are pairs of cells × seeds.".to_owned();
+    let caption = "Each value against the axis' first one: ×1 is no effect; below it the 95 % \
+                   interval. Pairs are pairs of cells × seeds."
+        .to_owned();
     let caption = bounded(caption, &mut rows);
     (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: true })
 }
@@ -184,9 +213,11 @@ pub fn seeds(lab: &LabDocument, directory: &str) -> Option<Table> {
         let same = |one: &&punctual_bundle::lab::SeriesFigures| {
             (&one.phase, &one.series) == (&series.figures.phase, &series.figures.series)
         };
-        let mut maxima: Vec<i64> = cell.seeds.iter().filter_map(|seed| seed.series.iter().find(same)?.max).collect();
+        let mut maxima: Vec<i64> =
+            cell.seeds.iter().filter_map(|seed| seed.series.iter().find(same)?.max).collect();
         maxima.sort_unstable();
-        let replay = Cell { code: true, ..Cell::text(words::replay(directory, cell, series.worst_seed)) };
+        let replay =
+            Cell { code: true, ..Cell::text(words::replay(directory, cell, series.worst_seed)) };
         vec![
             Cell::text(name(&cell.name)),
             Cell::text(title(series)),
@@ -194,7 +225,9 @@ pub fn seeds(lab: &LabDocument, directory: &str) -> Option<Table> {
             whole(maxima.first().copied()),
             whole(maxima.get(maxima.len() / 2).copied()),
             whole(maxima.last().copied()),
-            series.worst_seed.map_or(Cell::missing("–"), |seed| Cell::figure(seed.to_string(), seed as f64)),
+            series
+                .worst_seed
+                .map_or(Cell::missing("–"), |seed| Cell::figure(seed.to_string(), seed as f64)),
             replay,
         ]
     };
@@ -216,7 +249,8 @@ pub fn seeds(lab: &LabDocument, directory: &str) -> Option<Table> {
 /// Verdict, digest and time of each cell.
 pub fn cells(lab: &LabDocument, directory: &str) -> Table {
     let row = |(number, cell): (usize, &CellDocument)| {
-        let took: Vec<i64> = cell.seeds.iter().flat_map(|seed| &seed.runs).filter_map(|run| run.took).collect();
+        let took: Vec<i64> =
+            cell.seeds.iter().flat_map(|seed| &seed.runs).filter_map(|run| run.took).collect();
         let mean = took.iter().sum::<i64>().checked_div(took.len() as i64);
         let bundle = cell.bundle.as_ref().map_or(Cell::missing("none"), |bundle| Cell {
             code: true,
@@ -248,12 +282,19 @@ pub fn cells(lab: &LabDocument, directory: &str) -> Table {
         Column::text("Where"),
         Column::text("Bundle of the worst seed"),
     ];
-    Table { caption: bounded("State of each cell.".to_owned(), &mut rows), columns, rows, sortable: true }
+    Table {
+        caption: bounded("State of each cell.".to_owned(), &mut rows),
+        columns,
+        rows,
+        sortable: true,
+    }
 }
 
 fn verdict(cell: &CellDocument) -> Cell {
     let made = match cell.state {
-        CellState::Failed => Cell::default().badge("failed", "bad").sub(clip(&cell.trouble.join("; "), 300)),
+        CellState::Failed => {
+            Cell::default().badge("failed", "bad").sub(clip(&cell.trouble.join("; "), 300))
+        }
         CellState::Waiting => Cell::default().badge("not run to completion", "warn"),
         CellState::Done => Cell::default(),
     };
@@ -268,7 +309,9 @@ fn verdict(cell: &CellDocument) -> Cell {
 
 fn equality(cell: &CellDocument) -> Cell {
     match cell.equal {
-        Some(true) => Cell::default().badge("equal", "good").sub(format!("{} runs a seed", cell.repeats.len())),
+        Some(true) => Cell::default()
+            .badge("equal", "good")
+            .sub(format!("{} runs a seed", cell.repeats.len())),
         Some(false) => Cell::default().badge("DIFFER", "bad"),
         None if cell.repeats.len() < 2 => Cell::missing("one run"),
         None => Cell::missing("not deterministic"),

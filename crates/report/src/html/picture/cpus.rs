@@ -1,4 +1,5 @@
-//! The CPUs of a picture: who ran, which interrupts were served, what else happened there; and the devices.
+//! The CPUs of a picture: who ran, which interrupts were served, what else happened there; and the
+//! devices.
 
 use super::items::details;
 use super::{Build, Item, Kind, Lane, Look};
@@ -28,7 +29,8 @@ pub fn add(build: &mut Build<'_>) {
             _ => {}
         }
     }
-    let mut shown: Vec<u16> = build.material.lanes.cpus.keys().chain(others.keys()).copied().collect();
+    let mut shown: Vec<u16> =
+        build.material.lanes.cpus.keys().chain(others.keys()).copied().collect();
     shown.sort_unstable();
     shown.dedup();
     if shown.len() > MAX_CPUS {
@@ -48,7 +50,9 @@ pub fn add(build: &mut Build<'_>) {
         let rest = rest.into_iter().filter(|(_, items)| !items.is_empty());
         build.lanes.extend(rest.map(|(title, items)| Lane::new(&group, title, Kind::Spans, items)));
     }
-    build.lanes.extend(devices.into_iter().map(|(title, items)| Lane::new("storage", &title, Kind::Spans, items)));
+    build.lanes.extend(
+        devices.into_iter().map(|(title, items)| Lane::new("storage", &title, Kind::Spans, items)),
+    );
 }
 
 /// Who ran, idle time left blank.
@@ -62,8 +66,14 @@ fn ran(build: &mut Build<'_>, cpu: u16) -> Vec<Item> {
                 let known = build.material.names.tasks.get(&tid);
                 let mut details = vec![("thread", tid.0.to_string())];
                 details.extend(known.map(|task| ("process", task.process.to_string())));
-                details.extend(known.and_then(|task| Some(("scheduling", super::name(task.scheduling.as_deref()?)))));
-                (build.words.of(&build.material.names.task(tid)), Look::Hue(build.hue(tid)), details)
+                details.extend(known.and_then(|task| {
+                    Some(("scheduling", super::name(task.scheduling.as_deref()?)))
+                }));
+                (
+                    build.words.of(&build.material.names.task(tid)),
+                    Look::Hue(build.hue(tid)),
+                    details,
+                )
             }
             None => (build.words.of("unknown"), Look::Unknown, Vec::new()),
         };
@@ -108,5 +118,13 @@ pub fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: Look) -> Option<Ite
         _ => None,
     };
     let word = build.words.of(series.map_or(mark.name.as_ref(), String::as_str));
-    Some(Item { from: build.time(from), length: (to - from).ns(), row: 0, look, word, value, details })
+    Some(Item {
+        from: build.time(from),
+        length: (to - from).ns(),
+        row: 0,
+        look,
+        word,
+        value,
+        details,
+    })
 }

@@ -73,7 +73,8 @@ impl Look {
     }
 }
 
-/// An item: `[from, length, row, look, word, value, detail name, detail, …]`; the value is null but in lanes of values.
+/// An item: `[from, length, row, look, word, value, detail name, detail, …]`; the value is null but
+/// in lanes of values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Item {
     /// Since the picture's zero.

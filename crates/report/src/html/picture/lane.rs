@@ -32,12 +32,17 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Of items, which get rows so that none covers another. Order is by beginning; of two that begin together the longer is above.
+    /// Of items, which get rows so that none covers another. Order is by beginning; of two that
+    /// begin together the longer is above.
     pub fn new(group: &str, title: &str, kind: Kind, mut items: Vec<Item>) -> Lane {
         items.sort_by_key(|item| (item.from, std::cmp::Reverse(item.length)));
         let mut ends: Vec<i64> = Vec::new();
         for item in &mut items {
-            let row = ends.iter().position(|end| *end <= item.from).unwrap_or(ends.len()).min(MAX_ROWS - 1);
+            let row = ends
+                .iter()
+                .position(|end| *end <= item.from)
+                .unwrap_or(ends.len())
+                .min(MAX_ROWS - 1);
             let end = item.from.saturating_add(item.length.max(1));
             match ends.get_mut(row) {
                 Some(last) => *last = end.max(*last),
@@ -45,7 +50,14 @@ impl Lane {
             }
             item.row = row;
         }
-        Lane { group: group.to_owned(), title: title.to_owned(), kind, hue: None, rows: ends.len().max(1), items }
+        Lane {
+            group: group.to_owned(),
+            title: title.to_owned(),
+            kind,
+            hue: None,
+            rows: ends.len().max(1),
+            items,
+        }
     }
 
     /// In the colour of a thread.
@@ -63,8 +75,9 @@ impl Lane {
 /// Rows of a lane: what overlaps more than that covers each other in the last.
 const MAX_ROWS: usize = 8;
 
-/// Leaves out the shortest items until at most `limit` are left; gives how many went. In lanes without holes what went is replaced by
-/// one item for each segment of them, so that the CPU does not look idle.
+/// Leaves out the shortest items until at most `limit` are left; gives how many went. In lanes
+/// without holes what went is replaced by one item for each segment of them, so that the CPU does
+/// not look idle.
 pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
     let all: usize = lanes.iter().map(Lane::len).sum();
     let mut least = 0;
@@ -73,8 +86,10 @@ pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
         if now <= limit {
             return all - now;
         }
-        // Segments of short items become items of their own: after a round there may be more than were wanted.
-        let mut lengths: Vec<i64> = lanes.iter().flat_map(|lane| lane.items.iter().map(|item| item.length)).collect();
+        // Segments of short items become items of their own: after a round there may be more than
+        // were wanted.
+        let mut lengths: Vec<i64> =
+            lanes.iter().flat_map(|lane| lane.items.iter().map(|item| item.length)).collect();
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         let next = lengths.get(limit / 2).copied().unwrap_or(i64::MAX);
         least = if next > least { next } else { least.saturating_mul(2).max(1) };
@@ -103,7 +118,9 @@ impl Lane {
                     let from = item.from;
                     let next = Item { word: mixed, look: Look::Mixed, details: Vec::new(), ..item };
                     kept.extend(
-                        segment.replace(next).filter(|segment| segment.end() <= from && segment.length >= least),
+                        segment
+                            .replace(next)
+                            .filter(|segment| segment.end() <= from && segment.length >= least),
                     );
                 }
             }
@@ -123,19 +140,28 @@ mod tests {
 
     #[test]
     fn what_overlaps_gets_rows() {
-        let lane = Lane::new("g", "t", Kind::Spans, vec![item(10, 5), item(0, 100), item(12, 1), item(20, 5)]);
+        let lane = Lane::new(
+            "g",
+            "t",
+            Kind::Spans,
+            vec![item(10, 5), item(0, 100), item(12, 1), item(20, 5)],
+        );
         let rows: Vec<(i64, usize)> = lane.items.iter().map(|item| (item.from, item.row)).collect();
         assert_eq!((rows, lane.rows), (vec![(0, 0), (10, 1), (12, 2), (20, 1)], 3));
     }
 
     #[test]
     fn the_shortest_go_and_leave_no_hole_where_there_was_none() {
-        let states: Vec<Item> = (0..1_000).map(|k| item(k * 10, 10)).chain([item(10_000, 5_000)]).collect();
+        let states: Vec<Item> =
+            (0..1_000).map(|k| item(k * 10, 10)).chain([item(10_000, 5_000)]).collect();
         let mut lanes = [Lane::new("g", "state", Kind::State, states)];
         let gone = thin(&mut lanes, 50, 7);
         let [lane] = lanes;
         assert!(lane.len() <= 50 && gone == 1_001 - lane.len(), "{gone}");
-        assert_eq!((lane.items[0].from, lane.items[0].length, lane.items[0].look), (0, 10_000, Look::Mixed));
+        assert_eq!(
+            (lane.items[0].from, lane.items[0].length, lane.items[0].look),
+            (0, 10_000, Look::Mixed)
+        );
         assert_eq!(lane.items.last().map(|item| item.length), Some(5_000));
     }
 }

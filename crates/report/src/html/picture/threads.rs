@@ -1,4 +1,5 @@
-//! The threads of a picture: what each did, its samples, test points, values, functions, and what it did in the kernel.
+//! The threads of a picture: what each did, its samples, test points, values, functions, and what
+//! it did in the kernel.
 
 use super::cpus::of_mark;
 use super::{Build, Item, Kind, Lane, Look};
@@ -49,18 +50,23 @@ pub fn add(build: &mut Build<'_>) {
         let item = of_mark(build, mark, look);
         own.entry(tid).or_default().sections[place].extend(item);
     }
-    own.retain(|_, own| !own.values.is_empty() || own.sections.iter().any(|section| !section.is_empty()));
+    own.retain(|_, own| {
+        !own.values.is_empty() || own.sections.iter().any(|section| !section.is_empty())
+    });
     for tid in chosen(build, &own) {
         add_thread(build, tid, own.remove(&tid).unwrap_or_default());
     }
 }
 
-/// The threads shown, the focused first, then those with test points or functions, then those that ran longest.
+/// The threads shown, the focused first, then those with test points or functions, then those that
+/// ran longest.
 fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
     let ran = |tid: &Tid| build.material.lanes.threads.get(tid).map_or(Nanos::ZERO, time_running);
-    let speaks =
-        |tid: &Tid| own.get(tid).is_some_and(|own| own.sections[..3].iter().any(|section| !section.is_empty()));
-    let all: BTreeSet<Tid> = build.material.lanes.threads.keys().chain(own.keys()).copied().collect();
+    let speaks = |tid: &Tid| {
+        own.get(tid).is_some_and(|own| own.sections[..3].iter().any(|section| !section.is_empty()))
+    };
+    let all: BTreeSet<Tid> =
+        build.material.lanes.threads.keys().chain(own.keys()).copied().collect();
     let mut all: Vec<Tid> = all.into_iter().filter(|tid| *tid != Tid::IDLE).collect();
     all.sort_by_key(|tid| {
         let first = build.focus.tid != Some(*tid);
@@ -70,14 +76,19 @@ fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
     if !rest.is_empty() {
         let named: Vec<String> = rest.iter().take(MAX_NAMED).map(|tid| build.task(*tid)).collect();
         let more = if rest.len() > MAX_NAMED { " and others" } else { "" };
-        let note = format!("{} more threads have no lane of their own: {}{more}.", rest.len(), named.join(", "));
+        let note = format!(
+            "{} more threads have no lane of their own: {}{more}.",
+            rest.len(),
+            named.join(", ")
+        );
         build.notes.push(note);
     }
     all
 }
 
 fn time_running(lane: &ThreadLane) -> Nanos {
-    let running = lane.spans.iter().filter(|span| matches!(span.doing, ThreadState::Running { .. }));
+    let running =
+        lane.spans.iter().filter(|span| matches!(span.doing, ThreadState::Running { .. }));
     running.fold(Nanos::ZERO, |sum, span| sum + (span.to - span.from))
 }
 

@@ -1,4 +1,5 @@
-//! What gets a picture: the worst samples, the longest intervals and calls; where there are none, the longest waits for a CPU.
+//! What gets a picture: the worst samples, the longest intervals and calls; where there are none,
+//! the longest waits for a CPU.
 
 use super::super::picture::Focus;
 use super::super::text::{name, span};
@@ -46,7 +47,9 @@ impl LatestSamples {
         let mut all: Vec<Sample> = self.0.iter().map(|Reverse(sample)| *sample).collect();
         all.sort_by_key(|sample| Reverse(*sample));
         let focus = |Sample { late, due, woke, tid, series: number }: Sample| {
-            let of = series.get(number as usize).map_or_else(|| format!("series {number}"), |series| name(series));
+            let of = series
+                .get(number as usize)
+                .map_or_else(|| format!("series {number}"), |series| name(series));
             Focus {
                 title: format!("latency {}: {of}", span(late)),
                 tid: Some(tid).filter(|tid| *tid != Tid::IDLE),
@@ -66,9 +69,15 @@ pub fn foci(
     source: &RecordingSource<'_>,
 ) -> Vec<Focus> {
     let mut all = late.foci(&source.series);
-    let pairs = intervals.pairs.iter().map(|pair| (&pair.name, &pair.worst, pair.limit.is_some(), ["begin", "end"]));
+    let pairs = intervals
+        .pairs
+        .iter()
+        .map(|pair| (&pair.name, &pair.worst, pair.limit.is_some(), ["begin", "end"]));
     all.extend(longest(pairs.collect()));
-    let calls = intervals.functions.iter().map(|f| (&f.name, &f.worst, f.limit.is_some(), ["entry", "exit"]));
+    let calls = intervals
+        .functions
+        .iter()
+        .map(|f| (&f.name, &f.worst, f.limit.is_some(), ["entry", "exit"]));
     all.extend(longest(calls.collect()));
     if all.is_empty() {
         all = waits(occupancy);
@@ -87,7 +96,9 @@ type Candidate<'a> = (&'a String, &'a Vec<WorstInterval>, bool, [&'static str; 2
 
 /// The worst of each, those with a limit first.
 fn longest(mut of: Vec<Candidate<'_>>) -> Vec<Focus> {
-    of.sort_by_key(|(_, worst, limited, _)| Reverse((*limited, worst.first().map(|one| one.latency))));
+    of.sort_by_key(|(_, worst, limited, _)| {
+        Reverse((*limited, worst.first().map(|one| one.latency)))
+    });
     let focus = |(title, worst, _, labels): Candidate<'_>| {
         let one = worst.first()?;
         let (from, to) = (one.from.min(one.to), one.from.max(one.to));
@@ -104,7 +115,9 @@ fn longest(mut of: Vec<Candidate<'_>>) -> Vec<Focus> {
 fn waits(occupancy: &OccupancyDocument) -> Vec<Focus> {
     let threads = occupancy.processes.iter().flat_map(|process| &process.threads);
     let mut waits: Vec<_> = threads
-        .filter_map(|thread| Some((thread.longest_ready?, thread.longest_ready_at?, thread.tid, &thread.name)))
+        .filter_map(|thread| {
+            Some((thread.longest_ready?, thread.longest_ready_at?, thread.tid, &thread.name))
+        })
         .collect();
     waits.sort_by_key(|(waited, ..)| Reverse(*waited));
     let focus = |(waited, at, tid, task): (i64, i64, u32, &String)| Focus {

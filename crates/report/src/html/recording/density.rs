@@ -22,7 +22,11 @@ impl Density {
     /// Over the length of a recording.
     pub fn new(recorded: &Recorded) -> Density {
         let length = (recorded.ended - recorded.began).ns().max(0);
-        Density { began: recorded.began, width: Nanos(length / BUCKETS as i64 + 1), counts: vec![0; BUCKETS] }
+        Density {
+            began: recorded.began,
+            width: Nanos(length / BUCKETS as i64 + 1),
+            counts: vec![0; BUCKETS],
+        }
     }
 
     /// Counts one.
@@ -36,7 +40,8 @@ impl Density {
         usize::try_from(place).unwrap_or(usize::MAX).min(BUCKETS - 1)
     }
 
-    /// The window of a subject, begun later where too much happened in it, and without its margins where those are too much.
+    /// The window of a subject, begun later where too much happened in it, and without its margins
+    /// where those are too much.
     pub fn narrowed(&self, focus: &Focus) -> (MonotonicNs, MonotonicNs) {
         let (from, to) = focus.window();
         if self.count(from, to) <= MAX_EVENTS {

@@ -23,9 +23,17 @@ struct Window<'a> {
 impl<'a> InWindows<'a> {
     /// Of these windows.
     pub fn new(names: &'a Names, windows: &[(MonotonicNs, MonotonicNs)]) -> InWindows<'a> {
-        let window =
-            |(from, to): &(MonotonicNs, MonotonicNs)| Window { from: *from, to: *to, marks: Vec::new(), left_out: 0 };
-        InWindows { marks: Marks::new(names), fresh: Vec::new(), windows: windows.iter().map(window).collect() }
+        let window = |(from, to): &(MonotonicNs, MonotonicNs)| Window {
+            from: *from,
+            to: *to,
+            marks: Vec::new(),
+            left_out: 0,
+        };
+        InWindows {
+            marks: Marks::new(names),
+            fresh: Vec::new(),
+            windows: windows.iter().map(window).collect(),
+        }
     }
 
     /// The next event, in the order of time.

@@ -9,7 +9,10 @@ use punctual_bundle::intervals::{PairsDocument, ValueCurve};
 use serde::Serialize;
 
 /// The recordings of these bundles, each with its bundle's label.
-pub fn recordings<'a>(inputs: &[ReportInput<'a>], labels: &'a [String]) -> Vec<(&'a str, &'a Digest)> {
+pub fn recordings<'a>(
+    inputs: &[ReportInput<'a>],
+    labels: &'a [String],
+) -> Vec<(&'a str, &'a Digest)> {
     let labelled = inputs.iter().zip(labels);
     labelled.filter_map(|(input, label)| Some((label.as_str(), input.recording?))).collect()
 }
@@ -73,7 +76,8 @@ struct Histogram {
     limit: Option<String>,
 }
 
-/// A curve: when each segment begins (ns since the recording began), its smallest, mean and largest value.
+/// A curve: when each segment begins (ns since the recording began), its smallest, mean and largest
+/// value.
 #[derive(Serialize)]
 struct Values {
     name: String,
@@ -89,19 +93,30 @@ struct Values {
 const MAX_CURVES: usize = 48;
 
 impl Data {
-    /// Of the pictures of explained samples, which come first, and of the recordings of a page, each with its bundle's label.
-    pub fn of(explained: &[(&str, &Picture)], digests: &[(&str, &Digest)], pictures: usize, items: usize) -> Data {
+    /// Of the pictures of explained samples, which come first, and of the recordings of a page,
+    /// each with its bundle's label.
+    pub fn of(
+        explained: &[(&str, &Picture)],
+        digests: &[(&str, &Digest)],
+        pictures: usize,
+        items: usize,
+    ) -> Data {
         let several = digests.len() > 1;
         let titled = |label: &str, title: &str| {
             if several { format!("{label} · {}", name(title)) } else { name(title) }
         };
         let mut data = Data { pictures: Vec::new(), intervals: Vec::new(), values: Vec::new() };
-        data.pictures.extend(explained.iter().map(|(label, picture)| picture.thinned(items).labelled(label)));
+        data.pictures.extend(
+            explained.iter().map(|(label, picture)| picture.thinned(items).labelled(label)),
+        );
         for (label, digest) in digests {
-            data.pictures.extend(digest.pictures.iter().take(pictures).map(|picture| picture.thinned(items)));
+            data.pictures.extend(
+                digest.pictures.iter().take(pictures).map(|picture| picture.thinned(items)),
+            );
             data.intervals.extend(histograms(&digest.intervals, |title| titled(label, title)));
             let curves = digest.intervals.values.iter().take(MAX_CURVES);
-            data.values.extend(curves.map(|curve| values(curve, digest, |title| titled(label, title))));
+            data.values
+                .extend(curves.map(|curve| values(curve, digest, |title| titled(label, title))));
         }
         data.intervals.truncate(MAX_CURVES);
         data.values.truncate(MAX_CURVES);
@@ -116,18 +131,27 @@ impl Data {
 
 fn histograms(intervals: &PairsDocument, titled: impl Fn(&str) -> String) -> Vec<Histogram> {
     let pairs = intervals.pairs.iter().map(|pair| (&pair.name, &pair.histogram, &pair.limit));
-    let functions = intervals.functions.iter().map(|function| (&function.name, &function.histogram, &function.limit));
+    let functions = intervals
+        .functions
+        .iter()
+        .map(|function| (&function.name, &function.histogram, &function.limit));
     let all = pairs.chain(functions).filter(|(_, histogram, _)| !histogram.is_empty());
     let histogram = |(title, buckets, limit): (&String, &Vec<(i64, u64)>, &Option<_>)| Histogram {
         name: titled(title),
         buckets: buckets.clone(),
-        limit: limit.as_ref().map(|limit: &punctual_bundle::intervals::LimitSummary| limit.limit.clone()),
+        limit: limit
+            .as_ref()
+            .map(|limit: &punctual_bundle::intervals::LimitSummary| limit.limit.clone()),
     };
     all.map(histogram).collect()
 }
 
 fn values(curve: &ValueCurve, digest: &Digest, titled: impl Fn(&str) -> String) -> Values {
-    let name = if curve.index == 0 { titled(&curve.point) } else { format!("{} (second value)", titled(&curve.point)) };
+    let name = if curve.index == 0 {
+        titled(&curve.point)
+    } else {
+        format!("{} (second value)", titled(&curve.point))
+    };
     let began = digest.recorded.began.ns();
     Values {
         name,

@@ -18,9 +18,19 @@ const MAX_SOURCES: usize = 200;
 /// What was recorded, in a few lines.
 pub fn about(recorded: &Recorded, counts: &EventCounts) -> Vec<(&'static str, String)> {
     let mut lines = vec![
-        ("Recorded", format!("{}, {} events", duration(recorded.ended - recorded.began), count(counts.total()))),
+        (
+            "Recorded",
+            format!(
+                "{}, {} events",
+                duration(recorded.ended - recorded.began),
+                count(counts.total())
+            ),
+        ),
         ("Kernel events by", name(&recorded.recorder)),
-        ("On CPUs", if recorded.cpus.is_empty() { "none".to_owned() } else { recorded.cpus.to_string() }),
+        (
+            "On CPUs",
+            if recorded.cpus.is_empty() { "none".to_owned() } else { recorded.cpus.to_string() },
+        ),
     ];
     if !recorded.pids.is_empty() {
         let pids: Vec<String> = recorded.pids.iter().take(32).map(u32::to_string).collect();
@@ -46,11 +56,17 @@ pub fn kinds(recorded: &Recorded, counts: &EventCounts) -> Table {
     let of_group = |group: &punctual_core::event::Group| {
         let kinds = counts.kernel.get(group).into_iter().flatten();
         let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{kind} {}", count(*n))).collect();
-        vec![Cell::text(group.word()), Cell::count(counts.group(*group)), Cell::text(kinds.join(", "))]
+        vec![
+            Cell::text(group.word()),
+            Cell::count(counts.group(*group)),
+            Cell::text(kinds.join(", ")),
+        ]
     };
     let mut rows: Vec<Vec<Cell>> = groups.iter().map(of_group).collect();
     let named = counts.named(recorded);
-    rows.extend(named.iter().map(|(name, n)| vec![Cell::text(*name), Cell::count(*n), Cell::text("")]));
+    rows.extend(
+        named.iter().map(|(name, n)| vec![Cell::text(*name), Cell::count(*n), Cell::text("")]),
+    );
     let own = [
         ("test points", counts.points),
         ("calls of functions", counts.calls),
@@ -75,7 +91,8 @@ pub fn sources(recorded: &Recorded) -> Option<Table> {
     let row = |source: &&punctual_core::event::Source| {
         let all = source.recorded.saturating_add(source.lost);
         let share = source.lost as f64 / all.max(1) as f64;
-        let lost = Cell { class: if source.lost > 0 { "alert" } else { "" }, ..Cell::count(source.lost) };
+        let lost =
+            Cell { class: if source.lost > 0 { "alert" } else { "" }, ..Cell::count(source.lost) };
         vec![
             Cell::text(name(&source.name)),
             Cell::count(source.recorded),
@@ -85,7 +102,11 @@ pub fn sources(recorded: &Recorded) -> Option<Table> {
         ]
     };
     let rows: Vec<Vec<Cell>> = sources.iter().take(MAX_SOURCES).map(row).collect();
-    let more = if more > 0 { format!(" {more} more, with fewer losses, are not shown.") } else { String::new() };
+    let more = if more > 0 {
+        format!(" {more} more, with fewer losses, are not shown.")
+    } else {
+        String::new()
+    };
     (!rows.is_empty()).then(|| Table {
         caption: format!("Sources of events, and their losses.{more}"),
         columns: vec![

@@ -16,7 +16,12 @@ fn event(us: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
 }
 
 fn switch(us: i64, cpu: u16, prev: (u32, i16), prev_state: TaskState, next: (u32, i16)) -> Event {
-    event(us, cpu, prev.0, EventKind::Switch { prev_prio: prev.1, prev_state, next: Tid(next.0), next_prio: next.1 })
+    event(
+        us,
+        cpu,
+        prev.0,
+        EventKind::Switch { prev_prio: prev.1, prev_state, next: Tid(next.0), next_prio: next.1 },
+    )
 }
 
 fn names() -> Names {
@@ -197,7 +202,10 @@ fn the_legend_keeps_who_in_80_columns_and_fewer() {
     let legend = |width: usize| {
         let text = shown(vec![inversion()], width);
         assert!(text.lines().all(|line| crate::format::width_of(line) <= width), "{text}");
-        let lines = text.lines().skip_while(|line| !line.ends_with("who")).take_while(|line| !line.is_empty());
+        let lines = text
+            .lines()
+            .skip_while(|line| !line.ends_with("who"))
+            .take_while(|line| !line.is_empty());
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
     insta::assert_snapshot!(legend(80), @r#"

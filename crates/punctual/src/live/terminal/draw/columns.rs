@@ -1,4 +1,5 @@
-//! Which columns the table has: on a narrow terminal few, and the names of series can still be told apart.
+//! Which columns the table has: on a narrow terminal few, and the names of series can still be told
+//! apart.
 
 use crate::session::SeriesRun;
 
@@ -7,8 +8,8 @@ pub const FIGURE: usize = 9;
 /// A name is never cut to less than this to make room for what can be left out.
 const SHORT_NAME: usize = 16;
 const LONG_NAME: usize = 40;
-/// The small histograms reach from 1 µs to 100 ms, whatever is measured: rows can be compared at a glance, and a glance at the same
-/// row later too.
+/// The small histograms reach from 1 µs to 100 ms, whatever is measured: rows can be compared at a
+/// glance, and a glance at the same row later too.
 const DECADES: usize = 5;
 const LABELS: [&str; DECADES] = ["1µs", "10µs", "100µs", "1ms", "10ms"];
 const FEWEST_BARS: usize = 25;
@@ -56,7 +57,8 @@ impl Columns {
             ("overruns", self.overruns),
             ("lost", self.lost),
         ];
-        let figures = figures.into_iter().filter(|(_, there)| *there).map(|(word, _)| word).collect();
+        let figures =
+            figures.into_iter().filter(|(_, there)| *there).map(|(word, _)| word).collect();
         (what, figures, scale(self.bars))
     }
 }
@@ -101,7 +103,9 @@ mod tests {
                 let (_, figures, scale) = columns.head();
                 let bars = scale.chars().count();
                 assert_eq!(bars, columns.bars);
-                let needed = columns.name + figures.len() * (FIGURE + 1) + if bars > 0 { bars + 1 } else { 0 };
+                let needed = columns.name
+                    + figures.len() * (FIGURE + 1)
+                    + if bars > 0 { bars + 1 } else { 0 };
                 let least = columns.name + 4 * (FIGURE + 1);
                 assert!(needed <= width.max(least), "{width} {longest}: {needed}");
             }

@@ -4,7 +4,8 @@ use crate::format::{count, counted, micros, micros_f64, percent};
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::name;
 use punctual_bundle::intervals::{
-    FunctionSummary, IntervalFigures, LimitSummary, PairSummary, PairsDocument, ScopeSummary, WorstInterval,
+    FunctionSummary, IntervalFigures, LimitSummary, PairSummary, PairsDocument, ScopeSummary,
+    WorstInterval,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
@@ -19,8 +20,11 @@ pub fn intervals(document: &PairsDocument) -> Option<Table> {
         let mut row = vec![Cell::text(name(&pair.name)).sub(matching)];
         row.extend(figures(&pair.figures));
         let unmatched = pair.unmatched_from.saturating_add(pair.unmatched_to);
-        let beginnings =
-            format!("{} without an end, {} without a beginning", count(pair.unmatched_from), count(pair.unmatched_to));
+        let beginnings = format!(
+            "{} without an end, {} without a beginning",
+            count(pair.unmatched_from),
+            count(pair.unmatched_to)
+        );
         row.push(Cell { exact: Some(beginnings), ..Cell::count(unmatched) });
         row.push(Cell::count(pair.uncertain.count));
         row.push(limit(pair.limit.as_ref()));
@@ -41,12 +45,16 @@ pub fn intervals(document: &PairsDocument) -> Option<Table> {
 /// Scopes of test points as a function report; `None` where there are none.
 pub fn scopes(document: &PairsDocument) -> Option<Table> {
     let row = |scope: &ScopeSummary| {
-        let share = scope.share.map_or_else(|| Cell::missing("–"), |share| Cell::figure(percent(share), share));
+        let share = scope
+            .share
+            .map_or_else(|| Cell::missing("–"), |share| Cell::figure(percent(share), share));
         let title = Cell::text(name(&scope.name));
         let oddities = oddities(scope);
         let title = if oddities.is_empty() { title } else { title.sub(oddities) };
         let mut row = vec![title, Cell::count(scope.figures.count), share];
-        for (total, of) in [(scope.exclusive_total, &scope.exclusive), (scope.total, &scope.figures)] {
+        for (total, of) in
+            [(scope.exclusive_total, &scope.exclusive), (scope.total, &scope.figures)]
+        {
             row.extend([span(Some(total)), span(of.min), span(of.median), span(of.max)]);
         }
         row.push(Cell::count(scope.threads));
@@ -58,17 +66,20 @@ pub fn scopes(document: &PairsDocument) -> Option<Table> {
         Column::figures("Calls"),
         Column::figures("Share").meaning("of the exclusive time of all scopes"),
         Column::figures("Exclusive").meaning(
-            "all calls together, while no scope that began later in the same thread was open; then of one call",
+            "all calls together, while no scope that began later in the same thread was open; \
+             then of one call",
         ),
     ];
     columns.extend(one_call.map(Column::figures));
     columns.push(
-        Column::figures("Inclusive").meaning("all calls together, from begin to end, recursion once; then of one call"),
+        Column::figures("Inclusive")
+            .meaning("all calls together, from begin to end, recursion once; then of one call"),
     );
     columns.extend(one_call.map(Column::figures));
     columns.push(Column::figures("Threads"));
     let rows: Vec<Vec<Cell>> = document.scopes.iter().map(row).collect();
-    let caption = "Scopes of test points, with and without the scopes within them, in µs.".to_owned();
+    let caption =
+        "Scopes of test points, with and without the scopes within them, in µs.".to_owned();
     (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: true })
 }
 
@@ -102,8 +113,9 @@ pub fn functions(document: &PairsDocument) -> Option<Table> {
     columns.extend([
         Column::figures("Exclusive").meaning("mean time without the probed functions it called"),
         Column::figures("Period").meaning("mean time from entry to entry in one thread"),
-        Column::figures("Left")
-            .meaning("calls left by longjmp, an exception or the exit of the thread; in no other figure"),
+        Column::figures("Left").meaning(
+            "calls left by longjmp, an exception or the exit of the thread; in no other figure",
+        ),
         Column::text("Limit"),
     ]);
     let rows: Vec<Vec<Cell>> = document.functions.iter().map(row).collect();
@@ -113,16 +125,22 @@ pub fn functions(document: &PairsDocument) -> Option<Table> {
 
 /// The worst of all pairs and functions, with what ran meanwhile.
 pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
-    let pairs = document.pairs.iter().flat_map(|pair| pair.worst.iter().map(move |one| (&pair.name, one)));
-    let calls = document.functions.iter().flat_map(|f| f.worst.iter().map(move |one| (&f.name, one)));
+    let pairs =
+        document.pairs.iter().flat_map(|pair| pair.worst.iter().map(move |one| (&pair.name, one)));
+    let calls =
+        document.functions.iter().flat_map(|f| f.worst.iter().map(move |one| (&f.name, one)));
     let mut all: Vec<(&String, &WorstInterval)> = pairs.chain(calls).collect();
     all.sort_by_key(|(_, one)| std::cmp::Reverse(one.latency));
     let began = document.covered.began;
     let row = |(title, one): &(&String, &WorstInterval)| {
         let since = Nanos(one.from.saturating_sub(began)).as_secs_f64();
-        let exact = format!("{} ns; from {} to {} ns on CLOCK_MONOTONIC", one.latency, one.from, one.to);
+        let exact =
+            format!("{} ns; from {} to {} ns on CLOCK_MONOTONIC", one.latency, one.from, one.to);
         vec![
-            Cell { exact: Some(exact), ..Cell::figure(micros(Nanos(one.latency)), one.latency as f64) },
+            Cell {
+                exact: Some(exact),
+                ..Cell::figure(micros(Nanos(one.latency)), one.latency as f64)
+            },
             Cell::text(name(title)),
             Cell::text(format!("{} ({})", name(&one.task), one.tid)),
             Cell::figure(format!("{since:.6}"), since),
@@ -133,7 +151,8 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
     let rows: Vec<Vec<Cell>> = all.iter().take(rows).map(row).collect();
     (!rows.is_empty()).then(|| Table {
         caption: format!(
-            "The {} longest of all intervals and calls, in µs. The {} longest of each have details.",
+            "The {} longest of all intervals and calls, in µs. The {} longest of each have \
+             details.",
             rows.len(),
             super::super::DETAIL.explained
         ),
@@ -143,7 +162,8 @@ pub fn worst(document: &PairsDocument, rows: usize) -> Option<Table> {
             Column::text("Thread"),
             Column::figures("Began, s").meaning("since the recording began"),
             Column::text("State of the thread"),
-            Column::text("What ran on its CPUs").meaning("the time of a task includes its interrupts"),
+            Column::text("What ran on its CPUs")
+                .meaning("the time of a task includes its interrupts"),
         ],
         rows,
         sortable: true,
@@ -157,7 +177,12 @@ pub fn violated(document: &PairsDocument) -> Vec<String> {
     let sentence = |(title, limit, max): (&String, &Option<LimitSummary>, Option<i64>)| {
         let limit = limit.as_ref().filter(|limit| limit.verdict == VerdictWord::NotMet)?;
         let times = counted(limit.violations, "time");
-        Some(format!("{} {}: violated {times}, the longest took {} µs.", name(title), limit.limit, text(max)))
+        Some(format!(
+            "{} {}: violated {times}, the longest took {} µs.",
+            name(title),
+            limit.limit,
+            text(max)
+        ))
     };
     pairs.chain(functions).filter_map(sentence).collect()
 }
@@ -167,7 +192,9 @@ fn text_cell(text: String) -> Cell {
 }
 
 fn shares(one: &WorstInterval) -> String {
-    let share = |share: &punctual_bundle::intervals::Share| format!("{} {}", share.state, micros(Nanos(share.ns)));
+    let share = |share: &punctual_bundle::intervals::Share| {
+        format!("{} {}", share.state, micros(Nanos(share.ns)))
+    };
     one.states.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
@@ -196,7 +223,9 @@ fn figures(of: &IntervalFigures) -> Vec<Cell> {
 
 fn span(ns: Option<i64>) -> Cell {
     match ns {
-        Some(ns) => Cell { exact: Some(format!("{ns} ns")), ..Cell::figure(micros(Nanos(ns)), ns as f64) },
+        Some(ns) => {
+            Cell { exact: Some(format!("{ns} ns")), ..Cell::figure(micros(Nanos(ns)), ns as f64) }
+        }
         None => Cell::missing("–"),
     }
 }
@@ -214,7 +243,9 @@ fn limit(limit: Option<&LimitSummary>) -> Cell {
     let cell = Cell::text(limit.limit.clone());
     let cell = match limit.verdict {
         VerdictWord::Met => cell.badge("✓ met", "good"),
-        VerdictWord::NotMet => cell.badge(format!("✗ violated {}", counted(limit.violations, "time")), "bad"),
+        VerdictWord::NotMet => {
+            cell.badge(format!("✗ violated {}", counted(limit.violations, "time")), "bad")
+        }
         VerdictWord::Undecided => cell.badge("? undecided", "warn"),
         VerdictWord::Invalid => cell.badge("! invalid", "bad"),
     };

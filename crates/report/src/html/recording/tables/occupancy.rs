@@ -16,9 +16,15 @@ pub fn cpus(document: &OccupancyDocument) -> Option<Table> {
     let row = |cpu: &punctual_bundle::intervals::CpuOccupancy| {
         let all = cpu.busy.saturating_add(cpu.idle).saturating_add(cpu.unknown);
         let share = |ns: i64| ns as f64 / all.max(1) as f64;
-        let task = |ran: &punctual_bundle::intervals::Ran| format!("{} {}", name(&ran.who), percent(share(ran.ns)));
+        let task = |ran: &punctual_bundle::intervals::Ran| {
+            format!("{} {}", name(&ran.who), percent(share(ran.ns)))
+        };
         let tasks: Vec<String> = cpu.tasks.iter().take(MAX_TASKS).map(task).collect();
-        let parts = vec![("running", share(cpu.busy)), ("unknown", share(cpu.unknown)), ("sleeping", share(cpu.idle))];
+        let parts = vec![
+            ("running", share(cpu.busy)),
+            ("unknown", share(cpu.unknown)),
+            ("sleeping", share(cpu.idle)),
+        ];
         vec![
             Cell::figure(cpu.cpu.to_string(), f64::from(cpu.cpu)),
             Cell { parts, ..Cell::figure(percent(share(cpu.busy)), share(cpu.busy)) },
@@ -70,7 +76,11 @@ pub fn threads(document: &OccupancyDocument, limit: usize) -> Option<Table> {
             add(Cell::text(title), &thread.times, thread.longest_ready);
         }
     }
-    let more = if left_out > 0 { format!(" {left_out} less busy ones are not shown.") } else { String::new() };
+    let more = if left_out > 0 {
+        format!(" {left_out} less busy ones are not shown.")
+    } else {
+        String::new()
+    };
     (!rows.is_empty()).then(|| Table {
         caption: format!("Processes and their threads.{more}"),
         columns: vec![
@@ -93,7 +103,9 @@ pub fn threads(document: &OccupancyDocument, limit: usize) -> Option<Table> {
 
 fn row(first: Cell, times: &Times, longest: Option<i64>) -> Vec<Cell> {
     let Times { running, ready, sleeping, blocked, other, unknown, .. } = *times;
-    let all = [running, ready, sleeping, blocked, other, unknown].iter().fold(0i64, |sum, ns| sum.saturating_add(*ns));
+    let all = [running, ready, sleeping, blocked, other, unknown]
+        .iter()
+        .fold(0i64, |sum, ns| sum.saturating_add(*ns));
     let share = |ns: i64| ns as f64 / all.max(1) as f64;
     let parts = [
         ("running", running),
@@ -109,8 +121,12 @@ fn row(first: Cell, times: &Times, longest: Option<i64>) -> Vec<Cell> {
         ..Cell::figure(if ns == 0 { "0".to_owned() } else { length(Nanos(ns)) }, ns as f64)
     };
     let switches = times.voluntary.saturating_add(times.involuntary);
-    let switches = Cell::figure(format!("{} + {}", count(times.voluntary), count(times.involuntary)), switches as f64);
-    let longest = longest.map_or_else(|| Cell::missing("–"), |ns| Cell::figure(micros(Nanos(ns)), ns as f64));
+    let switches = Cell::figure(
+        format!("{} + {}", count(times.voluntary), count(times.involuntary)),
+        switches as f64,
+    );
+    let longest =
+        longest.map_or_else(|| Cell::missing("–"), |ns| Cell::figure(micros(Nanos(ns)), ns as f64));
     vec![
         Cell { parts, ..first },
         time(running),
