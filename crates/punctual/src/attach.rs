@@ -283,7 +283,7 @@ impl Attachment {
             series: meta.name.clone(),
             whose: Whose::Thread(Tid(tid)),
             clock: Clock::Monotonic,
-            waited: Waited::Interval,
+            waited: if thread.is_timed() { Waited::Timer } else { Waited::Interval },
             cpus: meta.cpus.clone(),
             snapshot_reader: None,
         };

@@ -97,7 +97,9 @@ fn show(
     output.print(&terminal::show(summary, views, &show_options()))?;
     let described = attachment.threads.values().filter_map(super::thread::Thread::describe);
     let mut text = String::from("\ncycles\n");
-    described.for_each(|line| text += &format!("  {}\n", format::plain(&line)));
+    for line in described.flat_map(|lines| lines.lines().map(str::to_owned).collect::<Vec<_>>()) {
+        text += &format!("  {}\n", format::plain(&line));
+    }
     if let Some(cost) = cost(attachment) {
         text += &format!("  {cost}\n");
     }

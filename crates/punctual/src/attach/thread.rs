@@ -114,6 +114,11 @@ impl Thread {
         self.cyclic().map(|cyclic| cyclic.label.as_str())
     }
 
+    /// Whether a timer releases its cycles.
+    pub fn is_timed(&self) -> bool {
+        self.cyclic().is_some_and(|cyclic| cyclic.inferred.kind != CycleKind::Event)
+    }
+
     /// Cycles that were measured.
     pub fn cycles(&self) -> u64 {
         self.cycles
@@ -390,17 +395,18 @@ impl Thread {
     pub fn describe(&self) -> Option<String> {
         let cyclic = self.cyclic()?;
         let inferred = &cyclic.inferred;
-        let period =
-            inferred.period.map_or(String::new(), |period| format!(" every {}", period.readable()));
-        Some(format!(
-            "{} ({}): released by {}{period} ({}; {} of its first {} fit)",
-            cyclic.label,
-            self.tid,
-            inferred.kind.release(),
-            cyclic.wait,
-            format::percent(inferred.confidence),
-            inferred.cycles,
-        ))
+        let period = inferred
+            .period
+            .map_or(String::new(), |period| format!(", every {}", period.readable()));
+        // Events have no distance that they could fit.
+        let fits = match inferred.kind == CycleKind::Event && inferred.period.is_none() {
+            true => format!("its first {}", inferred.cycles),
+            false => {
+                format!("{} of its first {}", format::percent(inferred.confidence), inferred.cycles)
+            }
+        };
+        let (label, tid, release) = (&cyclic.label, self.tid, inferred.kind.release());
+        Some(format!("{label} ({tid}): {release}{period}\n    {}, in {fits} cycles", cyclic.wait))
     }
 }
 
