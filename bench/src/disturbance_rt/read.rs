@@ -115,8 +115,7 @@ mod tests {
             ))
             .unwrap();
         assert_eq!(whole, Figures { p50: 31008, p99_9: 40000, samples: 2, missed: 0 });
-        let without_user =
-            "Index   IRQ-000   Thr-000\n24000         1         0\n31008         0         \
+        let without_user = "Index   IRQ-000   Thr-000\n24000         1         0\n31008         0         \
              1\nover:         0         0\n";
         assert_eq!(
             rtla(without_user).unwrap(),

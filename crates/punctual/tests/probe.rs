@@ -71,8 +71,7 @@ fn limits_recursion_and_calls_that_are_left() {
         return;
     }
     let place = Place::with("");
-    let source =
-        "#include <stdlib.h>\n#include <unistd.h>\n__attribute__((noinline)) void slow(void) { \
+    let source = "#include <stdlib.h>\n#include <unistd.h>\n__attribute__((noinline)) void slow(void) { \
          usleep(2000); }\n__attribute__((noinline)) int deep(int n) { return n ? deep(n - 1) + 1 \
          : 0; }\n__attribute__((noinline)) void leave(void) { exit(7); }\nvoid step(int) \
          __asm__(\"_Z12control_stepi\");\n__attribute__((noinline)) void step(int n) { usleep(n); \
