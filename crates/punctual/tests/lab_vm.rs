@@ -66,7 +66,7 @@ fn a_slower_configuration_fails_the_pipeline() {
     place.write("lab.toml", text_of(&bound).as_bytes());
     let caught = run(&["--junit", "lab.xml"]);
     assert_eq!(caught.status.code(), Some(3), "{}", text(&caught));
-    assert!(text(&caught).contains("there already: 2 of 2"), "{}", text(&caught));
+    assert!(text(&caught).contains("already done: 2 of 2"), "{}", text(&caught));
     let verdict = |cell: usize| document(&place, "vm")["cells"][cell]["verdict"].clone();
     assert_eq!((verdict(0), verdict(1)), ("met".into(), "not-met".into()));
     let xml = std::fs::read_to_string(place.path().join("lab.xml")).unwrap();
@@ -125,7 +125,7 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
 
     let resumed = place.punctual(&arguments);
     assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
-    assert!(text(&resumed).contains("there already: 1 of 2 runs"), "{}", text(&resumed));
+    assert!(text(&resumed).contains("already done: 1 of 2 runs"), "{}", text(&resumed));
     assert_eq!(
         std::fs::metadata(cells.join("1ms/r1/lab-run.json")).unwrap().modified().unwrap(),
         made
@@ -165,7 +165,7 @@ fn repetitions_that_differ_fail_the_lab() {
     });
     let said = text(&ran);
     assert_eq!(ran.status.code(), Some(1), "{said}");
-    assert!(said.contains("run 1 and run 2 differ: ") && said.contains("timer/cpu0"), "{said}");
+    assert!(said.contains("runs 1 and 2 differ: ") && said.contains("timer/cpu0"), "{said}");
     let document = document(&place, "vm");
     let cell = &document["cells"][0];
     assert_eq!((&cell["state"], &cell["equal"]), (&"done".into(), &false.into()), "{cell}");

@@ -161,7 +161,9 @@ fn a_machine_that_hangs_is_ended_when_its_time_is_up() {
         let summary = place.summary();
         let why = summary["ending"]["outcome"]["failed"]["why"].as_str().unwrap_or_default();
         let said = |phase: &str| {
-            why == format!("the guest was still running {phase} when its {seconds} s were over")
+            why == format!(
+                "the guest was still running {phase} when its limit of {seconds} s was reached"
+            )
         };
         let measured = said("while the job ran");
         assert!(measured || said("while booting"), "{summary}");
@@ -231,7 +233,7 @@ fn repeats_that_differ_fail_and_say_where_they_part() {
     let said = text(&ran);
     assert_eq!(ran.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("repeat 2 parts from the first: ") && said.contains("timer/cpu0"),
+        said.contains("repeat 2 differs from the first: ") && said.contains("timer/cpu0"),
         "{said}"
     );
     assert!(said.contains("NOT the same in all 2 repeats"), "{said}");

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 /// The first argument that makes this program the guard.
 pub const ARGUMENT: &str = "__guard-loads";
-/// Loads are killed; what is not gone by then sits in the kernel and goes when it comes out.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Loads are killed; what is not gone by then sits in the kernel and goes when it comes out. Giving
+/// back its memory takes a process long on an emulated machine.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A load under supervision.
 struct Watched {
