@@ -38,7 +38,7 @@ pub struct Args {
     /// These threads alone, by their ids
     #[arg(long, value_name = "TID", value_delimiter = ',', conflicts_with = "command")]
     thread: Vec<u32>,
-    /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event [default:
+    /// What releases a cycle: absolute, relative, timerfd, posix-timer, event [default:
     /// inferred for each thread]
     #[arg(long, value_name = "KIND")]
     cycle: Option<CycleKind>,
