@@ -23,15 +23,12 @@ pub enum CycleKind {
     Timerfd,
     /// A POSIX timer or an interval timer, by a signal.
     PosixTimer,
-    /// The period of SCHED_DEADLINE.
-    Deadline,
     /// Another thread or an interrupt.
     Event,
 }
 
 impl CycleKind {
-    /// Those that can be asked for, in the order in which they are listed: the kernel's programs do
-    /// not recognise the periods of SCHED_DEADLINE yet.
+    /// All of them, in the order in which they are listed.
     pub const ALL: [CycleKind; 5] = [
         CycleKind::Absolute,
         CycleKind::Relative,
@@ -47,7 +44,6 @@ impl CycleKind {
             CycleKind::Relative => "relative",
             CycleKind::Timerfd => "timerfd",
             CycleKind::PosixTimer => "posix-timer",
-            CycleKind::Deadline => "deadline",
             CycleKind::Event => "event",
         }
     }
@@ -59,7 +55,6 @@ impl CycleKind {
             CycleKind::Relative => "call plus duration of its sleep",
             CycleKind::Timerfd => "expiry of its timerfd",
             CycleKind::PosixTimer => "expiry of its timer",
-            CycleKind::Deadline => "begin of its SCHED_DEADLINE period",
             CycleKind::Event => "wake-up by another thread or an interrupt",
         }
     }
@@ -149,7 +144,6 @@ fn kind_of(cycle: &Cycle, names: &CallNames) -> CycleKind {
             CycleKind::Absolute
         }
         WokenBy::Sleep => CycleKind::Relative,
-        WokenBy::Period => CycleKind::Deadline,
         WokenBy::Timer
             if waits_for_file(name) || name.contains("poll") || name.contains("select") =>
         {

@@ -244,7 +244,6 @@ impl Attachment {
 
     /// Where enough of a thread was seen: its cycles are known, or none are looked for any more.
     fn decide(&mut self, tid: u32, now: MonotonicNs, ended: bool) {
-        let names = self.labels();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(inferred) = thread.infer(self.options.kind, &self.calls, now, ended) else {
             return;
@@ -256,6 +255,8 @@ impl Attachment {
             self.findings.push(ending::not_selected(thread.name(), &why));
         }
         let Some(inferred) = inferred else { return };
+        let names = self.labels();
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
         let label = thread::label(thread.name(), &names);
         let begun =
             thread.begin(&label, inferred, &self.writer, self.series, &self.options, &self.calls);

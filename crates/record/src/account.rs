@@ -175,14 +175,9 @@ impl Accountant {
     }
 
     fn one(&self, tracepoint: &str, programs: &str) -> Result<Attach, LoadError> {
-        let mut result = Err(LoadError::NoTracepoint(tracepoint.to_owned()));
-        for program in programs.split('|') {
-            result = self.programs.attach(&self.object, program, tracepoint);
-            if result.is_ok() {
-                break;
-            }
-        }
-        result
+        Attach::first_of(programs, |program| {
+            self.programs.attach(&self.object, program, tracepoint)
+        })
     }
 
     /// Divides the samples of this thread from now on.

@@ -185,14 +185,9 @@ impl Attacher {
         }
         self.attached.extend(faults.into_iter().flatten());
         for (tracepoint, programs) in NEEDED {
-            let mut result = Err(LoadError::NoTracepoint(tracepoint.to_owned()));
-            for program in programs.split('|') {
-                result = self.object.attach_btf_tracepoint(kernel, program, tracepoint);
-                if result.is_ok() {
-                    break;
-                }
-            }
-            self.attached.push(result?);
+            self.attached.push(Attach::first_of(programs, |program| {
+                self.object.attach_btf_tracepoint(kernel, program, tracepoint)
+            })?);
         }
         Ok(())
     }

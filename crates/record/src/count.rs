@@ -126,14 +126,9 @@ impl Counters {
         }
         let mut attached = Vec::new();
         for (tracepoint, programs) in kinds.iter().flat_map(|kind| kind.programs()) {
-            let mut result = Err(LoadError::NoTracepoint((*tracepoint).to_owned()));
-            for program in programs.split('|') {
-                result = object.attach_btf_tracepoint(&kernel, program, tracepoint);
-                if result.is_ok() {
-                    break;
-                }
-            }
-            attached.push(result?);
+            attached.push(Attach::first_of(programs, |program| {
+                object.attach_btf_tracepoint(&kernel, program, tracepoint)
+            })?);
         }
         Ok(Counters { object, attached, cpus })
     }

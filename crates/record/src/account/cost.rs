@@ -2,7 +2,7 @@
 //! (`bpf_prog_info::run_time_ns`), and a thread sleeps meanwhile.
 
 use super::Accountant;
-use crate::bpf::sys;
+use crate::bpf::{Attach, sys};
 use punctual_core::{AccountCost, Fact, Nanos};
 use std::time::Duration;
 
@@ -59,10 +59,7 @@ impl Accountant {
 
     /// ns and runs of all programs so far.
     fn run_time(&self) -> Option<(u64, u64)> {
-        self.attached.iter().map(crate::bpf::Attach::run_time).try_fold((0, 0), |sum, one| {
-            let (ns, runs) = one?;
-            Some((sum.0 + ns, sum.1 + runs))
-        })
+        Attach::run_time_of(&self.attached)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What attaching costs: the kernel counts how long its programs run.
 
 use super::Attacher;
-use crate::bpf::sys;
+use crate::bpf::{Attach, sys};
 use std::os::fd::OwnedFd;
 
 /// The kernel counts the run time of BPF programs as long as this lives.
@@ -18,9 +18,6 @@ impl Attacher {
 
     /// ns and runs of all programs so far; `None` where the kernel does not count them.
     pub fn run_time(&self) -> Option<(u64, u64)> {
-        self.attached.iter().map(crate::bpf::Attach::run_time).try_fold((0, 0), |sum, one| {
-            let (ns, runs) = one?;
-            Some((sum.0 + ns, sum.1 + runs))
-        })
+        Attach::run_time_of(&self.attached)
     }
 }

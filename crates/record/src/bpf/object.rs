@@ -84,6 +84,23 @@ impl Attach {
     pub(crate) fn run_time(&self) -> Option<(u64, u64)> {
         sys::run_time(&self.program).ok()
     }
+    /// The same of all of these together.
+    pub(crate) fn run_time_of(all: &[Attach]) -> Option<(u64, u64)> {
+        all.iter().map(Attach::run_time).try_fold((0, 0), |sum, one| {
+            let (ns, runs) = one?;
+            Some((sum.0 + ns, sum.1 + runs))
+        })
+    }
+    /// The first of the alternatives in `programs`, separated by `|`, that this kernel takes; the
+    /// error is the last one's.
+    pub(crate) fn first_of(
+        programs: &str,
+        attach: impl Fn(&str) -> Result<Attach, LoadError>,
+    ) -> Result<Attach, LoadError> {
+        let (earlier, last) = programs.rsplit_once('|').unwrap_or(("", programs));
+        let found = earlier.split_terminator('|').find_map(|program| attach(program).ok());
+        found.map_or_else(|| attach(last), Ok)
+    }
 }
 
 impl Object {
