@@ -10,6 +10,7 @@ pub mod cycles;
 pub mod distribution;
 pub mod divergence;
 pub mod event_counts;
+pub mod exact;
 pub mod explain;
 pub mod explained;
 pub mod findings;

@@ -15,6 +15,7 @@
 //! phases/000/0000.state.json its statistics for every reader
 //! phases/000/0000.account.json where the time of its samples went (see [`account`]), where that was requested
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
+//! exact.json                 the worst samples by function, in virtual time (see [`exact`])
 //! windows/                   events around the worst samples (see [`windows`])
 //! recording/                 events of the kernel and of applications (see [`recording`])
 //! ```
@@ -26,6 +27,7 @@ pub mod comparison;
 pub mod counts;
 mod error;
 pub mod evidence;
+pub mod exact;
 pub mod explanation;
 mod hdr;
 pub mod import;
@@ -54,7 +56,7 @@ pub use evidence::Evidence;
 pub use manifest::{Ending, Manifest, Outcome};
 pub use member::Member;
 pub use meta::{PhaseMeta, SeriesMeta};
-pub use ran_on::{KernelEvidence, RanOn};
+pub use ran_on::{KernelEvidence, MadeOf, RanOn};
 pub use reader::{Bundle, Completeness, Phase, Series};
 pub use recording::{Recording, RecordingDocument, RecordingWriter};
 pub use timebase::Timebase;

@@ -2,6 +2,7 @@
 
 use crate::card;
 use crate::contents;
+use crate::exact;
 use crate::outcome::Phase;
 use crate::qemu::{self, Limits, Machine};
 use crate::{Arch, Board, GuestResult, Kernel, LabError};
@@ -91,6 +92,8 @@ pub struct Guest {
     pub boot_silence: Duration,
     /// Where the files of the results are put instead of into memory: a directory that is there.
     pub results_to: Option<PathBuf>,
+    /// Whether what it is made of is kept, so that it can run again ([`exact`]).
+    pub keep: bool,
     /// More arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
     pub qemu_args: Vec<String>,
 }
@@ -171,6 +174,7 @@ impl Guest {
             job,
             boot_silence: BOOT_SILENCE,
             results_to: None,
+            keep: false,
             timeout: TIMEOUT,
             qemu_args: Vec::new(),
         }
@@ -225,6 +229,17 @@ impl Guest {
             let mut result =
                 GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
             result.cmdline = machine.command_line()?;
+            if self.keep {
+                let initramfs = dir.path().join(qemu::INITRAMFS);
+                match exact::keep(&machine, &initramfs, &result.emulator) {
+                    Ok(made_of) => result.made_of = Some(made_of),
+                    // A full disk is no reason to lose what was measured.
+                    Err(why) => {
+                        let message = format!("what the run was made of is not kept: {why}");
+                        result.problems.push(message);
+                    }
+                }
+            }
             if boots == BOOTS_MAX || !result.is_torn_patch() {
                 return Ok(result);
             }

@@ -16,6 +16,7 @@
 
 mod apt;
 mod arch;
+mod artefacts;
 mod board;
 mod cache;
 mod card;
@@ -23,6 +24,7 @@ mod contents;
 pub mod disk;
 mod emulator;
 mod error;
+pub mod exact;
 mod foreign;
 mod guest;
 mod headers;

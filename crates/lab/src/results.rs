@@ -1,6 +1,7 @@
 //! What came of a guest, put together from the files that QEMU left.
 
 use crate::LabError;
+use crate::exact::MadeOf;
 use crate::outcome::{self, Outcome};
 use crate::ports::{self, Status};
 use crate::qemu::{self, Ended};
@@ -42,6 +43,8 @@ pub struct GuestResult {
     pub boots: u32,
     /// QEMU's version: `10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)`.
     pub emulator: String,
+    /// What it was made of, kept so that it can run again: for a guest in virtual time.
+    pub made_of: Option<MadeOf>,
 }
 
 impl GuestResult {
@@ -87,6 +90,7 @@ impl GuestResult {
             elapsed: ended.elapsed,
             boots,
             emulator: ended.emulator,
+            made_of: None,
         })
     }
 

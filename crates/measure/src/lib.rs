@@ -9,6 +9,7 @@
 pub mod binned_counter;
 pub mod collect;
 pub mod load;
+mod marker;
 pub mod preparation;
 pub mod ring;
 pub mod sink;

@@ -5,6 +5,7 @@
 //! CPU (16) packed into one. When the ring is full the new sample is dropped and the sequence
 //! number goes on, so that the reader counts exactly what was lost.
 
+use crate::marker;
 use punctual_core::{ClockNs, Sample};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -112,6 +113,7 @@ impl Producer {
     /// Writes a sample, or drops it when the ring is full.
     #[inline(always)]
     pub fn push(&mut self, due: i64, woke: i64, missed: u64, cpu: u32) {
+        marker::sample(due, woke, std::ptr::from_ref(&*self.shared).addr());
         let seq = self.seq;
         self.seq = seq.wrapping_add(1);
         if self.head - self.tail_seen == self.shared.capacity() {

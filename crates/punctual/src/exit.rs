@@ -37,6 +37,10 @@ impl Failure {
     pub fn failed(message: impl Display) -> Failure {
         Failure { exit: Exit::Failed, message: harmless(message) }
     }
+    /// It was measured, and the evidence cannot be used.
+    pub fn no_evidence(message: impl Display) -> Failure {
+        Failure { exit: Exit::NoEvidence, message: harmless(message) }
+    }
 }
 
 /// Names and values of others stand in messages as they are, until here.

@@ -7,6 +7,7 @@ mod attach;
 mod cli;
 mod commands;
 mod counted;
+mod exact;
 mod exit;
 mod explained;
 mod labs;

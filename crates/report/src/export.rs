@@ -4,6 +4,7 @@ mod chrome;
 mod csv;
 mod cyclictest;
 mod explained;
+mod folded;
 mod gnuplot;
 mod hdr;
 mod json;
@@ -21,6 +22,7 @@ use punctual_core::event::{Event, Names, Recorded};
 use std::io::{self, Write};
 
 pub use explained::export_explained;
+pub use folded::exact_folded;
 pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
 pub use junit_lab::write as write_junit_of_lab;
 pub use systress::{

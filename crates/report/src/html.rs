@@ -18,6 +18,7 @@ mod documents;
 mod drawing;
 mod embedded;
 mod environment;
+mod exact;
 mod facts;
 mod figures;
 mod gather;
@@ -70,6 +71,9 @@ pub struct ReportInput<'a> {
     pub recording: Option<&'a recording::Digest>,
     /// The breakdown of its worst samples, if they can be explained.
     pub breakdown: Option<&'a breakdown::Breakdown>,
+    /// What a replay of it showed, where it was replayed (`exact.json`); one that cannot be read
+    /// is none.
+    pub exact: Option<punctual_bundle::exact::ExactDocument>,
 }
 
 impl<'a> ReportInput<'a> {
@@ -92,6 +96,7 @@ impl<'a> ReportInput<'a> {
             check: document("check"),
             recording: None,
             breakdown: None,
+            exact: bundle.document(punctual_bundle::exact::EXACT_MEMBER).unwrap_or_default(),
         }
     }
 }

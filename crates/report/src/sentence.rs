@@ -2,6 +2,7 @@
 
 pub mod advice;
 mod comparison;
+pub mod exact;
 pub mod explain;
 pub mod lab;
 pub mod tail;

@@ -315,6 +315,7 @@ fn in_virtual_time(name: &str) -> Bundle {
         facts: Vec::new(),
         repeats: Vec::new(),
         limits: Vec::new(),
+        made_of: None,
     });
     bundle
 }

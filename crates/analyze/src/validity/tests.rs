@@ -79,6 +79,7 @@ fn proved() -> Case {
         }),
         repeats: Vec::new(),
         limits: Vec::new(),
+        made_of: None,
     });
     let mut meta = meta(&["max < 1ms"]);
     meta.details.insert(REQUESTED_SCHEDULING.into(), "SCHED_FIFO 80".into());

@@ -1,6 +1,7 @@
 //! `punctual explain`: what delayed the worst samples of a bundle.
 
 use super::show::{open, show_options_of};
+use crate::exact;
 use crate::exit::{Ending, Exit, Failure};
 use crate::explained::{self, Wanted};
 use crate::output;
@@ -25,9 +26,9 @@ use std::path::{Path, PathBuf};
                         --series timer/cpu3 --worst 5\n  punctual explain BUNDLE --min-latency \
                         200us --json | jq '.samples[].parts'\n  punctual explain BUNDLE --pair \
                         'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
-                        worst.pftrace\n\nExit codes: 0 done; 2 the bundle holds no events to \
+                        worst.pftrace\n  punctual explain BUNDLE --exact --folded worst.folded\n\nExit codes: 0 done; 2 the bundle holds no events to \
                         explain samples with; 4 parts do not add up to their latency, which is a \
-                        bug.")]
+                        bug, or the replay of --exact took other samples.")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -45,7 +46,15 @@ pub struct Args {
     /// Only samples with at least this latency
     #[arg(long, value_name = "DURATION")]
     min_latency: Option<Nanos>,
-    /// Print JSON in the format punctual-explain/2 (docs/explain.md)
+    /// Replay a run in virtual time with every instruction seen, and explain its worst samples by
+    /// function (x86-64; docs/exact.md)
+    #[arg(long, conflicts_with_all = ["series", "pair", "min_latency", "perfetto"])]
+    exact: bool,
+    /// Also write the calls of the exact explanation to this file, as folded stacks for flame
+    /// graphs
+    #[arg(long, value_name = "FILE", requires = "exact")]
+    folded: Option<PathBuf>,
+    /// Print JSON in the format punctual-explain/2 (docs/explain.md), with --exact punctual-exact/1
     #[arg(long)]
     json: bool,
     /// Also write the events around these samples to this file, for ui.perfetto.dev
@@ -60,6 +69,9 @@ const SHOWN_BY_DEFAULT: usize = 5;
 /// Opens the bundle, explains its worst samples and prints the result.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
+    if args.exact {
+        return exactly(&args, &bundle);
+    }
     let wanted = Wanted {
         series: args.series,
         pairs: args.pair,
@@ -83,6 +95,27 @@ pub fn run(args: Args) -> Ending {
         ))?;
     }
     Ok(if explanations.contradiction().is_some() { Exit::NoEvidence } else { Exit::Done })
+}
+
+/// Samples that the exact explanation keeps by default.
+const EXACT_BY_DEFAULT: usize = 20;
+
+/// Replays the run, and shows what was executed.
+fn exactly(args: &Args, bundle: &Bundle) -> Ending {
+    let worst = args.worst.unwrap_or(EXACT_BY_DEFAULT);
+    let document = exact::explain(bundle, worst, args.json)?;
+    if let Some(path) = &args.folded {
+        output::stream_to(Some(path), |out| {
+            export::exact_folded(&document, out).map_err(Failure::from)
+        })?;
+    }
+    if args.json {
+        output::print_figures(&document, bundle.timebase())?;
+    } else {
+        let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
+        output::print(&terminal::exact(&document, shown, &show_options_of(bundle)))?;
+    }
+    Ok(Exit::Done)
 }
 
 /// After the figures of a run or a bundle: the worst sample of each series. Prints nothing if no

@@ -120,6 +120,7 @@ pub fn conclude(
         facts: facts(result),
         repeats: Vec::new(),
         limits: Vec::new(),
+        made_of: None,
     };
     let closed = returned::close(output, target, findings(result), trouble.as_deref())?;
     Ok(if trouble.is_some() { closed } else { exit })

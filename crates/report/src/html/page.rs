@@ -9,7 +9,7 @@ use super::scale::Scale;
 use super::table::Table;
 use super::{
     HtmlError, ReportInput, Size, account, breakdown, checks, documents, drawing, environment,
-    figures, header, loads, notes, published, text, warnings, worst,
+    exact, figures, header, loads, notes, published, text, warnings, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -42,7 +42,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 12] = [
+const TEMPLATES: [(&str, &str); 13] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -50,6 +50,7 @@ const TEMPLATES: [(&str, &str); 12] = [
     ("warnings.html", include_str!("assets/warnings.html")),
     ("table.html", include_str!("assets/table.html")),
     ("breakdown.html", include_str!("assets/breakdown.html")),
+    ("exact.html", include_str!("assets/exact.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
     ("recording.html", include_str!("assets/recording.html")),
     ("tail.html", include_str!("assets/tail.html")),
@@ -76,6 +77,7 @@ struct Page {
     /// Whether there are series to be shown, or nothing else.
     has_series: bool,
     breakdowns: Vec<breakdown::Section>,
+    exacts: Vec<exact::Section>,
     recordings: Vec<Section>,
     violated: Vec<String>,
     plots: Plots,
@@ -131,6 +133,18 @@ fn breakdowns<'a>(
     all
 }
 
+/// The exact explanations of the page's bundles.
+fn exacts(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<exact::Section> {
+    let several = inputs.len() > 1;
+    let known = inputs.iter().zip(labels);
+    known
+        .filter_map(|(input, label)| {
+            let label = if several { label.clone() } else { String::new() };
+            Some(exact::Section::of(input.exact.as_ref()?, label))
+        })
+        .collect()
+}
+
 /// The page in one size.
 pub fn render(
     inputs: &[ReportInput<'_>],
@@ -164,6 +178,7 @@ pub fn render(
         worst: worst::table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
         breakdowns: taken.sections,
+        exacts: exacts(inputs, &content.labels),
         recordings: section::sections(&recorded, size.details.min(MAX_THREAD_ROWS)),
         violated: recorded.iter().flat_map(|(_, digest)| digest.violated()).collect(),
         plots: Plots { pictures, intervals, values },

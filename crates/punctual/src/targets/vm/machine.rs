@@ -87,6 +87,9 @@ impl Machine {
                 TIMEOUT_BASE + estimated.map_or(Duration::ZERO, Nanos::to_std) * TIMEOUT_FACTOR
             }
         };
+        guest.keep = vm.accel == Acceleration::VirtualTime
+            && arch == Arch::Amd64
+            && guest.board == punctual_lab::Board::Usual;
         let facts = vec![
             ("machine".to_owned(), format!("{} ({})", vm.machine.word(), vm.arch.word())),
             ("CPUs".to_owned(), vm.cpus.to_string()),
@@ -171,6 +174,7 @@ impl Machine {
             kernel: Some(self.kernel_evidence(result, environment)),
             repeats: Vec::new(),
             limits,
+            made_of: result.made_of.as_ref().map(kept),
         }
     }
 }
@@ -222,4 +226,16 @@ fn script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
          1\nexec {}\n",
         shell_words::join(&words)
     )
+}
+
+/// As a bundle has it.
+fn kept(made_of: &punctual_lab::exact::MadeOf) -> punctual_bundle::MadeOf {
+    punctual_bundle::MadeOf {
+        kernel: made_of.kernel.clone(),
+        initramfs: made_of.initramfs.clone(),
+        emulator: made_of.emulator.clone(),
+        memory_mb: made_of.memory_mb,
+        command_line: made_of.cmdline_extra.clone(),
+        qemu_arguments: made_of.qemu_args.clone(),
+    }
 }

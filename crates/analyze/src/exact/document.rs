@@ -1,0 +1,176 @@
+//! What is known of a run, as a document.
+
+use super::path::{Context, Path};
+use super::phases::Part;
+use super::{Exact, ExactSample};
+use punctual_bundle::Bundle;
+use punctual_bundle::exact::{
+    EXACT_SCHEMA, ExactCall, ExactDocument, ExactFunction, ExactPart, ExactSample as Document,
+    IrqsDisabled, MoreThan,
+};
+use punctual_core::{Finding, Nanos, Severity};
+
+/// Functions of a sample that are listed; the rest is in its calls.
+const FUNCTIONS: usize = 50;
+/// Sections that are listed.
+const SECTIONS: usize = 50;
+/// Calls of a sample that are listed: a page shows no more, and 4 million instructions have
+/// 300,000.
+pub const CALLS_MAX: usize = 20_000;
+
+impl Exact {
+    /// The document; `bundle` is the run that was replayed, whose worst samples have their names
+    /// there, and `digest` is the replay's. So many samples at most.
+    pub fn document(
+        &self,
+        bundle: &Bundle,
+        kernel: &str,
+        digest: &str,
+        insn: Nanos,
+        samples: usize,
+    ) -> ExactDocument {
+        let typical = self.typical();
+        // What threads take to warm up is among what the plugin saw, and not in the bundle.
+        let mut worst: Vec<Document> = self
+            .worst
+            .iter()
+            .map(|sample| self.sample(sample, bundle, typical))
+            .filter(|sample| !sample.series.is_empty())
+            .take(samples)
+            .collect();
+        let mut findings = Vec::new();
+        if self.cut > 0 {
+            let evidence = format!("{} of {} that were taken", self.cut, self.samples_seen);
+            findings.push(
+                Finding::new(
+                    "exact-cut",
+                    Severity::Warning,
+                    "system",
+                    "the beginning of long samples was not kept",
+                )
+                .evidence(evidence)
+                .remedy("the parts at their end are whole"),
+            );
+        }
+        let shortened = worst.iter().filter(|sample| sample.calls.len() > CALLS_MAX).count();
+        worst.iter_mut().for_each(|sample| sample.calls.truncate(CALLS_MAX));
+        if shortened > 0 {
+            let evidence =
+                format!("{shortened} of {} samples; {CALLS_MAX} calls of each", worst.len());
+            findings.push(
+                Finding::new(
+                    "exact-calls",
+                    Severity::Note,
+                    "system",
+                    "not all calls of long samples are listed",
+                )
+                .evidence(evidence)
+                .remedy("their functions and parts are of all calls"),
+            );
+        }
+        ExactDocument {
+            schema: EXACT_SCHEMA.to_owned(),
+            kernel: kernel.to_owned(),
+            ns_per_instruction: u32::try_from(insn.0).unwrap_or(0),
+            digest: digest.to_owned(),
+            instructions: self.insns,
+            cut: self.cut,
+            worst,
+            ordinary: typical.map(|sample| self.sample(sample, bundle, None)),
+            irqs_disabled: self
+                .irqs_off
+                .iter()
+                .take(SECTIONS)
+                .map(|section| IrqsDisabled {
+                    function: section.function.clone(),
+                    by: section.by.clone(),
+                    count: section.count,
+                    total: section.total,
+                    longest: section.longest,
+                    ended_in: section.ended_in.clone(),
+                })
+                .collect(),
+            findings,
+        }
+    }
+
+    fn sample(
+        &self,
+        sample: &ExactSample,
+        bundle: &Bundle,
+        typical: Option<&ExactSample>,
+    ) -> Document {
+        let (phase, series, number) = named(bundle, sample).unwrap_or_default();
+        let more = typical.map(|typical| sample.more_than(typical)).unwrap_or_default();
+        Document {
+            phase,
+            series,
+            sample: number,
+            due: sample.due,
+            latency_ns: sample.latency.0,
+            thread: sample.thread.clone().unwrap_or_default(),
+            instructions: sample.path.insns,
+            without: sample.path.without,
+            parts: sample.parts.iter().map(part).collect(),
+            functions: sample
+                .functions
+                .iter()
+                .take(FUNCTIONS)
+                .map(|function| ExactFunction {
+                    name: function.name.clone(),
+                    own: function.own,
+                    total: function.total,
+                    calls: function.calls,
+                })
+                .collect(),
+            more: more
+                .into_iter()
+                .take(FUNCTIONS)
+                .map(|more| MoreThan {
+                    function: more.function,
+                    here: more.here,
+                    there: more.there,
+                })
+                .collect(),
+            calls: self.calls(&sample.path),
+        }
+    }
+
+    fn calls(&self, path: &Path) -> Vec<ExactCall> {
+        let context = |context: Context| match context {
+            Context::Interrupt => "interrupt".to_owned(),
+            Context::Task(Some(task)) => self.tasks[task].clone(),
+            Context::Task(None) => "the task before".to_owned(),
+        };
+        path.calls
+            .iter()
+            .map(|call| ExactCall {
+                function: call.function.clone(),
+                context: context(call.context),
+                depth: call.depth as u32,
+                begin: call.begin,
+                end: call.end,
+            })
+            .collect()
+    }
+}
+
+fn part(part: &Part) -> ExactPart {
+    ExactPart {
+        kind: part.kind.word().to_owned(),
+        begin: part.begin,
+        instructions: part.end - part.begin,
+        functions: part.functions.clone(),
+        stack: part.stack.clone(),
+    }
+}
+
+/// The name of a sample that is among the worst of the bundle: its phase, series and number.
+fn named(bundle: &Bundle, sample: &ExactSample) -> Option<(String, String, Option<u64>)> {
+    bundle.series().find_map(|(phase, series)| {
+        let found = series.state.data.worst.iter().find(|worst| {
+            worst.due.0 == sample.due && worst.woke.0 - worst.due.0 == sample.latency.0
+        })?;
+        Some((phase.to_owned(), series.meta.name.clone(), Some(found.seq)))
+    })
+}

@@ -1,0 +1,331 @@
+//! What QEMU's plugin wrote (crates/lab/src/exact/plugin.c): little-endian words, in this order:
+//! the header, all blocks, all tasks, the windows of samples, the sections with interrupts off, the
+//! long ones of them in the order of time.
+
+/// A block of instructions that are executed one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// The address of its first instruction.
+    pub pc: u64,
+    /// Its length in bytes.
+    pub bytes: u16,
+    /// Its length in instructions.
+    pub insns: u16,
+    /// The instructions up to and with the last one that reads the processor's counter; 0: none.
+    pub clock: u16,
+    /// How it ends.
+    pub kind: Kind,
+    /// Whether an interrupt or an exception enters the kernel with it.
+    pub entry: bool,
+}
+
+impl Block {
+    /// Whether it is code of a program (the lower half of the addresses,
+    /// Documentation/arch/x86/x86_64/mm.rst).
+    pub fn is_user(&self) -> bool {
+        self.pc >> 63 == 0
+    }
+}
+
+/// The last instruction of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A jump, or none.
+    Plain,
+    /// `call`
+    Call,
+    /// `ret`
+    Return,
+    /// `syscall`
+    Syscall,
+    /// `sysret`
+    Sysret,
+    /// `iret`
+    Iret,
+}
+
+/// A task, as it was called when it was switched to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Task {
+    /// Its thread's ID.
+    pub tid: u32,
+    /// Its name.
+    pub comm: String,
+}
+
+/// What happened, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// This block was executed, by its place among the blocks.
+    Block(usize),
+    /// The kernel switches to this task, by its place; `None` where there were too many tasks.
+    Switch(Option<usize>),
+    /// Interrupts are off from here on.
+    IrqsOff,
+    /// Interrupts are on again.
+    IrqsOn,
+    /// The CPU waits for an interrupt.
+    Idle,
+}
+
+/// What was executed before a sample was taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// When the sample was due, in ns of its clock.
+    pub due: i64,
+    /// When the thread woke, in ns of its clock.
+    pub woke: i64,
+    /// The instructions of the whole run up to the sample.
+    pub at: u64,
+    /// The measuring task, by its place; `None` where no switch was seen.
+    pub task: Option<usize>,
+    /// What happened.
+    pub entries: Vec<Entry>,
+}
+
+/// A place where interrupts are switched off, with what came of it in the measured part of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Section {
+    /// The address of the instruction that switches them off.
+    pub pc: u64,
+    /// Where the last call before it returns to.
+    pub caller: u64,
+    /// How often.
+    pub count: u64,
+    /// Instructions, all together.
+    pub total: u64,
+    /// Instructions of the longest.
+    pub longest: u64,
+    /// The address of the instruction that ended the longest.
+    pub end_pc: u64,
+    /// Where the last call before that returns to.
+    pub end_caller: u64,
+    /// The instructions of the whole run before the longest.
+    pub at: u64,
+}
+
+/// All that the plugin wrote.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Dump {
+    /// Instructions of the whole run.
+    pub insns: u64,
+    /// Instructions before the first sample.
+    pub first_sample: u64,
+    /// Samples that were seen.
+    pub samples: u64,
+    /// Windows that are shorter than their latency: the plugin's memory did not hold more.
+    pub cut: u64,
+    /// Blocks and places that found no room.
+    pub lost: u64,
+    /// All blocks.
+    pub blocks: Vec<Block>,
+    /// All tasks.
+    pub tasks: Vec<Task>,
+    /// The windows of the worst samples, in no order.
+    pub worst: Vec<Window>,
+    /// Those of ordinary ones.
+    pub ordinary: Vec<Window>,
+    /// The sections with interrupts off, in no order.
+    pub sections: Vec<Section>,
+}
+
+/// The bytes are not such a dump.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("what QEMU's plugin wrote cannot be read: {0}")]
+pub struct Malformed(&'static str);
+
+const MAGIC: &[u8; 8] = b"PEXACT1\0";
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed("it is cut off"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        self.take(N)?.try_into().map_err(|_| Malformed("it is cut off"))
+    }
+    fn u64(&mut self) -> Result<u64, Malformed> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    fn u16(&mut self) -> Result<u16, Malformed> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+    /// So many of something; the bytes that each takes at least bound what is believed.
+    fn many<T>(
+        &mut self,
+        count: u32,
+        bytes: usize,
+        one: impl Fn(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        if self.0.len() / bytes < count as usize {
+            return Err(Malformed("it is cut off"));
+        }
+        (0..count).map(|_| one(self)).collect()
+    }
+}
+
+impl Dump {
+    /// Reads the bytes.
+    ///
+    /// # Errors
+    /// They are cut off, or refer to what is not there.
+    pub fn parse(bytes: &[u8]) -> Result<Dump, Malformed> {
+        let mut from = Reader(bytes);
+        if from.take(MAGIC.len())? != MAGIC {
+            return Err(Malformed("it begins otherwise"));
+        }
+        let [insns, first_sample, samples, cut, blocks_lost, sections_lost, _long] = [
+            from.u64()?,
+            from.u64()?,
+            from.u64()?,
+            from.u64()?,
+            from.u64()?,
+            from.u64()?,
+            from.u64()?,
+        ];
+        let [blocks, tasks, worst, ordinary, sections, _kept_long] =
+            [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
+        let blocks = from.many(blocks, 16, block)?;
+        let tasks = from.many(tasks, 32, task)?;
+        let window = |from: &mut Reader<'_>| window(from, blocks.len(), tasks.len());
+        let worst = from.many(worst, 40, window)?;
+        let ordinary = from.many(ordinary, 40, window)?;
+        let sections = from.many(sections, 64, section)?;
+        let lost = blocks_lost.saturating_add(sections_lost);
+        Ok(Dump {
+            insns,
+            first_sample,
+            samples,
+            cut,
+            lost,
+            blocks,
+            tasks,
+            worst,
+            ordinary,
+            sections,
+        })
+    }
+}
+
+fn block(from: &mut Reader<'_>) -> Result<Block, Malformed> {
+    Ok(Block {
+        pc: from.u64()?,
+        bytes: from.u16()?,
+        insns: from.u16()?,
+        clock: from.u16()?,
+        kind: match from.array::<1>()?[0] {
+            0 => Kind::Plain,
+            1 => Kind::Call,
+            2 => Kind::Return,
+            3 => Kind::Syscall,
+            4 => Kind::Sysret,
+            5 => Kind::Iret,
+            _ => return Err(Malformed("a block ends in no known way")),
+        },
+        entry: from.array::<1>()?[0] != 0,
+    })
+}
+
+fn task(from: &mut Reader<'_>) -> Result<Task, Malformed> {
+    from.u64()?;
+    let tid = from.u32()?;
+    from.u32()?;
+    let comm: [u8; 16] = from.array()?;
+    let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(Task { tid, comm: String::from_utf8_lossy(comm).into_owned() })
+}
+
+fn window(from: &mut Reader<'_>, blocks: usize, tasks: usize) -> Result<Window, Malformed> {
+    let (due, woke) = (from.u64()? as i64, from.u64()? as i64);
+    let (_series, at) = (from.u64()?, from.u64()?);
+    let (task, entries) = (from.u32()? as usize, from.u32()?);
+    let entries = from.many(entries, 4, |from| entry(from.u32()?, blocks, tasks))?;
+    Ok(Window { due, woke, at, task: (task < tasks).then_some(task), entries })
+}
+
+fn entry(word: u32, blocks: usize, tasks: usize) -> Result<Entry, Malformed> {
+    let value = (word & 0x0fff_ffff) as usize;
+    Ok(match word >> 28 {
+        0..=7 if (word as usize) < blocks => Entry::Block(word as usize),
+        8 => Entry::Switch((value < tasks).then_some(value)),
+        9 => Entry::IrqsOff,
+        10 => Entry::IrqsOn,
+        11 => Entry::Idle,
+        _ => return Err(Malformed("a window refers to what is not there")),
+    })
+}
+
+fn section(from: &mut Reader<'_>) -> Result<Section, Malformed> {
+    Ok(Section {
+        pc: from.u64()?,
+        caller: from.u64()?,
+        count: from.u64()?,
+        total: from.u64()?,
+        longest: from.u64()?,
+        end_pc: from.u64()?,
+        end_caller: from.u64()?,
+        at: from.u64()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(bytes: &mut Vec<u8>, words: &[u64]) {
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+
+    /// Two blocks, a task, one window, one section.
+    fn dump() -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        words(&mut bytes, &[900, 100, 3, 0, 1, 2, 0]);
+        let counts = [2, 1, 1, 0, 1, 0_u32];
+        bytes.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
+        for (pc, kind, entry) in [(0x1000_u64, 1_u8, 0_u8), (1 << 63, 5, 1)] {
+            words(&mut bytes, &[pc]);
+            bytes.extend([12, 0, 4, 0, 2, 0, kind, entry]);
+        }
+        words(&mut bytes, &[77, 42]);
+        bytes.extend(b"stress-ng\0\0\0\0\0\0\0");
+        words(&mut bytes, &[1000, 1800, 5, 800]);
+        let window = [0, 4, 0, 0x8000_0000, 0x9000_0000, 1_u32];
+        bytes.extend(window.iter().flat_map(|word| word.to_le_bytes()));
+        words(&mut bytes, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        bytes
+    }
+
+    #[test]
+    fn all_is_read() {
+        let read = Dump::parse(&dump()).unwrap();
+        assert_eq!((read.insns, read.first_sample, read.samples, read.lost), (900, 100, 3, 3));
+        assert_eq!(read.blocks[1].kind, Kind::Iret);
+        assert!(read.blocks[1].entry && !read.blocks[1].is_user() && read.blocks[0].is_user());
+        assert_eq!(read.tasks, [Task { tid: 42, comm: "stress-ng".into() }]);
+        assert_eq!(
+            read.worst[0].entries,
+            [Entry::Block(0), Entry::Switch(Some(0)), Entry::IrqsOff, Entry::Block(1)]
+        );
+        assert_eq!((read.sections[0].count, read.sections[0].longest), (3, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_are_no_panic(
+            len in 0..400_usize, place in 0..400_usize, byte in any::<u8>(),
+        ) {
+            let mut bytes = dump();
+            let place = place % bytes.len();
+            bytes[place] = byte;
+            bytes.truncate(len.max(8));
+            let _ = Dump::parse(&bytes);
+        }
+    }
+}

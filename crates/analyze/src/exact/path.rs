@@ -1,0 +1,401 @@
+//! From the blocks of a window to the calls between a sample's release and its arrival: which
+//! function ran when, on behalf of whom, called by what.
+//!
+//! The calls come from a shadow stack for each task: a call pushes, a return pops to the frame that
+//! it returns into, interrupts and exceptions push until their `iret`. A jump into another function
+//! takes the place of the one that jumped.
+
+use super::dump::{Block, Dump, Entry, Kind, Window};
+use super::symbols::KernelSymbols;
+use punctual_core::Nanos;
+use std::collections::HashMap;
+
+/// How far down a stack a return may lead: what lies between was left without one.
+const RETURN_DEPTH: usize = 64;
+
+/// An interrupt that waited enters within a block of the instruction that allows it.
+const BLOCK: u64 = 16;
+
+/// Code of a program, whose functions are not known.
+pub const USER: &str = "user mode";
+/// Kernel code without a symbol.
+const UNKNOWN: &str = "unknown function";
+
+/// Code that calls only to put an address onto the stack: thunks of indirect jumps, and what fills
+/// the return stack buffer when tasks are switched (arch/x86/include/asm/nospec-branch.h).
+fn is_trampoline(function: &str) -> bool {
+    function.starts_with("__x86_") || function == "__switch_to_asm"
+}
+
+/// What the CPU did for whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Context {
+    /// A task, by its place in the dump; `None`: the one before the first switch that was seen.
+    Task(Option<usize>),
+    /// An interrupt or an exception.
+    Interrupt,
+}
+
+/// A function for as long as it was on the stack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Its name.
+    pub function: String,
+    /// For whom it ran.
+    pub context: Context,
+    /// How many functions are below it.
+    pub depth: usize,
+    /// Instructions from the release to its begin.
+    pub begin: u64,
+    /// Instructions from the release to its end.
+    pub end: u64,
+    /// Instructions of its own, without those of functions that it called.
+    pub own: u64,
+}
+
+/// What was executed between the release and the arrival of a sample.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Path {
+    /// The instructions.
+    pub insns: u64,
+    /// Instructions that the latency has room for, and that were not executed: the CPU waited, or
+    /// the window is too short.
+    pub without: u64,
+    /// All calls, in the order in which they began.
+    pub calls: Vec<Call>,
+    /// Which function ran when, without gap: the first instruction behind each, and its function.
+    pub ran: Vec<(u64, String)>,
+    /// Whether interrupts were off at the release.
+    pub irqs_off: bool,
+    /// What happened, in instructions from the release: interrupts' entries, switches of tasks.
+    pub events: Vec<(u64, Event)>,
+}
+
+/// A point of the path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// An interrupt or an exception enters the kernel.
+    Enter,
+    /// The kernel switches to a task.
+    Switch(Option<usize>),
+    /// Interrupts are off.
+    IrqsOff,
+    /// Interrupts are on.
+    IrqsOn,
+    /// The CPU waits.
+    Idle,
+}
+
+struct Frame {
+    function: String,
+    /// Where it returns to; 0 for what a call did not begin.
+    back: u64,
+    interrupt: bool,
+    begin: u64,
+    own: u64,
+}
+
+/// Follows the blocks of a window.
+struct Follower<'a> {
+    symbols: &'a KernelSymbols,
+    stacks: HashMap<Option<usize>, Vec<Frame>>,
+    task: Option<usize>,
+    stack: Vec<Frame>,
+    /// Instructions from the begin of the window.
+    at: u64,
+    release: u64,
+    calls: Vec<Call>,
+    ran: Vec<(u64, String)>,
+}
+
+impl Follower<'_> {
+    fn name(&self, block: &Block) -> String {
+        match block.is_user() {
+            true => USER.to_owned(),
+            false => self.symbols.name(block.pc).unwrap_or(UNKNOWN).to_owned(),
+        }
+    }
+
+    fn push(&mut self, function: String, back: u64, interrupt: bool) {
+        self.stack.push(Frame { function, back, interrupt, begin: self.at, own: 0 });
+    }
+
+    /// The topmost frame ended, or is taken off by a switch of tasks.
+    fn ended(&mut self, frame: &Frame, depth: usize, interrupt: bool) {
+        if self.at > self.release {
+            let context = if interrupt { Context::Interrupt } else { Context::Task(self.task) };
+            self.calls.push(Call {
+                function: frame.function.clone(),
+                context,
+                depth,
+                begin: frame.begin.saturating_sub(self.release),
+                end: self.at - self.release,
+                own: frame.own,
+            });
+        }
+    }
+
+    /// The topmost function executes so many instructions behind the release.
+    fn run(&mut self, insns: u64) {
+        let Some(top) = self.stack.last_mut().filter(|_| insns > 0) else { return };
+        top.own += insns;
+        let before = self.ran.last().map_or(0, |(end, _)| *end);
+        match self.ran.last_mut() {
+            Some((end, function)) if *function == top.function => *end += insns,
+            _ => self.ran.push((before + insns, top.function.clone())),
+        }
+    }
+
+    fn pop(&mut self) {
+        let interrupt = self.in_interrupt();
+        if let Some(frame) = self.stack.pop() {
+            self.ended(&frame, self.stack.len(), interrupt);
+        }
+    }
+
+    fn in_interrupt(&self) -> bool {
+        self.stack.iter().any(|frame| frame.interrupt)
+    }
+
+    fn pop_to(&mut self, len: usize) {
+        while self.stack.len() > len {
+            self.pop();
+        }
+    }
+
+    /// The stack before this block runs, after one that ended so.
+    fn enter(&mut self, block: &Block, before: Option<&Block>) {
+        let name = self.name(block);
+        if block.entry {
+            return self.push(name, 0, true);
+        }
+        let end_of = |block: &Block| block.pc.wrapping_add(u64::from(block.bytes));
+        match before.map(|before| (before.kind, before)) {
+            // A call that only puts an address onto the stack is a jump.
+            Some((Kind::Call, before))
+                if !before.is_user()
+                    && !block.is_user()
+                    && !self.stack.last().is_some_and(|top| is_trampoline(&top.function)) =>
+            {
+                return self.push(name, end_of(before), false);
+            }
+            Some((Kind::Return, before)) if !before.is_user() => self.back_to(block.pc),
+            Some((Kind::Iret, _)) => {
+                let interrupt = self.stack.iter().rposition(|frame| frame.interrupt);
+                self.pop_to(interrupt.unwrap_or(0));
+            }
+            Some((Kind::Syscall, before)) if before.is_user() && !block.is_user() => {
+                return self.push(name, 0, false);
+            }
+            _ => {}
+        }
+        if block.is_user() && self.stack.first().is_none_or(|frame| frame.function != USER) {
+            self.pop_to(0);
+        } else if block.is_user() {
+            self.pop_to(1);
+        }
+        match self.stack.last() {
+            Some(top) if top.function == name => {}
+            // A jump: the function that jumped is over, its place on the stack is not.
+            Some(top) => {
+                let (back, interrupt) = (top.back, top.interrupt);
+                self.pop();
+                self.push(name, back, interrupt);
+            }
+            None => self.push(name, 0, false),
+        }
+    }
+
+    /// A return to this address.
+    fn back_to(&mut self, pc: u64) {
+        let deepest = self.stack.len().saturating_sub(RETURN_DEPTH);
+        let frames = self.stack[deepest..].iter();
+        // None: it returned to where no call is known from, as a thunk does that jumps so.
+        if let Some(place) = frames.clone().rposition(|frame| frame.back == pc) {
+            self.pop_to(deepest + place);
+        }
+    }
+
+    fn switch(&mut self, task: Option<usize>) {
+        // For the one that goes the call goes on when it comes back.
+        let interrupt = self.in_interrupt();
+        let frames = std::mem::take(&mut self.stack);
+        for (depth, frame) in frames.iter().enumerate().rev() {
+            self.ended(frame, depth, interrupt);
+        }
+        self.stacks.insert(self.task, frames);
+        self.task = task;
+        self.stack = self.stacks.remove(&task).unwrap_or_default();
+        let at = self.at;
+        self.stack.iter_mut().for_each(|frame| (frame.begin, frame.own) = (at, 0));
+    }
+}
+
+impl Path {
+    /// The path of a window. `insn` is the time that an instruction takes.
+    pub fn of(dump: &Dump, window: &Window, symbols: &KernelSymbols, insn: Nanos) -> Path {
+        let (arrival, all) = arrival(dump, window);
+        let wanted = (window.woke - window.due).max(0) as u64 / insn.0.max(1) as u64;
+        let (release, without) = release(dump, window, arrival, wanted);
+        let mut follower = Follower {
+            symbols,
+            stacks: HashMap::new(),
+            task: None,
+            stack: Vec::new(),
+            at: 0,
+            release,
+            calls: Vec::new(),
+            ran: Vec::new(),
+        };
+        let mut path = Path { insns: arrival - release, without, ..Path::default() };
+        let mut before: Option<&Block> = None;
+        for entry in &window.entries {
+            if follower.at >= arrival {
+                break;
+            }
+            let event = match entry {
+                Entry::Block(place) => {
+                    let block = &dump.blocks[*place];
+                    follower.enter(block, before);
+                    let event = block.entry.then_some(Event::Enter);
+                    let end = follower.at + u64::from(block.insns);
+                    // Of a block across the release or the arrival only its part counts.
+                    let own = end.min(arrival).saturating_sub(follower.at.max(release));
+                    follower.run(own);
+                    let at = follower.at;
+                    follower.at = end;
+                    before = Some(block);
+                    event.map(|event| (at, event))
+                }
+                Entry::Switch(task) => {
+                    follower.switch(*task);
+                    Some((follower.at, Event::Switch(*task)))
+                }
+                Entry::IrqsOff => Some((follower.at, Event::IrqsOff)),
+                Entry::IrqsOn => Some((follower.at, Event::IrqsOn)),
+                Entry::Idle => Some((follower.at, Event::Idle)),
+            };
+            if follower.at <= release {
+                match entry {
+                    Entry::IrqsOff => path.irqs_off = true,
+                    Entry::IrqsOn => path.irqs_off = false,
+                    _ => {}
+                }
+            }
+            let seen = event.filter(|(at, _)| *at >= release);
+            path.events.extend(seen.map(|(at, event)| (at - release, event)));
+        }
+        debug_assert!(arrival <= all);
+        follower.at = arrival;
+        follower.pop_to(0);
+        path.calls = follower.calls;
+        path.ran = follower.ran;
+        path.calls.sort_by_key(|call| (call.begin, call.depth));
+        path
+    }
+
+    /// Whether interrupts were off just before this instruction, at which one enters.
+    pub fn irqs_off_before(&self, at: u64) -> bool {
+        let change = self.events.iter().rev().find_map(|(when, event)| match event {
+            Event::IrqsOff if *when < at => Some(true),
+            Event::IrqsOn if *when <= at => Some(false),
+            _ => None,
+        });
+        // On for no more than an instruction: it was waiting.
+        match change {
+            Some(false) => self.off_until(at),
+            Some(off) => off,
+            None => self.irqs_off,
+        }
+    }
+
+    /// Whether interrupts were switched on only at this instruction, or a block before it.
+    fn off_until(&self, at: u64) -> bool {
+        let on =
+            self.events.iter().rev().find(|(when, event)| *event == Event::IrqsOn && *when <= at);
+        on.is_some_and(|(when, _)| at - when <= BLOCK)
+    }
+
+    /// The functions that ran between two instructions with how many each, the most first.
+    pub fn ran_between(&self, from: u64, to: u64) -> Vec<(String, u64)> {
+        let mut sums: HashMap<&str, u64> = HashMap::new();
+        let mut begin = 0;
+        for (end, function) in &self.ran {
+            let inside = (*end).min(to).saturating_sub(begin.max(from));
+            if inside > 0 {
+                *sums.entry(function).or_default() += inside;
+            }
+            begin = *end;
+        }
+        let mut sums: Vec<(String, u64)> =
+            sums.into_iter().map(|(name, insns)| (name.to_owned(), insns)).collect();
+        sums.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        sums
+    }
+
+    /// Instructions by function, own ones and with all that it called, the most own ones first.
+    pub fn functions(&self) -> Vec<Function> {
+        let mut functions: HashMap<&str, Function> = HashMap::new();
+        // A function that calls itself counts once in its own total.
+        let mut open: Vec<&Call> = Vec::new();
+        for call in &self.calls {
+            open.retain(|other| other.end > call.begin && other.depth < call.depth);
+            let inside = open.iter().any(|other| other.function == call.function);
+            let function = functions
+                .entry(&call.function)
+                .or_insert_with(|| Function { name: call.function.clone(), ..Function::default() });
+            function.own += call.own;
+            function.calls += 1;
+            if !inside {
+                function.total += call.end - call.begin;
+            }
+            open.push(call);
+        }
+        let mut functions: Vec<Function> = functions.into_values().collect();
+        functions.sort_by(|a, b| (b.own, &a.name).cmp(&(a.own, &b.name)));
+        functions
+    }
+}
+
+/// A function in a path.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Instructions of its own.
+    pub own: u64,
+    /// Those and those of what it called.
+    pub total: u64,
+    /// How often it was entered.
+    pub calls: u64,
+}
+
+/// Where in a window the thread read the clock, in instructions: the last time in user mode (the
+/// vDSO reads the processor's counter there); and the instructions of the whole window.
+fn arrival(dump: &Dump, window: &Window) -> (u64, u64) {
+    let (mut at, mut arrival) = (0, None);
+    for entry in &window.entries {
+        let Entry::Block(place) = entry else { continue };
+        let block = &dump.blocks[*place];
+        if block.is_user() && block.clock > 0 {
+            arrival = Some(at + u64::from(block.clock));
+        }
+        at += u64::from(block.insns);
+    }
+    (arrival.unwrap_or(at), at)
+}
+
+/// Where the release is, and how many instructions of the latency are missing. A CPU that waits
+/// executes none, and wakes at a release: what came before the wait is not of this sample.
+fn release(dump: &Dump, window: &Window, arrival: u64, wanted: u64) -> (u64, u64) {
+    let earliest = arrival.saturating_sub(wanted);
+    let (mut at, mut release) = (0, earliest);
+    for entry in &window.entries {
+        match entry {
+            Entry::Block(place) => at += u64::from(dump.blocks[*place].insns),
+            Entry::Idle if at > earliest && at < arrival && release == earliest => release = at,
+            _ => {}
+        }
+    }
+    (release, wanted.saturating_sub(arrival - release))
+}

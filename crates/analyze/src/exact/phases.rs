@@ -1,0 +1,147 @@
+//! A sample's way from its release to its arrival, in parts of which each has one reason: the parts
+//! add up to the path.
+
+use super::path::{Call, Context, Event, Path};
+
+/// A part of the way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// Instructions from the release to its begin.
+    pub begin: u64,
+    /// Instructions from the release to its end.
+    pub end: u64,
+    /// The functions that took most of it, with their own instructions, the most first.
+    pub functions: Vec<(String, u64)>,
+    /// The calls around the longest of them, from the outermost.
+    pub stack: Vec<String>,
+}
+
+/// What a part of the way is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum PartKind {
+    /// The timer has not raised its interrupt yet: it was programmed for later.
+    Timer,
+    /// The interrupt waits: interrupts are disabled.
+    IrqsDisabled,
+    /// The interrupt's handler runs, and wakes the thread.
+    Interrupt,
+    /// The thread is ready, and the scheduler is not called yet: the code that was interrupted
+    /// cannot be preempted, or more interrupts and softirqs run.
+    NotPreempted,
+    /// The scheduler chooses.
+    Schedule,
+    /// The thread runs, on its way to user mode.
+    Return,
+}
+
+impl PartKind {
+    /// The name in documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            PartKind::Timer => "timer",
+            PartKind::IrqsDisabled => "irqs-disabled",
+            PartKind::Interrupt => "interrupt",
+            PartKind::NotPreempted => "not-preempted",
+            PartKind::Schedule => "schedule",
+            PartKind::Return => "return",
+        }
+    }
+}
+
+/// The functions that mark a task for rescheduling (kernel/sched/core.c: resched_curr, and
+/// __resched_curr since 6.13).
+const RESCHED: [&str; 3] = ["resched_curr", "__resched_curr", "resched_curr_lazy"];
+/// How many functions a part names.
+const FUNCTIONS: usize = 5;
+
+/// The parts of a path that ends with this task.
+pub fn parts(path: &Path, task: Option<usize>) -> Vec<Part> {
+    let enter = path.events.iter().find(|(_, event)| *event == Event::Enter).map(|(at, _)| *at);
+    let switch = path
+        .events
+        .iter()
+        .rev()
+        .find(|(_, event)| matches!(event, Event::Switch(to) if *to == task && task.is_some()))
+        .map(|(at, _)| *at);
+    let first = |names: &[&str], from: u64, to: u64| {
+        let mut calls = path.calls.iter();
+        calls
+            .find(|call| {
+                call.begin >= from && call.begin < to && names.contains(&call.function.as_str())
+            })
+            .map(|call| call.begin)
+    };
+    let last_schedule = |from: u64, to: u64| {
+        let calls = path.calls.iter().rev();
+        calls
+            .clone()
+            .find(|call| call.function == "__schedule" && call.begin >= from && call.begin < to)
+            .map(|call| call.begin)
+    };
+    let entered = enter.unwrap_or(0).min(path.insns);
+    let before =
+        if path.irqs_off_before(entered) { PartKind::IrqsDisabled } else { PartKind::Timer };
+    let mut ends = vec![(before, entered)];
+    if let Some(switch) = switch.filter(|at| *at >= entered) {
+        let schedule = last_schedule(entered, switch).unwrap_or(switch);
+        // In the idle task no mark is set: it looks by itself.
+        let ready = first(&RESCHED, entered, schedule).unwrap_or(schedule);
+        ends.push((PartKind::Interrupt, ready));
+        ends.push((PartKind::NotPreempted, schedule));
+        ends.push((PartKind::Schedule, switch));
+    }
+    ends.push((PartKind::Return, path.insns));
+    let mut begin = 0;
+    let mut parts = Vec::new();
+    for (kind, end) in ends {
+        if end > begin {
+            parts.push(part(path, kind, begin, end));
+            begin = end;
+        }
+    }
+    parts
+}
+
+fn part(path: &Path, kind: PartKind, begin: u64, end: u64) -> Part {
+    let mut functions = path.ran_between(begin, end);
+    functions.truncate(FUNCTIONS);
+    let inside = |call: &Call| call.end.min(end).saturating_sub(call.begin.max(begin));
+    // The call of the function with most instructions that was longest there.
+    let most = functions.first().map(|(name, _)| name.as_str());
+    let call = path
+        .calls
+        .iter()
+        .enumerate()
+        .filter(|(_, call)| Some(call.function.as_str()) == most && inside(call) > 0)
+        .max_by_key(|(_, call)| call.own.min(inside(call)));
+    let stack = call.map_or(Vec::new(), |(place, _)| stack_of(path, place));
+    Part { kind, begin, end, functions, stack }
+}
+
+/// The functions around a call, from the outermost to itself.
+fn stack_of(path: &Path, place: usize) -> Vec<String> {
+    let call = &path.calls[place];
+    let around = |other: &&Call| {
+        other.begin <= call.begin
+            && other.end >= call.end
+            && other.depth < call.depth
+            && same_side(other.context, call.context)
+    };
+    let mut stack: Vec<(usize, &str)> =
+        path.calls.iter().filter(around).map(|call| (call.depth, call.function.as_str())).collect();
+    stack.sort();
+    stack.dedup_by_key(|(depth, _)| *depth);
+    stack
+        .into_iter()
+        .map(|(_, name)| name)
+        .chain([call.function.as_str()])
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Below an interrupt lies the task that it interrupted.
+fn same_side(below: Context, above: Context) -> bool {
+    below == above || above == Context::Interrupt
+}

@@ -1,0 +1,59 @@
+//! The functions of a kernel by address.
+
+/// The functions of a kernel.
+pub struct KernelSymbols {
+    /// In the order of their addresses.
+    functions: Vec<(u64, String)>,
+}
+
+impl KernelSymbols {
+    /// Reads the text of /proc/kallsyms (proc_kallsyms(5)): functions are those of type `t`, `T`,
+    /// `w` and `W` (nm(1)). Parts that the compiler moved away (`.cold`, `.part.0`) bear the name of
+    /// their function.
+    pub fn parse(kallsyms: &str) -> KernelSymbols {
+        let function = |line: &str| {
+            let mut words = line.split_whitespace();
+            let address = u64::from_str_radix(words.next()?, 16).ok()?;
+            let kind = words.next()?;
+            let name = words.next()?;
+            let is_function = matches!(kind, "t" | "T" | "w" | "W") && address >> 63 == 1;
+            is_function.then(|| (address, function_of(name).to_owned()))
+        };
+        let mut functions: Vec<(u64, String)> = kallsyms.lines().filter_map(function).collect();
+        // Of two names for one address the first is the usual one.
+        functions.sort_by_key(|(address, _)| *address);
+        functions.dedup_by_key(|(address, _)| *address);
+        KernelSymbols { functions }
+    }
+
+    /// The function that an address lies in; `None` before the first one.
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let behind = self.functions.partition_point(|(begin, _)| *begin <= address);
+        Some(&self.functions.get(behind.checked_sub(1)?)?.1)
+    }
+}
+
+/// Without what the compiler appends: `free_pcppages_bulk.isra.0.cold` is free_pcppages_bulk.
+fn function_of(symbol: &str) -> &str {
+    match symbol.find(".cold").or_else(|| symbol.find(".isra.")).or_else(|| symbol.find(".part.")) {
+        Some(0) | None => symbol.split(".constprop.").next().unwrap_or(symbol),
+        Some(end) => function_of(&symbol[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_the_function_before_it() {
+        let symbols = KernelSymbols::parse(
+            "ffffffff81000000 T _text\nffffffff81000100 t rmqueue.isra.0\nffffffff81000100 t x\n\
+             ffffffff81000200 D data\nffffffffc0000000 t probe.cold\t[virtio]\n0 A __preempt",
+        );
+        assert_eq!(symbols.name(0xffff_ffff_8100_00ff), Some("_text"));
+        assert_eq!(symbols.name(0xffff_ffff_8100_0250), Some("rmqueue"));
+        assert_eq!(symbols.name(0xffff_ffff_c000_0001), Some("probe"));
+        assert_eq!(symbols.name(0x1000), None);
+    }
+}

@@ -1,0 +1,218 @@
+//! Paths of windows that are written by hand.
+
+use super::dump::{Block, Dump, Entry, Kind, Task, Window};
+use super::path::{Context, Path};
+use super::phases::{PartKind, parts};
+use super::symbols::KernelSymbols;
+use super::*;
+use proptest::prelude::*;
+
+const KERNEL: u64 = 0xffff_ffff_8100_0000;
+
+/// Functions of 256 bytes each, in this order from the kernel's first address on.
+const FUNCTIONS: [&str; 12] = [
+    "entry_SYSCALL_64",
+    "do_syscall_64",
+    "free_pages",
+    "asm_sysvec_apic_timer_interrupt",
+    "hrtimer_interrupt",
+    "resched_curr",
+    "irqentry_exit",
+    "__schedule",
+    "__switch_to_asm",
+    "__x86_indirect_thunk_rax",
+    "clear_page",
+    "last",
+];
+
+fn symbols() -> KernelSymbols {
+    let line = |(place, name): (usize, &&str)| format!("{:x} T {name}\n", at(place, 0));
+    KernelSymbols::parse(&FUNCTIONS.iter().enumerate().map(line).collect::<String>())
+}
+
+fn at(function: usize, offset: u64) -> u64 {
+    KERNEL + 256 * function as u64 + offset
+}
+
+fn place_of(name: &str) -> usize {
+    FUNCTIONS.iter().position(|known| *known == name).unwrap()
+}
+
+#[derive(Default)]
+struct Script {
+    dump: Dump,
+    entries: Vec<Entry>,
+}
+
+impl Script {
+    /// A block of ten instructions and 40 bytes.
+    fn block(&mut self, pc: u64, kind: Kind) -> &mut Script {
+        let entry = pc == at(place_of("asm_sysvec_apic_timer_interrupt"), 0);
+        let clock = if pc < KERNEL && kind == Kind::Plain { 10 } else { 0 };
+        self.entries.push(Entry::Block(self.dump.blocks.len()));
+        self.dump.blocks.push(Block { pc, bytes: 40, insns: 10, clock, kind, entry });
+        self
+    }
+    fn kernel(&mut self, name: &str, offset: u64, kind: Kind) -> &mut Script {
+        self.block(at(place_of(name), offset), kind)
+    }
+    fn event(&mut self, entry: Entry) -> &mut Script {
+        self.entries.push(entry);
+        self
+    }
+    /// The sample is taken: so many instructions of it are its latency.
+    fn sample(&mut self, insns: i64) -> (Path, Window) {
+        let window = Window {
+            due: 1_000,
+            woke: 1_000 + 8 * insns,
+            at: 0,
+            task: Some(0),
+            entries: self.entries.clone(),
+        };
+        (Path::of(&self.dump, &window, &symbols(), Nanos(8)), window)
+    }
+}
+
+/// A load frees pages with interrupts off, the timer's interrupt waits, then wakes the thread.
+fn late() -> Script {
+    let mut script = Script::default();
+    let task = |tid, comm: &str| Task { tid, comm: comm.to_owned() };
+    script.dump.tasks = vec![task(7, "timer/cpu0"), task(9, "stress-ng")];
+    script
+        .event(Entry::Switch(Some(1)))
+        .block(0x1000, Kind::Syscall)
+        .kernel("entry_SYSCALL_64", 0, Kind::Call)
+        .kernel("do_syscall_64", 0, Kind::Call)
+        .event(Entry::IrqsOff)
+        .kernel("free_pages", 0, Kind::Call)
+        .kernel("clear_page", 0, Kind::Return)
+        .kernel("free_pages", 40, Kind::Plain)
+        .event(Entry::IrqsOn)
+        .event(Entry::IrqsOff)
+        .kernel("asm_sysvec_apic_timer_interrupt", 0, Kind::Call)
+        .kernel("hrtimer_interrupt", 0, Kind::Call)
+        .kernel("resched_curr", 0, Kind::Return)
+        .kernel("hrtimer_interrupt", 40, Kind::Return)
+        .kernel("asm_sysvec_apic_timer_interrupt", 40, Kind::Iret)
+        .event(Entry::IrqsOn)
+        .kernel("free_pages", 80, Kind::Return)
+        .kernel("do_syscall_64", 40, Kind::Call)
+        .kernel("__schedule", 0, Kind::Call)
+        .kernel("__switch_to_asm", 0, Kind::Return)
+        .event(Entry::Switch(Some(0)))
+        .kernel("__schedule", 40, Kind::Return)
+        .kernel("entry_SYSCALL_64", 80, Kind::Sysret)
+        .block(0x2000, Kind::Plain);
+    script
+}
+
+#[test]
+fn the_parts_are_the_way_and_name_what_took_it() {
+    let (path, window) = late().sample(180);
+    assert_eq!((path.insns, path.without), (180, 0));
+    let parts = parts(&path, window.task);
+    let shown: Vec<String> = parts
+        .iter()
+        .map(|part| {
+            let functions = part.functions.iter();
+            let functions: Vec<String> =
+                functions.map(|(name, own)| format!("{name} {own}")).collect();
+            format!(
+                "{} {}..{}: {} [{}]",
+                part.kind.word(),
+                part.begin,
+                part.end,
+                functions.join(", "),
+                part.stack.join(" > ")
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @"
+    irqs-disabled 0..60: free_pages 20, clear_page 10, do_syscall_64 10, entry_SYSCALL_64 10, user mode 10 [user mode > entry_SYSCALL_64 > do_syscall_64 > free_pages]
+    interrupt 60..80: asm_sysvec_apic_timer_interrupt 10, hrtimer_interrupt 10 [user mode > entry_SYSCALL_64 > do_syscall_64 > free_pages > asm_sysvec_apic_timer_interrupt]
+    not-preempted 80..130: asm_sysvec_apic_timer_interrupt 10, do_syscall_64 10, free_pages 10, hrtimer_interrupt 10, resched_curr 10 [user mode > entry_SYSCALL_64 > do_syscall_64 > free_pages > asm_sysvec_apic_timer_interrupt]
+    schedule 130..150: __schedule 10, __switch_to_asm 10 [user mode > entry_SYSCALL_64 > do_syscall_64 > __schedule]
+    return 150..180: __schedule 10, entry_SYSCALL_64 10, user mode 10 [__schedule]
+    ");
+    assert_eq!(parts.iter().map(|part| part.end - part.begin).sum::<u64>(), path.insns);
+    assert_eq!(path.functions().iter().map(|function| function.own).sum::<u64>(), path.insns);
+}
+
+#[test]
+fn an_interrupt_stands_above_what_it_interrupted() {
+    let (path, _) = late().sample(180);
+    let interrupt = path.calls.iter().find(|call| call.function == "hrtimer_interrupt").unwrap();
+    assert_eq!((interrupt.context, interrupt.depth), (Context::Interrupt, 5));
+    let freed = path.calls.iter().find(|call| call.function == "free_pages").unwrap();
+    assert_eq!((freed.context, freed.depth), (Context::Task(Some(1)), 3));
+    assert!(freed.begin <= interrupt.begin && interrupt.end <= freed.end);
+}
+
+#[test]
+fn without_disabled_interrupts_the_timer_was_late() {
+    let mut script = late();
+    script.entries.retain(|entry| !matches!(entry, Entry::IrqsOff | Entry::IrqsOn));
+    let (path, window) = script.sample(180);
+    assert_eq!(parts(&path, window.task)[0].kind, PartKind::Timer);
+}
+
+#[test]
+fn a_thunk_returns_into_the_function_that_it_jumps_to() {
+    let mut script = Script::default();
+    script
+        .kernel("do_syscall_64", 0, Kind::Call)
+        .kernel("__x86_indirect_thunk_rax", 0, Kind::Call)
+        .kernel("__x86_indirect_thunk_rax", 40, Kind::Return)
+        .kernel("free_pages", 0, Kind::Return)
+        .kernel("do_syscall_64", 40, Kind::Plain)
+        .block(0x2000, Kind::Plain);
+    let (path, _) = script.sample(50);
+    let depth =
+        |name: &str| path.calls.iter().find(|call| call.function == name).map(|call| call.depth);
+    assert_eq!((depth("do_syscall_64"), depth("free_pages")), (Some(0), Some(1)));
+}
+
+#[test]
+fn an_idle_cpu_executes_nothing_before_its_release() {
+    let mut script = Script::default();
+    script
+        .kernel("do_syscall_64", 0, Kind::Plain)
+        .event(Entry::Idle)
+        .kernel("asm_sysvec_apic_timer_interrupt", 0, Kind::Iret)
+        .block(0x2000, Kind::Plain);
+    let (path, _) = script.sample(25);
+    assert_eq!((path.insns, path.without), (20, 5));
+}
+
+proptest! {
+    /// Whatever is executed: own instructions add up, calls lie within the path, parts have no gap.
+    #[test]
+    fn sums_are_exact(
+        steps in prop::collection::vec((0..FUNCTIONS.len(), 0..6_u64, 0..7_u8), 1..200),
+        latency in 1..3_000_i64,
+    ) {
+        let mut script = late();
+        for (function, block, kind) in steps {
+            let kinds = [
+                Kind::Plain, Kind::Call, Kind::Return, Kind::Syscall, Kind::Sysret, Kind::Iret,
+            ];
+            match kinds.get(usize::from(kind)) {
+                Some(kind) => script.block(at(function, 40 * block), *kind),
+                None => script.event(Entry::Switch(Some(function % 2))),
+            };
+        }
+        script.block(0x2000, Kind::Plain);
+        let (path, window) = script.sample(latency);
+        prop_assert_eq!(path.insns + path.without, latency as u64);
+        prop_assert_eq!(path.functions().iter().map(|f| f.own).sum::<u64>(), path.insns);
+        prop_assert!(path.calls.iter().all(|call| call.begin <= call.end && call.end <= path.insns));
+        let parts = parts(&path, window.task);
+        let mut end = 0;
+        for part in &parts {
+            prop_assert_eq!(part.begin, end);
+            prop_assert!(part.end > part.begin);
+            end = part.end;
+        }
+        prop_assert_eq!(end, path.insns);
+    }
+}

@@ -1,0 +1,137 @@
+//! What `punctual explain --exact` found, as it prints it with `--json` and keeps it in the bundle
+//! (`exact.json`). Lengths are in instructions of the guest; times in ns of its clock.
+
+use punctual_core::Finding;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of [`ExactDocument`].
+pub const EXACT_SCHEMA: &str = "punctual-exact/1";
+/// Where a bundle has it.
+pub const EXACT_MEMBER: &str = "exact";
+
+/// A run in virtual time, replayed with every instruction seen.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExactDocument {
+    /// [`EXACT_SCHEMA`].
+    pub schema: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The virtual time of an instruction, in ns.
+    pub ns_per_instruction: u32,
+    /// The digest of all samples of the replay: that of the run, or nothing here is its own.
+    pub digest: String,
+    /// Instructions of the whole run, with boot and preparation.
+    pub instructions: u64,
+    /// Samples whose beginning was not kept.
+    pub cut: u64,
+    /// The worst samples, the latest first.
+    pub worst: Vec<ExactSample>,
+    /// An ordinary sample to compare with: the one in the middle of those that were kept.
+    pub ordinary: Option<ExactSample>,
+    /// The longest sections with interrupts disabled while samples were taken, the longest first.
+    pub irqs_disabled: Vec<IrqsDisabled>,
+    /// Limits of all this.
+    pub findings: Vec<Finding>,
+}
+
+/// A sample with all that was executed between its release and its arrival.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExactSample {
+    /// Its phase; empty for the ordinary sample, unless it is among the worst.
+    pub phase: String,
+    /// Its series; empty likewise.
+    pub series: String,
+    /// Its number in the series.
+    pub sample: Option<u64>,
+    /// When it was due.
+    pub due: i64,
+    /// Its latency.
+    pub latency_ns: i64,
+    /// The measuring thread.
+    pub thread: String,
+    /// Instructions between release and arrival.
+    pub instructions: u64,
+    /// Instructions that the latency has room for and that were not executed: the CPU waited, or
+    /// the beginning was not kept.
+    pub without: u64,
+    /// The way in parts, without gap.
+    pub parts: Vec<ExactPart>,
+    /// The functions, the most own instructions first.
+    pub functions: Vec<ExactFunction>,
+    /// What it has more of than the ordinary one.
+    pub more: Vec<MoreThan>,
+    /// Every call, in the order in which they began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ExactCall>,
+}
+
+/// A part of a sample's way.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExactPart {
+    /// `timer`, `irqs-disabled`, `interrupt`, `not-preempted`, `schedule`, `return`
+    pub kind: String,
+    /// Instructions from the release to its begin.
+    pub begin: u64,
+    /// Instructions of it.
+    pub instructions: u64,
+    /// The functions with most of them.
+    pub functions: Vec<(String, u64)>,
+    /// The calls around the longest, from the outermost.
+    pub stack: Vec<String>,
+}
+
+/// A function within a sample.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExactFunction {
+    /// Its name.
+    pub name: String,
+    /// Its own instructions.
+    pub own: u64,
+    /// Those and those of what it called.
+    pub total: u64,
+    /// How often it was entered.
+    pub calls: u64,
+}
+
+/// What a sample has more of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MoreThan {
+    /// The function.
+    pub function: String,
+    /// Its own instructions in this sample.
+    pub here: u64,
+    /// In the ordinary one.
+    pub there: u64,
+}
+
+/// A call.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExactCall {
+    /// The function.
+    pub function: String,
+    /// The task for which it ran; `interrupt` in one.
+    pub context: String,
+    /// How many functions are below it.
+    pub depth: u32,
+    /// Instructions from the release to its begin.
+    pub begin: u64,
+    /// Instructions from the release to its end.
+    pub end: u64,
+}
+
+/// Sections with interrupts disabled that begin in one function.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct IrqsDisabled {
+    /// The function.
+    pub function: String,
+    /// The function that it calls for it, if any.
+    pub by: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// Instructions, all together.
+    pub total: u64,
+    /// Instructions of the longest.
+    pub longest: u64,
+    /// The function in which the longest ended.
+    pub ended_in: String,
+}

@@ -1,0 +1,123 @@
+//! The files that a run in virtual time was made of, kept under their SHA-256, so that it can run
+//! again: any other byte in them is another timeline.
+
+use crate::LabError;
+use crate::cache::Cache;
+use rustix::fs::{Timestamps, UTIME_NOW};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// All of them together, in bytes. Those that were used longest ago go first.
+const BYTES_MAX: u64 = 4 << 30;
+
+/// The store: a directory of files named by what is in them.
+pub struct Artefacts {
+    dir: PathBuf,
+}
+
+impl Artefacts {
+    /// That of the user's cache.
+    pub fn open() -> Result<Artefacts, LabError> {
+        Artefacts::at(Cache::open()?.dir().join("artefacts"))
+    }
+
+    fn at(dir: PathBuf) -> Result<Artefacts, LabError> {
+        fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
+        Ok(Artefacts { dir })
+    }
+
+    /// Keeps a file; the answer is its SHA-256 in hexadecimal digits.
+    pub fn keep(&self, path: &Path) -> Result<String, LabError> {
+        let name = hash_of(path).map_err(LabError::io("read", path))?;
+        let place = self.dir.join(&name);
+        if place.exists() {
+            touch(&place);
+            return Ok(name);
+        }
+        self.make_room(path.metadata().map_err(LabError::io("read", path))?.len())?;
+        // It has its name when it is whole, whoever else keeps the same at the same time.
+        let file = tempfile::NamedTempFile::new_in(&self.dir);
+        let file = file.map_err(LabError::io("create a file in", &self.dir))?;
+        fs::copy(path, file.path()).map_err(LabError::io("copy", path))?;
+        file.persist(&place).map_err(|why| LabError::io("write", &place)(why.error))?;
+        Ok(name)
+    }
+
+    /// The file with this SHA-256, if it is there still.
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        let is_name = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let place = self.dir.join(name);
+        (is_name && place.is_file()).then(|| {
+            touch(&place);
+            place
+        })
+    }
+
+    /// Removes those that were used longest ago, until so many bytes more have room.
+    fn make_room(&self, bytes: u64) -> Result<(), LabError> {
+        let mut kept: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(&self.dir)
+            .map_err(LabError::io("read", &self.dir))?
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                let meta = entry.metadata().ok()?;
+                Some((meta.modified().ok()?, meta.len(), entry.path()))
+            })
+            .collect();
+        kept.sort();
+        let mut all: u64 = kept.iter().map(|(_, len, _)| len).sum::<u64>() + bytes;
+        for (_, len, path) in kept {
+            if all <= BYTES_MAX {
+                break;
+            }
+            // Another process may have removed it meanwhile.
+            let _ = fs::remove_file(path);
+            all -= len;
+        }
+        Ok(())
+    }
+}
+
+/// The SHA-256 of a file, in hexadecimal digits.
+pub fn hash_of(path: &Path) -> io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            len => hash.update(&buffer[..len]),
+        }
+    }
+}
+
+/// It was used now: what is used stays longest. Without the right to do so it ages.
+fn touch(path: &Path) {
+    let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: now, last_modification: now };
+    let flags = rustix::fs::AtFlags::empty();
+    let _ = rustix::fs::utimensat(rustix::fs::CWD, path, &times, flags);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_under_its_hash() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Artefacts::at(dir.path().join("store")).unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "abc").unwrap();
+        let name = store.keep(&file).unwrap();
+        // FIPS 180-2, appendix B.1.
+        assert_eq!(name, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(fs::read(store.find(&name).unwrap()).unwrap(), b"abc");
+        assert_eq!(store.keep(&file).unwrap(), name);
+        for wrong in ["", "../file", &"0".repeat(64)] {
+            assert_eq!(store.find(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! A guest in virtual time once more, from the files it was made of, with a plugin in QEMU that
+//! sees every block of instructions (exact/plugin.c). Virtual time counts the guest's instructions,
+//! and the plugin adds none: the samples are the same.
+
+mod offsets;
+
+use crate::artefacts::Artefacts;
+use crate::emulator::Emulator;
+use crate::guest::{Accel, Control, Progress};
+use crate::initramfs::{Source, Tree};
+use crate::qemu::{self, Limits, Machine};
+use crate::{Arch, Board, GuestResult, LabError, Outcome};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The compiled plugin, packed; empty where it could not be compiled.
+const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/exact.so.z"));
+const PLUGIN_FILE: &str = "exact.so";
+/// What the plugin writes.
+const DUMP: &str = "exact.bin";
+/// How long it may take at most, in time that this system gave it.
+const TIMEOUT: Duration = Duration::from_secs(3600);
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// What may be added to QEMU's arguments: what comes with a bundle may be hostile.
+const DEVICES: [&[&str]; 1] = [&["-device", "edu"]];
+const MEMORY_MB_MAX: u32 = 64 << 10;
+
+/// What a run in virtual time was made of: enough to run it again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MadeOf {
+    /// The kernel's image, by its SHA-256 in hexadecimal digits.
+    pub kernel: String,
+    /// The guest's first file system with all programs, by its SHA-256.
+    pub initramfs: String,
+    /// QEMU's version.
+    pub emulator: String,
+    /// Memory in MiB.
+    pub memory_mb: u32,
+    /// What was added to the kernel's command line.
+    pub cmdline_extra: String,
+    /// What was added to QEMU's arguments.
+    pub qemu_args: Vec<String>,
+}
+
+/// The names of a kernel, and where its tasks have theirs.
+#[derive(Clone, Debug)]
+pub struct Symbols {
+    /// The text of /proc/kallsyms, as root reads it.
+    pub kallsyms: String,
+    /// The offsets in bytes of `comm` and `pid` in its `struct task_struct`, where it has type
+    /// information.
+    pub task: Option<(u32, u32)>,
+}
+
+/// Which samples are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// So many of the worst.
+    pub worst: u32,
+    /// So many ordinary ones to compare with.
+    pub ordinary: u32,
+}
+
+/// A run that can be repeated.
+pub struct Replay {
+    made_of: MadeOf,
+    kernel: PathBuf,
+    initramfs: PathBuf,
+    store: Artefacts,
+}
+
+impl Replay {
+    /// Of what is kept of a run.
+    ///
+    /// # Errors
+    /// [`LabError::Request`] with the file that is gone.
+    pub fn of(made_of: MadeOf) -> Result<Replay, LabError> {
+        if let Some(other) = made_of.qemu_args.chunks(2).find(|pair| !is_known(pair)) {
+            return Err(LabError::Request(format!(
+                "a run with the QEMU arguments `{}` is not replayed",
+                other.join(" ")
+            )));
+        }
+        if made_of.memory_mb > MEMORY_MB_MAX {
+            return Err(LabError::Request(format!(
+                "a run with {} MiB of memory is not replayed",
+                made_of.memory_mb
+            )));
+        }
+        let here = Emulator::find(Arch::Amd64)?.version;
+        if here != made_of.emulator {
+            return Err(LabError::Request(format!(
+                "the run took QEMU {}, this machine has {here}: another timeline",
+                made_of.emulator
+            )));
+        }
+        let store = Artefacts::open()?;
+        let find = |name: &str, what: &str| {
+            store.find(name).ok_or_else(|| {
+                LabError::Request(format!(
+                    "the {what} of this run (SHA-256 {name}) is not kept on this machine: run it \
+                     again here"
+                ))
+            })
+        };
+        let kernel = find(&made_of.kernel, "kernel")?;
+        let initramfs = find(&made_of.initramfs, "file system")?;
+        Ok(Replay { made_of, kernel, initramfs, store })
+    }
+
+    /// The kernel's symbols: from a boot of the same machine whose job reads them, kept for the
+    /// next time.
+    pub fn symbols(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Symbols, LabError> {
+        let place = self.store.find(&self.made_of.kernel).unwrap_or_default();
+        let kept = place.with_file_name(format!("{}.symbols", self.symbols_key()));
+        if let Some(symbols) = fs::read_to_string(&kept).ok().as_deref().and_then(parse_symbols) {
+            return Ok(symbols);
+        }
+        let dir = self.directory()?;
+        let initramfs = dir.path().join(qemu::INITRAMFS);
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .open(&initramfs)
+            .map_err(LabError::io("open", &initramfs))?;
+        // A second archive behind the first: its files take the place of those
+        // (Documentation/driver-api/early-userspace/buffer-format.rst).
+        let mut tree = Tree::new();
+        tree.file("", "/punctual/job", Source::Bytes(READ_SYMBOLS.to_vec()), 0o755)?;
+        let second = dir.path().join("second");
+        tree.write(&second)?;
+        io::copy(&mut fs::File::open(&second).map_err(LabError::io("open", &second))?, &mut file)
+            .map_err(LabError::io("write", &initramfs))?;
+        drop(file);
+        let result = self.boot(dir.path(), &[], watch, None)?;
+        let text = |name: &str| result.results.get(name);
+        let kallsyms = text("kallsyms").map(|text| String::from_utf8_lossy(text).into_owned());
+        let Some(kallsyms) = kallsyms.filter(|_| result.outcome == Outcome::Finished) else {
+            return Err(LabError::Request(format!(
+                "the kernel's symbols could not be read: {}",
+                result.outcome
+            )));
+        };
+        let btf = text("btf").map(Vec::as_slice).unwrap_or_default();
+        let task = match offsets::of_members(btf, "task_struct", ["comm", "pid"]) {
+            [Some(comm), Some(pid)] => Some((comm, pid)),
+            _ => None,
+        };
+        let symbols = Symbols { kallsyms, task };
+        fs::write(&kept, symbols_text(&symbols)).map_err(LabError::io("write", &kept))?;
+        Ok(symbols)
+    }
+
+    /// Runs it with the plugin. What comes back is how it ended, with its results below
+    /// `results_to`, and what the plugin wrote.
+    pub fn run(
+        &self,
+        symbols: &Symbols,
+        wanted: Wanted,
+        results_to: &Path,
+        watch: &mut dyn FnMut(Progress) -> Control,
+    ) -> Result<(GuestResult, Vec<u8>), LabError> {
+        let dir = self.directory()?;
+        let mut plugin = Vec::new();
+        let unpacked = flate2::read::ZlibDecoder::new(PLUGIN).read_to_end(&mut plugin);
+        if unpacked.is_err() || plugin.is_empty() {
+            return Err(LabError::Request(
+                "this punctual was built without QEMU's plugin: the C compiler of the machine was \
+                 missing when it was built"
+                    .to_owned(),
+            ));
+        }
+        let path = dir.path().join(PLUGIN_FILE);
+        fs::write(&path, plugin).map_err(LabError::io("write", &path))?;
+        let arguments = ["-plugin".to_owned(), plugin_option(symbols, wanted)?];
+        let result = self.boot(dir.path(), &arguments, watch, Some(results_to))?;
+        let dump = dir.path().join(DUMP);
+        if !dump.exists() {
+            return Err(LabError::Request(format!(
+                "QEMU's plugin left nothing ({}); it needs interface version 4, QEMU 9.2 or newer",
+                result.outcome
+            )));
+        }
+        let dump = fs::read(&dump).map_err(LabError::io("read", &dump))?;
+        Ok((result, dump))
+    }
+
+    /// A directory to run in, with the first file system in it.
+    fn directory(&self) -> Result<tempfile::TempDir, LabError> {
+        let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
+        let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
+        let place = dir.path().join(qemu::INITRAMFS);
+        fs::copy(&self.initramfs, &place).map_err(LabError::io("copy", &self.initramfs))?;
+        Ok(dir)
+    }
+
+    fn boot(
+        &self,
+        dir: &Path,
+        more: &[String],
+        watch: &mut dyn FnMut(Progress) -> Control,
+        results_to: Option<&Path>,
+    ) -> Result<GuestResult, LabError> {
+        let extra: Vec<String> = self.made_of.qemu_args.iter().chain(more).cloned().collect();
+        let machine = Machine {
+            arch: Arch::Amd64,
+            board: Board::Usual,
+            device_tree: None,
+            accel: Accel::VirtualTime,
+            cpus: 1,
+            memory_mb: self.made_of.memory_mb,
+            kernel: &self.kernel,
+            cmdline_extra: &self.made_of.cmdline_extra,
+            share_host: false,
+            extra_args: &extra,
+        };
+        let limits = Limits { total: TIMEOUT, boot_silence: SILENCE };
+        let ended = qemu::run(&machine, dir, limits, watch)?;
+        GuestResult::collect(dir, ended, 1, results_to)
+    }
+
+    /// Under what the symbols are kept: modules lie where the same machine puts them.
+    fn symbols_key(&self) -> String {
+        let MadeOf { kernel, memory_mb, cmdline_extra, qemu_args, .. } = &self.made_of;
+        let modules = modules_of(&self.initramfs);
+        let text = format!("{kernel} {memory_mb} {cmdline_extra} {qemu_args:?} {modules:?}");
+        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn is_known(arguments: &[String]) -> bool {
+    DEVICES.iter().any(|known| arguments.iter().eq(known.iter()))
+}
+
+/// Keeps what a run is made of.
+pub(crate) fn keep(
+    machine: &Machine,
+    initramfs: &Path,
+    emulator: &str,
+) -> Result<MadeOf, LabError> {
+    let store = Artefacts::open()?;
+    Ok(MadeOf {
+        kernel: store.keep(machine.kernel)?,
+        initramfs: store.keep(initramfs)?,
+        emulator: emulator.to_owned(),
+        memory_mb: machine.memory_mb,
+        cmdline_extra: machine.cmdline_extra.to_owned(),
+        qemu_args: machine.extra_args.to_vec(),
+    })
+}
+
+const READ_SYMBOLS: &[u8] = b"cat /proc/kallsyms >/results/kallsyms\n\
+    [ ! -e /sys/kernel/btf/vmlinux ] || cat /sys/kernel/btf/vmlinux >/results/btf\n";
+
+fn symbols_text(symbols: &Symbols) -> String {
+    let task = symbols.task.map_or("-".to_owned(), |(comm, pid)| format!("{comm} {pid}"));
+    format!("{task}\n{}", symbols.kallsyms)
+}
+
+fn parse_symbols(text: &str) -> Option<Symbols> {
+    let (task, kallsyms) = text.split_once('\n')?;
+    let task = match task {
+        "-" => None,
+        task => {
+            let (comm, pid) = task.split_once(' ')?;
+            Some((comm.parse().ok()?, pid.parse().ok()?))
+        }
+    };
+    Some(Symbols { kallsyms: kallsyms.to_owned(), task })
+}
+
+/// The modules that a guest loads, by name and size, in their order.
+fn modules_of(initramfs: &Path) -> Vec<(String, u32)> {
+    let Ok(file) = fs::File::open(initramfs) else { return Vec::new() };
+    let mut rest = io::BufReader::new(file);
+    let mut modules = Vec::new();
+    loop {
+        let Ok(reader) = cpio::newc::Reader::new(rest) else { return modules };
+        if reader.entry().is_trailer() {
+            return modules;
+        }
+        let (name, size) = (reader.entry().name().to_owned(), reader.entry().file_size());
+        if name.ends_with(".ko") {
+            modules.push((name, size));
+        }
+        match reader.finish() {
+            Ok(next) => rest = next,
+            Err(_) => return modules,
+        }
+    }
+}
+
+/// The plugin's options: where interrupts and exceptions enter the kernel, where it switches tasks,
+/// and where a task has its name.
+fn plugin_option(symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> {
+    let mut option = format!("./{PLUGIN_FILE},out={DUMP}");
+    option += &format!(",keep={},ordinary={}", wanted.worst, wanted.ordinary);
+    if let Some((comm, pid)) = symbols.task {
+        option += &format!(",comm={comm},pid={pid}");
+    }
+    let mut switch = false;
+    for line in symbols.kallsyms.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        // Symbols of modules have a fourth word.
+        if !matches!(kind, "T" | "t") || words.next().is_some() {
+            continue;
+        }
+        let key = match name {
+            "__switch_to_asm" => {
+                switch = true;
+                "switch"
+            }
+            "irq_entries_start" => "entries_begin",
+            "asm_exc_divide_error" => {
+                option += &format!(",entries_end=0x{address}");
+                "entry"
+            }
+            "__indirect_thunk_start" => "thunks_begin",
+            "__indirect_thunk_end" => "thunks_end",
+            "asm_common_interrupt" | "asm_spurious_interrupt" => "entry",
+            _ if name.starts_with("asm_exc_") || name.starts_with("asm_sysvec_") => "entry",
+            _ => continue,
+        };
+        option += &format!(",{key}=0x{address}");
+    }
+    if !switch {
+        return Err(LabError::Request(
+            "the kernel's symbols do not name __switch_to_asm: without them nothing can be \
+             explained"
+                .to_owned(),
+        ));
+    }
+    Ok(option)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KALLSYMS: &str = "0000000000001234 A __per_cpu_start\n\
+        ffffffff81003270 T __switch_to_asm\n\
+        ffffffff81c00290 T irq_entries_start\n\
+        ffffffff81c00990 T asm_exc_divide_error\n\
+        ffffffff81c00ef0 T asm_sysvec_apic_timer_interrupt\n\
+        ffffffffc0001000 t asm_exc_of_a_module\t[other]\n";
+
+    #[test]
+    fn the_plugin_is_given_the_kernels_entries() {
+        let symbols = Symbols { kallsyms: KALLSYMS.into(), task: Some((2960, 2404)) };
+        let wanted = Wanted { worst: 20, ordinary: 8 };
+        insta::assert_snapshot!(plugin_option(&symbols, wanted).unwrap(), @"./exact.so,out=exact.bin,keep=20,ordinary=8,comm=2960,pid=2404,switch=0xffffffff81003270,entries_begin=0xffffffff81c00290,entries_end=0xffffffff81c00990,entry=0xffffffff81c00990,entry=0xffffffff81c00ef0");
+        let none = Symbols { kallsyms: "0 T _text".into(), task: None };
+        assert!(plugin_option(&none, wanted).is_err());
+    }
+
+    #[test]
+    fn symbols_are_kept_as_they_are() {
+        for task in [None, Some((8, 16))] {
+            let symbols = Symbols { kallsyms: KALLSYMS.into(), task };
+            let again = parse_symbols(&symbols_text(&symbols)).unwrap();
+            assert_eq!((again.kallsyms, again.task), (symbols.kallsyms, symbols.task));
+        }
+        assert!(parse_symbols("12\n").is_none());
+    }
+}

@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Sees every translation block that a guest executes in virtual time, and keeps the blocks before
+// the end of its worst samples. QEMU loads it (-plugin); the guest does not notice: virtual time
+// counts the guest's instructions, and this adds none.
+//
+// What it writes is described in dump.rs, which reads it. Its bounds: RING blocks back from the end
+// of a sample, WINDOWS samples, SECTIONS places where interrupts are switched off.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The parts of QEMU's interface that are used, declared here: Debian packages no header. Its
+// documentation is docs/devel/tcg-plugins.rst in QEMU's sources.
+typedef uint64_t plugin_id;
+struct qemu_info {
+	const char *target_name;
+	struct {
+		int min;
+		int cur;
+	} version;
+	bool system_emulation;
+	struct {
+		int smp_vcpus;
+		int max_vcpus;
+	} system;
+};
+struct tb;
+struct insn;
+struct reg;
+struct glib_array {
+	char *data;
+	unsigned len;
+};
+struct reg_descriptor {
+	struct reg *handle;
+	const char *name;
+	const char *feature;
+};
+enum { NO_REGS, READS_REGS };
+typedef void (*vcpu_cb)(plugin_id id, unsigned cpu);
+typedef void (*data_cb)(unsigned cpu, void *data);
+
+void qemu_plugin_outs(const char *string);
+void qemu_plugin_register_vcpu_init_cb(plugin_id id, vcpu_cb cb);
+void qemu_plugin_register_vcpu_idle_cb(plugin_id id, vcpu_cb cb);
+void qemu_plugin_register_vcpu_resume_cb(plugin_id id, vcpu_cb cb);
+void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*cb)(plugin_id id, struct tb *tb));
+void qemu_plugin_register_vcpu_tb_exec_cb(struct tb *tb, data_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct insn *insn, data_cb cb, int flags, void *data);
+void qemu_plugin_register_atexit_cb(plugin_id id, void (*cb)(plugin_id id, void *data), void *data);
+size_t qemu_plugin_tb_n_insns(const struct tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct tb *tb);
+struct insn *qemu_plugin_tb_get_insn(const struct tb *tb, size_t index);
+size_t qemu_plugin_insn_data(const struct insn *insn, void *to, size_t len);
+size_t qemu_plugin_insn_size(const struct insn *insn);
+struct glib_array *qemu_plugin_get_registers(void);
+int qemu_plugin_read_register(struct reg *handle, struct glib_array *to);
+bool qemu_plugin_read_memory_vaddr(uint64_t address, struct glib_array *to, size_t len);
+struct glib_array *g_byte_array_new(void);
+struct glib_array *g_byte_array_set_size(struct glib_array *array, unsigned len);
+
+// QEMU refuses a plugin outside of its range. 4 has qemu_plugin_read_memory_vaddr.
+__attribute__((visibility("default"))) int qemu_plugin_version = 4;
+
+#define RING (1u << 23)
+#define BLOCKS (1u << 22)
+#define TASKS 4096
+#define WINDOWS 64
+#define SECTIONS 4096
+#define LONG_SECTIONS 1024
+// Instructions of a window before its release, for the calls that led there.
+#define BEFORE 200000
+// A section is worth an entry of its own from so many instructions on.
+#define LONG 1000
+
+// The last instruction of a block, or how it is entered.
+enum kind {
+	PLAIN,
+	CALL,
+	RETURN,
+	SYSCALL,
+	SYSRET,
+	IRET,
+	ENTRY, // the first block of an interrupt or exception
+};
+
+struct block {
+	uint64_t pc;
+	uint16_t bytes;
+	uint16_t insns;
+	uint16_t clock; // instructions up to and with the last one that reads the counter, or 0
+	uint8_t kind;
+	uint8_t entry;
+};
+
+struct task {
+	uint64_t pointer;
+	uint32_t pid;
+	uint32_t unused;
+	char comm[16];
+};
+
+// Entries of the ring are places of blocks; those with the highest bit set are events.
+#define EVENT 0x80000000u
+enum event {
+	SWITCH = 0, // to the task at this place
+	IRQS_OFF = 1,
+	IRQS_ON = 2,
+	IDLE = 3,
+};
+#define EVENT_OF(event, value) (EVENT | (uint32_t)(event) << 28 | (value))
+#define VALUE_MAX 0x0fffffffu
+
+struct window {
+	int64_t due;
+	int64_t woke;
+	uint64_t series; // the address of the ring that the sample was written to
+	uint64_t end; // instructions when the sample was taken
+	uint32_t task;
+	uint32_t entries;
+	uint32_t *ring;
+};
+
+struct section {
+	uint64_t pc;
+	uint64_t caller; // behind the last call before it
+	uint64_t count;
+	uint64_t total;
+	uint64_t longest;
+	uint64_t longest_end; // its last instruction
+	uint64_t longest_end_caller;
+	uint64_t longest_at; // instructions at its begin
+};
+
+struct long_section {
+	uint64_t begin;
+	uint64_t end;
+	uint64_t begin_pc;
+	uint64_t begin_caller;
+	uint64_t end_pc;
+	uint64_t end_caller;
+};
+
+static struct {
+	const char *out;
+	uint64_t switch_pc;
+	uint64_t entries_begin, entries_end;
+	uint64_t thunks_begin, thunks_end;
+	uint64_t *entry_pcs;
+	size_t entry_count;
+	uint32_t comm_offset, pid_offset;
+	int64_t threshold;
+	uint32_t keep, keep_ordinary;
+} options;
+
+static struct {
+	struct reg *rdi, *rsi, *rdx, *rsp, *r11;
+} regs;
+static struct glib_array *bytes;
+
+static uint64_t insns; // executed before the current block
+static uint32_t *ring;
+static uint64_t head;
+
+static struct block *blocks;
+static uint32_t block_count;
+static uint32_t *block_index; // by hash, 0: free, else place + 1
+static uint64_t blocks_lost;
+
+static struct task tasks[TASKS];
+static uint32_t task_count;
+static uint32_t current;
+
+static struct window windows[WINDOWS];
+static uint32_t window_count;
+static uint32_t ordinary_count;
+static uint64_t samples, first_sample;
+static uint64_t cut;
+
+static struct section sections[SECTIONS];
+static uint64_t sections_lost;
+static struct long_section long_sections[LONG_SECTIONS];
+static uint64_t long_count;
+static bool irqs_off;
+static uint64_t off_since, off_pc, off_caller, last_call;
+
+static void fail(const char *why)
+{
+	qemu_plugin_outs(why);
+	fprintf(stderr, "punctual's plugin: %s\n", why);
+}
+
+static uint64_t number_of(struct glib_array *from)
+{
+	uint64_t value = 0;
+	memcpy(&value, from->data, from->len < 8 ? from->len : 8);
+	return value;
+}
+
+static uint64_t read_reg(struct reg *handle)
+{
+	g_byte_array_set_size(bytes, 0);
+	if (!handle || qemu_plugin_read_register(handle, bytes) <= 0)
+		return 0;
+	return number_of(bytes);
+}
+
+static bool read_memory(uint64_t address, size_t len)
+{
+	g_byte_array_set_size(bytes, 0);
+	return qemu_plugin_read_memory_vaddr(address, bytes, len);
+}
+
+static void write_entry(uint32_t entry)
+{
+	ring[head & (RING - 1)] = entry;
+	head += 1;
+}
+
+// Interrupts are off from the block that runs on.
+static void off(uint64_t pc)
+{
+	if (irqs_off)
+		return;
+	irqs_off = true;
+	off_since = insns;
+	off_pc = pc;
+	off_caller = last_call;
+	write_entry(EVENT_OF(IRQS_OFF, 0));
+}
+
+static void on(uint64_t pc)
+{
+	if (!irqs_off)
+		return;
+	irqs_off = false;
+	write_entry(EVENT_OF(IRQS_ON, 0));
+	uint64_t length = insns - off_since;
+	uint64_t place = (off_pc ^ off_caller << 20) * 0x9e3779b97f4a7c15ull >> 52;
+	bool found = false;
+	for (unsigned step = 0; step < 64; step++, place = (place + 1) % SECTIONS) {
+		struct section *section = &sections[place];
+		if (section->pc && (section->pc != off_pc || section->caller != off_caller))
+			continue;
+		found = true;
+		section->pc = off_pc;
+		section->caller = off_caller;
+		section->count += 1;
+		section->total += length;
+		if (length > section->longest) {
+			section->longest = length;
+			section->longest_end = pc;
+			section->longest_end_caller = last_call;
+			section->longest_at = off_since;
+		}
+		break;
+	}
+	if (!found)
+		sections_lost += 1;
+	if (length >= LONG) {
+		long_sections[long_count % LONG_SECTIONS] =
+			(struct long_section){ off_since, insns, off_pc, off_caller, pc, last_call };
+		long_count += 1;
+	}
+}
+
+static void on_block(unsigned cpu, void *data)
+{
+	uint32_t place = (uint32_t)(uintptr_t)data;
+	struct block *block = &blocks[place];
+	if (block->entry)
+		off(block->pc);
+	write_entry(place);
+	insns += block->insns;
+	// A thunk's own call is none of the program's.
+	if (block->kind == CALL &&
+	    (block->pc < options.thunks_begin || block->pc >= options.thunks_end))
+		last_call = block->pc + block->bytes;
+	(void)cpu;
+}
+
+static void on_cli(unsigned cpu, void *data)
+{
+	off((uint64_t)(uintptr_t)data);
+	(void)cpu;
+}
+
+static void on_sti(unsigned cpu, void *data)
+{
+	on((uint64_t)(uintptr_t)data);
+	(void)cpu;
+}
+
+// The flags that popf takes lie on top of the stack, those of iret in its third word
+// (Intel SDM, volume 2).
+static void from_stack(uint64_t offset, uint64_t pc)
+{
+	if (!read_memory(read_reg(regs.rsp) + offset, 8))
+		return;
+	if (number_of(bytes) & 1 << 9)
+		on(pc);
+	else
+		off(pc);
+}
+
+static void on_popf(unsigned cpu, void *data)
+{
+	from_stack(0, (uint64_t)(uintptr_t)data);
+	(void)cpu;
+}
+
+static void on_iret(unsigned cpu, void *data)
+{
+	from_stack(16, (uint64_t)(uintptr_t)data);
+	(void)cpu;
+}
+
+static void on_sysret(unsigned cpu, void *data)
+{
+	if (read_reg(regs.r11) & 1 << 9)
+		on((uint64_t)(uintptr_t)data);
+	(void)cpu;
+}
+
+static uint32_t task_of(uint64_t pointer)
+{
+	char comm[16] = "";
+	uint32_t pid = 0;
+	if (options.comm_offset && read_memory(pointer + options.comm_offset, sizeof comm))
+		memcpy(comm, bytes->data, sizeof comm);
+	if (options.pid_offset && read_memory(pointer + options.pid_offset, 4))
+		pid = (uint32_t)number_of(bytes);
+	for (uint32_t i = task_count; i > 0; i--) {
+		struct task *task = &tasks[i - 1];
+		if (task->pointer == pointer && task->pid == pid && !memcmp(task->comm, comm, 16))
+			return i - 1;
+	}
+	if (task_count == TASKS)
+		return VALUE_MAX;
+	tasks[task_count].pointer = pointer;
+	tasks[task_count].pid = pid;
+	memcpy(tasks[task_count].comm, comm, sizeof comm);
+	return task_count++;
+}
+
+// __switch_to_asm(prev, next), arch/x86/entry/entry_64.S
+static void on_switch(unsigned cpu, void *data)
+{
+	current = task_of(read_reg(regs.rsi));
+	write_entry(EVENT_OF(SWITCH, current & VALUE_MAX));
+	(void)cpu;
+	(void)data;
+}
+
+static void take(struct window *window, int64_t due, int64_t woke, uint64_t series)
+{
+	uint64_t wanted = (uint64_t)(woke - due) / 8 + BEFORE;
+	uint64_t oldest = head > RING ? head - RING : 0;
+	uint64_t from = head, seen = 0;
+	while (from > oldest && seen < wanted) {
+		uint32_t entry = ring[--from & (RING - 1)];
+		if (!(entry & EVENT))
+			seen += blocks[entry].insns;
+	}
+	if (seen + BEFORE < wanted)
+		cut += 1;
+	free(window->ring);
+	window->entries = (uint32_t)(head - from);
+	window->ring = malloc(window->entries * sizeof *ring + 1);
+	if (!window->ring) {
+		window->entries = 0;
+		return;
+	}
+	for (uint64_t at = from; at < head; at++)
+		window->ring[at - from] = ring[at & (RING - 1)];
+	window->due = due;
+	window->woke = woke;
+	window->series = series;
+	window->end = insns;
+	window->task = current;
+}
+
+// A sample was taken: due in rdi, woke in rsi, its series in rdx (measure/src/ring.rs).
+static void on_sample(unsigned cpu, void *data)
+{
+	int64_t due = (int64_t)read_reg(regs.rdi), woke = (int64_t)read_reg(regs.rsi);
+	uint64_t series = read_reg(regs.rdx);
+	int64_t latency = woke - due;
+	uint64_t number = samples++;
+	// What came before the measurement is the boot's and the preparation's.
+	if (number == 0) {
+		memset(sections, 0, sizeof sections);
+		first_sample = insns;
+		sections_lost = 0;
+		long_count = 0;
+	}
+	(void)cpu;
+	(void)data;
+	// An early one has no path.
+	if (latency <= 0)
+		return;
+	// Ordinary ones, to compare with: the sample numbers 32, 64, 128, …
+	if (number >= 32 && (number & (number - 1)) == 0 && ordinary_count < options.keep_ordinary)
+		take(&windows[options.keep + ordinary_count++], due, woke, series);
+	if (latency < options.threshold)
+		return;
+	if (window_count < options.keep) {
+		take(&windows[window_count++], due, woke, series);
+		return;
+	}
+	struct window *least = &windows[0];
+	for (uint32_t i = 1; i < window_count; i++)
+		if (windows[i].woke - windows[i].due < least->woke - least->due)
+			least = &windows[i];
+	if (window_count && latency > least->woke - least->due)
+		take(least, due, woke, series);
+}
+
+static void on_idle(plugin_id id, unsigned cpu)
+{
+	write_entry(EVENT_OF(IDLE, 0));
+	(void)id;
+	(void)cpu;
+}
+
+static bool is_entry(uint64_t pc)
+{
+	if (pc >= options.entries_begin && pc < options.entries_end)
+		return true;
+	size_t low = 0, high = options.entry_count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (options.entry_pcs[middle] < pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < options.entry_count && options.entry_pcs[low] == pc;
+}
+
+// The place of a block; the same code translated again has the same one.
+static uint32_t block_of(struct block block)
+{
+	uint64_t hash = (block.pc ^ (uint64_t)block.insns << 48 ^ (uint64_t)block.bytes << 56) *
+			0x9e3779b97f4a7c15ull;
+	for (uint64_t at = hash >> 41;; at = (at + 1) % (2 * BLOCKS)) {
+		uint32_t *place = &block_index[at];
+		if (*place && memcmp(&blocks[*place - 1], &block, sizeof block))
+			continue;
+		if (*place)
+			return *place - 1;
+		if (block_count == BLOCKS) {
+			blocks_lost += 1;
+			return 0;
+		}
+		blocks[block_count] = block;
+		*place = ++block_count;
+		return *place - 1;
+	}
+}
+
+static void register_insn(struct insn *insn, data_cb cb, int flags, uint64_t pc)
+{
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, cb, flags, (void *)(uintptr_t)pc);
+}
+
+// The marker that measuring threads execute: nopl 0x31584550(%rax).
+static const uint8_t MARKER[] = { 0x0f, 0x1f, 0x80, 0x50, 0x45, 0x58, 0x31 };
+
+// rdtsc, rdtscp
+static bool is_clock(const uint8_t *code, size_t len)
+{
+	return (len == 2 && code[0] == 0x0f && code[1] == 0x31) ||
+	       (len == 3 && code[0] == 0x0f && code[1] == 0x01 && code[2] == 0xf9);
+}
+
+static enum kind kind_of(const uint8_t *code, size_t len)
+{
+	size_t at = 0;
+	// Prefixes that calls, jumps and returns bear: notrack/ds, bnd/repne, rep, and REX.
+	while (at < len && (code[at] == 0x3e || code[at] == 0xf2 || code[at] == 0xf3 ||
+			    code[at] == 0x2e || (code[at] & 0xf0) == 0x40))
+		at++;
+	if (at >= len)
+		return PLAIN;
+	switch (code[at]) {
+	case 0xe8:
+		return CALL;
+	case 0xc2:
+	case 0xc3:
+		return RETURN;
+	case 0xcf:
+		return IRET;
+	case 0xff:
+		return at + 1 < len && (code[at + 1] >> 3 & 7) == 2 ? CALL : PLAIN;
+	case 0x0f:
+		if (at + 1 < len && code[at + 1] == 0x05)
+			return SYSCALL;
+		if (at + 1 < len && code[at + 1] == 0x07)
+			return SYSRET;
+	}
+	return PLAIN;
+}
+
+static void on_translation(plugin_id id, struct tb *tb)
+{
+	uint64_t pc = qemu_plugin_tb_vaddr(tb), at = pc;
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	struct block block = { .pc = pc, .insns = (uint16_t)count, .entry = is_entry(pc) };
+	uint8_t code[16] = { 0 };
+	size_t len = 0;
+	// QEMU calls the newest callback of an instruction last: the block's own comes first.
+	for (size_t i = 0; i < count; i++) {
+		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		len = qemu_plugin_insn_data(insn, code, sizeof code);
+		if (len == sizeof MARKER && !memcmp(code, MARKER, len))
+			register_insn(insn, on_sample, READS_REGS, at);
+		else if (len == 1 && code[0] == 0xfa)
+			register_insn(insn, on_cli, NO_REGS, at);
+		else if (len == 1 && code[0] == 0xfb)
+			register_insn(insn, on_sti, NO_REGS, at);
+		else if (len == 1 && code[0] == 0x9d)
+			register_insn(insn, on_popf, READS_REGS, at);
+		else if (is_clock(code, len))
+			block.clock = (uint16_t)(i + 1);
+		if (at == options.switch_pc)
+			register_insn(insn, on_switch, READS_REGS, at);
+		at += len;
+		if (i + 1 < count)
+			continue;
+		block.kind = kind_of(code, len);
+		if (block.kind == SYSCALL)
+			register_insn(insn, on_cli, NO_REGS, at - len);
+		if (block.kind == SYSRET)
+			register_insn(insn, on_sysret, READS_REGS, at - len);
+		if (block.kind == IRET)
+			register_insn(insn, on_iret, READS_REGS, at - len);
+	}
+	block.bytes = (uint16_t)(at - pc);
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGS,
+					     (void *)(uintptr_t)block_of(block));
+	(void)id;
+}
+
+static void on_init(plugin_id id, unsigned cpu)
+{
+	struct glib_array *list = qemu_plugin_get_registers();
+	struct reg_descriptor *all = (struct reg_descriptor *)list->data;
+	for (unsigned i = 0; i < list->len; i++) {
+		if (!strcmp(all[i].name, "rdi"))
+			regs.rdi = all[i].handle;
+		else if (!strcmp(all[i].name, "rsi"))
+			regs.rsi = all[i].handle;
+		else if (!strcmp(all[i].name, "rdx"))
+			regs.rdx = all[i].handle;
+		else if (!strcmp(all[i].name, "rsp"))
+			regs.rsp = all[i].handle;
+		else if (!strcmp(all[i].name, "r11"))
+			regs.r11 = all[i].handle;
+	}
+	(void)id;
+	(void)cpu;
+}
+
+struct header {
+	char magic[8];
+	uint64_t insns, first_sample, samples, cut, blocks_lost, sections_lost, long_sections;
+	uint32_t blocks, tasks, windows, ordinary, sections, kept_long_sections;
+};
+
+static void write_window(FILE *out, const struct window *window)
+{
+	fwrite(window, offsetof(struct window, ring), 1, out);
+	fwrite(window->ring, sizeof *ring, window->entries, out);
+}
+
+static void at_exit(plugin_id id, void *data)
+{
+	FILE *out = fopen(options.out, "wb");
+	struct header header = {
+		.magic = "PEXACT1",
+		.insns = insns,
+		.first_sample = first_sample,
+		.samples = samples,
+		.cut = cut,
+		.blocks_lost = blocks_lost,
+		.sections_lost = sections_lost,
+		.long_sections = long_count,
+		.blocks = block_count,
+		.tasks = task_count,
+		.windows = window_count,
+		.ordinary = ordinary_count,
+		.kept_long_sections =
+			(uint32_t)(long_count < LONG_SECTIONS ? long_count : LONG_SECTIONS),
+	};
+	(void)id;
+	(void)data;
+	if (!out) {
+		fail("cannot write what was seen");
+		return;
+	}
+	for (uint32_t i = 0; i < SECTIONS; i++)
+		header.sections += sections[i].count > 0;
+	fwrite(&header, sizeof header, 1, out);
+	fwrite(blocks, sizeof *blocks, block_count, out);
+	fwrite(tasks, sizeof *tasks, task_count, out);
+	for (uint32_t i = 0; i < window_count; i++)
+		write_window(out, &windows[i]);
+	for (uint32_t i = 0; i < ordinary_count; i++)
+		write_window(out, &windows[options.keep + i]);
+	for (uint32_t i = 0; i < SECTIONS; i++)
+		if (sections[i].count)
+			fwrite(&sections[i], sizeof *sections, 1, out);
+	fwrite(long_sections, sizeof *long_sections, header.kept_long_sections, out);
+	if (fclose(out))
+		fail("cannot write all that was seen");
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+	return *left < *right ? -1 : *left > *right;
+}
+
+static void add_entry(uint64_t pc)
+{
+	options.entry_pcs =
+		realloc(options.entry_pcs, (options.entry_count + 1) * sizeof *options.entry_pcs);
+	if (!options.entry_pcs)
+		abort();
+	options.entry_pcs[options.entry_count++] = pc;
+	qsort(options.entry_pcs, options.entry_count, sizeof *options.entry_pcs, compare);
+}
+
+__attribute__((visibility("default"))) int
+qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc, char **argv)
+{
+	options.keep = 20;
+	options.keep_ordinary = 8;
+	for (int i = 0; i < argc; i++) {
+		char *value = strchr(argv[i], '=');
+		if (!value)
+			return -1;
+		*value++ = 0;
+		uint64_t number = strtoull(value, NULL, 0);
+		if (!strcmp(argv[i], "out"))
+			options.out = value;
+		else if (!strcmp(argv[i], "switch"))
+			options.switch_pc = number;
+		else if (!strcmp(argv[i], "comm"))
+			options.comm_offset = (uint32_t)number;
+		else if (!strcmp(argv[i], "pid"))
+			options.pid_offset = (uint32_t)number;
+		else if (!strcmp(argv[i], "entry"))
+			add_entry(number);
+		else if (!strcmp(argv[i], "entries_begin"))
+			options.entries_begin = number;
+		else if (!strcmp(argv[i], "entries_end"))
+			options.entries_end = number;
+		else if (!strcmp(argv[i], "thunks_begin"))
+			options.thunks_begin = number;
+		else if (!strcmp(argv[i], "thunks_end"))
+			options.thunks_end = number;
+		else if (!strcmp(argv[i], "threshold"))
+			options.threshold = (int64_t)number;
+		else if (!strcmp(argv[i], "keep"))
+			options.keep = (uint32_t)number;
+		else if (!strcmp(argv[i], "ordinary"))
+			options.keep_ordinary = (uint32_t)number;
+		else
+			return -1;
+	}
+	if (!options.out || options.keep + options.keep_ordinary > WINDOWS ||
+	    strcmp(info->target_name, "x86_64") || info->system.smp_vcpus != 1)
+		return -1;
+	ring = calloc(RING, sizeof *ring);
+	blocks = calloc(BLOCKS, sizeof *blocks);
+	block_index = calloc(2 * BLOCKS, sizeof *block_index);
+	bytes = g_byte_array_new();
+	if (!ring || !blocks || !block_index || !bytes)
+		return -1;
+	qemu_plugin_register_vcpu_init_cb(id, on_init);
+	qemu_plugin_register_vcpu_idle_cb(id, on_idle);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+	return 0;
+}

@@ -1,0 +1,105 @@
+//! The exact explanation: a run in virtual time is repeated from the files it was made of, with a
+//! plugin in QEMU that sees every instruction.
+
+use crate::exit::Failure;
+use crate::session::interrupt::Interrupts;
+use punctual_analyze::exact::Exact;
+use punctual_analyze::exact::dump::Dump;
+use punctual_analyze::exact::symbols::KernelSymbols;
+use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
+use punctual_bundle::{Bundle, MadeOf};
+use punctual_core::Nanos;
+use punctual_lab::exact::{Replay, Wanted};
+use punctual_lab::{Control, LabError, Outcome};
+use std::io::{self, Write};
+
+/// The virtual time of an instruction (QEMU's `-icount shift=3`).
+const INSN: Nanos = Nanos(8);
+/// Ordinary samples that are kept to compare with.
+const ORDINARY: u32 = 8;
+/// The most samples that are explained.
+pub const WORST_MAX: usize = 40;
+/// What threads take to warm up, and the plugin sees too.
+const WARM_UP: u32 = 16;
+
+/// Replays the run of a bundle, and writes what was found into it.
+///
+/// # Errors
+/// It is no run in virtual time whose files are kept here; the replay differs.
+pub fn explain(bundle: &Bundle, worst: usize, quiet: bool) -> Result<ExactDocument, Failure> {
+    let made_of = made_of(bundle)?;
+    let digest = punctual_analyze::summarize(bundle).digest;
+    let digest = digest.ok_or_else(|| Failure::refused("the bundle holds no samples"))?;
+    let interrupts = Interrupts::listen()?;
+    let say = |step: &str| {
+        if !quiet {
+            // Nobody may be there to read it.
+            let _ = writeln!(io::stderr(), "exact explanation: {step}");
+        }
+    };
+    let mut watch = |_: punctual_lab::Progress| match interrupts.end_requested() {
+        true => Control::Kill,
+        false => Control::GoOn,
+    };
+    let replay = Replay::of(made_of).map_err(refused)?;
+    say("reading the kernel's symbols");
+    let symbols = replay.symbols(&mut watch).map_err(refused)?;
+    say("replaying the run");
+    let place = tempfile::Builder::new().prefix("punctual-exact-").tempdir();
+    let place =
+        place.map_err(|why| Failure::failed(format!("cannot create a directory: {why}")))?;
+    let worst = worst.min(WORST_MAX);
+    let wanted = Wanted { worst: worst as u32 + WARM_UP, ordinary: ORDINARY };
+    let (result, dump) = replay.run(&symbols, wanted, place.path(), &mut watch).map_err(refused)?;
+    if result.outcome != Outcome::Finished {
+        return Err(Failure::failed(format!("the replay did not complete: {}", result.outcome)));
+    }
+    let replayed = Bundle::open(&place.path().join("bundle")).map_err(Failure::failed)?;
+    let again = punctual_analyze::summarize(&replayed).digest.unwrap_or_default();
+    if again != digest {
+        return Err(Failure::no_evidence(format!(
+            "the replay took other samples (digest {again}) than the run ({digest}): nothing that \
+             it shows is the run's"
+        )));
+    }
+    say("following the calls");
+    let dump = Dump::parse(&dump).map_err(Failure::failed)?;
+    let exact = Exact::of(&dump, &KernelSymbols::parse(&symbols.kallsyms), INSN);
+    let kernel = result.release.unwrap_or_default();
+    let document = exact.document(bundle, &kernel, &digest, INSN, worst);
+    bundle
+        .member(EXACT_MEMBER)
+        .with_extension("json")
+        .replace_json(&document)
+        .map_err(Failure::failed)?;
+    Ok(document)
+}
+
+/// What the run was made of.
+fn made_of(bundle: &Bundle) -> Result<punctual_lab::exact::MadeOf, Failure> {
+    let target = bundle.manifest.target.as_ref();
+    let kept = target.and_then(|target| target.made_of.clone()).ok_or_else(|| {
+        Failure::refused(format!(
+            "{} is no run in virtual time that can be replayed.\nMeasure with `punctual run \
+             --target vm:6.12-rt`: on one CPU of an x86-64 machine, in virtual time, what the run \
+             was made of is kept",
+            bundle.directory.display()
+        ))
+    })?;
+    let MadeOf { kernel, initramfs, emulator, memory_mb, command_line, qemu_arguments } = kept;
+    Ok(punctual_lab::exact::MadeOf {
+        kernel,
+        initramfs,
+        emulator,
+        memory_mb,
+        cmdline_extra: command_line,
+        qemu_args: qemu_arguments,
+    })
+}
+
+fn refused(why: LabError) -> Failure {
+    match why {
+        LabError::Missing(_) | LabError::Request(_) => Failure::refused(why),
+        _ => Failure::failed(why),
+    }
+}

@@ -1,0 +1,113 @@
+//! `punctual explain --exact`: a run in virtual time, replayed with every instruction seen
+//! (docs/exact.md).
+
+mod common;
+
+use common::{Place, text};
+use punctual_lab::{Arch, Kernel, testing};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const KERNEL: &str = "6.1";
+
+/// The load frees what it reads, so that the kernel has something to do with interrupts disabled.
+const EXPERIMENT: &str = r#"
+[[measure]]
+kind = "timer"
+period = "1ms"
+duration = "200ms"
+priority = 90
+[[load]]
+command = "sh -c 'while :; do cat /proc/self/maps; done'"
+[[phase]]
+loads = ["sh"]
+"#;
+
+fn sum(values: &Value, key: &str) -> u64 {
+    values.as_array().expect("an array").iter().map(|one| one[key].as_u64().expect(key)).sum()
+}
+
+/// Every sample: the parts are the way without gap, the way is the latency in instructions of 8 ns,
+/// and functions have all of it.
+fn check_sample(sample: &Value) {
+    let instructions = sample["instructions"].as_u64().expect("instructions");
+    let latency = sample["latency_ns"].as_u64().expect("a latency");
+    assert_eq!(sample["without"], 0, "{sample:#}");
+    assert_eq!(instructions, latency / 8, "{sample:#}");
+    assert_eq!(sum(&sample["parts"], "instructions"), instructions);
+    let mut end = 0;
+    for part in sample["parts"].as_array().expect("parts") {
+        assert_eq!(part["begin"], end, "{sample:#}");
+        end += part["instructions"].as_u64().expect("instructions");
+    }
+    // A timer's way leads through these (kernel/time/hrtimer.c, kernel/sched/core.c).
+    let calls = sample["calls"].as_array().expect("calls");
+    for function in ["hrtimer_interrupt", "hrtimer_wakeup", "try_to_wake_up", "__schedule"] {
+        assert!(calls.iter().any(|call| call["function"] == function), "{function}: {sample:#}");
+    }
+    let last = sample["parts"].as_array().and_then(|parts| parts.last()).expect("parts");
+    assert_eq!(last["kind"], "return", "{sample:#}");
+}
+
+#[test]
+fn a_run_is_replayed_and_explained_by_function() {
+    let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
+    if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
+        || testing::guest(KERNEL).is_none()
+    {
+        return;
+    }
+    let place = Place::with(EXPERIMENT);
+    let target = format!("--target=vm:{KERNEL},binary={}", binary.display());
+    let arguments = ["run", "experiment.toml", "--quiet", &target, "--output", "bundle"];
+    let ran = place.punctual(&arguments);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let bundle = place.path().join("bundle");
+
+    let explained = place.punctual(&["explain", "bundle", "--exact", "--worst", "5", "--json"]);
+    assert_eq!(explained.status.code(), Some(0), "{}", text(&explained));
+    let document: Value = serde_json::from_slice(&explained.stdout).expect("JSON");
+    let summary = std::fs::read(bundle.join("summary.json")).expect("a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
+    assert_eq!(document["digest"], summary["digest"]);
+    let worst = document["worst"].as_array().expect("samples");
+    assert_eq!(worst.len(), 5);
+    worst.iter().for_each(check_sample);
+    check_sample(&document["ordinary"]);
+    let max = &summary["phases"][0]["series"][0]["figures"]["max_ns"];
+    assert!(max.is_null() || &worst[0]["latency_ns"] == max, "{max} {}", worst[0]["latency_ns"]);
+    let off = document["irqs_disabled"].as_array().expect("sections");
+    assert!(off.iter().any(|section| section["function"] == "__schedule"), "{off:#?}");
+    let kept = std::fs::read(bundle.join("exact.json")).expect("it is kept in the bundle");
+    let kept: Value = serde_json::from_slice(&kept).expect("JSON");
+    assert_eq!(kept["worst"], document["worst"]);
+
+    // What a bundle from elsewhere may say of itself.
+    let manifest = std::fs::read(bundle.join("bundle.json")).expect("a manifest");
+    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
+    for (key, value, why) in [
+        ("kernel", json!("0".repeat(64)), "is not kept on this machine"),
+        ("initramfs", json!("../../../etc/passwd"), "is not kept on this machine"),
+        ("qemu_arguments", json!(["-drive", "file=/etc/passwd"]), "is not replayed"),
+        ("memory_mb", json!(99_999_999), "is not replayed"),
+        ("emulator", json!("1.0"), "another timeline"),
+    ] {
+        let mut other = manifest.clone();
+        other["target"]["made_of"][key] = value;
+        place.write("bundle/bundle.json", other.to_string().as_bytes());
+        let refused = place.punctual(&["explain", "bundle", "--exact"]);
+        assert_eq!(refused.status.code(), Some(2), "{key}: {}", text(&refused));
+        assert!(text(&refused).contains(why), "{key}: {}", text(&refused));
+    }
+}
+
+#[test]
+fn a_run_on_this_machine_cannot_be_replayed() {
+    let place = Place::with("");
+    let measured = ["measure", "timer", "--duration", "20ms", "--quiet", "--output", "bundle"];
+    let ran = place.punctual(&measured);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let refused = place.punctual(&["explain", "bundle", "--exact"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("no run in virtual time"), "{}", text(&refused));
+}

@@ -1,0 +1,248 @@
+//! Samples in virtual time by function: the parts of their way, and their calls drawn above each
+//! other over the instructions (an icicle).
+
+use super::table::{Cell, Column, Table};
+use super::text::name;
+use crate::format::{count, counted, micros, short_digest};
+use crate::sentence::exact as words;
+use punctual_bundle::exact::{ExactCall, ExactDocument, ExactPart, ExactSample};
+use punctual_core::Nanos;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Samples that are drawn.
+const SHOWN: usize = 6;
+/// Functions that a part names, that a sample has more of, and rows of the table of sections.
+const NAMED: usize = 3;
+const MORE: usize = 10;
+const SECTIONS: usize = 20;
+/// The width of a drawing, the height of a row, the least width of a box and of one with a name.
+const WIDTH: f64 = 1_000.0;
+const ROW: f64 = 14.0;
+const LEAST: f64 = 0.4;
+const LEAST_NAMED: f64 = 24.0;
+const LETTER: f64 = 5.6;
+/// Rows and boxes of a drawing at most: the shortest are left out.
+const ROWS: u32 = 40;
+const BOXES: usize = 1_200;
+/// Colours of boxes (`k0` … in report.css).
+const LOOKS: u32 = 8;
+
+/// What the templates draw.
+#[derive(Clone, Debug, Serialize)]
+pub struct Section {
+    /// Of which bundle; empty where there is but one.
+    label: String,
+    intro: String,
+    samples: Vec<Sample>,
+    sections: Table,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Sample {
+    title: String,
+    mostly: String,
+    parts: Table,
+    more: String,
+    drawings: Vec<Drawing>,
+    open: bool,
+}
+
+/// Calls above each other, from left to right by instruction.
+#[derive(Clone, Debug, Serialize)]
+struct Drawing {
+    title: String,
+    height: f64,
+    boxes: Vec<Call>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Call {
+    x: f64,
+    y: f64,
+    width: f64,
+    look: u32,
+    text: String,
+    label_text: String,
+}
+
+impl Section {
+    /// Of the document of a bundle.
+    pub fn of(document: &ExactDocument, label: String) -> Section {
+        let worst = document.worst.iter().take(SHOWN).enumerate();
+        let worst = worst.map(|(place, one)| sample(document, one, title(one), place == 0));
+        let ordinary = document.ordinary.iter().map(|one| {
+            let title = format!("an ordinary sample: {} µs", micros(Nanos(one.latency_ns)));
+            sample(document, one, title, false)
+        });
+        Section {
+            label,
+            intro: format!(
+                "The run was replayed with every one of its {} seen from outside (kernel {}). The \
+                 replay took the same samples: digest {}. {} virtual ns an instruction.",
+                counted(document.instructions, "instruction"),
+                name(&document.kernel),
+                short_digest(&document.digest),
+                document.ns_per_instruction
+            ),
+            samples: worst.chain(ordinary).collect(),
+            sections: sections(document),
+        }
+    }
+}
+
+fn title(sample: &ExactSample) -> String {
+    let of = match sample.series.is_empty() {
+        true => String::new(),
+        false => format!(": {}", name(&format!("{}/{}", sample.phase, sample.series))),
+    };
+    format!("latency {} µs{of}", micros(Nanos(sample.latency_ns)))
+}
+
+fn in_micros(document: &ExactDocument, instructions: u64) -> Cell {
+    let ns = instructions.saturating_mul(document.ns_per_instruction.into());
+    let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    Cell { sort: Some(instructions as f64), ..Cell::text(micros(ns)) }
+}
+
+fn number(value: u64) -> Cell {
+    Cell { sort: Some(value as f64), ..Cell::text(count(value)) }
+}
+
+fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool) -> Sample {
+    let longest = one.parts.iter().max_by_key(|part| part.instructions);
+    let row = |part: &ExactPart| {
+        let share = part.instructions as f64 / one.instructions.max(1) as f64;
+        vec![
+            Cell::text(words::title(&part.kind)),
+            number(part.instructions),
+            in_micros(document, part.instructions),
+            Cell { bar: Some(share), ..Cell::text(crate::format::percent(share)) },
+            Cell::text(functions(part)),
+        ]
+    };
+    let parts = Table {
+        caption: format!(
+            "The way from release to arrival: {}; the parts add up.",
+            counted(one.instructions, "instruction")
+        ),
+        columns: vec![
+            Column::text("Part"),
+            Column::figures("Instructions"),
+            Column::figures("µs"),
+            Column::figures("Share"),
+            Column::text("Mostly"),
+        ],
+        rows: one.parts.iter().map(row).collect(),
+        sortable: false,
+    };
+    let more: Vec<String> = one
+        .more
+        .iter()
+        .take(MORE)
+        .map(|more| {
+            let by = more.here.saturating_sub(more.there);
+            format!("{} +{}", name(&more.function), count(by))
+        })
+        .collect();
+    let mut drawings = vec![drawing(one, "all calls".to_owned(), 0, one.instructions)];
+    drawings.extend(one.parts.iter().filter(|_| one.parts.len() > 1).map(|part| {
+        let title =
+            format!("{}: {}", words::title(&part.kind), counted(part.instructions, "instruction"));
+        drawing(one, title, part.begin, part.begin.saturating_add(part.instructions))
+    }));
+    drawings.retain(|drawing| !drawing.boxes.is_empty());
+    Sample {
+        title,
+        mostly: longest.map_or(String::new(), |part| {
+            let first = part.functions.first().map_or("", |(function, _)| function.as_str());
+            format!("{}: {}", words::title(&part.kind), name(first))
+        }),
+        parts,
+        more: more.join(", "),
+        drawings,
+        open,
+    }
+}
+
+fn functions(part: &ExactPart) -> String {
+    let named = part.functions.iter().take(NAMED);
+    let named: Vec<String> =
+        named.map(|(function, own)| format!("{} {}", name(function), count(*own))).collect();
+    named.join(", ")
+}
+
+/// The calls between two instructions.
+fn drawing(sample: &ExactSample, title: String, from: u64, to: u64) -> Drawing {
+    let span = to.saturating_sub(from).max(1) as f64;
+    let place = |at: u64| at.clamp(from, to).saturating_sub(from) as f64 / span * WIDTH;
+    let mut calls: Vec<&ExactCall> = sample
+        .calls
+        .iter()
+        .filter(|call| call.depth < ROWS && place(call.end) - place(call.begin) >= LEAST)
+        .collect();
+    calls.sort_by_key(|call| std::cmp::Reverse(call.end.saturating_sub(call.begin)));
+    calls.truncate(BOXES);
+    let mut looks: HashMap<&str, u32> = HashMap::new();
+    let boxes: Vec<Call> = calls
+        .into_iter()
+        .map(|call| {
+            let width = place(call.end) - place(call.begin);
+            let next = looks.len() as u32 % LOOKS;
+            let look = *looks.entry(&call.function).or_insert(next);
+            let letters = ((width - 4.0) / LETTER).max(0.0) as usize;
+            let text = match width >= LEAST_NAMED {
+                true => name(&call.function).chars().take(letters).collect(),
+                false => String::new(),
+            };
+            Call {
+                x: round(place(call.begin)),
+                y: f64::from(call.depth) * ROW,
+                width: round(width),
+                look,
+                text,
+                label_text: format!(
+                    "{}: {}, for {}",
+                    name(&call.function),
+                    counted(call.end.saturating_sub(call.begin), "instruction"),
+                    name(&call.context)
+                ),
+            }
+        })
+        .collect();
+    let height = boxes.iter().fold(0.0_f64, |most, call| most.max(call.y)) + ROW;
+    Drawing { title, height, boxes }
+}
+
+fn round(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+fn sections(document: &ExactDocument) -> Table {
+    let row = |section: &punctual_bundle::exact::IrqsDisabled| {
+        vec![
+            Cell::text(name(&section.function)),
+            number(section.longest),
+            in_micros(document, section.longest),
+            number(section.count),
+            number(section.total),
+            Cell::text(name(&section.ended_in)),
+        ]
+    };
+    Table {
+        caption: "Longest sections with interrupts disabled while samples were taken, by the \
+                  function in which they begin. A timer that expires at the begin of one waits for \
+                  all of it."
+            .to_owned(),
+        columns: vec![
+            Column::text("Begins in"),
+            Column::figures("Longest (instructions)"),
+            Column::figures("µs"),
+            Column::figures("Times"),
+            Column::figures("All (instructions)"),
+            Column::text("The longest ends in"),
+        ],
+        rows: document.irqs_disabled.iter().take(SECTIONS).map(row).collect(),
+        sortable: true,
+    }
+}

@@ -1,0 +1,171 @@
+//! Samples in virtual time, explained by every instruction between release and arrival.
+
+use super::ShowOptions;
+use super::paint::{Page, Tone};
+use super::table::{self, Cell, Column};
+use crate::format;
+use crate::sentence::exact as words;
+use punctual_bundle::exact::{ExactDocument, ExactSample};
+use punctual_core::Nanos;
+
+/// Functions that are named beside a part.
+const NAMED: usize = 3;
+/// Functions of which a sample has more, and sections, that are shown.
+const ROWS: usize = 8;
+/// Of a stack, so many of the outermost and of the innermost calls.
+const STACK: (usize, usize) = (2, 6);
+
+/// The whole page; of the samples so many.
+pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) -> String {
+    let mut out = Page::new(options);
+    out.heading(&format!(
+        "exact explanation (kernel {}, {} virtual ns an instruction)",
+        format::plain(&document.kernel),
+        document.ns_per_instruction
+    ));
+    out.line(&format!(
+        "  the replay of {} took the same samples, to the last digit: digest {}",
+        format::counted(document.instructions, "instruction"),
+        format::short_digest(&document.digest)
+    ));
+    for (place, sample) in document.worst.iter().take(samples).enumerate() {
+        write_sample(&mut out, document, sample, place + 1);
+    }
+    if let Some(ordinary) = &document.ordinary {
+        out.heading(&format!(
+            "an ordinary sample: {} virtual µs, {}",
+            format::micros(Nanos(ordinary.latency_ns)),
+            format::counted(ordinary.instructions, "instruction")
+        ));
+        write_parts(&mut out, document, ordinary);
+    }
+    write_sections(&mut out, document);
+    if !document.findings.is_empty() {
+        super::findings::write(&mut out, &document.findings);
+    }
+    out.finish()
+}
+
+fn micros(document: &ExactDocument, instructions: u64) -> String {
+    let ns = instructions.saturating_mul(document.ns_per_instruction.into());
+    format::micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
+}
+
+fn write_sample(out: &mut Page, document: &ExactDocument, sample: &ExactSample, place: usize) {
+    let name = match sample.series.is_empty() {
+        true => format!("due at {}", sample.due),
+        false => format!("{}/{}", sample.phase, sample.series),
+    };
+    let number = sample
+        .sample
+        .map(|sample| format!(", sample {}", format::count(sample)))
+        .unwrap_or_default();
+    out.heading(&format!(
+        "{place}. {}{number}: {} virtual µs, {}",
+        format::plain(&name),
+        format::micros(Nanos(sample.latency_ns)),
+        format::counted(sample.instructions, "instruction")
+    ));
+    write_parts(out, document, sample);
+    let longest = sample.parts.iter().max_by_key(|part| part.instructions);
+    if let Some(part) = longest.filter(|part| part.stack.len() > 1) {
+        let text = format!("{}: {}", words::title(&part.kind), stack(&part.stack));
+        out.paragraph("  ", "    ", Tone::Plain, &text);
+    }
+    if !sample.more.is_empty() {
+        let more: Vec<String> = sample
+            .more
+            .iter()
+            .take(ROWS)
+            .map(|more| {
+                format!(
+                    "{} +{}",
+                    format::plain(&more.function),
+                    format::count(more.here - more.there.min(more.here))
+                )
+            })
+            .collect();
+        let text = format!("more than the ordinary sample: {}", more.join(", "));
+        out.paragraph("  ", "    ", Tone::Plain, &text);
+    }
+    if sample.without > 0 {
+        let text = format!(
+            "{} of its latency were not executed: the CPU waited, or its beginning was not kept",
+            format::counted(sample.without, "instruction")
+        );
+        out.paragraph("  ", "    ", Tone::Uncertain, &text);
+    }
+}
+
+/// The outermost and the innermost calls.
+fn stack(stack: &[String]) -> String {
+    let (outer, inner) = STACK;
+    let clean = |names: &[String]| {
+        names.iter().map(|name| format::plain(name)).collect::<Vec<_>>().join(" > ")
+    };
+    match stack.len() > outer + inner {
+        true => {
+            format!("{} > … > {}", clean(&stack[..outer]), clean(&stack[stack.len() - inner..]))
+        }
+        false => clean(stack),
+    }
+}
+
+fn write_parts(out: &mut Page, document: &ExactDocument, sample: &ExactSample) {
+    let columns = vec![
+        Column::left("part", 0),
+        Column::right("instructions", 0),
+        Column::right("virtual µs", 0),
+        Column::shrinking("mostly"),
+    ];
+    let most = sample.parts.iter().map(|part| part.instructions).max();
+    let rows = sample
+        .parts
+        .iter()
+        .map(|part| {
+            let tone = if Some(part.instructions) == most { Tone::Strong } else { Tone::Plain };
+            let mostly: Vec<String> = part
+                .functions
+                .iter()
+                .take(NAMED)
+                .map(|(name, own)| format!("{} {}", format::plain(name), format::count(*own)))
+                .collect();
+            vec![
+                Cell::plain(words::title(&part.kind)),
+                Cell(format::count(part.instructions), tone),
+                Cell(micros(document, part.instructions), tone),
+                Cell::plain(mostly.join(", ")),
+            ]
+        })
+        .collect();
+    table::write(out, columns, rows);
+}
+
+fn write_sections(out: &mut Page, document: &ExactDocument) {
+    if document.irqs_disabled.is_empty() {
+        return;
+    }
+    out.heading("longest sections with interrupts disabled, while samples were taken");
+    let columns = vec![
+        Column::right("instructions", 0),
+        Column::right("virtual µs", 0),
+        Column::right("times", 0),
+        Column::left("begins in", 0),
+        Column::shrinking("ends in"),
+    ];
+    let rows = document
+        .irqs_disabled
+        .iter()
+        .take(ROWS)
+        .map(|section| {
+            vec![
+                Cell(format::count(section.longest), Tone::Strong),
+                Cell::plain(micros(document, section.longest)),
+                Cell::plain(format::count(section.count)),
+                Cell::plain(format::plain(&section.function)),
+                Cell::plain(format::plain(&section.ended_in)),
+            ]
+        })
+        .collect();
+    table::write(out, columns, rows);
+}
