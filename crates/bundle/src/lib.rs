@@ -30,6 +30,7 @@ pub mod evidence;
 pub mod exact;
 pub mod explanation;
 mod hdr;
+pub mod hunt;
 pub mod import;
 pub mod intervals;
 pub mod lab;

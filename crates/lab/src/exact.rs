@@ -67,6 +67,7 @@ pub struct Wanted {
 
 /// A run that can be repeated.
 pub struct Replay {
+    limit: Duration,
     made_of: MadeOf,
     kernel: PathBuf,
     initramfs: PathBuf,
@@ -109,7 +110,12 @@ impl Replay {
         };
         let kernel = find(&made_of.kernel, "kernel")?;
         let initramfs = find(&made_of.initramfs, "file system")?;
-        Ok(Replay { made_of, kernel, initramfs, store })
+        Ok(Replay { limit: TIMEOUT, made_of, kernel, initramfs, store })
+    }
+
+    /// The same with another limit of its time, in time that this system gave it.
+    pub fn within(self, limit: Duration) -> Replay {
+        Replay { limit, ..self }
     }
 
     /// The kernel's symbols: from a boot of the same machine whose job reads them, kept for the
@@ -217,9 +223,12 @@ impl Replay {
             share_host: false,
             extra_args: &extra,
         };
-        let limits = Limits { total: TIMEOUT, boot_silence: SILENCE };
+        let limits = Limits { total: self.limit, boot_silence: SILENCE };
         let ended = qemu::run(&machine, dir, limits, watch)?;
-        GuestResult::collect(dir, ended, 1, results_to)
+        let mut result = GuestResult::collect(dir, ended, 1, results_to)?;
+        result.cmdline = machine.command_line()?;
+        result.made_of = Some(self.made_of.clone());
+        Ok(result)
     }
 
     /// Under what the symbols are kept: modules lie where the same machine puts them.

@@ -2,6 +2,7 @@
 
 use crate::card;
 use crate::contents;
+use crate::emulator::Emulator;
 use crate::exact;
 use crate::outcome::Phase;
 use crate::qemu::{self, Limits, Machine};
@@ -206,18 +207,8 @@ impl Guest {
         if self.accel == Accel::Kvm {
             check_kvm(self.kernel.arch)?;
         }
-        let machine = Machine {
-            arch: self.kernel.arch,
-            board: self.board,
-            device_tree: self.board.device_tree(&self.kernel)?,
-            accel: self.accel,
-            cpus: self.cpus,
-            memory_mb: self.memory_mb,
-            kernel: &absolute(&self.kernel.image)?,
-            cmdline_extra: &self.cmdline_extra,
-            share_host: self.share_host,
-            extra_args: &self.qemu_args,
-        };
+        let kernel = absolute(&self.kernel.image)?;
+        let machine = self.machine(&kernel)?;
         let mut boots = 0;
         loop {
             boots += 1;
@@ -244,6 +235,45 @@ impl Guest {
                 return Ok(result);
             }
         }
+    }
+
+    /// Keeps what the guest is made of, and runs nothing: for a run of which every instruction is
+    /// seen ([`exact::Replay`]).
+    ///
+    /// # Errors
+    /// As [`Guest::run`]; and a guest that is not of one CPU in virtual time, on a usual x86-64
+    /// board.
+    pub fn prepared(&self) -> Result<exact::MadeOf, LabError> {
+        let usual = self.board == Board::Usual && self.kernel.arch == Arch::Amd64;
+        if self.accel != Accel::VirtualTime || !usual {
+            return Err(LabError::Request(
+                "only x86-64 guests in virtual time can be seen instruction by instruction"
+                    .to_owned(),
+            ));
+        }
+        self.check_virtual_time()?;
+        let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
+        let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
+        let initramfs = dir.path().join(qemu::INITRAMFS);
+        self.check_memory(contents::tree(self)?.write(&initramfs)?)?;
+        let kernel = absolute(&self.kernel.image)?;
+        let emulator = Emulator::find(self.kernel.arch)?.version;
+        exact::keep(&self.machine(&kernel)?, &initramfs, &emulator)
+    }
+
+    fn machine<'a>(&'a self, kernel: &'a Path) -> Result<Machine<'a>, LabError> {
+        Ok(Machine {
+            arch: self.kernel.arch,
+            board: self.board,
+            device_tree: self.board.device_tree(&self.kernel)?,
+            accel: self.accel,
+            cpus: self.cpus,
+            memory_mb: self.memory_mb,
+            kernel,
+            cmdline_extra: &self.cmdline_extra,
+            share_host: self.share_host,
+            extra_args: &self.qemu_args,
+        })
     }
 
     /// What would make virtual time differ from run to run, or mean something else than it says.

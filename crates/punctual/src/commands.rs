@@ -10,6 +10,7 @@ pub mod count;
 pub mod demo;
 pub mod explain;
 pub mod export;
+pub mod hunt;
 pub mod import;
 pub mod isolate;
 pub mod lab;

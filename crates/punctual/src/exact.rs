@@ -10,8 +10,10 @@ use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::{Bundle, MadeOf};
 use punctual_core::Nanos;
 use punctual_lab::exact::{Replay, Wanted};
-use punctual_lab::{Control, LabError, Outcome};
+use punctual_lab::{Control, Guest, GuestResult, LabError, Outcome};
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// The virtual time of an instruction (QEMU's `-icount shift=3`).
 const INSN: Nanos = Nanos(8);
@@ -21,6 +23,11 @@ const ORDINARY: u32 = 8;
 pub const WORST_MAX: usize = 40;
 /// What threads take to warm up, and the plugin sees too.
 const WARM_UP: u32 = 16;
+
+/// Samples that are explained by default.
+pub const WORST: usize = 20;
+/// Those of them that are shown one by one.
+pub const SHOWN: usize = 5;
 
 /// Replays the run of a bundle, and writes what was found into it.
 ///
@@ -63,15 +70,57 @@ pub fn explain(bundle: &Bundle, worst: usize, quiet: bool) -> Result<ExactDocume
         )));
     }
     say("following the calls");
-    let dump = Dump::parse(&dump).map_err(Failure::failed)?;
-    let exact = Exact::of(&dump, &KernelSymbols::parse(&symbols.kallsyms), INSN);
     let kernel = result.release.unwrap_or_default();
-    let document = exact.document(bundle, &kernel, &digest, INSN, worst);
-    bundle
-        .member(EXACT_MEMBER)
-        .with_extension("json")
-        .replace_json(&document)
-        .map_err(Failure::failed)?;
+    write(bundle, &dump, &symbols.kallsyms, &kernel, &digest, worst)
+}
+
+/// What the plugin wrote, and the kernel's symbols, in the directory of a run that was seen.
+const SEEN: [&str; 3] = ["exact.bin", "kallsyms", "release"];
+
+/// Runs a guest with every instruction seen; what was seen is put into `place` beside its results.
+pub fn run(
+    guest: &Guest,
+    place: &Path,
+    watch: &mut dyn FnMut(punctual_lab::Progress) -> Control,
+) -> Result<GuestResult, LabError> {
+    let replay = Replay::of(guest.prepared()?)?.within(guest.timeout);
+    let symbols = replay.symbols(watch)?;
+    let wanted = Wanted { worst: WORST as u32 + WARM_UP, ordinary: ORDINARY };
+    let (result, dump) = replay.run(&symbols, wanted, place, watch)?;
+    let release = result.release.clone().unwrap_or_default().into_bytes();
+    for (name, bytes) in SEEN.iter().zip([dump, symbols.kallsyms.into_bytes(), release]) {
+        let path = place.join(name);
+        fs::write(&path, bytes).map_err(|source| LabError::Io { action: "write", path, source })?;
+    }
+    Ok(result)
+}
+
+/// Writes what was seen of a run into its bundle, if the run came so far.
+pub fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> {
+    let read = |name: &str| fs::read(place.join(name)).ok();
+    let [Some(dump), Some(kallsyms), Some(release)] = SEEN.map(read) else { return Ok(()) };
+    let bundle = Bundle::open(directory).map_err(Failure::failed)?;
+    let Some(digest) = punctual_analyze::summarize(&bundle).digest else { return Ok(()) };
+    let kallsyms = String::from_utf8_lossy(&kallsyms);
+    let release = String::from_utf8_lossy(&release);
+    write(&bundle, &dump, &kallsyms, &release, &digest, WORST)?;
+    Ok(())
+}
+
+/// Follows the calls in what the plugin wrote, and writes what was found into the bundle.
+fn write(
+    bundle: &Bundle,
+    dump: &[u8],
+    kallsyms: &str,
+    kernel: &str,
+    digest: &str,
+    worst: usize,
+) -> Result<ExactDocument, Failure> {
+    let dump = Dump::parse(dump).map_err(Failure::failed)?;
+    let exact = Exact::of(&dump, &KernelSymbols::parse(kallsyms), INSN);
+    let document = exact.document(bundle, kernel, digest, INSN, worst);
+    let member = bundle.member(EXACT_MEMBER).with_extension("json");
+    member.replace_json(&document).map_err(Failure::failed)?;
     Ok(document)
 }
 

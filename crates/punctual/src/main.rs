@@ -10,6 +10,7 @@ mod counted;
 mod exact;
 mod exit;
 mod explained;
+mod hunt;
 mod labs;
 mod limits;
 mod live;

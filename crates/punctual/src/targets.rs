@@ -14,6 +14,7 @@ mod vm;
 use crate::commands;
 use crate::commands::run::Common;
 use crate::exit::{Ending, Failure};
+use crate::output;
 use crate::session::request::Asked;
 use punctual_bundle::Timebase;
 use punctual_plan::{Acceleration, Experiment, TargetPlan};
@@ -69,6 +70,9 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
     if args.repeat > 1 && !repeats {
         return Err(Failure::refused(commands::run::NO_REPEATS));
     }
+    if args.exact && !repeats {
+        return Err(Failure::refused(commands::run::NOT_EXACT));
+    }
     let loaded = asked.load()?;
     let (kept_as, arguments) = (loaded.kept_as(), args.for_a_target(asked));
     let mut remote = RemoteRun {
@@ -93,8 +97,12 @@ pub fn run(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
         TargetPlan::Ssh(plan) => ssh::carry_out(plan, &remote)?,
         TargetPlan::Host => return Err(Failure::refused("the host is not a remote target")),
     };
-    if !args.plan {
-        commands::run::show_returned(args, &remote.output)?;
+    if args.plan {
+        return Ok(exit);
+    }
+    commands::run::show_returned(args, &remote.output)?;
+    if args.exact && !args.json {
+        output::print(&commands::explain::exactly_of(&remote.output)?)?;
     }
     Ok(exit)
 }

@@ -7,6 +7,7 @@ use common::{Place, text};
 use punctual_lab::{Arch, Kernel, testing};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 const KERNEL: &str = "6.1";
 
@@ -99,6 +100,44 @@ fn a_run_is_replayed_and_explained_by_function() {
         assert_eq!(refused.status.code(), Some(2), "{key}: {}", text(&refused));
         assert!(text(&refused).contains(why), "{key}: {}", text(&refused));
     }
+}
+
+#[test]
+fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
+    let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
+    if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
+        || testing::guest(KERNEL).is_none()
+        || !has_stress_ng()
+    {
+        return;
+    }
+    let place = Place::with("");
+    let arguments = ["hunt", "--kernel", KERNEL, "--stressors", "mremap", "--duration", "1s"];
+    let options = ["--output", "search", "--quiet", "--json"];
+    let mut command = Command::new(&binary);
+    command.args(arguments).args(options).current_dir(place.path());
+    let ran = command.stdin(Stdio::null()).output().expect("punctual starts");
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert_eq!(document["trials"][0]["stressor"], "mremap");
+    let mut causes = document["causes"].as_array().expect("causes").iter();
+    // Linux 6.7 bounded it (CONFIG_PCP_BATCH_SCALE_MAX).
+    let known = causes.find(|cause| {
+        cause["kind"] == "irqs-disabled" && cause["function"] == "free_pcppages_bulk"
+    });
+    let known = known.unwrap_or_else(|| panic!("{document:#}"));
+    assert!(known["longest"].as_u64() > Some(30_000), "{known:#}");
+    let file = place.path().join("search").join(known["file"].as_str().expect("a file"));
+    let experiment = std::fs::read_to_string(file).expect("an experiment");
+    assert!(experiment.contains("stress-ng --mremap 1"), "{experiment}");
+}
+
+fn has_stress_ng() -> bool {
+    let has = Command::new("stress-ng").arg("--version").output().is_ok();
+    if !has {
+        eprintln!("SKIPPED: this machine lacks stress-ng");
+    }
+    has
 }
 
 #[test]

@@ -77,6 +77,8 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 #define BEFORE 200000
 // A section is worth an entry of its own from so many instructions on.
 #define LONG 1000
+// Samples that threads take to warm up.
+#define WARM_UP 16
 
 // The last instruction of a block, or how it is entered.
 enum kind {
@@ -182,7 +184,12 @@ static uint32_t ordinary_count;
 static uint64_t samples, first_sample;
 static uint64_t cut;
 
+// The sections between samples, and those since the last one: what comes after the last sample of a
+// run is not of the measurement.
 static struct section sections[SECTIONS];
+static struct section since[SECTIONS];
+static uint32_t since_used[SECTIONS];
+static uint32_t since_count;
 static uint64_t sections_lost;
 static struct long_section long_sections[LONG_SECTIONS];
 static uint64_t long_count;
@@ -234,6 +241,45 @@ static void off(uint64_t pc)
 	write_entry(EVENT_OF(IRQS_OFF, 0));
 }
 
+// Adds sections of one place to those in a table; the answer is their place there, or -1 where there
+// is no room.
+static int64_t add(struct section *table, const struct section *one)
+{
+	uint64_t place = (one->pc ^ one->caller << 20) * 0x9e3779b97f4a7c15ull >> 52;
+	for (unsigned step = 0; step < 64; step++, place = (place + 1) % SECTIONS) {
+		struct section *section = &table[place];
+		if (!section->count) {
+			*section = *one;
+			return (int64_t)place;
+		}
+		if (section->pc != one->pc || section->caller != one->caller)
+			continue;
+		section->count += one->count;
+		section->total += one->total;
+		if (one->longest > section->longest) {
+			section->longest = one->longest;
+			section->longest_end = one->longest_end;
+			section->longest_end_caller = one->longest_end_caller;
+			section->longest_at = one->longest_at;
+		}
+		return (int64_t)place;
+	}
+	sections_lost += 1;
+	return -1;
+}
+
+// They lie between samples. A place that is free again may be one that others were put behind: all
+// go at once, so that none is looked for in vain.
+static void keep_sections(bool keep)
+{
+	for (uint32_t i = 0; i < since_count; i++) {
+		if (keep)
+			add(sections, &since[since_used[i]]);
+		since[since_used[i]].count = 0;
+	}
+	since_count = 0;
+}
+
 static void on(uint64_t pc)
 {
 	if (!irqs_off)
@@ -241,27 +287,10 @@ static void on(uint64_t pc)
 	irqs_off = false;
 	write_entry(EVENT_OF(IRQS_ON, 0));
 	uint64_t length = insns - off_since;
-	uint64_t place = (off_pc ^ off_caller << 20) * 0x9e3779b97f4a7c15ull >> 52;
-	bool found = false;
-	for (unsigned step = 0; step < 64; step++, place = (place + 1) % SECTIONS) {
-		struct section *section = &sections[place];
-		if (section->pc && (section->pc != off_pc || section->caller != off_caller))
-			continue;
-		found = true;
-		section->pc = off_pc;
-		section->caller = off_caller;
-		section->count += 1;
-		section->total += length;
-		if (length > section->longest) {
-			section->longest = length;
-			section->longest_end = pc;
-			section->longest_end_caller = last_call;
-			section->longest_at = off_since;
-		}
-		break;
-	}
-	if (!found)
-		sections_lost += 1;
+	struct section one = { off_pc, off_caller, 1, length, length, pc, last_call, off_since };
+	int64_t place = add(since, &one);
+	if (place >= 0 && since[place].count == 1)
+		since_used[since_count++] = (uint32_t)place;
 	if (length >= LONG) {
 		long_sections[long_count % LONG_SECTIONS] =
 			(struct long_section){ off_since, insns, off_pc, off_caller, pc, last_call };
@@ -393,9 +422,10 @@ static void on_sample(unsigned cpu, void *data)
 	int64_t latency = woke - due;
 	uint64_t number = samples++;
 	// What came before the measurement is the boot's and the preparation's.
-	if (number == 0) {
-		memset(sections, 0, sizeof sections);
+	keep_sections(number > WARM_UP);
+	if (number == 0)
 		first_sample = insns;
+	if (number == WARM_UP) {
 		sections_lost = 0;
 		long_count = 0;
 	}

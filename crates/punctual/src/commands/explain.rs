@@ -8,6 +8,7 @@ use crate::output;
 use crate::session::request::shown;
 use punctual_analyze::Explanations;
 use punctual_bundle::Bundle;
+use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_core::Nanos;
 use punctual_report::export::{self, ExportError};
 use punctual_report::sentence::advice::Rules;
@@ -97,12 +98,17 @@ pub fn run(args: Args) -> Ending {
     Ok(if explanations.contradiction().is_some() { Exit::NoEvidence } else { Exit::Done })
 }
 
-/// Samples that the exact explanation keeps by default.
-const EXACT_BY_DEFAULT: usize = 20;
+/// What a run with --exact showed, as a person reads it.
+pub fn exactly_of(directory: &Path) -> Result<String, Failure> {
+    let bundle = open(directory)?;
+    let document: Option<ExactDocument> = bundle.document(EXACT_MEMBER).map_err(Failure::failed)?;
+    let show = |document| terminal::exact(&document, exact::SHOWN, &show_options_of(&bundle));
+    Ok(document.map_or(String::new(), show))
+}
 
 /// Replays the run, and shows what was executed.
 fn exactly(args: &Args, bundle: &Bundle) -> Ending {
-    let worst = args.worst.unwrap_or(EXACT_BY_DEFAULT);
+    let worst = args.worst.unwrap_or(exact::WORST);
     let document = exact::explain(bundle, worst, args.json)?;
     if let Some(path) = &args.folded {
         output::stream_to(Some(path), |out| {
@@ -112,7 +118,7 @@ fn exactly(args: &Args, bundle: &Bundle) -> Ending {
     if args.json {
         output::print_figures(&document, bundle.timebase())?;
     } else {
-        let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
+        let shown = args.worst.unwrap_or(exact::SHOWN);
         output::print(&terminal::exact(&document, shown, &show_options_of(bundle)))?;
     }
     Ok(Exit::Done)

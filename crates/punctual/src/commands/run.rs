@@ -88,6 +88,10 @@ pub struct Common {
     /// Run this many times on a target in virtual time and verify that all samples are identical
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    /// Run with every instruction seen, and explain the worst samples by function (virtual time,
+    /// x86-64; docs/exact.md)
+    #[arg(long)]
+    pub exact: bool,
     #[command(flatten)]
     pub elsewhere: targets::ssh::Options,
 }
@@ -110,6 +114,7 @@ impl Common {
             force,
             target: _,
             repeat: _,
+            exact: _,
             seed,
             elsewhere: _,
         } = self;
@@ -129,6 +134,11 @@ impl Common {
 pub const NO_REPEATS: &str = "--repeat needs virtual time (--target vm:KERNEL with accel = \
                               \"virtual-time\"): only there are runs identical; to compare other \
                               runs, use punctual compare";
+
+/// Why `--exact` is refused.
+pub const NOT_EXACT: &str = "--exact needs virtual time (--target vm:KERNEL with accel = \
+                             \"virtual-time\"): only there can a run be replayed; --explain keeps \
+                             the kernel events around the worst samples everywhere";
 
 /// Reads the file, plans, measures and prints the results.
 pub fn run(args: Args) -> Ending {
@@ -154,6 +164,9 @@ pub fn run_experiment(args: &Common, asked: &Asked) -> Ending {
 fn run_locally(args: &Common, asked: &Asked) -> Ending {
     if args.repeat > 1 {
         return Err(Failure::refused(NO_REPEATS));
+    }
+    if args.exact {
+        return Err(Failure::refused(NOT_EXACT));
     }
     let (loaded, plan) = asked.resolve()?;
     if plan.phases.is_empty() {

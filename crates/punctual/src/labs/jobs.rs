@@ -5,6 +5,7 @@ use super::request::{Overrides, checked};
 use crate::exit::Failure;
 use punctual_core::Nanos;
 use punctual_plan::lab::{Cell, Lab};
+use std::time::Duration;
 
 /// Of a guest's run: what it takes beside measuring, from packing its files to reading its results.
 /// The two cells of `examples/lab-quick.toml` took 25 s of CPU each with 0.2 s of measuring, and 28
@@ -25,6 +26,10 @@ pub struct Planned {
     pub repeat: u32,
     /// Runs in virtual time that may go on at once.
     pub parallel: usize,
+    /// Whether every instruction of each run is seen (`run --exact`).
+    pub exact: bool,
+    /// How long runs may be started; none: until all ran.
+    pub budget: Option<Duration>,
 }
 
 /// A cell with what is known before it runs.
@@ -74,6 +79,8 @@ impl Planned {
             seeds: seeds.map_or(vec![None], |seeds| seeds.iter().map(Some).collect()),
             repeat: overrides.repeat.unwrap_or(lab.repeat),
             parallel: overrides.parallel.or(lab.parallel).unwrap_or(cpus),
+            exact: overrides.exact,
+            budget: overrides.budget,
             lab,
             cells,
         })

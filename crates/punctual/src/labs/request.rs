@@ -8,6 +8,7 @@ use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, TargetPlan};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Memory of a system that is not known yet: nothing is too large for it.
 const ANY_MEMORY: u64 = 1 << 50;
@@ -23,6 +24,10 @@ pub struct Overrides {
     pub repeat: Option<u32>,
     /// `-j`
     pub parallel: Option<usize>,
+    /// `--exact`
+    pub exact: bool,
+    /// How long runs may be started; none: until all ran.
+    pub budget: Option<Duration>,
 }
 
 /// Reads a lab file.

@@ -112,10 +112,15 @@ struct Scheduler<'a> {
 
 impl Scheduler<'_> {
     fn all(&mut self, inputs: &[String], interrupts: &Interrupts) -> Result<bool, Failure> {
+        let began = Instant::now();
         while !(self.pending.is_empty() && self.running.is_empty()) {
             if interrupts.end_requested() {
                 self.end_all()?;
                 return Ok(true);
+            }
+            // What has begun goes on to its end.
+            if self.planned.budget.is_some_and(|budget| began.elapsed() >= budget) {
+                self.pending.clear();
             }
             self.start_ready(inputs)?;
             std::thread::sleep(POLL_INTERVAL);
@@ -305,6 +310,7 @@ fn command(planned: &Planned, job: &Job, directory: &Directory) -> Result<Comman
     let mut command = Command::new("/proc/self/exe");
     command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
     command.arg(&unfinished).arg(directory.path().join(Directory::experiment(planned, job)));
+    command.args(planned.exact.then_some("--exact"));
     command.stdin(Stdio::null()).stdout(out).stderr(err);
     Ok(command)
 }

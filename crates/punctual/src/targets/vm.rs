@@ -10,6 +10,7 @@ mod repeats;
 
 use super::{RemoteRun, parent, returned};
 use crate::commands::run;
+use crate::exact;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::interrupt::Interrupts;
@@ -43,10 +44,20 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Exit, Failure> {
     })?;
     let machine = Machine::of(vm, &plan, remote, place.path())?;
     let started = jiff::Timestamp::now();
-    let runs = repeats::run(&machine, remote.args.repeat, place.path(), &progress, &interrupts)?;
+    let runs = repeats::run(
+        &machine,
+        remote.args.repeat,
+        remote.args.exact,
+        place.path(),
+        &progress,
+        &interrupts,
+    )?;
     progress.end();
     let run = Run { vm, plan: &plan, remote };
     let exit = run.bring_back(&machine, &runs[0].result, started, &runs[0].place)?;
+    if remote.args.exact {
+        exact::write_seen(&remote.output, &runs[0].place)?;
+    }
     if runs.len() > 1 { repeats::compare(remote, &runs, exit) } else { Ok(exit) }
 }
 

@@ -23,11 +23,12 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
         format::plain(&document.kernel),
         document.ns_per_instruction
     ));
-    out.line(&format!(
-        "  the replay of {} took the same samples, to the last digit: digest {}",
+    let text = format!(
+        "the replay of {} took the same samples, to the last digit: digest {}",
         format::counted(document.instructions, "instruction"),
         format::short_digest(&document.digest)
-    ));
+    );
+    out.paragraph("  ", "  ", Tone::Plain, &text);
     for (place, sample) in document.worst.iter().take(samples).enumerate() {
         write_sample(&mut out, document, sample, place + 1);
     }

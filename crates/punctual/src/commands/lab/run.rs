@@ -46,6 +46,10 @@ pub struct Args {
     /// Number of concurrent runs in virtual time [default: parallel of the file, else one per CPU]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    /// Run each cell with every instruction seen, and explain its worst samples by function (cells
+    /// in virtual time on x86-64; docs/exact.md)
+    #[arg(long)]
+    exact: bool,
     /// Also write the verdicts as JUnit XML to this file: one suite per cell, one case per
     /// requirement and series
     #[arg(long, value_name = "FILE")]
@@ -65,6 +69,8 @@ pub fn run(args: Args) -> Ending {
         seeds: args.seeds.clone(),
         repeat: args.repeat,
         parallel: args.jobs.map(usize::from),
+        exact: args.exact,
+        budget: None,
     };
     let planned = Planned::of(lab, &overrides)?;
     if args.plan {

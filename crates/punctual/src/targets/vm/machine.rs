@@ -1,6 +1,7 @@
 //! From a plan to a guest of the lab, and what is said of it afterwards.
 
 use super::{devices, programs};
+use crate::exact;
 use crate::exit::Failure;
 use crate::targets::{RemoteRun, timebase};
 use punctual_bundle::{KernelEvidence, RanOn};
@@ -103,12 +104,17 @@ impl Machine {
         Ok(Machine { guest, accel: vm.accel, title, facts })
     }
 
-    /// Runs it; what it leaves is put below `place`.
+    /// Runs it; what it leaves is put below `place`. With `exact` every instruction is seen, and what
+    /// was seen lies there too.
     pub fn run(
         &self,
         place: &Path,
+        exact: bool,
         watch: &mut dyn FnMut(punctual_lab::Progress) -> Control,
     ) -> Result<GuestResult, LabError> {
+        if exact {
+            return exact::run(&self.guest, place, watch);
+        }
         let guest = Guest { results_to: Some(place.to_owned()), ..self.guest.clone() };
         guest.run_watched(watch)
     }

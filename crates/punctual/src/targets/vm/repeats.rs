@@ -28,6 +28,7 @@ pub struct Repeat {
 pub fn run(
     machine: &Machine,
     repeats: u32,
+    exact: bool,
     place: &Path,
     progress: &Progress,
     interrupts: &Interrupts,
@@ -40,7 +41,8 @@ pub fn run(
             path: place.clone(),
             source,
         })?;
-        let result = machine.run(&place, &mut |seen| progress.look(repeat, seen, interrupts));
+        let result =
+            machine.run(&place, exact, &mut |seen| progress.look(repeat, seen, interrupts));
         progress.ended(repeat);
         Ok(Repeat { result: result?, place })
     };

@@ -1,0 +1,91 @@
+//! An exact explanation in the terminal, as folded stacks, and on the page.
+
+use punctual_bundle::Bundle;
+use punctual_bundle::exact::ExactDocument;
+use punctual_report::terminal::{self, ShowOptions};
+use punctual_report::{export, html};
+use serde_json::json;
+use std::path::Path;
+
+fn bundle(name: &str) -> Bundle {
+    let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles");
+    Bundle::open(&bundles.join(name)).expect("a bundle")
+}
+
+/// One late sample beside an ordinary one; a kernel with names that nobody should trust.
+fn document() -> ExactDocument {
+    let call = |function: &str, context: &str, depth: u32, begin: u64, end: u64| {
+        json!({
+            "function": function, "context": context, "depth": depth, "begin": begin, "end": end,
+        })
+    };
+    let part = |kind: &str, begin: u64, instructions: u64, functions, stack| {
+        json!({
+            "kind": kind, "begin": begin, "instructions": instructions, "functions": functions,
+            "stack": stack,
+        })
+    };
+    let sample = json!({
+        "phase": "main", "series": "t/cpu0", "sample": 609, "due": 9_662_367_473_i64,
+        "latency_ns": 24_000, "thread": "timer/cpu0", "instructions": 3_000, "without": 7,
+        "parts": [
+            part("irqs-disabled", 0, 2_000, json!([["free_pcppages_bulk", 1_500], ["</b>", 500]]),
+                json!(["user mode", "do_exit", "free_pcppages_bulk"])),
+            part("return", 2_000, 1_000, json!([["__schedule", 1_000]]), json!(["__schedule"])),
+        ],
+        "functions": [{"name": "free_pcppages_bulk", "own": 1_500, "total": 2_000, "calls": 1}],
+        "more": [{"function": "free_pcppages_bulk", "here": 1_500, "there": 20}],
+        "calls": [
+            call("user mode", "stress-ng", 0, 0, 2_000),
+            call("do_exit", "stress-ng", 1, 0, 2_000),
+            call("free_pcppages_bulk", "stress-ng", 2, 0, 2_000),
+            call("a;b\n</title><script>", "stress-ng", 3, 1_500, 2_000),
+            call("__schedule", "timer/cpu0", 0, 2_000, 3_000),
+        ],
+    });
+    let mut ordinary = sample.clone();
+    ordinary["more"] = json!([]);
+    ordinary["without"] = json!(0);
+    let document = json!({
+        "schema": "punctual-exact/1", "kernel": "6.1.0-test", "ns_per_instruction": 8,
+        "digest": "26f535c261060000", "instructions": 1_453_768_064_u64, "cut": 0,
+        "worst": [sample], "ordinary": ordinary,
+        "irqs_disabled": [{
+            "function": "free_pcppages_bulk", "by": null, "count": 23, "total": 7_916_154,
+            "longest": 4_053_251, "ended_in": "__free_one_page",
+        }],
+        "findings": [],
+    });
+    serde_json::from_value(document).expect("a document")
+}
+
+#[test]
+fn in_a_terminal_of_80_columns() {
+    let options = ShowOptions { width: 80, ..ShowOptions::default() };
+    let text = terminal::exact(&document(), 5, &options);
+    insta::assert_snapshot!(text);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn as_folded_stacks_own_instructions_add_up() {
+    let mut bytes = Vec::new();
+    export::exact_folded(&document(), &mut bytes).expect("a Vec takes it");
+    let text = String::from_utf8(bytes).expect("text");
+    insta::assert_snapshot!(text);
+    let own = text.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    assert_eq!(own.sum::<u64>(), 3_000);
+}
+
+#[test]
+fn on_the_page_with_its_drawing() {
+    let bundle = bundle("good");
+    let summary = punctual_analyze::summarize(&bundle);
+    let input =
+        html::ReportInput { exact: Some(document()), ..html::ReportInput::of(&bundle, &summary) };
+    let page = html::report(&[input]).expect("a page");
+    let section = page.split("id=\"exact\"").nth(1).expect("a section of it");
+    let section = section.split("</section>").next().expect("its end");
+    assert!(section.contains("free_pcppages_bulk") && section.contains("<rect"), "{section}");
+    assert!(!section.contains("<script>") && !section.contains("</b>"), "{section}");
+}
