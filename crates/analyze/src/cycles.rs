@@ -3,6 +3,7 @@
 
 mod follow;
 mod infer;
+pub mod lint;
 
 pub use follow::{Follower, Measured};
 pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};

@@ -1,5 +1,9 @@
 //! A cycle of a thread of some program, as the kernel's events show it.
 
+mod calls;
+
+pub use calls::{CallClass, CallSet, DescriptorSet, MARKED};
+
 use crate::{MonotonicNs, Nanos, Split};
 
 /// What ended the wait that a cycle begins with.
@@ -91,6 +95,12 @@ pub struct Cycle {
     pub syscalls: u32,
     /// Page faults.
     pub faults: u32,
+    /// Which of the marked system calls it made.
+    pub calls: CallSet,
+    /// What it wrote into.
+    pub written: DescriptorSet,
+    /// It slept in FUTEX_WAIT: for a lock that inherits no priority.
+    pub slept_without_pi: bool,
     /// The number of the system call that took the longest, and its time.
     pub longest_call: Option<(u32, Nanos)>,
     /// The task that kept it from a CPU for the longest.
@@ -146,6 +156,9 @@ impl Cycle {
             migrations: self.migrations.saturating_add(next.migrations),
             syscalls: self.syscalls.saturating_add(next.syscalls),
             faults: self.faults.saturating_add(next.faults),
+            calls: self.calls.union(next.calls),
+            written: self.written.union(next.written),
+            slept_without_pi: self.slept_without_pi || next.slept_without_pi,
             longest_call: longer(self.longest_call, next.longest_call),
             culprit: match (self.culprit, next.culprit) {
                 (Some(a), Some(b)) if a.tid == b.tid => {

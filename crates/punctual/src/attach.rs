@@ -5,6 +5,8 @@
 //! a run.
 
 pub mod ending;
+mod facts;
+mod practice;
 pub mod requirement;
 mod series;
 pub mod target;
@@ -16,6 +18,7 @@ use crate::output;
 use crate::session::flight::{Flight, Watched, Whose};
 use crate::session::interrupt::Interrupts;
 use crate::session::request;
+use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{CallNames, CycleKind};
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{BundleWriter, Outcome, PhaseMeta};
@@ -45,7 +48,7 @@ const REFRESH: Nanos = Nanos::from_millis(500);
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "attached";
 /// The kind of workload in its series.
-pub const WORKLOAD: &str = "program";
+pub const WORKLOAD: &str = punctual_bundle::meta::ATTACHED_WORKLOAD;
 /// Threads whose cycles are kept at once.
 const THREADS: usize = 512;
 
@@ -89,6 +92,7 @@ pub struct Attachment {
     /// Records that are not older than the last round.
     later: Vec<Cycle>,
     times: Option<CpuTimes>,
+    host: HostFacts,
     series: usize,
     left_out: u64,
     _counting: Option<punctual_record::attach::Counting>,
@@ -124,6 +128,7 @@ impl Attachment {
         let written = writer
             .write_document("environment", &environment)
             .and_then(|()| writer.write_phase(0, &phase));
+        let host = facts::of_host(&Root::system(), environment);
         written.map_err(Failure::failed).inspect_err(discard)?;
         let plan = || ExplainPlan {
             account: false,
@@ -148,6 +153,7 @@ impl Attachment {
             watched: 0,
             later: Vec::new(),
             times: CpuTimes::read(&Root::system()).ok(),
+            host,
             series: 0,
             left_out: 0,
             _counting: counting,
@@ -328,6 +334,10 @@ impl Attachment {
         self.cycles = self.threads.values().map(Thread::cycles).sum();
         let findings = self.threads.values().flat_map(|thread| thread.findings(&self.calls));
         self.findings.extend(findings.collect::<Vec<_>>());
+        let any_real_time = self.threads.values().any(Thread::is_real_time);
+        for thread in self.threads.values_mut() {
+            self.findings.extend(thread.lint(any_real_time, &self.host));
+        }
         self.findings.extend(ending::not_seen(self.lost, self.unseen, self.left_out));
         let now = CpuTimes::read(&Root::system());
         if let (Some(first), Ok(now)) = (&self.times, now) {

@@ -2,6 +2,8 @@
 //! itself.
 
 mod common;
+#[path = "attach/lint.rs"]
+mod lint;
 
 use common::{Place, has_program, is_root, text};
 use serde_json::Value;

@@ -73,6 +73,7 @@ struct {
 const volatile bool children = false; /* processes that watched ones start are watched too */
 const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
 const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* calls whose uninterruptible sleep is I/O */
+const volatile u8 marks[WIRE_MAX_SYSCALLS] = {}; /* WIRE_MARK…: calls that a cycle's record names */
 const volatile u32 futex = 0; /* the numbers of two calls */
 const volatile u32 clock_nanosleep = 0;
 const volatile u32 nanosleep = 0;
@@ -137,6 +138,27 @@ INLINE bool ends_cycle(u32 tid, const struct call *call)
 		return in_set(waits, call->number);
 	return of->call == call->number && of->operation == call->operation &&
 	       (!of->by_argument || of->argument == call->argument);
+}
+
+/* The record names the calls that a real-time thread does better without. */
+INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number)
+{
+	u64 written;
+	u32 mark;
+
+	asm volatile("" : "+r"(number));
+	mark = number < WIRE_MAX_SYSCALLS ? marks[number] : 0;
+	if (likely(!mark))
+		return;
+	t->cycle.calls |= 1u << (mark & 31);
+	if (!(mark & WIRE_MARK_WRITE))
+		return;
+#if defined(TARGET_x86_64)
+	written = regs->di;
+#elif defined(TARGET_aarch64)
+	written = regs->regs[0];
+#endif
+	t->cycle.written |= 1ull << (written < WIRE_CYCLE_DESCRIPTORS ? written : WIRE_CYCLE_DESCRIPTORS);
 }
 
 /* What a sleep in this state is, where it is none of the cycle's. */
@@ -275,7 +297,8 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->migrations = 0;
 	c->syscalls = 0;
 	c->faults = 0;
-	c->missed = 0;
+	c->calls = 0;
+	c->written = 0;
 	c->culprit = 0;
 	c->longest = 0;
 }
@@ -493,6 +516,8 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 		t->asked = asked_time(bpf_task_pt_regs(task), &call, entered);
 		t->phase = WAITING;
 	}
+	if (t->within == WIRE_PART_LOCK && call.operation == FUTEX_WAIT)
+		t->cycle.calls |= 1u << WIRE_CYCLE_FUTEX_WAIT;
 	if (t->woken) {
 		t->woken = 0;
 		wake_up(t, cpu, tid, here, t->wake_at > now ? t->wake_at : now, t->wake_expires);
@@ -605,6 +630,7 @@ PROGRAM(attach_sys_enter)
 
 	if (likely(!t))
 		return 0;
+	mark_call(t, (void *)ctx[0], ctx[1]);
 	if (t->cycle.syscalls++ >= WIRE_CYCLE_CALLS)
 		return 0;
 	here = bpf_get_smp_processor_id();

@@ -349,6 +349,10 @@ struct wire_account_clocks {
 #define WIRE_CYCLE_BY_TASK 2
 #define WIRE_CYCLE_BY_IRQ 3
 #define WIRE_CYCLE_BY_SOFTIRQ 4
+#define WIRE_CYCLE_FUTEX_WAIT 31 /* in `calls`: it slept in FUTEX_WAIT */
+#define WIRE_CYCLE_DESCRIPTORS 63 /* in `written`: this one and all later ones */
+#define WIRE_MARK 0x40 /* of a system call: it is marked in `calls`, at the place in the lower bits */
+#define WIRE_MARK_WRITE 0x80 /* and its first argument in `written` */
 #define WIRE_CYCLE_BY_SLEEP 5 /* the timer of the waiting call itself; BY_TIMER: another */
 struct wire_cycle {
 	u64 release;
@@ -361,6 +365,7 @@ struct wire_cycle {
 	u64 blocked; /* ns in other waits */
 	u64 culprit_ns; /* the thread was ready and the task `culprit` ran */
 	u64 longest_ns; /* in the system call `longest` */
+	u64 written; /* file descriptors, a bit each */
 	u32 call; /* the number of the waiting call */
 	u16 operation; /* futex: its command; clock_nanosleep: its flags */
 	u8 by; /* WIRE_CYCLE_BY_… */
@@ -370,7 +375,7 @@ struct wire_cycle {
 	u32 migrations;
 	u32 syscalls;
 	u32 faults;
-	u32 missed;
+	u32 calls; /* which of the marked ones, a bit each */
 	u32 culprit;
 	u32 longest;
 	u8 waker_comm[16];

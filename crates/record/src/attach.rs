@@ -23,7 +23,7 @@ use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys
 use crate::format::NR_FUTEX;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
-use punctual_core::cycle::{Cycle, WaitingCall};
+use punctual_core::cycle::{CallClass, Cycle, MARKED, WaitingCall};
 use punctual_core::{CpuSet, Finding, Severity};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
@@ -142,6 +142,7 @@ impl Attacher {
             ("children", vec![u8::from(children)]),
             ("waits", set(&WAITS)),
             ("files", set(&FILES)),
+            ("marks", marks()),
             ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
             ("clock_nanosleep", number("clock_nanosleep").to_ne_bytes().to_vec()),
             ("nanosleep", number("nanosleep").to_ne_bytes().to_vec()),
@@ -267,4 +268,17 @@ fn set(names: &[&str]) -> Vec<u8> {
         }
     }
     bits
+}
+
+/// The marks of system calls as the programs take them.
+fn marks() -> Vec<u8> {
+    let mut marks = vec![0u8; wire::MAX_SYSCALLS as usize];
+    for (place, (name, class)) in MARKED.into_iter().enumerate() {
+        let number = crate::syscall_number(name).map(|number| number as usize);
+        if let Some(mark) = number.and_then(|number| marks.get_mut(number)) {
+            let write = if class == CallClass::Write { wire::MARK_WRITE } else { 0 };
+            *mark = place as u8 | (wire::MARK | write) as u8;
+        }
+    }
+    marks
 }

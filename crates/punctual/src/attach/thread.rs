@@ -1,9 +1,11 @@
 //! One thread: its first waits, what its cycles are, and its series.
 
+use super::practice::Practice;
 use super::series::{CycleSeries, KINDS, Kind};
 use super::target::comm;
 use super::{Options, PHASE, WORKLOAD, ending};
 use punctual_analyze::SeriesView;
+use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
     CallNames, Candidate, Constraint, CycleKind, Follower, Inferred, LEAST, Measured, infer,
 };
@@ -25,6 +27,8 @@ const MOST: usize = 4_096;
 /// After this time fewer are enough.
 const LONG: Nanos = Nanos::SECOND;
 const FEW: usize = 2 * LEAST;
+/// Settings are read anew at every so many checkpoints: threads may change them after they began.
+const REREAD: u64 = 10;
 /// Culprits that are told apart.
 const CULPRITS: usize = 256;
 
@@ -40,6 +44,8 @@ pub struct Thread {
     beyond: u64,
     totals: Totals,
     culprits: BTreeMap<TaskName, Delay>,
+    practice: Practice,
+    checkpoints: u64,
     /// Its place among the series that the flight recorder watches.
     pub watched_as: Option<usize>,
     worst: Vec<Sample>,
@@ -99,6 +105,8 @@ impl Thread {
             beyond: 0,
             totals: Totals::default(),
             culprits: BTreeMap::new(),
+            practice: Practice::default(),
+            checkpoints: 0,
             watched_as: None,
             worst: Vec::new(),
         }
@@ -133,6 +141,7 @@ impl Thread {
 
     /// Takes a record of it.
     pub fn push(&mut self, record: Cycle) {
+        self.practice.look_at(&record);
         match &mut self.state {
             State::Learning { waits, .. } => waits.push(record),
             State::Cyclic(cyclic) => {
@@ -146,6 +155,7 @@ impl Thread {
     fn take(&mut self, measured: &Measured) {
         let State::Cyclic(cyclic) = &mut self.state else { return };
         let (cycle, totals) = (&measured.cycle, &mut self.totals);
+        self.practice.add(measured, cyclic.inferred.kind);
         self.cycles += 1;
         self.skipped += measured.skipped;
         self.overruns += u64::from(measured.overrun);
@@ -225,6 +235,7 @@ impl Thread {
             let meta = meta(label, kind, tid, &inferred, &wait, options);
             series.push(CycleSeries::begin(kind, meta, span, writer, first + place)?);
         }
+        self.practice.refresh(self.tid, &inferred);
         let label = label.to_owned();
         let follower = Follower::new(&inferred);
         let (deadline, stop_above) = (options.deadline, options.stop_above);
@@ -257,6 +268,10 @@ impl Thread {
     pub fn checkpoint(&mut self) {
         if let State::Cyclic(cyclic) = &mut self.state {
             cyclic.series.iter_mut().for_each(CycleSeries::checkpoint);
+            self.checkpoints += 1;
+            if self.checkpoints.is_multiple_of(REREAD) {
+                self.practice.refresh(self.tid, &cyclic.inferred);
+            }
         }
     }
 
@@ -379,6 +394,22 @@ impl Thread {
                 )]
             }
         }
+    }
+
+    /// Whether it has cycles and a real-time policy.
+    pub fn is_real_time(&self) -> bool {
+        self.cyclic().is_some() && self.practice.is_real_time()
+    }
+
+    /// What its cycles show that a real-time program does better otherwise.
+    pub fn lint(&mut self, others_are: bool, host: &HostFacts) -> Vec<Finding> {
+        let practice = std::mem::take(&mut self.practice);
+        let Some(cyclic) = self.cyclic() else { return Vec::new() };
+        let mut culprits: Vec<(String, Nanos)> =
+            self.culprits.iter().map(|(name, delay)| (name.to_string(), delay.total)).collect();
+        culprits.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        let (kind, has_deadline) = (cyclic.inferred.kind, cyclic.deadline.is_some());
+        practice.findings(&cyclic.label, kind, has_deadline, others_are, host, &culprits)
     }
 
     /// Why it has no cycles.

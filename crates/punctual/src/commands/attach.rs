@@ -15,8 +15,9 @@ use std::path::PathBuf;
 ///
 /// The program is not changed, not stopped and not traced: the kernel's events alone show when a
 /// thread's cycle was due, when it began, and when the thread waited again. Which wait a cycle
-/// begins with is inferred from the first cycles of each thread. docs/attach.md explains the
-/// figures.
+/// begins with is inferred from the first cycles of each thread. What a real-time thread does that
+/// it does better otherwise (page faults, calls for files, relative sleeps, and more) is among the
+/// findings. docs/attach.md explains the figures.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual attach 4711\n  punctual attach --comm linuxcnc \
                         --duration 10min --require 'response p99.9 < 800us'\n  punctual attach \

@@ -2,7 +2,9 @@
 
 use crate::account::part;
 use crate::wire::layout::{self as wire, Cycle as Wire, Header};
-use punctual_core::cycle::{Culprit, Cycle, TaskName, WaitingCall, WokenBy};
+use punctual_core::cycle::{
+    CallSet, Culprit, Cycle, DescriptorSet, TaskName, WaitingCall, WokenBy,
+};
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
 /// The cycles in what a buffer held. What is something else, or cut off, is passed over.
@@ -55,12 +57,17 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         migrations: wire.migrations,
         syscalls: wire.syscalls,
         faults: wire.faults,
+        calls: CallSet(wire.calls & !FUTEX_WAIT),
+        written: DescriptorSet(wire.written),
+        slept_without_pi: wire.calls & FUTEX_WAIT != 0,
         longest_call: (wire.longest_ns > 0).then_some((wire.longest, span(wire.longest_ns))),
         culprit: (wire.culprit_ns > 0).then_some(culprit),
         wake: split(&wire.wake, returned - release),
         run: split(&wire.run, again - returned),
     }
 }
+
+const FUTEX_WAIT: u32 = 1 << wire::CYCLE_FUTEX_WAIT;
 
 fn woken_by(code: u8) -> WokenBy {
     match u64::from(code) {
