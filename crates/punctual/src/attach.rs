@@ -7,13 +7,18 @@
 pub mod ending;
 mod facts;
 mod practice;
+mod recent;
 pub mod requirement;
 mod series;
 pub mod target;
+#[cfg(test)]
+mod testing;
 mod thread;
 
 use crate::commands::trace::command::Command;
 use crate::exit::Failure;
+use crate::live::attached::Attached;
+use crate::live::{self, View};
 use crate::output;
 use crate::session::flight::{Flight, Watched, Whose};
 use crate::session::interrupt::Interrupts;
@@ -31,9 +36,9 @@ use punctual_host::files::Root;
 use punctual_host::task::clock;
 use punctual_plan::{ExplainPlan, WorkloadKind};
 use punctual_record::attach::Attacher;
+use recent::Recent;
 use requirement::SeriesRequirement;
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::Duration;
 use target::{Started, Target};
@@ -43,7 +48,7 @@ use thread::Thread;
 const TICK: Duration = Duration::from_millis(50);
 /// How often statistics are saved: what kill -9 can cost.
 const CHECKPOINT: Nanos = Nanos::from_millis(900);
-/// The distance of two live lines.
+/// The distance of two live views.
 const REFRESH: Nanos = Nanos::from_millis(500);
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "attached";
@@ -95,7 +100,33 @@ pub struct Attachment {
     host: HostFacts,
     series: usize,
     left_out: u64,
+    recent: Recent,
     _counting: Option<punctual_record::attach::Counting>,
+}
+
+/// What is shown meanwhile.
+enum Live {
+    Nothing,
+    /// One line: a command writes to the same terminal.
+    Line,
+    View(Box<View>),
+}
+
+impl Live {
+    fn new(quiet: bool, is_command: bool) -> Live {
+        match live::attached_view(quiet) {
+            None => Live::Nothing,
+            Some(_) if is_command => Live::Line,
+            Some(view) => Live::View(Box::new(view)),
+        }
+    }
+
+    fn end(self) {
+        match self {
+            Live::Line => output::say("\r\u{1b}[K"),
+            Live::Nothing | Live::View(_) => {}
+        }
+    }
 }
 
 impl Attachment {
@@ -156,6 +187,7 @@ impl Attachment {
             host,
             series: 0,
             left_out: 0,
+            recent: Recent::default(),
             _counting: counting,
         })
     }
@@ -172,7 +204,7 @@ impl Attachment {
     pub fn measure(&mut self, mut started: Started, interrupts: &Interrupts) -> Outcome {
         let began = MonotonicNs(self.phase.started_monotonic);
         let (mut next_checkpoint, mut next_line) = (began + CHECKPOINT, began + REFRESH);
-        let live = !self.options.quiet && io::stderr().is_terminal();
+        let mut live = Live::new(self.options.quiet, started.is_command());
         let mut outcome = Outcome::Completed;
         loop {
             std::thread::sleep(TICK);
@@ -184,8 +216,8 @@ impl Attachment {
                 self.checkpoint();
                 next_checkpoint = now + CHECKPOINT;
             }
-            if live && now >= next_line {
-                self.show_line(now - began);
+            if now >= next_line {
+                self.show(&mut live, now, now - began);
                 next_line = now + REFRESH;
             }
             if ended {
@@ -203,9 +235,7 @@ impl Attachment {
                 break;
             }
         }
-        if live {
-            output::say("\r\u{1b}[K");
-        }
+        live.end();
         self.command = started.end();
         self.phase.duration = Some(clock::monotonic() - began);
         self.drain(true);
@@ -236,7 +266,7 @@ impl Attachment {
                 self.threads.insert(record.tid, Thread::new(record.tid, clock::monotonic()));
             }
             let Some(thread) = self.threads.get_mut(&record.tid) else { continue };
-            thread.push(record);
+            thread.push(record, &mut self.recent);
             stopped = stopped.or_else(|| thread.above());
         }
         let tids: Vec<u32> = self.threads.keys().copied().collect();
@@ -267,7 +297,10 @@ impl Attachment {
         let begun =
             thread.begin(&label, inferred, &self.writer, self.series, &self.options, &self.calls);
         match begun {
-            Ok(()) => self.series += series::KINDS.len(),
+            Ok(waits) => {
+                self.series += series::KINDS.len();
+                waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
+            }
             Err(why) => self.findings.push(ending::incomplete(&why)),
         }
         self.phase.measures.push(thread.measure());
@@ -314,9 +347,22 @@ impl Attachment {
         self.flight.iter_mut().for_each(Flight::save);
     }
 
-    fn show_line(&self, elapsed: Nanos) {
-        let line = thread::line(elapsed, self.threads.values());
-        output::say(&format!("\r{line}\u{1b}[K"));
+    fn show(&mut self, live: &mut Live, now: MonotonicNs, elapsed: Nanos) {
+        match live {
+            Live::Nothing => {}
+            Live::Line => {
+                let line = thread::line(elapsed, self.threads.values());
+                output::say(&format!("\r{line}\u{1b}[K"));
+            }
+            Live::View(view) => view.refresh_attached(&Attached {
+                name: self.writer.manifest().experiment.clone(),
+                elapsed,
+                planned: self.options.duration,
+                threads: self.threads.values().filter_map(Thread::row).collect(),
+                others: self.threads.values().filter(|one| one.label().is_none()).count(),
+                culprit: self.recent.top(now),
+            }),
+        }
     }
 
     /// The last figures: everything is written.

@@ -206,6 +206,44 @@ fn a_running_process_goes_on() {
     assert!(!place.path().join("none").exists());
 }
 
+/// What attaching to a program that goes on writes to a terminal, as script(1) makes it.
+fn on_a_terminal(place: &Place, more: &str) -> String {
+    let mut child = Command::new("./periodic")
+        .args(["absolute", "100000"])
+        .current_dir(place.path())
+        .spawn()
+        .unwrap();
+    let attach = format!("\"$PUNCTUAL\" attach {} --duration 3s -o bundle {more}", child.id());
+    let output = Command::new("script")
+        .args(["--quiet", "--flush", "--return", "--command", &attach, "/dev/null"])
+        .current_dir(place.path())
+        .env("TERM", "xterm")
+        .env("PUNCTUAL", common::punctual().get_program())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    std::fs::remove_dir_all(place.bundle()).unwrap();
+    text(&output)
+}
+
+#[test]
+fn a_terminal_shows_threads_while_they_are_measured() {
+    let Some(place) = compiled().filter(|_| has_program("script", "script")) else { return };
+    let shown = on_a_terminal(&place, "");
+    for words in ["1 thread with cycles", "response, µs", "absolute", "last minute  ", "\u{1b}[J"]
+    {
+        assert!(shown.contains(words), "`{words}` is not in {shown}");
+    }
+    for more in ["--quiet", "2>/dev/null"] {
+        let shown = on_a_terminal(&place, more);
+        assert!(!shown.contains("last minute"), "{more}: {shown}");
+        assert!(shown.contains("periodic/response"), "{more}: {shown}");
+    }
+}
+
 #[test]
 fn wrong_requests_start_nothing() {
     let place = Place::with("");

@@ -1,9 +1,11 @@
 //! One thread: its first waits, what its cycles are, and its series.
 
 use super::practice::Practice;
+use super::recent::Recent;
 use super::series::{CycleSeries, KINDS, Kind};
 use super::target::comm;
 use super::{Options, PHASE, WORKLOAD, ending};
+use crate::live::attached::ThreadRow;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
@@ -46,6 +48,7 @@ pub struct Thread {
     culprits: BTreeMap<TaskName, Delay>,
     practice: Practice,
     checkpoints: u64,
+    last: Option<Nanos>,
     /// Its place among the series that the flight recorder watches.
     pub watched_as: Option<usize>,
     worst: Vec<Sample>,
@@ -107,6 +110,7 @@ impl Thread {
             culprits: BTreeMap::new(),
             practice: Practice::default(),
             checkpoints: 0,
+            last: None,
             watched_as: None,
             worst: Vec::new(),
         }
@@ -140,13 +144,16 @@ impl Thread {
     }
 
     /// Takes a record of it.
-    pub fn push(&mut self, record: Cycle) {
+    pub fn push(&mut self, record: Cycle, recent: &mut Recent) {
         self.practice.look_at(&record);
         match &mut self.state {
             State::Learning { waits, .. } => waits.push(record),
             State::Cyclic(cyclic) => {
                 let measured = cyclic.follower.push(record);
-                measured.into_iter().for_each(|measured| self.take(&measured));
+                if let Some(measured) = measured {
+                    recent.add(&measured.cycle);
+                    self.take(&measured);
+                }
             }
             State::Other { waits, .. } => *waits += 1,
         }
@@ -157,6 +164,7 @@ impl Thread {
         let (cycle, totals) = (&measured.cycle, &mut self.totals);
         self.practice.add(measured, cyclic.inferred.kind);
         self.cycles += 1;
+        self.last = Some(measured.cycle.response_time());
         self.skipped += measured.skipped;
         self.overruns += u64::from(measured.overrun);
         totals.blocks += u64::from(cycle.blocks);
@@ -215,7 +223,7 @@ impl Thread {
         }
     }
 
-    /// Begins its series, with what was seen of it so far.
+    /// Begins its series. What was seen of it so far is returned, to be pushed again.
     pub fn begin(
         &mut self,
         label: &str,
@@ -224,8 +232,8 @@ impl Thread {
         first: usize,
         options: &Options,
         calls: &CallNames,
-    ) -> Result<(), BundleError> {
-        let State::Learning { waits, .. } = &mut self.state else { return Ok(()) };
+    ) -> Result<Vec<Cycle>, BundleError> {
+        let State::Learning { waits, .. } = &mut self.state else { return Ok(Vec::new()) };
         let waits = std::mem::take(waits);
         let longest = waits.iter().map(Cycle::response_time).max().unwrap_or(Nanos::MILLI);
         let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
@@ -242,8 +250,7 @@ impl Thread {
         let cyclic =
             Cyclic { label, inferred, wait, follower, series, deadline, stop_above, above: None };
         self.state = State::Cyclic(Box::new(cyclic));
-        waits.into_iter().for_each(|record| self.push(record));
-        Ok(())
+        Ok(waits)
     }
 
     /// What its response times are in the bundle.
@@ -412,6 +419,25 @@ impl Thread {
         practice.findings(&cyclic.label, kind, has_deadline, others_are, host, &culprits)
     }
 
+    /// Its line in the live view, if it has cycles.
+    pub fn row(&self) -> Option<ThreadRow> {
+        let cyclic = self.cyclic()?;
+        Some(ThreadRow {
+            name: cyclic.label.clone(),
+            kind: cyclic.inferred.kind.word(),
+            cycles: self.cycles,
+            last: self.last,
+            worst: self.longest_response(),
+            skipped: self.skipped,
+            overruns: self.overruns,
+        })
+    }
+
+    fn longest_response(&self) -> Option<Nanos> {
+        let series = self.cyclic()?.series.iter().find(|series| series.kind() == Kind::Response)?;
+        series.state.data.max
+    }
+
     /// Why it has no cycles.
     pub fn why_not(&self, calls: &CallNames) -> Option<String> {
         match &self.state {
@@ -519,10 +545,7 @@ pub fn line<'a>(elapsed: Nanos, threads: impl Iterator<Item = &'a Thread>) -> St
         cyclic += u64::from(thread.cyclic().is_some());
         cycles += thread.cycles;
         skipped += thread.skipped;
-        let series = thread
-            .cyclic()
-            .and_then(|of| of.series.iter().find(|series| series.kind() == Kind::Response));
-        worst = worst.max(series.and_then(|series| series.state.data.max));
+        worst = worst.max(thread.longest_response());
     }
     let worst = worst.map_or_else(|| "-".to_owned(), |worst| worst.readable());
     let (threads, cycles) = (format::counted(cyclic, "thread"), format::counted(cycles, "cycle"));

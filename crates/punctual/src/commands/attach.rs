@@ -62,7 +62,7 @@ pub struct Args {
     /// The bundle's directory; it must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// No live line
+    /// No live view
     #[arg(long, short)]
     quiet: bool,
     /// Print summary.json's shape (docs/json.md) at the end instead of tables
