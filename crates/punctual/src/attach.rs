@@ -6,6 +6,7 @@
 
 pub mod ending;
 mod facts;
+mod metrics;
 mod practice;
 mod recent;
 pub mod requirement;
@@ -19,6 +20,7 @@ use crate::commands::trace::command::Command;
 use crate::exit::Failure;
 use crate::live::attached::Attached;
 use crate::live::{self, View};
+use crate::metrics::MetricsFile;
 use crate::output;
 use crate::session::flight::{Flight, Watched, Whose};
 use crate::session::interrupt::Interrupts;
@@ -71,6 +73,8 @@ pub struct Options {
     pub requirements: Vec<SeriesRequirement>,
     /// Whether the worst are explained.
     pub explain: bool,
+    /// Where figures are written to while they are measured.
+    pub metrics: Option<MetricsFile>,
     /// Whether nothing is shown meanwhile.
     pub quiet: bool,
 }
@@ -220,6 +224,7 @@ impl Attachment {
                 self.show(&mut live, now, now - began);
                 next_line = now + REFRESH;
             }
+            self.write_metrics(Some(now));
             if ended {
                 break;
             }
@@ -347,6 +352,16 @@ impl Attachment {
         self.flight.iter_mut().for_each(Flight::save);
     }
 
+    /// Where a new version is due; without `now` the last one.
+    fn write_metrics(&mut self, now: Option<MonotonicNs>) {
+        let Some(file) = &mut self.options.metrics else { return };
+        if now.is_none_or(|now| file.is_due(now)) {
+            let (lost, unseen) = (self.attacher.lost(), self.attacher.unseen());
+            let program = &self.writer.manifest().experiment;
+            file.write(&metrics::text(program, self.threads.values(), lost, unseen));
+        }
+    }
+
     fn show(&mut self, live: &mut Live, now: MonotonicNs, elapsed: Nanos) {
         match live {
             Live::Nothing => {}
@@ -372,6 +387,9 @@ impl Attachment {
         self.cost = self.attacher.run_time();
         let lost = self.lost;
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
+        self.write_metrics(None);
+        let metrics = self.options.metrics.take();
+        self.findings.extend(metrics.and_then(|file| file.finding(PHASE)));
         self.hand_over_worst();
         if let Some(flight) = self.flight.take() {
             flight.settle();

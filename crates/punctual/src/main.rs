@@ -12,6 +12,7 @@ mod explained;
 mod labs;
 mod limits;
 mod live;
+mod metrics;
 mod output;
 mod recorded;
 mod session;

@@ -4,6 +4,10 @@
 mod common;
 #[path = "attach/lint.rs"]
 mod lint;
+#[path = "attach/metrics.rs"]
+mod metrics;
+#[path = "../../report/tests/openmetrics/check.rs"]
+mod openmetrics;
 
 use common::{Place, has_program, is_root, text};
 use serde_json::Value;

@@ -5,7 +5,7 @@ use punctual_analyze::cycles::Measured;
 use punctual_bundle::state::State;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta, SeriesWriter};
 use punctual_core::{
-    ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
+    ClockNs, Fact, MAIN_PARTS, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
 };
 use punctual_measure::collect::extend_window;
 
@@ -181,6 +181,17 @@ impl CycleSeries {
         if let (Err(why), None) = (written, &self.trouble) {
             self.trouble = Some(why);
         }
+    }
+
+    /// The ns of each part over all samples, by `MainPart::ALL`; zeros of a series that is not
+    /// divided.
+    pub fn time_by_part(&self) -> [u64; MAIN_PARTS] {
+        let mut sums = [0; MAIN_PARTS];
+        let buckets = self.account.known().into_iter().flat_map(|of| of.account.buckets());
+        for (_, bucket) in buckets {
+            sums.iter_mut().zip(bucket.parts).for_each(|(sum, ns)| *sum += ns);
+        }
+        sums
     }
 
     /// As the analysis wants it.

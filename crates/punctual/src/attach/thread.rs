@@ -255,8 +255,7 @@ impl Thread {
 
     /// What its response times are in the bundle.
     pub fn response_meta(&self) -> Option<&SeriesMeta> {
-        let series = self.cyclic()?.series.iter().find(|series| series.kind() == Kind::Response);
-        series.map(|series| &series.meta)
+        self.series(Kind::Response).map(|series| &series.meta)
     }
 
     /// Response times since the last call.
@@ -434,8 +433,32 @@ impl Thread {
     }
 
     fn longest_response(&self) -> Option<Nanos> {
-        let series = self.cyclic()?.series.iter().find(|series| series.kind() == Kind::Response)?;
-        series.state.data.max
+        self.series(Kind::Response)?.state.data.max
+    }
+
+    /// One of its series, if it has cycles.
+    pub fn series(&self, kind: Kind) -> Option<&CycleSeries> {
+        self.cyclic()?.series.iter().find(|series| series.kind() == kind)
+    }
+
+    /// Its thread id.
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+
+    /// Releases without a cycle of their own.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Releases that passed while the cycle before went on.
+    pub fn overruns(&self) -> u64 {
+        self.overruns
+    }
+
+    /// Cycles longer than the deadline, where there is one.
+    pub fn missed(&self) -> Option<u64> {
+        self.cyclic()?.deadline.map(|_| self.beyond)
     }
 
     /// Why it has no cycles.

@@ -5,6 +5,7 @@ use crate::attach::requirement::SeriesRequirement;
 use crate::attach::target::Target;
 use crate::attach::{Attachment, Options};
 use crate::exit::{Ending, Failure};
+use crate::metrics::MetricsFile;
 use crate::session::interrupt::Interrupts;
 use crate::session::request::shown;
 use punctual_analyze::cycles::CycleKind;
@@ -22,8 +23,9 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  punctual attach 4711\n  punctual attach --comm linuxcnc \
                         --duration 10min --require 'response p99.9 < 800us'\n  punctual attach \
                         -- ./control-loop\n  punctual attach 4711 --thread 4713 --cycle timerfd \
-                        --deadline 900us --stop-above 2ms --explain\n\nWith a command, punctual \
-                        writes to standard error alone: standard output is the \
+                        --deadline 900us --stop-above 2ms --explain\n  punctual attach 4711 \
+                        --metrics /var/lib/node_exporter/textfile/loop.prom\n\nWith a command, \
+                        punctual writes to standard error alone: standard output is the \
                         command's.\n\nExit codes: that of the command, 128 + n where signal n \
                         ended it; without a command, or where it ended with 0: 0 done; 1 failed \
                         while measuring, or no cycles were found; 2 the request was wrong, \
@@ -59,6 +61,10 @@ pub struct Args {
     /// Also keep what happened around the longest response times: `punctual explain` shows it
     #[arg(long)]
     explain: bool,
+    /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
+    /// textfile collector (FILE ends in .prom there)
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
     /// The bundle's directory; it must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -87,6 +93,7 @@ pub fn run(args: Args) -> Ending {
         duration: args.duration,
         requirements: args.require,
         explain: args.explain,
+        metrics: args.metrics.map(MetricsFile::new),
         quiet: args.quiet,
     };
     let output = Output { to_stderr: !args.command.is_empty(), json: args.json };
