@@ -198,6 +198,15 @@ impl Account {
         self.buckets.insert(lower_edge, bucket);
     }
 
+    /// The ns of each part over all samples, by [`MainPart::ALL`].
+    pub fn time_by_part(&self) -> [u64; MAIN_PARTS] {
+        let mut sums = [0u64; MAIN_PARTS];
+        for bucket in self.buckets.values() {
+            sums.iter_mut().zip(bucket.parts).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
+        }
+        sums
+    }
+
     /// How many samples were counted.
     pub fn count(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.count).sum()

@@ -2,7 +2,7 @@
 
 use super::series::{CycleSeries, Kind};
 use super::thread::Thread;
-use punctual_core::{MainPart, Nanos, SeriesData};
+use punctual_core::{Account, MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
 
 /// Name, help, and the number of a thread, where it has one.
@@ -80,6 +80,6 @@ pub fn text<'a>(
 
 /// The time of each cause over all cycles.
 fn by_cause(series: &CycleSeries) -> impl Iterator<Item = (&'static str, Nanos)> {
-    let sums = series.time_by_part();
+    let sums = series.account().map(Account::time_by_part).unwrap_or_default();
     MainPart::ALL.iter().zip(sums).map(|(part, ns)| (part.id(), Nanos(ns as i64)))
 }

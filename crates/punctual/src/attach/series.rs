@@ -5,7 +5,7 @@ use punctual_analyze::cycles::Measured;
 use punctual_bundle::state::State;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta, SeriesWriter};
 use punctual_core::{
-    ClockNs, Fact, MAIN_PARTS, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
+    Account, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
 };
 use punctual_measure::collect::extend_window;
 
@@ -183,15 +183,9 @@ impl CycleSeries {
         }
     }
 
-    /// The ns of each part over all samples, by `MainPart::ALL`; zeros of a series that is not
-    /// divided.
-    pub fn time_by_part(&self) -> [u64; MAIN_PARTS] {
-        let mut sums = [0; MAIN_PARTS];
-        let buckets = self.account.known().into_iter().flat_map(|of| of.account.buckets());
-        for (_, bucket) in buckets {
-            sums.iter_mut().zip(bucket.parts).for_each(|(sum, ns)| *sum += ns);
-        }
-        sums
+    /// How its samples are divided, where they are.
+    pub fn account(&self) -> Option<&Account> {
+        self.account.known().map(|of| &of.account)
     }
 
     /// As the analysis wants it.
