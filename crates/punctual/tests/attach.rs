@@ -103,6 +103,19 @@ fn a_timerfd() {
 }
 
 #[test]
+fn a_timerfd_that_expired_before_it_was_read() {
+    let Some(summary) = summary("timerfd-late", &[]) else { return };
+    assert_kind(&summary, "timerfd", true);
+    // Every tenth cycle takes longer than a period: the read after it returns at once.
+    let measure = measure(&summary, "periodic");
+    assert!(figure(measure, "overruns") >= 35.0, "{measure:#}");
+    let skipped = figure(measure, "skipped-releases");
+    let count = series(&summary, "periodic/response")["count"].as_f64().unwrap();
+    assert!(count >= 380.0 - skipped, "{count} cycles, {skipped} skipped: {measure:#}");
+    assert!(part(&summary, "periodic/wakeup", "overrun") > 10_000.0, "{summary:#}");
+}
+
+#[test]
 fn a_posix_timer() {
     let Some(summary) = summary("posix-timer", &[]) else { return };
     assert_kind(&summary, "posix-timer", true);

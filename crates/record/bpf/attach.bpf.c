@@ -24,6 +24,17 @@ struct waker {
 	u8 comm[16];
 };
 
+/* A timerfd, POSIX or interval timer that releases a thread, and the waiting call that it ends. */
+struct own_timer {
+	u64 timer; /* the kernel's address; 0: none */
+	u64 expired; /* when, if no call has returned for it yet; 0: it has not */
+	u64 taken; /* the same of the expiry for which the call under way started it anew */
+	u64 argument;
+	u32 call;
+	u32 operation;
+};
+#define TIMERS 4
+
 struct attached {
 	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
 	struct wire_cycle cycle; /* the one that goes on */
@@ -33,6 +44,8 @@ struct attached {
 	struct waker waker;
 	u64 wake_at; /* of a wake-up that came before it slept */
 	u64 wake_expires;
+	u64 passed; /* the expiry that the call under way returned for, if a timer of `timers` was it, and which */
+	u64 passed_timer;
 	u64 asked; /* until when the sleep under way shall last; 0: not known */
 	u32 state;
 	u32 phase;
@@ -41,7 +54,8 @@ struct attached {
 	u32 woken; /* a wake-up came before it slept */
 	u32 early; /* made ready by such a wake-up: a later one counts */
 	u32 within; /* the part that its sleep is, where that is none of the cycle's */
-	u32 spare;
+	u32 next_timer; /* the place in `timers` that is overwritten next */
+	struct own_timer timers[TIMERS];
 };
 
 #include "typed.h"
@@ -70,12 +84,22 @@ struct {
 	__type(value, struct wire_selection);
 } selections SEC(".maps");
 
+/* The threads that these timers release. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WIRE_ACCOUNT_THREADS);
+	__type(key, u64);
+	__type(value, u32);
+} timers SEC(".maps");
+
 const volatile bool children = false; /* processes that watched ones start are watched too */
 const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
 const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* calls whose uninterruptible sleep is I/O */
 const volatile u32 futex = 0; /* the numbers of two calls */
 const volatile u32 clock_nanosleep = 0;
 const volatile u32 nanosleep = 0;
+/* What timerfds, POSIX timers and interval timers run when they expire; 0: not known. */
+const volatile u64 expiries[3] = {};
 
 #define FUTEX_COMMAND 0x7f
 #define FUTEX_WAIT 0
@@ -84,6 +108,7 @@ const volatile u32 nanosleep = 0;
 #define TASK_INTERRUPTIBLE 1
 #define CLOCK_MONOTONIC 1
 #define BPF_NOEXIST 1
+#define ERESTARTNOHAND 514
 
 INLINE struct attached *attached_of(u32 tid)
 {
@@ -171,6 +196,124 @@ INLINE u64 asked_time(struct pt_regs *regs, const struct call *call, u64 entered
 		return 0;
 	ns = time[0] * 1000000000 + time[1];
 	return call->operation ? ns : entered + ns;
+}
+
+INLINE bool is_absolute(const struct call *call)
+{
+	return call->number == clock_nanosleep && call->operation;
+}
+
+/* --- Timers that expire while nobody waits for them --- */
+
+INLINE bool is_release_timer(const void *function)
+{
+	u64 address = (u64)function;
+
+	return address && (address == expiries[0] || address == expiries[1] || address == expiries[2]);
+}
+
+INLINE struct own_timer *own_timer(struct attached *t, u64 timer)
+{
+	for (u32 i = 0; i < TIMERS; i++)
+		if (t->timers[i].timer == timer)
+			return &t->timers[i];
+	return 0;
+}
+
+/* Files are small numbers. A pointer may differ from call to call. */
+#define FILES_END 0x10000
+
+INLINE bool is_ended_by(const struct own_timer *own, const struct call *call)
+{
+	return own->timer && own->call == call->number && own->operation == call->operation &&
+	       (own->argument == call->argument || own->argument >= FILES_END);
+}
+
+/* The thread was released in this call by this timer, or started it there anew. */
+static __attribute__((noinline)) int keep_timer(struct attached *t, u32 tid, u64 timer, const struct call *call)
+{
+	struct own_timer *own;
+
+	if (!t || !call)
+		return 0;
+	own = own_timer(t, timer);
+	if (!own) {
+		own = &t->timers[t->next_timer++ & (TIMERS - 1)];
+		own->timer = timer;
+		own->expired = 0;
+		own->taken = 0;
+		bpf_map_update_elem(&timers, &timer, &tid, 0);
+	}
+	own->argument = call->argument;
+	own->call = call->number;
+	own->operation = call->operation;
+	return 0;
+}
+
+static __attribute__((noinline)) int expired(u64 timer, u64 at)
+{
+	u32 *tid = bpf_map_lookup_elem(&timers, &timer);
+	struct attached *t = tid ? attached_of(*tid) : 0;
+	struct own_timer *own = t ? own_timer(t, timer) : 0;
+
+	if (own && !own->expired)
+		own->expired = at;
+	return 0;
+}
+
+/* Whatever expired before a call returned, the call has returned for it. The kernel starts a timer anew when its expiry is taken: what it
+ * expires to afterwards is for the next call. The first expiry of all, and whose. */
+INLINE void take_expired(struct attached *t, const struct call *call)
+{
+	t->passed = 0;
+	for (u32 i = 0; i < TIMERS; i++) {
+		struct own_timer *own = &t->timers[i];
+		u64 at;
+
+		if (!is_ended_by(own, call))
+			continue;
+		at = own->taken ? own->taken : own->expired;
+		if (own->taken)
+			own->taken = 0;
+		else
+			own->expired = 0;
+		if (at && (!t->passed || at < t->passed)) {
+			t->passed = at;
+			t->passed_timer = own->timer;
+		}
+	}
+}
+
+/* A timer is started: by a watched thread in a call that waits for it, or that reads it. */
+PROGRAM(attach_hrtimer_start)
+{
+	struct hrtimer *timer = (void *)ctx[0];
+	struct call call = {};
+	struct own_timer *own;
+	struct attached *t;
+	struct cpu *cpu;
+	u64 address = ctx[0];
+	u32 tid;
+
+	if (likely(!is_release_timer(timer->function)))
+		return 0;
+	tid = bpf_get_current_pid_tgid();
+	t = attached_of(tid);
+	cpu = t ? cpu_here() : 0;
+	/* A handler may start it, whomever it has interrupted. */
+	if (!cpu || !t->call || cpu->depth || cpu->expires)
+		return 0;
+	read_call(bpf_task_pt_regs(bpf_get_current_task_btf()), &call);
+	own = own_timer(t, address);
+	if (own && is_ended_by(own, &call)) {
+		if (!own->taken)
+			own->taken = own->expired;
+	} else if (!own && ends_cycle(tid, &call)) {
+		keep_timer(t, tid, address, &call);
+	}
+	if (own)
+		own->expired = 0;
+	return 0;
 }
 
 /* --- Sums --- */
@@ -301,9 +444,46 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 		waker->by = WIRE_CYCLE_BY_TASK;
 }
 
+/* The timer that ended the wait may expire when nobody waits for it. */
+INLINE void keep_waker(struct attached *t, u32 tid)
+{
+	struct call call = { t->cycle.argument, t->cycle.call, t->cycle.operation };
+	struct hrtimer *timer = (void *)t->waker.timer;
+	void *function = 0;
+
+	if (t->waker.by != WIRE_CYCLE_BY_TIMER)
+		return;
+	bpf_probe_read_kernel(&function, sizeof(function), &timer->function);
+	if (is_release_timer(function))
+		keep_timer(t, tid, t->waker.timer, &call);
+}
+
+/* The release came before the call that waits for it, which returns at once. What
+ * was summed up since the call was entered belongs to the cycle. */
+INLINE void release_passed(struct attached *t, u64 now)
+{
+	struct wire_cycle *c = &t->cycle;
+	u64 expires = t->passed, timer = t->passed_timer;
+
+	t->phase = WOKEN;
+	t->waker = (struct waker){};
+	c->release = expires;
+	c->woken = expires > t->entered ? expires : t->entered;
+	c->by = timer ? WIRE_CYCLE_BY_TIMER : WIRE_CYCLE_BY_SLEEP;
+	c->timer = timer;
+	c->waker = 0;
+	__builtin_memset(c->waker_comm, 0, sizeof(c->waker_comm));
+	if (expires > t->entered) {
+		clear_sums(t);
+		add(&t->account, WIRE_PART_KERNEL, later(now, expires));
+	} else {
+		add(&t->account, WIRE_PART_OVERRUN, t->entered - expires);
+	}
+}
+
 /* The wait of the cycle is over: at `now` the thread was woken, by a timer that was due at `expires`
  * or by somebody else (0). The sums of the cycle begin with what lies before. */
-static __attribute__((noinline)) int release(struct attached *t, struct cpu *here, u64 now, u64 expires)
+static __attribute__((noinline)) int release(struct attached *t, u32 tid, struct cpu *here, u64 now, u64 expires)
 {
 	struct wire_account_thread *a;
 	u64 at;
@@ -320,6 +500,7 @@ static __attribute__((noinline)) int release(struct attached *t, struct cpu *her
 	__builtin_memcpy(t->cycle.waker_comm, t->waker.comm, sizeof(t->waker.comm));
 	t->cycle.release = expires && expires < now ? expires : now;
 	at = t->cycle.release;
+	keep_waker(t, tid);
 	/* The timer was due before the wait began: the cycle before took so long. */
 	add(a, WIRE_PART_OVERRUN, later(t->entered < now ? t->entered : now, at));
 	at = at > t->entered ? at : t->entered;
@@ -331,8 +512,8 @@ static __attribute__((noinline)) int release(struct attached *t, struct cpu *her
 }
 
 /* The same where the wake-up was not seen: events of an idle CPU may not be shown to programs. The timer that fired last on this CPU, or
- * what the thread asked for, shows when. */
-static __attribute__((noinline)) int release_unseen(struct attached *t, struct cpu *cpu, u64 now)
+ * what the thread asked for, or the timer that the call returned for, shows when. */
+static __attribute__((noinline)) int release_unseen(struct attached *t, u32 tid, struct cpu *cpu, u64 now)
 {
 	struct task_struct *task;
 	u64 expires = t ? t->asked : 0;
@@ -343,9 +524,14 @@ static __attribute__((noinline)) int release_unseen(struct attached *t, struct c
 	task = bpf_get_current_task_btf();
 	if (cpu->timer - (u64)task->stack < STACK && cpu->fired > t->entered && cpu->fired < now)
 		expires = cpu->fired;
-	if (expires && expires < now)
+	if (t->passed) {
+		expires = t->passed;
+		t->waker.by = WIRE_CYCLE_BY_TIMER;
+		t->waker.timer = t->passed_timer;
+	} else if (expires && expires < now) {
 		t->waker.by = WIRE_CYCLE_BY_SLEEP;
-	return release(t, cpu, now, expires);
+	}
+	return release(t, tid, cpu, now, expires);
 }
 
 /* --- Events of a thread --- */
@@ -375,7 +561,7 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 	a = &t->account;
 	slept = later(now, a->from);
 	if (t->phase == WAITING || (t->early && t->phase == WOKEN)) {
-		release(t, here, now, expires);
+		release(t, tid, here, now, expires);
 	} else if (t->state == ASLEEP) {
 		add(a, t->within, slept);
 		t->cycle.blocks++;
@@ -631,6 +817,7 @@ PROGRAM(attach_sys_exit)
 	struct call call = {};
 	struct cpu *cpu;
 	u64 now, took;
+	i64 result;
 
 	if (likely(!t) || (!t->call && t->phase != WOKEN && t->phase != WAITING))
 		return 0;
@@ -642,24 +829,38 @@ PROGRAM(attach_sys_exit)
 	now = bpf_ktime_get_ns();
 	if (t->state != RUNNING)
 		begins_here(t, cpu, here, tid, now);
+	result = ctx[1];
+	read_call((void *)ctx[0], &call);
+	t->passed = 0;
+	/* A wait for a signal never succeeds. */
+	if (result > 0 || result == -ERESTARTNOHAND)
+		take_expired(t, &call);
 	if (t->phase == WAITING) {
-		release_unseen(t, cpu, now);
+		release_unseen(t, tid, cpu, now);
 		set_from(t, cpu, now);
 	}
 	if (t->phase == OPEN || t->phase == NO_CYCLE) {
-		read_call((void *)ctx[0], &call);
-		if (t->woken && ends_cycle(tid, &call)) {
-			/* What it waited for came before it slept. */
-			u32 within = part_of_sleep(&call, true, TASK_INTERRUPTIBLE);
+		u32 within;
 
+		if (!t->woken && is_absolute(&call) && !result) {
+			t->passed = asked_time((void *)ctx[0], &call, t->entered);
+			t->passed_timer = 0;
+		}
+		if ((t->woken || t->passed) && ends_cycle(tid, &call)) {
+			/* What it waited for came before it slept. */
+			within = part_of_sleep(&call, true, TASK_INTERRUPTIBLE);
 			set_apart(t);
 			ran_until(t, cpu, now);
 			if (t->phase == OPEN)
 				publish_cycle(t, tid, t->entered);
 			next_cycle(t, &call, t->entered, within);
-			t->slept = t->wake_at;
-			release(t, cpu, t->wake_at, t->wake_expires);
-			set_from(t, cpu, t->wake_at < now ? t->wake_at : now);
+			if (t->passed && !(t->woken && t->passed == t->wake_expires)) {
+				release_passed(t, now);
+			} else {
+				t->slept = t->wake_at;
+				release(t, tid, cpu, t->wake_at, t->wake_expires);
+				set_from(t, cpu, t->wake_at < now ? t->wake_at : now);
+			}
 		}
 	}
 	ran_until(t, cpu, now);
@@ -714,6 +915,8 @@ PROGRAM(attach_expire_entry)
 	if (cpu) {
 		cpu->expires = cpu->fired = timer->_softexpires - timer->base->offset;
 		cpu->timer = (u64)timer;
+		if (unlikely(is_release_timer(timer->function)))
+			expired(cpu->timer, cpu->expires);
 	}
 	return 0;
 }

@@ -74,6 +74,7 @@ struct hrtimer_clock_base {
 };
 struct hrtimer {
 	i64 _softexpires;
+	void *function;
 	struct hrtimer_clock_base *base;
 };
 struct sched_dl_entity {

@@ -98,12 +98,16 @@ const FILES: [&str; 22] = [
     "sendfile",
 ];
 
+/// What timerfds, POSIX timers and interval timers run when they expire.
+const EXPIRIES: [&str; 3] = ["timerfd_tmrproc", "posix_timer_fn", "it_real_fn"];
+
 /// In order: tracepoint, programs; alternatives are separated by `|`.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 12] = [
     ("sched_process_exit", "attach_exit"),
     ("sched_process_exec", "attach_exec"),
     ("sched_process_fork", "attach_fork"),
     ("sched_migrate_task", "attach_moved"),
+    ("hrtimer_start", "attach_hrtimer_start"),
     ("hrtimer_expire_entry", "attach_expire_entry"),
     ("hrtimer_expire_exit", "account_expire_exit"),
     ("sched_switch", "attach_switched|attach_switched_before_5_18"),
@@ -136,6 +140,7 @@ impl Attacher {
     fn load(cpus: &CpuSet, children: bool) -> Result<Attacher, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let (shape, count) = (Shape::of(BUFFER, false), cpus.len() as u32);
+        let expiries = crate::names::kernel_functions(EXPIRIES);
         let number = |name| crate::syscall_number(name).unwrap_or(u32::MAX);
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
@@ -145,6 +150,7 @@ impl Attacher {
             ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
             ("clock_nanosleep", number("clock_nanosleep").to_ne_bytes().to_vec()),
             ("nanosleep", number("nanosleep").to_ne_bytes().to_vec()),
+            ("expiries", expiries.iter().flat_map(|address| address.to_ne_bytes()).collect()),
         ];
         constants.extend(slots(cpus));
         let mut object = Object::open(OBJECT, &borrowed(&constants))?;
@@ -156,7 +162,8 @@ impl Attacher {
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
-        let (attached, scratch, findings) = (Vec::new(), Vec::new(), Vec::new());
+        let (attached, scratch) = (Vec::new(), Vec::new());
+        let findings = expiries.contains(&0).then(timers_not_known).into_iter().collect();
         let mut attacher =
             Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, findings };
         attacher.attach(&kernel)?;
@@ -255,6 +262,13 @@ impl Attacher {
     pub fn unseen(&self) -> u64 {
         self.attached.iter().filter_map(Attach::misses).sum()
     }
+}
+
+fn timers_not_known() -> Finding {
+    let message = "timers that expire before the thread waits for them are not recognised as \
+                   releases: their functions are not in /proc/kallsyms";
+    Finding::new("timers-not-recognised", Severity::Note, "attach", message)
+        .remedy("set kernel.kptr_restrict to 0 or 1 and run as root")
 }
 
 /// A set of system calls as the programs take it. A call that this architecture does not have is

@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	long next = now() + PERIOD;
 	char *area = 0;
 
-	if (!strcmp(mode, "timerfd")) {
+	if (!strncmp(mode, "timerfd", 7)) {
 		struct itimerspec t = { { 0, PERIOD }, { 0, PERIOD } };
 
 		fd = timerfd_create(CLOCK_MONOTONIC, 0);
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 		uint64_t expired;
 		char byte;
 
-		if (!strcmp(mode, "timerfd")) {
+		if (!strncmp(mode, "timerfd", 7)) {
 			if (read(fd, &expired, sizeof expired) < 0)
 				return 1;
 		} else if (!strcmp(mode, "posix-timer")) {
@@ -159,7 +159,9 @@ int main(int argc, char **argv)
 			next += PERIOD;
 		}
 		spin(100000);
-		if (!strcmp(mode, "lock")) {
+		if (!strcmp(mode, "timerfd-late") && k % 10 == 9) {
+			spin(PERIOD * 3 / 2);
+		} else if (!strcmp(mode, "lock")) {
 			pthread_mutex_lock(&lock);
 			pthread_mutex_unlock(&lock);
 		} else if (!strcmp(mode, "fault")) {

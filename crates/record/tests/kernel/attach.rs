@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+/// Of all releases here, in ns.
+const PERIOD: i64 = 2_000_000;
+
 /// The cycles that a thread makes of `work`, which is told when to begin.
 fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
     if let Some(what) = punctual_record::missing_rights() {
@@ -29,6 +32,7 @@ fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
         thread.join().expect("it ends");
     });
     attacher.drain(&mut |cycle| cycles.push(cycle));
+    cycles.sort_by_key(|cycle: &Cycle| cycle.again);
     assert_eq!(attacher.lost(), 0);
     for cycle in &cycles {
         assert_eq!(cycle.wake.sum(), cycle.wakeup_latency(), "{cycle:?}");
@@ -64,7 +68,6 @@ fn spin(time: Nanos) {
 
 #[test]
 fn an_absolute_sleeper_is_released_when_it_said() {
-    const PERIOD: i64 = 2_000_000;
     let started = AtomicI64::new(0);
     let work = |first: i64| {
         started.store(first, Ordering::Relaxed);
@@ -90,7 +93,6 @@ fn an_absolute_sleeper_is_released_when_it_said() {
 
 #[test]
 fn a_release_that_passed_while_late_has_its_own_cycle() {
-    const PERIOD: i64 = 2_000_000;
     let started = AtomicI64::new(0);
     let work = |first: i64| {
         started.store(first, Ordering::Relaxed);
@@ -134,4 +136,132 @@ fn an_event_is_a_release_and_its_waker_is_named() {
         .iter()
         .filter(|cycle| cycle.by == WokenBy::Task && cycle.waker_name.to_string() == "sender");
     assert!(by_task.count() >= 45, "{cycles:#?}");
+}
+
+/// Takes expiries of a timer that comes each PERIOD from `first` on, late for some; which of them,
+/// from 0 on, each call was the first to return for.
+fn take_late(mut wait: impl FnMut() -> u64) -> Vec<i64> {
+    let (mut taken, mut next) = (Vec::new(), 0);
+    for k in 0..60 {
+        let count = wait();
+        taken.push(next);
+        next += count as i64;
+        spin(match k % 10 {
+            // The next two expiries pass, or only one: the call after it returns at once.
+            4 => Nanos(PERIOD * 5 / 2),
+            8 => Nanos(PERIOD * 3 / 2),
+            _ => Nanos(PERIOD / 10),
+        });
+    }
+    taken
+}
+
+/// Every call that took an expiry begins a cycle that was released by it.
+fn assert_each_has_a_cycle(cycles: &[Cycle], first: i64, taken: &[i64]) {
+    let timed: Vec<&Cycle> = cycles.iter().filter(|cycle| cycle.by == WokenBy::Timer).collect();
+    let releases: Vec<i64> = timed.iter().map(|c| (c.release.ns() - first) / PERIOD).collect();
+    assert!(timed.iter().all(|c| (c.release.ns() - first) % PERIOD == 0), "{timed:#?}");
+    assert!(releases.is_sorted() && releases.iter().all(|one| taken.contains(one)), "{releases:?}");
+    // The last ends with the thread. Events that the kernel did not show are said to be unseen.
+    let unseen = cycles.iter().filter(|cycle| cycle.by == WokenBy::Unseen).count();
+    assert!(taken.len() <= releases.len() + 1 + unseen, "{releases:?} of {taken:?}");
+    assert!(unseen < 10, "{unseen} unseen");
+    let passed = timed.iter().filter(|c| c.entered > c.release).count();
+    assert!(passed >= 10, "{passed} were released before the thread waited");
+}
+
+fn timerfd(first: i64) -> i32 {
+    let at = |ns: i64| libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
+    let times = libc::itimerspec { it_interval: at(PERIOD), it_value: at(first) };
+    // SAFETY: the times live through the call.
+    unsafe {
+        let file = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
+        libc::timerfd_settime(file, libc::TFD_TIMER_ABSTIME, &times, std::ptr::null_mut());
+        file
+    }
+}
+
+fn read_expiries(file: i32) -> u64 {
+    let mut count = 0u64;
+    // SAFETY: the kernel writes 8 bytes.
+    let read = unsafe { libc::read(file, (&raw mut count).cast(), 8) };
+    assert_eq!(read, 8);
+    count
+}
+
+#[test]
+fn a_timerfd_that_expired_before_it_was_read_has_its_cycle() {
+    let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
+    let work = |first: i64| {
+        started.store(first, Ordering::Relaxed);
+        let file = timerfd(first);
+        let _ = send.send(take_late(|| read_expiries(file)));
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let taken = taken.recv().expect("it ended");
+    assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
+}
+
+#[test]
+fn a_timerfd_that_expired_before_it_was_polled_has_its_cycle() {
+    let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
+    let work = |first: i64| {
+        started.store(first, Ordering::Relaxed);
+        let file = timerfd(first);
+        // SAFETY: the events live through the calls.
+        let poll = unsafe {
+            let poll = libc::epoll_create1(0);
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+            libc::epoll_ctl(poll, libc::EPOLL_CTL_ADD, file, &mut event);
+            poll
+        };
+        let wait = || {
+            let mut event = libc::epoll_event { events: 0, u64: 0 };
+            // SAFETY: there is room for one event.
+            while unsafe { libc::epoll_wait(poll, &mut event, 1, -1) } != 1 {}
+            read_expiries(file)
+        };
+        let _ = send.send(take_late(wait));
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let taken = taken.recv().expect("it ended");
+    assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
+}
+
+#[test]
+fn a_posix_timer_whose_signal_was_pending_has_its_cycle() {
+    let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
+    let work = |first: i64| {
+        started.store(first, Ordering::Relaxed);
+        let at =
+            |ns: i64| libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
+        let times = libc::itimerspec { it_interval: at(PERIOD), it_value: at(first) };
+        // SAFETY: plain data that is all zero is valid; everything lives through the calls.
+        let (timer, set) = unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, libc::SIGRTMIN());
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = libc::SIGRTMIN();
+            event.sigev_notify_thread_id = gettid().0 as i32;
+            let mut timer: libc::timer_t = std::mem::zeroed();
+            assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), 0);
+            libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut());
+            (timer, set)
+        };
+        // SAFETY: the set lives through the call.
+        let wait = || unsafe {
+            let signal = libc::sigtimedwait(&set, std::ptr::null_mut(), std::ptr::null());
+            assert_eq!(signal, libc::SIGRTMIN());
+            1 + libc::timer_getoverrun(timer) as u64
+        };
+        let _ = send.send(take_late(wait));
+        // SAFETY: it is ours.
+        unsafe { libc::timer_delete(timer) };
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let taken = taken.recv().expect("it ended");
+    assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
 }
