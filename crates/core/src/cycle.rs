@@ -9,6 +9,8 @@ pub enum WokenBy {
     Sleep,
     /// Another timer (timerfd, POSIX timer): the release is its expiry.
     Timer,
+    /// The next period of SCHED_DEADLINE.
+    Period,
     /// Another thread.
     Task,
     /// The handler of an interrupt.

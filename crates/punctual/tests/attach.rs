@@ -122,6 +122,28 @@ fn a_posix_timer() {
 }
 
 #[test]
+fn a_deadline_thread_waits_for_its_period_and_is_throttled_beyond_its_runtime() {
+    let Some(place) = compiled() else { return };
+    let output = attached(&place, &["--cycle", "deadline"], &["./periodic", "deadline", "100"]);
+    if output.status.code() == Some(8) {
+        println!("SKIPPED: SCHED_DEADLINE is refused here");
+        return;
+    }
+    assert_eq!(output.status.code(), OWN, "{}", text(&output));
+    let summary = place.summary();
+    let measure = measure(&summary, "periodic");
+    assert_eq!(measure["parameters"]["cycle"], "deadline", "{measure:#}");
+    let period = series(&summary, "periodic/period")["median"].as_f64().unwrap();
+    assert!((period - 20.0 * PERIOD).abs() < PERIOD, "{period}");
+    assert!(series(&summary, "periodic/response")["count"].as_u64().unwrap() >= 90);
+    // Every tenth cycle takes 24 ms of 10 ms.
+    let throttled = part(&summary, "periodic/response", "throttled");
+    assert!(throttled > 200_000.0, "{throttled} in the mean of {summary:#}");
+    let skipped = figure(measure, "skipped-releases");
+    assert!(skipped >= 5.0, "{skipped}: a period passes while it is throttled");
+}
+
+#[test]
 fn a_relative_sleeper() {
     let Some(summary) = summary("relative", &[]) else { return };
     assert_kind(&summary, "relative", false);

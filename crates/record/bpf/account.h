@@ -292,6 +292,9 @@ static __attribute__((noinline)) int waited(struct wire_account_thread *thread, 
 	thread->from = whole ? now : thread->from;
 	thread->hard = hard;
 	thread->soft = soft;
+	/* The CPU has not yet chosen again. */
+	if (thread->held && !held)
+		thread->since = now;
 	thread->held = held;
 	if (held)
 		cpu->held = 1;

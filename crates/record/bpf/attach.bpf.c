@@ -44,8 +44,10 @@ struct attached {
 	struct waker waker;
 	u64 wake_at; /* of a wake-up that came before it slept */
 	u64 wake_expires;
-	u64 passed; /* the expiry that the call under way returned for, if a timer of `timers` was it, and which */
+	u64 passed; /* the release that the call under way returned for at once, what it is, and its timer */
 	u64 passed_timer;
+	u64 passed_by;
+	u64 ahead; /* CLOCK_MONOTONIC less the scheduler's clock, modulo 2^64; 0: not known */
 	u64 asked; /* until when the sleep under way shall last; 0: not known */
 	u32 state;
 	u32 phase;
@@ -98,8 +100,10 @@ const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* calls whose uninterrup
 const volatile u32 futex = 0; /* the numbers of two calls */
 const volatile u32 clock_nanosleep = 0;
 const volatile u32 nanosleep = 0;
+const volatile u32 sched_yield = 0;
 /* What timerfds, POSIX timers and interval timers run when they expire; 0: not known. */
 const volatile u64 expiries[3] = {};
+const volatile u64 period_expiry = 0; /* what runs at the begin of a SCHED_DEADLINE task's period; 0: not known */
 
 #define FUTEX_COMMAND 0x7f
 #define FUTEX_WAIT 0
@@ -109,6 +113,7 @@ const volatile u64 expiries[3] = {};
 #define CLOCK_MONOTONIC 1
 #define BPF_NOEXIST 1
 #define ERESTARTNOHAND 514
+#define SCHED_DEADLINE 6
 
 INLINE struct attached *attached_of(u32 tid)
 {
@@ -280,6 +285,7 @@ INLINE void take_expired(struct attached *t, const struct call *call)
 		if (at && (!t->passed || at < t->passed)) {
 			t->passed = at;
 			t->passed_timer = own->timer;
+			t->passed_by = WIRE_CYCLE_BY_TIMER;
 		}
 	}
 }
@@ -314,6 +320,44 @@ PROGRAM(attach_hrtimer_start)
 	if (own)
 		own->expired = 0;
 	return 0;
+}
+
+/* --- Periods of SCHED_DEADLINE --- */
+
+/* The task gave the rest of its runtime back, and sleeps until its next period begins. */
+INLINE bool ends_period(struct task_struct *task)
+{
+	struct call call = {};
+
+	return task->policy == SCHED_DEADLINE && read_call(bpf_task_pt_regs(task), &call) &&
+	       call.number == sched_yield && is_out_of_runtime(task);
+}
+
+/* When its period began by the scheduler's own clock: not where it is more than a period late, and is given another one. */
+INLINE u64 period_begin(struct task_struct *task)
+{
+	return task->dl.deadline - task->dl.dl_deadline;
+}
+
+/* The two clocks are compared at each release whose timer is known, and no farther apart than they then were. */
+INLINE void compare_clocks(struct attached *t, struct task_struct *task)
+{
+	struct wire_cycle *c = &t->cycle;
+
+	if (c->by == WIRE_CYCLE_BY_PERIOD && c->timer && later(c->woken, c->release) < task->dl.dl_period)
+		t->ahead = c->release - period_begin(task);
+}
+
+/* The next period had begun before the task ended the one before: no timer is started. */
+INLINE void period_passed(struct attached *t, struct task_struct *task, u64 now)
+{
+	if (!t->ahead)
+		return;
+	t->passed = period_begin(task) + t->ahead;
+	if (t->passed > now)
+		t->passed = now;
+	t->passed_timer = 0;
+	t->passed_by = WIRE_CYCLE_BY_PERIOD;
 }
 
 /* --- Sums --- */
@@ -469,7 +513,7 @@ INLINE void release_passed(struct attached *t, u64 now)
 	t->waker = (struct waker){};
 	c->release = expires;
 	c->woken = expires > t->entered ? expires : t->entered;
-	c->by = timer ? WIRE_CYCLE_BY_TIMER : WIRE_CYCLE_BY_SLEEP;
+	c->by = t->passed_by;
 	c->timer = timer;
 	c->waker = 0;
 	__builtin_memset(c->waker_comm, 0, sizeof(c->waker_comm));
@@ -524,9 +568,15 @@ static __attribute__((noinline)) int release_unseen(struct attached *t, u32 tid,
 	task = bpf_get_current_task_btf();
 	if (cpu->timer - (u64)task->stack < STACK && cpu->fired > t->entered && cpu->fired < now)
 		expires = cpu->fired;
-	if (t->passed) {
+	if (task->policy == SCHED_DEADLINE && t->cycle.call == sched_yield) {
+		struct hrtimer *timer = &task->dl.dl_timer;
+
+		expires = timer->_softexpires - timer->base->offset;
+		t->waker.by = WIRE_CYCLE_BY_PERIOD;
+		t->waker.timer = (u64)timer;
+	} else if (t->passed) {
 		expires = t->passed;
-		t->waker.by = WIRE_CYCLE_BY_TIMER;
+		t->waker.by = t->passed_by;
 		t->waker.timer = t->passed_timer;
 	} else if (expires && expires < now) {
 		t->waker.by = WIRE_CYCLE_BY_SLEEP;
@@ -654,7 +704,9 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 	ran_until(t, cpu, now);
 	t->account.prio = task->prio;
 	t->account.task = (u64)task;
-	if (!state) {
+	if (!state && ends_period(task)) {
+		state = TASK_INTERRUPTIBLE;
+	} else if (!state) {
 		wait_for_cpu(t, cpu, here, tid, now);
 		return;
 	}
@@ -816,6 +868,7 @@ PROGRAM(attach_sys_exit)
 	struct wire_cycle *c;
 	struct call call = {};
 	struct cpu *cpu;
+	struct task_struct *task;
 	u64 now, took;
 	i64 result;
 
@@ -831,6 +884,7 @@ PROGRAM(attach_sys_exit)
 		begins_here(t, cpu, here, tid, now);
 	result = ctx[1];
 	read_call((void *)ctx[0], &call);
+	task = bpf_get_current_task_btf();
 	t->passed = 0;
 	/* A wait for a signal never succeeds. */
 	if (result > 0 || result == -ERESTARTNOHAND)
@@ -845,6 +899,9 @@ PROGRAM(attach_sys_exit)
 		if (!t->woken && is_absolute(&call) && !result) {
 			t->passed = asked_time((void *)ctx[0], &call, t->entered);
 			t->passed_timer = 0;
+			t->passed_by = WIRE_CYCLE_BY_SLEEP;
+		} else if (task->policy == SCHED_DEADLINE && call.number == sched_yield) {
+			period_passed(t, task, now);
 		}
 		if ((t->woken || t->passed) && ends_cycle(tid, &call)) {
 			/* What it waited for came before it slept. */
@@ -873,6 +930,7 @@ PROGRAM(attach_sys_exit)
 		t->apart = 0;
 		t->phase = OPEN;
 		c->syscalls = 0;
+		compare_clocks(t, task);
 	} else {
 		put_together(t);
 		took = later(now, t->entered);
@@ -906,6 +964,33 @@ PROGRAM(attach_fault)
 	return 0;
 }
 
+/* A SCHED_DEADLINE task that has ended its period before is released: the kernel wakes no task for that. */
+static __attribute__((noinline)) int period_begins(struct cpu *cpu)
+{
+	struct task_struct *none = 0, *task;
+	struct attached *t;
+	u32 tid = 0;
+	u64 now;
+
+	if (!cpu)
+		return 0;
+	/* A number to the verifier, which lets nobody go backwards from a pointer. */
+	task = (void *)(*(volatile u64 *)&cpu->timer - (u64)&none->dl.dl_timer);
+	bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
+	t = attached_of(tid);
+	/* The timers of other servers are not in a task. */
+	if (!t || t->state != ASLEEP || t->account.task != (u64)task)
+		return 0;
+	now = bpf_ktime_get_ns();
+	t->waker = (struct waker){ .timer = cpu->timer, .by = WIRE_CYCLE_BY_PERIOD };
+	t->waker.tid = bpf_get_current_pid_tgid();
+	bpf_get_current_comm(t->waker.comm, sizeof(t->waker.comm));
+	wake_up(t, cpu, tid, t->account.cpu, now, cpu->expires);
+	/* From now on it has runtime. */
+	t->account.held = 0;
+	return 0;
+}
+
 /* The instant that was asked for: the kernel may defer a timer beyond it by the task's slack. */
 PROGRAM(attach_expire_entry)
 {
@@ -917,6 +1002,8 @@ PROGRAM(attach_expire_entry)
 		cpu->timer = (u64)timer;
 		if (unlikely(is_release_timer(timer->function)))
 			expired(cpu->timer, cpu->expires);
+		else if (unlikely(period_expiry && (u64)timer->function == period_expiry))
+			period_begins(cpu);
 	}
 	return 0;
 }

@@ -76,8 +76,12 @@ struct hrtimer {
 	i64 _softexpires;
 	void *function;
 	struct hrtimer_clock_base *base;
+	u8 state;
 };
 struct sched_dl_entity {
+	u64 dl_deadline;
+	u64 dl_period;
+	u64 deadline;
 	struct hrtimer dl_timer;
 };
 struct task_struct {

@@ -350,6 +350,7 @@ struct wire_account_clocks {
 #define WIRE_CYCLE_BY_IRQ 3
 #define WIRE_CYCLE_BY_SOFTIRQ 4
 #define WIRE_CYCLE_BY_SLEEP 5 /* the timer of the waiting call itself; BY_TIMER: another */
+#define WIRE_CYCLE_BY_PERIOD 6 /* of SCHED_DEADLINE */
 struct wire_cycle {
 	u64 release;
 	u64 entered; /* the waiting call that the cycle begins with */

@@ -98,8 +98,9 @@ const FILES: [&str; 22] = [
     "sendfile",
 ];
 
-/// What timerfds, POSIX timers and interval timers run when they expire.
-const EXPIRIES: [&str; 3] = ["timerfd_tmrproc", "posix_timer_fn", "it_real_fn"];
+/// What runs when the period of a SCHED_DEADLINE thread begins, and when timerfds, POSIX timers and
+/// interval timers expire.
+const EXPIRIES: [&str; 4] = ["dl_task_timer", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn"];
 
 /// In order: tracepoint, programs; alternatives are separated by `|`.
 const NEEDED: [(&str, &str); 12] = [
@@ -140,7 +141,7 @@ impl Attacher {
     fn load(cpus: &CpuSet, children: bool) -> Result<Attacher, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let (shape, count) = (Shape::of(BUFFER, false), cpus.len() as u32);
-        let expiries = crate::names::kernel_functions(EXPIRIES);
+        let [period_expiry, expiries @ ..] = crate::names::kernel_functions(EXPIRIES);
         let number = |name| crate::syscall_number(name).unwrap_or(u32::MAX);
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
@@ -150,6 +151,8 @@ impl Attacher {
             ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
             ("clock_nanosleep", number("clock_nanosleep").to_ne_bytes().to_vec()),
             ("nanosleep", number("nanosleep").to_ne_bytes().to_vec()),
+            ("sched_yield", number("sched_yield").to_ne_bytes().to_vec()),
+            ("period_expiry", period_expiry.to_ne_bytes().to_vec()),
             ("expiries", expiries.iter().flat_map(|address| address.to_ne_bytes()).collect()),
         ];
         constants.extend(slots(cpus));

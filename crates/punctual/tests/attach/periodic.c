@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,6 +93,23 @@ static void *writer(void *unused)
 	return unused;
 }
 
+struct sched_attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/* A quarter of each period, which is long: the kernel looks at the runtime in its tick. 8 is the code for where that is refused. */
+static void be_deadline(void)
+{
+	struct sched_attributes a = { sizeof a, 6, 0, 0, 0, 5 * PERIOD, 20 * PERIOD, 20 * PERIOD };
+
+	if (syscall(SYS_sched_setattr, 0, &a, 0))
+		exit(8);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "absolute";
@@ -122,6 +140,8 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "hog")) {
 		be(50, cpu);
 		pthread_create(&other, 0, hog, (void *)(intptr_t)cpu);
+	} else if (!strcmp(mode, "deadline")) {
+		be_deadline();
 	} else if (!strcmp(mode, "event")) {
 		if (pipe(pipes))
 			return 1;
@@ -152,6 +172,8 @@ int main(int argc, char **argv)
 		} else if (!strcmp(mode, "event")) {
 			if (read(pipes[0], &byte, 1) < 0)
 				return 1;
+		} else if (!strcmp(mode, "deadline")) {
+			sched_yield();
 		} else if (!strcmp(mode, "relative")) {
 			usleep(PERIOD / 1000);
 		} else {
@@ -159,7 +181,9 @@ int main(int argc, char **argv)
 			next += PERIOD;
 		}
 		spin(100000);
-		if (!strcmp(mode, "timerfd-late") && k % 10 == 9) {
+		if (!strcmp(mode, "deadline") && k % 10 == 9) {
+			spin(PERIOD * 12);
+		} else if (!strcmp(mode, "timerfd-late") && k % 10 == 9) {
 			spin(PERIOD * 3 / 2);
 		} else if (!strcmp(mode, "lock")) {
 			pthread_mutex_lock(&lock);

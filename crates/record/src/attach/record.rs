@@ -66,6 +66,7 @@ fn woken_by(code: u8) -> WokenBy {
     match u64::from(code) {
         wire::CYCLE_BY_TIMER => WokenBy::Timer,
         wire::CYCLE_BY_SLEEP => WokenBy::Sleep,
+        wire::CYCLE_BY_PERIOD => WokenBy::Period,
         wire::CYCLE_BY_TASK => WokenBy::Task,
         wire::CYCLE_BY_IRQ => WokenBy::Irq,
         wire::CYCLE_BY_SOFTIRQ => WokenBy::Softirq,

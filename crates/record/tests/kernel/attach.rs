@@ -265,3 +265,77 @@ fn a_posix_timer_whose_signal_was_pending_has_its_cycle() {
     let taken = taken.recv().expect("it ended");
     assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
 }
+
+/// The calling thread becomes one of SCHED_DEADLINE.
+fn set_deadline(runtime: Nanos, period: Nanos) -> std::io::Result<()> {
+    /// struct sched_attr of sched_setattr(2).
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        spans: [u64; 3],
+    }
+    let (runtime, period) = (runtime.ns() as u64, period.ns() as u64);
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_DEADLINE as u32,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        spans: [runtime, period, period],
+    };
+    // SAFETY: the structure has the size that it states; the kernel only reads it.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+#[test]
+fn a_period_of_a_deadline_thread_is_a_release_and_its_runtime_ends_throttled() {
+    // The kernel looks at the runtime in its tick, some ms apart.
+    const PERIOD: Nanos = Nanos::from_millis(40);
+    let (send, refused) = mpsc::channel();
+    let work = |_| {
+        if let Err(why) = set_deadline(Nanos::from_millis(10), PERIOD) {
+            let _ = send.send(why);
+            return;
+        }
+        for k in 0..60 {
+            spin(match k % 10 {
+                // More than its runtime: it is throttled until the next period begins.
+                4 => Nanos::from_millis(25),
+                _ => Nanos::from_micros(300),
+            });
+            // SAFETY: takes nothing.
+            unsafe { libc::sched_yield() };
+        }
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    if let Ok(why) = refused.try_recv() {
+        println!("SKIPPED: SCHED_DEADLINE: {why}");
+        return;
+    }
+    let periods: Vec<&Cycle> = cycles.iter().filter(|c| c.by == WokenBy::Period).collect();
+    // The first job begins without a period's timer, the last ends with the thread.
+    assert!(periods.len() >= 55, "{} of 60: {cycles:#?}", periods.len());
+    let unseen = cycles.iter().filter(|c| c.by == WokenBy::Unseen).count();
+    assert!(unseen < 3, "{cycles:#?}");
+    let distances: Vec<i64> =
+        periods.windows(2).map(|pair| (pair[1].release - pair[0].release).ns()).collect();
+    // The kernel sets its timer by another clock, which it reads for that each time.
+    let near =
+        |ns: &&i64| (**ns - (**ns + PERIOD.ns() / 2) / PERIOD.ns() * PERIOD.ns()).abs() < 200_000;
+    assert!(distances.iter().filter(near).count() >= 50, "{distances:?}");
+    let throttled = |cycle: &&&Cycle| cycle.split().of(MainPart::Throttled) > Nanos::from_millis(2);
+    let late: Vec<_> = periods.iter().filter(throttled).collect();
+    assert!(late.len() >= 5, "{periods:#?}");
+    // Runtime is given once a period, so that it ran in two of them.
+    assert!(late.iter().all(|cycle| cycle.response_time() > PERIOD), "{late:#?}");
+    let unknown: i64 = periods.iter().map(|cycle| cycle.split().of(MainPart::Unknown).ns()).sum();
+    let whole: i64 = periods.iter().map(|cycle| cycle.response_time().ns()).sum();
+    assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
+}
