@@ -27,7 +27,7 @@ use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_host::task::clock;
 use punctual_plan::{ExplainPlan, WorkloadKind};
-use punctual_record::attach::Attacher;
+use punctual_record::attach::{AttachCost, Attacher};
 use requirement::SeriesRequirement;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -78,10 +78,8 @@ pub struct Attachment {
     command: Option<Command>,
     lost: u64,
     unseen: u64,
-    /// ns and runs of the programs in the kernel.
-    cost: Option<(u64, u64)>,
-    /// Cycles of all threads.
-    cycles: u64,
+    /// Of the programs in the kernel.
+    cost: Fact<AttachCost>,
     attacher: Attacher,
     flight: Option<Flight>,
     /// How many series the flight recorder watches.
@@ -91,7 +89,6 @@ pub struct Attachment {
     times: Option<CpuTimes>,
     series: usize,
     left_out: u64,
-    _counting: Option<punctual_record::attach::Counting>,
 }
 
 impl Attachment {
@@ -103,10 +100,10 @@ impl Attachment {
         options: Options,
     ) -> Result<Attachment, Failure> {
         let cpus = request::online_cpus()?;
-        let attacher = Attacher::start(&cpus, true).map_err(|why| {
+        let mut attacher = Attacher::start(&cpus, true).map_err(|why| {
             Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))
         })?;
-        let counting = attacher.count_cost().ok();
+        let cost = attacher.cost();
         let writer =
             BundleWriter::create(directory, &target.name(), "attach").map_err(Failure::refused)?;
         let phase = PhaseMeta {
@@ -141,8 +138,7 @@ impl Attachment {
             command: None,
             lost: 0,
             unseen: 0,
-            cost: None,
-            cycles: 0,
+            cost,
             attacher,
             flight,
             watched: 0,
@@ -150,7 +146,6 @@ impl Attachment {
             times: CpuTimes::read(&Root::system()).ok(),
             series: 0,
             left_out: 0,
-            _counting: counting,
         })
     }
 
@@ -317,7 +312,6 @@ impl Attachment {
     fn finish(&mut self) {
         self.lost = self.attacher.lost();
         self.unseen = self.attacher.unseen();
-        self.cost = self.attacher.run_time();
         let lost = self.lost;
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
         self.hand_over_worst();
@@ -325,7 +319,6 @@ impl Attachment {
             flight.settle();
             self.findings.extend(flight.stop());
         }
-        self.cycles = self.threads.values().map(Thread::cycles).sum();
         let findings = self.threads.values().flat_map(|thread| thread.findings(&self.calls));
         self.findings.extend(findings.collect::<Vec<_>>());
         self.findings.extend(ending::not_seen(self.lost, self.unseen, self.left_out));

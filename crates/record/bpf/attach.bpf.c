@@ -404,27 +404,8 @@ INLINE void set_from(struct attached *t, struct cpu *cpu, u64 now)
 /* The time that a running thread had until now. */
 static __attribute__((noinline)) int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 {
-	struct wire_account_thread *a;
-	u64 hard, soft, whole, irqs, softs;
-
-	if (!t || !cpu)
-		return 0;
-	a = &t->account;
-	hard = hard_until(cpu, now);
-	soft = soft_until(cpu, now, hard);
-	whole = later(now, a->from);
-	irqs = later(hard, a->hard);
-	softs = later(soft, a->soft);
-	if (irqs > whole)
-		irqs = whole;
-	if (softs > whole - irqs)
-		softs = whole - irqs;
-	add(a, WIRE_PART_HARDIRQ, irqs);
-	add(a, WIRE_PART_SOFTIRQ, softs);
-	add(a, t->call ? WIRE_PART_KERNEL : WIRE_PART_ITSELF, whole - irqs - softs);
-	a->from = whole ? now : a->from;
-	a->hard = hard;
-	a->soft = soft;
+	if (t && cpu)
+		divide(&t->account, cpu, now, t->call ? WIRE_PART_KERNEL : WIRE_PART_ITSELF);
 	return 0;
 }
 

@@ -15,7 +15,7 @@
 mod cost;
 mod record;
 
-pub use cost::Counting;
+pub use cost::AttachCost;
 
 use crate::StartError;
 use crate::account::SERVED;

@@ -119,11 +119,6 @@ impl Thread {
         self.cyclic().is_some_and(|cyclic| cyclic.inferred.kind != CycleKind::Event)
     }
 
-    /// Cycles that were measured.
-    pub fn cycles(&self) -> u64 {
-        self.cycles
-    }
-
     fn cyclic(&self) -> Option<&Cyclic> {
         match &self.state {
             State::Cyclic(cyclic) => Some(cyclic),

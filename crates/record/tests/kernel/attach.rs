@@ -339,3 +339,20 @@ fn a_period_of_a_deadline_thread_is_a_release_and_its_runtime_ends_throttled() {
     let whole: i64 = periods.iter().map(|cycle| cycle.response_time().ns()).sum();
     assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
 }
+
+#[test]
+fn the_cost_is_measured_before_anything_is_watched() {
+    if let Some(what) = punctual_record::missing_rights() {
+        println!("SKIPPED: {what}");
+        return;
+    }
+    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let cost = attacher.cost();
+    println!("{cost:?}");
+    let cost = cost.known().expect("this kernel counts run time");
+    assert!(cost.per_cycle > Nanos::ZERO && cost.per_call > Nanos::ZERO, "{cost:?}");
+    // A sleep is two ends of a call, a timer, a wake-up and two switches.
+    assert!(cost.runs_per_cycle >= 6, "{cost:?}");
+    assert!(cost.per_call < cost.per_cycle, "{cost:?}");
+    attacher.drain(&mut |cycle| panic!("a cycle of the measurement itself: {cycle:?}"));
+}
