@@ -83,6 +83,8 @@ pub struct Cycle {
     pub waker_name: TaskName,
     /// What its wait is where it is none of the cycle's.
     pub wait_is: crate::MainPart,
+    /// How long it ran to reclaim memory.
+    pub reclaimed: Nanos,
     /// Other waits.
     pub blocks: u32,
     /// Their time.
@@ -117,7 +119,8 @@ impl Cycle {
     /// How long the thread ran within it.
     pub fn execution_time(&self) -> Nanos {
         let own = [crate::MainPart::OwnExecution, crate::MainPart::SystemCall];
-        own.into_iter().fold(Nanos::ZERO, |sum, part| sum + self.wake.of(part) + self.run.of(part))
+        own.into_iter()
+            .fold(self.reclaimed, |sum, part| sum + self.wake.of(part) + self.run.of(part))
     }
 
     /// All of it, divided.
@@ -143,6 +146,7 @@ impl Cycle {
         Cycle {
             cpu: next.cpu,
             again: next.again,
+            reclaimed: self.reclaimed + next.reclaimed,
             blocks: self.blocks.saturating_add(next.blocks).saturating_add(1),
             blocked: self.blocked + next.blocked + Nanos((next.woken - next.entered).ns().max(0)),
             migrations: self.migrations.saturating_add(next.migrations),

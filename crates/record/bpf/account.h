@@ -196,7 +196,7 @@ INLINE void append(struct wire_account_thread *thread, u64 part, u64 ns)
 
 INLINE void add(struct wire_account_thread *thread, u64 part, u64 ns)
 {
-	thread->wait[part & (WIRE_ACCOUNT_PARTS - 1)] += ns;
+	thread->wait[part & (WIRE_ACCOUNT_ROOM - 1)] += ns;
 }
 
 /* The order within a wait does not matter: the thread reads no clock meanwhile. */

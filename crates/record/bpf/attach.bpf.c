@@ -38,7 +38,7 @@ struct own_timer {
 struct attached {
 	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
 	struct wire_cycle cycle; /* the one that goes on */
-	u64 before[16]; /* the sums when the call was entered, if `apart` */
+	u64 before[WIRE_CYCLE_PARTS]; /* the sums when the call was entered, if `apart` */
 	u64 entered; /* the call under way */
 	u64 slept; /* when it went to sleep */
 	struct waker waker;
@@ -56,6 +56,8 @@ struct attached {
 	u32 woken; /* a wake-up came before it slept */
 	u32 early; /* made ready by such a wake-up: a later one counts */
 	u32 within; /* the part that its sleep is, where that is none of the cycle's */
+	u32 reclaiming; /* it reclaims memory */
+	u32 spare;
 	u32 next_timer; /* the place in `timers` that is overwritten next */
 	struct own_timer timers[TIMERS];
 };
@@ -365,7 +367,7 @@ INLINE void period_passed(struct attached *t, struct task_struct *task, u64 now)
 INLINE void clear_sums(struct attached *t)
 {
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 		t->account.wait[i] = 0;
 }
 
@@ -375,7 +377,7 @@ INLINE void set_apart(struct attached *t)
 	if (t->apart)
 		return;
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++) {
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++) {
 		t->before[i] = t->account.wait[i];
 		t->account.wait[i] = 0;
 	}
@@ -387,7 +389,7 @@ INLINE void put_together(struct attached *t)
 	if (!t->apart)
 		return;
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 		t->account.wait[i] += t->before[i];
 	t->apart = 0;
 }
@@ -401,11 +403,19 @@ INLINE void set_from(struct attached *t, struct cpu *cpu, u64 now)
 	a->soft = soft_until(cpu, now, a->hard);
 }
 
+/* What a thread does that runs. */
+INLINE u32 own_part(struct attached *t)
+{
+	if (t->reclaiming)
+		return WIRE_PART_RECLAIM_RAN;
+	return t->call ? WIRE_PART_KERNEL : WIRE_PART_ITSELF;
+}
+
 /* The time that a running thread had until now. */
 static __attribute__((noinline)) int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 {
 	if (t && cpu)
-		divide(&t->account, cpu, now, t->call ? WIRE_PART_KERNEL : WIRE_PART_ITSELF);
+		divide(&t->account, cpu, now, own_part(t));
 	return 0;
 }
 
@@ -421,7 +431,7 @@ static __attribute__((noinline)) int publish_cycle(struct attached *t, u32 tid, 
 		return 0;
 	t->cycle.again = again;
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 		t->cycle.run[i] = t->before[i];
 	return emit_to(buffer, t->cycle.release, tid, WIRE_CYCLE, cpu, (const u64 *)&t->cycle,
 		       sizeof(struct wire_cycle) / 8);
@@ -697,6 +707,8 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 	in_call = read_call(bpf_task_pt_regs(task), &call);
 	cut = in_call && state & TASK_INTERRUPTIBLE && ends_cycle(tid, &call);
 	t->within = part_of_sleep(&call, in_call, state);
+	if (t->reclaiming)
+		t->within = WIRE_PART_RECLAIM;
 	if (cut && t->phase == WOKEN) {
 		/* Woken, and it waits on in the same call: that was no release. */
 		t->phase = WAITING;
@@ -836,6 +848,8 @@ PROGRAM(attach_sys_enter)
 	else
 		begins_here(t, cpu, here, tid, now);
 	t->entered = now;
+	/* Its end was not seen. */
+	t->reclaiming = 0;
 	t->call = (u32)ctx[1] + 1;
 	t->apart = 0;
 	t->woken = 0;
@@ -905,7 +919,7 @@ PROGRAM(attach_sys_exit)
 	if (t->phase == WOKEN) {
 		c->returned = now;
 #pragma unroll
-		for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+		for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 			c->wake[i] = t->account.wait[i];
 		clear_sums(t);
 		t->apart = 0;
@@ -934,6 +948,37 @@ PROGRAM(attach_moved)
 		return 0;
 	t->cycle.migrations++;
 	return moved(task->pid, ctx[1]);
+}
+
+/* What a thread does changes. */
+INLINE struct attached *changes(void)
+{
+	struct attached *t = attached_of(bpf_get_current_pid_tgid());
+	struct cpu *cpu = t ? cpu_here() : 0;
+
+	if (likely(!cpu))
+		return 0;
+	if (t->state == RUNNING)
+		ran_until(t, cpu, bpf_ktime_get_ns());
+	return t;
+}
+
+PROGRAM(attach_reclaim_begins)
+{
+	struct attached *t = changes();
+
+	if (t)
+		t->reclaiming = 1;
+	return 0;
+}
+
+PROGRAM(attach_reclaim_ends)
+{
+	struct attached *t = changes();
+
+	if (t)
+		t->reclaiming = 0;
+	return 0;
 }
 
 PROGRAM(attach_fault)

@@ -289,7 +289,7 @@ struct wire_counts {
  * Never in a recording. */
 #define WIRE_ACCOUNT 80
 #define WIRE_ACCOUNT_PIECES 16
-#define WIRE_ACCOUNT_PARTS 16
+#define WIRE_ACCOUNT_PARTS 16 /* that a sample may have */
 #define WIRE_PART_UNKNOWN 0
 #define WIRE_PART_TIMER_LATE 1
 #define WIRE_PART_HARDIRQ 2
@@ -306,6 +306,10 @@ struct wire_counts {
 #define WIRE_PART_IO 13
 #define WIRE_PART_PAGE_FAULT 14
 #define WIRE_PART_OVERRUN 15 /* the cycle before had not ended */
+#define WIRE_PART_RECLAIM 16
+#define WIRE_PART_RECLAIM_RAN 17 /* on a CPU; the other one asleep */
+#define WIRE_CYCLE_PARTS 18
+#define WIRE_ACCOUNT_ROOM 32 /* a power of two */
 
 #define WIRE_ACCOUNT_THREADS 1024
 #define WIRE_ACCOUNT_WAITING 8
@@ -329,7 +333,7 @@ struct wire_account_thread {
 	u64 timer_cpu; /* where its timer fired */
 	u32 cpu;
 	i32 prio;
-	u64 wait[16]; /* WIRE_ACCOUNT_PARTS: of the wait that goes on */
+	u64 wait[32]; /* WIRE_ACCOUNT_ROOM: of the wait that goes on, by part */
 	u64 pieces[16]; /* WIRE_ACCOUNT_PIECES */
 	u64 moved; /* to another CPU, since the timer fired */
 };
@@ -376,8 +380,8 @@ struct wire_cycle {
 	u32 longest;
 	u8 waker_comm[16];
 	u8 culprit_comm[16];
-	u64 wake[16]; /* WIRE_ACCOUNT_PARTS: from `release` to `returned` */
-	u64 run[16]; /* from there to `again` */
+	u64 wake[18]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
+	u64 run[18]; /* from there to `again` */
 };
 
 /* The waiting call of a thread's cycles. */

@@ -120,6 +120,11 @@ const NEEDED: [(&str, &str); 12] = [
 /// Where one of these is missing its count stays 0: that is told.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 
+/// Tracepoints of reclaim by the thread itself, without `_begin` and `_end`: of the machine's memory,
+/// of a control group's, of a node's.
+const RECLAIM: [&str; 3] =
+    ["mm_vmscan_direct_reclaim", "mm_vmscan_memcg_reclaim", "mm_vmscan_node_reclaim"];
+
 /// The programs in the kernel; they end when this is dropped.
 pub struct Attacher {
     object: Object,
@@ -194,12 +199,26 @@ impl Attacher {
             ));
         }
         self.attached.extend(faults.into_iter().flatten());
+        self.attach_reclaim(kernel);
         for (tracepoint, programs) in NEEDED {
             self.attached.push(Attach::first_of(programs, |program| {
                 self.object.attach_btf_tracepoint(kernel, program, tracepoint)
             })?);
         }
         Ok(())
+    }
+
+    /// The end first: what began unseen is not seen to end either.
+    fn attach_reclaim(&mut self, kernel: &Btf) {
+        for name in RECLAIM {
+            let one = |program: &str, event: &str| {
+                self.object.attach_btf_tracepoint(kernel, program, &format!("{name}_{event}"))
+            };
+            let ends = one("attach_reclaim_ends", "end");
+            if let (Ok(ends), Ok(begins)) = (ends, one("attach_reclaim_begins", "begin")) {
+                self.attached.extend([ends, begins]);
+            }
+        }
     }
 
     /// Watches all threads of a process, those that it has and those that it will have.

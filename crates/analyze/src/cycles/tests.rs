@@ -34,6 +34,7 @@ fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -
         waker: 9,
         waker_name: TaskName::default(),
         wait_is: MainPart::Waiting,
+        reclaimed: Nanos::ZERO,
         blocks: 0,
         blocked: Nanos::ZERO,
         migrations: 0,

@@ -50,6 +50,7 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         waker: wire.waker,
         waker_name: TaskName(wire.waker_comm),
         wait_is: part(wire.within.into()),
+        reclaimed: reclaim_time(wire),
         blocks: wire.blocks,
         blocked: span(wire.blocked),
         migrations: wire.migrations,
@@ -60,6 +61,14 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         wake: split(&wire.wake, returned - release),
         run: split(&wire.run, again - returned),
     }
+}
+
+/// The time that the thread ran to reclaim memory.
+fn reclaim_time(wire: &Wire) -> Nanos {
+    let part = wire::PART_RECLAIM_RAN as usize;
+    let time = wire.wake[part].saturating_add(wire.run[part]);
+    let whole = wire.again.saturating_sub(wire.release);
+    Nanos(i64::try_from(time.min(whole)).unwrap_or(i64::MAX))
 }
 
 fn woken_by(code: u8) -> WokenBy {

@@ -18,6 +18,7 @@ fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
         return None;
     }
     let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    attacher.findings.iter().for_each(|finding| println!("{finding:?}"));
     let mut cycles = Vec::new();
     std::thread::scope(|scope| {
         let (send, tid) = mpsc::channel();
@@ -338,6 +339,71 @@ fn a_period_of_a_deadline_thread_is_a_release_and_its_runtime_ends_throttled() {
     let unknown: i64 = periods.iter().map(|cycle| cycle.split().of(MainPart::Unknown).ns()).sum();
     let whole: i64 = periods.iter().map(|cycle| cycle.response_time().ns()).sum();
     assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
+}
+
+/// What the parts of all cycles with a timer of their own add up to.
+fn part_of_sleepers(cycles: &[Cycle], part: MainPart) -> Nanos {
+    let timed = cycles.iter().filter(|cycle| cycle.by == WokenBy::Sleep);
+    timed.fold(Nanos::ZERO, |sum, cycle| sum + cycle.split().of(part))
+}
+
+#[test]
+fn memory_that_a_thread_reclaims_is_apart() {
+    const RECLAIM: &str = "/sys/devices/system/node/node0/reclaim";
+    if !std::path::Path::new(RECLAIM).exists() {
+        println!("SKIPPED: {RECLAIM}");
+        return;
+    }
+    let work = |first: i64| {
+        for k in 0..30 {
+            sleep_until(first + k * PERIOD);
+            // Whether so much is there to be reclaimed does not matter.
+            let _ = std::fs::write(RECLAIM, "256K");
+        }
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let reclaim = part_of_sleepers(&cycles, MainPart::Reclaim);
+    let calls = part_of_sleepers(&cycles, MainPart::SystemCall);
+    println!("reclaim {reclaim}, other system calls {calls}");
+    assert!(reclaim >= Nanos(30 * 1_000), "{reclaim}");
+    let ran = cycles.iter().fold(Nanos::ZERO, |sum, cycle| sum + cycle.reclaimed);
+    assert!(ran > Nanos::ZERO && ran <= reclaim + calls, "{ran}");
+}
+
+#[test]
+fn a_period_that_began_before_the_one_before_was_ended_is_a_release() {
+    // Shorter than the tick in which the kernel looks at the runtime.
+    let (runtime, period) = (Nanos::from_micros(1_500), Nanos::from_millis(2));
+    let (send, refused) = mpsc::channel();
+    let work = |_| {
+        if let Err(why) = set_deadline(runtime, period) {
+            let _ = send.send(why);
+            return;
+        }
+        for k in 0..400 {
+            spin(if k % 4 == 3 { Nanos::from_micros(2_700) } else { Nanos::from_micros(200) });
+            // SAFETY: takes nothing.
+            unsafe { libc::sched_yield() };
+        }
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    if let Ok(why) = refused.try_recv() {
+        println!("SKIPPED: SCHED_DEADLINE: {why}");
+        return;
+    }
+    let periods: Vec<&Cycle> = cycles.iter().filter(|c| c.by == WokenBy::Period).collect();
+    let passed: Vec<_> = periods.windows(2).filter(|pair| pair[1].timer == 0).collect();
+    println!("{} of {} had begun before", passed.len(), periods.len());
+    assert!(periods.windows(2).all(|pair| pair[0].release < pair[1].release), "{periods:#?}");
+    assert!(passed.len() >= 5, "{cycles:#?}");
+    assert!(passed.iter().all(|pair| pair[1].release <= pair[1].entered), "{passed:#?}");
+    // A thread that is more than a period late is given another grid.
+    let on_grid = |pair: &&&[&Cycle]| {
+        let distance = (pair[1].release - pair[0].release).ns();
+        (distance - (distance + period.ns() / 2) / period.ns() * period.ns()).abs() < 100_000
+    };
+    let fits = passed.iter().filter(on_grid).count();
+    assert!(fits * 10 >= passed.len() * 8, "{fits} of {}", passed.len());
 }
 
 #[test]
