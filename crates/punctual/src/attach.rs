@@ -5,6 +5,7 @@
 //! a run.
 
 pub mod ending;
+mod holders;
 pub mod requirement;
 mod series;
 pub mod target;

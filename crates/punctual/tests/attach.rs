@@ -181,6 +181,33 @@ fn a_lock_is_waited_for() {
     assert!(figure(measure(&summary, "periodic"), "blockings") > 0.05);
 }
 
+/// Holds in a table of those whose locks were waited for: this task, by this evidence.
+#[track_caller]
+fn assert_holder(mode: &str, evidence: &str) {
+    let Some(summary) = summary(mode, &[]) else { return };
+    let measure = measure(&summary, "periodic");
+    let tables = measure["notes"]["tables"].as_array().unwrap();
+    let held = tables.iter().find(|table| table["name"] == "lock-holders");
+    let row = &held.unwrap_or_else(|| panic!("{measure:#}"))["rows"][0];
+    assert_eq!((&row[0], &row[2]), (&"holder".into(), &evidence.into()), "{held:#?}");
+    let (waits, total) = (row[3].as_f64().unwrap(), row[4].as_f64().unwrap());
+    assert!(waits > 10.0 && total > waits * 1_000.0, "{held:#?}");
+    // All locks are one thread's: what it held is what was waited for.
+    let cycles = series(&summary, "periodic/response")["count"].as_f64().unwrap();
+    let locks = part(&summary, "periodic/response", "lock") * cycles;
+    assert!(total <= locks * 1.01 && total > locks * 0.5, "{total} of {locks}: {held:#?}");
+}
+
+#[test]
+fn the_owner_of_a_mutex_is_named() {
+    assert_holder("lock", "owner in the mutex");
+}
+
+#[test]
+fn the_owner_of_a_mutex_with_priority_inheritance_is_named() {
+    assert_holder("lock-pi", "owner in the PI futex");
+}
+
 #[test]
 fn page_faults_are_counted() {
     let Some(summary) = summary("fault", &[]) else { return };

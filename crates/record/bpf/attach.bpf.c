@@ -57,6 +57,9 @@ struct attached {
 	u32 early; /* made ready by such a wake-up: a later one counts */
 	u32 within; /* the part that its sleep is, where that is none of the cycle's */
 	u32 reclaiming; /* it reclaims memory */
+	u32 process;
+	u32 holder; /* of the lock that it sleeps for; 0: not known */
+	u32 holder_by;
 	u32 spare;
 	u32 next_timer; /* the place in `timers` that is overwritten next */
 	struct own_timer timers[TIMERS];
@@ -111,6 +114,7 @@ const volatile u64 period_expiry = 0; /* what runs at the begin of a SCHED_DEADL
 #define FUTEX_WAIT 0
 #define FUTEX_LOCK_PI 6
 #define FUTEX_LOCK_PI2 13
+#define FUTEX_TID_MASK 0x3fffffff
 #define TASK_INTERRUPTIBLE 1
 #define CLOCK_MONOTONIC 1
 #define BPF_NOEXIST 1
@@ -453,9 +457,12 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->migrations = 0;
 	c->syscalls = 0;
 	c->faults = 0;
-	c->missed = 0;
 	c->culprit = 0;
 	c->longest = 0;
+	c->holder_ns = 0;
+	c->holder = 0;
+	c->holder_waits = 0;
+	c->holder_by = 0;
 }
 
 /* Beyond the end of a stack there is another one, if any. */
@@ -575,6 +582,83 @@ static __attribute__((noinline)) int release_unseen(struct attached *t, u32 tid,
 	return release(t, tid, cpu, now, expires);
 }
 
+/* --- Whose lock --- */
+
+/* The state of a mutex of glibc that somebody waits for (sysdeps/nptl/lowlevellock.h). */
+#define LOCKED_WITH_WAITERS 2
+
+/* Who holds the lock that the running thread is going to sleep for. */
+static __attribute__((noinline)) int find_holder(struct attached *t, struct task_struct *task, const struct call *call)
+{
+	u32 words[3] = {}; /* of pthread_mutex_t: __lock, __count, __owner */
+	struct attached *other;
+	bool inherits;
+
+	if (!t || !task || !call)
+		return 0;
+	t->holder = 0;
+	inherits = call->operation != FUTEX_WAIT;
+	/* In a PID namespace of its own a process has other ids. */
+	if (task->thread_pid->level ||
+	    bpf_probe_read_user(words, inherits ? sizeof(words[0]) : sizeof(words), (void *)call->argument))
+		return 0;
+	if (inherits) {
+		t->holder = words[0] & FUTEX_TID_MASK;
+		t->holder_by = WIRE_HOLDER_PI;
+	} else if (words[0] == LOCKED_WITH_WAITERS) {
+		/* The futex may belong to something else: the owner of a mutex is a thread of this process. */
+		other = attached_of(words[2]);
+		if (other && other->process == t->process)
+			t->holder = words[2];
+		t->holder_by = WIRE_HOLDER_MUTEX;
+	}
+	if (t->holder == (u32)task->pid)
+		t->holder = 0;
+	return 0;
+}
+
+/* The wait for a lock is over: what it took is the holder's, or his who ended it. The one with the longest waits of a cycle is kept. */
+static __attribute__((noinline)) int lock_waited(struct attached *t, u64 now)
+{
+	struct wire_cycle *c;
+	struct attached *other;
+	u64 took;
+	u32 tid, by;
+
+	if (!t)
+		return 0;
+	c = &t->cycle;
+	took = later(now, t->slept);
+	tid = t->holder;
+	by = t->holder_by;
+	t->holder = 0;
+	if (!tid && t->waker.by == WIRE_CYCLE_BY_TASK) {
+		tid = t->waker.tid;
+		by = WIRE_HOLDER_WAKER;
+	}
+	if (!tid || !took)
+		return 0;
+	if (c->holder == tid && c->holder_by == by) {
+		c->holder_ns += took;
+		c->holder_waits++;
+		return 0;
+	}
+	if (took <= c->holder_ns)
+		return 0;
+	c->holder = tid;
+	c->holder_by = by;
+	c->holder_ns = took;
+	c->holder_waits = 1;
+	__builtin_memset(c->holder_comm, 0, sizeof(c->holder_comm));
+	other = attached_of(tid);
+	if (t->waker.by == WIRE_CYCLE_BY_TASK && t->waker.tid == tid)
+		__builtin_memcpy(c->holder_comm, t->waker.comm, sizeof(c->holder_comm));
+	else if (other && other->account.task)
+		bpf_probe_read_kernel(c->holder_comm, sizeof(c->holder_comm),
+				      &((struct task_struct *)other->account.task)->comm);
+	return 0;
+}
+
 /* --- Events of a thread --- */
 
 INLINE void wait_for_cpu(struct attached *t, struct cpu *cpu, u32 number, u32 tid, u64 now)
@@ -601,6 +685,8 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 		return 0;
 	a = &t->account;
 	slept = later(now, a->from);
+	if (t->state == ASLEEP && t->within == WIRE_PART_LOCK)
+		lock_waited(t, now);
 	if (t->phase == WAITING || (t->early && t->phase == WOKEN)) {
 		release(t, tid, here, now, expires);
 	} else if (t->state == ASLEEP) {
@@ -709,6 +795,9 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 	t->within = part_of_sleep(&call, in_call, state);
 	if (t->reclaiming)
 		t->within = WIRE_PART_RECLAIM;
+	t->process = task->tgid;
+	if (t->within == WIRE_PART_LOCK)
+		find_holder(t, task, &call);
 	if (cut && t->phase == WOKEN) {
 		/* Woken, and it waits on in the same call: that was no release. */
 		t->phase = WAITING;
@@ -829,13 +918,15 @@ static __attribute__((noinline)) int begins_here(struct attached *t, struct cpu 
 
 PROGRAM(attach_sys_enter)
 {
-	u32 tid = bpf_get_current_pid_tgid(), here;
+	u64 id = bpf_get_current_pid_tgid();
+	u32 tid = id, here;
 	struct attached *t = attached_of(tid);
 	struct cpu *cpu;
 	u64 now;
 
 	if (likely(!t))
 		return 0;
+	t->process = id >> 32;
 	if (t->cycle.syscalls++ >= WIRE_CYCLE_CALLS)
 		return 0;
 	here = bpf_get_smp_processor_id();

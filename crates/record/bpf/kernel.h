@@ -84,12 +84,16 @@ struct sched_dl_entity {
 	u64 deadline;
 	struct hrtimer dl_timer;
 };
+struct pid {
+	u32 level;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
 	u32 flags;
 	int pid;
 	int tgid;
+	struct pid *thread_pid;
 	int prio;
 	int normal_prio;
 	u32 policy;

@@ -355,6 +355,10 @@ struct wire_account_clocks {
 #define WIRE_CYCLE_BY_SOFTIRQ 4
 #define WIRE_CYCLE_BY_SLEEP 5 /* the timer of the waiting call itself; BY_TIMER: another */
 #define WIRE_CYCLE_BY_PERIOD 6 /* of SCHED_DEADLINE */
+/* How it is known who held a lock. */
+#define WIRE_HOLDER_PI 1 /* the futex has the owner's id, for priority inheritance */
+#define WIRE_HOLDER_MUTEX 2 /* so has the mutex of glibc that it is part of */
+#define WIRE_HOLDER_WAKER 3 /* that thread ended the wait */
 struct wire_cycle {
 	u64 release;
 	u64 entered; /* the waiting call that the cycle begins with */
@@ -366,6 +370,7 @@ struct wire_cycle {
 	u64 blocked; /* ns in other waits */
 	u64 culprit_ns; /* the thread was ready and the task `culprit` ran */
 	u64 longest_ns; /* in the system call `longest` */
+	u64 holder_ns; /* the thread waited for locks, and `holder` held them */
 	u32 call; /* the number of the waiting call */
 	u16 operation; /* futex: its command; clock_nanosleep: its flags */
 	u8 by; /* WIRE_CYCLE_BY_… */
@@ -375,11 +380,14 @@ struct wire_cycle {
 	u32 migrations;
 	u32 syscalls;
 	u32 faults;
-	u32 missed;
 	u32 culprit;
 	u32 longest;
+	u32 holder;
+	u32 holder_waits;
+	u32 holder_by; /* WIRE_HOLDER_… */
 	u8 waker_comm[16];
 	u8 culprit_comm[16];
+	u8 holder_comm[16];
 	u64 wake[18]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
 	u64 run[18]; /* from there to `again` */
 };

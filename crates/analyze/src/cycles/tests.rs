@@ -42,6 +42,7 @@ fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -
         faults: 0,
         longest_call: None,
         culprit: None,
+        holder: None,
         wake,
         run,
     }

@@ -1,5 +1,6 @@
 //! One thread: its first waits, what its cycles are, and its series.
 
+use super::holders::Holders;
 use super::series::{CycleSeries, KINDS, Kind};
 use super::target::comm;
 use super::{Options, PHASE, WORKLOAD, ending};
@@ -40,6 +41,7 @@ pub struct Thread {
     beyond: u64,
     totals: Totals,
     culprits: BTreeMap<TaskName, Delay>,
+    holders: Holders,
     /// Its place among the series that the flight recorder watches.
     pub watched_as: Option<usize>,
     worst: Vec<Sample>,
@@ -99,6 +101,7 @@ impl Thread {
             beyond: 0,
             totals: Totals::default(),
             culprits: BTreeMap::new(),
+            holders: Holders::default(),
             watched_as: None,
             worst: Vec::new(),
         }
@@ -155,6 +158,7 @@ impl Thread {
         if cyclic.stop_above.is_some_and(|limit| response > limit) {
             cyclic.above = cyclic.above.max(Some(response));
         }
+        self.holders.add(cycle);
         if let Some(culprit) = cycle.culprit
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name))
         {
@@ -316,7 +320,11 @@ impl Thread {
                 count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond),
             );
         }
-        Notes { figures, tables: self.culprits().into_iter().collect(), ..Notes::default() }
+        Notes {
+            figures,
+            tables: self.culprits().into_iter().chain(self.holders.table()).collect(),
+            ..Notes::default()
+        }
     }
 
     /// Who ran while it was ready.

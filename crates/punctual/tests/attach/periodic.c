@@ -135,7 +135,13 @@ int main(int argc, char **argv)
 		sigprocmask(SIG_BLOCK, &set, 0);
 		timer_create(CLOCK_MONOTONIC, &event, &timer);
 		timer_settime(timer, 0, &t, 0);
-	} else if (!strcmp(mode, "lock")) {
+	} else if (!strncmp(mode, "lock", 4)) {
+		pthread_mutexattr_t a;
+
+		pthread_mutexattr_init(&a);
+		if (!strcmp(mode, "lock-pi"))
+			pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_INHERIT);
+		pthread_mutex_init(&lock, &a);
 		pthread_create(&other, 0, holder, 0);
 	} else if (!strcmp(mode, "hog")) {
 		be(50, cpu);
@@ -185,7 +191,7 @@ int main(int argc, char **argv)
 			spin(PERIOD * 12);
 		} else if (!strcmp(mode, "timerfd-late") && k % 10 == 9) {
 			spin(PERIOD * 3 / 2);
-		} else if (!strcmp(mode, "lock")) {
+		} else if (!strncmp(mode, "lock", 4)) {
 			pthread_mutex_lock(&lock);
 			pthread_mutex_unlock(&lock);
 		} else if (!strcmp(mode, "fault")) {

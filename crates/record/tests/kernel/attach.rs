@@ -1,10 +1,10 @@
 //! The cycles of threads, timed and divided from outside of them.
 
 use crate::common::{gettid, online};
-use punctual_core::cycle::{Cycle, WokenBy};
+use punctual_core::cycle::{Cycle, LockEvidence, WokenBy};
 use punctual_core::{MainPart, Nanos};
 use punctual_record::attach::Attacher;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -395,9 +395,11 @@ fn a_period_that_began_before_the_one_before_was_ended_is_a_release() {
     let passed: Vec<_> = periods.windows(2).filter(|pair| pair[1].timer == 0).collect();
     println!("{} of {} had begun before", passed.len(), periods.len());
     assert!(periods.windows(2).all(|pair| pair[0].release < pair[1].release), "{periods:#?}");
+    assert!(passed.iter().all(|pair| pair[1].release <= pair[1].returned), "{passed:#?}");
+    // A thread that is more than a period late is given another grid, from within the call on.
+    let passed: Vec<_> =
+        passed.into_iter().filter(|pair| pair[1].release <= pair[1].entered).collect();
     assert!(passed.len() >= 5, "{cycles:#?}");
-    assert!(passed.iter().all(|pair| pair[1].release <= pair[1].entered), "{passed:#?}");
-    // A thread that is more than a period late is given another grid.
     let on_grid = |pair: &&&[&Cycle]| {
         let distance = (pair[1].release - pair[0].release).ns();
         (distance - (distance + period.ns() / 2) / period.ns() * period.ns()).abs() < 100_000
@@ -421,4 +423,67 @@ fn the_cost_is_measured_before_anything_is_watched() {
     assert!(cost.runs_per_cycle >= 6, "{cost:?}");
     assert!(cost.per_call < cost.per_cycle, "{cost:?}");
     attacher.drain(&mut |cycle| panic!("a cycle of the measurement itself: {cycle:?}"));
+}
+
+/// A lock on a futex that holds no owner: 0 is free, 1 held, 2 waited for (futex(2)).
+#[derive(Default)]
+struct FutexLock([AtomicU32; 4]);
+
+impl FutexLock {
+    fn lock(&self) {
+        let mut seen = self.0[0].compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        while seen.is_err() {
+            if self.0[0].swap(2, Ordering::Acquire) == 0 {
+                return;
+            }
+            self.call(libc::FUTEX_WAIT, 2);
+            seen = Err(0);
+        }
+    }
+
+    fn unlock(&self) {
+        if self.0[0].swap(0, Ordering::Release) == 2 {
+            self.call(libc::FUTEX_WAKE, 1);
+        }
+    }
+
+    fn call(&self, operation: i32, value: u32) {
+        let none = std::ptr::null::<libc::timespec>();
+        // SAFETY: the futex is ours; there is no timeout.
+        unsafe { libc::syscall(libc::SYS_futex, self.0[0].as_ptr(), operation, value, none) };
+    }
+}
+
+#[test]
+fn who_ends_a_wait_for_a_lock_released_it_where_no_owner_is_known() {
+    let lock = FutexLock::default();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let work = |first: i64| {
+        std::thread::scope(|scope| {
+            let hold = || {
+                while !over.load(Ordering::Relaxed) {
+                    lock.lock();
+                    std::thread::sleep(Duration::from_micros(1_500));
+                    lock.unlock();
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            };
+            let holder = std::thread::Builder::new().name("lock-holder".to_owned());
+            holder.spawn_scoped(scope, hold).expect("it begins");
+            for k in 0..60 {
+                sleep_until(first + k * PERIOD);
+                lock.lock();
+                lock.unlock();
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let held: Vec<_> = cycles.iter().filter_map(|cycle| cycle.holder).collect();
+    assert!(held.len() >= 20, "{cycles:#?}");
+    for holder in held {
+        let known = (holder.evidence, holder.name.to_string());
+        assert_eq!(known, (LockEvidence::Waker, "lock-holder".to_owned()));
+        assert!(holder.waits >= 1 && holder.time > Nanos::ZERO, "{holder:?}");
+    }
 }
