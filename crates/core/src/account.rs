@@ -50,6 +50,8 @@ main_parts! {
     Io,
     /// A page fault of the thread.
     PageFault,
+    /// The thread reclaimed memory.
+    Reclaim,
     /// The thread waited for something else before the sample ended.
     Waiting,
     /// The cycle before had not ended at the release.

@@ -6,6 +6,7 @@
 
 pub mod ending;
 mod facts;
+mod holders;
 mod metrics;
 mod practice;
 mod recent;
@@ -37,7 +38,7 @@ use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_host::task::clock;
 use punctual_plan::{ExplainPlan, WorkloadKind};
-use punctual_record::attach::Attacher;
+use punctual_record::attach::{AttachCost, Attacher};
 use recent::Recent;
 use requirement::SeriesRequirement;
 use std::collections::BTreeMap;
@@ -90,10 +91,8 @@ pub struct Attachment {
     command: Option<Command>,
     lost: u64,
     unseen: u64,
-    /// ns and runs of the programs in the kernel.
-    cost: Option<(u64, u64)>,
-    /// Cycles of all threads.
-    cycles: u64,
+    /// Of the programs in the kernel.
+    cost: Fact<AttachCost>,
     attacher: Attacher,
     flight: Option<Flight>,
     /// How many series the flight recorder watches.
@@ -105,7 +104,6 @@ pub struct Attachment {
     series: usize,
     left_out: u64,
     recent: Recent,
-    _counting: Option<punctual_record::attach::Counting>,
 }
 
 /// What is shown meanwhile.
@@ -142,10 +140,10 @@ impl Attachment {
         options: Options,
     ) -> Result<Attachment, Failure> {
         let cpus = request::online_cpus()?;
-        let attacher = Attacher::start(&cpus, true).map_err(|why| {
+        let mut attacher = Attacher::start(&cpus, true).map_err(|why| {
             Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))
         })?;
-        let counting = attacher.count_cost().ok();
+        let cost = attacher.cost();
         let writer =
             BundleWriter::create(directory, &target.name(), "attach").map_err(Failure::refused)?;
         let phase = PhaseMeta {
@@ -181,8 +179,7 @@ impl Attachment {
             command: None,
             lost: 0,
             unseen: 0,
-            cost: None,
-            cycles: 0,
+            cost,
             attacher,
             flight,
             watched: 0,
@@ -192,7 +189,6 @@ impl Attachment {
             series: 0,
             left_out: 0,
             recent: Recent::default(),
-            _counting: counting,
         })
     }
 
@@ -384,7 +380,6 @@ impl Attachment {
     fn finish(&mut self) {
         self.lost = self.attacher.lost();
         self.unseen = self.attacher.unseen();
-        self.cost = self.attacher.run_time();
         let lost = self.lost;
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
         self.write_metrics(None);
@@ -395,7 +390,6 @@ impl Attachment {
             flight.settle();
             self.findings.extend(flight.stop());
         }
-        self.cycles = self.threads.values().map(Thread::cycles).sum();
         let findings = self.threads.values().flat_map(|thread| thread.findings(&self.calls));
         self.findings.extend(findings.collect::<Vec<_>>());
         let any_real_time = self.threads.values().any(Thread::is_real_time);

@@ -34,6 +34,7 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         waker: 9,
         waker_name: TaskName::default(),
         wait_is: MainPart::Waiting,
+        reclaimed: Nanos::ZERO,
         blocks: 0,
         blocked: Nanos::ZERO,
         migrations: 0,
@@ -44,6 +45,7 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         slept_without_pi: false,
         longest_call: None,
         culprit: None,
+        holder: None,
         wake,
         run,
     }

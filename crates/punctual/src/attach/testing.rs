@@ -29,6 +29,8 @@ pub fn cycle(release: i64) -> Cycle {
         calls: CallSet::default(),
         written: DescriptorSet::default(),
         slept_without_pi: false,
+        holder: None,
+        reclaimed: Nanos::ZERO,
         longest_call: None,
         culprit: None,
         wake: Split::default(),

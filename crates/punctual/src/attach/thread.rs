@@ -1,5 +1,6 @@
 //! One thread: its first waits, what its cycles are, and its series.
 
+use super::holders::Holders;
 use super::practice::Practice;
 use super::recent::Recent;
 use super::series::{CycleSeries, KINDS, Kind};
@@ -49,6 +50,7 @@ pub struct Thread {
     practice: Practice,
     checkpoints: u64,
     last: Option<Nanos>,
+    holders: Holders,
     /// Its place among the series that the flight recorder watches.
     pub watched_as: Option<usize>,
     worst: Vec<Sample>,
@@ -111,6 +113,7 @@ impl Thread {
             practice: Practice::default(),
             checkpoints: 0,
             last: None,
+            holders: Holders::default(),
             watched_as: None,
             worst: Vec::new(),
         }
@@ -129,11 +132,6 @@ impl Thread {
     /// Whether a timer releases its cycles.
     pub fn is_timed(&self) -> bool {
         self.cyclic().is_some_and(|cyclic| cyclic.inferred.kind != CycleKind::Event)
-    }
-
-    /// Cycles that were measured.
-    pub fn cycles(&self) -> u64 {
-        self.cycles
     }
 
     fn cyclic(&self) -> Option<&Cyclic> {
@@ -178,6 +176,7 @@ impl Thread {
         if cyclic.stop_above.is_some_and(|limit| response > limit) {
             cyclic.above = cyclic.above.max(Some(response));
         }
+        self.holders.add(cycle);
         if let Some(culprit) = cycle.culprit
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name))
         {
@@ -342,7 +341,11 @@ impl Thread {
                 count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond),
             );
         }
-        Notes { figures, tables: self.culprits().into_iter().collect(), ..Notes::default() }
+        Notes {
+            figures,
+            tables: self.culprits().into_iter().chain(self.holders.table()).collect(),
+            ..Notes::default()
+        }
     }
 
     /// Who ran while it was ready.
@@ -444,6 +447,11 @@ impl Thread {
     /// Its thread id.
     pub fn tid(&self) -> u32 {
         self.tid
+    }
+
+    /// Cycles that were measured.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
     }
 
     /// Releases without a cycle of their own.

@@ -41,8 +41,8 @@ pub struct Args {
     /// These threads alone, by their ids
     #[arg(long, value_name = "TID", value_delimiter = ',', conflicts_with = "command")]
     thread: Vec<u32>,
-    /// What releases a cycle: absolute, relative, timerfd, posix-timer, event [default:
-    /// inferred for each thread]
+    /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event
+    /// [default: inferred for each thread]
     #[arg(long, value_name = "KIND")]
     cycle: Option<CycleKind>,
     /// Count the cycles whose response time exceeds this

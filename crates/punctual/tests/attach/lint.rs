@@ -61,7 +61,7 @@ fn says(found: &[Value], words: &[&str]) {
 fn a_clean_program_has_no_findings() {
     finds("rt:absolute", &[]);
     // Its lock inherits priorities.
-    finds("rt:pi-lock", &[]);
+    finds("rt:lock-pi", &[]);
 }
 
 #[test]

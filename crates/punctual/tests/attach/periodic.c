@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,13 +100,21 @@ static void *writer(void *unused)
 
 #define AREA (4 << 20)
 
-static void inherit_priority(void)
-{
-	pthread_mutexattr_t attributes;
+struct sched_attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
 
-	pthread_mutexattr_init(&attributes);
-	pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
-	pthread_mutex_init(&lock, &attributes);
+/* A quarter of each period, which is long: the kernel looks at the runtime in its tick. 8 is the code for where that is refused. */
+static void be_deadline(void)
+{
+	struct sched_attributes a = { sizeof a, 6, 0, 0, 0, 5 * PERIOD, 20 * PERIOD, 20 * PERIOD };
+
+	if (syscall(SYS_sched_setattr, 0, &a, 0))
+		exit(8);
 }
 
 int main(int argc, char **argv)
@@ -123,7 +132,7 @@ int main(int argc, char **argv)
 	if (colon && strncmp(mode, "locked:", 7))
 		be(98, cpu);
 	mode = colon ? colon + 1 : mode;
-	if (!strcmp(mode, "timerfd")) {
+	if (!strncmp(mode, "timerfd", 7)) {
 		struct itimerspec t = { { 0, PERIOD }, { 0, PERIOD } };
 
 		fd = timerfd_create(CLOCK_MONOTONIC, 0);
@@ -139,13 +148,19 @@ int main(int argc, char **argv)
 		sigprocmask(SIG_BLOCK, &set, 0);
 		timer_create(CLOCK_MONOTONIC, &event, &timer);
 		timer_settime(timer, 0, &t, 0);
-	} else if (!strcmp(mode, "lock") || !strcmp(mode, "pi-lock")) {
-		if (!strcmp(mode, "pi-lock"))
-			inherit_priority();
+	} else if (!strncmp(mode, "lock", 4)) {
+		pthread_mutexattr_t a;
+
+		pthread_mutexattr_init(&a);
+		if (!strcmp(mode, "lock-pi"))
+			pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_INHERIT);
+		pthread_mutex_init(&lock, &a);
 		pthread_create(&other, 0, holder, 0);
 	} else if (!strcmp(mode, "hog")) {
 		be(50, cpu);
 		pthread_create(&other, 0, hog, (void *)(intptr_t)cpu);
+	} else if (!strcmp(mode, "deadline")) {
+		be_deadline();
 	} else if (!strncmp(mode, "event", 5)) {
 		if (pipe(pipes))
 			return 1;
@@ -169,7 +184,7 @@ int main(int argc, char **argv)
 		uint64_t expired;
 		char byte;
 
-		if (!strcmp(mode, "timerfd")) {
+		if (!strncmp(mode, "timerfd", 7)) {
 			if (read(fd, &expired, sizeof expired) < 0)
 				return 1;
 		} else if (!strcmp(mode, "posix-timer")) {
@@ -182,6 +197,8 @@ int main(int argc, char **argv)
 		} else if (!strncmp(mode, "event", 5)) {
 			if (read(pipes[0], &byte, 1) < 0)
 				return 1;
+		} else if (!strcmp(mode, "deadline")) {
+			sched_yield();
 		} else if (!strcmp(mode, "relative")) {
 			usleep(PERIOD / 1000);
 		} else {
@@ -189,7 +206,11 @@ int main(int argc, char **argv)
 			next += PERIOD;
 		}
 		spin(strcmp(mode, "greedy") ? 100000 : PERIOD * 9 / 10);
-		if (!strcmp(mode, "lock") || !strcmp(mode, "pi-lock")) {
+		if (!strcmp(mode, "deadline") && k % 10 == 9) {
+			spin(PERIOD * 12);
+		} else if (!strcmp(mode, "timerfd-late") && k % 10 == 9) {
+			spin(PERIOD * 3 / 2);
+		} else if (!strncmp(mode, "lock", 4)) {
 			pthread_mutex_lock(&lock);
 			pthread_mutex_unlock(&lock);
 		} else if (!strcmp(mode, "fault")) {
