@@ -3,6 +3,7 @@
 
 mod follow;
 mod infer;
+pub mod lint;
 
 pub use follow::{Follower, Measured};
 pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};
@@ -23,17 +24,20 @@ pub enum CycleKind {
     Timerfd,
     /// A POSIX timer or an interval timer, by a signal.
     PosixTimer,
+    /// The period of SCHED_DEADLINE.
+    Deadline,
     /// Another thread or an interrupt.
     Event,
 }
 
 impl CycleKind {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [CycleKind; 5] = [
+    pub const ALL: [CycleKind; 6] = [
         CycleKind::Absolute,
         CycleKind::Relative,
         CycleKind::Timerfd,
         CycleKind::PosixTimer,
+        CycleKind::Deadline,
         CycleKind::Event,
     ];
 
@@ -44,6 +48,7 @@ impl CycleKind {
             CycleKind::Relative => "relative",
             CycleKind::Timerfd => "timerfd",
             CycleKind::PosixTimer => "posix-timer",
+            CycleKind::Deadline => "deadline",
             CycleKind::Event => "event",
         }
     }
@@ -55,6 +60,7 @@ impl CycleKind {
             CycleKind::Relative => "call plus duration of its sleep",
             CycleKind::Timerfd => "expiry of its timerfd",
             CycleKind::PosixTimer => "expiry of its timer",
+            CycleKind::Deadline => "begin of its SCHED_DEADLINE period",
             CycleKind::Event => "wake-up by another thread or an interrupt",
         }
     }
@@ -144,6 +150,7 @@ fn kind_of(cycle: &Cycle, names: &CallNames) -> CycleKind {
             CycleKind::Absolute
         }
         WokenBy::Sleep => CycleKind::Relative,
+        WokenBy::Period => CycleKind::Deadline,
         WokenBy::Timer
             if waits_for_file(name) || name.contains("poll") || name.contains("select") =>
         {

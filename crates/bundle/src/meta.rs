@@ -100,6 +100,8 @@ pub struct SeriesMeta {
     pub details: BTreeMap<String, String>,
 }
 
+/// The workload of the series of an attached program: no experiment file describes them.
+pub const ATTACHED_WORKLOAD: &str = "program";
 /// The key in [`SeriesMeta::details`] that holds the requested scheduling, written as
 /// [`SeriesMeta::scheduling`].
 pub const REQUESTED_SCHEDULING: &str = "requested";

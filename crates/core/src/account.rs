@@ -50,6 +50,8 @@ main_parts! {
     Io,
     /// A page fault of the thread.
     PageFault,
+    /// The thread reclaimed memory.
+    Reclaim,
     /// The thread waited for something else before the sample ended.
     Waiting,
     /// The cycle before had not ended at the release.
@@ -196,6 +198,15 @@ impl Account {
     /// Puts a bucket back that was saved.
     pub fn restore(&mut self, lower_edge: u64, bucket: AccountBucket) {
         self.buckets.insert(lower_edge, bucket);
+    }
+
+    /// The ns of each part over all samples, by [`MainPart::ALL`].
+    pub fn time_by_part(&self) -> [u64; MAIN_PARTS] {
+        let mut sums = [0u64; MAIN_PARTS];
+        for bucket in self.buckets.values() {
+            sums.iter_mut().zip(bucket.parts).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
+        }
+        sums
     }
 
     /// How many samples were counted.

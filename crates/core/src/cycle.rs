@@ -1,5 +1,9 @@
 //! A cycle of a thread of some program, as the kernel's events show it.
 
+mod calls;
+
+pub use calls::{CallClass, CallSet, DescriptorSet, MARKED};
+
 use crate::{MonotonicNs, Nanos, Split};
 
 /// What ended the wait that a cycle begins with.
@@ -9,6 +13,8 @@ pub enum WokenBy {
     Sleep,
     /// Another timer (timerfd, POSIX timer): the release is its expiry.
     Timer,
+    /// The next period of SCHED_DEADLINE.
+    Period,
     /// Another thread.
     Task,
     /// The handler of an interrupt.
@@ -52,6 +58,44 @@ pub struct Culprit {
     pub time: Nanos,
 }
 
+/// How it is known who held a lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LockEvidence {
+    /// The futex holds the id of its owner, for priority inheritance.
+    PiFutex,
+    /// So does the mutex of glibc that the futex is part of: it was read when the thread went to
+    /// sleep, and is a thread of the same process.
+    MutexOwner,
+    /// The thread ended the wait: it released the lock last.
+    Waker,
+}
+
+impl LockEvidence {
+    /// The evidence, in tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            LockEvidence::PiFutex => "owner in the PI futex",
+            LockEvidence::MutexOwner => "owner in the mutex",
+            LockEvidence::Waker => "last released by",
+        }
+    }
+}
+
+/// Another thread that held locks which a cycle waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockHolder {
+    /// Its thread id.
+    pub tid: u32,
+    /// Its name; empty where it is not known.
+    pub name: TaskName,
+    /// How it is known.
+    pub evidence: LockEvidence,
+    /// Waits for it.
+    pub waits: u32,
+    /// Their time.
+    pub time: Nanos,
+}
+
 /// From a release to the next wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cycle {
@@ -81,6 +125,8 @@ pub struct Cycle {
     pub waker_name: TaskName,
     /// What its wait is where it is none of the cycle's.
     pub wait_is: crate::MainPart,
+    /// How long it ran to reclaim memory.
+    pub reclaimed: Nanos,
     /// Other waits.
     pub blocks: u32,
     /// Their time.
@@ -91,10 +137,18 @@ pub struct Cycle {
     pub syscalls: u32,
     /// Page faults.
     pub faults: u32,
+    /// Which of the marked system calls it made.
+    pub calls: CallSet,
+    /// What it wrote into.
+    pub written: DescriptorSet,
+    /// It slept in FUTEX_WAIT: for a lock that inherits no priority.
+    pub slept_without_pi: bool,
     /// The number of the system call that took the longest, and its time.
     pub longest_call: Option<(u32, Nanos)>,
     /// The task that kept it from a CPU for the longest.
     pub culprit: Option<Culprit>,
+    /// The thread for whose locks it waited the longest.
+    pub holder: Option<LockHolder>,
     /// The time from `release` to `returned`.
     pub wake: Split,
     /// The time from `returned` to `again`.
@@ -115,7 +169,8 @@ impl Cycle {
     /// How long the thread ran within it.
     pub fn execution_time(&self) -> Nanos {
         let own = [crate::MainPart::OwnExecution, crate::MainPart::SystemCall];
-        own.into_iter().fold(Nanos::ZERO, |sum, part| sum + self.wake.of(part) + self.run.of(part))
+        own.into_iter()
+            .fold(self.reclaimed, |sum, part| sum + self.wake.of(part) + self.run.of(part))
     }
 
     /// All of it, divided.
@@ -141,15 +196,27 @@ impl Cycle {
         Cycle {
             cpu: next.cpu,
             again: next.again,
+            reclaimed: self.reclaimed + next.reclaimed,
             blocks: self.blocks.saturating_add(next.blocks).saturating_add(1),
             blocked: self.blocked + next.blocked + Nanos((next.woken - next.entered).ns().max(0)),
             migrations: self.migrations.saturating_add(next.migrations),
             syscalls: self.syscalls.saturating_add(next.syscalls),
             faults: self.faults.saturating_add(next.faults),
+            calls: self.calls.union(next.calls),
+            written: self.written.union(next.written),
+            slept_without_pi: self.slept_without_pi || next.slept_without_pi,
             longest_call: longer(self.longest_call, next.longest_call),
             culprit: match (self.culprit, next.culprit) {
                 (Some(a), Some(b)) if a.tid == b.tid => {
                     Some(Culprit { time: a.time + b.time, ..a })
+                }
+                (Some(a), Some(b)) if a.time < b.time => Some(b),
+                (a, b) => a.or(b),
+            },
+            holder: match (self.holder, next.holder) {
+                (Some(a), Some(b)) if (a.tid, a.evidence) == (b.tid, b.evidence) => {
+                    let waits = a.waits.saturating_add(b.waits);
+                    Some(LockHolder { time: a.time + b.time, waits, ..a })
                 }
                 (Some(a), Some(b)) if a.time < b.time => Some(b),
                 (a, b) => a.or(b),

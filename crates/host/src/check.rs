@@ -55,6 +55,11 @@ pub fn run(context: &Context) -> Vec<RuleResult> {
     rules().map(|rule| judge(rule, context)).collect()
 }
 
+/// Evaluates one rule; `None` where there is no such rule.
+pub fn evaluate(id: &str, context: &Context) -> Option<RuleResult> {
+    rules().find(|rule| rule.id == id).map(|rule| judge(rule, context))
+}
+
 fn judge(rule: &Rule, context: &Context) -> RuleResult {
     let outcome = (rule.evaluate)(context).unwrap_or_else(|early| early);
     let Fix { command, writes } = outcome.fix.unwrap_or_default();

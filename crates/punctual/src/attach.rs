@@ -5,17 +5,28 @@
 //! a run.
 
 pub mod ending;
+mod facts;
+mod holders;
+mod metrics;
+mod practice;
+mod recent;
 pub mod requirement;
 mod series;
 pub mod target;
+#[cfg(test)]
+mod testing;
 mod thread;
 
 use crate::commands::trace::command::Command;
 use crate::exit::Failure;
+use crate::live::attached::Attached;
+use crate::live::{self, View};
+use crate::metrics::MetricsFile;
 use crate::output;
 use crate::session::flight::{Flight, Watched, Whose};
 use crate::session::interrupt::Interrupts;
 use crate::session::request;
+use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{CallNames, CycleKind};
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{BundleWriter, Outcome, PhaseMeta};
@@ -27,10 +38,10 @@ use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_host::task::clock;
 use punctual_plan::{ExplainPlan, WorkloadKind};
-use punctual_record::attach::Attacher;
+use punctual_record::attach::{AttachCost, Attacher};
+use recent::Recent;
 use requirement::SeriesRequirement;
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::Duration;
 use target::{Started, Target};
@@ -40,12 +51,12 @@ use thread::Thread;
 const TICK: Duration = Duration::from_millis(50);
 /// How often statistics are saved: what kill -9 can cost.
 const CHECKPOINT: Nanos = Nanos::from_millis(900);
-/// The distance of two live lines.
+/// The distance of two live views.
 const REFRESH: Nanos = Nanos::from_millis(500);
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "attached";
 /// The kind of workload in its series.
-pub const WORKLOAD: &str = "program";
+pub const WORKLOAD: &str = punctual_bundle::meta::ATTACHED_WORKLOAD;
 /// Threads whose cycles are kept at once.
 const THREADS: usize = 512;
 
@@ -63,6 +74,8 @@ pub struct Options {
     pub requirements: Vec<SeriesRequirement>,
     /// Whether the worst are explained.
     pub explain: bool,
+    /// Where figures are written to while they are measured.
+    pub metrics: Option<MetricsFile>,
     /// Whether nothing is shown meanwhile.
     pub quiet: bool,
 }
@@ -78,10 +91,8 @@ pub struct Attachment {
     command: Option<Command>,
     lost: u64,
     unseen: u64,
-    /// ns and runs of the programs in the kernel.
-    cost: Option<(u64, u64)>,
-    /// Cycles of all threads.
-    cycles: u64,
+    /// Of the programs in the kernel.
+    cost: Fact<AttachCost>,
     attacher: Attacher,
     flight: Option<Flight>,
     /// How many series the flight recorder watches.
@@ -89,9 +100,35 @@ pub struct Attachment {
     /// Records that are not older than the last round.
     later: Vec<Cycle>,
     times: Option<CpuTimes>,
+    host: HostFacts,
     series: usize,
     left_out: u64,
-    _counting: Option<punctual_record::attach::Counting>,
+    recent: Recent,
+}
+
+/// What is shown meanwhile.
+enum Live {
+    Nothing,
+    /// One line: a command writes to the same terminal.
+    Line,
+    View(Box<View>),
+}
+
+impl Live {
+    fn new(quiet: bool, is_command: bool) -> Live {
+        match live::attached_view(quiet) {
+            None => Live::Nothing,
+            Some(_) if is_command => Live::Line,
+            Some(view) => Live::View(Box::new(view)),
+        }
+    }
+
+    fn end(self) {
+        match self {
+            Live::Line => output::say("\r\u{1b}[K"),
+            Live::Nothing | Live::View(_) => {}
+        }
+    }
 }
 
 impl Attachment {
@@ -103,10 +140,10 @@ impl Attachment {
         options: Options,
     ) -> Result<Attachment, Failure> {
         let cpus = request::online_cpus()?;
-        let attacher = Attacher::start(&cpus, true).map_err(|why| {
+        let mut attacher = Attacher::start(&cpus, true).map_err(|why| {
             Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))
         })?;
-        let counting = attacher.count_cost().ok();
+        let cost = attacher.cost();
         let writer =
             BundleWriter::create(directory, &target.name(), "attach").map_err(Failure::refused)?;
         let phase = PhaseMeta {
@@ -124,6 +161,7 @@ impl Attachment {
         let written = writer
             .write_document("environment", &environment)
             .and_then(|()| writer.write_phase(0, &phase));
+        let host = facts::of_host(&Root::system(), environment);
         written.map_err(Failure::failed).inspect_err(discard)?;
         let plan = || ExplainPlan {
             account: false,
@@ -141,16 +179,16 @@ impl Attachment {
             command: None,
             lost: 0,
             unseen: 0,
-            cost: None,
-            cycles: 0,
+            cost,
             attacher,
             flight,
             watched: 0,
             later: Vec::new(),
             times: CpuTimes::read(&Root::system()).ok(),
+            host,
             series: 0,
             left_out: 0,
-            _counting: counting,
+            recent: Recent::default(),
         })
     }
 
@@ -166,7 +204,7 @@ impl Attachment {
     pub fn measure(&mut self, mut started: Started, interrupts: &Interrupts) -> Outcome {
         let began = MonotonicNs(self.phase.started_monotonic);
         let (mut next_checkpoint, mut next_line) = (began + CHECKPOINT, began + REFRESH);
-        let live = !self.options.quiet && io::stderr().is_terminal();
+        let mut live = Live::new(self.options.quiet, started.is_command());
         let mut outcome = Outcome::Completed;
         loop {
             std::thread::sleep(TICK);
@@ -178,10 +216,11 @@ impl Attachment {
                 self.checkpoint();
                 next_checkpoint = now + CHECKPOINT;
             }
-            if live && now >= next_line {
-                self.show_line(now - began);
+            if now >= next_line {
+                self.show(&mut live, now, now - began);
                 next_line = now + REFRESH;
             }
+            self.write_metrics(Some(now));
             if ended {
                 break;
             }
@@ -197,9 +236,7 @@ impl Attachment {
                 break;
             }
         }
-        if live {
-            output::say("\r\u{1b}[K");
-        }
+        live.end();
         self.command = started.end();
         self.phase.duration = Some(clock::monotonic() - began);
         self.drain(true);
@@ -230,7 +267,7 @@ impl Attachment {
                 self.threads.insert(record.tid, Thread::new(record.tid, clock::monotonic()));
             }
             let Some(thread) = self.threads.get_mut(&record.tid) else { continue };
-            thread.push(record);
+            thread.push(record, &mut self.recent);
             stopped = stopped.or_else(|| thread.above());
         }
         let tids: Vec<u32> = self.threads.keys().copied().collect();
@@ -261,7 +298,10 @@ impl Attachment {
         let begun =
             thread.begin(&label, inferred, &self.writer, self.series, &self.options, &self.calls);
         match begun {
-            Ok(()) => self.series += series::KINDS.len(),
+            Ok(waits) => {
+                self.series += series::KINDS.len();
+                waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
+            }
             Err(why) => self.findings.push(ending::incomplete(&why)),
         }
         self.phase.measures.push(thread.measure());
@@ -308,26 +348,54 @@ impl Attachment {
         self.flight.iter_mut().for_each(Flight::save);
     }
 
-    fn show_line(&self, elapsed: Nanos) {
-        let line = thread::line(elapsed, self.threads.values());
-        output::say(&format!("\r{line}\u{1b}[K"));
+    /// Where a new version is due; without `now` the last one.
+    fn write_metrics(&mut self, now: Option<MonotonicNs>) {
+        let Some(file) = &mut self.options.metrics else { return };
+        if now.is_none_or(|now| file.is_due(now)) {
+            let (lost, unseen) = (self.attacher.lost(), self.attacher.unseen());
+            let program = &self.writer.manifest().experiment;
+            file.write(&metrics::text(program, self.threads.values(), lost, unseen));
+        }
+    }
+
+    fn show(&mut self, live: &mut Live, now: MonotonicNs, elapsed: Nanos) {
+        match live {
+            Live::Nothing => {}
+            Live::Line => {
+                let line = thread::line(elapsed, self.threads.values());
+                output::say(&format!("\r{line}\u{1b}[K"));
+            }
+            Live::View(view) => view.refresh_attached(&Attached {
+                name: self.writer.manifest().experiment.clone(),
+                elapsed,
+                planned: self.options.duration,
+                threads: self.threads.values().filter_map(Thread::row).collect(),
+                others: self.threads.values().filter(|one| one.label().is_none()).count(),
+                culprit: self.recent.top(now),
+            }),
+        }
     }
 
     /// The last figures: everything is written.
     fn finish(&mut self) {
         self.lost = self.attacher.lost();
         self.unseen = self.attacher.unseen();
-        self.cost = self.attacher.run_time();
         let lost = self.lost;
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
+        self.write_metrics(None);
+        let metrics = self.options.metrics.take();
+        self.findings.extend(metrics.and_then(|file| file.finding(PHASE)));
         self.hand_over_worst();
         if let Some(flight) = self.flight.take() {
             flight.settle();
             self.findings.extend(flight.stop());
         }
-        self.cycles = self.threads.values().map(Thread::cycles).sum();
         let findings = self.threads.values().flat_map(|thread| thread.findings(&self.calls));
         self.findings.extend(findings.collect::<Vec<_>>());
+        let any_real_time = self.threads.values().any(Thread::is_real_time);
+        for thread in self.threads.values_mut() {
+            self.findings.extend(thread.lint(any_real_time, &self.host));
+        }
         self.findings.extend(ending::not_seen(self.lost, self.unseen, self.left_out));
         let now = CpuTimes::read(&Root::system());
         if let (Some(first), Ok(now)) = (&self.times, now) {

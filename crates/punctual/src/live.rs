@@ -1,7 +1,10 @@
 //! Watching a run while it goes on.
 
+pub mod attached;
 mod plain;
 mod terminal;
+
+pub use terminal::View;
 
 use crate::session::{LoadCounts, PhaseRun};
 use punctual_bundle::load::CpuLoad;
@@ -57,10 +60,20 @@ impl Watcher for Nobody {
 /// The watcher for standard error: a live view on a terminal, lines on a pipe, nothing with
 /// --quiet. Standard output is reserved for the results.
 pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    match (quiet, io::stderr().is_terminal() && !dumb) {
+    match (quiet, has_terminal()) {
         (true, _) => Box::new(Nobody),
         (false, true) => Box::new(terminal::View::new()),
         (false, false) => Box::new(plain::Lines::new()),
     }
+}
+
+/// The view of an attached program, where standard error is a terminal.
+pub fn attached_view(quiet: bool) -> Option<View> {
+    (!quiet && has_terminal()).then(View::new)
+}
+
+/// Whether standard error is a terminal that can be drawn on.
+fn has_terminal() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    io::stderr().is_terminal() && !dumb
 }

@@ -14,6 +14,7 @@ mod hunt;
 mod labs;
 mod limits;
 mod live;
+mod metrics;
 mod output;
 mod recorded;
 mod session;

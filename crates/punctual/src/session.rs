@@ -8,6 +8,7 @@ pub mod flight;
 pub mod interrupt;
 pub mod mapping;
 mod measure;
+mod metrics;
 mod partition;
 mod phase;
 pub mod recording;
@@ -22,6 +23,7 @@ pub use series::SeriesRun;
 
 use crate::exit::Failure;
 use crate::live::Watcher;
+use crate::metrics::MetricsFile;
 use interrupt::Interrupts;
 use punctual_analyze::PhaseView;
 use punctual_bundle::BundleWriter;
@@ -59,6 +61,8 @@ pub struct Run<'a> {
     pub accounting: accounting::State,
     /// What the user asked for by signals.
     pub interrupts: Interrupts,
+    /// Where figures are written to while they are measured.
+    pub metrics: Option<MetricsFile>,
 }
 
 /// Runs the plan and writes a bundle. On an error there is no bundle.
@@ -66,6 +70,7 @@ pub fn run(
     plan: &Plan,
     loaded: &Loaded,
     watcher: &mut dyn Watcher,
+    metrics: Option<MetricsFile>,
 ) -> Result<FinishedRun, Failure> {
     let seeded = plan.seeded();
     memory::release_setup();
@@ -111,6 +116,7 @@ pub fn run(
         flight,
         accounting,
         interrupts,
+        metrics,
     };
     watcher.preparing("reading the system configuration");
     check_host(&mut run, &files)?;
@@ -149,6 +155,10 @@ pub fn run(
     memory::release_setup();
     let (phases, outcome) = ran.map_err(Failure::refused).inspect_err(discard)?;
     close_environment(&run.writer, &files);
+    if let Some(mut file) = run.metrics.take() {
+        file.write(&metrics::text(&plan.name, &views(&phases)));
+        run.findings.extend(file.finding("run"));
+    }
     Ok(ending::end(run, phases, outcome))
 }
 

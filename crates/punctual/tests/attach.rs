@@ -2,6 +2,12 @@
 //! itself.
 
 mod common;
+#[path = "attach/lint.rs"]
+mod lint;
+#[path = "attach/metrics.rs"]
+mod metrics;
+#[path = "../../report/tests/openmetrics/check.rs"]
+mod openmetrics;
 
 use common::{Place, has_program, is_root, text};
 use serde_json::Value;
@@ -103,9 +109,44 @@ fn a_timerfd() {
 }
 
 #[test]
+fn a_timerfd_that_expired_before_it_was_read() {
+    let Some(summary) = summary("timerfd-late", &[]) else { return };
+    assert_kind(&summary, "timerfd", true);
+    // Every tenth cycle takes longer than a period: the read after it returns at once.
+    let measure = measure(&summary, "periodic");
+    assert!(figure(measure, "overruns") >= 35.0, "{measure:#}");
+    let skipped = figure(measure, "skipped-releases");
+    let count = series(&summary, "periodic/response")["count"].as_f64().unwrap();
+    assert!(count >= 380.0 - skipped, "{count} cycles, {skipped} skipped: {measure:#}");
+    assert!(part(&summary, "periodic/wakeup", "overrun") > 10_000.0, "{summary:#}");
+}
+
+#[test]
 fn a_posix_timer() {
     let Some(summary) = summary("posix-timer", &[]) else { return };
     assert_kind(&summary, "posix-timer", true);
+}
+
+#[test]
+fn a_deadline_thread_waits_for_its_period_and_is_throttled_beyond_its_runtime() {
+    let Some(place) = compiled() else { return };
+    let output = attached(&place, &["--cycle", "deadline"], &["./periodic", "deadline", "100"]);
+    if output.status.code() == Some(8) {
+        println!("SKIPPED: SCHED_DEADLINE is refused here");
+        return;
+    }
+    assert_eq!(output.status.code(), OWN, "{}", text(&output));
+    let summary = place.summary();
+    let measure = measure(&summary, "periodic");
+    assert_eq!(measure["parameters"]["cycle"], "deadline", "{measure:#}");
+    let period = series(&summary, "periodic/period")["median"].as_f64().unwrap();
+    assert!((period - 20.0 * PERIOD).abs() < PERIOD, "{period}");
+    assert!(series(&summary, "periodic/response")["count"].as_u64().unwrap() >= 90);
+    // Every tenth cycle takes 24 ms of 10 ms.
+    let throttled = part(&summary, "periodic/response", "throttled");
+    assert!(throttled > 200_000.0, "{throttled} in the mean of {summary:#}");
+    let skipped = figure(measure, "skipped-releases");
+    assert!(skipped >= 5.0, "{skipped}: a period passes while it is throttled");
 }
 
 #[test]
@@ -144,6 +185,33 @@ fn a_lock_is_waited_for() {
     assert_kind(&summary, "absolute", true);
     assert!(part(&summary, "periodic/response", "lock") > 50_000.0, "{summary:#}");
     assert!(figure(measure(&summary, "periodic"), "blockings") > 0.05);
+}
+
+/// Holds in a table of those whose locks were waited for: this task, by this evidence.
+#[track_caller]
+fn assert_holder(mode: &str, evidence: &str) {
+    let Some(summary) = summary(mode, &[]) else { return };
+    let measure = measure(&summary, "periodic");
+    let tables = measure["notes"]["tables"].as_array().unwrap();
+    let held = tables.iter().find(|table| table["name"] == "lock-holders");
+    let row = &held.unwrap_or_else(|| panic!("{measure:#}"))["rows"][0];
+    assert_eq!((&row[0], &row[2]), (&"holder".into(), &evidence.into()), "{held:#?}");
+    let (waits, total) = (row[3].as_f64().unwrap(), row[4].as_f64().unwrap());
+    assert!(waits > 10.0 && total > waits * 1_000.0, "{held:#?}");
+    // All locks are one thread's: what it held is what was waited for.
+    let cycles = series(&summary, "periodic/response")["count"].as_f64().unwrap();
+    let locks = part(&summary, "periodic/response", "lock") * cycles;
+    assert!(total <= locks * 1.01 && total > locks * 0.5, "{total} of {locks}: {held:#?}");
+}
+
+#[test]
+fn the_owner_of_a_mutex_is_named() {
+    assert_holder("lock", "owner in the mutex");
+}
+
+#[test]
+fn the_owner_of_a_mutex_with_priority_inheritance_is_named() {
+    assert_holder("lock-pi", "owner in the PI futex");
 }
 
 #[test]
@@ -202,6 +270,44 @@ fn a_running_process_goes_on() {
     assert_eq!(gone.status.code(), Some(2), "{}", text(&gone));
     assert!(text(&gone).contains(&format!("there is no process {pid}")), "{}", text(&gone));
     assert!(!place.path().join("none").exists());
+}
+
+/// What attaching to a program that goes on writes to a terminal, as script(1) makes it.
+fn on_a_terminal(place: &Place, more: &str) -> String {
+    let mut child = Command::new("./periodic")
+        .args(["absolute", "100000"])
+        .current_dir(place.path())
+        .spawn()
+        .unwrap();
+    let attach = format!("\"$PUNCTUAL\" attach {} --duration 3s -o bundle {more}", child.id());
+    let output = Command::new("script")
+        .args(["--quiet", "--flush", "--return", "--command", &attach, "/dev/null"])
+        .current_dir(place.path())
+        .env("TERM", "xterm")
+        .env("PUNCTUAL", common::punctual().get_program())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    std::fs::remove_dir_all(place.bundle()).unwrap();
+    text(&output)
+}
+
+#[test]
+fn a_terminal_shows_threads_while_they_are_measured() {
+    let Some(place) = compiled().filter(|_| has_program("script", "script")) else { return };
+    let shown = on_a_terminal(&place, "");
+    for words in ["1 thread with cycles", "response, µs", "absolute", "last minute  ", "\u{1b}[J"]
+    {
+        assert!(shown.contains(words), "`{words}` is not in {shown}");
+    }
+    for more in ["--quiet", "2>/dev/null"] {
+        let shown = on_a_terminal(&place, more);
+        assert!(!shown.contains("last minute"), "{more}: {shown}");
+        assert!(shown.contains("periodic/response"), "{more}: {shown}");
+    }
 }
 
 #[test]

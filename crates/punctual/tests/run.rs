@@ -1,6 +1,8 @@
 //! `punctual run`, end to end: the binary on this kernel.
 
 mod common;
+#[path = "../../report/tests/openmetrics/check.rs"]
+mod openmetrics;
 
 use common::{Place, eventually, has_program, is_root, kill, processes_with, punctual, text};
 use std::os::unix::process::CommandExt;
@@ -146,6 +148,44 @@ fn requirements_decide_the_exit_code() {
         );
         assert_eq!(lava.contains(" fail "), code == 3, "{lava}");
     }
+}
+
+#[test]
+fn metrics_have_the_figures_of_the_summary() {
+    let place = Place::with(&experiment("samples = 300", ""));
+    let run = |file: &str| {
+        let _ = std::fs::remove_dir_all(place.bundle());
+        let arguments = ["run", "--quiet", "experiment.toml", "--output", "bundle"];
+        place.punctual(&[&arguments[..], &["--metrics", file]].concat())
+    };
+    let ran = run("x.prom");
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let written = std::fs::read_to_string(place.path().join("x.prom")).unwrap();
+    let samples = openmetrics::read(&written).unwrap_or_else(|why| panic!("{why}\n{written}"));
+    let series = &place.summary()["phases"][0]["series"][0];
+    for (metric, key, unit) in [
+        ("punctual_latency_seconds_count", "count", 1.0),
+        ("punctual_samples_total", "count", 1.0),
+        ("punctual_missed_periods_total", "overruns", 1.0),
+        ("punctual_samples_lost_total", "lost", 1.0),
+        ("punctual_latency_worst_seconds", "max", 1e9),
+    ] {
+        let all = &samples[metric];
+        assert_eq!(all.len(), 1, "{metric}");
+        assert_eq!(all[0].labels["series"], series["name"].as_str().unwrap(), "{metric}");
+        assert_eq!(all[0].value, series[key].as_f64().unwrap() / unit, "{metric}: {series:#}");
+    }
+    let failed = run("none/x.prom");
+    assert_eq!(failed.status.code(), Some(0), "{}", text(&failed));
+    let summary = place.summary();
+    let findings = summary["findings"].as_array().unwrap();
+    let found = findings.iter().find(|one| one["id"] == "metrics-not-written");
+    let found = found.unwrap_or_else(|| panic!("{findings:#?}"));
+    assert!(found["evidence"].as_str().unwrap().contains("No such file"), "{found:#}");
+    let arguments = ["run", "experiment.toml", "--target", "vm:6.1", "--metrics", "x.prom"];
+    let refused = place.punctual(&arguments);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("--metrics is for a run on this host"), "{}", text(&refused));
 }
 
 #[test]

@@ -196,7 +196,7 @@ INLINE void append(struct wire_account_thread *thread, u64 part, u64 ns)
 
 INLINE void add(struct wire_account_thread *thread, u64 part, u64 ns)
 {
-	thread->wait[part & (WIRE_ACCOUNT_PARTS - 1)] += ns;
+	thread->wait[part & (WIRE_ACCOUNT_ROOM - 1)] += ns;
 }
 
 /* The order within a wait does not matter: the thread reads no clock meanwhile. */
@@ -267,20 +267,12 @@ INLINE u64 keeper(struct wire_account_thread *thread, struct cpu *cpu, bool held
 	return WIRE_PART_RUNQUEUE;
 }
 
-/* What a waiting thread waited for until `now`, since it was last looked at. */
-static __attribute__((noinline)) int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+/* The time of a thread since it was last looked at: interrupts and softirqs by the totals of its CPU, and the rest is `part`. */
+INLINE void divide(struct wire_account_thread *thread, struct cpu *cpu, u64 now, u64 part)
 {
-	u64 hard, soft, whole, irqs, softs;
-	bool held;
+	u64 hard = hard_until(cpu, now), soft = soft_until(cpu, now, hard), whole = later(now, thread->from);
+	u64 irqs = later(hard, thread->hard), softs = later(soft, thread->soft);
 
-	if (!thread || !cpu)
-		return 0;
-	held = is_held(thread);
-	hard = hard_until(cpu, now);
-	soft = soft_until(cpu, now, hard);
-	whole = later(now, thread->from);
-	irqs = later(hard, thread->hard);
-	softs = later(soft, thread->soft);
 	/* Where an interrupt came between two updates the sum still is the whole. */
 	if (irqs > whole)
 		irqs = whole;
@@ -288,10 +280,24 @@ static __attribute__((noinline)) int waited(struct wire_account_thread *thread, 
 		softs = whole - irqs;
 	add(thread, WIRE_PART_HARDIRQ, irqs);
 	add(thread, WIRE_PART_SOFTIRQ, softs);
-	add(thread, keeper(thread, cpu, held), whole - irqs - softs);
+	add(thread, part, whole - irqs - softs);
 	thread->from = whole ? now : thread->from;
 	thread->hard = hard;
 	thread->soft = soft;
+}
+
+/* What a waiting thread waited for until `now`, since it was last looked at. */
+static __attribute__((noinline)) int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+{
+	bool held;
+
+	if (!thread || !cpu)
+		return 0;
+	held = is_held(thread);
+	divide(thread, cpu, now, keeper(thread, cpu, held));
+	/* The CPU has not yet chosen again. */
+	if (thread->held && !held)
+		thread->since = now;
 	thread->held = held;
 	if (held)
 		cpu->held = 1;

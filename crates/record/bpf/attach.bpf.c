@@ -24,15 +24,30 @@ struct waker {
 	u8 comm[16];
 };
 
+/* A timerfd, POSIX or interval timer that releases a thread, and the waiting call that it ends. */
+struct own_timer {
+	u64 timer; /* the kernel's address; 0: none */
+	u64 expired; /* when, if no call has returned for it yet; 0: it has not */
+	u64 taken; /* the same of the expiry for which the call under way started it anew */
+	u64 argument;
+	u32 call;
+	u32 operation;
+};
+#define TIMERS 4
+
 struct attached {
 	struct wire_account_thread account; /* `wait` holds the sums of the cycle */
 	struct wire_cycle cycle; /* the one that goes on */
-	u64 before[16]; /* the sums when the call was entered, if `apart` */
+	u64 before[WIRE_CYCLE_PARTS]; /* the sums when the call was entered, if `apart` */
 	u64 entered; /* the call under way */
 	u64 slept; /* when it went to sleep */
 	struct waker waker;
 	u64 wake_at; /* of a wake-up that came before it slept */
 	u64 wake_expires;
+	u64 passed; /* the release that the call under way returned for at once, what it is, and its timer */
+	u64 passed_timer;
+	u64 passed_by;
+	u64 ahead; /* CLOCK_MONOTONIC less the scheduler's clock, modulo 2^64; 0: not known */
 	u64 asked; /* until when the sleep under way shall last; 0: not known */
 	u32 state;
 	u32 phase;
@@ -41,7 +56,13 @@ struct attached {
 	u32 woken; /* a wake-up came before it slept */
 	u32 early; /* made ready by such a wake-up: a later one counts */
 	u32 within; /* the part that its sleep is, where that is none of the cycle's */
+	u32 reclaiming; /* it reclaims memory */
+	u32 process;
+	u32 holder; /* of the lock that it sleeps for; 0: not known */
+	u32 holder_by;
 	u32 spare;
+	u32 next_timer; /* the place in `timers` that is overwritten next */
+	struct own_timer timers[TIMERS];
 };
 
 #include "typed.h"
@@ -70,20 +91,36 @@ struct {
 	__type(value, struct wire_selection);
 } selections SEC(".maps");
 
+/* The threads that these timers release. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WIRE_ACCOUNT_THREADS);
+	__type(key, u64);
+	__type(value, u32);
+} timers SEC(".maps");
+
 const volatile bool children = false; /* processes that watched ones start are watched too */
 const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
 const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* calls whose uninterruptible sleep is I/O */
+const volatile u8 marks[WIRE_MAX_SYSCALLS] = {}; /* WIRE_MARK…: calls that a cycle's record names */
 const volatile u32 futex = 0; /* the numbers of two calls */
 const volatile u32 clock_nanosleep = 0;
 const volatile u32 nanosleep = 0;
+const volatile u32 sched_yield = 0;
+/* What timerfds, POSIX timers and interval timers run when they expire; 0: not known. */
+const volatile u64 expiries[3] = {};
+const volatile u64 period_expiry = 0; /* what runs at the begin of a SCHED_DEADLINE task's period; 0: not known */
 
 #define FUTEX_COMMAND 0x7f
 #define FUTEX_WAIT 0
 #define FUTEX_LOCK_PI 6
 #define FUTEX_LOCK_PI2 13
+#define FUTEX_TID_MASK 0x3fffffff
 #define TASK_INTERRUPTIBLE 1
 #define CLOCK_MONOTONIC 1
 #define BPF_NOEXIST 1
+#define ERESTARTNOHAND 514
+#define SCHED_DEADLINE 6
 
 INLINE struct attached *attached_of(u32 tid)
 {
@@ -139,6 +176,27 @@ INLINE bool ends_cycle(u32 tid, const struct call *call)
 	       (!of->by_argument || of->argument == call->argument);
 }
 
+/* The record names the calls that a real-time thread does better without. */
+INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number)
+{
+	u64 written;
+	u32 mark;
+
+	asm volatile("" : "+r"(number));
+	mark = number < WIRE_MAX_SYSCALLS ? marks[number] : 0;
+	if (likely(!mark))
+		return;
+	t->cycle.calls |= 1u << (mark & 31);
+	if (!(mark & WIRE_MARK_WRITE))
+		return;
+#if defined(TARGET_x86_64)
+	written = regs->di;
+#elif defined(TARGET_aarch64)
+	written = regs->regs[0];
+#endif
+	t->cycle.written |= 1ull << (written < WIRE_CYCLE_DESCRIPTORS ? written : WIRE_CYCLE_DESCRIPTORS);
+}
+
 /* What a sleep in this state is, where it is none of the cycle's. */
 INLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 {
@@ -173,12 +231,169 @@ INLINE u64 asked_time(struct pt_regs *regs, const struct call *call, u64 entered
 	return call->operation ? ns : entered + ns;
 }
 
+INLINE bool is_absolute(const struct call *call)
+{
+	return call->number == clock_nanosleep && call->operation;
+}
+
+/* --- Timers that expire while nobody waits for them --- */
+
+INLINE bool is_release_timer(const void *function)
+{
+	u64 address = (u64)function;
+
+	return address && (address == expiries[0] || address == expiries[1] || address == expiries[2]);
+}
+
+INLINE struct own_timer *own_timer(struct attached *t, u64 timer)
+{
+	for (u32 i = 0; i < TIMERS; i++)
+		if (t->timers[i].timer == timer)
+			return &t->timers[i];
+	return 0;
+}
+
+/* Files are small numbers. A pointer may differ from call to call. */
+#define FILES_END 0x10000
+
+INLINE bool is_ended_by(const struct own_timer *own, const struct call *call)
+{
+	return own->timer && own->call == call->number && own->operation == call->operation &&
+	       (own->argument == call->argument || own->argument >= FILES_END);
+}
+
+/* The thread was released in this call by this timer, or started it there anew. */
+static __attribute__((noinline)) int keep_timer(struct attached *t, u32 tid, u64 timer, const struct call *call)
+{
+	struct own_timer *own;
+
+	if (!t || !call)
+		return 0;
+	own = own_timer(t, timer);
+	if (!own) {
+		own = &t->timers[t->next_timer++ & (TIMERS - 1)];
+		own->timer = timer;
+		own->expired = 0;
+		own->taken = 0;
+		bpf_map_update_elem(&timers, &timer, &tid, 0);
+	}
+	own->argument = call->argument;
+	own->call = call->number;
+	own->operation = call->operation;
+	return 0;
+}
+
+static __attribute__((noinline)) int expired(u64 timer, u64 at)
+{
+	u32 *tid = bpf_map_lookup_elem(&timers, &timer);
+	struct attached *t = tid ? attached_of(*tid) : 0;
+	struct own_timer *own = t ? own_timer(t, timer) : 0;
+
+	if (own && !own->expired)
+		own->expired = at;
+	return 0;
+}
+
+/* Whatever expired before a call returned, the call has returned for it. The kernel starts a timer anew when its expiry is taken: what it
+ * expires to afterwards is for the next call. The first expiry of all, and whose. */
+INLINE void take_expired(struct attached *t, const struct call *call)
+{
+	t->passed = 0;
+	for (u32 i = 0; i < TIMERS; i++) {
+		struct own_timer *own = &t->timers[i];
+		u64 at;
+
+		if (!is_ended_by(own, call))
+			continue;
+		at = own->taken ? own->taken : own->expired;
+		if (own->taken)
+			own->taken = 0;
+		else
+			own->expired = 0;
+		if (at && (!t->passed || at < t->passed)) {
+			t->passed = at;
+			t->passed_timer = own->timer;
+			t->passed_by = WIRE_CYCLE_BY_TIMER;
+		}
+	}
+}
+
+/* A timer is started: by a watched thread in a call that waits for it, or that reads it. */
+PROGRAM(attach_hrtimer_start)
+{
+	struct hrtimer *timer = (void *)ctx[0];
+	struct call call = {};
+	struct own_timer *own;
+	struct attached *t;
+	struct cpu *cpu;
+	u64 address = ctx[0];
+	u32 tid;
+
+	if (likely(!is_release_timer(timer->function)))
+		return 0;
+	tid = bpf_get_current_pid_tgid();
+	t = attached_of(tid);
+	cpu = t ? cpu_here() : 0;
+	/* A handler may start it, whomever it has interrupted. */
+	if (!cpu || !t->call || cpu->depth || cpu->expires)
+		return 0;
+	read_call(bpf_task_pt_regs(bpf_get_current_task_btf()), &call);
+	own = own_timer(t, address);
+	if (own && is_ended_by(own, &call)) {
+		if (!own->taken)
+			own->taken = own->expired;
+	} else if (!own && ends_cycle(tid, &call)) {
+		keep_timer(t, tid, address, &call);
+	}
+	if (own)
+		own->expired = 0;
+	return 0;
+}
+
+/* --- Periods of SCHED_DEADLINE --- */
+
+/* The task gave the rest of its runtime back, and sleeps until its next period begins. */
+INLINE bool ends_period(struct task_struct *task)
+{
+	struct call call = {};
+
+	return task->policy == SCHED_DEADLINE && read_call(bpf_task_pt_regs(task), &call) &&
+	       call.number == sched_yield && is_out_of_runtime(task);
+}
+
+/* When its period began by the scheduler's own clock: not where it is more than a period late, and is given another one. */
+INLINE u64 period_begin(struct task_struct *task)
+{
+	return task->dl.deadline - task->dl.dl_deadline;
+}
+
+/* The two clocks are compared at each release whose timer is known, and no farther apart than they then were. */
+INLINE void compare_clocks(struct attached *t, struct task_struct *task)
+{
+	struct wire_cycle *c = &t->cycle;
+
+	if (c->by == WIRE_CYCLE_BY_PERIOD && c->timer && later(c->woken, c->release) < task->dl.dl_period)
+		t->ahead = c->release - period_begin(task);
+}
+
+/* The next period had begun before the task ended the one before: no timer is started. */
+INLINE void period_passed(struct attached *t, struct task_struct *task, u64 now)
+{
+	if (!t->ahead)
+		return;
+	t->passed = period_begin(task) + t->ahead;
+	if (t->passed > now)
+		t->passed = now;
+	t->passed_timer = 0;
+	t->passed_by = WIRE_CYCLE_BY_PERIOD;
+}
+
 /* --- Sums --- */
 
 INLINE void clear_sums(struct attached *t)
 {
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 		t->account.wait[i] = 0;
 }
 
@@ -188,7 +403,7 @@ INLINE void set_apart(struct attached *t)
 	if (t->apart)
 		return;
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++) {
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++) {
 		t->before[i] = t->account.wait[i];
 		t->account.wait[i] = 0;
 	}
@@ -200,7 +415,7 @@ INLINE void put_together(struct attached *t)
 	if (!t->apart)
 		return;
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 		t->account.wait[i] += t->before[i];
 	t->apart = 0;
 }
@@ -214,30 +429,19 @@ INLINE void set_from(struct attached *t, struct cpu *cpu, u64 now)
 	a->soft = soft_until(cpu, now, a->hard);
 }
 
+/* What a thread does that runs. */
+INLINE u32 own_part(struct attached *t)
+{
+	if (t->reclaiming)
+		return WIRE_PART_RECLAIM_RAN;
+	return t->call ? WIRE_PART_KERNEL : WIRE_PART_ITSELF;
+}
+
 /* The time that a running thread had until now. */
 static __attribute__((noinline)) int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 {
-	struct wire_account_thread *a;
-	u64 hard, soft, whole, irqs, softs;
-
-	if (!t || !cpu)
-		return 0;
-	a = &t->account;
-	hard = hard_until(cpu, now);
-	soft = soft_until(cpu, now, hard);
-	whole = later(now, a->from);
-	irqs = later(hard, a->hard);
-	softs = later(soft, a->soft);
-	if (irqs > whole)
-		irqs = whole;
-	if (softs > whole - irqs)
-		softs = whole - irqs;
-	add(a, WIRE_PART_HARDIRQ, irqs);
-	add(a, WIRE_PART_SOFTIRQ, softs);
-	add(a, t->call ? WIRE_PART_KERNEL : WIRE_PART_ITSELF, whole - irqs - softs);
-	a->from = whole ? now : a->from;
-	a->hard = hard;
-	a->soft = soft;
+	if (t && cpu)
+		divide(&t->account, cpu, now, own_part(t));
 	return 0;
 }
 
@@ -253,7 +457,7 @@ static __attribute__((noinline)) int publish_cycle(struct attached *t, u32 tid, 
 		return 0;
 	t->cycle.again = again;
 #pragma unroll
-	for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 		t->cycle.run[i] = t->before[i];
 	return emit_to(buffer, t->cycle.release, tid, WIRE_CYCLE, cpu, (const u64 *)&t->cycle,
 		       sizeof(struct wire_cycle) / 8);
@@ -275,9 +479,14 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->migrations = 0;
 	c->syscalls = 0;
 	c->faults = 0;
-	c->missed = 0;
+	c->calls = 0;
+	c->written = 0;
 	c->culprit = 0;
 	c->longest = 0;
+	c->holder_ns = 0;
+	c->holder = 0;
+	c->holder_waits = 0;
+	c->holder_by = 0;
 }
 
 /* Beyond the end of a stack there is another one, if any. */
@@ -301,9 +510,46 @@ INLINE void set_waker(struct attached *t, struct cpu *here, struct task_struct *
 		waker->by = WIRE_CYCLE_BY_TASK;
 }
 
+/* The timer that ended the wait may expire when nobody waits for it. */
+INLINE void keep_waker(struct attached *t, u32 tid)
+{
+	struct call call = { t->cycle.argument, t->cycle.call, t->cycle.operation };
+	struct hrtimer *timer = (void *)t->waker.timer;
+	void *function = 0;
+
+	if (t->waker.by != WIRE_CYCLE_BY_TIMER)
+		return;
+	bpf_probe_read_kernel(&function, sizeof(function), &timer->function);
+	if (is_release_timer(function))
+		keep_timer(t, tid, t->waker.timer, &call);
+}
+
+/* The release came before the call that waits for it, which returns at once. What
+ * was summed up since the call was entered belongs to the cycle. */
+INLINE void release_passed(struct attached *t, u64 now)
+{
+	struct wire_cycle *c = &t->cycle;
+	u64 expires = t->passed, timer = t->passed_timer;
+
+	t->phase = WOKEN;
+	t->waker = (struct waker){};
+	c->release = expires;
+	c->woken = expires > t->entered ? expires : t->entered;
+	c->by = t->passed_by;
+	c->timer = timer;
+	c->waker = 0;
+	__builtin_memset(c->waker_comm, 0, sizeof(c->waker_comm));
+	if (expires > t->entered) {
+		clear_sums(t);
+		add(&t->account, WIRE_PART_KERNEL, later(now, expires));
+	} else {
+		add(&t->account, WIRE_PART_OVERRUN, t->entered - expires);
+	}
+}
+
 /* The wait of the cycle is over: at `now` the thread was woken, by a timer that was due at `expires`
  * or by somebody else (0). The sums of the cycle begin with what lies before. */
-static __attribute__((noinline)) int release(struct attached *t, struct cpu *here, u64 now, u64 expires)
+static __attribute__((noinline)) int release(struct attached *t, u32 tid, struct cpu *here, u64 now, u64 expires)
 {
 	struct wire_account_thread *a;
 	u64 at;
@@ -320,6 +566,7 @@ static __attribute__((noinline)) int release(struct attached *t, struct cpu *her
 	__builtin_memcpy(t->cycle.waker_comm, t->waker.comm, sizeof(t->waker.comm));
 	t->cycle.release = expires && expires < now ? expires : now;
 	at = t->cycle.release;
+	keep_waker(t, tid);
 	/* The timer was due before the wait began: the cycle before took so long. */
 	add(a, WIRE_PART_OVERRUN, later(t->entered < now ? t->entered : now, at));
 	at = at > t->entered ? at : t->entered;
@@ -331,8 +578,8 @@ static __attribute__((noinline)) int release(struct attached *t, struct cpu *her
 }
 
 /* The same where the wake-up was not seen: events of an idle CPU may not be shown to programs. The timer that fired last on this CPU, or
- * what the thread asked for, shows when. */
-static __attribute__((noinline)) int release_unseen(struct attached *t, struct cpu *cpu, u64 now)
+ * what the thread asked for, or the timer that the call returned for, shows when. */
+static __attribute__((noinline)) int release_unseen(struct attached *t, u32 tid, struct cpu *cpu, u64 now)
 {
 	struct task_struct *task;
 	u64 expires = t ? t->asked : 0;
@@ -343,9 +590,97 @@ static __attribute__((noinline)) int release_unseen(struct attached *t, struct c
 	task = bpf_get_current_task_btf();
 	if (cpu->timer - (u64)task->stack < STACK && cpu->fired > t->entered && cpu->fired < now)
 		expires = cpu->fired;
-	if (expires && expires < now)
+	if (task->policy == SCHED_DEADLINE && t->cycle.call == sched_yield) {
+		struct hrtimer *timer = &task->dl.dl_timer;
+
+		expires = timer->_softexpires - timer->base->offset;
+		t->waker.by = WIRE_CYCLE_BY_PERIOD;
+		t->waker.timer = (u64)timer;
+	} else if (t->passed) {
+		expires = t->passed;
+		t->waker.by = t->passed_by;
+		t->waker.timer = t->passed_timer;
+	} else if (expires && expires < now) {
 		t->waker.by = WIRE_CYCLE_BY_SLEEP;
-	return release(t, cpu, now, expires);
+	}
+	return release(t, tid, cpu, now, expires);
+}
+
+/* --- Whose lock --- */
+
+/* The state of a mutex of glibc that somebody waits for (sysdeps/nptl/lowlevellock.h). */
+#define LOCKED_WITH_WAITERS 2
+
+/* Who holds the lock that the running thread is going to sleep for. */
+static __attribute__((noinline)) int find_holder(struct attached *t, struct task_struct *task, const struct call *call)
+{
+	u32 words[3] = {}; /* of pthread_mutex_t: __lock, __count, __owner */
+	struct attached *other;
+	bool inherits;
+
+	if (!t || !task || !call)
+		return 0;
+	t->holder = 0;
+	inherits = call->operation != FUTEX_WAIT;
+	/* In a PID namespace of its own a process has other ids. */
+	if (task->thread_pid->level ||
+	    bpf_probe_read_user(words, inherits ? sizeof(words[0]) : sizeof(words), (void *)call->argument))
+		return 0;
+	if (inherits) {
+		t->holder = words[0] & FUTEX_TID_MASK;
+		t->holder_by = WIRE_HOLDER_PI;
+	} else if (words[0] == LOCKED_WITH_WAITERS) {
+		/* The futex may belong to something else: the owner of a mutex is a thread of this process. */
+		other = attached_of(words[2]);
+		if (other && other->process == t->process)
+			t->holder = words[2];
+		t->holder_by = WIRE_HOLDER_MUTEX;
+	}
+	if (t->holder == (u32)task->pid)
+		t->holder = 0;
+	return 0;
+}
+
+/* The wait for a lock is over: what it took is the holder's, or his who ended it. The one with the longest waits of a cycle is kept. */
+static __attribute__((noinline)) int lock_waited(struct attached *t, u64 now)
+{
+	struct wire_cycle *c;
+	struct attached *other;
+	u64 took;
+	u32 tid, by;
+
+	if (!t)
+		return 0;
+	c = &t->cycle;
+	took = later(now, t->slept);
+	tid = t->holder;
+	by = t->holder_by;
+	t->holder = 0;
+	if (!tid && t->waker.by == WIRE_CYCLE_BY_TASK) {
+		tid = t->waker.tid;
+		by = WIRE_HOLDER_WAKER;
+	}
+	if (!tid || !took)
+		return 0;
+	if (c->holder == tid && c->holder_by == by) {
+		c->holder_ns += took;
+		c->holder_waits++;
+		return 0;
+	}
+	if (took <= c->holder_ns)
+		return 0;
+	c->holder = tid;
+	c->holder_by = by;
+	c->holder_ns = took;
+	c->holder_waits = 1;
+	__builtin_memset(c->holder_comm, 0, sizeof(c->holder_comm));
+	other = attached_of(tid);
+	if (t->waker.by == WIRE_CYCLE_BY_TASK && t->waker.tid == tid)
+		__builtin_memcpy(c->holder_comm, t->waker.comm, sizeof(c->holder_comm));
+	else if (other && other->account.task)
+		bpf_probe_read_kernel(c->holder_comm, sizeof(c->holder_comm),
+				      &((struct task_struct *)other->account.task)->comm);
+	return 0;
 }
 
 /* --- Events of a thread --- */
@@ -374,8 +709,10 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 		return 0;
 	a = &t->account;
 	slept = later(now, a->from);
+	if (t->state == ASLEEP && t->within == WIRE_PART_LOCK)
+		lock_waited(t, now);
 	if (t->phase == WAITING || (t->early && t->phase == WOKEN)) {
-		release(t, here, now, expires);
+		release(t, tid, here, now, expires);
 	} else if (t->state == ASLEEP) {
 		add(a, t->within, slept);
 		t->cycle.blocks++;
@@ -468,7 +805,9 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 	ran_until(t, cpu, now);
 	t->account.prio = task->prio;
 	t->account.task = (u64)task;
-	if (!state) {
+	if (!state && ends_period(task)) {
+		state = TASK_INTERRUPTIBLE;
+	} else if (!state) {
 		wait_for_cpu(t, cpu, here, tid, now);
 		return;
 	}
@@ -478,6 +817,11 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 	in_call = read_call(bpf_task_pt_regs(task), &call);
 	cut = in_call && state & TASK_INTERRUPTIBLE && ends_cycle(tid, &call);
 	t->within = part_of_sleep(&call, in_call, state);
+	if (t->reclaiming)
+		t->within = WIRE_PART_RECLAIM;
+	t->process = task->tgid;
+	if (t->within == WIRE_PART_LOCK)
+		find_holder(t, task, &call);
 	if (cut && t->phase == WOKEN) {
 		/* Woken, and it waits on in the same call: that was no release. */
 		t->phase = WAITING;
@@ -493,6 +837,8 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 		t->asked = asked_time(bpf_task_pt_regs(task), &call, entered);
 		t->phase = WAITING;
 	}
+	if (t->within == WIRE_PART_LOCK && call.operation == FUTEX_WAIT)
+		t->cycle.calls |= 1u << WIRE_CYCLE_FUTEX_WAIT;
 	if (t->woken) {
 		t->woken = 0;
 		wake_up(t, cpu, tid, here, t->wake_at > now ? t->wake_at : now, t->wake_expires);
@@ -598,13 +944,16 @@ static __attribute__((noinline)) int begins_here(struct attached *t, struct cpu 
 
 PROGRAM(attach_sys_enter)
 {
-	u32 tid = bpf_get_current_pid_tgid(), here;
+	u64 id = bpf_get_current_pid_tgid();
+	u32 tid = id, here;
 	struct attached *t = attached_of(tid);
 	struct cpu *cpu;
 	u64 now;
 
 	if (likely(!t))
 		return 0;
+	mark_call(t, (void *)ctx[0], ctx[1]);
+	t->process = id >> 32;
 	if (t->cycle.syscalls++ >= WIRE_CYCLE_CALLS)
 		return 0;
 	here = bpf_get_smp_processor_id();
@@ -617,6 +966,8 @@ PROGRAM(attach_sys_enter)
 	else
 		begins_here(t, cpu, here, tid, now);
 	t->entered = now;
+	/* Its end was not seen. */
+	t->reclaiming = 0;
 	t->call = (u32)ctx[1] + 1;
 	t->apart = 0;
 	t->woken = 0;
@@ -630,7 +981,9 @@ PROGRAM(attach_sys_exit)
 	struct wire_cycle *c;
 	struct call call = {};
 	struct cpu *cpu;
+	struct task_struct *task;
 	u64 now, took;
+	i64 result;
 
 	if (likely(!t) || (!t->call && t->phase != WOKEN && t->phase != WAITING))
 		return 0;
@@ -642,36 +995,55 @@ PROGRAM(attach_sys_exit)
 	now = bpf_ktime_get_ns();
 	if (t->state != RUNNING)
 		begins_here(t, cpu, here, tid, now);
+	result = ctx[1];
+	read_call((void *)ctx[0], &call);
+	task = bpf_get_current_task_btf();
+	t->passed = 0;
+	/* A wait for a signal never succeeds. */
+	if (result > 0 || result == -ERESTARTNOHAND)
+		take_expired(t, &call);
 	if (t->phase == WAITING) {
-		release_unseen(t, cpu, now);
+		release_unseen(t, tid, cpu, now);
 		set_from(t, cpu, now);
 	}
 	if (t->phase == OPEN || t->phase == NO_CYCLE) {
-		read_call((void *)ctx[0], &call);
-		if (t->woken && ends_cycle(tid, &call)) {
-			/* What it waited for came before it slept. */
-			u32 within = part_of_sleep(&call, true, TASK_INTERRUPTIBLE);
+		u32 within;
 
+		if (!t->woken && is_absolute(&call) && !result) {
+			t->passed = asked_time((void *)ctx[0], &call, t->entered);
+			t->passed_timer = 0;
+			t->passed_by = WIRE_CYCLE_BY_SLEEP;
+		} else if (task->policy == SCHED_DEADLINE && call.number == sched_yield) {
+			period_passed(t, task, now);
+		}
+		if ((t->woken || t->passed) && ends_cycle(tid, &call)) {
+			/* What it waited for came before it slept. */
+			within = part_of_sleep(&call, true, TASK_INTERRUPTIBLE);
 			set_apart(t);
 			ran_until(t, cpu, now);
 			if (t->phase == OPEN)
 				publish_cycle(t, tid, t->entered);
 			next_cycle(t, &call, t->entered, within);
-			t->slept = t->wake_at;
-			release(t, cpu, t->wake_at, t->wake_expires);
-			set_from(t, cpu, t->wake_at < now ? t->wake_at : now);
+			if (t->passed && !(t->woken && t->passed == t->wake_expires)) {
+				release_passed(t, now);
+			} else {
+				t->slept = t->wake_at;
+				release(t, tid, cpu, t->wake_at, t->wake_expires);
+				set_from(t, cpu, t->wake_at < now ? t->wake_at : now);
+			}
 		}
 	}
 	ran_until(t, cpu, now);
 	if (t->phase == WOKEN) {
 		c->returned = now;
 #pragma unroll
-		for (u32 i = 0; i < WIRE_ACCOUNT_PARTS; i++)
+		for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 			c->wake[i] = t->account.wait[i];
 		clear_sums(t);
 		t->apart = 0;
 		t->phase = OPEN;
 		c->syscalls = 0;
+		compare_clocks(t, task);
 	} else {
 		put_together(t);
 		took = later(now, t->entered);
@@ -696,12 +1068,70 @@ PROGRAM(attach_moved)
 	return moved(task->pid, ctx[1]);
 }
 
+/* What a thread does changes. */
+INLINE struct attached *changes(void)
+{
+	struct attached *t = attached_of(bpf_get_current_pid_tgid());
+	struct cpu *cpu = t ? cpu_here() : 0;
+
+	if (likely(!cpu))
+		return 0;
+	if (t->state == RUNNING)
+		ran_until(t, cpu, bpf_ktime_get_ns());
+	return t;
+}
+
+PROGRAM(attach_reclaim_begins)
+{
+	struct attached *t = changes();
+
+	if (t)
+		t->reclaiming = 1;
+	return 0;
+}
+
+PROGRAM(attach_reclaim_ends)
+{
+	struct attached *t = changes();
+
+	if (t)
+		t->reclaiming = 0;
+	return 0;
+}
+
 PROGRAM(attach_fault)
 {
 	struct attached *t = attached_of(bpf_get_current_pid_tgid());
 
 	if (t)
 		t->cycle.faults++;
+	return 0;
+}
+
+/* A SCHED_DEADLINE task that has ended its period before is released: the kernel wakes no task for that. */
+static __attribute__((noinline)) int period_begins(struct cpu *cpu)
+{
+	struct task_struct *none = 0, *task;
+	struct attached *t;
+	u32 tid = 0;
+	u64 now;
+
+	if (!cpu)
+		return 0;
+	/* A number to the verifier, which lets nobody go backwards from a pointer. */
+	task = (void *)(*(volatile u64 *)&cpu->timer - (u64)&none->dl.dl_timer);
+	bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
+	t = attached_of(tid);
+	/* The timers of other servers are not in a task. */
+	if (!t || t->state != ASLEEP || t->account.task != (u64)task)
+		return 0;
+	now = bpf_ktime_get_ns();
+	t->waker = (struct waker){ .timer = cpu->timer, .by = WIRE_CYCLE_BY_PERIOD };
+	t->waker.tid = bpf_get_current_pid_tgid();
+	bpf_get_current_comm(t->waker.comm, sizeof(t->waker.comm));
+	wake_up(t, cpu, tid, t->account.cpu, now, cpu->expires);
+	/* From now on it has runtime. */
+	t->account.held = 0;
 	return 0;
 }
 
@@ -714,6 +1144,10 @@ PROGRAM(attach_expire_entry)
 	if (cpu) {
 		cpu->expires = cpu->fired = timer->_softexpires - timer->base->offset;
 		cpu->timer = (u64)timer;
+		if (unlikely(is_release_timer(timer->function)))
+			expired(cpu->timer, cpu->expires);
+		else if (unlikely(period_expiry && (u64)timer->function == period_expiry))
+			period_begins(cpu);
 	}
 	return 0;
 }

@@ -74,10 +74,18 @@ struct hrtimer_clock_base {
 };
 struct hrtimer {
 	i64 _softexpires;
+	void *function;
 	struct hrtimer_clock_base *base;
+	u8 state;
 };
 struct sched_dl_entity {
+	u64 dl_deadline;
+	u64 dl_period;
+	u64 deadline;
 	struct hrtimer dl_timer;
+};
+struct pid {
+	u32 level;
 };
 struct task_struct {
 	struct thread_info thread_info;
@@ -85,6 +93,7 @@ struct task_struct {
 	u32 flags;
 	int pid;
 	int tgid;
+	struct pid *thread_pid;
 	int prio;
 	int normal_prio;
 	u32 policy;

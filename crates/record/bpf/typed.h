@@ -11,10 +11,25 @@ INLINE u32 task_cpu(struct task_struct *task)
 	return ((struct task_struct___before_5_16 *)task)->cpu;
 }
 
+/* Kernel priorities below this are SCHED_DEADLINE. */
+#define DEADLINE 0
+#define HRTIMER_STATE_ENQUEUED 1
+
+/* Whether a SCHED_DEADLINE task has no runtime left: the timer for the begin of its next period is started exactly then. */
+INLINE bool is_out_of_runtime(struct task_struct *task)
+{
+	u8 state = 0;
+
+	bpf_probe_read_kernel(&state, sizeof(state), &task->dl.dl_timer.state);
+	return state & HRTIMER_STATE_ENQUEUED;
+}
+
 INLINE bool is_held(struct wire_account_thread *thread)
 {
 	struct task_struct *task = (void *)thread->task;
 
+	if (task && thread->prio < DEADLINE)
+		return is_out_of_runtime(task);
 	return task && thread->prio >= REAL_TIME && held_back(task);
 }
 

@@ -289,7 +289,7 @@ struct wire_counts {
  * Never in a recording. */
 #define WIRE_ACCOUNT 80
 #define WIRE_ACCOUNT_PIECES 16
-#define WIRE_ACCOUNT_PARTS 16
+#define WIRE_ACCOUNT_PARTS 16 /* that a sample may have */
 #define WIRE_PART_UNKNOWN 0
 #define WIRE_PART_TIMER_LATE 1
 #define WIRE_PART_HARDIRQ 2
@@ -306,6 +306,10 @@ struct wire_counts {
 #define WIRE_PART_IO 13
 #define WIRE_PART_PAGE_FAULT 14
 #define WIRE_PART_OVERRUN 15 /* the cycle before had not ended */
+#define WIRE_PART_RECLAIM 16
+#define WIRE_PART_RECLAIM_RAN 17 /* on a CPU; the other one asleep */
+#define WIRE_CYCLE_PARTS 18
+#define WIRE_ACCOUNT_ROOM 32 /* a power of two */
 
 #define WIRE_ACCOUNT_THREADS 1024
 #define WIRE_ACCOUNT_WAITING 8
@@ -329,7 +333,7 @@ struct wire_account_thread {
 	u64 timer_cpu; /* where its timer fired */
 	u32 cpu;
 	i32 prio;
-	u64 wait[16]; /* WIRE_ACCOUNT_PARTS: of the wait that goes on */
+	u64 wait[32]; /* WIRE_ACCOUNT_ROOM: of the wait that goes on, by part */
 	u64 pieces[16]; /* WIRE_ACCOUNT_PIECES */
 	u64 moved; /* to another CPU, since the timer fired */
 };
@@ -349,7 +353,16 @@ struct wire_account_clocks {
 #define WIRE_CYCLE_BY_TASK 2
 #define WIRE_CYCLE_BY_IRQ 3
 #define WIRE_CYCLE_BY_SOFTIRQ 4
+#define WIRE_CYCLE_FUTEX_WAIT 31 /* in `calls`: it slept in FUTEX_WAIT */
+#define WIRE_CYCLE_DESCRIPTORS 63 /* in `written`: this one and all later ones */
+#define WIRE_MARK 0x40 /* of a system call: it is marked in `calls`, at the place in the lower bits */
+#define WIRE_MARK_WRITE 0x80 /* and its first argument in `written` */
 #define WIRE_CYCLE_BY_SLEEP 5 /* the timer of the waiting call itself; BY_TIMER: another */
+#define WIRE_CYCLE_BY_PERIOD 6 /* of SCHED_DEADLINE */
+/* How it is known who held a lock. */
+#define WIRE_HOLDER_PI 1 /* the futex has the owner's id, for priority inheritance */
+#define WIRE_HOLDER_MUTEX 2 /* so has the mutex of glibc that it is part of */
+#define WIRE_HOLDER_WAKER 3 /* that thread ended the wait */
 struct wire_cycle {
 	u64 release;
 	u64 entered; /* the waiting call that the cycle begins with */
@@ -361,6 +374,8 @@ struct wire_cycle {
 	u64 blocked; /* ns in other waits */
 	u64 culprit_ns; /* the thread was ready and the task `culprit` ran */
 	u64 longest_ns; /* in the system call `longest` */
+	u64 written; /* file descriptors, a bit each */
+	u64 holder_ns; /* the thread waited for locks, and `holder` held them */
 	u32 call; /* the number of the waiting call */
 	u16 operation; /* futex: its command; clock_nanosleep: its flags */
 	u8 by; /* WIRE_CYCLE_BY_… */
@@ -370,13 +385,18 @@ struct wire_cycle {
 	u32 migrations;
 	u32 syscalls;
 	u32 faults;
-	u32 missed;
+	u32 calls; /* which of the marked ones, a bit each */
 	u32 culprit;
 	u32 longest;
+	u32 holder;
+	u32 holder_waits;
+	u32 holder_by; /* WIRE_HOLDER_… */
+	u32 spare;
 	u8 waker_comm[16];
 	u8 culprit_comm[16];
-	u64 wake[16]; /* WIRE_ACCOUNT_PARTS: from `release` to `returned` */
-	u64 run[16]; /* from there to `again` */
+	u8 holder_comm[16];
+	u64 wake[18]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
+	u64 run[18]; /* from there to `again` */
 };
 
 /* The waiting call of a thread's cycles. */

@@ -15,7 +15,7 @@
 mod cost;
 mod record;
 
-pub use cost::Counting;
+pub use cost::AttachCost;
 
 use crate::StartError;
 use crate::account::SERVED;
@@ -23,7 +23,7 @@ use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys
 use crate::format::NR_FUTEX;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
-use punctual_core::cycle::{Cycle, WaitingCall};
+use punctual_core::cycle::{CallClass, Cycle, MARKED, WaitingCall};
 use punctual_core::{CpuSet, Finding, Severity};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
@@ -98,12 +98,17 @@ const FILES: [&str; 22] = [
     "sendfile",
 ];
 
+/// What runs when the period of a SCHED_DEADLINE thread begins, and when timerfds, POSIX timers and
+/// interval timers expire.
+const EXPIRIES: [&str; 4] = ["dl_task_timer", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn"];
+
 /// In order: tracepoint, programs; alternatives are separated by `|`.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 12] = [
     ("sched_process_exit", "attach_exit"),
     ("sched_process_exec", "attach_exec"),
     ("sched_process_fork", "attach_fork"),
     ("sched_migrate_task", "attach_moved"),
+    ("hrtimer_start", "attach_hrtimer_start"),
     ("hrtimer_expire_entry", "attach_expire_entry"),
     ("hrtimer_expire_exit", "account_expire_exit"),
     ("sched_switch", "attach_switched|attach_switched_before_5_18"),
@@ -114,6 +119,11 @@ const NEEDED: [(&str, &str); 11] = [
 ];
 /// Where one of these is missing its count stays 0: that is told.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
+
+/// Tracepoints of reclaim by the thread itself, without `_begin` and `_end`: of the machine's memory,
+/// of a control group's, of a node's.
+const RECLAIM: [&str; 3] =
+    ["mm_vmscan_direct_reclaim", "mm_vmscan_memcg_reclaim", "mm_vmscan_node_reclaim"];
 
 /// The programs in the kernel; they end when this is dropped.
 pub struct Attacher {
@@ -136,15 +146,20 @@ impl Attacher {
     fn load(cpus: &CpuSet, children: bool) -> Result<Attacher, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let (shape, count) = (Shape::of(BUFFER, false), cpus.len() as u32);
+        let [period_expiry, expiries @ ..] = crate::names::kernel_functions(EXPIRIES);
         let number = |name| crate::syscall_number(name).unwrap_or(u32::MAX);
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("children", vec![u8::from(children)]),
             ("waits", set(&WAITS)),
             ("files", set(&FILES)),
+            ("marks", marks()),
             ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
             ("clock_nanosleep", number("clock_nanosleep").to_ne_bytes().to_vec()),
             ("nanosleep", number("nanosleep").to_ne_bytes().to_vec()),
+            ("sched_yield", number("sched_yield").to_ne_bytes().to_vec()),
+            ("period_expiry", period_expiry.to_ne_bytes().to_vec()),
+            ("expiries", expiries.iter().flat_map(|address| address.to_ne_bytes()).collect()),
         ];
         constants.extend(slots(cpus));
         let mut object = Object::open(OBJECT, &borrowed(&constants))?;
@@ -156,7 +171,8 @@ impl Attacher {
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
-        let (attached, scratch, findings) = (Vec::new(), Vec::new(), Vec::new());
+        let (attached, scratch) = (Vec::new(), Vec::new());
+        let findings = expiries.contains(&0).then(timers_not_known).into_iter().collect();
         let mut attacher =
             Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, findings };
         attacher.attach(&kernel)?;
@@ -184,12 +200,26 @@ impl Attacher {
             ));
         }
         self.attached.extend(faults.into_iter().flatten());
+        self.attach_reclaim(kernel);
         for (tracepoint, programs) in NEEDED {
             self.attached.push(Attach::first_of(programs, |program| {
                 self.object.attach_btf_tracepoint(kernel, program, tracepoint)
             })?);
         }
         Ok(())
+    }
+
+    /// The end first: what began unseen is not seen to end either.
+    fn attach_reclaim(&mut self, kernel: &Btf) {
+        for name in RECLAIM {
+            let one = |program: &str, event: &str| {
+                self.object.attach_btf_tracepoint(kernel, program, &format!("{name}_{event}"))
+            };
+            let ends = one("attach_reclaim_ends", "end");
+            if let (Ok(ends), Ok(begins)) = (ends, one("attach_reclaim_begins", "begin")) {
+                self.attached.extend([ends, begins]);
+            }
+        }
     }
 
     /// Watches all threads of a process, those that it has and those that it will have.
@@ -257,6 +287,13 @@ impl Attacher {
     }
 }
 
+fn timers_not_known() -> Finding {
+    let message = "timers that expire before the thread waits for them are not recognised as \
+                   releases: their functions are not in /proc/kallsyms";
+    Finding::new("timers-not-recognised", Severity::Note, "attach", message)
+        .remedy("set kernel.kptr_restrict to 0 or 1 and run as root")
+}
+
 /// A set of system calls as the programs take it. A call that this architecture does not have is
 /// none.
 fn set(names: &[&str]) -> Vec<u8> {
@@ -267,4 +304,17 @@ fn set(names: &[&str]) -> Vec<u8> {
         }
     }
     bits
+}
+
+/// The marks of system calls as the programs take them.
+fn marks() -> Vec<u8> {
+    let mut marks = vec![0u8; wire::MAX_SYSCALLS as usize];
+    for (place, (name, class)) in MARKED.into_iter().enumerate() {
+        let number = crate::syscall_number(name).map(|number| number as usize);
+        if let Some(mark) = number.and_then(|number| marks.get_mut(number)) {
+            let write = if class == CallClass::Write { wire::MARK_WRITE } else { 0 };
+            *mark = place as u8 | (wire::MARK | write) as u8;
+        }
+    }
+    marks
 }

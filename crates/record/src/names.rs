@@ -6,5 +6,6 @@ mod tasks;
 
 pub(crate) use machine::name_machine;
 pub use machine::{syscall_names, syscall_number};
+pub(crate) use symbols::kernel_functions;
 pub use symbols::kernel_symbols;
 pub(crate) use tasks::Collector;

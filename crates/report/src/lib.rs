@@ -6,6 +6,7 @@ pub mod format;
 pub mod html;
 pub mod marks;
 mod notes;
+pub mod openmetrics;
 mod published;
 pub mod sentence;
 pub mod terminal;

@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use punctual_core::cycle::TaskName;
+use punctual_core::cycle::{CallSet, DescriptorSet, TaskName};
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
 const SLEEP: u32 = 1;
@@ -14,7 +14,7 @@ fn names() -> CallNames {
 
 /// A cycle that was released at `release`, whose wait was entered at `entered`, and that took
 /// `took`.
-fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -> Cycle {
+pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -> Cycle {
     let (mut wake, mut run) = (Split::default(), Split::default());
     let begin = release.max(entered);
     wake.add(MainPart::Overrun, Nanos(begin - release));
@@ -34,13 +34,18 @@ fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, took: i64) -
         waker: 9,
         waker_name: TaskName::default(),
         wait_is: MainPart::Waiting,
+        reclaimed: Nanos::ZERO,
         blocks: 0,
         blocked: Nanos::ZERO,
         migrations: 0,
         syscalls: 1,
         faults: 0,
+        calls: CallSet::default(),
+        written: DescriptorSet::default(),
+        slept_without_pi: false,
         longest_call: None,
         culprit: None,
+        holder: None,
         wake,
         run,
     }

@@ -2,7 +2,7 @@
 
 use crate::{Distribution, percentiles};
 use punctual_bundle::SeriesMeta;
-use punctual_bundle::meta::SOURCE_RESOLUTION;
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, SOURCE_RESOLUTION};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
@@ -62,6 +62,11 @@ impl About<'_> {
         Finding::new(id, severity, &self.subject, message)
     }
 
+    /// It is a series of an attached program: advice on an experiment file does not fit.
+    fn is_attached(&self) -> bool {
+        self.meta.workload == ATTACHED_WORKLOAD
+    }
+
     fn no_samples(&self) -> Finding {
         let count = |n: Option<u64>| n.map_or("unknown".to_owned(), |n| n.to_string());
         let (lost, overruns) = (count(self.summary.lost), count(self.summary.overruns));
@@ -72,7 +77,8 @@ impl About<'_> {
 
     fn scheduling(&self) -> Option<Finding> {
         let in_force = format!("scheduling in force: {}", self.meta.scheduling);
-        if self.meta.real_time {
+        // Whether an attached program is meant to be a real-time one its lint judges.
+        if self.meta.real_time || (self.is_attached() && self.meta.has_requested_scheduling()) {
             return None;
         }
         Some(if self.meta.is_scheduling_unknown() {
@@ -190,7 +196,8 @@ impl About<'_> {
 
     fn overflowed(&self) -> Option<Finding> {
         let (above, count) = (self.summary.above_range, self.summary.count);
-        (above > 0).then(|| {
+        // Of an attached program the range is inferred, and nothing can be set.
+        (above > 0 && !self.is_attached()).then(|| {
             let end = self.state.data.exact.end();
             let max = self.summary.max.unwrap_or_default();
             // Rounded up to whole µs, to be typed into a file.
@@ -361,7 +368,7 @@ impl About<'_> {
                 "not every sample is in the log; all figures and histograms include every sample",
             )
             .evidence(evidence)
-            .remedy(if counted {
+            .remedy(if counted || self.is_attached() {
                 "the worst samples are kept anyway"
             } else {
                 "raise keep_samples if exports need all of them"

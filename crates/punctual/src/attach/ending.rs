@@ -8,7 +8,7 @@ use crate::session;
 use punctual_analyze::PhaseView;
 use punctual_bundle::summary::{Summary, VerdictWord};
 use punctual_bundle::{Bundle, BundleError, Outcome};
-use punctual_core::{Finding, Severity};
+use punctual_core::{Finding, Nanos, Severity};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_record::StartError;
@@ -108,12 +108,14 @@ fn show(
 
 /// What measuring took of the CPUs.
 fn cost(attachment: &Attachment) -> Option<String> {
-    let (ns, runs) = attachment.cost?;
-    let cycles = attachment.cycles.max(1);
-    let micros = ns as f64 / cycles as f64 / 1_000.0;
+    let cost = attachment.cost.known()?;
+    let micros = |time: Nanos| time.ns() as f64 / 1_000.0;
     Some(format!(
-        "cost: {micros:.2} µs of all CPUs for each cycle, in {} runs of BPF programs",
-        runs / cycles
+        "cost, measured at the start: {:.2} µs of all CPUs for a cycle, in {} runs of BPF programs, \
+         and {:.2} µs for each further system call",
+        micros(cost.per_cycle),
+        cost.runs_per_cycle,
+        micros(cost.per_call)
     ))
 }
 

@@ -5,7 +5,7 @@ use punctual_analyze::cycles::Measured;
 use punctual_bundle::state::State;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta, SeriesWriter};
 use punctual_core::{
-    ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
+    Account, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
 };
 use punctual_measure::collect::extend_window;
 
@@ -181,6 +181,11 @@ impl CycleSeries {
         if let (Err(why), None) = (written, &self.trouble) {
             self.trouble = Some(why);
         }
+    }
+
+    /// How its samples are divided, where they are.
+    pub fn account(&self) -> Option<&Account> {
+        self.account.known().map(|of| &of.account)
     }
 
     /// As the analysis wants it.

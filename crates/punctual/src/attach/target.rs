@@ -105,6 +105,11 @@ impl Target {
 }
 
 impl Started {
+    /// Whether it is a command that was started here.
+    pub fn is_command(&self) -> bool {
+        self.command.is_some()
+    }
+
     /// Whether nothing is left to measure.
     pub fn has_ended(&mut self) -> bool {
         match &mut self.command {

@@ -1,9 +1,14 @@
 //! One thread: its first waits, what its cycles are, and its series.
 
+use super::holders::Holders;
+use super::practice::Practice;
+use super::recent::Recent;
 use super::series::{CycleSeries, KINDS, Kind};
 use super::target::comm;
 use super::{Options, PHASE, WORKLOAD, ending};
+use crate::live::attached::ThreadRow;
 use punctual_analyze::SeriesView;
+use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
     CallNames, Candidate, Constraint, CycleKind, Follower, Inferred, LEAST, Measured, infer,
 };
@@ -25,6 +30,8 @@ const MOST: usize = 4_096;
 /// After this time fewer are enough.
 const LONG: Nanos = Nanos::SECOND;
 const FEW: usize = 2 * LEAST;
+/// Settings are read anew at every so many checkpoints: threads may change them after they began.
+const REREAD: u64 = 10;
 /// Culprits that are told apart.
 const CULPRITS: usize = 256;
 
@@ -40,6 +47,10 @@ pub struct Thread {
     beyond: u64,
     totals: Totals,
     culprits: BTreeMap<TaskName, Delay>,
+    practice: Practice,
+    checkpoints: u64,
+    last: Option<Nanos>,
+    holders: Holders,
     /// Its place among the series that the flight recorder watches.
     pub watched_as: Option<usize>,
     worst: Vec<Sample>,
@@ -99,6 +110,10 @@ impl Thread {
             beyond: 0,
             totals: Totals::default(),
             culprits: BTreeMap::new(),
+            practice: Practice::default(),
+            checkpoints: 0,
+            last: None,
+            holders: Holders::default(),
             watched_as: None,
             worst: Vec::new(),
         }
@@ -119,11 +134,6 @@ impl Thread {
         self.cyclic().is_some_and(|cyclic| cyclic.inferred.kind != CycleKind::Event)
     }
 
-    /// Cycles that were measured.
-    pub fn cycles(&self) -> u64 {
-        self.cycles
-    }
-
     fn cyclic(&self) -> Option<&Cyclic> {
         match &self.state {
             State::Cyclic(cyclic) => Some(cyclic),
@@ -132,12 +142,16 @@ impl Thread {
     }
 
     /// Takes a record of it.
-    pub fn push(&mut self, record: Cycle) {
+    pub fn push(&mut self, record: Cycle, recent: &mut Recent) {
+        self.practice.look_at(&record);
         match &mut self.state {
             State::Learning { waits, .. } => waits.push(record),
             State::Cyclic(cyclic) => {
                 let measured = cyclic.follower.push(record);
-                measured.into_iter().for_each(|measured| self.take(&measured));
+                if let Some(measured) = measured {
+                    recent.add(&measured.cycle);
+                    self.take(&measured);
+                }
             }
             State::Other { waits, .. } => *waits += 1,
         }
@@ -146,7 +160,9 @@ impl Thread {
     fn take(&mut self, measured: &Measured) {
         let State::Cyclic(cyclic) = &mut self.state else { return };
         let (cycle, totals) = (&measured.cycle, &mut self.totals);
+        self.practice.add(measured, cyclic.inferred.kind);
         self.cycles += 1;
+        self.last = Some(measured.cycle.response_time());
         self.skipped += measured.skipped;
         self.overruns += u64::from(measured.overrun);
         totals.blocks += u64::from(cycle.blocks);
@@ -160,6 +176,7 @@ impl Thread {
         if cyclic.stop_above.is_some_and(|limit| response > limit) {
             cyclic.above = cyclic.above.max(Some(response));
         }
+        self.holders.add(cycle);
         if let Some(culprit) = cycle.culprit
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name))
         {
@@ -205,7 +222,7 @@ impl Thread {
         }
     }
 
-    /// Begins its series, with what was seen of it so far.
+    /// Begins its series. What was seen of it so far is returned, to be pushed again.
     pub fn begin(
         &mut self,
         label: &str,
@@ -214,8 +231,8 @@ impl Thread {
         first: usize,
         options: &Options,
         calls: &CallNames,
-    ) -> Result<(), BundleError> {
-        let State::Learning { waits, .. } = &mut self.state else { return Ok(()) };
+    ) -> Result<Vec<Cycle>, BundleError> {
+        let State::Learning { waits, .. } = &mut self.state else { return Ok(Vec::new()) };
         let waits = std::mem::take(waits);
         let longest = waits.iter().map(Cycle::response_time).max().unwrap_or(Nanos::MILLI);
         let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
@@ -225,20 +242,19 @@ impl Thread {
             let meta = meta(label, kind, tid, &inferred, &wait, options);
             series.push(CycleSeries::begin(kind, meta, span, writer, first + place)?);
         }
+        self.practice.refresh(self.tid, &inferred);
         let label = label.to_owned();
         let follower = Follower::new(&inferred);
         let (deadline, stop_above) = (options.deadline, options.stop_above);
         let cyclic =
             Cyclic { label, inferred, wait, follower, series, deadline, stop_above, above: None };
         self.state = State::Cyclic(Box::new(cyclic));
-        waits.into_iter().for_each(|record| self.push(record));
-        Ok(())
+        Ok(waits)
     }
 
     /// What its response times are in the bundle.
     pub fn response_meta(&self) -> Option<&SeriesMeta> {
-        let series = self.cyclic()?.series.iter().find(|series| series.kind() == Kind::Response);
-        series.map(|series| &series.meta)
+        self.series(Kind::Response).map(|series| &series.meta)
     }
 
     /// Response times since the last call.
@@ -257,6 +273,10 @@ impl Thread {
     pub fn checkpoint(&mut self) {
         if let State::Cyclic(cyclic) = &mut self.state {
             cyclic.series.iter_mut().for_each(CycleSeries::checkpoint);
+            self.checkpoints += 1;
+            if self.checkpoints.is_multiple_of(REREAD) {
+                self.practice.refresh(self.tid, &cyclic.inferred);
+            }
         }
     }
 
@@ -321,7 +341,11 @@ impl Thread {
                 count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond),
             );
         }
-        Notes { figures, tables: self.culprits().into_iter().collect(), ..Notes::default() }
+        Notes {
+            figures,
+            tables: self.culprits().into_iter().chain(self.holders.table()).collect(),
+            ..Notes::default()
+        }
     }
 
     /// Who ran while it was ready.
@@ -379,6 +403,70 @@ impl Thread {
                 )]
             }
         }
+    }
+
+    /// Whether it has cycles and a real-time policy.
+    pub fn is_real_time(&self) -> bool {
+        self.cyclic().is_some() && self.practice.is_real_time()
+    }
+
+    /// What its cycles show that a real-time program does better otherwise.
+    pub fn lint(&mut self, others_are: bool, host: &HostFacts) -> Vec<Finding> {
+        let practice = std::mem::take(&mut self.practice);
+        let Some(cyclic) = self.cyclic() else { return Vec::new() };
+        let mut culprits: Vec<(String, Nanos)> =
+            self.culprits.iter().map(|(name, delay)| (name.to_string(), delay.total)).collect();
+        culprits.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        let (kind, has_deadline) = (cyclic.inferred.kind, cyclic.deadline.is_some());
+        practice.findings(&cyclic.label, kind, has_deadline, others_are, host, &culprits)
+    }
+
+    /// Its line in the live view, if it has cycles.
+    pub fn row(&self) -> Option<ThreadRow> {
+        let cyclic = self.cyclic()?;
+        Some(ThreadRow {
+            name: cyclic.label.clone(),
+            kind: cyclic.inferred.kind.word(),
+            cycles: self.cycles,
+            last: self.last,
+            worst: self.longest_response(),
+            skipped: self.skipped,
+            overruns: self.overruns,
+        })
+    }
+
+    fn longest_response(&self) -> Option<Nanos> {
+        self.series(Kind::Response)?.state.data.max
+    }
+
+    /// One of its series, if it has cycles.
+    pub fn series(&self, kind: Kind) -> Option<&CycleSeries> {
+        self.cyclic()?.series.iter().find(|series| series.kind() == kind)
+    }
+
+    /// Its thread id.
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+
+    /// Cycles that were measured.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Releases without a cycle of their own.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Releases that passed while the cycle before went on.
+    pub fn overruns(&self) -> u64 {
+        self.overruns
+    }
+
+    /// Cycles longer than the deadline, where there is one.
+    pub fn missed(&self) -> Option<u64> {
+        self.cyclic()?.deadline.map(|_| self.beyond)
     }
 
     /// Why it has no cycles.
@@ -488,10 +576,7 @@ pub fn line<'a>(elapsed: Nanos, threads: impl Iterator<Item = &'a Thread>) -> St
         cyclic += u64::from(thread.cyclic().is_some());
         cycles += thread.cycles;
         skipped += thread.skipped;
-        let series = thread
-            .cyclic()
-            .and_then(|of| of.series.iter().find(|series| series.kind() == Kind::Response));
-        worst = worst.max(series.and_then(|series| series.state.data.max));
+        worst = worst.max(thread.longest_response());
     }
     let worst = worst.map_or_else(|| "-".to_owned(), |worst| worst.readable());
     let (threads, cycles) = (format::counted(cyclic, "thread"), format::counted(cycles, "cycle"));

@@ -5,6 +5,7 @@ use crate::attach::requirement::SeriesRequirement;
 use crate::attach::target::Target;
 use crate::attach::{Attachment, Options};
 use crate::exit::{Ending, Failure};
+use crate::metrics::MetricsFile;
 use crate::session::interrupt::Interrupts;
 use crate::session::request::shown;
 use punctual_analyze::cycles::CycleKind;
@@ -15,14 +16,16 @@ use std::path::PathBuf;
 ///
 /// The program is not changed, not stopped and not traced: the kernel's events alone show when a
 /// thread's cycle was due, when it began, and when the thread waited again. Which wait a cycle
-/// begins with is inferred from the first cycles of each thread. docs/attach.md explains the
-/// figures.
+/// begins with is inferred from the first cycles of each thread. What a real-time thread does that
+/// it does better otherwise (page faults, calls for files, relative sleeps, and more) is among the
+/// findings. docs/attach.md explains the figures.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual attach 4711\n  punctual attach --comm linuxcnc \
                         --duration 10min --require 'response p99.9 < 800us'\n  punctual attach \
                         -- ./control-loop\n  punctual attach 4711 --thread 4713 --cycle timerfd \
-                        --deadline 900us --stop-above 2ms --explain\n\nWith a command, punctual \
-                        writes to standard error alone: standard output is the \
+                        --deadline 900us --stop-above 2ms --explain\n  punctual attach 4711 \
+                        --metrics /var/lib/node_exporter/textfile/loop.prom\n\nWith a command, \
+                        punctual writes to standard error alone: standard output is the \
                         command's.\n\nExit codes: that of the command, 128 + n where signal n \
                         ended it; without a command, or where it ended with 0: 0 done; 1 failed \
                         while measuring, or no cycles were found; 2 the request was wrong, \
@@ -38,8 +41,8 @@ pub struct Args {
     /// These threads alone, by their ids
     #[arg(long, value_name = "TID", value_delimiter = ',', conflicts_with = "command")]
     thread: Vec<u32>,
-    /// What releases a cycle: absolute, relative, timerfd, posix-timer, event [default:
-    /// inferred for each thread]
+    /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event
+    /// [default: inferred for each thread]
     #[arg(long, value_name = "KIND")]
     cycle: Option<CycleKind>,
     /// Count the cycles whose response time exceeds this
@@ -58,10 +61,14 @@ pub struct Args {
     /// Also keep what happened around the longest response times: `punctual explain` shows it
     #[arg(long)]
     explain: bool,
+    /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
+    /// textfile collector (FILE ends in .prom there)
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
     /// The bundle's directory; it must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// No live line
+    /// No live view
     #[arg(long, short)]
     quiet: bool,
     /// Print summary.json's shape (docs/json.md) at the end instead of tables
@@ -86,6 +93,7 @@ pub fn run(args: Args) -> Ending {
         duration: args.duration,
         requirements: args.require,
         explain: args.explain,
+        metrics: args.metrics.map(MetricsFile::new),
         quiet: args.quiet,
     };
     let output = Output { to_stderr: !args.command.is_empty(), json: args.json };

@@ -4,6 +4,7 @@ pub mod destinations;
 
 use crate::cli::colored;
 use crate::exit::{Ending, Exit, Failure};
+use crate::metrics::MetricsFile;
 use crate::session::request::Asked;
 use crate::session::{self, FinishedRun, recording, request};
 use crate::{live, output, targets};
@@ -64,6 +65,10 @@ pub struct Common {
     /// Also write the verdicts as LAVA lines to this file
     #[arg(long, value_name = "FILE")]
     lava: Option<PathBuf>,
+    /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
+    /// textfile collector (FILE ends in .prom there); not on a target
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
     /// End the run if a latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
@@ -108,6 +113,7 @@ impl Common {
             report: _,
             junit: _,
             lava: _,
+            metrics: _,
             stop_above,
             trace,
             explain,
@@ -140,6 +146,11 @@ pub const NOT_EXACT: &str = "--exact needs virtual time (--target vm:KERNEL with
                              \"virtual-time\"): only there can a run be replayed; --explain keeps \
                              the kernel events around the worst samples everywhere";
 
+
+/// Why `--metrics` is refused.
+const NO_METRICS: &str = "--metrics is for a run on this host: what is measured on a target is \
+                          known here when it has ended";
+
 /// Reads the file, plans, measures and prints the results.
 pub fn run(args: Args) -> Ending {
     if let Some(parent) = args.child_of {
@@ -157,6 +168,7 @@ pub fn run(args: Args) -> Ending {
 pub fn run_experiment(args: &Common, asked: &Asked) -> Ending {
     match asked.target()? {
         TargetPlan::Host => run_locally(args, asked),
+        _ if args.metrics.is_some() => Err(Failure::refused(NO_METRICS)),
         elsewhere => targets::run(&elsewhere, args, asked),
     }
 }
@@ -179,7 +191,8 @@ fn run_locally(args: &Common, asked: &Asked) -> Ending {
     }
     destinations::check(args, &plan)?;
     let mut watcher = live::watcher(args.quiet);
-    let finished = session::run(&plan, &loaded, &mut *watcher);
+    let finished =
+        session::run(&plan, &loaded, &mut *watcher, args.metrics.clone().map(MetricsFile::new));
     watcher.end();
     drop(watcher);
     let finished = finished?;

@@ -5,9 +5,11 @@
 //! as well. No raw mode: Ctrl-C stays a signal. The cursor waits below the view and stays visible,
 //! so a run that is killed leaves the terminal usable.
 
+mod attached;
 mod draw;
 mod line;
 
+use super::attached::Attached;
 use super::{Snapshot, Watcher};
 use crate::{cli, output};
 use line::Paper;
@@ -27,6 +29,13 @@ pub struct View {
 impl View {
     pub fn new() -> View {
         View { shown: Vec::new(), width: 0, colored: cli::colored(&io::stderr()) }
+    }
+
+    /// Shows the state of an attached program.
+    pub fn refresh_attached(&mut self, state: &Attached) {
+        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
+        let paper = Paper { width, colored: self.colored };
+        self.show(attached::draw(state, paper, height.saturating_sub(1)), width);
     }
 
     fn show(&mut self, lines: Vec<String>, width: usize) {

@@ -4,6 +4,7 @@ use super::counters;
 use super::evidence::{self, Collecting};
 use super::flight::{Flight, Watched};
 use super::measure::{MeasureRun, PartitionPlacement};
+use super::metrics;
 use super::relief::Reliever;
 use super::series::{self, SeriesRun};
 use super::wall_clock::{self, WallClock};
@@ -381,6 +382,11 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 self.run.flight.iter_mut().for_each(Flight::save);
                 self.evidence.poll(&self.files, &current.measures);
                 next_checkpoint = now + CHECKPOINT;
+            }
+            if let Some(file) = &mut self.run.metrics
+                && file.is_due(now)
+            {
+                file.write(&metrics::text(&self.run.plan.name, &[current.view()]));
             }
             if now >= next_refresh && self.watcher.watches() {
                 self.refresh(current);

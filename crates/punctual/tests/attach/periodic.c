@@ -1,4 +1,5 @@
-/* A program with cycles of a known kind, for the tests of `punctual attach`: periodic MODE CYCLES. */
+/* A program with cycles of a known kind, for the tests of `punctual attach`: periodic MODE CYCLES CPU.
+ * MODE may begin with `rt:` (memory locked, SCHED_FIFO), `fifo:` or `locked:` (one of the two). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,11 +34,13 @@ static void spin(long ns)
 		;
 }
 
+static clockid_t sleep_clock = CLOCK_MONOTONIC;
+
 static void sleep_until(long at)
 {
 	struct timespec t = { at / 1000000000L, at % 1000000000L };
 
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, 0);
+	clock_nanosleep(sleep_clock, TIMER_ABSTIME, &t, 0);
 }
 
 static void be(int priority, int cpu)
@@ -60,6 +64,8 @@ static int pipes[2];
 static void *holder(void *unused)
 {
 	prctl(PR_SET_NAME, "holder");
+	if (sched_getscheduler(0) == SCHED_FIFO)
+		be(50, -1);
 	while (!over) {
 		pthread_mutex_lock(&lock);
 		usleep(PERIOD / 2000);
@@ -92,16 +98,41 @@ static void *writer(void *unused)
 	return unused;
 }
 
+#define AREA (4 << 20)
+
+struct sched_attributes {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/* A quarter of each period, which is long: the kernel looks at the runtime in its tick. 8 is the code for where that is refused. */
+static void be_deadline(void)
+{
+	struct sched_attributes a = { sizeof a, 6, 0, 0, 0, 5 * PERIOD, 20 * PERIOD, 20 * PERIOD };
+
+	if (syscall(SYS_sched_setattr, 0, &a, 0))
+		exit(8);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "absolute";
 	long cycles = argc > 2 ? atol(argv[2]) : 500;
 	int cpu = argc > 3 ? atoi(argv[3]) : -1, fd = -1;
+	const char *colon = strchr(mode, ':');
 	pthread_t other = 0;
 	long next = now() + PERIOD;
 	char *area = 0;
 
-	if (!strcmp(mode, "timerfd")) {
+	if (colon && strncmp(mode, "fifo:", 5) && mlockall(MCL_CURRENT | MCL_FUTURE))
+		return 2;
+	if (colon && strncmp(mode, "locked:", 7))
+		be(98, cpu);
+	mode = colon ? colon + 1 : mode;
+	if (!strncmp(mode, "timerfd", 7)) {
 		struct itimerspec t = { { 0, PERIOD }, { 0, PERIOD } };
 
 		fd = timerfd_create(CLOCK_MONOTONIC, 0);
@@ -117,18 +148,32 @@ int main(int argc, char **argv)
 		sigprocmask(SIG_BLOCK, &set, 0);
 		timer_create(CLOCK_MONOTONIC, &event, &timer);
 		timer_settime(timer, 0, &t, 0);
-	} else if (!strcmp(mode, "lock")) {
+	} else if (!strncmp(mode, "lock", 4)) {
+		pthread_mutexattr_t a;
+
+		pthread_mutexattr_init(&a);
+		if (!strcmp(mode, "lock-pi"))
+			pthread_mutexattr_setprotocol(&a, PTHREAD_PRIO_INHERIT);
+		pthread_mutex_init(&lock, &a);
 		pthread_create(&other, 0, holder, 0);
 	} else if (!strcmp(mode, "hog")) {
 		be(50, cpu);
 		pthread_create(&other, 0, hog, (void *)(intptr_t)cpu);
-	} else if (!strcmp(mode, "event")) {
+	} else if (!strcmp(mode, "deadline")) {
+		be_deadline();
+	} else if (!strncmp(mode, "event", 5)) {
 		if (pipe(pipes))
 			return 1;
 		pthread_create(&other, 0, writer, 0);
-	} else if (!strcmp(mode, "fault")) {
-		area = mmap(0, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		madvise(area, 4 << 20, MADV_NOHUGEPAGE);
+	} else if (!strcmp(mode, "realtime")) {
+		struct timespec t;
+
+		clock_gettime(CLOCK_REALTIME, &t);
+		sleep_clock = CLOCK_REALTIME;
+		next = t.tv_sec * 1000000000L + t.tv_nsec + PERIOD;
+	} else if (!strcmp(mode, "fault") || !strcmp(mode, "touch")) {
+		area = mmap(0, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		madvise(area, AREA, MADV_NOHUGEPAGE);
 	} else if (!strcmp(mode, "fsync")) {
 		fd = open("data", O_CREAT | O_WRONLY | O_TRUNC, 0600);
 	} else if (!strcmp(mode, "spinner")) {
@@ -139,7 +184,7 @@ int main(int argc, char **argv)
 		uint64_t expired;
 		char byte;
 
-		if (!strcmp(mode, "timerfd")) {
+		if (!strncmp(mode, "timerfd", 7)) {
 			if (read(fd, &expired, sizeof expired) < 0)
 				return 1;
 		} else if (!strcmp(mode, "posix-timer")) {
@@ -149,23 +194,39 @@ int main(int argc, char **argv)
 			sigemptyset(&set);
 			sigaddset(&set, SIGRTMIN);
 			sigwait(&set, &signal);
-		} else if (!strcmp(mode, "event")) {
+		} else if (!strncmp(mode, "event", 5)) {
 			if (read(pipes[0], &byte, 1) < 0)
 				return 1;
+		} else if (!strcmp(mode, "deadline")) {
+			sched_yield();
 		} else if (!strcmp(mode, "relative")) {
 			usleep(PERIOD / 1000);
 		} else {
 			sleep_until(next);
 			next += PERIOD;
 		}
-		spin(100000);
-		if (!strcmp(mode, "lock")) {
+		spin(strcmp(mode, "greedy") ? 100000 : PERIOD * 9 / 10);
+		if (!strcmp(mode, "deadline") && k % 10 == 9) {
+			spin(PERIOD * 12);
+		} else if (!strcmp(mode, "timerfd-late") && k % 10 == 9) {
+			spin(PERIOD * 3 / 2);
+		} else if (!strncmp(mode, "lock", 4)) {
 			pthread_mutex_lock(&lock);
 			pthread_mutex_unlock(&lock);
 		} else if (!strcmp(mode, "fault")) {
-			madvise(area, 4 << 20, MADV_DONTNEED);
-			for (long at = 0; at < 4 << 20; at += 4096)
+			madvise(area, AREA, MADV_DONTNEED);
+			for (long at = 0; at < AREA; at += 4096)
 				area[at] = 1;
+		} else if (!strcmp(mode, "touch")) {
+			area[k % (AREA / 4096) * 4096] = 1;
+		} else if (!strcmp(mode, "mmap")) {
+			char *short_lived = mmap(0, 65536, PROT_READ | PROT_WRITE,
+						 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+			munmap(short_lived, 65536);
+		} else if (strstr(mode, "print")) {
+			if (write(1, "cycle\n", 6) < 0)
+				return 1;
 		} else if (!strcmp(mode, "fsync")) {
 			if (pwrite(fd, &k, sizeof k, 0) < 0 || fsync(fd))
 				return 1;

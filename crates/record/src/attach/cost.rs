@@ -1,23 +1,75 @@
-//! What attaching costs: the kernel counts how long its programs run.
+//! What attaching costs: the kernel counts how long its programs run, for some ms and before
+//! anything is measured. Counting takes two readings of the clock a run, so it ends then.
 
 use super::Attacher;
 use crate::bpf::{Attach, sys};
-use std::os::fd::OwnedFd;
+use punctual_core::{Fact, Nanos};
+use std::time::Duration;
 
-/// The kernel counts the run time of BPF programs as long as this lives.
-pub struct Counting {
-    _enabled: OwnedFd,
+/// Cycles of the thread that is measured, and its further system calls.
+const CYCLES: u64 = 60;
+const CALLS: u64 = 1_000;
+const SLEEP: Duration = Duration::from_micros(500);
+
+/// What the programs take of all CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AttachCost {
+    /// For a cycle that is one sleep.
+    pub per_cycle: Nanos,
+    /// Runs of programs for it.
+    pub runs_per_cycle: u64,
+    /// For each further system call.
+    pub per_call: Nanos,
 }
 
 impl Attacher {
-    /// Makes the kernel count how long the programs run, which itself takes two readings of the
-    /// clock a run.
-    pub fn count_cost(&self) -> Result<Counting, std::io::Error> {
-        sys::enable_run_time().map(|enabled| Counting { _enabled: enabled })
+    /// Measures the cost with a thread of this process, in about 40 ms. What the programs do for
+    /// other tasks meanwhile is in it. To be called before anything is watched.
+    pub fn cost(&mut self) -> Fact<AttachCost> {
+        let _counting = match sys::enable_run_time() {
+            Ok(counting) => counting,
+            Err(why) => return Fact::Unavailable(format!("BPF_ENABLE_STATS: {why}")),
+        };
+        let counted = std::thread::scope(|scope| {
+            let (sent, tid) = std::sync::mpsc::sync_channel(1);
+            let (go, begin) = std::sync::mpsc::sync_channel::<()>(1);
+            let thread = std::thread::Builder::new().name("attach-cost".to_owned());
+            let this = &*self;
+            let thread = thread.spawn_scoped(scope, move || {
+                let _ = sent.send(own_tid());
+                begin.recv().ok()?;
+                let first = this.run_time()?;
+                (0..CALLS).for_each(|_| _ = own_tid());
+                let second = this.run_time()?;
+                (0..CYCLES).for_each(|_| std::thread::sleep(SLEEP));
+                Some([first, second, this.run_time()?])
+            });
+            let tid = tid.recv().ok()?;
+            self.watch_thread(tid).ok()?;
+            go.send(()).ok()?;
+            thread.ok()?.join().ok()?
+        });
+        self.drain(&mut |_| ());
+        match counted {
+            Some([first, second, third]) => Fact::Known(AttachCost {
+                per_cycle: Nanos(((third.0 - second.0) / CYCLES) as i64),
+                runs_per_cycle: (third.1 - second.1) / CYCLES,
+                per_call: Nanos(((second.0 - first.0) / CALLS) as i64),
+            }),
+            None => Fact::Unavailable(
+                "the kernel does not count the run time of BPF programs".to_owned(),
+            ),
+        }
     }
 
-    /// ns and runs of all programs so far; `None` where the kernel does not count them.
-    pub fn run_time(&self) -> Option<(u64, u64)> {
+    /// ns and runs of all programs so far.
+    fn run_time(&self) -> Option<(u64, u64)> {
         Attach::run_time_of(&self.attached)
     }
+}
+
+/// A system call of its own each time.
+fn own_tid() -> u32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }

@@ -2,7 +2,10 @@
 
 use crate::account::part;
 use crate::wire::layout::{self as wire, Cycle as Wire, Header};
-use punctual_core::cycle::{Culprit, Cycle, TaskName, WaitingCall, WokenBy};
+use punctual_core::cycle::{
+    CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, TaskName, WaitingCall,
+    WokenBy,
+};
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
 /// The cycles in what a buffer held. What is something else, or cut off, is passed over.
@@ -50,22 +53,53 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         waker: wire.waker,
         waker_name: TaskName(wire.waker_comm),
         wait_is: part(wire.within.into()),
+        reclaimed: reclaim_time(wire),
         blocks: wire.blocks,
         blocked: span(wire.blocked),
         migrations: wire.migrations,
         syscalls: wire.syscalls,
         faults: wire.faults,
+        calls: CallSet(wire.calls & !FUTEX_WAIT),
+        written: DescriptorSet(wire.written),
+        slept_without_pi: wire.calls & FUTEX_WAIT != 0,
         longest_call: (wire.longest_ns > 0).then_some((wire.longest, span(wire.longest_ns))),
         culprit: (wire.culprit_ns > 0).then_some(culprit),
+        holder: holder(wire),
         wake: split(&wire.wake, returned - release),
         run: split(&wire.run, again - returned),
     }
+}
+
+const FUTEX_WAIT: u32 = 1 << wire::CYCLE_FUTEX_WAIT;
+fn holder(wire: &Wire) -> Option<LockHolder> {
+    let evidence = match u64::from(wire.holder_by) {
+        wire::HOLDER_PI => LockEvidence::PiFutex,
+        wire::HOLDER_MUTEX => LockEvidence::MutexOwner,
+        wire::HOLDER_WAKER => LockEvidence::Waker,
+        _ => return None,
+    };
+    Some(LockHolder {
+        tid: wire.holder,
+        name: TaskName(wire.holder_comm),
+        evidence,
+        waits: wire.holder_waits,
+        time: Nanos(i64::try_from(wire.holder_ns).unwrap_or(i64::MAX)),
+    })
+}
+
+/// The time that the thread ran to reclaim memory.
+fn reclaim_time(wire: &Wire) -> Nanos {
+    let part = wire::PART_RECLAIM_RAN as usize;
+    let time = wire.wake[part].saturating_add(wire.run[part]);
+    let whole = wire.again.saturating_sub(wire.release);
+    Nanos(i64::try_from(time.min(whole)).unwrap_or(i64::MAX))
 }
 
 fn woken_by(code: u8) -> WokenBy {
     match u64::from(code) {
         wire::CYCLE_BY_TIMER => WokenBy::Timer,
         wire::CYCLE_BY_SLEEP => WokenBy::Sleep,
+        wire::CYCLE_BY_PERIOD => WokenBy::Period,
         wire::CYCLE_BY_TASK => WokenBy::Task,
         wire::CYCLE_BY_IRQ => WokenBy::Irq,
         wire::CYCLE_BY_SOFTIRQ => WokenBy::Softirq,
@@ -111,6 +145,9 @@ mod tests {
         wire.run[wire::PART_ITSELF as usize] = 1_500;
         (wire.culprit, wire.culprit_ns, wire.by) = (9, 70, wire::CYCLE_BY_TIMER as u8);
         wire.culprit_comm[..3].copy_from_slice(b"hog");
+        (wire.holder, wire.holder_ns, wire.holder_waits) = (8, 60, 2);
+        wire.holder_by = wire::HOLDER_PI as u32;
+        wire.holder_comm[..5].copy_from_slice(b"owner");
         let mut payload = [0; Wire::SIZE];
         wire.write(&mut payload);
         let (mut bytes, mut head) = (Vec::new(), [0; Header::SIZE]);
@@ -130,6 +167,9 @@ mod tests {
         assert_eq!((cycle.tid, cycle.cpu, cycle.by), (7, 1, WokenBy::Timer));
         assert_eq!((cycle.wakeup_latency(), cycle.response_time()), (Nanos(500), Nanos(2_000)));
         assert_eq!(cycle.wake.of(MainPart::Unknown), Nanos(100));
+        let holder = cycle.holder.expect("it was recorded");
+        assert_eq!((holder.tid, holder.evidence, holder.waits), (8, LockEvidence::PiFutex, 2));
+        assert_eq!((holder.name.to_string().as_str(), holder.time), ("owner", Nanos(60)));
         assert_eq!(cycle.culprit.map(|culprit| culprit.name.to_string()), Some("hog".to_owned()));
     }
 

@@ -57,6 +57,23 @@ fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, 
     Fact::Known(nearest.into_iter().map(text).collect())
 }
 
+/// The addresses of these functions; 0: not known, or hidden.
+pub(crate) fn kernel_functions<const N: usize>(names: [&str; N]) -> [u64; N] {
+    let file = File::open("/proc/kallsyms");
+    file.map_or([0; N], |file| addresses(names, BufReader::new(file)))
+}
+
+fn addresses<const N: usize>(names: [&str; N], symbols: impl BufRead) -> [u64; N] {
+    let mut found = [0; N];
+    for line in symbols.lines().map_while(Result::ok) {
+        let mut words = line.split_ascii_whitespace();
+        let (address, name) = (words.next(), words.nth(1));
+        let Some(at) = names.iter().position(|one| name == Some(one)) else { continue };
+        found[at] = address.and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    }
+    found
+}
+
 /// No function of the kernel is longer; what is farther from any symbol is left a number.
 const LONGEST: u64 = 1 << 16;
 
@@ -74,6 +91,14 @@ mod tests {
         let Fact::Known(names) = find(&wanted, text.as_bytes()) else { panic!() };
         let names: Vec<&str> = names.values().map(String::as_str).collect();
         assert_eq!(names, ["do_idle", "do_idle+0x10", "far+0x10"]);
+    }
+
+    #[test]
+    fn functions_are_found_by_name() {
+        let text =
+            "ffffffff81000000 T _text\nffffffff81000200 t do_idle\n0000000000000000 T hidden\n";
+        let names = ["do_idle", "hidden", "missing"];
+        assert_eq!(addresses(names, text.as_bytes()), [0xffff_ffff_8100_0200, 0, 0]);
     }
 
     #[test]

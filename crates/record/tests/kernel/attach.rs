@@ -1,12 +1,15 @@
 //! The cycles of threads, timed and divided from outside of them.
 
 use crate::common::{gettid, online};
-use punctual_core::cycle::{Cycle, WokenBy};
+use punctual_core::cycle::{Cycle, LockEvidence, WokenBy};
 use punctual_core::{MainPart, Nanos};
 use punctual_record::attach::Attacher;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
+
+/// Of all releases here, in ns.
+const PERIOD: i64 = 2_000_000;
 
 /// The cycles that a thread makes of `work`, which is told when to begin.
 fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
@@ -15,6 +18,7 @@ fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
         return None;
     }
     let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    attacher.findings.iter().for_each(|finding| println!("{finding:?}"));
     let mut cycles = Vec::new();
     std::thread::scope(|scope| {
         let (send, tid) = mpsc::channel();
@@ -29,6 +33,7 @@ fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
         thread.join().expect("it ends");
     });
     attacher.drain(&mut |cycle| cycles.push(cycle));
+    cycles.sort_by_key(|cycle: &Cycle| cycle.again);
     assert_eq!(attacher.lost(), 0);
     for cycle in &cycles {
         assert_eq!(cycle.wake.sum(), cycle.wakeup_latency(), "{cycle:?}");
@@ -64,7 +69,6 @@ fn spin(time: Nanos) {
 
 #[test]
 fn an_absolute_sleeper_is_released_when_it_said() {
-    const PERIOD: i64 = 2_000_000;
     let started = AtomicI64::new(0);
     let work = |first: i64| {
         started.store(first, Ordering::Relaxed);
@@ -90,7 +94,6 @@ fn an_absolute_sleeper_is_released_when_it_said() {
 
 #[test]
 fn a_release_that_passed_while_late_has_its_own_cycle() {
-    const PERIOD: i64 = 2_000_000;
     let started = AtomicI64::new(0);
     let work = |first: i64| {
         started.store(first, Ordering::Relaxed);
@@ -134,4 +137,353 @@ fn an_event_is_a_release_and_its_waker_is_named() {
         .iter()
         .filter(|cycle| cycle.by == WokenBy::Task && cycle.waker_name.to_string() == "sender");
     assert!(by_task.count() >= 45, "{cycles:#?}");
+}
+
+/// Takes expiries of a timer that comes each PERIOD from `first` on, late for some; which of them,
+/// from 0 on, each call was the first to return for.
+fn take_late(mut wait: impl FnMut() -> u64) -> Vec<i64> {
+    let (mut taken, mut next) = (Vec::new(), 0);
+    for k in 0..60 {
+        let count = wait();
+        taken.push(next);
+        next += count as i64;
+        spin(match k % 10 {
+            // The next two expiries pass, or only one: the call after it returns at once.
+            4 => Nanos(PERIOD * 5 / 2),
+            8 => Nanos(PERIOD * 3 / 2),
+            _ => Nanos(PERIOD / 10),
+        });
+    }
+    taken
+}
+
+/// Every call that took an expiry begins a cycle that was released by it.
+fn assert_each_has_a_cycle(cycles: &[Cycle], first: i64, taken: &[i64]) {
+    let timed: Vec<&Cycle> = cycles.iter().filter(|cycle| cycle.by == WokenBy::Timer).collect();
+    let releases: Vec<i64> = timed.iter().map(|c| (c.release.ns() - first) / PERIOD).collect();
+    assert!(timed.iter().all(|c| (c.release.ns() - first) % PERIOD == 0), "{timed:#?}");
+    assert!(releases.is_sorted() && releases.iter().all(|one| taken.contains(one)), "{releases:?}");
+    // The last ends with the thread. Events that the kernel did not show are said to be unseen.
+    let unseen = cycles.iter().filter(|cycle| cycle.by == WokenBy::Unseen).count();
+    assert!(taken.len() <= releases.len() + 1 + unseen, "{releases:?} of {taken:?}");
+    assert!(unseen < 10, "{unseen} unseen");
+    let passed = timed.iter().filter(|c| c.entered > c.release).count();
+    assert!(passed >= 10, "{passed} were released before the thread waited");
+}
+
+fn timerfd(first: i64) -> i32 {
+    let at = |ns: i64| libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
+    let times = libc::itimerspec { it_interval: at(PERIOD), it_value: at(first) };
+    // SAFETY: the times live through the call.
+    unsafe {
+        let file = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
+        libc::timerfd_settime(file, libc::TFD_TIMER_ABSTIME, &times, std::ptr::null_mut());
+        file
+    }
+}
+
+fn read_expiries(file: i32) -> u64 {
+    let mut count = 0u64;
+    // SAFETY: the kernel writes 8 bytes.
+    let read = unsafe { libc::read(file, (&raw mut count).cast(), 8) };
+    assert_eq!(read, 8);
+    count
+}
+
+#[test]
+fn a_timerfd_that_expired_before_it_was_read_has_its_cycle() {
+    let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
+    let work = |first: i64| {
+        started.store(first, Ordering::Relaxed);
+        let file = timerfd(first);
+        let _ = send.send(take_late(|| read_expiries(file)));
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let taken = taken.recv().expect("it ended");
+    assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
+}
+
+#[test]
+fn a_timerfd_that_expired_before_it_was_polled_has_its_cycle() {
+    let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
+    let work = |first: i64| {
+        started.store(first, Ordering::Relaxed);
+        let file = timerfd(first);
+        // SAFETY: the events live through the calls.
+        let poll = unsafe {
+            let poll = libc::epoll_create1(0);
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+            libc::epoll_ctl(poll, libc::EPOLL_CTL_ADD, file, &mut event);
+            poll
+        };
+        let wait = || {
+            let mut event = libc::epoll_event { events: 0, u64: 0 };
+            // SAFETY: there is room for one event.
+            while unsafe { libc::epoll_wait(poll, &mut event, 1, -1) } != 1 {}
+            read_expiries(file)
+        };
+        let _ = send.send(take_late(wait));
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let taken = taken.recv().expect("it ended");
+    assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
+}
+
+#[test]
+fn a_posix_timer_whose_signal_was_pending_has_its_cycle() {
+    let (started, (send, taken)) = (AtomicI64::new(0), mpsc::channel());
+    let work = |first: i64| {
+        started.store(first, Ordering::Relaxed);
+        let at =
+            |ns: i64| libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
+        let times = libc::itimerspec { it_interval: at(PERIOD), it_value: at(first) };
+        // SAFETY: plain data that is all zero is valid; everything lives through the calls.
+        let (timer, set) = unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, libc::SIGRTMIN());
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = libc::SIGRTMIN();
+            event.sigev_notify_thread_id = gettid().0 as i32;
+            let mut timer: libc::timer_t = std::mem::zeroed();
+            assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), 0);
+            libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut());
+            (timer, set)
+        };
+        // SAFETY: the set lives through the call.
+        let wait = || unsafe {
+            let signal = libc::sigtimedwait(&set, std::ptr::null_mut(), std::ptr::null());
+            assert_eq!(signal, libc::SIGRTMIN());
+            1 + libc::timer_getoverrun(timer) as u64
+        };
+        let _ = send.send(take_late(wait));
+        // SAFETY: it is ours.
+        unsafe { libc::timer_delete(timer) };
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let taken = taken.recv().expect("it ended");
+    assert_each_has_a_cycle(&cycles, started.load(Ordering::Relaxed), &taken);
+}
+
+/// The calling thread becomes one of SCHED_DEADLINE.
+fn set_deadline(runtime: Nanos, period: Nanos) -> std::io::Result<()> {
+    /// struct sched_attr of sched_setattr(2).
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        spans: [u64; 3],
+    }
+    let (runtime, period) = (runtime.ns() as u64, period.ns() as u64);
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_DEADLINE as u32,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        spans: [runtime, period, period],
+    };
+    // SAFETY: the structure has the size that it states; the kernel only reads it.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+#[test]
+fn a_period_of_a_deadline_thread_is_a_release_and_its_runtime_ends_throttled() {
+    // The kernel looks at the runtime in its tick, some ms apart.
+    const PERIOD: Nanos = Nanos::from_millis(40);
+    let (send, refused) = mpsc::channel();
+    let work = |_| {
+        if let Err(why) = set_deadline(Nanos::from_millis(10), PERIOD) {
+            let _ = send.send(why);
+            return;
+        }
+        for k in 0..60 {
+            spin(match k % 10 {
+                // More than its runtime: it is throttled until the next period begins.
+                4 => Nanos::from_millis(25),
+                _ => Nanos::from_micros(300),
+            });
+            // SAFETY: takes nothing.
+            unsafe { libc::sched_yield() };
+        }
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    if let Ok(why) = refused.try_recv() {
+        println!("SKIPPED: SCHED_DEADLINE: {why}");
+        return;
+    }
+    let periods: Vec<&Cycle> = cycles.iter().filter(|c| c.by == WokenBy::Period).collect();
+    // The first job begins without a period's timer, the last ends with the thread.
+    assert!(periods.len() >= 55, "{} of 60: {cycles:#?}", periods.len());
+    let unseen = cycles.iter().filter(|c| c.by == WokenBy::Unseen).count();
+    assert!(unseen < 3, "{cycles:#?}");
+    let distances: Vec<i64> =
+        periods.windows(2).map(|pair| (pair[1].release - pair[0].release).ns()).collect();
+    // The kernel sets its timer by another clock, which it reads for that each time.
+    let near =
+        |ns: &&i64| (**ns - (**ns + PERIOD.ns() / 2) / PERIOD.ns() * PERIOD.ns()).abs() < 200_000;
+    assert!(distances.iter().filter(near).count() >= 50, "{distances:?}");
+    let throttled = |cycle: &&&Cycle| cycle.split().of(MainPart::Throttled) > Nanos::from_millis(2);
+    let late: Vec<_> = periods.iter().filter(throttled).collect();
+    assert!(late.len() >= 5, "{periods:#?}");
+    // Runtime is given once a period, so that it ran in two of them.
+    assert!(late.iter().all(|cycle| cycle.response_time() > PERIOD), "{late:#?}");
+    let unknown: i64 = periods.iter().map(|cycle| cycle.split().of(MainPart::Unknown).ns()).sum();
+    let whole: i64 = periods.iter().map(|cycle| cycle.response_time().ns()).sum();
+    assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
+}
+
+/// What the parts of all cycles with a timer of their own add up to.
+fn part_of_sleepers(cycles: &[Cycle], part: MainPart) -> Nanos {
+    let timed = cycles.iter().filter(|cycle| cycle.by == WokenBy::Sleep);
+    timed.fold(Nanos::ZERO, |sum, cycle| sum + cycle.split().of(part))
+}
+
+#[test]
+fn memory_that_a_thread_reclaims_is_apart() {
+    const RECLAIM: &str = "/sys/devices/system/node/node0/reclaim";
+    if !std::path::Path::new(RECLAIM).exists() {
+        println!("SKIPPED: {RECLAIM}");
+        return;
+    }
+    let work = |first: i64| {
+        for k in 0..30 {
+            sleep_until(first + k * PERIOD);
+            // Whether so much is there to be reclaimed does not matter.
+            let _ = std::fs::write(RECLAIM, "256K");
+        }
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let reclaim = part_of_sleepers(&cycles, MainPart::Reclaim);
+    let calls = part_of_sleepers(&cycles, MainPart::SystemCall);
+    println!("reclaim {reclaim}, other system calls {calls}");
+    assert!(reclaim >= Nanos(30 * 1_000), "{reclaim}");
+    let ran = cycles.iter().fold(Nanos::ZERO, |sum, cycle| sum + cycle.reclaimed);
+    assert!(ran > Nanos::ZERO && ran <= reclaim + calls, "{ran}");
+}
+
+#[test]
+fn a_period_that_began_before_the_one_before_was_ended_is_a_release() {
+    // Shorter than the tick in which the kernel looks at the runtime.
+    let (runtime, period) = (Nanos::from_micros(1_500), Nanos::from_millis(2));
+    let (send, refused) = mpsc::channel();
+    let work = |_| {
+        if let Err(why) = set_deadline(runtime, period) {
+            let _ = send.send(why);
+            return;
+        }
+        for k in 0..400 {
+            spin(if k % 4 == 3 { Nanos::from_micros(2_700) } else { Nanos::from_micros(200) });
+            // SAFETY: takes nothing.
+            unsafe { libc::sched_yield() };
+        }
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    if let Ok(why) = refused.try_recv() {
+        println!("SKIPPED: SCHED_DEADLINE: {why}");
+        return;
+    }
+    let periods: Vec<&Cycle> = cycles.iter().filter(|c| c.by == WokenBy::Period).collect();
+    let passed: Vec<_> = periods.windows(2).filter(|pair| pair[1].timer == 0).collect();
+    println!("{} of {} had begun before", passed.len(), periods.len());
+    assert!(periods.windows(2).all(|pair| pair[0].release < pair[1].release), "{periods:#?}");
+    assert!(passed.iter().all(|pair| pair[1].release <= pair[1].returned), "{passed:#?}");
+    // A thread that is more than a period late is given another grid, from within the call on.
+    let passed: Vec<_> =
+        passed.into_iter().filter(|pair| pair[1].release <= pair[1].entered).collect();
+    assert!(passed.len() >= 5, "{cycles:#?}");
+    let on_grid = |pair: &&&[&Cycle]| {
+        let distance = (pair[1].release - pair[0].release).ns();
+        (distance - (distance + period.ns() / 2) / period.ns() * period.ns()).abs() < 100_000
+    };
+    let fits = passed.iter().filter(on_grid).count();
+    assert!(fits * 10 >= passed.len() * 8, "{fits} of {}", passed.len());
+}
+
+#[test]
+fn the_cost_is_measured_before_anything_is_watched() {
+    if let Some(what) = punctual_record::missing_rights() {
+        println!("SKIPPED: {what}");
+        return;
+    }
+    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let cost = attacher.cost();
+    println!("{cost:?}");
+    let cost = cost.known().expect("this kernel counts run time");
+    assert!(cost.per_cycle > Nanos::ZERO && cost.per_call > Nanos::ZERO, "{cost:?}");
+    // A sleep is two ends of a call, a timer, a wake-up and two switches.
+    assert!(cost.runs_per_cycle >= 6, "{cost:?}");
+    assert!(cost.per_call < cost.per_cycle, "{cost:?}");
+    attacher.drain(&mut |cycle| panic!("a cycle of the measurement itself: {cycle:?}"));
+}
+
+/// A lock on a futex that holds no owner: 0 is free, 1 held, 2 waited for (futex(2)).
+#[derive(Default)]
+struct FutexLock([AtomicU32; 4]);
+
+impl FutexLock {
+    fn lock(&self) {
+        let mut seen = self.0[0].compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        while seen.is_err() {
+            if self.0[0].swap(2, Ordering::Acquire) == 0 {
+                return;
+            }
+            self.call(libc::FUTEX_WAIT, 2);
+            seen = Err(0);
+        }
+    }
+
+    fn unlock(&self) {
+        if self.0[0].swap(0, Ordering::Release) == 2 {
+            self.call(libc::FUTEX_WAKE, 1);
+        }
+    }
+
+    fn call(&self, operation: i32, value: u32) {
+        let none = std::ptr::null::<libc::timespec>();
+        // SAFETY: the futex is ours; there is no timeout.
+        unsafe { libc::syscall(libc::SYS_futex, self.0[0].as_ptr(), operation, value, none) };
+    }
+}
+
+#[test]
+fn who_ends_a_wait_for_a_lock_released_it_where_no_owner_is_known() {
+    let lock = FutexLock::default();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let work = |first: i64| {
+        std::thread::scope(|scope| {
+            let hold = || {
+                while !over.load(Ordering::Relaxed) {
+                    lock.lock();
+                    std::thread::sleep(Duration::from_micros(1_500));
+                    lock.unlock();
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            };
+            let holder = std::thread::Builder::new().name("lock-holder".to_owned());
+            holder.spawn_scoped(scope, hold).expect("it begins");
+            for k in 0..60 {
+                sleep_until(first + k * PERIOD);
+                lock.lock();
+                lock.unlock();
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    };
+    let Some(cycles) = cycles_of(work) else { return };
+    let held: Vec<_> = cycles.iter().filter_map(|cycle| cycle.holder).collect();
+    assert!(held.len() >= 20, "{cycles:#?}");
+    for holder in held {
+        let known = (holder.evidence, holder.name.to_string());
+        assert_eq!(known, (LockEvidence::Waker, "lock-holder".to_owned()));
+        assert!(holder.waits >= 1 && holder.time > Nanos::ZERO, "{holder:?}");
+    }
 }

@@ -96,6 +96,7 @@ fn style(part: MainPart) -> Style {
         MainPart::Lock => (4, 55),
         MainPart::Io => (5, 55),
         MainPart::PageFault => (7, 55),
+        MainPart::Reclaim => (7, 30),
         MainPart::Waiting => (1, 50),
         MainPart::Overrun => (2, 30),
         MainPart::SystemCall => (2, 60),

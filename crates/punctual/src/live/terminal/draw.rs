@@ -29,22 +29,24 @@ fn progress_lines(snapshot: &Snapshot, paper: Paper) -> Vec<String> {
         .push(&clipped(snapshot.experiment, 40, false), Style::BOLD)
         .push(&number, Style::DIM)
         .push(&clipped(&snapshot.phase.meta.name, 40, false), Style::BOLD.color(Style::CYAN));
-    let bar = match snapshot.planned.filter(|planned| planned.ns() > 0) {
+    vec![title.finish(), progress_bar(snapshot.elapsed, snapshot.planned, paper)]
+}
+
+/// How far it is, over the whole width.
+pub fn progress_bar(elapsed: Nanos, planned: Option<Nanos>, paper: Paper) -> String {
+    match planned.filter(|planned| planned.ns() > 0) {
         Some(planned) => {
-            let share = (snapshot.elapsed.as_secs_f64() / planned.as_secs_f64()).clamp(0.0, 1.0);
-            let left = (planned - snapshot.elapsed).max(Nanos::ZERO);
+            let share = (elapsed.as_secs_f64() / planned.as_secs_f64()).clamp(0.0, 1.0);
+            let left = (planned - elapsed).max(Nanos::ZERO);
             let seconds = Nanos::from_secs((left.ns() + 999_999_999) / 1_000_000_000);
             gauge(share, &format!("{:.0} %, {} left", share * 100.0, duration(seconds)), paper)
         }
         None => {
-            let text = format!(
-                "{} so far; Ctrl-C ends the run and keeps all results",
-                duration(snapshot.elapsed)
-            );
+            let text =
+                format!("{} so far; Ctrl-C ends the run and keeps all results", duration(elapsed));
             Line::new(paper).push(&text, Style::PLAIN).finish()
         }
-    };
-    vec![title.finish(), bar]
+    }
 }
 
 /// A bar over the whole width with its label in the middle. What is done stands in reverse, which

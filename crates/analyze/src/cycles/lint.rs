@@ -1,0 +1,134 @@
+//! What the cycles of a thread show that a real-time program does better otherwise.
+//!
+//! [`RULES`] has every rule. Each speaks where what was seen supports it, and says of how many
+//! cycles.
+
+mod files;
+mod rules;
+mod seen;
+
+pub use files::{Opened, opened};
+pub use rules::RULES;
+pub use seen::{Delay, Seen};
+
+use super::CycleKind;
+use punctual_core::{Bytes, CpuSet, Fact, Finding, Nanos, Policy, Severity};
+use std::collections::BTreeMap;
+
+/// Everything that is known of a thread.
+pub struct Subject<'a> {
+    /// What releases its cycles.
+    pub kind: CycleKind,
+    /// Its cycles.
+    pub seen: &'a Seen,
+    /// Its settings.
+    pub facts: &'a ThreadFacts,
+    /// The system's.
+    pub host: &'a HostFacts,
+    /// Who ran while it was ready, and for how long, the longest first.
+    pub culprits: &'a [(String, Nanos)],
+}
+
+/// The settings of a thread.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ThreadFacts {
+    /// Its policy.
+    pub policy: Fact<Policy>,
+    /// Where it may run.
+    pub affinity: CpuSet,
+    /// Its timer slack.
+    pub timer_slack: Fact<Nanos>,
+    /// The memory of its process.
+    pub memory: Fact<Memory>,
+    /// Its timerfd expires at times of CLOCK_REALTIME.
+    pub realtime_timerfd: bool,
+    /// What it writes into, by descriptor: the target of its link in /proc.
+    pub files: BTreeMap<u32, String>,
+}
+
+/// `VmSize` and `VmLck` of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// All that is mapped.
+    pub mapped: Bytes,
+    /// What of it is locked.
+    pub locked: Bytes,
+}
+
+impl Memory {
+    /// Whether it was locked as a whole: what is left are mappings that cannot be.
+    pub fn is_locked(&self) -> bool {
+        self.locked.get() >= self.mapped.get() / 2
+    }
+}
+
+/// What of the system every thread is subject to.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct HostFacts {
+    /// High-resolution timers are inactive.
+    pub coarse_timers: Option<Violation>,
+    /// Real-time threads may use this share of a CPU, and no more.
+    pub limit: Option<(f64, Violation)>,
+}
+
+/// What a rule of `punctual check` found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// What is the case.
+    pub message: String,
+    /// Where that was seen.
+    pub evidence: String,
+    /// How to fix it.
+    pub remedy: Option<String>,
+}
+
+/// A rule.
+pub struct Rule {
+    /// Its name, in kebab case; never changed once released.
+    pub id: &'static str,
+    /// How much it weighs, unless it is rare.
+    pub severity: Severity,
+    /// What it finds.
+    pub title: &'static str,
+    /// What it finds of this thread.
+    pub evaluate: fn(&Subject<'_>) -> Option<Violation>,
+    /// Of how many cycles; `None` where it is about none.
+    pub cycles: Option<fn(&Subject<'_>) -> u64>,
+}
+
+/// Below this share of the cycles a finding is advice.
+const RARE: f64 = 0.01;
+
+/// All findings about a thread.
+pub fn lint(name: &str, thread: &Subject<'_>) -> Vec<Finding> {
+    let finding = |rule: &Rule| {
+        let found = (rule.evaluate)(thread)?;
+        let cycles = rule.cycles.map(|cycles| cycles(thread) as f64);
+        let rare = cycles.is_some_and(|cycles| cycles < RARE * thread.seen.cycles as f64);
+        let severity = if rare { rule.severity.min(Severity::Advice) } else { rule.severity };
+        let finding = Finding::new(rule.id, severity, name, found.message).evidence(found.evidence);
+        Some(match found.remedy {
+            Some(remedy) => finding.remedy(remedy),
+            None => finding,
+        })
+    };
+    if thread.seen.cycles == 0 { Vec::new() } else { RULES.iter().filter_map(finding).collect() }
+}
+
+/// Whether a thread is meant to be a real-time one: by its policy, by the deadline that the user
+/// gave, or because a timer releases its cycles at equal distances. One that sleeps for a time may
+/// be a helper: it counts where no other thread of the program is a real-time one.
+pub fn is_meant_real_time(
+    kind: CycleKind,
+    policy: Option<Policy>,
+    has_deadline: bool,
+    others_are: bool,
+) -> bool {
+    policy.is_some_and(Policy::is_real_time)
+        || has_deadline
+        || kind.is_periodic()
+        || (kind == CycleKind::Relative && !others_are)
+}
+
+#[cfg(test)]
+mod tests;

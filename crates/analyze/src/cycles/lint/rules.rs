@@ -1,0 +1,402 @@
+//! The table of rules.
+
+use super::{Delay, Opened, Rule, Subject, Violation, opened};
+use crate::cycles::CycleKind;
+use punctual_core::cycle::{CallClass, DescriptorSet, MARKED};
+use punctual_core::{Nanos, Policy, Severity};
+
+/// All of them, in the order in which they are listed.
+pub const RULES: [Rule; 14] = [
+    Rule {
+        id: "page-faults-in-cycle",
+        severity: Severity::Warning,
+        title: "page faults within cycles",
+        evaluate: page_faults,
+        cycles: Some(|of| of.seen.with_faults),
+    },
+    Rule {
+        id: "memory-not-locked",
+        severity: Severity::Advice,
+        title: "a real-time thread whose memory is not locked",
+        evaluate: memory_not_locked,
+        cycles: None,
+    },
+    Rule {
+        id: "memory-call-in-cycle",
+        severity: Severity::Warning,
+        title: "brk(2), mmap(2), munmap(2), madvise(2) and their like within cycles",
+        evaluate: memory_calls,
+        cycles: Some(|of| most_of(of, CallClass::Memory)),
+    },
+    Rule {
+        id: "prints-in-cycle",
+        severity: Severity::Warning,
+        title: "writes to a terminal, to standard output or to standard error within cycles",
+        evaluate: prints,
+        cycles: Some(|of| most_written(of, Opened::Output)),
+    },
+    Rule {
+        id: "file-call-in-cycle",
+        severity: Severity::Warning,
+        title: "fsync(2), open(2), write(2) to a file and their like within cycles",
+        evaluate: file_calls,
+        cycles: Some(|of| most_of(of, CallClass::File).max(most_written(of, Opened::File))),
+    },
+    Rule {
+        id: "relative-sleep",
+        severity: Severity::Warning,
+        title: "cycles that begin a time after the end of the one before",
+        evaluate: relative_sleep,
+        cycles: None,
+    },
+    Rule {
+        id: "clock-realtime",
+        severity: Severity::Warning,
+        title: "releases at times of CLOCK_REALTIME, which can be set",
+        evaluate: clock_realtime,
+        cycles: None,
+    },
+    Rule {
+        id: "timer-slack",
+        severity: Severity::Warning,
+        title: "sleeps that the kernel may prolong by the timer slack",
+        evaluate: timer_slack,
+        cycles: None,
+    },
+    Rule {
+        id: "periodic-time-sharing",
+        severity: Severity::Warning,
+        title: "a periodic thread without a real-time policy",
+        evaluate: time_sharing,
+        cycles: None,
+    },
+    Rule {
+        id: "cpu-shared",
+        severity: Severity::Warning,
+        title: "other tasks ran on its CPUs while it was ready",
+        evaluate: cpu_shared,
+        cycles: Some(|of| of.seen.behind.cycles),
+    },
+    Rule {
+        id: "lock-without-pi",
+        severity: Severity::Warning,
+        title: "a real-time thread that slept in FUTEX_WAIT",
+        evaluate: lock_without_pi,
+        cycles: Some(|of| of.seen.without_pi.cycles),
+    },
+    Rule {
+        id: "throttled-in-cycle",
+        severity: Severity::Warning,
+        title: "cycles that were throttled",
+        evaluate: throttled,
+        cycles: Some(|of| of.seen.throttled.cycles),
+    },
+    Rule {
+        id: "throttling-possible",
+        severity: Severity::Advice,
+        title: "a real-time thread near what real-time threads may use of a CPU",
+        evaluate: throttling_possible,
+        cycles: None,
+    },
+    Rule {
+        id: "high-resolution-timers",
+        severity: Severity::Bad,
+        title: "high-resolution timers are inactive",
+        evaluate: coarse_timers,
+        cycles: None,
+    },
+];
+
+fn found(message: String, evidence: String, remedy: &str) -> Option<Violation> {
+    Some(Violation { message, evidence, remedy: Some(remedy.to_owned()) })
+}
+
+fn of_cycles(count: u64, of: &Subject<'_>) -> String {
+    format!("{count} of {} cycles", of.seen.cycles)
+}
+
+fn is_real_time(of: &Subject<'_>) -> bool {
+    of.facts.policy.known().is_some_and(|policy| policy.is_real_time())
+}
+
+/// How long something took.
+fn time_of(delay: &Delay) -> String {
+    format!("{} altogether, at most {}", delay.total.readable(), delay.longest.readable())
+}
+
+fn page_faults(of: &Subject<'_>) -> Option<Violation> {
+    let seen = of.seen;
+    if seen.with_faults == 0 {
+        return None;
+    }
+    let memory = of.facts.memory.known();
+    let lock = match memory {
+        Some(memory) if memory.is_locked() => "; the memory is locked",
+        Some(_) => "; the memory is not locked",
+        None => "",
+    };
+    let sizes = memory.map_or(String::new(), |memory| {
+        format!("; VmLck {} of VmSize {}", memory.locked, memory.mapped)
+    });
+    let remedy = match memory.is_some_and(|memory| memory.is_locked()) {
+        true => {
+            "touch all memory that cycles use before the first one: the stack, and what is mapped \
+             later; after fork(2), and with MCL_ONFAULT, the first touch of a page is a fault"
+        }
+        false => {
+            "call mlockall(MCL_CURRENT | MCL_FUTURE) before the first cycle, and touch the stack \
+             and the heap that cycles use"
+        }
+    };
+    found(
+        format!("page faults in {}{lock}", of_cycles(seen.with_faults, of)),
+        format!("{} page faults{sizes}", seen.faults),
+        remedy,
+    )
+}
+
+fn memory_not_locked(of: &Subject<'_>) -> Option<Violation> {
+    let memory = of.facts.memory.known().filter(|memory| !memory.is_locked())?;
+    if !is_real_time(of) || of.seen.with_faults > 0 {
+        return None;
+    }
+    found(
+        "the memory is not locked: any page may have to be read again".to_owned(),
+        format!(
+            "VmLck {} of VmSize {}; no page fault in {} cycles",
+            memory.locked, memory.mapped, of.seen.cycles
+        ),
+        "call mlockall(MCL_CURRENT | MCL_FUTURE) before the first cycle",
+    )
+}
+
+/// The calls of a class that cycles made, and how many cycles.
+fn calls_of<'a>(of: &'a Subject<'_>, class: CallClass) -> impl Iterator<Item = (&'a str, u64)> {
+    let all = MARKED.iter().zip(of.seen.calls);
+    all.filter(move |((_, one), count)| *one == class && *count > 0)
+        .map(|((name, _), count)| (*name, count))
+}
+
+fn most_of(of: &Subject<'_>, class: CallClass) -> u64 {
+    calls_of(of, class).map(|(_, count)| count).max().unwrap_or(0)
+}
+
+fn list<N: std::fmt::Display>(counts: impl Iterator<Item = (N, u64)>) -> Vec<String> {
+    let mut all: Vec<(N, u64)> = counts.collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    all.into_iter().map(|(name, count)| format!("{name} in {count}")).collect()
+}
+
+fn memory_calls(of: &Subject<'_>) -> Option<Violation> {
+    let calls = list(calls_of(of, CallClass::Memory));
+    (!calls.is_empty()).then_some(())?;
+    found(
+        format!(
+            "memory is mapped or given back in {}",
+            of_cycles(most_of(of, CallClass::Memory), of)
+        ),
+        format!("{} of {} cycles", calls.join(", "), of.seen.cycles),
+        "allocate before the first cycle; glibc keeps what is freed after \
+         mallopt(M_TRIM_THRESHOLD, -1) and mallopt(M_MMAP_MAX, 0)",
+    )
+}
+
+/// What of this sort was written into, and in how many cycles.
+fn written_of<'a>(
+    of: &'a Subject<'_>,
+    sort: Opened,
+) -> impl Iterator<Item = (String, u64)> + use<'a> {
+    let (files, written) = (&of.facts.files, &of.seen.written);
+    let link = |descriptor: &u32| files.get(descriptor).map(String::as_str);
+    let all = written.iter().filter(move |(descriptor, _)| {
+        **descriptor < DescriptorSet::OTHERS && opened(**descriptor, link(descriptor)) == sort
+    });
+    all.map(|(descriptor, count)| {
+        let name = files.get(descriptor).map_or("?", String::as_str);
+        (format!("{name} (descriptor {descriptor})"), *count)
+    })
+}
+
+fn most_written(of: &Subject<'_>, sort: Opened) -> u64 {
+    written_of(of, sort).map(|(_, count)| count).max().unwrap_or(0)
+}
+
+fn prints(of: &Subject<'_>) -> Option<Violation> {
+    let into = list(written_of(of, Opened::Output));
+    (!into.is_empty()).then_some(())?;
+    found(
+        format!("it prints in {}", of_cycles(most_written(of, Opened::Output), of)),
+        format!("writes into {} of {} cycles", into.join(", "), of.seen.cycles),
+        "pass what is to be printed to a thread without real-time priority, over memory that both \
+         have, and let that thread print",
+    )
+}
+
+fn file_calls(of: &Subject<'_>) -> Option<Violation> {
+    let mut calls = list(calls_of(of, CallClass::File));
+    let into = list(written_of(of, Opened::File));
+    calls.extend(into.into_iter().map(|one| format!("write into {one}")));
+    (!calls.is_empty()).then_some(())?;
+    let most = most_of(of, CallClass::File).max(most_written(of, Opened::File));
+    found(
+        format!("system calls for files in {}", of_cycles(most, of)),
+        format!("{} of {} cycles", calls.join(", "), of.seen.cycles),
+        "open files before the first cycle; pass data to a thread without real-time priority, over \
+         memory that both have, and let that thread write",
+    )
+}
+
+fn relative_sleep(of: &Subject<'_>) -> Option<Violation> {
+    if of.kind != CycleKind::Relative {
+        return None;
+    }
+    let (cycles, mean) = (of.seen.cycles as i64, |sum: Nanos| sum.ns() / of.seen.cycles as i64);
+    // Over all of them: from the first release to the last.
+    let period = match cycles {
+        1 => return None,
+        _ => Nanos((of.seen.span.ns() - mean(of.seen.response)) / (cycles - 1)),
+    };
+    found(
+        "it sleeps for a time: each cycle comes later by what the one before took".to_owned(),
+        format!(
+            "it sleeps for {} and its cycles come every {} (mean of {cycles} cycles)",
+            Nanos(mean(of.seen.slept)).readable(),
+            period.readable()
+        ),
+        "sleep until a time: clock_nanosleep(2) on CLOCK_MONOTONIC with TIMER_ABSTIME, and add the \
+         period to it in each cycle",
+    )
+}
+
+fn clock_realtime(of: &Subject<'_>) -> Option<Violation> {
+    let evidence = match (of.seen.realtime, of.facts.realtime_timerfd) {
+        (0, false) => return None,
+        (0, true) => "clockid 0 and TFD_TIMER_ABSTIME in /proc/PID/fdinfo".to_owned(),
+        (count, _) => {
+            format!("clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME) in {}", of_cycles(count, of))
+        }
+    };
+    found(
+        "releases are times of CLOCK_REALTIME: they move when the clock is set".to_owned(),
+        evidence,
+        "use CLOCK_MONOTONIC for the period",
+    )
+}
+
+/// The least that a thread can ask for (prctl(2)).
+const LEAST_SLACK: Nanos = Nanos(1);
+
+fn timer_slack(of: &Subject<'_>) -> Option<Violation> {
+    let slack = *of.facts.timer_slack.known()?;
+    let own_sleep = matches!(of.kind, CycleKind::Absolute | CycleKind::Relative);
+    let policy = of.facts.policy.known().filter(|policy| !policy.is_real_time())?;
+    if !own_sleep || slack <= LEAST_SLACK {
+        return None;
+    }
+    found(
+        format!("the kernel may end its sleeps up to {} after the release", slack.readable()),
+        format!("timerslack_ns {}, policy {policy}", slack.ns()),
+        "give it a real-time policy, which has no timer slack, or call prctl(PR_SET_TIMERSLACK, 1)",
+    )
+}
+
+fn time_sharing(of: &Subject<'_>) -> Option<Violation> {
+    let policy: &Policy = of.facts.policy.known().filter(|policy| !policy.is_real_time())?;
+    if of.kind == CycleKind::Event {
+        return None;
+    }
+    found(
+        "it is periodic, and has no real-time policy: any task may run before it".to_owned(),
+        format!("policy {policy}"),
+        "give it SCHED_FIFO: pthread_setschedparam(3), or `chrt -f -p PRIORITY TID`",
+    )
+}
+
+/// From this share of its response times on others disturb it, or where they took as long as a
+/// response takes: the owner of a lock that has its priority is switched away from in less.
+const SHARED: f64 = 0.01;
+
+fn cpu_shared(of: &Subject<'_>) -> Option<Violation> {
+    let behind = &of.seen.behind;
+    let (response, cycles) = (of.seen.response.ns() as f64, of.seen.cycles as f64);
+    let much = behind.total.ns() as f64 >= SHARED * response;
+    let long = behind.longest.ns() as f64 >= response / cycles;
+    if behind.cycles == 0 || !(much || long) {
+        return None;
+    }
+    let who = of.culprits.iter().take(3);
+    let who: Vec<String> = who.map(|(name, time)| format!("{name} {}", time.readable())).collect();
+    let who = if who.is_empty() { String::new() } else { format!("; {}", who.join(", ")) };
+    let remedy = match is_real_time(of) {
+        true => {
+            "give it a CPU of its own (`punctual isolate`), or a higher priority than the tasks \
+             named"
+        }
+        false => "give it a real-time policy, and a CPU of its own (`punctual isolate`)",
+    };
+    found(
+        format!(
+            "in {} other tasks ran on its CPUs while it was ready",
+            of_cycles(behind.cycles, of)
+        ),
+        format!("CPUs {}: {}{who}", of.facts.affinity, time_of(behind)),
+        remedy,
+    )
+}
+
+fn lock_without_pi(of: &Subject<'_>) -> Option<Violation> {
+    let delay = &of.seen.without_pi;
+    if delay.cycles == 0 || !is_real_time(of) {
+        return None;
+    }
+    found(
+        format!("in {} it slept for a lock that inherits no priority", of_cycles(delay.cycles, of)),
+        format!("asleep in FUTEX_WAIT: {}", time_of(delay)),
+        "use a mutex with priority inheritance (FUTEX_LOCK_PI): \
+         pthread_mutexattr_setprotocol(3) with PTHREAD_PRIO_INHERIT",
+    )
+}
+
+fn throttled(of: &Subject<'_>) -> Option<Violation> {
+    let delay = &of.seen.throttled;
+    if delay.cycles == 0 {
+        return None;
+    }
+    let remedy = match &of.host.limit {
+        Some((_, limit)) => limit.remedy.clone(),
+        None => None,
+    };
+    Some(Violation {
+        message: format!("it was throttled in {}", of_cycles(delay.cycles, of)),
+        evidence: format!("ready while a task of lower priority ran: {}", time_of(delay)),
+        remedy: Some(remedy.unwrap_or_else(|| {
+            "look for a limit: sched_rt_runtime_us, the fair server, cpu.max of its control group"
+                .to_owned()
+        })),
+    })
+}
+
+/// From this share of the limit on one more thread can reach it.
+const NEAR: f64 = 0.8;
+
+fn throttling_possible(of: &Subject<'_>) -> Option<Violation> {
+    let (share, limit) = of.host.limit.as_ref()?;
+    let used = of.seen.executed.ns() as f64 / of.seen.span.ns().max(1) as f64;
+    if !is_real_time(of) || of.seen.throttled.cycles > 0 || used < NEAR * share {
+        return None;
+    }
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    Some(Violation {
+        message: format!(
+            "it used {} of a CPU, and real-time threads may use {}",
+            percent(used),
+            percent(*share)
+        ),
+        evidence: format!("{}: {}", limit.message, limit.evidence),
+        remedy: limit.remedy.clone(),
+    })
+}
+
+fn coarse_timers(of: &Subject<'_>) -> Option<Violation> {
+    if of.kind == CycleKind::Event { None } else { of.host.coarse_timers.clone() }
+}

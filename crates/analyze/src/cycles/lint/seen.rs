@@ -1,0 +1,115 @@
+//! Sums over the cycles of a thread, for the rules.
+
+use crate::cycles::{CycleKind, Measured};
+use punctual_core::cycle::{Cycle, MARKED};
+use punctual_core::{MainPart, MonotonicNs, Nanos};
+use std::collections::BTreeMap;
+
+/// What took time of cycles, and of how many.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Delay {
+    /// How many cycles.
+    pub cycles: u64,
+    /// The time altogether.
+    pub total: Nanos,
+    /// The longest in one cycle.
+    pub longest: Nanos,
+}
+
+impl Delay {
+    fn add(&mut self, time: Nanos) {
+        if time > Nanos::ZERO {
+            self.cycles += 1;
+            self.total += time;
+            self.longest = self.longest.max(time);
+        }
+    }
+}
+
+/// What was seen in the cycles of a thread. Its size does not grow with their number.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Seen {
+    /// How many.
+    pub cycles: u64,
+    /// Those that made each of the marked calls, in their order.
+    pub calls: [u64; MARKED.len()],
+    /// Those that wrote into each descriptor.
+    pub written: BTreeMap<u32, u64>,
+    /// Those with page faults.
+    pub with_faults: u64,
+    /// Page faults.
+    pub faults: u64,
+    /// Those that slept until a time of CLOCK_REALTIME.
+    pub realtime: u64,
+    /// Asleep in FUTEX_WAIT.
+    pub without_pi: Delay,
+    /// Ready, while a task of the same or a higher priority ran.
+    pub behind: Delay,
+    /// Throttled.
+    pub throttled: Delay,
+    /// Time on a CPU.
+    pub executed: Nanos,
+    /// Response times, altogether.
+    pub response: Nanos,
+    /// What sleeps were asked for, altogether.
+    pub slept: Nanos,
+    /// From the first release to the end of the last cycle.
+    pub span: Nanos,
+    first: Option<MonotonicNs>,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen {
+            cycles: 0,
+            calls: [0; MARKED.len()],
+            written: BTreeMap::new(),
+            with_faults: 0,
+            faults: 0,
+            realtime: 0,
+            without_pi: Delay::default(),
+            behind: Delay::default(),
+            throttled: Delay::default(),
+            executed: Nanos::ZERO,
+            response: Nanos::ZERO,
+            slept: Nanos::ZERO,
+            span: Nanos::ZERO,
+            first: None,
+        }
+    }
+}
+
+/// The clock of a sleep as clock_nanosleep(2) has it.
+const CLOCK_REALTIME: u64 = 0;
+
+impl Seen {
+    /// Takes a cycle in.
+    pub fn add(&mut self, measured: &Measured, kind: CycleKind) {
+        let cycle = &measured.cycle;
+        self.cycles += 1;
+        for (place, count) in self.calls.iter_mut().enumerate() {
+            *count += u64::from(cycle.calls.has(place));
+        }
+        for descriptor in cycle.written.iter() {
+            *self.written.entry(descriptor).or_default() += 1;
+        }
+        self.with_faults += u64::from(cycle.faults > 0);
+        self.faults += u64::from(cycle.faults);
+        let until = kind == CycleKind::Absolute && cycle.call.argument == CLOCK_REALTIME;
+        self.realtime += u64::from(until);
+        if cycle.slept_without_pi {
+            self.without_pi.add(of(cycle, &[MainPart::Lock]));
+        }
+        self.behind.add(of(cycle, &[MainPart::Preempted, MainPart::Runqueue]));
+        self.throttled.add(of(cycle, &[MainPart::Throttled]));
+        self.executed += cycle.execution_time();
+        self.response += cycle.response_time();
+        self.slept += cycle.release - cycle.entered;
+        self.span = cycle.again - *self.first.get_or_insert(cycle.release);
+    }
+}
+
+fn of(cycle: &Cycle, parts: &[MainPart]) -> Nanos {
+    let both = |part: &MainPart| cycle.wake.of(*part) + cycle.run.of(*part);
+    parts.iter().fold(Nanos::ZERO, |sum, part| sum + both(part))
+}

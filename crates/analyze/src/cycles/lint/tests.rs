@@ -1,0 +1,342 @@
+use super::*;
+use crate::cycles::tests::cycle;
+use crate::cycles::{Follower, Inferred, Measured, Site};
+use punctual_core::cycle::{CallSet, Cycle, DescriptorSet, MARKED, WaitingCall, WokenBy};
+use punctual_core::{MainPart, Split};
+use std::collections::BTreeSet;
+
+const CYCLES: usize = 400;
+const PERIOD: i64 = 2_000_000;
+const ABSOLUTE: (u32, u16) = (1, 1);
+
+/// Changes a cycle by its number.
+type Change = Box<dyn Fn(usize, &mut Cycle)>;
+
+/// A thread that does everything as a real-time program should, and what a case changes of it.
+struct Case {
+    kind: CycleKind,
+    facts: ThreadFacts,
+    host: HostFacts,
+    change: Change,
+    culprits: Vec<(String, Nanos)>,
+}
+
+fn clean() -> Case {
+    let locked = Memory { mapped: Bytes::mib(10), locked: Bytes::mib(10) };
+    let facts = ThreadFacts {
+        policy: Fact::Known(Policy::Fifo),
+        affinity: "1".parse().expect("a set"),
+        timer_slack: Fact::Known(Nanos(50_000)),
+        memory: Fact::Known(locked),
+        realtime_timerfd: false,
+        files: BTreeMap::from([
+            (1, "/dev/pts/0".to_owned()),
+            (5, "/var/log/loop".to_owned()),
+            (6, "socket:[12]".to_owned()),
+        ]),
+    };
+    let violation = |message: &str| Violation {
+        message: message.to_owned(),
+        evidence: "a file".to_owned(),
+        remedy: Some("a fix".to_owned()),
+    };
+    let host = HostFacts { coarse_timers: None, limit: Some((0.95, violation("a limit"))) };
+    Case {
+        kind: CycleKind::Absolute,
+        facts,
+        host,
+        change: Box::new(|_, _| ()),
+        culprits: vec![("hog".to_owned(), Nanos(3_000_000))],
+    }
+}
+
+/// The clean thread, with cycles changed.
+fn changed(change: impl Fn(usize, &mut Cycle) + 'static) -> Case {
+    Case { change: Box::new(change), ..clean() }
+}
+
+fn measured(case: &Case) -> Vec<Measured> {
+    let call = WaitingCall { number: 1, operation: 1, argument: 1 };
+    let inferred = Inferred {
+        kind: case.kind,
+        site: Site { call, by_argument: false },
+        period: Some(Nanos(PERIOD)),
+        confidence: 1.0,
+        cycles: CYCLES,
+    };
+    let mut follower = Follower::new(&inferred);
+    let mut all = Vec::new();
+    for number in 0..CYCLES {
+        let release = PERIOD * (number as i64 + 1);
+        let mut one = cycle(ABSOLUTE, WokenBy::Sleep, release - PERIOD / 2, release, 100_000);
+        one.call.argument = 1;
+        (case.change)(number, &mut one);
+        all.extend(follower.push(one));
+    }
+    all.extend(follower.finish());
+    all
+}
+
+fn findings(case: &Case) -> Vec<Finding> {
+    let mut seen = Seen::default();
+    measured(case).iter().for_each(|one| seen.add(one, case.kind));
+    assert_eq!(seen.cycles, CYCLES as u64);
+    let subject = Subject {
+        kind: case.kind,
+        seen: &seen,
+        facts: &case.facts,
+        host: &case.host,
+        culprits: &case.culprits,
+    };
+    lint("attached/loop", &subject)
+}
+
+fn ids(case: &Case) -> Vec<String> {
+    findings(case).into_iter().map(|finding| finding.id).collect()
+}
+
+fn place(name: &str) -> usize {
+    MARKED.iter().position(|(call, _)| *call == name).expect("a marked call")
+}
+
+fn calls(names: &'static [&'static str]) -> Case {
+    changed(|_, cycle| {
+        cycle.calls = CallSet(names.iter().fold(0, |set, name| set | 1 << place(name)));
+    })
+}
+
+fn writes(descriptor: u32) -> Case {
+    changed(move |_, cycle| {
+        cycle.calls = CallSet(1 << place("write"));
+        cycle.written = DescriptorSet(1 << descriptor);
+    })
+}
+
+fn takes(part: MainPart, ns: i64) -> Case {
+    changed(move |_, cycle| {
+        let mut wake = Split::default();
+        wake.add(part, Nanos(ns));
+        cycle.wake = wake;
+        cycle.returned = cycle.release + Nanos(ns);
+        cycle.again = cycle.returned + Nanos(100_000);
+    })
+}
+
+#[track_caller]
+fn only(case: &Case, id: &str, message: &str, evidence: &str) -> Finding {
+    let all = findings(case);
+    assert_eq!(ids(case), [id], "{all:#?}");
+    let finding = all.into_iter().next().expect("one");
+    assert_eq!(finding.message, message);
+    assert_eq!(finding.evidence.as_deref(), Some(evidence));
+    assert!(finding.remedy.is_some() && finding.subject == "attached/loop");
+    finding
+}
+
+#[test]
+fn a_clean_thread_has_no_findings() {
+    assert!(ids(&clean()).is_empty(), "{:#?}", findings(&clean()));
+    assert!(ids(&writes(6)).is_empty(), "a socket is no file");
+    assert!(ids(&calls(&["write"])).is_empty(), "into what is not known");
+    let policy = Fact::Known(Policy::Other);
+    let event =
+        Case { kind: CycleKind::Event, facts: ThreadFacts { policy, ..clean().facts }, ..clean() };
+    assert!(ids(&event).is_empty(), "{:#?}", findings(&event));
+}
+
+#[test]
+fn page_faults() {
+    let mut case = changed(|number, cycle| cycle.faults = if number % 2 == 0 { 3 } else { 0 });
+    let evidence = "600 page faults; VmLck 10MiB of VmSize 10MiB";
+    only(
+        &case,
+        "page-faults-in-cycle",
+        "page faults in 200 of 400 cycles; the memory is locked",
+        evidence,
+    );
+    let memory = Memory { mapped: Bytes::mib(10), locked: Bytes(0) };
+    case.facts.memory = Fact::Known(memory);
+    let message = "page faults in 200 of 400 cycles; the memory is not locked";
+    let evidence = "600 page faults; VmLck 0B of VmSize 10MiB";
+    let found = only(&case, "page-faults-in-cycle", message, evidence);
+    assert!(found.remedy.is_some_and(|remedy| remedy.contains("mlockall")));
+}
+
+#[test]
+fn memory_that_is_not_locked() {
+    let mut case = clean();
+    case.facts.memory = Fact::Known(Memory { mapped: Bytes::mib(10), locked: Bytes(0) });
+    let evidence = "VmLck 0B of VmSize 10MiB; no page fault in 400 cycles";
+    let message = "the memory is not locked: any page may have to be read again";
+    only(&case, "memory-not-locked", message, evidence);
+    case.facts.memory = Fact::NotAsked;
+    assert!(ids(&case).is_empty());
+}
+
+#[test]
+fn memory_calls_are_named() {
+    let evidence = "brk in 400, munmap in 400 of 400 cycles";
+    let message = "memory is mapped or given back in 400 of 400 cycles";
+    only(&calls(&["brk", "munmap"]), "memory-call-in-cycle", message, evidence);
+}
+
+#[test]
+fn printing() {
+    let evidence = "writes into /dev/pts/0 (descriptor 1) in 400 of 400 cycles";
+    only(&writes(1), "prints-in-cycle", "it prints in 400 of 400 cycles", evidence);
+}
+
+#[test]
+fn files() {
+    let message = "system calls for files in 400 of 400 cycles";
+    let evidence = "write into /var/log/loop (descriptor 5) in 400 of 400 cycles";
+    only(&writes(5), "file-call-in-cycle", message, evidence);
+    let evidence = "openat in 400, fsync in 400 of 400 cycles";
+    only(&calls(&["openat", "fsync"]), "file-call-in-cycle", message, evidence);
+}
+
+#[test]
+fn sleeping_relatively() {
+    let case = Case { kind: CycleKind::Relative, ..clean() };
+    let message = "it sleeps for a time: each cycle comes later by what the one before took";
+    let evidence = "it sleeps for 1 ms and its cycles come every 2 ms (mean of 400 cycles)";
+    only(&case, "relative-sleep", message, evidence);
+}
+
+#[test]
+fn the_clock_that_can_be_set() {
+    let message = "releases are times of CLOCK_REALTIME: they move when the clock is set";
+    let evidence = "clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME) in 400 of 400 cycles";
+    only(&changed(|_, cycle| cycle.call.argument = 0), "clock-realtime", message, evidence);
+    let mut timerfd = Case { kind: CycleKind::Timerfd, ..clean() };
+    timerfd.facts.realtime_timerfd = true;
+    let evidence = "clockid 0 and TFD_TIMER_ABSTIME in /proc/PID/fdinfo";
+    only(&timerfd, "clock-realtime", message, evidence);
+    // A relative sleep does not move with the clock.
+    let relative =
+        Case { kind: CycleKind::Relative, ..changed(|_, cycle| cycle.call.argument = 0) };
+    assert_eq!(ids(&relative), ["relative-sleep"]);
+}
+
+#[test]
+fn a_time_sharing_thread_has_slack() {
+    let mut case = clean();
+    case.facts.policy = Fact::Known(Policy::Other);
+    assert_eq!(ids(&case), ["timer-slack", "periodic-time-sharing"]);
+    let evidence = |case: &Case| {
+        findings(case).into_iter().map(|finding| finding.evidence.expect("evidence")).collect()
+    };
+    let both: Vec<String> = evidence(&case);
+    assert_eq!(both, ["timerslack_ns 50000, policy SCHED_OTHER", "policy SCHED_OTHER"]);
+    case.facts.timer_slack = Fact::Known(Nanos(1));
+    assert_eq!(ids(&case), ["periodic-time-sharing"]);
+    // The kernel applies slack to sleeps, not to timerfds.
+    case.facts.timer_slack = Fact::Known(Nanos(50_000));
+    case.kind = CycleKind::Timerfd;
+    assert_eq!(ids(&case), ["periodic-time-sharing"]);
+}
+
+#[test]
+fn others_on_its_cpus_are_named() {
+    let message = "in 400 of 400 cycles other tasks ran on its CPUs while it was ready";
+    let evidence = "CPUs 1: 4 ms altogether, at most 10 us; hog 3 ms";
+    only(&takes(MainPart::Preempted, 10_000), "cpu-shared", message, evidence);
+    only(&takes(MainPart::Runqueue, 10_000), "cpu-shared", message, evidence);
+    assert!(ids(&takes(MainPart::Runqueue, 500)).is_empty(), "too short");
+    let once = changed(|number, cycle| {
+        if number == 7 {
+            cycle.run.add(MainPart::Preempted, Nanos(200_000));
+            cycle.again = cycle.again + Nanos(200_000);
+        }
+    });
+    assert_eq!(findings(&once)[0].severity, Severity::Advice, "long, and rare");
+    // Switching away from a task of lower priority takes time, too.
+    assert!(ids(&takes(MainPart::NonPreemptible, 10_000)).is_empty());
+}
+
+#[test]
+fn a_lock_without_priority_inheritance() {
+    let lock = |pi: bool| {
+        changed(move |number, cycle| {
+            if number % 4 == 0 {
+                cycle.run.add(MainPart::Lock, Nanos(50_000));
+                cycle.again = cycle.again + Nanos(50_000);
+                cycle.slept_without_pi = !pi;
+            }
+        })
+    };
+    let message = "in 100 of 400 cycles it slept for a lock that inherits no priority";
+    let evidence = "asleep in FUTEX_WAIT: 5 ms altogether, at most 50 us";
+    only(&lock(false), "lock-without-pi", message, evidence);
+    assert!(ids(&lock(true)).is_empty());
+}
+
+#[test]
+fn throttling_seen_and_possible() {
+    let evidence = "ready while a task of lower priority ran: 20 ms altogether, at most 50 us";
+    let case = takes(MainPart::Throttled, 50_000);
+    let found =
+        only(&case, "throttled-in-cycle", "it was throttled in 400 of 400 cycles", evidence);
+    assert_eq!(found.remedy.as_deref(), Some("a fix"));
+    let busy = || {
+        changed(|_, cycle| {
+            cycle.run.add(MainPart::OwnExecution, Nanos(1_600_000));
+            cycle.again = cycle.again + Nanos(1_600_000);
+        })
+    };
+    let all = findings(&busy());
+    assert_eq!(ids(&busy()), ["throttling-possible"], "{all:#?}");
+    let message = &all[0].message;
+    assert!(message.ends_with("of a CPU, and real-time threads may use 95.0 %"), "{message}");
+    let unlimited = Case { host: HostFacts::default(), ..busy() };
+    assert!(ids(&unlimited).is_empty());
+}
+
+#[test]
+fn coarse_timers() {
+    let mut case = clean();
+    case.host.coarse_timers = Some(Violation {
+        message: "timers fire at ticks only".to_owned(),
+        evidence: "/proc/cmdline has highres=off".to_owned(),
+        remedy: Some("remove it".to_owned()),
+    });
+    let evidence = "/proc/cmdline has highres=off";
+    let found = only(&case, "high-resolution-timers", "timers fire at ticks only", evidence);
+    assert_eq!(found.severity, Severity::Bad);
+    case.kind = CycleKind::Event;
+    assert!(ids(&case).is_empty(), "no timer releases its cycles");
+}
+
+#[test]
+fn what_is_rare_is_advice() {
+    let faults =
+        |every: usize| changed(move |number, cycle| cycle.faults = u32::from(number % every == 0));
+    let severity = |case: &Case| findings(case)[0].severity;
+    assert_eq!(severity(&faults(100)), Severity::Warning);
+    assert_eq!(severity(&faults(200)), Severity::Advice);
+}
+
+#[test]
+fn helpers_are_judged_only_without_a_real_time_thread() {
+    let judged =
+        |kind, policy, deadline, others| is_meant_real_time(kind, Some(policy), deadline, others);
+    use CycleKind::*;
+    assert!(judged(Event, Policy::Fifo, false, true));
+    assert!(judged(Absolute, Policy::Other, false, true));
+    assert!(judged(Relative, Policy::Other, false, false));
+    assert!(!judged(Relative, Policy::Other, false, true));
+    assert!(!judged(Event, Policy::Other, false, false));
+    assert!(judged(Event, Policy::Other, true, true));
+    assert!(!is_meant_real_time(Event, None, false, false));
+}
+
+#[test]
+fn ids_are_unique_and_documented() {
+    let ids: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
+    assert_eq!(ids.len(), RULES.len());
+    let text = include_str!("../../../../../docs/attach.md");
+    for rule in &RULES {
+        let row = format!("| `{}` | {} |", rule.id, rule.title);
+        assert!(text.contains(&row), "docs/attach.md lacks: {row}");
+    }
+}

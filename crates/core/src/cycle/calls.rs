@@ -1,0 +1,84 @@
+//! The system calls that cycles are looked through for: those that a real-time thread does better
+//! without.
+
+/// What a call does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallClass {
+    /// It changes the address space.
+    Memory,
+    /// It is for a file, by a path or by a descriptor of one.
+    File,
+    /// It writes into what its first argument is open for: a file, or something else.
+    Write,
+}
+
+use CallClass::{File, Memory, Write};
+
+/// All of them; the place of a call is its bit in a [`CallSet`].
+pub const MARKED: [(&str, CallClass); 28] = [
+    ("brk", Memory),
+    ("mmap", Memory),
+    ("munmap", Memory),
+    ("mremap", Memory),
+    ("madvise", Memory),
+    ("mprotect", Memory),
+    ("write", Write),
+    ("writev", Write),
+    ("pwrite64", Write),
+    ("pread64", File),
+    ("open", File),
+    ("openat", File),
+    ("openat2", File),
+    ("stat", File),
+    ("newfstatat", File),
+    ("statx", File),
+    ("unlink", File),
+    ("unlinkat", File),
+    ("rename", File),
+    ("renameat", File),
+    ("renameat2", File),
+    ("ftruncate", File),
+    ("fallocate", File),
+    ("fsync", File),
+    ("fdatasync", File),
+    ("sync", File),
+    ("syncfs", File),
+    ("msync", File),
+];
+
+/// Which of [`MARKED`] a cycle made.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CallSet(pub u32);
+
+impl CallSet {
+    /// Whether the call at this place is one of them.
+    pub fn has(self, place: usize) -> bool {
+        self.0 >> place & 1 == 1
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub fn union(self, other: CallSet) -> CallSet {
+        CallSet(self.0 | other.0)
+    }
+}
+
+/// File descriptors of which something is known: 0 to 62, and all others as one.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DescriptorSet(pub u64);
+
+impl DescriptorSet {
+    /// Stands for all descriptors from here on.
+    pub const OTHERS: u32 = 63;
+
+    /// The descriptors, ascending.
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        (0..64).filter(move |place| self.0 >> place & 1 == 1)
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub fn union(self, other: DescriptorSet) -> DescriptorSet {
+        DescriptorSet(self.0 | other.0)
+    }
+}

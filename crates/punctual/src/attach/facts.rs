@@ -1,0 +1,139 @@
+//! The settings of threads and of the system that a lint judges.
+
+use punctual_analyze::cycles::Site;
+use punctual_analyze::cycles::lint::{HostFacts, Memory, ThreadFacts, Violation};
+use punctual_core::{Bytes, Fact, Nanos};
+use punctual_host::check::{self, Context, Verdict};
+use punctual_host::environment::Environment;
+use punctual_host::files::Files;
+use punctual_host::task::attributes;
+use std::collections::BTreeMap;
+
+/// The settings of a thread now; `None` where it has ended. `site`: the wait of its cycles.
+pub fn of_thread(files: &dyn Files, tid: u32, site: &Site) -> Option<ThreadFacts> {
+    let scheduling = attributes::scheduling(tid as i32).ok()?;
+    let status = files.read(&format!("/proc/{tid}/status")).ok()?;
+    let slack = files.read_trimmed(&format!("/proc/{tid}/timerslack_ns"));
+    let slack = slack.map_err(|why| why.to_string()).and_then(|text| {
+        text.parse().map(Nanos).map_err(|_| format!("/proc/{tid}/timerslack_ns has no number"))
+    });
+    Some(ThreadFacts {
+        policy: Fact::Known(scheduling.policy),
+        affinity: attributes::affinity(tid as i32).unwrap_or_default(),
+        timer_slack: Fact::from(slack),
+        memory: memory(&status),
+        realtime_timerfd: site.by_argument && is_realtime_timerfd(files, tid, site.call.argument),
+        files: BTreeMap::new(),
+    })
+}
+
+/// `VmSize` and `VmLck` of proc_pid_status(5).
+fn memory(status: &str) -> Fact<Memory> {
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(Bytes::kib(kib))
+    };
+    match (field("VmSize:"), field("VmLck:")) {
+        (Some(mapped), Some(locked)) => Fact::Known(Memory { mapped, locked }),
+        _ => Fact::Unavailable("/proc/PID/status has no VmLck".to_owned()),
+    }
+}
+
+/// Whether a descriptor is a timerfd that was set to a time of CLOCK_REALTIME (proc_pid_fdinfo(5)):
+/// one that was set relatively does not move with the clock.
+fn is_realtime_timerfd(files: &dyn Files, tid: u32, descriptor: u64) -> bool {
+    let Ok(text) = files.read(&format!("/proc/{tid}/fdinfo/{descriptor}")) else { return false };
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let flags = field("settime flags:").and_then(|flags| u32::from_str_radix(flags, 8).ok());
+    field("clockid:") == Some("0") && flags.is_some_and(|flags| flags & 1 == 1)
+}
+
+/// What the check rules find of the system.
+pub fn of_host(files: &dyn Files, environment: Environment) -> HostFacts {
+    let context = Context::of(files, environment, None);
+    let violation = |id: &str| {
+        let result = check::evaluate(id, &context)?;
+        let violated = result.applies && !matches!(result.verdict, Verdict::Ok | Verdict::Unknown);
+        violated.then(|| Violation {
+            message: result.message.clone(),
+            evidence: result.evidence.clone(),
+            remedy: result.fix,
+        })
+    };
+    let throttled = context.environment.rt_throttling.known().cloned();
+    let share =
+        throttled.and_then(|of| Some(of.runtime?.ns() as f64 / of.period.ns().max(1) as f64));
+    // In this order: where the kernel enforces the limit there is no fair server.
+    let by_limit = violation("rt-throttling").and_then(|found| Some((share?, found)));
+    let by_server = || Some((left_by_fair_server(files, &context)?, violation("fair-server")?));
+    HostFacts {
+        coarse_timers: violation("high-resolution-timers"),
+        limit: by_limit.or_else(by_server),
+    }
+}
+
+/// The share of a CPU that its fair server leaves to real-time threads.
+fn left_by_fair_server(files: &dyn Files, context: &Context<'_>) -> Option<f64> {
+    let shares = context.cpus.iter().filter_map(|cpu| {
+        let number = |what: &str| {
+            let path = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/{what}");
+            files.read_trimmed(&path).ok()?.parse::<f64>().ok()
+        };
+        Some(1.0 - number("runtime")? / number("period").filter(|period| *period > 0.0)?)
+    });
+    shares.reduce(f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_host::files::Root;
+
+    fn root(tree: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for (path, text) in tree {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        let root = Root::at(directory.path());
+        (directory, root)
+    }
+
+    #[test]
+    fn memory_is_read_from_status() {
+        let status = "Name:\tx\nVmSize:\t    2300 kB\nVmLck:\t       8 kB\n";
+        let (mapped, locked) = (Bytes::kib(2_300), Bytes::kib(8));
+        assert_eq!(memory(status), Fact::Known(Memory { mapped, locked }));
+        assert_eq!(memory("Name:\tkthreadd\n").known(), None);
+    }
+
+    #[test]
+    fn a_timerfd_moves_with_the_clock_only_when_set_to_a_time() {
+        let info = |clock: u32, flags: &str| {
+            format!("pos:\t0\nflags:\t02\nclockid: {clock}\nticks: 0\nsettime flags: {flags}\n")
+        };
+        let trees = [(info(0, "01"), true), (info(0, "00"), false), (info(1, "01"), false)];
+        for (text, expected) in trees {
+            let (_directory, root) = root(&[("proc/7/fdinfo/5", &text)]);
+            assert_eq!(is_realtime_timerfd(&root, 7, 5), expected, "{text}");
+        }
+        let (_directory, root) = root(&[]);
+        assert!(!is_realtime_timerfd(&root, 7, 5));
+    }
+
+    #[test]
+    fn a_system_without_fine_timers_violates_the_rule() {
+        let (_directory, root) = root(&[
+            ("proc/timer_list", "  .hres_active    : 0\n"),
+            ("proc/sys/kernel/osrelease", "6.1.0\n"),
+            ("proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+            ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+        ]);
+        let facts = of_host(&root, punctual_host::environment::capture(&root));
+        let timers = facts.coarse_timers.expect("coarse timers");
+        assert!(timers.evidence.contains("timer_list"), "{timers:?}");
+        assert_eq!(facts.limit.map(|(share, _)| share), Some(0.95));
+    }
+}

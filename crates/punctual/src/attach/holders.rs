@@ -1,0 +1,87 @@
+//! Whose locks a thread waited for.
+
+use super::target::comm;
+use punctual_core::cycle::{Cycle, LockEvidence, LockHolder};
+use punctual_core::{Cell, Column, Nanos, Table};
+use punctual_report::format;
+use std::collections::BTreeMap;
+
+/// Holders that are told apart, and those that are shown.
+const MOST: usize = 256;
+const SHOWN: usize = 10;
+
+/// The threads that held locks, with how that is known.
+#[derive(Default)]
+pub struct Holders {
+    all: BTreeMap<(u32, LockEvidence), Held>,
+}
+
+/// What the locks of one cost.
+struct Held {
+    name: String,
+    waits: u64,
+    total: Nanos,
+    /// In one cycle.
+    longest: Nanos,
+    /// The response time of the longest cycle that waited for it.
+    response: Nanos,
+}
+
+impl Holders {
+    /// Takes in for whose locks a cycle waited the longest.
+    pub fn add(&mut self, cycle: &Cycle) {
+        let Some(holder) = cycle.holder else { return };
+        let key = (holder.tid, holder.evidence);
+        if self.all.len() >= MOST && !self.all.contains_key(&key) {
+            return;
+        }
+        let held = self.all.entry(key).or_insert_with(|| Held {
+            name: name_of(&holder),
+            waits: 0,
+            total: Nanos::ZERO,
+            longest: Nanos::ZERO,
+            response: Nanos::ZERO,
+        });
+        held.waits += u64::from(holder.waits);
+        held.total += holder.time;
+        held.longest = held.longest.max(holder.time);
+        held.response = held.response.max(cycle.response_time());
+    }
+
+    /// As a table, the longest time first; `None` where no lock was waited for.
+    pub fn table(&self) -> Option<Table> {
+        let mut all: Vec<_> = self.all.iter().collect();
+        all.sort_by_key(|(_, held)| std::cmp::Reverse(held.total));
+        let row = |((tid, evidence), held): &(&(u32, LockEvidence), &Held)| {
+            vec![
+                Cell::from(format::plain(&held.name)),
+                Cell::from(u64::from(*tid)),
+                Cell::from(evidence.words().to_owned()),
+                Cell::from(held.waits),
+                Cell::from(held.total),
+                Cell::from(held.longest),
+                Cell::from(held.response),
+            ]
+        };
+        (!all.is_empty()).then(|| Table {
+            name: "lock-holders".to_owned(),
+            title: "who held the locks that the thread waited for".to_owned(),
+            columns: vec![
+                Column::new("task", ""),
+                Column::new("tid", "count"),
+                Column::new("evidence", ""),
+                Column::new("waits", "count"),
+                Column::new("total", "ns"),
+                Column::new("longest in a cycle", "ns"),
+                Column::new("longest response", "ns"),
+            ],
+            rows: all.iter().take(SHOWN).map(row).collect(),
+        })
+    }
+}
+
+/// The owner of a futex may be a thread of another program.
+fn name_of(holder: &LockHolder) -> String {
+    let known = Some(holder.name.to_string()).filter(|name| !name.is_empty());
+    known.or_else(|| comm(holder.tid)).unwrap_or_else(|| "not known".to_owned())
+}

@@ -1,0 +1,85 @@
+//! The figures of an attached program as OpenMetrics text.
+
+use super::series::{CycleSeries, Kind};
+use super::thread::Thread;
+use punctual_core::{Account, MainPart, Nanos, SeriesData};
+use punctual_report::openmetrics::{Exposition, Label};
+
+/// Name, help, and the number of a thread, where it has one.
+type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);
+
+/// All figures so far. `lost` records of cycles found no room.
+pub fn text<'a>(
+    program: &str,
+    threads: impl Iterator<Item = &'a Thread>,
+    lost: u64,
+    unseen: u64,
+) -> String {
+    let threads: Vec<&Thread> = threads.filter(|thread| thread.label().is_some()).collect();
+    let labels = |thread: &Thread| -> Vec<Label<'static>> {
+        vec![
+            ("program", program.to_owned()),
+            ("thread", thread.label().unwrap_or_default().to_owned()),
+            ("tid", thread.tid().to_string()),
+        ]
+    };
+    let mut all = Exposition::default();
+    for (kind, name, what) in [
+        (
+            Kind::Response,
+            "punctual_response_time",
+            "Time from the release of a cycle to the next wait",
+        ),
+        (
+            Kind::Wakeup,
+            "punctual_wakeup_latency",
+            "Time from the release of a cycle to the return of the wait",
+        ),
+    ] {
+        let data = threads
+            .iter()
+            .filter_map(|&thread| Some((labels(thread), &thread.series(kind)?.state.data)));
+        let data: Vec<(Vec<Label<'_>>, &SeriesData)> = data.collect();
+        all.histograms(&format!("{name}_seconds"), &format!("{what}."), &data);
+        let worst = data.into_iter().filter_map(|(labels, data)| Some((labels, data.max?)));
+        let worst: Vec<(Vec<Label<'_>>, Nanos)> = worst.collect();
+        all.time_gauges(&format!("{name}_worst_seconds"), &format!("{what}: the longest."), &worst);
+    }
+    let counters: [Counter; 4] = [
+        ("punctual_cycles", "Cycles that were measured.", |of| Some(of.cycles())),
+        ("punctual_skipped_releases", "Releases without a cycle of their own.", |of| {
+            Some(of.skipped())
+        }),
+        ("punctual_overruns", "Releases that passed while the cycle before went on.", |of| {
+            Some(of.overruns())
+        }),
+        ("punctual_deadlines_missed", "Cycles longer than the deadline.", Thread::missed),
+    ];
+    for (name, help, value) in counters {
+        let values = threads.iter().filter_map(|thread| Some((labels(thread), value(thread)?)));
+        all.counters(name, help, &values.collect::<Vec<_>>());
+    }
+    let causes: Vec<(Vec<Label<'_>>, Nanos)> = threads
+        .iter()
+        .filter_map(|thread| Some((thread, thread.series(Kind::Response)?)))
+        .flat_map(|(thread, series)| {
+            by_cause(series).map(|(cause, time)| {
+                let cause = ("cause", cause.to_owned());
+                (labels(thread).into_iter().chain([cause]).collect(), time)
+            })
+        })
+        .collect();
+    all.time_counters("punctual_response_cause_seconds", "Response times by cause.", &causes);
+    let of_all = |value: u64| [(vec![("program", program.to_owned())], value)];
+    let help = "Records of cycles that found no room in the kernel's buffers.";
+    all.counters("punctual_records_lost", help, &of_all(lost));
+    let help = "Events that the kernel did not show to the BPF programs.";
+    all.counters("punctual_events_unseen", help, &of_all(unseen));
+    all.finish()
+}
+
+/// The time of each cause over all cycles.
+fn by_cause(series: &CycleSeries) -> impl Iterator<Item = (&'static str, Nanos)> {
+    let sums = series.account().map(Account::time_by_part).unwrap_or_default();
+    MainPart::ALL.iter().zip(sums).map(|(part, ns)| (part.id(), Nanos(ns as i64)))
+}

@@ -1,0 +1,73 @@
+//! What a thread's cycles and settings show of how it is programmed: the input of the lint.
+
+use super::PHASE;
+use super::facts;
+use punctual_analyze::cycles::lint::{
+    HostFacts, Seen, Subject, ThreadFacts, is_meant_real_time, lint,
+};
+use punctual_analyze::cycles::{CycleKind, Inferred, Measured};
+use punctual_core::cycle::{Cycle, DescriptorSet};
+use punctual_core::{Finding, Nanos};
+use punctual_host::files::{Files, Root};
+use std::collections::BTreeMap;
+
+/// Collected for a thread while it is measured.
+#[derive(Default)]
+pub struct Practice {
+    seen: Seen,
+    facts: ThreadFacts,
+    /// What its descriptors were open for when it first wrote into them.
+    files: BTreeMap<u32, String>,
+    looked_at: DescriptorSet,
+}
+
+impl Practice {
+    /// Looks what the thread wrote into, as long as it has that open.
+    pub fn look_at(&mut self, record: &Cycle) {
+        let new = DescriptorSet(record.written.0 & !self.looked_at.0);
+        self.looked_at = self.looked_at.union(new);
+        for descriptor in new.iter().filter(|one| *one < DescriptorSet::OTHERS) {
+            let link = format!("/proc/{}/fd/{descriptor}", record.tid);
+            if let Ok(target) = Root::system().read_link(&link) {
+                self.files.insert(descriptor, target);
+            }
+        }
+    }
+
+    /// Takes a cycle in.
+    pub fn add(&mut self, measured: &Measured, kind: CycleKind) {
+        self.seen.add(measured, kind);
+    }
+
+    /// Reads the settings anew; those of a thread that has ended stay.
+    pub fn refresh(&mut self, tid: u32, inferred: &Inferred) {
+        if let Some(facts) = facts::of_thread(&Root::system(), tid, &inferred.site) {
+            self.facts = facts;
+        }
+    }
+
+    /// Whether it runs under a real-time policy.
+    pub fn is_real_time(&self) -> bool {
+        self.facts.policy.known().is_some_and(|policy| policy.is_real_time())
+    }
+
+    /// The findings about the thread of this name. `others_are`: another thread with cycles is a
+    /// real-time one.
+    pub fn findings(
+        mut self,
+        label: &str,
+        kind: CycleKind,
+        has_deadline: bool,
+        others_are: bool,
+        host: &HostFacts,
+        culprits: &[(String, Nanos)],
+    ) -> Vec<Finding> {
+        let policy = self.facts.policy.known().copied();
+        if !is_meant_real_time(kind, policy, has_deadline, others_are) {
+            return Vec::new();
+        }
+        self.facts.files = std::mem::take(&mut self.files);
+        let subject = Subject { kind, seen: &self.seen, facts: &self.facts, host, culprits };
+        lint(&format!("{PHASE}/{label}"), &subject)
+    }
+}

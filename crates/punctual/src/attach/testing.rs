@@ -1,0 +1,39 @@
+//! A cycle for tests.
+
+use punctual_core::cycle::{CallSet, Cycle, DescriptorSet, TaskName, WaitingCall, WokenBy};
+use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
+
+/// One that is released at `release` (ns) and takes 100 µs, all of which it runs.
+pub fn cycle(release: i64) -> Cycle {
+    let mut run = Split::default();
+    run.add(MainPart::OwnExecution, Nanos(100_000));
+    Cycle {
+        tid: 7,
+        cpu: 0,
+        release: MonotonicNs(release),
+        entered: MonotonicNs(release - 1_000_000),
+        woken: MonotonicNs(release),
+        returned: MonotonicNs(release),
+        again: MonotonicNs(release + 100_000),
+        call: WaitingCall { number: 1, operation: 1, argument: 1 },
+        by: WokenBy::Sleep,
+        timer: 0,
+        waker: 0,
+        waker_name: TaskName::default(),
+        wait_is: MainPart::Waiting,
+        blocks: 0,
+        blocked: Nanos::ZERO,
+        migrations: 0,
+        syscalls: 1,
+        faults: 0,
+        calls: CallSet::default(),
+        written: DescriptorSet::default(),
+        slept_without_pi: false,
+        holder: None,
+        reclaimed: Nanos::ZERO,
+        longest_call: None,
+        culprit: None,
+        wake: Split::default(),
+        run,
+    }
+}

@@ -1,0 +1,177 @@
+//! The picture of `punctual attach`: progress, a line a thread, the top culprit.
+
+use super::super::attached::{Attached, ThreadRow};
+use super::draw::progress_bar;
+use super::line::{Line, Paper, Style, clipped_in_the_middle};
+use punctual_core::Nanos;
+use punctual_report::format::{clipped, count, counted, micros, plain, width_of};
+
+const KIND: usize = 12;
+const COUNT: usize = 11;
+/// Up to 9,999,999 µs.
+const TIME: usize = 10;
+const PROBLEM: usize = 9;
+const LEAST_NAME: usize = 12;
+const LONGEST_NAME: usize = 40;
+
+/// All lines, at most so many; threads that have no room are counted.
+pub fn draw(attached: &Attached, paper: Paper, height: usize) -> Vec<String> {
+    let title = Line::new(paper).push(&clipped(&attached.name, 40, false), Style::BOLD);
+    let threads = counted(attached.threads.len() as u64, "thread");
+    let title = title.push(&format!("  {threads} with cycles"), Style::DIM);
+    let mut lines = vec![title.finish(), progress_bar(attached.elapsed, attached.planned, paper)];
+    let after = [String::new(), culprit_line(attached, paper)];
+    let room = height.saturating_sub(lines.len() + after.len());
+    lines.extend(table(attached, paper, room));
+    lines.extend(after);
+    lines.truncate(height);
+    lines
+}
+
+/// A blank line, the head, a line a thread; nothing that the room has no line for.
+fn table(attached: &Attached, paper: Paper, room: usize) -> Vec<String> {
+    let all = &attached.threads;
+    let longest = all.iter().map(|row| width_of(&plain(&row.name))).max().unwrap_or(0);
+    let fixed = KIND + COUNT + 2 * TIME + 2 * PROBLEM;
+    let widest = paper.width.saturating_sub(fixed).clamp(LEAST_NAME, LONGEST_NAME);
+    let name = longest.clamp(LEAST_NAME, widest);
+    let fitting = room.saturating_sub(2 + usize::from(attached.others > 0));
+    let shown = if all.len() <= fitting { all.len() } else { fitting.saturating_sub(1) };
+    let mut lines = vec![String::new(), head(name, paper)];
+    lines.extend(all.iter().take(shown).map(|thread| row(thread, name, paper)));
+    if shown < all.len() {
+        let more = format!("+ {} more", all.len() - shown);
+        lines.push(Line::new(paper).push(&more, Style::DIM).finish());
+    }
+    if attached.others > 0 {
+        let others = counted(attached.others as u64, "thread");
+        let text = format!("+ {others} without cycles so far");
+        lines.push(Line::new(paper).push(&text, Style::DIM).finish());
+    }
+    lines.truncate(room);
+    lines
+}
+
+fn head(name: usize, paper: Paper) -> String {
+    let line = Line::new(paper).left("response, µs", name, Style::DIM);
+    let line = line.push(" ", Style::PLAIN).left("cycle", KIND - 1, Style::DIM);
+    let line = line.right("cycles", COUNT, Style::DIM).right("last", TIME, Style::DIM);
+    let line = line.right("worst", TIME, Style::DIM).right("skipped", PROBLEM, Style::DIM);
+    line.right("overruns", PROBLEM, Style::DIM).finish()
+}
+
+fn row(thread: &ThreadRow, name: usize, paper: Paper) -> String {
+    let time = |response: Option<Nanos>| response.map_or("-".to_owned(), micros);
+    let style = |n: u64| if n == 0 { Style::DIM } else { Style::BOLD.color(Style::RED) };
+    let line = Line::new(paper);
+    let line = line.left(&clipped_in_the_middle(&thread.name, name), name, Style::PLAIN);
+    let line = line.push(" ", Style::PLAIN).left(thread.kind, KIND - 1, Style::PLAIN);
+    let line = line.right(&count(thread.cycles), COUNT, Style::PLAIN);
+    let line = line.right(&time(thread.last), TIME, Style::PLAIN);
+    let line = line.right(&time(thread.worst), TIME, Style::BOLD);
+    let line = line.right(&count(thread.skipped), PROBLEM, style(thread.skipped));
+    line.right(&count(thread.overruns), PROBLEM, style(thread.overruns)).finish()
+}
+
+fn culprit_line(attached: &Attached, paper: Paper) -> String {
+    let line = Line::new(paper).push("last minute  ", Style::DIM);
+    let Some(culprit) = &attached.culprit else {
+        return line.push("nothing delayed a cycle", Style::DIM).finish();
+    };
+    let what = if culprit.is_task { "task " } else { "" };
+    let text = format!(": {} in {}", culprit.time.readable(), counted(culprit.cycles, "cycle"));
+    line.push(what, Style::PLAIN)
+        .push(&clipped(&culprit.name, 32, false), Style::BOLD)
+        .push(&text, Style::PLAIN)
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::attached::TopCulprit;
+    use super::*;
+
+    fn attached() -> Attached {
+        let thread = |name: &str, kind, cycles, worst| ThreadRow {
+            name: name.to_owned(),
+            kind,
+            cycles,
+            last: Some(Nanos(123_456)),
+            worst: Some(Nanos(worst)),
+            skipped: 0,
+            overruns: 0,
+        };
+        let servo = ThreadRow {
+            skipped: 12,
+            overruns: 3_456,
+            ..thread("servo-thread", "absolute", 1_234_567, 9_999_999_000)
+        };
+        let started = ThreadRow {
+            last: None,
+            worst: None,
+            ..thread("a name that is longer than any", "posix-timer", 0, 0)
+        };
+        Attached {
+            name: "linuxcnc".to_owned(),
+            elapsed: Nanos::from_secs(75),
+            planned: Some(Nanos::from_secs(600)),
+            threads: vec![servo, thread("base", "timerfd", 42, 250_000), started],
+            others: 2,
+            culprit: Some(TopCulprit {
+                name: "kworker/1:2".to_owned(),
+                is_task: true,
+                time: Nanos(12_345_000),
+                cycles: 31,
+            }),
+        }
+    }
+
+    fn drawn(attached: &Attached, width: usize, height: usize) -> String {
+        let lines = draw(attached, Paper { width, colored: false }, height);
+        assert!(lines.len() <= height);
+        let text = lines.join("\n");
+        // Attributes are no columns.
+        let mut plain = String::new();
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find("\u{1b}[") {
+            plain += &rest[..at];
+            let end = rest[at..].find('m').unwrap();
+            rest = &rest[at + end + 1..];
+        }
+        plain += rest;
+        assert!(plain.lines().all(|line| width_of(line) <= width), "{plain}");
+        plain
+    }
+
+    #[test]
+    fn threads_and_the_culprit_fit_into_80_columns() {
+        let expected = "\
+linuxcnc  3 threads with cycles
+                             12 %, 8 min 45 s left                              
+
+response, µs        cycle           cycles      last     worst  skipped overruns
+servo-thread        absolute     1,234,567     123.5 9,999,999       12    3,456
+base                timerfd             42     123.5     250.0        0        0
+a name th… than any posix-timer          0         -         -        0        0
++ 2 threads without cycles so far
+
+last minute  task kworker/1:2: 12.35 ms in 31 cycles";
+        assert_eq!(drawn(&attached(), 80, 24), expected);
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let text = drawn(&attached(), 80, 8);
+        assert!(text.contains("+ 3 more") && text.contains("last minute"), "{text}");
+        for (width, height) in [(0, 0), (10, 3), (20, 5), (200, 100)] {
+            drawn(&attached(), width, height);
+        }
+        let mut cause = attached();
+        let culprit = cause.culprit.as_mut().unwrap();
+        (culprit.name, culprit.is_task) = ("exit from idle\u{1b}[2J".to_owned(), false);
+        let text = draw(&cause, Paper { width: 80, colored: true }, 24).join("\n");
+        assert!(text.contains("exit from idle\\u{1b}[2J"), "{text:?}");
+        cause.culprit = None;
+        assert!(drawn(&cause, 80, 24).ends_with("nothing delayed a cycle"));
+    }
+}

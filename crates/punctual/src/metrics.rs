@@ -1,0 +1,109 @@
+//! `--metrics FILE`: figures for a collector, such as the textfile collector of node_exporter, while
+//! they are measured.
+
+use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The distance of two versions of the file.
+pub const INTERVAL: Nanos = Nanos::from_secs(15);
+/// Whoever collects runs as somebody else.
+const MODE: u32 = 0o644;
+
+/// The file, and what became of it.
+pub struct MetricsFile {
+    path: PathBuf,
+    next: MonotonicNs,
+    written: u64,
+    failed: u64,
+    why: Option<io::Error>,
+}
+
+impl MetricsFile {
+    /// Nothing is written yet; the first version is due at once.
+    pub fn new(path: PathBuf) -> MetricsFile {
+        MetricsFile { path, next: MonotonicNs(0), written: 0, failed: 0, why: None }
+    }
+
+    /// Whether a new version is due.
+    pub fn is_due(&mut self, now: MonotonicNs) -> bool {
+        let due = now >= self.next;
+        if due {
+            self.next = now + INTERVAL;
+        }
+        due
+    }
+
+    /// Replaces the file as a whole. What fails becomes a finding.
+    pub fn write(&mut self, text: &str) {
+        self.written += 1;
+        if let Err(why) = replace(&self.path, text) {
+            self.failed += 1;
+            self.why.get_or_insert(why);
+        }
+    }
+
+    /// What could not be written.
+    pub fn finding(&self, subject: &str) -> Option<Finding> {
+        let why = self.why.as_ref()?;
+        let message =
+            format!("the metrics were not written {} of {} times", self.failed, self.written);
+        let finding = Finding::new("metrics-not-written", Severity::Warning, subject, message)
+            .evidence(format!("{}: {why}", self.path.display()));
+        Some(finding.remedy(
+            "give --metrics a file in a directory that exists, may be written to and has room",
+        ))
+    }
+}
+
+/// Readers see the whole old text or the whole new one. It is not synced: after a crash of the
+/// system there is nothing to collect.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    // The collector reads `*.prom` only.
+    let mut beside = OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(beside);
+    // What an earlier process of this id left there.
+    let _ = fs::remove_file(&beside);
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&beside)
+        .and_then(|mut file| {
+            file.set_permissions(Permissions::from_mode(MODE))?;
+            file.write_all(text.as_bytes())
+        })
+        .and_then(|()| fs::rename(&beside, path));
+    written.inspect_err(|_| drop(fs::remove_file(&beside)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_errors_are_counted() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("x.prom");
+        let mut file = MetricsFile::new(path.clone());
+        assert!(file.is_due(MonotonicNs(5)) && !file.is_due(MonotonicNs(6)));
+        assert!(file.is_due(MonotonicNs(5) + INTERVAL));
+        file.write("one\n");
+        file.write("two\n");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "two\n");
+        let mode = fs::metadata(&path).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, MODE);
+        assert!(file.finding("attached").is_none());
+        fs::remove_file(&path).expect("it is there");
+        fs::create_dir(&path).expect("a directory in its place");
+        file.write("three\n");
+        let finding = file.finding("attached").expect("it failed");
+        assert_eq!(finding.message, "the metrics were not written 1 of 3 times");
+        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 1, "left behind");
+    }
+}
