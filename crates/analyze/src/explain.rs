@@ -18,9 +18,11 @@ mod tests;
 mod thread_timeline;
 mod trace_context;
 mod waits;
+mod wakeups;
 
 pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
 pub use culprits::{Culprit, Ranking, rank};
+pub use wakeups::{Wait, WakeUp, Waker};
 
 use crate::gaps::Gaps;
 use crate::threads::Coverage;
@@ -91,6 +93,8 @@ pub struct Explanation {
     pub parts: Vec<Part>,
     /// For a wait for a lock: the holder, then the task that the holder waited for, and so on.
     pub chain: Vec<Tid>,
+    /// Who woke the thread, who woke that one, and so on: at most eight steps.
+    pub wakeups: Vec<WakeUp>,
     /// Events that are missing within the interval.
     pub lost: u64,
     /// What of this rests on an incomplete record; empty where nothing does.
@@ -242,6 +246,7 @@ pub fn explain(
     let mut explanation = Explanation {
         interval,
         chain,
+        wakeups: wakeups::chain(&context),
         parts,
         lost,
         warnings: Vec::new(),

@@ -1,9 +1,9 @@
 //! The explained samples of a bundle, as terminal, report and JSON show them.
 
-use crate::explain::{Explanation, Mode, Part};
+use crate::explain::{Explanation, Mode, Part, WakeUp};
 use punctual_bundle::explanation::{
     EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedPart,
-    ExplainedSample,
+    ExplainedSample, ExplainedWakeUp,
 };
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
@@ -102,6 +102,11 @@ impl Explanations {
             task: self.names.task(interval.tid),
             parts: explanation.parts.iter().map(|part| self.part(part, events)).collect(),
             chain: explanation.chain.iter().map(|tid| self.names.task(*tid)).collect(),
+            wakeups: explanation
+                .wakeups
+                .iter()
+                .filter_map(|step| self.wake_up(step, events))
+                .collect(),
             lost: explanation.lost,
             confidence: explanation.confidence().word().to_owned(),
             warnings: explanation
@@ -118,15 +123,20 @@ impl Explanations {
         }
     }
 
+    fn wake_up(&self, step: &WakeUp, events: &[Event]) -> Option<ExplainedWakeUp> {
+        Some(ExplainedWakeUp {
+            tid: step.task.0,
+            task: self.names.task(step.task),
+            wait: step.wait.word().to_owned(),
+            waited_ns: step.waited.map(Nanos::ns),
+            by: step.by.name(&self.names),
+            evidence: evidence(events.get(step.evidence)?),
+        })
+    }
+
     fn part(&self, part: &Part, events: &[Event]) -> ExplainedPart {
         let shown =
             part.evidence.iter().take(EVIDENCE_SHOWN).filter_map(|place| events.get(*place));
-        let evidence = |event: &Event| Evidence {
-            at: event.at.ns(),
-            cpu: known_cpu(event.cpu),
-            tid: event.tid.0,
-            event: event.what.name().to_owned(),
-        };
         ExplainedPart {
             cause: part.cause.id().to_owned(),
             who: part.cause.who(&self.names),
@@ -144,6 +154,15 @@ impl Explanations {
             evidence: shown.map(evidence).collect(),
             evidence_count: part.evidence.len() as u64,
         }
+    }
+}
+
+fn evidence(event: &Event) -> Evidence {
+    Evidence {
+        at: event.at.ns(),
+        cpu: known_cpu(event.cpu),
+        tid: event.tid.0,
+        event: event.what.name().to_owned(),
     }
 }
 

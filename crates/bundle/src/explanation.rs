@@ -57,6 +57,9 @@ pub struct ExplainedSample {
     pub parts: Vec<ExplainedPart>,
     /// The task that was waited for, then the task that one waited for, and so on.
     pub chain: Vec<String>,
+    /// Who woke the thread, who woke that one, and so on.
+    #[serde(default)]
+    pub wakeups: Vec<ExplainedWakeUp>,
     /// Events that are known to be missing within it.
     pub lost: u64,
     /// How far this can be trusted: `high`, `fair`, `low`.
@@ -69,6 +72,23 @@ pub struct ExplainedSample {
     pub not_recorded: Vec<String>,
     /// CPUs whose events were recorded and did not fit in the window.
     pub left_out: Vec<u16>,
+}
+
+/// A step of a chain of wake-ups: the next one is about the task in `by`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExplainedWakeUp {
+    /// The thread that was woken.
+    pub tid: u32,
+    /// Its name.
+    pub task: String,
+    /// What it had waited for: `lock`, `reclaim`, `page-fault`, `uninterruptible`, `sleep`.
+    pub wait: String,
+    /// For how long; `null` where the record does not have the begin.
+    pub waited_ns: Option<i64>,
+    /// The task or interrupt that woke it.
+    pub by: String,
+    /// The event that proves it.
+    pub evidence: Evidence,
 }
 
 /// A part of a latency.

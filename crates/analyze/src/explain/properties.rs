@@ -16,10 +16,28 @@ pub fn check(explanation: &Explanation, events: &[Event]) {
         explanation.latency().ns()
     );
     check_parts(&explanation.parts, events);
+    check_wakeups(&explanation.wakeups, events);
     if let (Some(first), Some(last)) = (explanation.parts.first(), explanation.parts.last()) {
         assert_eq!((first.from, last.to), (due, woke));
     }
     assert_eq!(explanation.confidence() == Confidence::High, explanation.warnings.is_empty());
+}
+
+/// Each step is proven by its event, and comes before the one that it led to.
+fn check_wakeups(wakeups: &[WakeUp], events: &[Event]) {
+    assert!(wakeups.len() <= wakeups::STEPS);
+    for wake_up in wakeups {
+        let event = &events[wake_up.evidence];
+        assert_eq!((event.at, event.cpu), (wake_up.at, wake_up.cpu));
+        if let Waker::Task(waker) = wake_up.by {
+            assert_eq!(event.tid, waker);
+        }
+        assert!(wake_up.waited.is_none_or(|waited| waited > Nanos::ZERO), "{wake_up:?}");
+    }
+    for pair in wakeups.windows(2) {
+        assert_eq!(pair[0].by, Waker::Task(pair[1].task));
+        assert!(pair[1].at < pair[0].at, "{wakeups:?}");
+    }
 }
 
 fn check_parts(parts: &[Part], events: &[Event]) {

@@ -438,3 +438,57 @@ fn unrecorded_groups_that_may_show_it_are_named() {
         [Group::Lock, Group::Syscall]
     );
 }
+
+#[test]
+fn wake_ups_are_followed_back_to_an_interrupt() {
+    let (first, second, idle) = (8, 9, 0);
+    let woken = |task| EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 };
+    let events = [
+        // All three sleep; what they waited for is not recorded but for one lock.
+        switch(10, 0, (THREAD, OWN), TaskState::Sleeping, (first, LOWER)),
+        switch(20, 0, (first, LOWER), TaskState::Blocked, (second, LOWER)),
+        switch(30, 0, (second, LOWER), TaskState::Sleeping, (idle, LOWER)),
+        event(200, 0, idle, EventKind::VectorEntry { vector: 0xec }),
+        event(205, 0, idle, woken(second)),
+        event(210, 0, idle, EventKind::VectorExit { vector: 0xec }),
+        switch(220, 0, (idle, LOWER), TaskState::Preempted, (second, LOWER)),
+        event(230, 0, second, woken(first)),
+        switch(240, 0, (second, LOWER), TaskState::Sleeping, (first, LOWER)),
+        event(250, 0, first, woken(THREAD)),
+        switch(260, 0, (first, LOWER), TaskState::Preempted, (THREAD, OWN)),
+    ];
+    let explanation = explained(interval(100, 270, Kind::Interval), &events);
+    let steps: Vec<_> = explanation
+        .wakeups
+        .iter()
+        .map(|step| (step.task.0, step.wait, step.waited.map(Nanos::ns), step.by, step.evidence))
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            // Where the record begins with the sleep, its begin is not proven.
+            (THREAD, Wait::Sleep, None, Waker::Task(Tid(first)), 9),
+            (first, Wait::Uninterruptible, Some(210), Waker::Task(Tid(second)), 7),
+            (second, Wait::Sleep, Some(175), Waker::Interrupt(TIMER), 4),
+        ]
+    );
+}
+
+#[test]
+fn a_chain_of_wake_ups_ends_where_it_comes_back() {
+    let other = 8;
+    let woken = |task| EventKind::Waking { task: Tid(task), prio: LOWER, target: 0 };
+    let mut events = Vec::new();
+    for round in 0..20 {
+        let at = round * 100;
+        events.extend([
+            switch(at + 10, 0, (THREAD, OWN), TaskState::Sleeping, (other, LOWER)),
+            event(at + 40, 0, other, woken(THREAD)),
+            switch(at + 50, 0, (other, LOWER), TaskState::Sleeping, (THREAD, OWN)),
+            event(at + 60, 0, THREAD, woken(other)),
+        ]);
+    }
+    let explanation = explained(interval(1_920, 1_955, Kind::Interval), &events);
+    let tasks: Vec<u32> = explanation.wakeups.iter().map(|step| step.task.0).collect();
+    assert_eq!(tasks, [THREAD, other]);
+}

@@ -100,6 +100,11 @@ impl<'e> TraceContext<'e> {
         Some(timeline)
     }
 
+    /// Nothing is known before.
+    pub fn began(&self) -> MonotonicNs {
+        self.began
+    }
+
     /// The places of a CPU's events, ascending.
     pub fn on(&self, cpu: u16) -> &[u32] {
         self.places.get(usize::from(cpu)).map_or(&[], Vec::as_slice)

@@ -3,7 +3,8 @@
 use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
 use punctual_analyze::explain::{
-    Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, device_name,
+    Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, Wait, WakeUp, Waker,
+    device_name,
 };
 use punctual_analyze::threads::Interrupt;
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
@@ -103,6 +104,44 @@ pub fn warnings(explanation: &Explanation) -> Option<String> {
     }
     let why: Vec<&str> = explanation.warnings.iter().map(|warning| warning.sentence()).collect();
     Some(format!("Confidence: {}. {}", confidence.word(), why.join(" ")))
+}
+
+/// The chain of wake-ups, a line for each step with the event that proves it; none where no task
+/// woke the thread.
+pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> Vec<String> {
+    let by_task = |step: &&WakeUp| matches!(step.by, Waker::Task(_));
+    if explanation.wakeups.first().filter(by_task).is_none() {
+        return Vec::new();
+    }
+    let due = explanation.interval.due;
+    let line = |step: &WakeUp| {
+        let event = events.get(step.evidence)?;
+        let waited = step.waited.map(|time| format!(" for {} µs", micros(time)));
+        let by = match step.by {
+            Waker::Task(tid) => task(tid, None, names),
+            Waker::Interrupt(_) => format!("the interrupt {}", plain(&step.by.name(names))),
+        };
+        Some(format!(
+            "{} {}{}, until {by} woke it at {} µs ({}, CPU {})",
+            task(step.task, None, names),
+            waited_for(step.wait),
+            waited.unwrap_or_default(),
+            micros(step.at - due),
+            event.what.name(),
+            step.cpu
+        ))
+    };
+    explanation.wakeups.iter().filter_map(line).collect()
+}
+
+fn waited_for(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Lock => "waited for a lock",
+        Wait::Reclaim => "waited in memory reclaim",
+        Wait::PageFault => "waited for a page",
+        Wait::Uninterruptible => "slept uninterruptibly",
+        Wait::Sleep => "slept",
+    }
 }
 
 /// The cause's name in tables and pictures.

@@ -6,7 +6,7 @@ use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
 use crate::format::{clipped, count, counted, percent, plain};
 use crate::sentence::advice::{self, Matching, Rules};
-use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, who};
+use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, wake_ups, who};
 use punctual_analyze::explain::{Culprit, Explanation, Ranking, rank};
 use punctual_analyze::{Explained, Explanations};
 use punctual_core::{Names, Nanos};
@@ -82,6 +82,15 @@ fn sample(out: &mut Page, shown: &Explained, (number, of): (usize, usize), names
     let bar = bar(out, &shown.explanation, &all);
     out.line(&format!("  {bar}"));
     legend(out, &shown.explanation, &all, names);
+    let chain = wake_ups(&shown.explanation, names, &shown.events);
+    if !chain.is_empty() {
+        out.gap();
+        out.line("  chain of wake-ups (µs since the sample was due):");
+    }
+    for (k, step) in chain.iter().enumerate() {
+        let first = format!("  {} ", k + 1);
+        out.paragraph(&first, "    ", Tone::Plain, step);
+    }
 }
 
 /// The letter and the colour of the reason that is `rank`th by time: letters replace colours.

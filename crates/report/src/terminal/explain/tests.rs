@@ -161,6 +161,10 @@ fn an_inversion_in_120_columns() {
       D   9.00   0.2 %  running task not preempted  low (SCHED_FIFO 10)
       E   1.00   0.0 %  wake-up in progress
 
+      chain of wake-ups (µs since the sample was due):
+      1 control (SCHED_FIFO 80) waited for a lock for 5,010 µs, until low (SCHED_FIFO 10) woke it at 5,020 µs (sched_waking,
+        CPU 0)
+
     main/timer/cpu0: 1 of 1 sample
       Latency 1,545 µs on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) was not preempted in clone(): preemption was
       disabled, or this kernel has none there (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs \u{1b}[31mevil\n

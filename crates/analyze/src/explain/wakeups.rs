@@ -1,0 +1,158 @@
+//! Who woke the thread, and who woke that one: the chain of wake-ups that the thread came at the
+//! end of.
+
+use super::thread_timeline::ThreadTimeline;
+use super::trace_context::TraceContext;
+use crate::occupancy::interrupt_name;
+use crate::threads::{Interrupt, ThreadSpan, ThreadState, WakeMark};
+use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
+
+/// A chain has at most this many steps.
+pub const STEPS: usize = 8;
+
+/// One step: a thread was woken. The next step is about who woke it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WakeUp {
+    /// The thread.
+    pub task: Tid,
+    /// What it had waited for.
+    pub wait: Wait,
+    /// For how long; `None` where the record does not have the begin.
+    pub waited: Option<Nanos>,
+    /// When it was woken.
+    pub at: MonotonicNs,
+    /// The CPU on which that was done.
+    pub cpu: u16,
+    /// Who did.
+    pub by: Waker,
+    /// The event that proves it, as a place in the events given.
+    pub evidence: usize,
+}
+
+/// What a thread waited for, as far as events of its own prove it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// A lock.
+    Lock,
+    /// Memory that it reclaims.
+    Reclaim,
+    /// A page.
+    PageFault,
+    /// Something that no signal interrupts: mostly a device.
+    Uninterruptible,
+    /// Something else.
+    Sleep,
+}
+
+impl Wait {
+    /// The word for it in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Wait::Lock => "lock",
+            Wait::Reclaim => "reclaim",
+            Wait::PageFault => "page-fault",
+            Wait::Uninterruptible => "uninterruptible",
+            Wait::Sleep => "sleep",
+        }
+    }
+}
+
+/// Who woke a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waker {
+    /// Another thread.
+    Task(Tid),
+    /// The handler of an interrupt: the chain begins here.
+    Interrupt(Interrupt),
+}
+
+impl Waker {
+    /// The task's name, or that of the interrupt.
+    pub fn name(self, names: &Names) -> String {
+        match self {
+            Waker::Task(tid) => names.task(tid),
+            Waker::Interrupt(what) => interrupt_name(what, names).1,
+        }
+    }
+}
+
+/// The chain, from the thread of the interval back: the first step is the wake-up that ended the
+/// longest of its sleeps. It ends at an interrupt, at a thread that was in it before, and where the
+/// record has no earlier wake-up.
+pub fn chain(context: &TraceContext) -> Vec<WakeUp> {
+    let mut chain: Vec<WakeUp> = Vec::new();
+    let mut next = context.timeline(context.interval.tid).and_then(|own| {
+        let within = |wake: &&WakeMark| wake.at >= context.interval.due;
+        let slept = |wake: &&WakeMark| {
+            let from = |span: &ThreadSpan| span.from.max(context.interval.due);
+            sleep_before(&own, wake.at).map_or(Nanos::ZERO, |span| wake.at - from(span))
+        };
+        let longest = own.wakes.iter().filter(within).max_by_key(slept);
+        longest.and_then(|wake| step(context, &own, wake))
+    });
+    while let Some(wake_up) = next {
+        chain.push(wake_up);
+        let Waker::Task(waker) = wake_up.by else { break };
+        let known = chain.iter().any(|earlier| earlier.task == waker);
+        if known || waker == Tid::IDLE || chain.len() >= STEPS {
+            break;
+        }
+        next = context.timeline(waker).and_then(|timeline| {
+            let wake = timeline.wakes.iter().rev().find(|wake| wake.at < wake_up.at)?;
+            step(context, &timeline, wake)
+        });
+    }
+    chain
+}
+
+fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> Option<WakeUp> {
+    let proves = |event: &Event| {
+        let task = match event.what {
+            EventKind::Waking { task, .. } | EventKind::Wakeup { task, .. } => task,
+            _ => return false,
+        };
+        (event.at, event.cpu, task) == (wake.at, wake.cpu, timeline.tid)
+    };
+    let places = timeline.about.iter().map(|place| *place as usize);
+    let evidence =
+        places.into_iter().find(|place| context.events.get(*place).is_some_and(proves))?;
+    // A thread that did not sleep was woken from nothing.
+    let sleep = sleep_before(timeline, wake.at)?;
+    let by = match wake.interrupt {
+        Some(interrupt) => Waker::Interrupt(interrupt),
+        None => Waker::Task(wake.waker),
+    };
+    let seen = sleep.from > context.began();
+    Some(WakeUp {
+        task: timeline.tid,
+        wait: wait(timeline, sleep),
+        waited: seen.then(|| wake.at - sleep.from),
+        at: wake.at,
+        cpu: wake.cpu,
+        by,
+        evidence,
+    })
+}
+
+/// The sleep that a wake-up ended.
+fn sleep_before(timeline: &ThreadTimeline, at: MonotonicNs) -> Option<&ThreadSpan> {
+    let span = timeline.span(MonotonicNs(at.ns() - 1))?;
+    let asleep =
+        matches!(span.doing, ThreadState::Sleeping | ThreadState::Blocked | ThreadState::LockWait);
+    asleep.then_some(span)
+}
+
+fn wait(timeline: &ThreadTimeline, sleep: &ThreadSpan) -> Wait {
+    let at = sleep.from;
+    if sleep.doing == ThreadState::LockWait || timeline.lock(at).is_some() {
+        Wait::Lock
+    } else if timeline.reclaims_at(at) {
+        Wait::Reclaim
+    } else if sleep.doing == ThreadState::Blocked && timeline.faults_at(at) {
+        Wait::PageFault
+    } else if sleep.doing == ThreadState::Blocked {
+        Wait::Uninterruptible
+    } else {
+        Wait::Sleep
+    }
+}
