@@ -146,7 +146,6 @@ pub const NOT_EXACT: &str = "--exact needs virtual time (--target vm:KERNEL with
                              \"virtual-time\"): only there can a run be replayed; --explain keeps \
                              the kernel events around the worst samples everywhere";
 
-
 /// Why `--metrics` is refused.
 const NO_METRICS: &str = "--metrics is for a run on this host: what is measured on a target is \
                           known here when it has ended";
