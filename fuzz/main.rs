@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 mod experiment;
 mod fuzz_targets {
     pub mod bundle_log;
+    pub mod exact;
     pub mod experiment_systress;
     pub mod experiment_toml;
     pub mod explain;
@@ -23,6 +24,7 @@ use fuzz_targets::*;
 static TARGET: LazyLock<fn(&[u8])> =
     LazyLock::new(|| match std::env::var("FUZZ_TARGET").as_deref() {
         Ok("bundle_log") => bundle_log::fuzz,
+        Ok("exact") => exact::fuzz,
         Ok("experiment_systress") => experiment_systress::fuzz,
         Ok("experiment_toml") => experiment_toml::fuzz,
         Ok("explain") => explain::fuzz,

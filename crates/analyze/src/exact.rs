@@ -118,7 +118,7 @@ fn sample(dump: &Dump, window: &Window, symbols: &KernelSymbols, insn: Nanos) ->
     let functions = path.functions();
     ExactSample {
         due: window.due,
-        latency: Nanos(window.woke - window.due),
+        latency: Nanos(window.woke.saturating_sub(window.due)),
         thread: window.task.map(|task| dump.tasks[task].comm.clone()),
         path,
         parts,

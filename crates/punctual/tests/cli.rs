@@ -29,6 +29,7 @@ const COMMANDS: [&str; 38] = [
     "tail",
     "explain",
     "export",
+    "hunt",
     "import",
     "trace",
     "probe",

@@ -214,7 +214,7 @@ impl Dump {
 }
 
 fn block(from: &mut Reader<'_>) -> Result<Block, Malformed> {
-    Ok(Block {
+    let block = Block {
         pc: from.u64()?,
         bytes: from.u16()?,
         insns: from.u16()?,
@@ -229,7 +229,11 @@ fn block(from: &mut Reader<'_>) -> Result<Block, Malformed> {
             _ => return Err(Malformed("a block ends in no known way")),
         },
         entry: from.array::<1>()?[0] != 0,
-    })
+    };
+    match block.clock <= block.insns {
+        true => Ok(block),
+        false => Err(Malformed("a block reads the counter behind its end")),
+    }
 }
 
 fn task(from: &mut Reader<'_>) -> Result<Task, Malformed> {

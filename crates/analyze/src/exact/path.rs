@@ -235,7 +235,7 @@ impl Path {
     /// The path of a window. `insn` is the time that an instruction takes.
     pub fn of(dump: &Dump, window: &Window, symbols: &KernelSymbols, insn: Nanos) -> Path {
         let (arrival, all) = arrival(dump, window);
-        let wanted = (window.woke - window.due).max(0) as u64 / insn.0.max(1) as u64;
+        let wanted = window.woke.saturating_sub(window.due).max(0) as u64 / insn.0.max(1) as u64;
         let (release, without) = release(dump, window, arrival, wanted);
         let mut follower = Follower {
             symbols,

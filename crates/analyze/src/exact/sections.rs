@@ -56,8 +56,8 @@ pub fn sections(dump: &Dump, symbols: &KernelSymbols) -> Vec<IrqsOff> {
             .find(|other| (&other.function, &other.by) == (&one.function, &one.by))
         {
             Some(other) => {
-                other.count += one.count;
-                other.total += one.total;
+                other.count = other.count.saturating_add(one.count);
+                other.total = other.total.saturating_add(one.total);
                 if one.longest > other.longest {
                     (other.longest, other.ended_in) = (one.longest, one.ended_in);
                 }

@@ -1,0 +1,23 @@
+//! What QEMU's plugin might write: whatever it is, own instructions add up and parts have no gap.
+use punctual_analyze::exact::Exact;
+use punctual_analyze::exact::dump::Dump;
+use punctual_analyze::exact::symbols::KernelSymbols;
+use punctual_core::Nanos;
+
+const KALLSYMS: &str = "ffffffff81000000 T asm_exc_page_fault\nffffffff81000100 T resched_curr\n\
+    ffffffff81000200 T __schedule\nffffffff81000300 T __switch_to_asm\n\
+    ffffffff81000400 T __x86_indirect_thunk_rax\nffffffff81000500 T clear_page\n";
+
+pub fn fuzz(bytes: &[u8]) {
+    let Ok(dump) = Dump::parse(bytes) else { return };
+    let exact = Exact::of(&dump, &KernelSymbols::parse(KALLSYMS), Nanos(8));
+    for sample in exact.worst.iter().chain(&exact.ordinary) {
+        let own: u64 = sample.functions.iter().map(|function| function.own).sum();
+        assert_eq!(own, sample.path.insns);
+        let end = sample.parts.iter().fold(0, |end, part| {
+            assert_eq!(part.begin, end);
+            part.end
+        });
+        assert_eq!(end, sample.path.insns);
+    }
+}
