@@ -222,24 +222,24 @@ fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
 #[test]
 fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
     let place = Place::with("");
-    let mut medians = [Vec::new(), Vec::new()];
-    for attempt in 0..3 {
-        for (which, tasks) in ["threads", "processes"].into_iter().enumerate() {
+    // The best of each: what disturbs only ever adds. A run keeps the caches that its memory met: on a
+    // shared machine three of each are too few at times.
+    let mut best = [i64::MAX; 2];
+    for attempt in 0..12 {
+        for (best, tasks) in best.iter_mut().zip(["threads", "processes"]) {
             let (bundle, tasks) = (format!("{tasks}-{attempt}"), format!("tasks={tasks}"));
             let summary = measured(
                 &place,
                 &bundle,
                 &["--count", "10000", "-s", "mechanism=futex", "-s", &tasks],
             );
-            medians[which].push(median(&summary, 0));
+            *best = median(&summary, 0).min(*best);
+        }
+        if attempt >= 2 && best[1] * 10 >= best[0] * 9 {
+            return;
         }
     }
-    // The best of each: what disturbs only ever adds.
-    let [threads, processes] = medians.map(|mut medians| {
-        medians.sort_unstable();
-        medians[0]
-    });
-    assert!(processes * 10 >= threads * 9, "threads {threads} ns, processes {processes} ns");
+    panic!("threads {} ns, processes {} ns", best[0], best[1]);
 }
 
 /// A ring of processes that measures for an hour, and one of its processes.
