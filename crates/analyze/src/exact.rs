@@ -13,8 +13,8 @@ mod tests;
 use dump::{Dump, Window};
 use path::{Function, Path};
 use phases::Part;
+use punctual_bundle::exact::IrqsDisabled;
 use punctual_core::Nanos;
-use sections::IrqsOff;
 use symbols::KernelSymbols;
 
 /// A sample, exactly.
@@ -48,7 +48,7 @@ pub struct Exact {
     /// Ordinary ones, by their latency.
     pub ordinary: Vec<ExactSample>,
     /// The sections with interrupts off in the measured part of the run.
-    pub irqs_off: Vec<IrqsOff>,
+    pub irqs_off: Vec<IrqsDisabled>,
     /// The names of tasks, by their place in the paths' events and contexts.
     pub tasks: Vec<String>,
 }

@@ -120,7 +120,7 @@ pub struct ExactCall {
 }
 
 /// Sections with interrupts disabled that begin in one function.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct IrqsDisabled {
     /// The function.
     pub function: String,

@@ -6,7 +6,7 @@ use super::{Exact, ExactSample};
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{
     EXACT_SCHEMA, ExactCall, ExactDocument, ExactFunction, ExactPart, ExactSample as Document,
-    IrqsDisabled, MoreThan,
+    MoreThan,
 };
 use punctual_core::{Finding, Nanos, Severity};
 
@@ -77,19 +77,7 @@ impl Exact {
             cut: self.cut,
             worst,
             ordinary: typical.map(|sample| self.sample(sample, bundle, None)),
-            irqs_disabled: self
-                .irqs_off
-                .iter()
-                .take(SECTIONS)
-                .map(|section| IrqsDisabled {
-                    function: section.function.clone(),
-                    by: section.by.clone(),
-                    count: section.count,
-                    total: section.total,
-                    longest: section.longest,
-                    ended_in: section.ended_in.clone(),
-                })
-                .collect(),
+            irqs_disabled: self.irqs_off.iter().take(SECTIONS).cloned().collect(),
             findings,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::dump::{Dump, Section};
 use super::symbols::KernelSymbols;
+use punctual_bundle::exact::IrqsDisabled;
 
 /// Functions that switch interrupts off for their caller.
 const HELPERS: [&str; 14] = [
@@ -21,29 +22,12 @@ const HELPERS: [&str; 14] = [
     "_raw_write_unlock_irqrestore",
 ];
 
-/// All sections with interrupts off that begin in one function.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct IrqsOff {
-    /// The function.
-    pub function: String,
-    /// What switches them off there, where that is a function of its own.
-    pub by: Option<String>,
-    /// How often.
-    pub count: u64,
-    /// Instructions, all together.
-    pub total: u64,
-    /// Instructions of the longest.
-    pub longest: u64,
-    /// The function in which the longest ended.
-    pub ended_in: String,
-}
-
 /// The sections of the measured part of a run, the longest first.
-pub fn sections(dump: &Dump, symbols: &KernelSymbols) -> Vec<IrqsOff> {
-    let mut found: Vec<IrqsOff> = Vec::new();
+pub fn sections(dump: &Dump, symbols: &KernelSymbols) -> Vec<IrqsDisabled> {
+    let mut found: Vec<IrqsDisabled> = Vec::new();
     for section in dump.sections.iter().filter(|section| section.count > 0) {
         let Some((function, by)) = owner(symbols, section.pc, section.caller) else { continue };
-        let one = IrqsOff {
+        let one = IrqsDisabled {
             function,
             by,
             count: section.count,
