@@ -32,6 +32,9 @@ fn a_plan_lists_the_cells_and_starts_nothing() {
     place.write("lab.toml", LAB.as_bytes());
     let planned = place.punctual(&["lab", "run", "--plan", "lab.toml", "--seeds", "1..5"]);
     assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
+    let exact = place.punctual(&["lab", "run", "--plan", "--exact", "lab.toml"]);
+    assert_eq!(exact.status.code(), Some(2), "{}", text(&exact));
+    assert!(text(&exact).contains("--exact needs virtual time"), "{}", text(&exact));
     for word in [
         "2 cells × 5 seeds × 1 repetition = 10 runs",
         "1ms  this machine",

@@ -129,6 +129,10 @@ impl Directory {
             sum.update(part.as_bytes());
             sum.update([0]);
         }
+        // Of a run that was not seen instruction by instruction the bundle lacks what is wanted.
+        if planned.exact {
+            sum.update(b"exact");
+        }
         for path in paths(&text) {
             sum.update(sum_of_file(&path).unwrap_or_else(|why| why.to_string()));
         }

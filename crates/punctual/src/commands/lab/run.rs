@@ -1,6 +1,7 @@
 //! `punctual lab run`: every cell of a lab file.
 
 use super::{exit, report};
+use crate::commands::run::NOT_EXACT;
 use crate::commands::show::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::labs::collect;
@@ -73,6 +74,10 @@ pub fn run(args: Args) -> Ending {
         budget: None,
     };
     let planned = Planned::of(lab, &overrides)?;
+    let elsewhere = planned.cells.iter().find(|cell| cell.lane != Lane::Virtual);
+    if let Some(cell) = elsewhere.filter(|_| args.exact) {
+        return Err(Failure::refused(format!("cell {}: {NOT_EXACT}", plain(&cell.cell.name))));
+    }
     if args.plan {
         output::print(&described(&planned))?;
         return Ok(Exit::Done);
