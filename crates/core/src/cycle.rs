@@ -25,7 +25,7 @@ pub enum WokenBy {
     Unseen,
 }
 
-/// A waiting system call as far as cycles are told apart by it.
+/// A waiting system call as far as it distinguishes cycles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WaitingCall {
     /// Its number.

@@ -272,7 +272,7 @@ fn wrappers(machine: &Machine) -> Result<Vec<OsString>, LabError> {
 }
 
 /// The CPUs that this process may use, in turn, so that guests at the same time have one each. None
-/// where /proc does not tell: the guest then runs as well, and parts more often.
+/// where /proc does not report them: the guest then runs as well, and parts more often.
 fn next_cpu() -> Option<usize> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let status = fs::read_to_string("/proc/self/status").ok()?;

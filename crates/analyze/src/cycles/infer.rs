@@ -48,7 +48,7 @@ pub struct Candidate {
 }
 
 /// What the cycles of a thread are by its first waits, in the order of time; each of them is a
-/// cycle here. An error tells what was seen instead, the wait in which it slept the longest first.
+/// cycle here. An error names what was seen instead, the wait in which it slept the longest first.
 pub fn infer(
     waits: &[Cycle],
     constraint: Constraint,

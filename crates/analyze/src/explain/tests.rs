@@ -256,7 +256,7 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
         .find(|(cause, _)| *cause == throttled)
         .map(|(_, span)| span.ns());
     assert_eq!(sum, Some(90 + 90), "{:?}", causes(&explanation));
-    // Where the task was let go by one that waited, nothing tells why the thread was not switched
+    // Where the task was let go by one that waited, no event shows why the thread was not switched
     // to.
     events[0] = switch(50, 0, (8, 49), TaskState::Sleeping, (9, LOWER));
     let explanation = explained(interval(90, 310, Kind::Timer), &events);

@@ -2,7 +2,7 @@
 //!
 //! Order: enough samples, all of them, fine enough → bursts (declustered) and block maxima →
 //! independence and stationarity → both fits, each good → no mode beyond a gap → the second half as
-//! the first foretells → levels on which both agree.
+//! the first predicts → levels on which both agree.
 
 use super::causes::Known;
 use super::fit;

@@ -48,7 +48,7 @@ pub struct TscFlags {
     pub nonstop: bool,
     /// Can raise the timer's interrupt at a given count.
     pub deadline_timer: bool,
-    /// Its rate is told by hardware or hypervisor, not measured.
+    /// Its rate is reported by hardware or hypervisor, not measured.
     pub known_frequency: bool,
 }
 
@@ -178,7 +178,7 @@ fn hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
             ),
         }),
         _ => Fact::Unavailable(
-            "neither /proc/cpuinfo, DMI nor a device tree tells whether this is a guest".into(),
+            "neither /proc/cpuinfo, DMI nor a device tree shows whether this is a guest".into(),
         ),
     }
 }

@@ -156,7 +156,7 @@ fn nothing_found(attachment: &Attachment) -> String {
     format!("no thread with cycles was found{few}; what was seen:\n       {seen}")
 }
 
-/// A thread whose cycles cannot be told to the kernel.
+/// A thread whose cycles cannot be passed to the kernel.
 pub fn not_selected(name: &str, why: &StartError) -> Finding {
     let message = "every wait of this thread is recorded, not only its cycles";
     Finding::new("cycle-not-selected", Severity::Note, format!("{PHASE}/{name}"), message)

@@ -6,7 +6,7 @@ use punctual_core::{Cell, Column, Nanos, Table};
 use punctual_report::format;
 use std::collections::BTreeMap;
 
-/// Holders that are told apart, and those that are shown.
+/// Holders that are distinguished, and those that are shown.
 const MOST: usize = 256;
 const SHOWN: usize = 10;
 

@@ -32,7 +32,7 @@ const LONG: Nanos = Nanos::SECOND;
 const FEW: usize = 2 * LEAST;
 /// Settings are read anew at every so many checkpoints: threads may change them after they began.
 const REREAD: u64 = 10;
-/// Culprits that are told apart.
+/// Culprits that are distinguished.
 const CULPRITS: usize = 256;
 
 /// A thread of the program.

@@ -131,7 +131,7 @@ fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool
             Column::figures("Instructions"),
             Column::figures("µs"),
             Column::figures("Share"),
-            Column::text("Mostly"),
+            Column::text("Largest share"),
         ],
         rows: one.parts.iter().map(row).collect(),
         sortable: false,

@@ -117,7 +117,7 @@ fn write_parts(out: &mut Page, document: &ExactDocument, sample: &ExactSample) {
         Column::left("part", 0),
         Column::right("instructions", 0),
         Column::right("virtual µs", 0),
-        Column::shrinking("mostly"),
+        Column::shrinking("largest share"),
     ];
     let most = sample.parts.iter().map(|part| part.instructions).max();
     let rows = sample

@@ -78,7 +78,7 @@ const MAX_QUEUES: usize = 4096;
 /// Priorities from here on are the kernel's own watchdogs and migration threads.
 const HIGHEST: u32 = 90;
 
-/// Interrupts of devices that each CPU has for itself; no file tells them from others
+/// Interrupts of devices that each CPU has for itself; no file distinguishes them from others
 /// (drivers/clocksource/arm_arch_timer.c, drivers/perf/arm_pmu.c, arch/arm64/kvm/arch_timer.c).
 fn is_per_cpu(name: &str) -> bool {
     ["arch_timer", "arm-pmu", "kvm guest"].iter().any(|device| name.starts_with(device))

@@ -28,8 +28,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "threaded-interrupts",
         group: Group::Kernel,
         title: "interrupt handlers run as threads",
-        why: "A handler in a thread has a priority, and a more urgent task goes first; otherwise \
-              every handler goes before every task.",
+        why: "A handler in a thread has a priority, and a task with a higher priority runs before \
+              it; otherwise every handler runs before every task.",
         source: "kernel/irq/manage.c, force_irqthreads",
         evaluate: threaded_interrupts,
     },

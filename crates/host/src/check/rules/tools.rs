@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "tracefs",
         group: Group::Tools,
         title: "the kernel's trace buffer can be used",
-        why: "It tells what ran and what interrupted while a sample was late.",
+        why: "It shows what ran and what interrupted while a sample was late.",
         source: "Documentation/trace/ftrace.rst",
         evaluate: tracefs,
     },
@@ -92,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "hardware-counters",
         group: Group::Tools,
         title: "the processor's counters can be used",
-        why: "Cycles, cache misses and SMIs tell whether a slow sample was computing or waiting \
+        why: "Cycles, cache misses and SMIs show whether a slow sample was computing or waiting \
               for memory.",
         source: "perf_event_open(2)",
         evaluate: hardware_counters,
