@@ -1,6 +1,5 @@
 //! What `punctual hunt` found (`hunt.json` in its directory). Lengths are in instructions.
 
-use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of [`HuntDocument`].
@@ -21,8 +20,6 @@ pub struct HuntDocument {
     pub trials: Vec<Trial>,
     /// The distinct causes, the longest first.
     pub causes: Vec<HuntCause>,
-    /// Limits of all this.
-    pub findings: Vec<Finding>,
 }
 
 /// A trial: one load beside the measurement.

@@ -57,7 +57,7 @@ pub use evidence::Evidence;
 pub use manifest::{Ending, Manifest, Outcome};
 pub use member::Member;
 pub use meta::{PhaseMeta, SeriesMeta};
-pub use ran_on::{KernelEvidence, MadeOf, RanOn};
+pub use ran_on::{KernelEvidence, RanOn};
 pub use reader::{Bundle, Completeness, Phase, Series};
 pub use recording::{Recording, RecordingDocument, RecordingWriter};
 pub use timebase::Timebase;

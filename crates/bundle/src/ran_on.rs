@@ -1,6 +1,6 @@
 //! The target of a run: a virtual machine or another system.
 
-use punctual_core::Nanos;
+use punctual_core::{MadeOf, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// The target of a run, as `bundle.json` and `summary.json` have it.
@@ -31,23 +31,6 @@ pub struct RanOn {
     /// The files that it was made of, where they are kept to run it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_of: Option<MadeOf>,
-}
-
-/// What a run in virtual time was made of: the same files are the same run, to the last digit.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct MadeOf {
-    /// The kernel's image, by its SHA-256 in hexadecimal digits.
-    pub kernel: String,
-    /// The guest's first file system with all programs, by its SHA-256.
-    pub initramfs: String,
-    /// QEMU's version.
-    pub emulator: String,
-    /// Memory in MiB.
-    pub memory_mb: u32,
-    /// What was added to the kernel's command line.
-    pub command_line: String,
-    /// What was added to QEMU's arguments.
-    pub qemu_arguments: Vec<String>,
 }
 
 /// Evidence that the kernel of a target is the requested one.

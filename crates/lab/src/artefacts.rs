@@ -3,10 +3,9 @@
 
 use crate::LabError;
 use crate::cache::Cache;
+use crate::ssh::digest_of;
 use rustix::fs::{Timestamps, UTIME_NOW};
-use sha2::{Digest, Sha256};
 use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -31,19 +30,34 @@ impl Artefacts {
 
     /// Keeps a file; the answer is its SHA-256 in hexadecimal digits.
     pub fn keep(&self, path: &Path) -> Result<String, LabError> {
-        let name = hash_of(path).map_err(LabError::io("read", path))?;
+        let name = fs::File::open(path).and_then(digest_of).map_err(LabError::io("read", path))?;
         let place = self.dir.join(&name);
         if place.exists() {
             touch(&place);
             return Ok(name);
         }
         self.make_room(path.metadata().map_err(LabError::io("read", path))?.len())?;
-        // It has its name when it is whole, whoever else keeps the same at the same time.
+        self.whole(&name, |to| fs::copy(path, to).map(drop).map_err(LabError::io("copy", path)))?;
+        Ok(name)
+    }
+
+    /// Keeps what was found out about such files, under a name of its own.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+        self.make_room(bytes.len() as u64)?;
+        self.whole(name, |to| fs::write(to, bytes).map_err(LabError::io("write", to)))
+    }
+
+    /// A file has its name when it is whole, whoever else keeps the same at the same time.
+    fn whole(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&Path) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
         let file = tempfile::NamedTempFile::new_in(&self.dir);
         let file = file.map_err(LabError::io("create a file in", &self.dir))?;
-        fs::copy(path, file.path()).map_err(LabError::io("copy", path))?;
-        file.persist(&place).map_err(|why| LabError::io("write", &place)(why.error))?;
-        Ok(name)
+        fill(file.path())?;
+        let place = self.dir.join(name);
+        file.persist(&place).map(drop).map_err(|why| LabError::io("write", &place)(why.error))
     }
 
     /// The file with this SHA-256, if it is there still.
@@ -77,19 +91,6 @@ impl Artefacts {
             all -= len;
         }
         Ok(())
-    }
-}
-
-/// The SHA-256 of a file, in hexadecimal digits.
-pub fn hash_of(path: &Path) -> io::Result<String> {
-    let mut file = fs::File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
-            len => hash.update(&buffer[..len]),
-        }
     }
 }
 

@@ -9,8 +9,9 @@ use crate::emulator::Emulator;
 use crate::guest::{Accel, Control, Progress};
 use crate::initramfs::{Source, Tree};
 use crate::qemu::{self, Limits, Machine};
+use crate::ssh::digest_of;
 use crate::{Arch, Board, GuestResult, LabError, Outcome};
-use sha2::{Digest, Sha256};
+use punctual_core::MadeOf;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -28,23 +29,6 @@ const SILENCE: Duration = Duration::from_secs(300);
 /// What may be added to QEMU's arguments: what comes with a bundle may be hostile.
 const DEVICES: [&[&str]; 1] = [&["-device", "edu"]];
 const MEMORY_MB_MAX: u32 = 64 << 10;
-
-/// What a run in virtual time was made of: enough to run it again.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MadeOf {
-    /// The kernel's image, by its SHA-256 in hexadecimal digits.
-    pub kernel: String,
-    /// The guest's first file system with all programs, by its SHA-256.
-    pub initramfs: String,
-    /// QEMU's version.
-    pub emulator: String,
-    /// Memory in MiB.
-    pub memory_mb: u32,
-    /// What was added to the kernel's command line.
-    pub cmdline_extra: String,
-    /// What was added to QEMU's arguments.
-    pub qemu_args: Vec<String>,
-}
 
 /// The names of a kernel, and where its tasks have theirs.
 #[derive(Clone, Debug)]
@@ -71,7 +55,6 @@ pub struct Replay {
     made_of: MadeOf,
     kernel: PathBuf,
     initramfs: PathBuf,
-    store: Artefacts,
 }
 
 impl Replay {
@@ -80,7 +63,7 @@ impl Replay {
     /// # Errors
     /// [`LabError::Request`] with the file that is gone.
     pub fn of(made_of: MadeOf) -> Result<Replay, LabError> {
-        if let Some(other) = made_of.qemu_args.chunks(2).find(|pair| !is_known(pair)) {
+        if let Some(other) = made_of.qemu_arguments.chunks(2).find(|pair| !is_known(pair)) {
             return Err(LabError::Request(format!(
                 "a run with the QEMU arguments `{}` is not replayed",
                 other.join(" ")
@@ -110,7 +93,7 @@ impl Replay {
         };
         let kernel = find(&made_of.kernel, "kernel")?;
         let initramfs = find(&made_of.initramfs, "file system")?;
-        Ok(Replay { limit: TIMEOUT, made_of, kernel, initramfs, store })
+        Ok(Replay { limit: TIMEOUT, made_of, kernel, initramfs })
     }
 
     /// The same with another limit of its time, in time that this system gave it.
@@ -121,9 +104,9 @@ impl Replay {
     /// The kernel's symbols: from a boot of the same machine whose job reads them, kept for the
     /// next time.
     pub fn symbols(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Symbols, LabError> {
-        let place = self.store.find(&self.made_of.kernel).unwrap_or_default();
-        let kept = place.with_file_name(format!("{}.symbols", self.symbols_key()));
-        if let Some(symbols) = fs::read_to_string(&kept).ok().as_deref().and_then(parse_symbols) {
+        let kept = format!("{}.symbols", self.symbols_key());
+        let path = self.kernel.with_file_name(&kept);
+        if let Some(symbols) = fs::read_to_string(&path).ok().as_deref().and_then(parse_symbols) {
             return Ok(symbols);
         }
         let dir = self.directory()?;
@@ -156,7 +139,7 @@ impl Replay {
             _ => None,
         };
         let symbols = Symbols { kallsyms, task };
-        fs::write(&kept, symbols_text(&symbols)).map_err(LabError::io("write", &kept))?;
+        Artefacts::open()?.put(&kept, symbols_text(&symbols).as_bytes())?;
         Ok(symbols)
     }
 
@@ -210,7 +193,7 @@ impl Replay {
         watch: &mut dyn FnMut(Progress) -> Control,
         results_to: Option<&Path>,
     ) -> Result<GuestResult, LabError> {
-        let extra: Vec<String> = self.made_of.qemu_args.iter().chain(more).cloned().collect();
+        let extra: Vec<String> = self.made_of.qemu_arguments.iter().chain(more).cloned().collect();
         let machine = Machine {
             arch: Arch::Amd64,
             board: Board::Usual,
@@ -219,7 +202,7 @@ impl Replay {
             cpus: 1,
             memory_mb: self.made_of.memory_mb,
             kernel: &self.kernel,
-            cmdline_extra: &self.made_of.cmdline_extra,
+            cmdline_extra: &self.made_of.command_line,
             share_host: false,
             extra_args: &extra,
         };
@@ -233,10 +216,11 @@ impl Replay {
 
     /// Under what the symbols are kept: modules lie where the same machine puts them.
     fn symbols_key(&self) -> String {
-        let MadeOf { kernel, memory_mb, cmdline_extra, qemu_args, .. } = &self.made_of;
+        let MadeOf { kernel, memory_mb, command_line, qemu_arguments, .. } = &self.made_of;
         let modules = modules_of(&self.initramfs);
-        let text = format!("{kernel} {memory_mb} {cmdline_extra} {qemu_args:?} {modules:?}");
-        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+        let text = format!("{kernel} {memory_mb} {command_line} {qemu_arguments:?} {modules:?}");
+        // Bytes in memory can always be read.
+        digest_of(text.as_bytes()).unwrap_or_default()
     }
 }
 
@@ -256,8 +240,8 @@ pub(crate) fn keep(
         initramfs: store.keep(initramfs)?,
         emulator: emulator.to_owned(),
         memory_mb: machine.memory_mb,
-        cmdline_extra: machine.cmdline_extra.to_owned(),
-        qemu_args: machine.extra_args.to_vec(),
+        command_line: machine.cmdline_extra.to_owned(),
+        qemu_arguments: machine.extra_args.to_vec(),
     })
 }
 

@@ -7,6 +7,7 @@ use crate::exact;
 use crate::outcome::Phase;
 use crate::qemu::{self, Limits, Machine};
 use crate::{Arch, Board, GuestResult, Kernel, LabError};
+use punctual_core::MadeOf;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -243,7 +244,7 @@ impl Guest {
     /// # Errors
     /// As [`Guest::run`]; and a guest that is not of one CPU in virtual time, on a usual x86-64
     /// board.
-    pub fn prepared(&self) -> Result<exact::MadeOf, LabError> {
+    pub fn prepared(&self) -> Result<MadeOf, LabError> {
         let usual = self.board == Board::Usual && self.kernel.arch == Arch::Amd64;
         if self.accel != Accel::VirtualTime || !usual {
             return Err(LabError::Request(

@@ -1,10 +1,10 @@
 //! What came of a guest, put together from the files that QEMU left.
 
 use crate::LabError;
-use crate::exact::MadeOf;
 use crate::outcome::{self, Outcome};
 use crate::ports::{self, Status};
 use crate::qemu::{self, Ended};
+use punctual_core::MadeOf;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;

@@ -24,5 +24,6 @@ mod wire;
 pub use client::{Connection, System};
 pub use destination::Destination;
 pub use error::{SshError, Trouble};
+pub(crate) use files::digest_of;
 pub use follow::{Ended, Job, RemoteResult, Timeouts, Watch, resume, run};
 pub use staging::{Leftover, clean, leftovers};

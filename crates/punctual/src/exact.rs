@@ -6,8 +6,8 @@ use crate::session::interrupt::Interrupts;
 use punctual_analyze::exact::Exact;
 use punctual_analyze::exact::dump::Dump;
 use punctual_analyze::exact::symbols::KernelSymbols;
+use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
-use punctual_bundle::{Bundle, MadeOf};
 use punctual_core::Nanos;
 use punctual_lab::exact::{Replay, Wanted};
 use punctual_lab::{Control, Guest, GuestResult, LabError, Outcome};
@@ -34,7 +34,15 @@ pub const SHOWN: usize = 5;
 /// # Errors
 /// It is no run in virtual time whose files are kept here; the replay differs.
 pub fn explain(bundle: &Bundle, worst: usize, quiet: bool) -> Result<ExactDocument, Failure> {
-    let made_of = made_of(bundle)?;
+    let target = bundle.manifest.target.as_ref();
+    let made_of = target.and_then(|target| target.made_of.clone()).ok_or_else(|| {
+        Failure::refused(format!(
+            "{} is no run in virtual time that can be replayed.\nMeasure with `punctual run \
+             --target vm:6.12-rt`: on one CPU of an x86-64 machine, in virtual time, what the run \
+             was made of is kept",
+            bundle.directory.display()
+        ))
+    })?;
     let digest = punctual_analyze::summarize(bundle).digest;
     let digest = digest.ok_or_else(|| Failure::refused("the bundle holds no samples"))?;
     let interrupts = Interrupts::listen()?;
@@ -48,16 +56,18 @@ pub fn explain(bundle: &Bundle, worst: usize, quiet: bool) -> Result<ExactDocume
         true => Control::Kill,
         false => Control::GoOn,
     };
-    let replay = Replay::of(made_of).map_err(refused)?;
+    let replay = Replay::of(made_of).map_err(|why| Failure::of_lab(&why))?;
     say("reading the kernel's symbols");
-    let symbols = replay.symbols(&mut watch).map_err(refused)?;
+    let symbols = replay.symbols(&mut watch).map_err(|why| Failure::of_lab(&why))?;
     say("replaying the run");
     let place = tempfile::Builder::new().prefix("punctual-exact-").tempdir();
     let place =
         place.map_err(|why| Failure::failed(format!("cannot create a directory: {why}")))?;
     let worst = worst.min(WORST_MAX);
     let wanted = Wanted { worst: worst as u32 + WARM_UP, ordinary: ORDINARY };
-    let (result, dump) = replay.run(&symbols, wanted, place.path(), &mut watch).map_err(refused)?;
+    let (result, dump) = replay
+        .run(&symbols, wanted, place.path(), &mut watch)
+        .map_err(|why| Failure::of_lab(&why))?;
     if result.outcome != Outcome::Finished {
         return Err(Failure::failed(format!("the replay did not complete: {}", result.outcome)));
     }
@@ -122,33 +132,4 @@ fn write(
     let member = bundle.member(EXACT_MEMBER).with_extension("json");
     member.replace_json(&document).map_err(Failure::failed)?;
     Ok(document)
-}
-
-/// What the run was made of.
-fn made_of(bundle: &Bundle) -> Result<punctual_lab::exact::MadeOf, Failure> {
-    let target = bundle.manifest.target.as_ref();
-    let kept = target.and_then(|target| target.made_of.clone()).ok_or_else(|| {
-        Failure::refused(format!(
-            "{} is no run in virtual time that can be replayed.\nMeasure with `punctual run \
-             --target vm:6.12-rt`: on one CPU of an x86-64 machine, in virtual time, what the run \
-             was made of is kept",
-            bundle.directory.display()
-        ))
-    })?;
-    let MadeOf { kernel, initramfs, emulator, memory_mb, command_line, qemu_arguments } = kept;
-    Ok(punctual_lab::exact::MadeOf {
-        kernel,
-        initramfs,
-        emulator,
-        memory_mb,
-        cmdline_extra: command_line,
-        qemu_args: qemu_arguments,
-    })
-}
-
-fn refused(why: LabError) -> Failure {
-    match why {
-        LabError::Missing(_) | LabError::Request(_) => Failure::refused(why),
-        _ => Failure::failed(why),
-    }
 }

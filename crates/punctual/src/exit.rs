@@ -1,5 +1,6 @@
 //! How the command ends: the documented exit codes, and errors that carry one.
 
+use punctual_lab::LabError;
 use punctual_report::format::plain;
 use std::fmt::Display;
 
@@ -36,6 +37,13 @@ impl Failure {
     /// Something failed on the way.
     pub fn failed(message: impl Display) -> Failure {
         Failure { exit: Exit::Failed, message: harmless(message) }
+    }
+    /// What the lab refuses was requested wrongly, or is unavailable here; nothing was started.
+    pub fn of_lab(why: &LabError) -> Failure {
+        match why {
+            LabError::Missing(_) | LabError::Request(_) => Failure::refused(why),
+            _ => Failure::failed(why),
+        }
     }
     /// It was measured, and the evidence cannot be used.
     pub fn no_evidence(message: impl Display) -> Failure {

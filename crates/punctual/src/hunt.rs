@@ -107,7 +107,6 @@ pub fn document(
         measured_ns: measured.0,
         trials,
         causes,
-        findings: Vec::new(),
     }
 }
 

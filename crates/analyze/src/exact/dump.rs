@@ -1,6 +1,5 @@
 //! What QEMU's plugin wrote (crates/lab/src/exact/plugin.c): little-endian words, in this order:
-//! the header, all blocks, all tasks, the windows of samples, the sections with interrupts off, the
-//! long ones of them in the order of time.
+//! the header, all blocks, all tasks, the windows of samples, the sections with interrupts off.
 
 /// A block of instructions that are executed one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,8 +108,6 @@ pub struct Section {
 pub struct Dump {
     /// Instructions of the whole run.
     pub insns: u64,
-    /// Instructions before the first sample.
-    pub first_sample: u64,
     /// Samples that were seen.
     pub samples: u64,
     /// Windows that are shorter than their latency: the plugin's memory did not hold more.
@@ -180,16 +177,9 @@ impl Dump {
         if from.take(MAGIC.len())? != MAGIC {
             return Err(Malformed("it begins otherwise"));
         }
-        let [insns, first_sample, samples, cut, blocks_lost, sections_lost, _long] = [
-            from.u64()?,
-            from.u64()?,
-            from.u64()?,
-            from.u64()?,
-            from.u64()?,
-            from.u64()?,
-            from.u64()?,
-        ];
-        let [blocks, tasks, worst, ordinary, sections, _kept_long] =
+        let [insns, samples, cut, blocks_lost, sections_lost] =
+            [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
+        let [blocks, tasks, worst, ordinary, sections, _unused] =
             [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
         let blocks = from.many(blocks, 16, block)?;
         let tasks = from.many(tasks, 32, task)?;
@@ -198,18 +188,7 @@ impl Dump {
         let ordinary = from.many(ordinary, 40, window)?;
         let sections = from.many(sections, 64, section)?;
         let lost = blocks_lost.saturating_add(sections_lost);
-        Ok(Dump {
-            insns,
-            first_sample,
-            samples,
-            cut,
-            lost,
-            blocks,
-            tasks,
-            worst,
-            ordinary,
-            sections,
-        })
+        Ok(Dump { insns, samples, cut, lost, blocks, tasks, worst, ordinary, sections })
     }
 }
 
@@ -290,7 +269,7 @@ mod tests {
     /// Two blocks, a task, one window, one section.
     fn dump() -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        words(&mut bytes, &[900, 100, 3, 0, 1, 2, 0]);
+        words(&mut bytes, &[900, 3, 0, 1, 2]);
         let counts = [2, 1, 1, 0, 1, 0_u32];
         bytes.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
         for (pc, kind, entry) in [(0x1000_u64, 1_u8, 0_u8), (1 << 63, 5, 1)] {
@@ -309,7 +288,7 @@ mod tests {
     #[test]
     fn all_is_read() {
         let read = Dump::parse(&dump()).unwrap();
-        assert_eq!((read.insns, read.first_sample, read.samples, read.lost), (900, 100, 3, 3));
+        assert_eq!((read.insns, read.samples, read.lost), (900, 3, 3));
         assert_eq!(read.blocks[1].kind, Kind::Iret);
         assert!(read.blocks[1].entry && !read.blocks[1].is_user() && read.blocks[0].is_user());
         assert_eq!(read.tasks, [Task { tid: 42, comm: "stress-ng".into() }]);

@@ -48,7 +48,6 @@ typedef void (*data_cb)(unsigned cpu, void *data);
 void qemu_plugin_outs(const char *string);
 void qemu_plugin_register_vcpu_init_cb(plugin_id id, vcpu_cb cb);
 void qemu_plugin_register_vcpu_idle_cb(plugin_id id, vcpu_cb cb);
-void qemu_plugin_register_vcpu_resume_cb(plugin_id id, vcpu_cb cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*cb)(plugin_id id, struct tb *tb));
 void qemu_plugin_register_vcpu_tb_exec_cb(struct tb *tb, data_cb cb, int flags, void *data);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct insn *insn, data_cb cb, int flags, void *data);
@@ -57,7 +56,6 @@ size_t qemu_plugin_tb_n_insns(const struct tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct tb *tb);
 struct insn *qemu_plugin_tb_get_insn(const struct tb *tb, size_t index);
 size_t qemu_plugin_insn_data(const struct insn *insn, void *to, size_t len);
-size_t qemu_plugin_insn_size(const struct insn *insn);
 struct glib_array *qemu_plugin_get_registers(void);
 int qemu_plugin_read_register(struct reg *handle, struct glib_array *to);
 bool qemu_plugin_read_memory_vaddr(uint64_t address, struct glib_array *to, size_t len);
@@ -72,11 +70,8 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 #define TASKS 4096
 #define WINDOWS 64
 #define SECTIONS 4096
-#define LONG_SECTIONS 1024
 // Instructions of a window before its release, for the calls that led there.
 #define BEFORE 200000
-// A section is worth an entry of its own from so many instructions on.
-#define LONG 1000
 // Samples that threads take to warm up.
 #define WARM_UP 16
 
@@ -139,15 +134,6 @@ struct section {
 	uint64_t longest_at; // instructions at its begin
 };
 
-struct long_section {
-	uint64_t begin;
-	uint64_t end;
-	uint64_t begin_pc;
-	uint64_t begin_caller;
-	uint64_t end_pc;
-	uint64_t end_caller;
-};
-
 static struct {
 	const char *out;
 	uint64_t switch_pc;
@@ -156,7 +142,6 @@ static struct {
 	uint64_t *entry_pcs;
 	size_t entry_count;
 	uint32_t comm_offset, pid_offset;
-	int64_t threshold;
 	uint32_t keep, keep_ordinary;
 } options;
 
@@ -181,7 +166,7 @@ static uint32_t current;
 static struct window windows[WINDOWS];
 static uint32_t window_count;
 static uint32_t ordinary_count;
-static uint64_t samples, first_sample;
+static uint64_t samples;
 static uint64_t cut;
 
 // The sections between samples, and those since the last one: what comes after the last sample of a
@@ -191,8 +176,6 @@ static struct section since[SECTIONS];
 static uint32_t since_used[SECTIONS];
 static uint32_t since_count;
 static uint64_t sections_lost;
-static struct long_section long_sections[LONG_SECTIONS];
-static uint64_t long_count;
 static bool irqs_off;
 static uint64_t off_since, off_pc, off_caller, last_call;
 
@@ -291,11 +274,6 @@ static void on(uint64_t pc)
 	int64_t place = add(since, &one);
 	if (place >= 0 && since[place].count == 1)
 		since_used[since_count++] = (uint32_t)place;
-	if (length >= LONG) {
-		long_sections[long_count % LONG_SECTIONS] =
-			(struct long_section){ off_since, insns, off_pc, off_caller, pc, last_call };
-		long_count += 1;
-	}
 }
 
 static void on_block(unsigned cpu, void *data)
@@ -423,12 +401,8 @@ static void on_sample(unsigned cpu, void *data)
 	uint64_t number = samples++;
 	// What came before the measurement is the boot's and the preparation's.
 	keep_sections(number > WARM_UP);
-	if (number == 0)
-		first_sample = insns;
-	if (number == WARM_UP) {
+	if (number == WARM_UP)
 		sections_lost = 0;
-		long_count = 0;
-	}
 	(void)cpu;
 	(void)data;
 	// An early one has no path.
@@ -437,8 +411,6 @@ static void on_sample(unsigned cpu, void *data)
 	// Ordinary ones, to compare with: the sample numbers 32, 64, 128, …
 	if (number >= 32 && (number & (number - 1)) == 0 && ordinary_count < options.keep_ordinary)
 		take(&windows[options.keep + ordinary_count++], due, woke, series);
-	if (latency < options.threshold)
-		return;
 	if (window_count < options.keep) {
 		take(&windows[window_count++], due, woke, series);
 		return;
@@ -599,8 +571,8 @@ static void on_init(plugin_id id, unsigned cpu)
 
 struct header {
 	char magic[8];
-	uint64_t insns, first_sample, samples, cut, blocks_lost, sections_lost, long_sections;
-	uint32_t blocks, tasks, windows, ordinary, sections, kept_long_sections;
+	uint64_t insns, samples, cut, blocks_lost, sections_lost;
+	uint32_t blocks, tasks, windows, ordinary, sections, unused;
 };
 
 static void write_window(FILE *out, const struct window *window)
@@ -615,18 +587,14 @@ static void at_exit(plugin_id id, void *data)
 	struct header header = {
 		.magic = "PEXACT1",
 		.insns = insns,
-		.first_sample = first_sample,
 		.samples = samples,
 		.cut = cut,
 		.blocks_lost = blocks_lost,
 		.sections_lost = sections_lost,
-		.long_sections = long_count,
 		.blocks = block_count,
 		.tasks = task_count,
 		.windows = window_count,
 		.ordinary = ordinary_count,
-		.kept_long_sections =
-			(uint32_t)(long_count < LONG_SECTIONS ? long_count : LONG_SECTIONS),
 	};
 	(void)id;
 	(void)data;
@@ -646,7 +614,6 @@ static void at_exit(plugin_id id, void *data)
 	for (uint32_t i = 0; i < SECTIONS; i++)
 		if (sections[i].count)
 			fwrite(&sections[i], sizeof *sections, 1, out);
-	fwrite(long_sections, sizeof *long_sections, header.kept_long_sections, out);
 	if (fclose(out))
 		fail("cannot write all that was seen");
 }
@@ -696,8 +663,6 @@ qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc, char *
 			options.thunks_begin = number;
 		else if (!strcmp(argv[i], "thunks_end"))
 			options.thunks_end = number;
-		else if (!strcmp(argv[i], "threshold"))
-			options.threshold = (int64_t)number;
 		else if (!strcmp(argv[i], "keep"))
 			options.keep = (uint32_t)number;
 		else if (!strcmp(argv[i], "ordinary"))

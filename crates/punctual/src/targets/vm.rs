@@ -19,7 +19,7 @@ use machine::Machine;
 use progress::Progress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
-use punctual_lab::{GuestResult, LabError, Outcome, Phase};
+use punctual_lab::{GuestResult, Outcome, Phase};
 use punctual_plan::{Acceleration, Plan, VmPlan};
 use std::fs;
 use std::path::Path;
@@ -59,14 +59,6 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Exit, Failure> {
         exact::write_seen(&remote.output, &runs[0].place)?;
     }
     if runs.len() > 1 { repeats::compare(remote, &runs, exit) } else { Ok(exit) }
-}
-
-/// What the lab refuses was requested wrongly, or is unavailable here; nothing was started.
-fn refused(why: &LabError) -> Failure {
-    match why {
-        LabError::Missing(_) | LabError::Request(_) => Failure::refused(why),
-        _ => Failure::failed(why),
-    }
 }
 
 struct Run<'a> {

@@ -32,9 +32,6 @@ pub fn hunt(document: &HuntDocument, options: &ShowOptions) -> String {
     let text = "No bound is proven: other loads, several loads at once and other CPUs may show \
                 more. Virtual time has one CPU, no caches and no hardware.";
     out.paragraph("  ", "  ", Tone::Faint, text);
-    if !document.findings.is_empty() {
-        super::findings::write(&mut out, &document.findings);
-    }
     out.finish()
 }
 

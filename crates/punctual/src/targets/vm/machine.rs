@@ -49,7 +49,7 @@ impl Machine {
             Architecture::X86_64 => Arch::Amd64,
             Architecture::Aarch64 => Arch::Arm64,
         };
-        let (kernel, title) = kernel(vm, arch).map_err(|why| super::refused(&why))?;
+        let (kernel, title) = kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
         let binary = programs::punctual(vm)?;
         let loads: Vec<PathBuf> = programs::of_loads(plan).into_iter().collect();
         let directories =
@@ -65,7 +65,7 @@ impl Machine {
             source: Source::Bytes(remote.asked.bytes.clone()),
             mode: 0o644,
         }];
-        let devices = devices::add(vm, place, &mut guest).map_err(|why| super::refused(&why))?;
+        let devices = devices::add(vm, place, &mut guest).map_err(|why| Failure::of_lab(&why))?;
         guest.job = Job::Script(script(remote, &path, &devices));
         guest.cmdline_extra = vm.cmdline.clone();
         guest.board = match vm.machine {
@@ -180,7 +180,7 @@ impl Machine {
             kernel: Some(self.kernel_evidence(result, environment)),
             repeats: Vec::new(),
             limits,
-            made_of: result.made_of.as_ref().map(kept),
+            made_of: result.made_of.clone(),
         }
     }
 }
@@ -232,16 +232,4 @@ fn script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
          1\nexec {}\n",
         shell_words::join(&words)
     )
-}
-
-/// As a bundle has it.
-fn kept(made_of: &punctual_lab::exact::MadeOf) -> punctual_bundle::MadeOf {
-    punctual_bundle::MadeOf {
-        kernel: made_of.kernel.clone(),
-        initramfs: made_of.initramfs.clone(),
-        emulator: made_of.emulator.clone(),
-        memory_mb: made_of.memory_mb,
-        command_line: made_of.cmdline_extra.clone(),
-        qemu_arguments: made_of.qemu_args.clone(),
-    }
 }

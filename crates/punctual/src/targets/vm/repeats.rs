@@ -3,7 +3,7 @@
 
 use super::machine::Machine;
 use super::progress::Progress;
-use super::{refused, trouble};
+use super::trouble;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::interrupt::Interrupts;
@@ -59,7 +59,7 @@ pub fn run(
         threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
     });
     done.sort_by_key(|(repeat, _)| *repeat);
-    done.into_iter().map(|(_, result)| result.map_err(|why| refused(&why))).collect()
+    done.into_iter().map(|(_, result)| result.map_err(|why| Failure::of_lab(&why))).collect()
 }
 
 /// Compares the others with the first, whose bundle is at the run's output by now, and writes the

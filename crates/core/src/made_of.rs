@@ -1,0 +1,20 @@
+//! What a run in virtual time was made of.
+
+use serde::{Deserialize, Serialize};
+
+/// The files and settings of a run in virtual time: the same are the same run, to the last digit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MadeOf {
+    /// The kernel's image, by its SHA-256 in hexadecimal digits.
+    pub kernel: String,
+    /// The guest's first file system with all programs, by its SHA-256.
+    pub initramfs: String,
+    /// QEMU's version.
+    pub emulator: String,
+    /// Memory in MiB.
+    pub memory_mb: u32,
+    /// What was added to the kernel's command line.
+    pub command_line: String,
+    /// What was added to QEMU's arguments.
+    pub qemu_arguments: Vec<String>,
+}
