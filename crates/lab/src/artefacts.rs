@@ -4,7 +4,8 @@
 use crate::LabError;
 use crate::cache::Cache;
 use crate::ssh::digest_of;
-use rustix::fs::{Timestamps, UTIME_NOW};
+use rustix::fs::{FlockOperation, Timestamps, UTIME_NOW};
+use rustix::io::Errno;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -45,6 +46,39 @@ impl Artefacts {
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         self.make_room(bytes.len() as u64)?;
         self.whole(name, |to| fs::write(to, bytes).map_err(LabError::io("write", to)))
+    }
+
+    /// Moves a file, or copies it from another file system, to a name of its own.
+    pub fn adopt(&self, name: &str, path: &Path) -> Result<PathBuf, LabError> {
+        self.make_room(path.metadata().map_err(LabError::io("read", path))?.len())?;
+        let place = self.dir.join(name);
+        if fs::rename(path, &place).is_err() {
+            self.whole(name, |to| {
+                fs::copy(path, to).map(drop).map_err(LabError::io("copy", path))
+            })?;
+        }
+        Ok(place)
+    }
+
+    /// What was put under a name of its own, if it is there still.
+    pub fn named(&self, name: &str) -> Option<PathBuf> {
+        let place = self.dir.join(name);
+        place.is_file().then(|| {
+            touch(&place);
+            place
+        })
+    }
+
+    /// Holds this name against other processes, until it is dropped; none where one of them does.
+    pub fn try_lock(&self, name: &str) -> Result<Option<fs::File>, LabError> {
+        // Names share few files: one more that waits is better than a file for each.
+        let path = self.dir.join(format!("lock-{}", name.get(..2).unwrap_or(name)));
+        let file = fs::File::create(&path).map_err(LabError::io("create", &path))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
+            Err(why) => Err(LabError::io("lock", &path)(why.into())),
+        }
     }
 
     /// A file has its name when it is whole, whoever else keeps the same at the same time.

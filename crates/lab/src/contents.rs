@@ -13,16 +13,70 @@ use std::path::{Path, PathBuf};
 
 /// Where the lab's own things are in the guest, without the leading slash.
 const OWN: &str = "punctual";
+/// The job's script.
+pub const JOB: &str = "/punctual/job";
 /// Where the job's files are while the host's are shared: a layer above those.
 const PAYLOAD: &str = "punctual/payload/";
+/// The module through which a guest that goes on from its saved boot reads its job
+/// (drivers/firmware/qemu_fw_cfg.c), and where it is in the guest.
+const JOB_MODULE: &str = "qemu_fw_cfg";
+const JOB_MODULE_FILE: &str = "/punctual/qemu_fw_cfg.ko";
+/// Files of the job beyond this are there when the guest boots: the module reads four thousand
+/// bytes at a time, each time from the first one on.
+const JOB_BYTES_MAX: usize = 64 << 10;
 /// The modules of the shared file system and of what is written above it.
 const SHARE_MODULES: [&str; 3] = ["9pnet_virtio", "9p", "overlay"];
 /// What programs expect of any system and a shared host has.
 const GROUND_FILES: [(&str, &str); 2] =
     [("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"), ("/etc/group", "root:x:0:\n")];
 
+/// What is in a guest.
+pub struct Contents {
+    /// What is there when it boots.
+    pub base: Tree,
+    /// What differs from job to job.
+    pub job: Tree,
+    /// Whether the base can read the job when it has booted.
+    pub resumes: bool,
+}
+
+impl Contents {
+    /// All that the guest needs.
+    pub fn of(guest: &Guest) -> Result<Contents, LabError> {
+        let mut base = tree(guest)?;
+        let resumes = guest.can_resume() && add_job_module(guest, &mut base)?;
+        let small = |file: &&GuestFile| matches!(file.source, Source::Bytes(_));
+        let bytes = |file: &GuestFile| match &file.source {
+            Source::Bytes(bytes) => bytes.len(),
+            Source::Host(_) => 0,
+        };
+        let mut late = vec![JOB.to_owned()];
+        if guest.files.iter().map(bytes).sum::<usize>() <= JOB_BYTES_MAX && !guest.share_host {
+            late.extend(guest.files.iter().filter(small).map(|file| file.path.clone()));
+        }
+        let layer = if guest.share_host { format!("/{PAYLOAD}") } else { String::new() };
+        let late: Vec<String> = late.into_iter().map(|path| format!("{layer}{path}")).collect();
+        let job = base.split_off(&late)?;
+        Ok(Contents { base, job, resumes })
+    }
+}
+
+/// Adds the module that reads the job, if the kernel has it as a module.
+fn add_job_module(guest: &Guest, tree: &mut Tree) -> Result<bool, LabError> {
+    let Some(dir) = &guest.kernel.modules else { return Ok(false) };
+    match Modules::open(dir)?.closure([JOB_MODULE]).as_deref() {
+        Ok([module]) => {
+            let source = Source::Bytes(module.data.clone());
+            tree.file("", JOB_MODULE_FILE, source, 0o644)?;
+            Ok(true)
+        }
+        // Built in, it lists at boot what it can read; or there is none.
+        _ => Ok(false),
+    }
+}
+
 /// The guest's first file system.
-pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
+fn tree(guest: &Guest) -> Result<Tree, LabError> {
     let mut tree = Tree::new();
     ["proc", "sys", "dev", "run", "tmp", "root", "results", "punctual/applets"]
         .iter()
@@ -47,7 +101,7 @@ pub fn tree(guest: &Guest) -> Result<Tree, LabError> {
             return Err(LabError::Request(format!("the file {} {why}", file.path)));
         }
     }
-    tree.file(layer, &format!("/{OWN}/job"), script(&guest.job.script()), 0o755)?;
+    tree.file(layer, JOB, script(&guest.job.script()), 0o755)?;
     if let (Some(config), Some(release)) = (&guest.kernel.config, guest.kernel.release()) {
         tree.file(layer, &format!("/boot/config-{release}"), Source::Host(config.clone()), 0o644)?;
     }

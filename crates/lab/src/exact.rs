@@ -5,10 +5,12 @@
 mod offsets;
 
 use crate::artefacts::Artefacts;
+use crate::contents;
 use crate::emulator::Emulator;
 use crate::guest::{Accel, Control, Progress};
 use crate::initramfs::{Source, Tree};
-use crate::qemu::{self, Limits, Machine};
+use crate::qemu::{self, Limits, Machine, Start};
+use crate::saved;
 use crate::ssh::digest_of;
 use crate::{Arch, Board, GuestResult, LabError, Outcome};
 use punctual_core::MadeOf;
@@ -55,6 +57,7 @@ pub struct Replay {
     made_of: MadeOf,
     kernel: PathBuf,
     initramfs: PathBuf,
+    job: Option<PathBuf>,
 }
 
 impl Replay {
@@ -93,7 +96,8 @@ impl Replay {
         };
         let kernel = find(&made_of.kernel, "kernel")?;
         let initramfs = find(&made_of.initramfs, "file system")?;
-        Ok(Replay { limit: TIMEOUT, made_of, kernel, initramfs })
+        let job = made_of.job.as_ref().map(|job| find(job, "job")).transpose()?;
+        Ok(Replay { limit: TIMEOUT, made_of, kernel, initramfs, job })
     }
 
     /// The same with another limit of its time, in time that this system gave it.
@@ -110,20 +114,12 @@ impl Replay {
             return Ok(symbols);
         }
         let dir = self.directory()?;
-        let initramfs = dir.path().join(qemu::INITRAMFS);
-        let mut file = fs::OpenOptions::new()
-            .append(true)
-            .open(&initramfs)
-            .map_err(LabError::io("open", &initramfs))?;
-        // A second archive behind the first: its files take the place of those
-        // (Documentation/driver-api/early-userspace/buffer-format.rst).
-        let mut tree = Tree::new();
-        tree.file("", "/punctual/job", Source::Bytes(READ_SYMBOLS.to_vec()), 0o755)?;
-        let second = dir.path().join("second");
-        tree.write(&second)?;
-        io::copy(&mut fs::File::open(&second).map_err(LabError::io("open", &second))?, &mut file)
-            .map_err(LabError::io("write", &initramfs))?;
-        drop(file);
+        let mut tree = Tree::default();
+        tree.file("", contents::JOB, Source::Bytes(READ_SYMBOLS.to_vec()), 0o755)?;
+        tree.write(&dir.path().join(qemu::JOB))?;
+        if self.job.is_none() {
+            saved::append_job(dir.path())?;
+        }
         let result = self.boot(dir.path(), &[], watch, None)?;
         let text = |name: &str| result.results.get(name);
         let kallsyms = text("kallsyms").map(|text| String::from_utf8_lossy(text).into_owned());
@@ -181,8 +177,11 @@ impl Replay {
     fn directory(&self) -> Result<tempfile::TempDir, LabError> {
         let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
         let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
-        let place = dir.path().join(qemu::INITRAMFS);
-        fs::copy(&self.initramfs, &place).map_err(LabError::io("copy", &self.initramfs))?;
+        let place = |name: &str, from: &Path| {
+            fs::copy(from, dir.path().join(name)).map(drop).map_err(LabError::io("copy", from))
+        };
+        place(qemu::INITRAMFS, &self.initramfs)?;
+        self.job.iter().try_for_each(|job| place(qemu::JOB, job))?;
         Ok(dir)
     }
 
@@ -194,7 +193,7 @@ impl Replay {
         results_to: Option<&Path>,
     ) -> Result<GuestResult, LabError> {
         let extra: Vec<String> = self.made_of.qemu_arguments.iter().chain(more).cloned().collect();
-        let machine = Machine {
+        let mut machine = Machine {
             arch: Arch::Amd64,
             board: Board::Usual,
             device_tree: None,
@@ -204,10 +203,18 @@ impl Replay {
             kernel: &self.kernel,
             cmdline_extra: &self.made_of.command_line,
             share_host: false,
-            extra_args: &extra,
+            start: Start::Boot,
+            extra_args: &self.made_of.qemu_arguments,
         };
         let limits = Limits { total: self.limit, boot_silence: SILENCE };
-        let ended = qemu::run(&machine, dir, limits, watch)?;
+        let resumes = self.job.is_some();
+        let ended = match saved::prepare(&mut machine, dir, resumes, limits, watch)? {
+            Some(ended) => ended,
+            None => {
+                machine.extra_args = &extra;
+                qemu::run(&machine, dir, limits, watch)?
+            }
+        };
         let mut result = GuestResult::collect(dir, ended, 1, results_to)?;
         result.cmdline = machine.command_line()?;
         result.made_of = Some(self.made_of.clone());
@@ -216,9 +223,10 @@ impl Replay {
 
     /// Under what the symbols are kept: modules lie where the same machine puts them.
     fn symbols_key(&self) -> String {
-        let MadeOf { kernel, memory_mb, command_line, qemu_arguments, .. } = &self.made_of;
-        let modules = modules_of(&self.initramfs);
-        let text = format!("{kernel} {memory_mb} {command_line} {qemu_arguments:?} {modules:?}");
+        let MadeOf { kernel, memory_mb, command_line, qemu_arguments, job, .. } = &self.made_of;
+        let (modules, resumes) = (modules_of(&self.initramfs), job.is_some());
+        let text =
+            format!("{kernel} {memory_mb} {command_line} {qemu_arguments:?} {modules:?} {resumes}");
         // Bytes in memory can always be read.
         digest_of(text.as_bytes()).unwrap_or_default()
     }
@@ -228,17 +236,15 @@ fn is_known(arguments: &[String]) -> bool {
     DEVICES.iter().any(|known| arguments.iter().eq(known.iter()))
 }
 
-/// Keeps what a run is made of.
-pub(crate) fn keep(
-    machine: &Machine,
-    initramfs: &Path,
-    emulator: &str,
-) -> Result<MadeOf, LabError> {
+/// Keeps what the run of a machine is made of, from the directory that it runs in.
+pub(crate) fn keep(machine: &Machine, dir: &Path, resumes: bool) -> Result<MadeOf, LabError> {
     let store = Artefacts::open()?;
+    let job = dir.join(qemu::JOB);
     Ok(MadeOf {
         kernel: store.keep(machine.kernel)?,
-        initramfs: store.keep(initramfs)?,
-        emulator: emulator.to_owned(),
+        initramfs: store.keep(&dir.join(qemu::INITRAMFS))?,
+        job: resumes.then(|| store.keep(&job)).transpose()?,
+        emulator: Emulator::find(machine.arch)?.version,
         memory_mb: machine.memory_mb,
         command_line: machine.cmdline_extra.to_owned(),
         qemu_arguments: machine.extra_args.to_vec(),

@@ -1,11 +1,11 @@
 //! A guest: what to boot, what to put into it, what to run there.
 
 use crate::card;
-use crate::contents;
-use crate::emulator::Emulator;
+use crate::contents::Contents;
 use crate::exact;
 use crate::outcome::Phase;
-use crate::qemu::{self, Limits, Machine};
+use crate::qemu::{self, Limits, Machine, Start};
+use crate::saved;
 use crate::{Arch, Board, GuestResult, Kernel, LabError};
 use punctual_core::MadeOf;
 use std::os::unix::fs::PermissionsExt;
@@ -203,33 +203,35 @@ impl Guest {
         self.board.check(self)?;
         let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
         let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
-        let size = contents::tree(self)?.write(&dir.path().join(qemu::INITRAMFS))?;
-        self.check_memory(size)?;
+        let resumes = self.write_contents(dir.path())?;
         if self.accel == Accel::Kvm {
             check_kvm(self.kernel.arch)?;
         }
         let kernel = absolute(&self.kernel.image)?;
-        let machine = self.machine(&kernel)?;
+        let mut machine = self.machine(&kernel)?;
+        let limits = Limits { total: self.timeout, boot_silence: self.boot_silence };
+        let made_of = self.keep.then(|| exact::keep(&machine, dir.path(), resumes));
+        let mut ended = saved::prepare(&mut machine, dir.path(), resumes, limits, watch)?;
         let mut boots = 0;
         loop {
             boots += 1;
-            let limits = Limits { total: self.timeout, boot_silence: self.boot_silence };
-            let ended = qemu::run(&machine, dir.path(), limits, watch)?;
+            let ended = match ended.take() {
+                Some(ended) => ended,
+                None => qemu::run(&machine, dir.path(), limits, watch)?,
+            };
             if self.board == Board::Raspi3b {
                 card::unload(dir.path())?;
             }
             let mut result =
                 GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
             result.cmdline = machine.command_line()?;
-            if self.keep {
-                let initramfs = dir.path().join(qemu::INITRAMFS);
-                match exact::keep(&machine, &initramfs, &result.emulator) {
-                    Ok(made_of) => result.made_of = Some(made_of),
-                    // A full disk is no reason to lose what was measured.
-                    Err(why) => {
-                        let message = format!("what the run was made of is not kept: {why}");
-                        result.problems.push(message);
-                    }
+            match &made_of {
+                None => {}
+                Some(Ok(made_of)) => result.made_of = Some(made_of.clone()),
+                // A full disk is no reason to lose what was measured.
+                Some(Err(why)) => {
+                    let message = format!("what the run was made of is not kept: {why}");
+                    result.problems.push(message);
                 }
             }
             if boots == BOOTS_MAX || !result.is_torn_patch() {
@@ -255,11 +257,29 @@ impl Guest {
         self.check_virtual_time()?;
         let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
         let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
-        let initramfs = dir.path().join(qemu::INITRAMFS);
-        self.check_memory(contents::tree(self)?.write(&initramfs)?)?;
+        let resumes = self.write_contents(dir.path())?;
         let kernel = absolute(&self.kernel.image)?;
-        let emulator = Emulator::find(self.kernel.arch)?.version;
-        exact::keep(&self.machine(&kernel)?, &initramfs, &emulator)
+        exact::keep(&self.machine(&kernel)?, dir.path(), resumes)
+    }
+
+    /// Writes what is in the guest into the directory that it runs in. Whether it goes on from its
+    /// saved boot is the answer.
+    fn write_contents(&self, dir: &Path) -> Result<bool, LabError> {
+        let contents = Contents::of(self)?;
+        let base = contents.base.write(&dir.join(qemu::INITRAMFS))?;
+        self.check_memory(base + contents.job.write(&dir.join(qemu::JOB))?)?;
+        if !contents.resumes {
+            saved::append_job(dir)?;
+        }
+        Ok(contents.resumes)
+    }
+
+    /// Whether its boot may be saved. QEMU saves nothing of some devices (`edu`).
+    pub(crate) fn can_resume(&self) -> bool {
+        self.accel == Accel::VirtualTime
+            && self.board == Board::Usual
+            && self.kernel.arch == Arch::Amd64
+            && self.qemu_args.is_empty()
     }
 
     fn machine<'a>(&'a self, kernel: &'a Path) -> Result<Machine<'a>, LabError> {
@@ -273,6 +293,7 @@ impl Guest {
             kernel,
             cmdline_extra: &self.cmdline_extra,
             share_host: self.share_host,
+            start: Start::Boot,
             extra_args: &self.qemu_args,
         })
     }

@@ -68,6 +68,22 @@ impl Tree {
         tree
     }
 
+    /// Takes these files, by their paths in the guest, out of the tree and into one of their own.
+    ///
+    /// # Errors
+    /// A path that the tree would not have taken.
+    pub fn split_off(&mut self, paths: &[String]) -> Result<Tree, LabError> {
+        let mut other = Tree::default();
+        for path in paths {
+            let path = tree_path(path)?;
+            if let Some(entry) = self.entries.remove(&path) {
+                other.parents(&path);
+                other.entries.insert(path, entry);
+            }
+        }
+        Ok(other)
+    }
+
     /// Adds an empty directory. For the lab's own paths, which are known to be good.
     pub fn directory(&mut self, path: &str) {
         self.parents(&format!("{}/", path.trim_matches('/')));

@@ -3,6 +3,7 @@
 use crate::card;
 use crate::emulator::Emulator;
 use crate::guest::{Accel, Control, Progress};
+use crate::monitor::Monitor;
 use crate::outcome::Phase;
 use crate::own_time::OwnTime;
 use crate::ports::Status;
@@ -29,6 +30,12 @@ pub const QEMU_STDERR: &str = "qemu-stderr";
 /// The archive of the guest's first file system.
 pub const INITRAMFS: &str = "initramfs";
 
+/// What a guest reads that goes on from its saved boot.
+pub const JOB: &str = "job";
+/// The image with a guest's saved boot, and its name there.
+pub const SAVED: &str = "saved";
+const SAVED_AS: &str = "boot";
+
 /// All output of a guest together; its memory bounds the results, but nothing else bounds the
 /// console.
 const OUTPUT_BYTES_MAX: u64 = 1 << 30;
@@ -54,6 +61,8 @@ const VIRTUAL_TIME_KERNEL: &str = "nokaslr lpj=4000000 tsc=reliable random.trust
 pub struct Ended {
     pub how: How,
     pub elapsed: Duration,
+    /// It was saved.
+    pub saved: bool,
     /// QEMU's version.
     pub emulator: String,
 }
@@ -115,7 +124,19 @@ impl Watchdog {
     }
 }
 
+/// How a machine begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// It boots, and runs its job.
+    Boot,
+    /// It boots, and is saved when it asks for that, before it has a job.
+    Save,
+    /// It goes on from where it was saved, with a job.
+    Resume,
+}
+
 /// The machine to build.
+#[derive(Clone)]
 pub struct Machine<'a> {
     pub arch: Arch,
     pub board: Board,
@@ -127,6 +148,7 @@ pub struct Machine<'a> {
     pub kernel: &'a Path,
     pub cmdline_extra: &'a str,
     pub share_host: bool,
+    pub start: Start,
     pub extra_args: &'a [String],
 }
 
@@ -190,6 +212,9 @@ impl Machine<'_> {
             add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,\
                  multidevs=remap");
         }
+        if self.start != Start::Boot {
+            self.saved(&mut add);
+        }
         args.extend(self.extra_args.iter().cloned());
         args.extend([
             "-append".to_owned(),
@@ -210,7 +235,11 @@ impl Machine<'_> {
             Accel::Kvm => "-cpu host".to_owned(),
             Accel::VirtualTime => format!("-cpu {}", self.arch.repeatable_cpu()),
         });
-        add(&format!("-chardev file,id={CONSOLE},path={CONSOLE} -serial chardev:{CONSOLE}"));
+        // One that goes on adds to what it had printed.
+        let append = if self.start == Start::Resume { ",append=on" } else { "" };
+        add(&format!(
+            "-chardev file,id={CONSOLE},path={CONSOLE}{append} -serial chardev:{CONSOLE}"
+        ));
         // Without ioeventfd the port is served at once in the virtual CPU's own thread: no timing
         // of the host in it.
         add("-device virtio-serial-pci,ioeventfd=off");
@@ -223,6 +252,18 @@ impl Machine<'_> {
         // The only way in: one word, when the run is to end early.
         add(&format!("-chardev file,id={CONTROL},path={CONTROL}.out,input-path={CONTROL}"));
         add(&format!("-device virtserialport,chardev={CONTROL},name=punctual.{CONTROL}"));
+    }
+
+    /// The image that holds the saved boot, the job, and the device that the guest asks through to
+    /// be saved: its write ends the instruction, so that each boot is saved at the same one.
+    fn saved(&self, add: &mut dyn FnMut(&str)) {
+        add("-device pvpanic");
+        add(&format!("-drive if=none,id={SAVED},driver=qcow2,file={SAVED}"));
+        add(&format!("-fw_cfg name=opt/punctual/job,file={JOB}"));
+        add(&match self.start {
+            Start::Resume => format!("-loadvm {SAVED_AS}"),
+            _ => "-action panic=pause -qmp stdio".to_owned(),
+        });
     }
 
     /// The memory card of a Raspberry Pi and its console, on the second serial line, which takes
@@ -303,8 +344,12 @@ pub fn run(
     // Not of this terminal's foreground: Ctrl-C is for whoever looks on.
     command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+    if machine.start == Start::Save {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    }
     let began = Instant::now();
     let mut running = Running(command.spawn().map_err(LabError::io("start", &first))?);
+    let monitor = Monitor::of(&mut running.0, SAVED_AS);
     let mut watchdog = Watchdog::new(limits, OwnTime::begin(running.0.id()));
     let how = loop {
         if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &first))? {
@@ -319,6 +364,8 @@ pub fn run(
             break How::Exited { success: true, description: "halted".to_owned() };
         }
         match watch(Progress { phase, elapsed }) {
+            // What is saved must not hold the request to end.
+            Control::End if machine.start == Start::Save => {}
             Control::GoOn => {}
             Control::End => control.end()?,
             Control::Kill => break How::Killed,
@@ -328,7 +375,9 @@ pub fn run(
         }
         std::thread::sleep(POLL_INTERVAL);
     };
-    Ok(Ended { how, elapsed: began.elapsed(), emulator: qemu.version })
+    drop(running);
+    let saved = monitor.is_some_and(Monitor::has_saved);
+    Ok(Ended { how, elapsed: began.elapsed(), saved, emulator: qemu.version })
 }
 
 /// How far the guest has come, by its status so far.
@@ -403,6 +452,7 @@ mod tests {
             kernel: Path::new("/boot/my kernel,x"),
             cmdline_extra,
             share_host: true,
+            start: Start::Boot,
             extra_args: &[],
         }
     }

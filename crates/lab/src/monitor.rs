@@ -1,0 +1,53 @@
+//! QEMU's monitor, for a guest that asks to be saved (docs/interop/qmp-spec.rst): when it has paused
+//! itself, it is saved, and QEMU ends.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::thread::{self, JoinHandle};
+
+/// A thread that speaks to QEMU until it ends.
+pub struct Monitor(JoinHandle<bool>);
+
+impl Monitor {
+    /// Of a QEMU whose monitor is its standard input and output; none of another. What is saved
+    /// gets this name.
+    pub fn of(qemu: &mut Child, name: &'static str) -> Option<Monitor> {
+        let (to, from) = qemu.stdin.take().zip(qemu.stdout.take())?;
+        Some(Monitor(thread::spawn(move || save(to, from, name).unwrap_or(false))))
+    }
+
+    /// Whether all was saved; waits until QEMU has ended.
+    pub fn has_saved(self) -> bool {
+        self.0.join().unwrap_or(false)
+    }
+}
+
+/// Saves it when it has paused; `None` where QEMU ended before.
+fn save(mut to: ChildStdin, from: ChildStdout, name: &str) -> Option<bool> {
+    let mut messages = BufReader::new(from).lines().map_while(Result::ok);
+    let mut next = || {
+        let message = messages.next()?;
+        serde_json::from_str::<Value>(&message).ok()
+    };
+    let mut request = |name: &str, arguments: Value| {
+        let request = json!({ "execute": name, "arguments": arguments });
+        writeln!(to, "{request}").ok()
+    };
+    // Its greeting, its answer, and what it reports meanwhile.
+    request("qmp_capabilities", json!({}))?;
+    // Not GUEST_PANICKED, which comes before it has paused.
+    while next()?["event"] != "STOP" {}
+    // Only the monitor for people saves at once; it answers with what went wrong.
+    let line = format!("savevm {name}");
+    request("human-monitor-command", json!({ "command-line": line }))?;
+    let answer = loop {
+        let message = next()?;
+        if let Some(answer) = message.get("return").or(message.get("error")) {
+            break answer.clone();
+        }
+    };
+    request("quit", json!({}))?;
+    while next().is_some() {}
+    Some(answer.as_str().is_some_and(|trouble| trouble.trim().is_empty()))
+}

@@ -1,0 +1,203 @@
+//! The saved boot of a guest in virtual time. A job of a second takes most of its guest's
+//! instructions for booting, and a lab boots the same machine for each of its cells: it boots once,
+//! pauses itself at an instruction of its own (init.sh), is saved by QEMU, and each job goes on from
+//! there. The same machine boots the same way each time, so what is saved can be made again.
+
+use crate::LabError;
+use crate::artefacts::Artefacts;
+use crate::emulator::Emulator;
+use crate::guest::{Control, Progress};
+use crate::qemu::{self, Ended, Limits, Machine, Start};
+use crate::ssh::digest_of;
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often it is looked whether another process has saved the same.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A boot that was saved.
+pub struct Saved {
+    image: PathBuf,
+    console: PathBuf,
+}
+
+/// Prepares a machine whose first file system and job lie in its directory: to go on from its saved
+/// boot where it can, else to boot with what is there. Where it ended while it was to be saved, it
+/// has nothing to go on from, and what came of it is the answer.
+pub fn prepare(
+    machine: &mut Machine,
+    dir: &Path,
+    resumes: bool,
+    limits: Limits,
+    watch: &mut dyn FnMut(Progress) -> Control,
+) -> Result<Option<Ended>, LabError> {
+    if !resumes {
+        machine.start = Start::Boot;
+        return Ok(None);
+    }
+    match Saved::of(machine, dir, limits, watch)? {
+        Boot::Saved(saved) => {
+            machine.start = Start::Resume;
+            saved.place(dir).map(|()| None)
+        }
+        Boot::Ended(ended) => Ok(Some(ended)),
+    }
+}
+
+/// Puts the job into the first file system: a second archive behind the first: its files take the place of those
+/// (Documentation/driver-api/early-userspace/buffer-format.rst).
+pub fn append_job(dir: &Path) -> Result<(), LabError> {
+    let initramfs = dir.join(qemu::INITRAMFS);
+    let job = dir.join(qemu::JOB);
+    let mut job = fs::File::open(&job).map_err(LabError::io("open", &job))?;
+    let file = fs::OpenOptions::new().append(true).open(&initramfs);
+    let mut file = file.map_err(LabError::io("open", &initramfs))?;
+    io::copy(&mut job, &mut file).map(drop).map_err(LabError::io("write", &initramfs))
+}
+
+/// What came of the attempt to save a boot.
+pub enum Boot {
+    /// It is saved.
+    Saved(Saved),
+    /// The guest ended, or was ended, before it asked for it.
+    Ended(Ended),
+}
+
+impl Saved {
+    /// That of the machine in this directory, with its first file system there; made where it is
+    /// not kept.
+    pub fn of(
+        machine: &Machine,
+        dir: &Path,
+        limits: Limits,
+        watch: &mut dyn FnMut(Progress) -> Control,
+    ) -> Result<Boot, LabError> {
+        let store = Artefacts::open()?;
+        let machine = Machine { start: Start::Save, ..machine.clone() };
+        let key = key(&machine, dir)?;
+        let [image, console] = ["saved", "console"].map(|kind| format!("{key}.{kind}"));
+        // Two processes that want the same: the second waits for the first.
+        let _one = loop {
+            match store.try_lock(&key)? {
+                Some(lock) => break lock,
+                None if watch(booting()) == Control::Kill => {
+                    let how = qemu::How::Killed;
+                    let emulator = Emulator::find(machine.arch)?.version;
+                    let elapsed = Duration::ZERO;
+                    return Ok(Boot::Ended(Ended { how, elapsed, saved: false, emulator }));
+                }
+                None => std::thread::sleep(POLL),
+            }
+        };
+        if let (Some(image), Some(console)) = (store.named(&image), store.named(&console)) {
+            return Ok(Boot::Saved(Saved { image, console }));
+        }
+        let file = dir.join(qemu::SAVED);
+        write_empty_image(&file)?;
+        let ended = qemu::run(&machine, dir, limits, watch)?;
+        if !ended.saved {
+            return Ok(Boot::Ended(ended));
+        }
+        settle_clock(&file)?;
+        Ok(Boot::Saved(Saved {
+            image: store.adopt(&image, &dir.join(qemu::SAVED))?,
+            console: store.adopt(&console, &dir.join(qemu::CONSOLE))?,
+        }))
+    }
+
+    /// Puts a copy of it where a machine goes on from it: QEMU writes into its image.
+    pub fn place(&self, dir: &Path) -> Result<(), LabError> {
+        for (file, name) in [(&self.image, qemu::SAVED), (&self.console, qemu::CONSOLE)] {
+            fs::copy(file, dir.join(name)).map_err(LabError::io("copy", file))?;
+        }
+        Ok(())
+    }
+}
+
+fn booting() -> Progress {
+    Progress { phase: crate::Phase::Booting, elapsed: Duration::ZERO }
+}
+
+/// Equal machines have equal keys: their kernel, first file system, QEMU and its arguments.
+fn key(machine: &Machine, dir: &Path) -> Result<String, LabError> {
+    let digest =
+        |path: &Path| fs::File::open(path).and_then(digest_of).map_err(LabError::io("read", path));
+    let kernel = digest(machine.kernel)?;
+    let initramfs = digest(&dir.join(qemu::INITRAMFS))?;
+    let emulator = Emulator::find(machine.arch)?.version;
+    let no_path = Machine { kernel: Path::new(""), ..machine.clone() };
+    let text = format!("{kernel} {initramfs} {emulator} {:?}", no_path.args()?);
+    // Bytes in memory can always be read.
+    Ok(digest_of(text.as_bytes()).unwrap_or_default())
+}
+
+/// Sets the guest's clock forward to what it is in each such boot. When the guest has paused itself,
+/// QEMU's main loop stops the machine, and on its way there it takes it for idle and skips to its
+/// next timer (icount_start_warp_timer), or not: seen in one of four boots on busy CPUs. The rest of
+/// the state is the same. Time skipped is a part of its own in the state, `qemu_icount_bias` in ns,
+/// none or that of one tick where the boot was never idle; it becomes a second, as if the CPU
+/// had stood still for so long.
+fn settle_clock(image: &Path) -> Result<(), LabError> {
+    /// Where it is: behind the length of the part's name, the name, and its version.
+    const PART: &[u8] = b"\x0ctimer/icount\0\0\0\x01";
+    /// The state of devices is behind that of the memory.
+    const END: u64 = 4 << 20;
+    const SECOND: u64 = 1_000_000_000;
+    let settle = || -> io::Result<bool> {
+        let mut file = fs::OpenOptions::new().read(true).write(true).open(image)?;
+        let begin = file.metadata()?.len().saturating_sub(END);
+        file.seek(SeekFrom::Start(begin))?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end)?;
+        let part = end.windows(PART.len()).rposition(|bytes| bytes == PART);
+        let at = part.map(|at| at + PART.len());
+        let Some(bias) = at.and_then(|at| end.get(at..at + 8)?.try_into().ok()) else {
+            return Ok(false);
+        };
+        let settled = (u64::from_be_bytes(bias) / SECOND + 1) * SECOND;
+        file.seek(SeekFrom::Start(begin + at.unwrap_or_default() as u64))?;
+        file.write_all(&settled.to_be_bytes())?;
+        Ok(true)
+    };
+    match settle().map_err(LabError::io("change", image))? {
+        true => Ok(()),
+        false => Err(LabError::malformed(
+            image,
+            "QEMU's saved state has no part `timer/icount`, version 1",
+        )),
+    }
+}
+
+/// The smallest image that QEMU can save a machine in: of 1 MiB, with nothing in it
+/// (docs/interop/qcow2.rst of QEMU: the header; the table of reference counts in the second
+/// cluster, its first block in the third; the first table of clusters in the fourth).
+fn write_empty_image(path: &Path) -> Result<(), LabError> {
+    const CLUSTER: usize = 1 << 16;
+    let mut image = vec![0u8; 4 * CLUSTER];
+    let mut at = 0;
+    let mut put = |bytes: &[u8]| {
+        image[at..at + bytes.len()].copy_from_slice(bytes);
+        at += bytes.len();
+    };
+    put(b"QFI\xfb");
+    put(&2u32.to_be_bytes());
+    // No file below it: its name's place and length.
+    put(&0u64.to_be_bytes());
+    put(&0u32.to_be_bytes());
+    // Bits of a cluster, the size of the disk, no encryption, one entry in the first table.
+    put(&16u32.to_be_bytes());
+    put(&(1u64 << 20).to_be_bytes());
+    put(&0u32.to_be_bytes());
+    put(&1u32.to_be_bytes());
+    put(&(3 * CLUSTER as u64).to_be_bytes());
+    put(&(CLUSTER as u64).to_be_bytes());
+    put(&1u32.to_be_bytes());
+    image[CLUSTER..CLUSTER + 8].copy_from_slice(&(2 * CLUSTER as u64).to_be_bytes());
+    // Four clusters are in use, once each.
+    for cluster in 0..4 {
+        image[2 * CLUSTER + 2 * cluster + 1] = 1;
+    }
+    fs::write(path, image).map_err(LabError::io("write", path))
+}
