@@ -32,6 +32,7 @@ pub mod tail;
 mod testing;
 pub mod threads;
 pub mod timeline;
+pub mod truth;
 pub mod validity;
 pub mod values;
 

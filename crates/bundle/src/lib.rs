@@ -46,6 +46,7 @@ pub mod state;
 pub mod summary;
 pub mod tail;
 mod timebase;
+pub mod truth;
 mod varint;
 pub mod windows;
 pub mod writer;

@@ -201,3 +201,54 @@ fn write_empty_image(path: &Path) -> Result<(), LabError> {
     }
     fs::write(path, image).map_err(LabError::io("write", path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &[u8] = b"\x0ctimer/icount\0\0\0\x01";
+
+    fn image(bias: u64) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write_empty_image(file.path()).unwrap();
+        let mut whole = fs::read(file.path()).unwrap();
+        // The first is the guest's memory, which may hold anything.
+        for bias in [7, bias] {
+            whole.extend([NAME, &bias.to_be_bytes(), b"and more"].concat());
+        }
+        fs::write(file.path(), whole).unwrap();
+        file
+    }
+
+    fn biases(file: &tempfile::NamedTempFile) -> Vec<u64> {
+        let whole = fs::read(file.path()).unwrap();
+        let at = whole.windows(NAME.len()).enumerate().filter(|(_, bytes)| *bytes == NAME);
+        at.map(|(at, _)| whole[at + NAME.len()..][..8].try_into().unwrap())
+            .map(u64::from_be_bytes)
+            .collect()
+    }
+
+    #[test]
+    fn one_skip_or_none_is_the_same_time() {
+        for (bias, settled) in
+            [(0, 1), (210_584, 1), (3_999_999, 1), (1_000_000_000, 2), (1_003_999_999, 2)]
+        {
+            let file = image(bias);
+            let before = fs::read(file.path()).unwrap().len();
+            settle_clock(file.path()).unwrap();
+            assert_eq!(biases(&file), [7, settled * 1_000_000_000], "{bias}");
+            assert_eq!(fs::read(file.path()).unwrap().len(), before);
+        }
+    }
+
+    #[test]
+    fn a_state_without_a_clock_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write_empty_image(file.path()).unwrap();
+        assert!(matches!(settle_clock(file.path()), Err(LabError::Malformed { .. })));
+        let bytes = fs::read(file.path()).unwrap();
+        // The header: its magic and version, and the cluster that its table of clusters is in.
+        assert_eq!((&bytes[..8], bytes[46]), (&b"QFI\xfb\0\0\0\x02"[..], 0x03));
+        assert_eq!(bytes.len(), 4 << 16);
+    }
+}

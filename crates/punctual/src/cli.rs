@@ -48,6 +48,7 @@ pub enum Command {
     Check(commands::check::Args),
     Isolate(commands::isolate::Args),
     Ssh(commands::ssh::Args),
+    Truth(commands::truth::Args),
     Convert(commands::convert::Args),
     #[cfg(feature = "manual")]
     Completions(commands::completions::Args),
@@ -83,6 +84,7 @@ impl Command {
             Command::Compare(args) => commands::compare::run(args),
             Command::Lab(args) => commands::lab::run(args),
             Command::Hunt(args) => commands::hunt::run(args),
+            Command::Truth(args) => commands::truth::run(args),
             Command::Pairs(args) => commands::pairs::run(args),
             Command::Occupancy(args) => commands::occupancy::run(args),
             Command::Tail(args) => commands::tail::run(args),

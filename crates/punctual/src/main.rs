@@ -19,6 +19,7 @@ mod output;
 mod recorded;
 mod session;
 mod targets;
+mod truth;
 
 use commands::demo::load;
 use exit::{Exit, Failure};
@@ -70,6 +71,10 @@ fn serve() -> ExitCode {
     // So are the demo's own loads.
     if std::env::args_os().nth(1).is_some_and(|first| first == load::ARGUMENT) {
         return load::serve(&std::env::args().nth(2).unwrap_or_default());
+    }
+    // So is the process that makes delays which are known.
+    if std::env::args_os().nth(1).is_some_and(|first| first == truth::inject::ARGUMENT) {
+        return truth::inject::serve(std::env::args().skip(2));
     }
     // So is punctual on another system, with a run that was sent there.
     let mut arguments = std::env::args_os().skip(1);

@@ -22,6 +22,7 @@ mod shape;
 mod table;
 mod tail;
 mod title;
+mod truth;
 mod verdicts;
 mod worst_explained;
 
@@ -38,6 +39,7 @@ pub use occupancy::occupancy;
 pub use pairs::{call_header, call_line, pairs};
 pub use recording::{busiest, recording};
 pub use tail::tails;
+pub use truth::truth;
 pub use worst_explained::worst_explained;
 
 use punctual_analyze::PhaseView;

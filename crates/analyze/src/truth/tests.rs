@@ -1,0 +1,93 @@
+use super::*;
+use proptest::prelude::*;
+
+fn sample(at: i64, parts: &[(&str, &str, i64)]) -> ExplainedSample {
+    let mut from = at;
+    let parts: Vec<ExplainedPart> = parts
+        .iter()
+        .map(|(cause, who, ns)| {
+            from += ns;
+            ExplainedPart {
+                cause: (*cause).to_owned(),
+                who: Some((*who).to_owned()),
+                tid: None,
+                ns: *ns,
+                from: from - ns,
+                cpu: None,
+                syscall: None,
+                prio: None,
+                stack: Vec::new(),
+                meanwhile: Vec::new(),
+                evidence: Vec::new(),
+                evidence_count: 0,
+            }
+        })
+        .collect();
+    ExplainedSample {
+        phase: String::new(),
+        series: String::new(),
+        at,
+        latency_ns: parts.iter().map(|part| part.ns).sum(),
+        cpu: None,
+        tid: 1,
+        task: String::new(),
+        parts,
+        chain: Vec::new(),
+        wakeups: Vec::new(),
+        lost: 0,
+        confidence: String::new(),
+        warnings: Vec::new(),
+        not_recorded: Vec::new(),
+        left_out: Vec::new(),
+    }
+}
+
+const EXPECTED: Expected<'static> = Expected { causes: &[("preempted", "hog")] };
+
+#[test]
+fn right_wrong_and_falsely_named_are_told_apart() {
+    let samples = [
+        // Delayed by the hog, and so explained; 10 µs of its time are the interrupt's.
+        sample(1_000, &[("irq", "timer", 10_000), ("preempted", "hog", 990_000)]),
+        // Delayed by the hog, and explained by another task.
+        sample(5_000_000, &[("preempted", "other", 900_000), ("unknown", "", 100_000)]),
+        // Not delayed by it, and yet said to be.
+        sample(9_000_000, &[("preempted", "hog", 50_000)]),
+        // Delayed by something else.
+        sample(12_000_000, &[("irq", "disk", 50_000)]),
+    ];
+    let injected =
+        [Injected { begin: 0, end: 1_001_000 }, Injected { begin: 4_000_000, end: 6_000_000 }];
+    let score = score(&samples, &injected, EXPECTED);
+    assert_eq!((score.explained, score.affected, score.right, score.falsely_named), (4, 2, 1, 1));
+    assert_eq!(score.confused, BTreeMap::from([("preempted".to_owned(), 1)]));
+    assert_eq!((score.time_ns, score.time_error_ns), (2_000_000, 10_000 + 1_000_000));
+    assert_eq!((score.recall(), score.precision()), (Some(0.5), Some(0.5)));
+    assert_eq!(score.unknown(), Some(0.05));
+}
+
+proptest! {
+    #[test]
+    fn every_affected_sample_is_right_or_confused(
+        samples in proptest::collection::vec(
+            (0i64..1_000_000_000, proptest::collection::vec((0usize..3, 0i64..2_000_000), 0..5)), 0..20,
+        ),
+        injected in proptest::collection::vec((0i64..1_000_000_000, 0i64..5_000_000), 0..20),
+    ) {
+        let names = [("preempted", "hog"), ("irq", "disk"), ("unknown", "")];
+        let samples: Vec<ExplainedSample> = samples
+            .iter()
+            .map(|(at, parts)| {
+                let parts: Vec<_> =
+                    parts.iter().map(|(name, ns)| (names[*name].0, names[*name].1, *ns)).collect();
+                sample(*at, &parts)
+            })
+            .collect();
+        let injected: Vec<Injected> =
+            injected.iter().map(|(begin, ns)| Injected { begin: *begin, end: begin + ns }).collect();
+        let score = score(&samples, &injected, EXPECTED);
+        prop_assert_eq!(score.affected, score.right + score.confused.values().sum::<u64>());
+        prop_assert!(score.affected + score.falsely_named <= score.explained);
+        prop_assert!(score.unknown_ns <= score.latency_ns && score.time_ns >= 0);
+    }
+}

@@ -1,0 +1,126 @@
+//! How often an explanation is right: causes are injected at instants that are recorded, samples are
+//! taken meanwhile, and what is said of those is held against the record.
+
+mod cases;
+pub mod guest;
+pub mod inject;
+
+use crate::exit::Failure;
+use crate::explained::{self, Wanted};
+pub use cases::Case;
+use inject::Injector;
+use punctual_analyze::truth::{Expected, Injected, score};
+use punctual_bundle::Bundle;
+use punctual_bundle::truth::{TruthCase, TruthScore, TruthSystem};
+use punctual_core::Nanos;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The priority of the measured thread.
+const PRIORITY: u8 = 80;
+/// Its period.
+const PERIOD: &str = "500us";
+/// Samples that are explained.
+const WORST: u32 = 100;
+
+/// The cases that run: of some lengths, or of all.
+pub fn cases(all: bool, named: &[String]) -> Result<Vec<Case>, Failure> {
+    let every = Case::every();
+    if let Some(name) = named.iter().find(|name| !every.iter().any(|case| case.matches(name))) {
+        return Err(Failure::refused(format!(
+            "there is no case `{name}`\nhelp: known are {}",
+            Case::words().collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let chosen = |case: &Case| match named.is_empty() {
+        true => all || case.is_short(),
+        false => {
+            named.iter().any(|name| case.matches(name)) && (all || case.is_short())
+                || named.contains(&case.name())
+        }
+    };
+    Ok(every.into_iter().filter(chosen).collect())
+}
+
+/// Runs the cases on this system, one after the other.
+pub fn here(
+    cases: &[Case],
+    duration: Nanos,
+    cpu: usize,
+    watch: &mut dyn FnMut(&TruthCase),
+) -> Result<TruthSystem, Failure> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut system =
+        TruthSystem { kernel: release.trim().to_owned(), virtual_time: false, cases: Vec::new() };
+    for case in cases {
+        let result = one(case, duration, cpu)?;
+        watch(&result);
+        system.cases.push(result);
+    }
+    Ok(system)
+}
+
+fn one(case: &Case, duration: Nanos, cpu: usize) -> Result<TruthCase, Failure> {
+    let mut result = TruthCase {
+        name: case.name(),
+        cause: case.cause(),
+        length_ns: case.length.0,
+        skipped: None,
+        score: TruthScore::default(),
+    };
+    if let Some(missing) = case.missing() {
+        result.skipped = Some(missing);
+        return Ok(result);
+    }
+    let place = tempfile::tempdir().map_err(Failure::failed)?;
+    let injector = Injector::start(case, duration, cpu)?;
+    let ran = run(place.path(), case, duration, cpu);
+    let injected = injector.end();
+    if let Err(why) = ran {
+        result.skipped = Some(why);
+        return Ok(result);
+    }
+    let (injected, why) = match injected {
+        Ok(injected) => (injected, None),
+        Err(why) => (Vec::new(), Some(format!("nothing was injected: {why}"))),
+    };
+    if why.is_some() {
+        result.skipped = why;
+        return Ok(result);
+    }
+    let bundle = Bundle::open(&place.path().join("bundle")).map_err(Failure::failed)?;
+    let samples = explained::open(&bundle, &Wanted::default())?.document().samples;
+    let expected = Expected { causes: case.causes() };
+    result.score = score(&samples, &injected, expected);
+    let begin = samples.iter().map(|sample| sample.at).min().unwrap_or_default();
+    let end = samples.iter().map(|sample| sample.at + sample.latency_ns).max().unwrap_or_default();
+    let within = |one: &&Injected| one.end >= begin && one.begin <= end;
+    result.score.injected = injected.iter().filter(within).count() as u64;
+    Ok(result)
+}
+
+/// Measures as anybody would; an error says why there is nothing to explain.
+fn run(place: &Path, case: &Case, duration: Nanos, cpu: usize) -> Result<(), String> {
+    let (policy, priority) = case.measured();
+    let priority = priority.map_or(String::new(), |priority| format!("priority = {priority}\n"));
+    let text = format!(
+        "[[measure]]\nname = \"timer\"\nkind = \"timer\"\npolicy = \"{policy}\"\n{priority}cpus = \
+         \"{cpu}\"\nperiod = \"{PERIOD}\"\nduration = \"{duration}\"\n\n[explain]\nworst = \
+         {WORST}\naccount = false\n"
+    );
+    let failed = |why: std::io::Error| why.to_string();
+    fs::write(place.join("experiment.toml"), text).map_err(failed)?;
+    let own = std::env::current_exe().map_err(failed)?;
+    let mut command = Command::new(own);
+    command.args(["run", "--quiet", "--output", "bundle", "experiment.toml"]).current_dir(place);
+    let ran = command.stdin(Stdio::null()).output().map_err(failed)?;
+    match ran.status.code() {
+        // 4: the machine took time from it, or a load; the samples are there.
+        Some(0 | 4) => Ok(()),
+        _ => {
+            let message = String::from_utf8_lossy(&ran.stderr).into_owned();
+            Err(message.lines().next().unwrap_or("punctual run failed").to_owned())
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Delays of the kernel's own making, for `punctual truth`: a line written to /dev/punctual-truth, such as
+ * `irqs 300000`, has the CPU of the caller do nothing for so many ns in the context that the word names:
+ *
+ *	irqs	interrupts disabled
+ *	preempt	preemption disabled
+ *	irq	in the handler of an interrupt
+ *	softirq	in a softirq
+ *
+ * The write returns when that is over; a read then gives the first and the last instant of it, in ns of CLOCK_MONOTONIC.
+ */
+#include <linux/fs.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/uaccess.h>
+
+#define NS_MAX 100000000ULL
+
+static u64 length, begin, end;
+
+static void spin(u64 ns)
+{
+	begin = ktime_get_mono_fast_ns();
+	do {
+		cpu_relax();
+		end = ktime_get_mono_fast_ns();
+	} while (end < begin + ns);
+}
+
+static void spin_in_irq(struct irq_work *work)
+{
+	spin(length);
+}
+
+static void spin_in_softirq(struct tasklet_struct *tasklet)
+{
+	spin(length);
+}
+
+static struct irq_work irq_work = IRQ_WORK_INIT_HARD(spin_in_irq);
+static DECLARE_TASKLET(tasklet, spin_in_softirq);
+
+static ssize_t write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	char line[64], word[16];
+	unsigned long flags;
+	u64 ns;
+
+	if (count >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, count))
+		return -EFAULT;
+	line[count] = 0;
+	if (sscanf(line, "%15s %llu", word, &ns) != 2 || ns > NS_MAX)
+		return -EINVAL;
+	length = ns;
+	if (!strcmp(word, "irqs")) {
+		local_irq_save(flags);
+		spin(ns);
+		local_irq_restore(flags);
+	} else if (!strcmp(word, "preempt")) {
+		preempt_disable();
+		spin(ns);
+		preempt_enable();
+	} else if (!strcmp(word, "irq")) {
+		irq_work_queue(&irq_work);
+		irq_work_sync(&irq_work);
+	} else if (!strcmp(word, "softirq")) {
+		/* It runs where softirqs are enabled again, before this returns. */
+		local_bh_disable();
+		tasklet_schedule(&tasklet);
+		local_bh_enable();
+	} else {
+		return -EINVAL;
+	}
+	return count;
+}
+
+static ssize_t read(struct file *file, char __user *to, size_t count, loff_t *at)
+{
+	char line[64];
+	size_t size = scnprintf(line, sizeof(line), "%llu %llu\n", begin, end);
+
+	if (count < size)
+		return -EINVAL;
+	return copy_to_user(to, line, size) ? -EFAULT : size;
+}
+
+static const struct file_operations operations = {
+	.owner = THIS_MODULE,
+	.read = read,
+	.write = write,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "punctual-truth",
+	.fops = &operations,
+};
+
+/* No tasklet and no work is left when a write has returned. */
+module_misc_device(device);
+MODULE_DESCRIPTION("Delays at known instants, for punctual truth");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,49 @@
+//! `punctual truth`: causes that are injected in a guest are named, and the command says how often.
+
+use punctual_lab::testing;
+use punctual_lab::{Arch, Kernel};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const KERNEL: &str = "6.1";
+
+#[test]
+fn injected_causes_are_named_in_a_guest() {
+    let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
+    if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
+        || testing::guest(KERNEL).is_none()
+    {
+        return;
+    }
+    let cases = ["higher-priority-3ms", "irqs-disabled-3ms", "softirq-3ms", "nothing"];
+    let mut command = Command::new(&binary);
+    command.args(["truth", "--kernel", KERNEL, "--duration", "500ms", "--json"]).args(cases);
+    let ran = command.stdin(Stdio::null()).output().expect("punctual starts");
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    let system = &document["systems"][0];
+    assert_eq!(system["virtual_time"], true);
+    for (case, name) in system["cases"].as_array().expect("cases").iter().zip(cases) {
+        assert_eq!(case["name"], name);
+        if let Some(why) = case["skipped"].as_str() {
+            println!("SKIPPED: {name} {why} {said}");
+            continue;
+        }
+        let number = |key: &str| case["score"][key].as_u64().expect("a number");
+        assert_eq!(number("affected"), number("right"), "{case:#}");
+        // Without an injection there is nothing to be right about, but samples are explained.
+        assert!(number("explained") > 20, "{case:#}");
+        assert_eq!(number("affected") > 2, name != "nothing", "{case:#}");
+    }
+}
+
+#[test]
+fn an_unknown_case_is_refused() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    let ran = command.args(["truth", "no-such-case"]).output().expect("punctual starts");
+    assert_eq!(ran.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("`no-such-case`") && said.contains("irqs-disabled"), "{said}");
+}

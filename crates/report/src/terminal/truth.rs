@@ -1,0 +1,79 @@
+//! How often explanations were right.
+
+use super::ShowOptions;
+use super::paint::{Page, Tone};
+use super::table::{self, Cell, Column};
+use crate::format;
+use punctual_bundle::truth::{TruthDocument, TruthScore, TruthSystem};
+
+/// The whole page.
+pub fn truth(document: &TruthDocument, options: &ShowOptions) -> String {
+    let mut out = Page::new(options);
+    for system in &document.systems {
+        let time = if system.virtual_time { ", virtual time" } else { "" };
+        out.heading(&format!("causes injected on {}{time}", format::plain(&system.kernel)));
+        write_cases(&mut out, system);
+        let skipped = system.cases.iter().filter(|case| case.skipped.is_some()).count() as u64;
+        if let Some(why) = system.cases.iter().find_map(|case| case.skipped.as_deref()) {
+            let text = format!("{} not run: {why}", format::counted(skipped, "case"));
+            out.paragraph("  ", "  ", Tone::Uncertain, &text);
+        }
+        for case in system.cases.iter().filter(|case| !case.score.confused.is_empty()) {
+            let others: Vec<String> = case
+                .score
+                .confused
+                .iter()
+                .map(|(cause, count)| format!("{cause} {count} ×"))
+                .collect();
+            let text = format!("{}: taken for {}", format::plain(&case.name), others.join(", "));
+            out.paragraph("  ", "    ", Tone::Plain, &text);
+        }
+    }
+    let text = "affected: samples that were due while the cause was at work, and of which at least \
+                half, and 20 µs, were its. right: their largest part was given to that cause and its culprit. false: samples \
+                that met none of it, given to it. time error: the differences between injected and \
+                attributed time, without their signs.";
+    out.paragraph("  ", "  ", Tone::Faint, text);
+    out.finish()
+}
+
+fn write_cases(out: &mut Page, system: &TruthSystem) {
+    let columns = vec![
+        Column::left("case", 0),
+        Column::right("injected", 1),
+        Column::right("affected", 0),
+        Column::right("right", 0),
+        Column::right("false", 0),
+        Column::right("time error", 0),
+        Column::right("unknown", 1),
+    ];
+    let mut sum = TruthScore::default();
+    let ran = system.cases.iter().filter(|case| case.skipped.is_none());
+    let mut rows: Vec<Vec<Cell>> = ran
+        .map(|case| {
+            if case.cause.is_some() {
+                sum.add(&case.score);
+            }
+            row(format::plain(&case.name), &case.score)
+        })
+        .collect();
+    rows.push(row("all".to_owned(), &sum));
+    table::write(out, columns, rows);
+}
+
+fn row(name: String, score: &TruthScore) -> Vec<Cell> {
+    let share = |share: Option<f64>| {
+        share.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0))
+    };
+    [
+        name,
+        format::count(score.injected),
+        format::count(score.affected),
+        format::count(score.right),
+        format::count(score.falsely_named),
+        share(score.time_error()),
+        share(score.unknown()),
+    ]
+    .map(Cell::plain)
+    .into()
+}
