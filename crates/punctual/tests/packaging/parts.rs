@@ -1,6 +1,6 @@
 //! What the program is made of: the bill of materials, and which licences are allowed.
 
-use super::{lacks, lacks_modules, repository, run};
+use super::common::{lacks, python_with, repository, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -73,9 +73,10 @@ fn the_bill_of_materials_names_every_crate_and_what_is_under_the_gpl() {
     for part in parts.iter().filter(|part| part["hashes"].is_array()) {
         assert!(lock.contains(part["hashes"][0]["content"].as_str().expect("a checksum")));
     }
-    if lacks_modules("the check against CycloneDX's schema", &["cyclonedx", "jsonschema"]) {
+    let modules = ["cyclonedx", "jsonschema"];
+    let Some(python) = python_with("the check against CycloneDX's schema", &modules) else {
         return;
-    }
+    };
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("bom.json");
     fs::write(&file, printed).expect("written");
@@ -86,5 +87,5 @@ from cyclonedx.validation.json import JsonStrictValidator
 error = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).read())
 assert error is None, error
 ";
-    run(Command::new("python3").args(["-c", script]).arg(&file));
+    run(Command::new(python).args(["-c", script]).arg(&file));
 }
