@@ -10,6 +10,7 @@ mod hdr;
 mod json;
 mod junit;
 mod junit_lab;
+mod kcidb;
 mod lava;
 mod micros;
 #[cfg(feature = "parquet")]
@@ -25,6 +26,7 @@ pub use explained::export_explained;
 pub use folded::exact_folded;
 pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
 pub use junit_lab::write as write_junit_of_lab;
+pub use kcidb::{KcidbOptions, write as write_kcidb};
 pub use systress::{
     Layout, file_name as systress_file_name, write_series as write_systress_series,
 };
@@ -54,6 +56,8 @@ pub enum Format {
     Junit,
     /// Verdicts as LAVA's lines.
     Lava,
+    /// A submission to KCIDB.
+    Kcidb,
     /// The summary as JSON.
     Json,
     /// A recording as a Perfetto trace.
@@ -64,7 +68,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 14] = [
+    pub const ALL: [Format; 15] = [
         Format::Systress,
         Format::SystressCsv,
         Format::CyclictestJson,
@@ -76,6 +80,7 @@ impl Format {
         Format::Parquet,
         Format::Junit,
         Format::Lava,
+        Format::Kcidb,
         Format::Json,
         Format::Perfetto,
         Format::Chrome,
@@ -98,6 +103,7 @@ impl Format {
             Format::Parquet => ("parquet", "every kept sample in Apache Parquet"),
             Format::Junit => ("junit", "the requirements' verdicts as JUnit XML"),
             Format::Lava => ("lava", "the requirements' verdicts as lines for LAVA"),
+            Format::Kcidb => ("kcidb", "verdicts and figures as a submission to KCIDB (JSON)"),
             Format::Json => ("json", "the summary as JSON (docs/json.md)"),
             Format::Perfetto => ("perfetto", "a recording for ui.perfetto.dev (.pftrace)"),
             Format::Chrome => ("chrome", "a recording in Chrome's Trace Event Format (JSON)"),
@@ -175,6 +181,7 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         }
         Format::Junit => junit::write(bundle, out)?,
         Format::Lava => lava::write(bundle, out)?,
+        Format::Kcidb => kcidb::write(bundle, &KcidbOptions::default(), out)?,
         Format::Json => json::write(bundle, out)?,
         Format::Perfetto | Format::Chrome => return Err(no_recording(format)),
     }

@@ -417,3 +417,73 @@ fn verdicts_for_ci() {
         "{hostile}"
     );
 }
+
+/// Every status, figures with their unit, and no name from outside that is no name there.
+#[test]
+fn a_submission_to_kcidb_holds_every_verdict() {
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&exported(name, Format::Kcidb)).unwrap()
+    };
+    let lossy = read("lossy");
+    let tests = lossy["tests"].as_array().unwrap();
+    let lines: Vec<String> = tests
+        .iter()
+        .map(|test| {
+            let number = &test["number"];
+            let figure = if number.is_null() { String::new() } else { format!(" {number}") };
+            let text = |key: &str| test[key].as_str().unwrap().to_owned();
+            format!("{} {}{figure}", text("path"), text("status"))
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    punctual.lossy.valid.main-dropped.samples MISS
+    punctual.lossy.valid.main-time-sharing.scheduling MISS
+    punctual.lossy.main.overruns.max-lt-1ms FAIL {"prefix":"metric","unit":"s","value":0.0073}
+    punctual.lossy.main.overruns.p99-lt-100us PASS {"prefix":"metric","unit":"s","value":0.000028543}
+    punctual.lossy.main.overruns.overruns-eq-0 FAIL {"value":10.0}
+    punctual.lossy.main.overruns.corrected-p99-lt-100us PASS {"prefix":"metric","unit":"s","value":0.000054495}
+    punctual.lossy.main.overruns.p99_999-lt-1ms ERROR
+    punctual.lossy.main.dropped.max-lt-10ms MISS
+    punctual.lossy.main.dropped.lost-eq-0 FAIL {"value":130.0}
+    punctual.lossy.main.negative.max DONE {"prefix":"metric","unit":"s","value":0.00014634}
+    punctual.lossy.main.time-sharing.max-lt-10ms MISS
+    punctual.lossy.main.empty.max-lt-1ms ERROR
+    "#);
+    assert_eq!(lossy["builds"][0]["architecture"], "x86_64");
+    assert_eq!(lossy["builds"][0]["checkout_id"], lossy["checkouts"][0]["id"]);
+    for name in BUNDLES {
+        let document = read(name);
+        let mut ids = std::collections::BTreeSet::new();
+        for test in document["tests"].as_array().unwrap() {
+            assert!(ids.insert(test["id"].as_str().unwrap().to_owned()), "{name}: {}", test["id"]);
+            assert_eq!(test["build_id"], document["builds"][0]["id"], "{name}");
+            let path = test["path"].as_str().unwrap();
+            let is_node = |node: &str| {
+                let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+                !node.is_empty() && node.bytes().all(fits)
+            };
+            assert!(path.split('.').all(is_node), "{name}: {path}");
+        }
+        assert!(!ids.is_empty(), "{name}");
+        let raw = text(name, Format::Kcidb);
+        assert!(!raw.chars().any(|c| c != '\n' && c.is_control()), "{name}");
+        assert!(!raw.contains("\\u0000") && !raw.contains("null"), "{name}");
+    }
+}
+
+/// KCIDB's own schema, where its library is installed.
+#[test]
+fn kcidb_takes_every_submission() {
+    let found = run("python3", &["-c", "import kcidb_io"], b"");
+    if !found.is_some_and(|(is_there, _)| is_there) {
+        return println!("SKIPPED: kcidb_takes_every_submission lacks kcidb-io (pip)");
+    }
+    let script = "import json, sys; from kcidb_io import schema; \
+                  data = json.load(sys.stdin); schema.V5_0.validate(data); \
+                  schema.LATEST.upgrade(data); schema.LATEST.validate(data)";
+    for name in BUNDLES {
+        let (is_valid, message) =
+            run("python3", &["-c", script], &exported(name, Format::Kcidb)).unwrap();
+        assert!(is_valid, "{name}: {message}");
+    }
+}

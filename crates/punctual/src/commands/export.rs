@@ -5,7 +5,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use crate::session::request::shown;
 use punctual_bundle::Bundle;
-use punctual_report::export::{self, ExportError, Format, RecordingInput};
+use punctual_report::export::{self, ExportError, Format, KcidbOptions, RecordingInput};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,13 @@ pub struct Args {
     /// [default: standard output]
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// kcidb: the name of the CI system that submits [default: punctual]
+    #[arg(long, value_name = "NAME")]
+    origin: Option<String>,
+    /// kcidb: the build that these are results of, submitted before [default: one is submitted,
+    /// described by the kernel's release]
+    #[arg(long, value_name = "ID")]
+    build: Option<String>,
 }
 
 fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
@@ -49,11 +56,21 @@ pub fn run(args: Args) -> Ending {
             "this format is binary: name a file with -o, or redirect the output",
         ));
     }
+    if args.format != Format::Kcidb && (args.origin.is_some() || args.build.is_some()) {
+        return Err(Failure::refused("--origin and --build are for --format kcidb"));
+    }
+    let submission = KcidbOptions::new(args.origin, args.build).map_err(Failure::refused)?;
     let all: Vec<&Bundle> = bundles.iter().collect();
     let one = || all.first().copied().filter(|_| all.len() == 1);
     match (args.output, one()) {
         (Some(directory), Some(bundle)) if args.format.is_several_files() => {
             write_files(bundle, args.format, &directory)?
+        }
+        (output, Some(bundle)) if args.format == Format::Kcidb => {
+            let mut bytes = Vec::new();
+            export::write_kcidb(bundle, &submission, &mut bytes)
+                .map_err(|error| Failure::failed(ExportError::from(error)))?;
+            output::write_to(output.as_deref(), &bytes)?;
         }
         (output, Some(bundle)) if args.format.is_of_recording() => {
             write_recording(bundle, args.format, output.as_deref())?

@@ -70,7 +70,7 @@ pub fn figure(requirement: &RequirementSummary, unit: &str) -> Option<String> {
 
 /// A test case's name as LAVA takes it: letters, digits, `_`, `.` and `-`. Comparisons become
 /// words.
-fn id(name: &str) -> String {
+pub(super) fn id(name: &str) -> String {
     let words = name
         .replace("<=", "le")
         .replace(">=", "ge")

@@ -1,0 +1,151 @@
+//! The files for pipelines: their scripts are run as a runner would, and each ends with the exit code
+//! of the run.
+
+use super::alone;
+use super::common::{lacks, program, python_with, repository, run};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::MutexGuard;
+
+/// Prints the script at a path of a YAML file.
+const READ_SCRIPT: &str = "
+import sys, yaml
+found = yaml.safe_load(open(sys.argv[1]))
+for key in sys.argv[2:]:
+    found = found[int(key) if key.isdigit() else key]
+sys.stdout.write(found)
+";
+
+/// What a run can end with: met; not met; refused; too few samples to decide.
+const EXPERIMENTS: [(&str, i32); 4] = [
+    ("require = [\"min < 100s\"]", 0),
+    ("require = [\"min < 1ns\"]", 3),
+    ("require = [\"mni < 1ns\"]", 2),
+    ("require = [\"p99.999 < 100s\"]", 4),
+];
+
+struct Runner {
+    _alone: MutexGuard<'static, ()>,
+    directory: tempfile::TempDir,
+    script: String,
+}
+
+impl Runner {
+    /// The script of a file in `packaging/`; `None` where Python cannot read YAML.
+    fn new(test: &str, file: &str, path: &[&str]) -> Option<Runner> {
+        if lacks(test, &["bash"]) {
+            return None;
+        }
+        let script = run(Command::new(python_with(test, &["yaml"])?)
+            .args(["-c", READ_SCRIPT])
+            .arg(repository().join("packaging").join(file))
+            .args(path));
+        Some(Runner {
+            _alone: alone(),
+            directory: tempfile::tempdir().expect("a directory"),
+            script,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Runs the script for an experiment; its exit code. Files of the run before are gone.
+    fn run(&self, requirement: &str, shell: &[&str]) -> i32 {
+        for entry in fs::read_dir(self.directory.path()).expect("ours") {
+            let path = entry.expect("ours").path();
+            let gone =
+                if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            gone.expect("removed");
+        }
+        let experiment = format!(
+            "[experiment]\nname = \"gate\"\n[[measure]]\nkind = \"timer\"\ncpus = \
+             \"0\"\nperiod = \"10ms\"\n{requirement}\n[[phase]]\nname = \"short\"\nduration = \
+             \"400ms\"\n"
+        );
+        fs::write(self.path("latency.toml"), experiment).expect("written");
+        let case = "#!/bin/sh\necho \"$@\" >>cases\n";
+        fs::write(self.path("lava-test-case"), case).expect("written");
+        run(Command::new("chmod").arg("755").arg(self.path("lava-test-case")));
+        let paths = std::env::var("PATH").unwrap_or_default();
+        let here = self.directory.path();
+        let output = Command::new(shell[0])
+            .args(&shell[1..])
+            .arg(&self.script)
+            .current_dir(here)
+            .env("PATH", format!("{}:{paths}", here.display()))
+            .env("PUNCTUAL", program())
+            .env("EXPERIMENT", "latency.toml")
+            .env("OUTPUT", "the result")
+            .env("TARGET", "")
+            .env("GITHUB_OUTPUT", self.path("outputs"))
+            .env("GITHUB_STEP_SUMMARY", self.path("summary"))
+            .output()
+            .expect("a shell");
+        for part in [&output.stdout, &output.stderr] {
+            print!("{}", String::from_utf8_lossy(part));
+        }
+        output.status.code().expect("an exit code")
+    }
+}
+
+/// As GitHub starts `shell: bash`, and GitLab its scripts.
+const BASH: [&str; 6] = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"];
+
+#[test]
+fn the_action_ends_with_the_exit_code_of_the_run() {
+    let test = "the_action_ends_with_the_exit_code_of_the_run";
+    let path = ["runs", "steps", "0", "run"];
+    let Some(runner) = Runner::new(test, "github/action.yml", &path) else { return };
+    for (requirement, code) in EXPERIMENTS {
+        assert_eq!(runner.run(requirement, &BASH), code, "{requirement}");
+        assert_eq!(runner.text("outputs"), format!("exit-code={code}\n"));
+        let is_measured = code != 2;
+        assert_eq!(runner.path("the result.html").exists(), is_measured, "{requirement}");
+        assert_eq!(runner.text("the result.xml").contains("<testcase"), is_measured);
+        assert_eq!(runner.text("summary").contains("short"), is_measured);
+    }
+}
+
+#[test]
+fn the_gitlab_template_ends_with_the_exit_code_of_the_run() {
+    let test = "the_gitlab_template_ends_with_the_exit_code_of_the_run";
+    let Some(runner) = Runner::new(test, "gitlab.yml", &[".punctual", "script", "0"]) else {
+        return;
+    };
+    for (requirement, code) in EXPERIMENTS {
+        assert_eq!(runner.run(requirement, &BASH), code, "{requirement}");
+        assert_eq!(runner.path("the result.html").exists(), code != 2, "{requirement}");
+    }
+}
+
+#[test]
+fn the_lava_definition_makes_a_case_of_each_requirement() {
+    let test = "the_lava_definition_makes_a_case_of_each_requirement";
+    let Some(runner) = Runner::new(test, "lava.yaml", &["run", "steps", "0"]) else { return };
+    let shell = ["sh", "-e", "-c"];
+    assert_eq!(runner.run(EXPERIMENTS[0].0, &shell), 0);
+    let cases = runner.text("cases");
+    let lines: Vec<&str> = cases.lines().collect();
+    assert_eq!(lines.len(), 2, "{cases}");
+    assert!(lines[0].starts_with("short-timer-cpu0-min-lt-100s --result pass --measurement "));
+    assert!(lines[0].ends_with(" --units us"), "{cases}");
+    assert_eq!(lines[1], "punctual-run --result pass");
+
+    assert_eq!(runner.run(EXPERIMENTS[1].0, &shell), 0);
+    assert!(runner.text("cases").starts_with("short-timer-cpu0-min-lt-1ns --result fail"));
+    assert!(runner.text("cases").ends_with("punctual-run --result pass\n"));
+
+    assert_eq!(runner.run(EXPERIMENTS[2].0, &shell), 0);
+    assert_eq!(runner.text("cases"), "punctual-run --result fail\n");
+
+    assert_eq!(runner.run(EXPERIMENTS[3].0, &shell), 0);
+    let cases = runner.text("cases");
+    assert!(cases.contains(" --result unknown\npunctual-run --result fail\n"), "{cases}");
+}

@@ -1,0 +1,286 @@
+//! A submission to KCIDB, the database of kernel test results, in version 5.0 of its schema: a test
+//! for each requirement, for each series without one, and for each proof of validity that fails.
+//! They belong to a build, which is the kernel that ran, unless the origin has submitted one.
+
+use crate::format::plain;
+use punctual_analyze::validity::RUN;
+use punctual_bundle::summary::{PhaseSummary, ProofOutcome, SeriesSummary, Summary, VerdictWord};
+use punctual_bundle::{Bundle, Timebase};
+use punctual_core::Requirement;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+
+/// Whose results they are, and of which build.
+#[derive(Clone, Debug, Default)]
+pub struct KcidbOptions {
+    origin: Option<String>,
+    build: Option<String>,
+}
+
+impl KcidbOptions {
+    /// The CI system that submits (`a-z`, `0-9`, `_`; by default `punctual`), and the id of the
+    /// build that it has submitted already (`origin:id`), if it has.
+    pub fn new(origin: Option<String>, build: Option<String>) -> Result<KcidbOptions, String> {
+        if let Some(origin) = origin.as_deref().filter(|origin| !is_origin(origin)) {
+            return Err(format!("{:?} is no origin: it is made of a-z, 0-9 and _", plain(origin)));
+        }
+        let is_id = |id: &str| {
+            id.split_once(':')
+                .is_some_and(|(origin, rest)| is_origin(origin) && plain(rest) == rest)
+        };
+        match build.as_deref().filter(|id| !is_id(id)) {
+            Some(id) => Err(format!("{:?} is no id of a build: it is ORIGIN:ID", plain(id))),
+            None => Ok(KcidbOptions { origin, build }),
+        }
+    }
+
+    fn origin(&self) -> &str {
+        self.origin.as_deref().unwrap_or("punctual")
+    }
+}
+
+fn is_origin(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// The whole submission.
+pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io::Result<()> {
+    let summary = punctual_analyze::summarize(bundle);
+    let environment: Value = bundle.document("environment").ok().flatten().unwrap_or_default();
+    let kernel = Kernel::of(&environment);
+    let origin = options.origin();
+    let mut document = json!({ "version": { "major": 5, "minor": 0 } });
+    let build = options.build.clone().unwrap_or_else(|| {
+        let id = format!("{origin}:kernel-{}", kernel.digest());
+        document["checkouts"] = json!([kernel.checkout(&id, origin)]);
+        document["builds"] = json!([kernel.build(&id, origin)]);
+        id
+    });
+    let created = summary.created.to_string();
+    // The same bundle has the same ids: what is submitted again takes the place of the first.
+    let run = digest(&[&summary.experiment, &created, summary.digest.as_deref().unwrap_or("")]);
+    let machine = environment_of(&environment, &summary);
+    let mut tests = tests(&summary, bundle.timebase());
+    for (number, test) in tests.iter_mut().enumerate() {
+        test.insert("id".to_owned(), json!(format!("{origin}:{run}-{number}")));
+        test.insert("build_id".to_owned(), json!(build));
+        test.insert("origin".to_owned(), json!(origin));
+        test.insert("start_time".to_owned(), json!(created));
+        test.insert("environment".to_owned(), machine.clone());
+    }
+    document["tests"] = json!(tests);
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn digest(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        // The length first: two lists of parts never give the same bytes.
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is known of the kernel: its source is not.
+struct Kernel<'a> {
+    release: Option<&'a str>,
+    version: Option<&'a str>,
+    architecture: Option<&'a str>,
+}
+
+impl<'a> Kernel<'a> {
+    fn of(environment: &'a Value) -> Kernel<'a> {
+        let known = |key: &str| environment["kernel"][key]["known"].as_str();
+        Kernel {
+            release: known("release"),
+            version: known("version"),
+            architecture: known("architecture"),
+        }
+    }
+
+    fn digest(&self) -> String {
+        digest(&[self.release, self.version, self.architecture].map(Option::unwrap_or_default))
+    }
+
+    fn checkout(&self, id: &str, origin: &str) -> Value {
+        let comment = match self.release {
+            Some(release) => format!("the source of kernel {}, which is not known", plain(release)),
+            None => "the source of a kernel that is not known".to_owned(),
+        };
+        json!({ "id": id, "origin": origin, "comment": comment })
+    }
+
+    fn build(&self, id: &str, origin: &str) -> Value {
+        let mut build = json!({ "id": id, "checkout_id": id, "origin": origin });
+        let is_word = |text: &&str| {
+            text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        };
+        if let Some(architecture) = self.architecture.filter(is_word) {
+            build["architecture"] = json!(architecture);
+        }
+        let both = [self.release, self.version];
+        let words: Vec<String> = both.into_iter().flatten().map(plain).collect();
+        if !words.is_empty() {
+            build["comment"] = json!(format!("as it ran: {}", words.join(" ")));
+        }
+        build
+    }
+}
+
+fn environment_of(environment: &Value, summary: &Summary) -> Value {
+    let model = environment["machine"]["cpu_model"]["known"].as_str();
+    let target = summary.target.as_ref().map(|target| format!("{} {}", target.kind, target.name));
+    let parts: Vec<String> =
+        model.into_iter().map(plain).chain(target.as_deref().map(plain)).collect();
+    if parts.is_empty() { json!({}) } else { json!({ "comment": parts.join("; ") }) }
+}
+
+fn tests(summary: &Summary, timebase: Timebase) -> Vec<Map<String, Value>> {
+    let proofs = summary.validity.iter().flat_map(|validity| &validity.proofs);
+    let mut tests: Vec<_> = proofs
+        .filter(|proof| proof.outcome == ProofOutcome::Fails)
+        .map(|proof| {
+            let subject = if proof.subject == RUN { "run" } else { proof.subject.as_str() };
+            let path = [summary.experiment.as_str(), "valid", subject, proof.proof.word()];
+            let misc = json!({ "reason": plain(&proof.why) });
+            test(&path, "MISS", &format!("valid: {}: {}", proof.subject, proof.proof.word()), misc)
+        })
+        .collect();
+    for phase in &summary.phases {
+        for series in &phase.series {
+            tests.extend(of_series(summary, phase, series, timebase));
+        }
+    }
+    tests
+}
+
+/// A test for each requirement; without one, the maximum as a figure that nothing decides.
+fn of_series(
+    summary: &Summary,
+    phase: &PhaseSummary,
+    series: &SeriesSummary,
+    timebase: Timebase,
+) -> Vec<Map<String, Value>> {
+    let base = [summary.experiment.as_str(), &phase.name, &series.name];
+    let named =
+        |what: &str| format!("{}: {}/{}: {what}", summary.experiment, phase.name, series.name);
+    let mut misc = figures(series);
+    misc["timebase"] = json!(timebase.mark());
+    let with = |key: &str, value: &str| {
+        let mut misc = misc.clone();
+        misc[key] = json!(plain(value));
+        misc
+    };
+    let mut made = Vec::new();
+    for requirement in &series.requirements {
+        let status = match requirement.verdict {
+            VerdictWord::Met => "PASS",
+            VerdictWord::NotMet => "FAIL",
+            // The evidence does not decide, or is not of what was requested.
+            VerdictWord::Undecided => "ERROR",
+            VerdictWord::Invalid => "MISS",
+        };
+        let mut misc = with("requirement", &requirement.requirement);
+        misc["reason"] = json!(requirement.reason.as_deref().map(plain));
+        let mut path = base.to_vec();
+        path.push(&requirement.requirement);
+        let mut test = test(&path, status, &named(&requirement.requirement), misc);
+        // What was not measured as requested has no figure.
+        let figure = requirement.figure.filter(|_| requirement.verdict != VerdictWord::Invalid);
+        let is_time =
+            requirement.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
+        insert_number(&mut test, figure, is_time.then_some(timebase));
+        made.push(test);
+    }
+    if made.is_empty() {
+        let mut path = base.to_vec();
+        path.push("max");
+        let mut test = test(&path, "DONE", &named("max"), misc.clone());
+        insert_number(&mut test, series.max.map(|max| max as f64), Some(timebase));
+        made.push(test);
+    }
+    if let Some(nanoseconds) = phase.duration {
+        for test in &mut made {
+            test.insert("duration".to_owned(), json!(nanoseconds as f64 / 1e9));
+        }
+    }
+    made
+}
+
+/// No figure travels without its count, and what was lost.
+fn figures(series: &SeriesSummary) -> Value {
+    json!({
+        "count": series.count, "expected": series.expected, "overruns": series.overruns,
+        "lost": series.lost, "min_ns": series.min, "median_ns": series.median,
+        "max_ns": series.max, "percentiles_ns": series.percentiles,
+        "scheduling": plain(&series.scheduling), "cpus": plain(&series.cpus),
+    })
+}
+
+fn test(path: &[&str], status: &str, comment: &str, misc: Value) -> Map<String, Value> {
+    let path = ["punctual"].iter().chain(path).map(|part| node(part)).collect::<Vec<_>>().join(".");
+    let mut test = Map::new();
+    test.insert("path".to_owned(), json!(path));
+    test.insert("status".to_owned(), json!(status));
+    test.insert("comment".to_owned(), json!(plain(comment)));
+    test.insert("misc".to_owned(), json!({ "punctual": without_nulls(misc) }));
+    test
+}
+
+/// KCIDB knows no null: what is absent has no key.
+fn without_nulls(misc: Value) -> Value {
+    match misc {
+        Value::Object(map) => map.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        other => other,
+    }
+}
+
+/// A part of a path: letters, digits, `_` and `-`. Comparisons become words.
+fn node(name: &str) -> String {
+    let id = super::lava::id(name).replace('.', "_");
+    if id.is_empty() { "_".to_owned() } else { id }
+}
+
+/// Times in seconds of the run's timebase, which KCIDB shows with a metric prefix.
+fn insert_number(test: &mut Map<String, Value>, figure: Option<f64>, time: Option<Timebase>) {
+    let Some(figure) = figure.filter(|figure| figure.is_finite()) else { return };
+    let number = match time {
+        Some(Timebase::Own) => json!({ "value": figure / 1e9, "unit": "s", "prefix": "metric" }),
+        Some(timebase) => json!({ "value": figure / 1e9, "unit": timebase.unit("s") }),
+        None => json!({ "value": figure }),
+    };
+    test.insert("number".to_owned(), number);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KcidbOptions, node};
+
+    #[test]
+    fn parts_of_paths_have_no_dots() {
+        assert_eq!(node("p99.9 <= 60us"), "p99_9-le-60us");
+        assert_eq!(node("\u{202e}\0"), "_");
+    }
+
+    #[test]
+    fn origins_and_builds_are_what_kcidb_takes() {
+        let new = |origin: Option<&str>, build: Option<&str>| {
+            KcidbOptions::new(origin.map(str::to_owned), build.map(str::to_owned))
+        };
+        assert_eq!(new(Some("my_ci"), Some("other:12/3")).unwrap().origin(), "my_ci");
+        assert_eq!(new(None, None).unwrap().origin(), "punctual");
+        for (origin, build) in [
+            (Some("My CI"), None),
+            (Some(""), None),
+            (None, Some("12")),
+            (None, Some(":12")),
+            (None, Some("a:\0")),
+        ] {
+            assert!(new(origin, build).is_err(), "{origin:?} {build:?}");
+        }
+    }
+}
