@@ -34,6 +34,7 @@ pub mod threads;
 pub mod timeline;
 pub mod validity;
 pub mod values;
+pub mod violation;
 
 pub use distribution::Distribution;
 pub use event_counts::EventCounts;
@@ -41,3 +42,4 @@ pub use explained::{Explained, Explanations};
 pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
 pub use timeline::{Bucket, Timeline};
 pub use validity::Validity;
+pub use violation::{Violation, first_violation};

@@ -44,6 +44,9 @@ impl Plan {
         if self.force {
             page.fact(1, "force", "what could make the system unusable is let through");
         }
+        if let Some(command) = &self.on_violation {
+            page.fact(1, "on violation", command);
+        }
         if let Some(partition) = &self.partition {
             page.fact(1, "partition", format!("{}: CPUs {}", partition.name, partition.cpus));
             let without = if partition.disable.is_empty() {

@@ -34,6 +34,8 @@ pub struct Plan {
     pub require_real_time: bool,
     /// Whether what could make the system unusable was let through by the file itself.
     pub force: bool,
+    /// What sh(1) runs once, when a requirement is violated.
+    pub on_violation: Option<String>,
     /// Where it runs.
     pub target: TargetPlan,
     /// CPUs to set apart while it runs.

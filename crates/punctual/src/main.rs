@@ -19,6 +19,7 @@ mod output;
 mod recorded;
 mod session;
 mod targets;
+mod violation;
 
 use commands::demo::load;
 use exit::{Exit, Failure};

@@ -85,6 +85,7 @@ impl Resolver<'_> {
             keep_samples: value(&settings.keep_samples, 1_000_000),
             require_real_time: value(&settings.require_real_time, false),
             force: value(&settings.force, false),
+            on_violation: settings.on_violation.as_ref().map(|at| at.value.clone()),
             target: target(self.experiment.target.as_ref(), &mut self.problems),
             partition,
             record: self.record(&zones),

@@ -187,6 +187,14 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let outcome = self.measure(current);
         self.evidence.before_stop(&self.files, &current.measures);
         let stopped = self.stop_threads(current);
+        if let (Ok(Some(Outcome::StoppedAbove { series, latency })), Some(hook)) =
+            (&outcome, &mut self.run.hook)
+        {
+            let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
+            let limit = limits.filter(|limit| limit.ns() < *latency).max();
+            hook.stopped_above(series.clone(), Nanos(*latency), limit.unwrap_or_default());
+        }
+        self.look_for_violations(current, true);
         // The last events are not judged any more, but say whether the loads were there.
         let _ = self.load_events();
         let partition = self.run.partition.as_ref();
@@ -381,6 +389,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 current.series.iter_mut().for_each(SeriesRun::save_account);
                 self.run.flight.iter_mut().for_each(Flight::save);
                 self.evidence.poll(&self.files, &current.measures);
+                self.look_for_violations(current, false);
                 next_checkpoint = now + CHECKPOINT;
             }
             if let Some(file) = &mut self.run.metrics
@@ -399,6 +408,14 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 return Ok(None);
             }
         }
+    }
+
+    /// The command for a violation starts a checkpoint after the violation was found: by then the
+    /// bundle holds the sample, and the window around it.
+    fn look_for_violations(&mut self, current: &PhaseRun, ended: bool) {
+        let Some(hook) = &mut self.run.hook else { return };
+        hook.advance();
+        hook.examine(&self.phase.name, current.series.iter().map(SeriesRun::view), ended);
     }
 
     /// The flight recorder looks at these series, each with its place in the phase, from now on.
