@@ -68,6 +68,8 @@ pub struct Settings {
     pub force: Setting<bool>,
     /// `on_violation`: what sh(1) runs when a requirement is violated.
     pub on_violation: Setting<String>,
+    /// `forever`: until it is interrupted, within bounds of memory and disk.
+    pub forever: Setting<bool>,
 }
 
 /// CPUs to set apart while the experiment runs.

@@ -71,6 +71,7 @@ impl Plan {
             require_real_time: set(self.require_real_time),
             force: self.force.then(|| at(true)),
             on_violation: self.on_violation.clone().map(at),
+            forever: self.forever.then(|| at(true)),
         }
     }
 

@@ -27,3 +27,4 @@ pub mod show;
 pub mod ssh;
 pub mod tail;
 pub mod trace;
+pub mod watch;

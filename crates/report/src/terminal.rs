@@ -12,6 +12,7 @@ mod findings;
 mod hunt;
 mod lab;
 mod live;
+mod long_plot;
 mod notes;
 mod occupancy;
 mod paint;
@@ -23,6 +24,7 @@ mod table;
 mod tail;
 mod title;
 mod verdicts;
+mod watched;
 mod worst_explained;
 
 pub use account::{band_end, shares};
@@ -34,10 +36,12 @@ pub use explain::explanations;
 pub use hunt::hunt;
 pub use lab::lab;
 pub use live::{LiveFigures, live_header, live_line};
+pub use long_plot::long_plot;
 pub use occupancy::occupancy;
 pub use pairs::{call_header, call_line, pairs};
 pub use recording::{busiest, recording};
 pub use tail::tails;
+pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;
 
 use punctual_analyze::PhaseView;

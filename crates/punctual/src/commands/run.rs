@@ -77,6 +77,10 @@ pub struct Common {
     /// on_violation of the file; docs/weeks.md)
     #[arg(long, value_name = "CMD")]
     on_violation: Option<String>,
+    /// Run until it is interrupted, for weeks: what falls into each five minutes is kept for good,
+    /// older samples give way, within 500 MB a month (8 CPUs at 1 kHz; docs/weeks.md)
+    #[arg(long)]
+    forever: bool,
     /// Also record test points and these groups of kernel events, or tracepoints as GROUP:NAME
     /// (`punctual trace --events list` shows the groups)
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
@@ -121,6 +125,7 @@ impl Common {
             metrics: _,
             stop_above,
             on_violation,
+            forever,
             trace,
             explain,
             force,
@@ -134,6 +139,7 @@ impl Common {
         words.extend(plan.then(|| "--plan".to_owned()));
         words.extend(stop_above.map(|limit| format!("--stop-above={limit}")));
         words.extend(on_violation.iter().map(|command| format!("--on-violation={command}")));
+        words.extend(forever.then(|| "--forever".to_owned()));
         words.extend((!trace.is_empty()).then(|| format!("--trace={}", trace.join(","))));
         words.extend(explain.then(|| "--explain".to_owned()));
         words.extend(force.then(|| "--force".to_owned()));
@@ -222,6 +228,9 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
     }
     if args.on_violation.is_some() {
         plan.on_violation.clone_from(&args.on_violation);
+    }
+    if args.forever {
+        plan.run_forever().map_err(Failure::refused)?;
     }
     if !args.trace.is_empty() {
         // Other groups of events than the plan's.

@@ -11,8 +11,9 @@ use super::wall_clock::{self, WallClock};
 use super::{Run, mapping};
 use crate::live::{Snapshot, Watcher};
 use punctual_analyze::PhaseView;
+use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
-use punctual_bundle::meta::LoadMeta;
+use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
 use punctual_bundle::{Outcome, PhaseMeta};
 use punctual_core::{Clock, Fact, Finding, Nanos, Severity};
 use punctual_host::cpu_time::CpuTimes;
@@ -272,15 +273,22 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             }
             for ordered in &order.series {
                 let Some(thread) = threads.get(ordered.thread) else { continue };
-                let meta = mapping::meta(measure, ordered, thread);
+                let mut meta = mapping::meta(measure, ordered, thread);
+                if plan.forever {
+                    meta.details.insert(DETAIL_KEPT.into(), NEWEST.into());
+                }
                 let writer = self.run.writer.series(
                     self.index,
                     current.series.len(),
                     &meta,
-                    plan.keep_samples,
+                    if plan.forever { u64::MAX } else { plan.keep_samples },
                 );
                 let writer = writer.map_err(|why| why.to_string())?;
                 let mut series = SeriesRun::new(ordered.shape, meta, writer);
+                if plan.forever {
+                    let limit = lines::log_limit(self.series_planned());
+                    series.keep_lines(limit).map_err(|why| why.to_string())?;
+                }
                 self.run.accounting.join(&measure.workload, &mut series)?;
                 // From here on the bundle shows the series, with nothing in it.
                 series.checkpoint();
@@ -290,6 +298,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             current.measures.push(prepared);
         }
         Ok(())
+    }
+
+    /// How many series the phase will have, as far as the plan shows it: a bound on each of them.
+    fn series_planned(&self) -> usize {
+        let orders = self.phase.measures.iter();
+        orders.map(|of| mapping::order(of, 0, self.run.plan, &self.stop).series.len()).sum()
     }
 
     /// Memory and idle states, for as long as the run lasts.
@@ -385,6 +399,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             self.run.accounting.settle(&mut current.series, false);
             let now = clock::monotonic();
             if now >= next_checkpoint {
+                current.series.iter_mut().for_each(SeriesRun::end_line_if_due);
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
                 current.series.iter_mut().for_each(SeriesRun::save_account);
                 self.run.flight.iter_mut().for_each(Flight::save);
