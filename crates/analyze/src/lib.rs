@@ -35,6 +35,7 @@ pub mod timeline;
 pub mod truth;
 pub mod validity;
 pub mod values;
+pub mod violation;
 
 pub use distribution::Distribution;
 pub use event_counts::EventCounts;
@@ -42,3 +43,4 @@ pub use explained::{Explained, Explanations};
 pub use summary::{PhaseView, SeriesView, summarize, summarize_run, summarize_series, views};
 pub use timeline::{Bucket, Timeline};
 pub use validity::Validity;
+pub use violation::{Violation, first_violation};

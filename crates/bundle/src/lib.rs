@@ -15,6 +15,8 @@
 //! phases/000/0000.state.json its statistics for every reader
 //! phases/000/0000.account.json where the time of its samples went (see [`account`]), where that was requested
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
+//! phases/000/0000.old.log    what came before that, of a run for weeks
+//! phases/000/0000.lines      its long plot, of a run for weeks (see [`lines`])
 //! exact.json                 the worst samples by function, in virtual time (see [`exact`])
 //! windows/                   events around the worst samples (see [`windows`])
 //! recording/                 events of the kernel and of applications (see [`recording`])
@@ -34,6 +36,7 @@ pub mod hunt;
 pub mod import;
 pub mod intervals;
 pub mod lab;
+pub mod lines;
 pub mod load;
 pub mod log;
 pub mod manifest;
@@ -55,6 +58,7 @@ pub use account::SeriesAccount;
 pub use counts::{Count, CountShare, CountSource, Counts, CpuTime};
 pub use error::BundleError;
 pub use evidence::Evidence;
+pub use lines::{Line, LineKeeper};
 pub use manifest::{Ending, Manifest, Outcome};
 pub use member::Member;
 pub use meta::{PhaseMeta, SeriesMeta};

@@ -16,6 +16,8 @@ pub const MAX_BLOCK: usize = 1 << 24;
 const HEADER: usize = 9;
 const KIND_SAMPLES: u8 = 1;
 const KIND_WINDOW: u8 = 2;
+/// In `NNNN.lines` ([`crate::lines`]).
+pub(crate) const KIND_LINE: u8 = 3;
 
 /// What a log held.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -29,7 +31,7 @@ pub struct LogContents {
 }
 
 /// Appends a block whose payload `fill` writes right where it stays.
-fn block(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn block(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend([0; HEADER - 1]);
     out.push(kind);
@@ -115,7 +117,7 @@ fn decode_window(payload: &[u8]) -> Option<Window> {
 }
 
 /// Splits the next whole and sound block off.
-fn next_block(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(crate) fn next_block(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (header, rest) = bytes.split_at_checked(HEADER)?;
     let word = |at: usize| header[at..at + 4].try_into().map(u32::from_le_bytes).ok();
     let (length, expected, kind) = (word(0)? as usize, word(4)?, header[8]);

@@ -172,6 +172,15 @@ impl Member {
         removed.map_err(BundleError::io("remove", &self.path))
     }
 
+    /// Gives a file the name of another one, whose place it takes.
+    pub fn rename(&self, other: &Member) -> Result<(), BundleError> {
+        let renamed = self.parent().and_then(|(parent, name)| {
+            let (other_parent, other_name) = other.parent()?;
+            Ok(renameat(&parent, name, &other_parent, other_name)?)
+        });
+        renamed.map_err(BundleError::io("rename", &self.path))
+    }
+
     /// Replaces a file in one step: a reader, or a later life, sees the old text or the new one.
     /// What is there and no regular file stays, and is an error.
     pub fn replace_with(

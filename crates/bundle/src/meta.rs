@@ -6,6 +6,12 @@ use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The key among a series' details that says which samples its log keeps, where those are not the
+/// first.
+pub const DETAIL_KEPT: &str = "log";
+/// The newest: its log rotates.
+pub const NEWEST: &str = "newest samples";
+
 /// `phases/NNN/phase.json`. Written when the phase begins and again when it ends.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PhaseMeta {

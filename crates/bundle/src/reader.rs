@@ -2,6 +2,7 @@
 
 use crate::account::{self, SeriesAccount};
 use crate::checkpoint;
+use crate::lines::{self, Line};
 use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
 use crate::member::Member;
@@ -68,14 +69,49 @@ pub struct Series {
     /// Where the time of its samples went, in main parts.
     pub account: Fact<SeriesAccount>,
     log: Member,
+    old_log: Member,
+    lines: Member,
 }
 
 impl Series {
-    /// Reads the samples and windows that were kept.
+    /// Reads the samples and windows that were kept. Of a run for weeks these are the newest, and
+    /// the windows before them are the lines of its long plot.
     pub fn log(&self) -> Result<LogContents, BundleError> {
-        log::decode(&self.log.read_at_most(MAX_LOG)?)
-            .map_err(|why| BundleError::damaged(self.log.path(), why))
+        let Some(mut log) = if_there(read_log(&self.old_log))? else {
+            let log = read_log(&self.log)?;
+            return Ok(self.with_lines(log));
+        };
+        // The writer may have died between the two steps of a rotation.
+        if let Some(newer) = if_there(read_log(&self.log))? {
+            log.samples.extend(newer.samples);
+            log.windows.extend(newer.windows);
+            log.torn_bytes += newer.torn_bytes;
+        }
+        Ok(self.with_lines(log))
     }
+
+    /// The lines of its long plot; none of a run that was not for weeks.
+    pub fn lines(&self) -> Result<Vec<Line>, BundleError> {
+        let Some(bytes) = if_there(self.lines.read_at_most(MAX_LOG))? else {
+            return Ok(Vec::new());
+        };
+        lines::decode(&bytes).map_err(|why| BundleError::damaged(self.lines.path(), why))
+    }
+
+    fn with_lines(&self, mut log: LogContents) -> LogContents {
+        let lines = self.lines().unwrap_or_default();
+        let detail = log.windows.first().map(|window| window.start);
+        let before =
+            |line: &&Line| detail.is_none_or(|detail| line.clock_start + line.length <= detail);
+        let windows = lines.iter().take_while(before).filter_map(Line::window);
+        log.windows.splice(0..0, windows.collect::<Vec<_>>());
+        log
+    }
+}
+
+fn read_log(member: &Member) -> Result<LogContents, BundleError> {
+    log::decode(&member.read_at_most(MAX_LOG)?)
+        .map_err(|why| BundleError::damaged(member.path(), why))
 }
 
 pub(crate) fn is_missing(error: &BundleError) -> bool {
@@ -235,7 +271,8 @@ fn read_series(meta: &Member, damage: &mut Vec<String>) -> Result<Series, Bundle
     let stem = stem(meta);
     let state = read_state(&stem)?;
     let account = account::read(&stem.with_extension("account.json"), damage);
-    Ok(Series { meta: meta.read_json()?, state, account, log: stem.with_extension("log") })
+    let [log, old_log, lines] = ["log", "old.log", "lines"].map(|end| stem.with_extension(end));
+    Ok(Series { meta: meta.read_json()?, state, account, log, old_log, lines })
 }
 
 /// The statistics for good where the series ended, else those of the newest checkpoint.

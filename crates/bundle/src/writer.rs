@@ -3,6 +3,7 @@
 
 use crate::account::{self, SeriesAccount};
 use crate::checkpoint::Slots;
+use crate::lines::{self, Line};
 use crate::log::{self, Window};
 use crate::manifest::{self, Ending, Manifest};
 use crate::member::Member;
@@ -178,6 +179,10 @@ impl BundleWriter {
             log_bytes: log::MAGIC.len() as u64,
             kept: 0,
             keep,
+            old_log_member: stem.with_extension("old.log"),
+            lines_member: stem.with_extension("lines"),
+            lines: None,
+            kept_before: 0,
         })
     }
 
@@ -208,6 +213,20 @@ pub struct SeriesWriter {
     log_bytes: u64,
     kept: u64,
     keep: u64,
+    old_log_member: Member,
+    lines_member: Member,
+    /// The long plot, of a run for weeks.
+    lines: Option<Lines>,
+    /// Samples in the older log.
+    kept_before: u64,
+}
+
+/// What a series for weeks has beside others.
+struct Lines {
+    file: File,
+    bytes: u64,
+    /// How large the log may become before it takes the place of the older one.
+    log_limit: u64,
 }
 
 impl SeriesWriter {
@@ -226,7 +245,45 @@ impl SeriesWriter {
         self.flush()
     }
 
+    /// From now on the log has a bound, above which it becomes the older log and takes that one's
+    /// place; lines are kept for good.
+    pub fn rotate(&mut self, log_limit: u64) -> Result<(), BundleError> {
+        let mut file = self.lines_member.create_new()?;
+        file.write_all(log::MAGIC).map_err(BundleError::io("write", self.lines_member.path()))?;
+        self.lines = Some(Lines { file, bytes: log::MAGIC.len() as u64, log_limit });
+        Ok(())
+    }
+
+    /// Appends a line of the long plot; it is on the disk afterwards.
+    pub fn append_line(&mut self, line: &Line) -> Result<(), BundleError> {
+        let Some(lines) = &mut self.lines else { return Ok(()) };
+        lines::encode(&mut self.buffer, line);
+        let written = lines.file.write_all(&self.buffer).and_then(|()| lines.file.sync_data());
+        if written.is_err() {
+            let _ = lines.file.set_len(lines.bytes);
+            let _ = io::Seek::seek(&mut lines.file, io::SeekFrom::Start(lines.bytes));
+        } else {
+            lines.bytes += self.buffer.len() as u64;
+        }
+        self.buffer.clear();
+        written.map_err(BundleError::io("write", self.lines_member.path()))
+    }
+
+    /// Begins a new log where this one is as large as it may become.
+    fn rotate_if_full(&mut self) -> Result<(), BundleError> {
+        if self.lines.as_ref().is_none_or(|lines| self.log_bytes < lines.log_limit) {
+            return Ok(());
+        }
+        self.log_member.rename(&self.old_log_member)?;
+        self.log = self.log_member.create_new()?;
+        self.log.write_all(log::MAGIC).map_err(BundleError::io("write", self.log_member.path()))?;
+        self.log_bytes = log::MAGIC.len() as u64;
+        (self.kept_before, self.kept) = (self.kept, 0);
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<(), BundleError> {
+        self.rotate_if_full()?;
         let written = self.log.write_all(&self.buffer);
         if written.is_err() {
             // What was written in part must not stand before whole blocks that come later.
@@ -239,9 +296,9 @@ impl SeriesWriter {
         written.map_err(BundleError::io("write", self.log_member.path()))
     }
 
-    /// Samples in the log so far.
+    /// Samples in the log so far, and in the older one.
     pub fn kept(&self) -> u64 {
-        self.kept
+        self.kept_before + self.kept
     }
 
     /// The length of the log so far, in bytes.

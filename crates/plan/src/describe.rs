@@ -12,6 +12,13 @@ use punctual_core::event::NamedTracepoint;
 use punctual_core::{Nanos, PerfEvent};
 
 impl Plan {
+    fn describe_kept(&self) -> String {
+        match self.forever {
+            true => "the newest kept, within 128 MiB of all series".to_owned(),
+            false => format!("up to {} kept of each series", self.keep_samples),
+        }
+    }
+
     /// Everything that the plan holds, in lines and tables; what does not print is escaped.
     pub fn describe(&self) -> String {
         let mut page = Page::default();
@@ -31,7 +38,7 @@ impl Plan {
             self.dma_latency.map_or("left alone".to_owned(), |bound| format!("held at {bound}")),
         );
         page.fact(1, "CPU load", if self.cpu_load { "shown and recorded" } else { "not recorded" });
-        page.fact(1, "raw samples", format!("up to {} kept of each series", self.keep_samples));
+        page.fact(1, "raw samples", self.describe_kept());
         page.fact(1, "real time", if self.require_real_time { "required" } else { "requested" });
         page.fact(
             1,
@@ -43,6 +50,9 @@ impl Plan {
         target(&mut page, &self.target);
         if self.force {
             page.fact(1, "force", "what could make the system unusable is let through");
+        }
+        if let Some(command) = &self.on_violation {
+            page.fact(1, "on violation", command);
         }
         if let Some(partition) = &self.partition {
             page.fact(1, "partition", format!("{}: CPUs {}", partition.name, partition.cpus));

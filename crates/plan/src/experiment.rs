@@ -66,6 +66,10 @@ pub struct Settings {
     pub require_real_time: Setting<bool>,
     /// `force`: what could make the system unusable is let through, as by `--force`.
     pub force: Setting<bool>,
+    /// `on_violation`: what sh(1) runs when a requirement is violated.
+    pub on_violation: Setting<String>,
+    /// `forever`: until it is interrupted, within bounds of memory and disk.
+    pub forever: Setting<bool>,
 }
 
 /// CPUs to set apart while the experiment runs.

@@ -34,6 +34,11 @@ pub struct Plan {
     pub require_real_time: bool,
     /// Whether what could make the system unusable was let through by the file itself.
     pub force: bool,
+    /// What sh(1) runs once, when a requirement is violated.
+    pub on_violation: Option<String>,
+    /// Whether it goes on until it is interrupted, within bounds of memory and disk. There is one
+    /// phase then.
+    pub forever: bool,
     /// Where it runs.
     pub target: TargetPlan,
     /// CPUs to set apart while it runs.
@@ -46,6 +51,23 @@ pub struct Plan {
     pub published: Option<Published>,
     /// At least one, run one after the other.
     pub phases: Vec<PhasePlan>,
+}
+
+impl Plan {
+    /// Goes on until it is interrupted, whatever lengths were requested.
+    ///
+    /// # Errors
+    /// There is more than one phase.
+    pub fn run_forever(&mut self) -> Result<(), String> {
+        let [phase] = &mut self.phases[..] else {
+            let phases = self.phases.len();
+            return Err(format!("what runs forever has one phase, and there are {phases}"));
+        };
+        phase.duration = None;
+        phase.measures.iter_mut().for_each(|measure| measure.length = Length::UntilInterrupted);
+        self.forever = true;
+        Ok(())
+    }
 }
 
 /// CPUs to set apart.

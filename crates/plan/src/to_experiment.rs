@@ -70,6 +70,8 @@ impl Plan {
             keep_samples: set(self.keep_samples),
             require_real_time: set(self.require_real_time),
             force: self.force.then(|| at(true)),
+            on_violation: self.on_violation.clone().map(at),
+            forever: self.forever.then(|| at(true)),
         }
     }
 

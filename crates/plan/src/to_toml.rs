@@ -75,6 +75,8 @@ fn settings(file: &mut Writer, spec: &Settings) {
     section.set("keep_samples", &spec.keep_samples, bare);
     section.set("require_real_time", &spec.require_real_time, bare);
     section.set("force", &spec.force, bare);
+    section.set("on_violation", &spec.on_violation, text);
+    section.set("forever", &spec.forever, bare);
     if !section.text.is_empty() {
         file.section("[experiment]");
         file.text += &section.text;

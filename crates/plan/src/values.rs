@@ -69,6 +69,15 @@ pub(crate) fn dma_latency(text: &str) -> Read<Option<Nanos>> {
     Ok(Some(bound))
 }
 
+/// What sh(1) runs.
+pub(crate) fn shell_command(text: &str) -> Read<String> {
+    match text.trim().is_empty() || text.contains('\0') {
+        true => Err(Wrong::new("this is no command for sh(1)")
+            .help("write `on_violation = \"logger \\\"$PUNCTUAL_SERIES\\\"\"`")),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// A list of CPUs that is not empty.
 pub(crate) fn cpus(text: &str) -> Read<CpuSet> {
     let set = text

@@ -34,6 +34,7 @@ fn settings() -> BoxedStrategy<String> {
             line("cpu_load", &["true", "false"]),
             line("keep_samples", &["0", "5"]),
             line("require_real_time", &["true", "false"]),
+            line("on_violation", &["'a \"$b\" c'", "\"x\\ny\""]),
         ],
     )
 }

@@ -26,6 +26,7 @@ use crate::output;
 use crate::session::flight::{Flight, Watched, Whose};
 use crate::session::interrupt::Interrupts;
 use crate::session::request;
+use crate::violation::ViolationHook;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{CallNames, CycleKind};
 use punctual_bundle::windows::Waited;
@@ -76,6 +77,8 @@ pub struct Options {
     pub explain: bool,
     /// Where figures are written to while they are measured.
     pub metrics: Option<MetricsFile>,
+    /// What sh(1) runs when a requirement is violated.
+    pub on_violation: Option<String>,
     /// Whether nothing is shown meanwhile.
     pub quiet: bool,
 }
@@ -104,6 +107,7 @@ pub struct Attachment {
     series: usize,
     left_out: u64,
     recent: Recent,
+    hook: Option<ViolationHook>,
 }
 
 /// What is shown meanwhile.
@@ -169,7 +173,9 @@ impl Attachment {
         };
         let fly = || Flight::start(directory, &plan(), cpus.clone(), &CpuSet::new());
         let flight = options.explain.then(fly).transpose().inspect_err(discard)?;
+        let command = options.on_violation.clone();
         Ok(Attachment {
+            hook: command.map(|command| ViolationHook::new(command, directory)),
             options,
             writer,
             phase,
@@ -346,6 +352,14 @@ impl Attachment {
     fn checkpoint(&mut self) {
         self.threads.values_mut().for_each(Thread::checkpoint);
         self.flight.iter_mut().for_each(Flight::save);
+        self.look_for_violations(false);
+    }
+
+    /// As in a run: the command starts a checkpoint after its violation was found.
+    fn look_for_violations(&mut self, ended: bool) {
+        let Some(hook) = &mut self.hook else { return };
+        hook.advance();
+        hook.examine(PHASE, self.threads.values().flat_map(Thread::views), ended);
     }
 
     /// Where a new version is due; without `now` the last one.
@@ -390,6 +404,8 @@ impl Attachment {
             flight.settle();
             self.findings.extend(flight.stop());
         }
+        self.look_for_violations(true);
+        self.findings.extend(self.hook.take().and_then(ViolationHook::finish));
         let findings = self.threads.values().flat_map(|thread| thread.findings(&self.calls));
         self.findings.extend(findings.collect::<Vec<_>>());
         let any_real_time = self.threads.values().any(Thread::is_real_time);

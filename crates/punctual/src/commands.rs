@@ -28,3 +28,4 @@ pub mod ssh;
 pub mod tail;
 pub mod trace;
 pub mod truth;
+pub mod watch;

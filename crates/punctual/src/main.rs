@@ -20,6 +20,7 @@ mod recorded;
 mod session;
 mod targets;
 mod truth;
+mod violation;
 
 use commands::demo::load;
 use exit::{Exit, Failure};

@@ -24,6 +24,7 @@ pub use series::SeriesRun;
 use crate::exit::Failure;
 use crate::live::Watcher;
 use crate::metrics::MetricsFile;
+use crate::violation::ViolationHook;
 use interrupt::Interrupts;
 use punctual_analyze::PhaseView;
 use punctual_bundle::BundleWriter;
@@ -63,6 +64,8 @@ pub struct Run<'a> {
     pub interrupts: Interrupts,
     /// Where figures are written to while they are measured.
     pub metrics: Option<MetricsFile>,
+    /// What runs when a requirement is violated.
+    pub hook: Option<ViolationHook>,
 }
 
 /// Runs the plan and writes a bundle. On an error there is no bundle.
@@ -105,6 +108,8 @@ pub fn run(
     let accounting = accounting::State::NotAsked;
     let (preparation, recording, flight) = (None, None, None);
     let plan = &seeded;
+    let hook = |command: &String| ViolationHook::new(command.clone(), writer.directory());
+    let hook = plan.on_violation.as_ref().map(hook);
     let mut run = Run {
         plan,
         writer,
@@ -117,6 +122,7 @@ pub fn run(
         accounting,
         interrupts,
         metrics,
+        hook,
     };
     watcher.preparing("reading the system configuration");
     check_host(&mut run, &files)?;
@@ -149,6 +155,7 @@ pub fn run(
     run.findings.extend(explained.into_iter().flatten());
     let recorded = run.recording.take().map(recording::Recording::stop).transpose()?;
     run.findings.extend(recorded.into_iter().flat_map(|done| done.recorded.findings));
+    run.findings.extend(run.hook.take().and_then(ViolationHook::finish));
     let left = run.partition.take().and_then(partition::Held::undo);
     run.findings.extend(left);
     memory::unlock_all();
@@ -162,10 +169,10 @@ pub fn run(
     Ok(ending::end(run, phases, outcome))
 }
 
-/// Files that a run holds open at least, and for each thread: its log, its checkpoint, and what it
-/// works on.
+/// Files that a run holds open at least, and for each thread: its log, its checkpoint, its lines, and
+/// what it works on.
 const FILES: u64 = 32;
-const FILES_OF_THREAD: u64 = 4;
+const FILES_OF_THREAD: u64 = 5;
 
 /// As many open files as the plan needs are allowed, or nothing starts: a bundle would be written
 /// in part.

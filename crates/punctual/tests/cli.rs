@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 41] = [
     "",
     "demo",
     "new",
     "run",
     "show",
+    "watch",
     "report",
     "compare",
     "lab",
@@ -307,6 +308,16 @@ fn every_fixture_is_compared_with_every_other() {
             let html = std::fs::read_to_string(place.path().join("c.html")).unwrap_or_default();
             assert!(!html.contains("<script") && !html.contains("<td></svg>"), "{one} {other}");
         }
+    }
+}
+
+#[test]
+fn every_fixture_is_watched_without_a_control_character() {
+    for bundle in fixtures() {
+        let name = bundle.display().to_string();
+        let watched = ask("watch --once", &name);
+        assert_eq!(watched.status.code(), Some(0), "{name}: {}", text(&watched));
+        assert_eq!(harmful(&text(&watched)), None, "{name}");
     }
 }
 

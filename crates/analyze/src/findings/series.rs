@@ -3,6 +3,7 @@
 use crate::{Distribution, percentiles};
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, SOURCE_RESOLUTION};
+use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
@@ -355,11 +356,13 @@ impl About<'_> {
         // Fast loops only count; of a timer without any the user has requested none, and an import
         // has none.
         let counted = kept == 0 && !self.meta.measure.is_empty() && self.meta.workload != "timer";
+        let rotated = self.meta.details.get(DETAIL_KEPT).is_some_and(|kept| kept == NEWEST);
         ((kept > 0 || counted) && kept < count).then(|| {
             let evidence = match counted {
                 true => "the log has none: samples at this rate are counted in the measuring \
                          thread"
                     .to_owned(),
+                false if rotated => format!("the newest {kept} of {count} are in the log"),
                 false => format!("the first {kept} of {count} are in the log"),
             };
             self.finding(
@@ -368,7 +371,7 @@ impl About<'_> {
                 "not every sample is in the log; all figures and histograms include every sample",
             )
             .evidence(evidence)
-            .remedy(if counted || self.is_attached() {
+            .remedy(if counted || rotated || self.is_attached() {
                 "the worst samples are kept anyway"
             } else {
                 "raise keep_samples if exports need all of them"

@@ -74,7 +74,7 @@ impl Resolver<'_> {
         let name = value(&settings.name, self.file_stem());
         let measured =
             measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
-        Plan {
+        let mut plan = Plan {
             controller_cpus: self.controller_cpus(&settings.cpus, &zones, &measured),
             refresh: value(&settings.refresh, Nanos::from_millis(500)),
             memory_lock: value(&settings.memory_lock, true),
@@ -85,6 +85,7 @@ impl Resolver<'_> {
             keep_samples: value(&settings.keep_samples, 1_000_000),
             require_real_time: value(&settings.require_real_time, false),
             force: value(&settings.force, false),
+            on_violation: settings.on_violation.as_ref().map(|at| at.value.clone()),
             target: target(self.experiment.target.as_ref(), &mut self.problems),
             partition,
             record: self.record(&zones),
@@ -92,7 +93,15 @@ impl Resolver<'_> {
             published: self.published(&phases),
             phases,
             name,
+            forever: false,
+        };
+        if let Some(forever) = settings.forever.as_ref().filter(|forever| forever.value)
+            && let Err(why) = plan.run_forever()
+        {
+            let help = "leave all sections `[[phase]]` but one out, or `forever`";
+            self.error(ProblemKind::Combination, forever.span, why, help);
         }
+        plan
     }
 
     fn record(&mut self, zones: &Zones) -> Option<RecordPlan> {

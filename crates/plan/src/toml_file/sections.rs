@@ -42,6 +42,8 @@ pub(super) fn settings(notes: &mut Notes, mut t: Table) -> Settings {
             .take(notes, "keep_samples", |v| values::count(integer(v)?, 0, MAX_KEPT_SAMPLES)),
         require_real_time: t.take(notes, "require_real_time", boolean),
         force: t.take(notes, "force", boolean),
+        on_violation: t.take(notes, "on_violation", |v| values::shell_command(text(v)?)),
+        forever: t.take(notes, "forever", boolean),
     };
     t.finish(notes);
     settings

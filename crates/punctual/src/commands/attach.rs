@@ -65,6 +65,10 @@ pub struct Args {
     /// textfile collector (FILE ends in .prom there)
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
+    /// Run CMD by sh(1), once, when a requirement is violated; measuring goes on. It finds the
+    /// environment variables of `punctual run` (docs/weeks.md)
+    #[arg(long, value_name = "CMD")]
+    on_violation: Option<String>,
     /// The bundle's directory; it must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -94,6 +98,7 @@ pub fn run(args: Args) -> Ending {
         requirements: args.require,
         explain: args.explain,
         metrics: args.metrics.map(MetricsFile::new),
+        on_violation: args.on_violation,
         quiet: args.quiet,
     };
     let output = Output { to_stderr: !args.command.is_empty(), json: args.json };

@@ -72,6 +72,15 @@ pub struct Common {
     /// End the run if a latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
+    /// Run CMD by sh(1), once, when a requirement is violated; the run goes on. PUNCTUAL_BUNDLE,
+    /// PUNCTUAL_SERIES, PUNCTUAL_REQUIREMENT, PUNCTUAL_VALUE and PUNCTUAL_LIMIT are set (overrides
+    /// on_violation of the file; docs/weeks.md)
+    #[arg(long, value_name = "CMD")]
+    on_violation: Option<String>,
+    /// Run until it is interrupted, for weeks: what falls into each five minutes is kept for good,
+    /// older samples give way, within 500 MB a month (8 CPUs at 1 kHz; docs/weeks.md)
+    #[arg(long)]
+    forever: bool,
     /// Also record test points and these groups of kernel events, or tracepoints as GROUP:NAME
     /// (`punctual trace --events list` shows the groups)
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
@@ -115,6 +124,8 @@ impl Common {
             lava: _,
             metrics: _,
             stop_above,
+            on_violation,
+            forever,
             trace,
             explain,
             force,
@@ -127,6 +138,8 @@ impl Common {
         let mut words = vec!["--target=host".to_owned(), "--quiet".to_owned()];
         words.extend(plan.then(|| "--plan".to_owned()));
         words.extend(stop_above.map(|limit| format!("--stop-above={limit}")));
+        words.extend(on_violation.iter().map(|command| format!("--on-violation={command}")));
+        words.extend(forever.then(|| "--forever".to_owned()));
         words.extend((!trace.is_empty()).then(|| format!("--trace={}", trace.join(","))));
         words.extend(explain.then(|| "--explain".to_owned()));
         words.extend(force.then(|| "--force".to_owned()));
@@ -212,6 +225,12 @@ pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan
     if args.stop_above.is_some() {
         let measures = plan.phases.iter_mut().flat_map(|phase| &mut phase.measures);
         measures.for_each(|measure| measure.stop_above = args.stop_above);
+    }
+    if args.on_violation.is_some() {
+        plan.on_violation.clone_from(&args.on_violation);
+    }
+    if args.forever {
+        plan.run_forever().map_err(Failure::refused)?;
     }
     if !args.trace.is_empty() {
         // Other groups of events than the plan's.

@@ -23,12 +23,18 @@ pub struct Args {
     /// Print only the published figures next to the measured ones
     #[arg(long, conflicts_with = "json")]
     published: bool,
+    /// Print only the long plot of a run for weeks: one line for each five minutes and series
+    #[arg(long, conflicts_with_all = ["json", "published"])]
+    lines: bool,
 }
 
 /// Shows them one after the other.
 pub fn run(args: Args) -> Ending {
     if args.published {
         return published(&args.bundles);
+    }
+    if args.lines {
+        return lines(&args.bundles);
     }
     for path in &args.bundles {
         let bundle = open(path)?;
@@ -62,6 +68,25 @@ fn published(paths: &[PathBuf]) -> Ending {
         summaries.push(summary);
     }
     output::print(&terminal::published(&summaries, &show_options()))?;
+    Ok(Exit::Done)
+}
+
+fn lines(paths: &[PathBuf]) -> Ending {
+    for path in paths {
+        let bundle = open(path)?;
+        let mut plots = Vec::new();
+        for (phase, series) in bundle.series() {
+            let lines = series.lines().map_err(Failure::failed)?;
+            plots.push((format!("{phase}/{}", series.meta.name), lines));
+        }
+        if plots.iter().all(|(_, lines)| lines.is_empty()) {
+            return Err(Failure::refused(format!(
+                "{}: it has no long plot yet: that of `punctual run --forever` has a line each 5 min",
+                path.display()
+            )));
+        }
+        output::print(&terminal::long_plot(&plots, &show_options_of(&bundle)))?;
+    }
     Ok(Exit::Done)
 }
 

@@ -11,8 +11,9 @@ use super::wall_clock::{self, WallClock};
 use super::{Run, mapping};
 use crate::live::{Snapshot, Watcher};
 use punctual_analyze::PhaseView;
+use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
-use punctual_bundle::meta::LoadMeta;
+use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
 use punctual_bundle::{Outcome, PhaseMeta};
 use punctual_core::{Clock, Fact, Finding, Nanos, Severity};
 use punctual_host::cpu_time::CpuTimes;
@@ -187,6 +188,14 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let outcome = self.measure(current);
         self.evidence.before_stop(&self.files, &current.measures);
         let stopped = self.stop_threads(current);
+        if let (Ok(Some(Outcome::StoppedAbove { series, latency })), Some(hook)) =
+            (&outcome, &mut self.run.hook)
+        {
+            let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
+            let limit = limits.filter(|limit| limit.ns() < *latency).max();
+            hook.stopped_above(series.clone(), Nanos(*latency), limit.unwrap_or_default());
+        }
+        self.look_for_violations(current, true);
         // The last events are not judged any more, but say whether the loads were there.
         let _ = self.load_events();
         let partition = self.run.partition.as_ref();
@@ -264,15 +273,22 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             }
             for ordered in &order.series {
                 let Some(thread) = threads.get(ordered.thread) else { continue };
-                let meta = mapping::meta(measure, ordered, thread);
+                let mut meta = mapping::meta(measure, ordered, thread);
+                if plan.forever {
+                    meta.details.insert(DETAIL_KEPT.into(), NEWEST.into());
+                }
                 let writer = self.run.writer.series(
                     self.index,
                     current.series.len(),
                     &meta,
-                    plan.keep_samples,
+                    if plan.forever { u64::MAX } else { plan.keep_samples },
                 );
                 let writer = writer.map_err(|why| why.to_string())?;
                 let mut series = SeriesRun::new(ordered.shape, meta, writer);
+                if plan.forever {
+                    let limit = lines::log_limit(self.series_planned());
+                    series.keep_lines(limit).map_err(|why| why.to_string())?;
+                }
                 self.run.accounting.join(&measure.workload, &mut series)?;
                 // From here on the bundle shows the series, with nothing in it.
                 series.checkpoint();
@@ -282,6 +298,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             current.measures.push(prepared);
         }
         Ok(())
+    }
+
+    /// How many series the phase will have, as far as the plan shows it: a bound on each of them.
+    fn series_planned(&self) -> usize {
+        let orders = self.phase.measures.iter();
+        orders.map(|of| mapping::order(of, 0, self.run.plan, &self.stop).series.len()).sum()
     }
 
     /// Memory and idle states, for as long as the run lasts.
@@ -377,10 +399,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             self.run.accounting.settle(&mut current.series, false);
             let now = clock::monotonic();
             if now >= next_checkpoint {
+                current.series.iter_mut().for_each(SeriesRun::end_line_if_due);
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
                 current.series.iter_mut().for_each(SeriesRun::save_account);
                 self.run.flight.iter_mut().for_each(Flight::save);
                 self.evidence.poll(&self.files, &current.measures);
+                self.look_for_violations(current, false);
                 next_checkpoint = now + CHECKPOINT;
             }
             if let Some(file) = &mut self.run.metrics
@@ -399,6 +423,14 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 return Ok(None);
             }
         }
+    }
+
+    /// The command for a violation starts a checkpoint after the violation was found: by then the
+    /// bundle holds the sample, and the window around it.
+    fn look_for_violations(&mut self, current: &PhaseRun, ended: bool) {
+        let Some(hook) = &mut self.run.hook else { return };
+        hook.advance();
+        hook.examine(&self.phase.name, current.series.iter().map(SeriesRun::view), ended);
     }
 
     /// The flight recorder looks at these series, each with its place in the phase, from now on.

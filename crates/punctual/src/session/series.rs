@@ -6,8 +6,9 @@ use super::mapping;
 use punctual_analyze::SeriesView;
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::windows::Waited;
-use punctual_bundle::{BundleError, SeriesAccount, SeriesMeta, SeriesWriter};
-use punctual_core::{Fact, Finding, Sample, SeriesShape, Severity, Tid};
+use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};
+use punctual_core::{Clock, ClockNs, Fact, Finding, Sample, SeriesShape, Severity, Tid};
+use punctual_host::task::clock;
 use punctual_host::task::usage::Usage;
 use punctual_measure::collect::{Collector, Recent};
 use punctual_measure::sink::SampleSource;
@@ -30,6 +31,8 @@ pub struct SeriesRun {
     pub account: Fact<Joining>,
     /// As in the bundle.
     saved: Fact<SeriesAccount>,
+    /// Lines of five minutes, of a run for weeks.
+    lines: Option<LineKeeper>,
 }
 
 impl SeriesRun {
@@ -51,6 +54,34 @@ impl SeriesRun {
             trouble: None,
             account: Fact::NotAsked,
             saved: Fact::NotAsked,
+            lines: None,
+        }
+    }
+
+    /// Its log keeps the newest samples from now on, and every five minutes have a line.
+    pub fn keep_lines(&mut self, log_limit: u64) -> Result<(), BundleError> {
+        self.lines = Some(LineKeeper::new(clock::now(Clock::Realtime).ns(), self.now()));
+        self.writer.rotate(log_limit)
+    }
+
+    fn now(&self) -> ClockNs {
+        clock::now(self.meta.clock)
+    }
+
+    /// Ends the line if it is as long as it gets.
+    pub fn end_line_if_due(&mut self) {
+        let now = self.now();
+        if self.lines.as_ref().is_some_and(|lines| lines.is_due(now)) {
+            self.end_line();
+        }
+    }
+
+    fn end_line(&mut self) {
+        let now = self.now();
+        let Some(lines) = &mut self.lines else { return };
+        let line = lines.end(&self.state.data, clock::now(Clock::Realtime).ns(), now);
+        if let Err(trouble) = self.writer.append_line(&line) {
+            self.trouble.get_or_insert(trouble);
         }
     }
 
@@ -108,7 +139,11 @@ impl SeriesRun {
     /// Takes in what its thread has measured meanwhile.
     pub fn drain(&mut self) {
         let Some(collector) = &mut self.collector else { return };
-        self.recent = collector.drain(&mut self.state.data).or(self.recent);
+        let fresh = collector.drain(&mut self.state.data);
+        if let (Some(lines), Some(fresh)) = (&mut self.lines, fresh) {
+            lines.extend(fresh.max);
+        }
+        self.recent = fresh.or(self.recent);
         self.keep();
     }
 
@@ -163,6 +198,7 @@ impl SeriesRun {
 
     /// Its thread has ended: takes in the rest, and what the kernel counted for it.
     pub fn finish(&mut self, usage: Option<Usage>) {
+        self.drain();
         if let Some(collector) = &mut self.collector {
             collector.finish(&mut self.state.data);
             self.state.digest = Some(collector.digest(&self.state.data));
@@ -176,6 +212,7 @@ impl SeriesRun {
                 involuntary_switches: usage.involuntary_switches,
             });
         }
+        self.end_line();
         self.save(SeriesWriter::finish);
     }
 

@@ -1,0 +1,49 @@
+//! Whether a series violates a requirement while it is measured, before its verdict is due.
+
+use crate::requirements::{self, Evidence};
+use crate::{Distribution, SeriesView};
+use punctual_bundle::Completeness;
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::{Metric, Requirement};
+
+/// A requirement that does not hold.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Violation {
+    /// Which.
+    pub requirement: Requirement,
+    /// The figure: in ns for a time, else a count.
+    pub figure: f64,
+}
+
+/// The first requirement of the series that what was measured so far violates.
+///
+/// A maximum, a minimum or a count violates it only where further samples cannot change that. A
+/// mean, a standard deviation or a percentile, with enough samples for it, is judged as if the
+/// series ended now. `ended`: no sample follows, and every figure is judged so.
+pub fn first_violation(view: &SeriesView, ended: bool) -> Option<Violation> {
+    if view.meta.requirements.is_empty() {
+        return None;
+    }
+    let data = &view.state.data;
+    let (plain, corrected) = (Distribution::of(data), Distribution::corrected(data));
+    view.meta.requirements.iter().find_map(|text| {
+        let requirement: Requirement = text.parse().ok()?;
+        let completeness = match ended || varies(requirement.metric) {
+            true => Completeness::Whole,
+            false => Completeness::CutOff,
+        };
+        let (meta, state, corrected) = (view.meta, view.state, corrected.as_ref());
+        let evidence = Evidence { meta, state, plain: &plain, corrected, completeness };
+        let evaluated = requirements::evaluate(text, &evidence);
+        let figure = evaluated.figure.filter(|_| evaluated.verdict == VerdictWord::NotMet)?;
+        Some(Violation { requirement, figure })
+    })
+}
+
+/// Whether further samples can move the figure in both directions.
+fn varies(metric: Metric) -> bool {
+    matches!(
+        metric,
+        Metric::Mean | Metric::Stddev | Metric::Percentile(_) | Metric::CorrectedPercentile(_)
+    )
+}

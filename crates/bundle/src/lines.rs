@@ -1,0 +1,233 @@
+//! `NNNN.lines`: the long plot of a series that is measured for weeks. Each line is what fell into
+//! five minutes; lines are kept for good.
+//!
+//! File: as a log ([`crate::log`]), with blocks of kind 3. Integers as there. A line: `start` (signed,
+//! ns since 1970 UTC), `clock_start` (signed, the same instant on the series' clock), `length` (ns),
+//! `recorded`, `overruns`, `dropped`, `max` (0, or 1 and a signed one), `sum` (signed), then the
+//! histogram: pairs of a count and the distance from the bucket before (the first from 0), which end
+//! with a count of 0. Bucket `k` below 64 holds latencies of `k` ns; above, each power of two is cut
+//! into 32 buckets of equal width.
+
+use crate::log::{self, MAGIC};
+use crate::varint::{Cursor, put, put_signed};
+use punctual_core::series::HDR_MAX;
+use punctual_core::{ClockNs, Losses, Nanos, SeriesData, Window};
+
+/// The time that a line covers; the last one of a run covers less.
+pub const LENGTH: Nanos = Nanos::from_secs(300);
+/// What the raw samples and one-second windows of all series together may take, in bytes: older
+/// ones give way.
+pub const DETAIL: u64 = 128 << 20;
+/// Each of the two files of a series holds at least so much.
+const MIN_DETAIL: u64 = 64 << 10;
+/// Latencies below this have a bucket each.
+const EXACT: u64 = 64;
+/// Buckets of each power of two above.
+const PER_OCTAVE: u64 = 32;
+/// Lines of a file that are read: more than a century.
+const MAX_LINES: usize = 1 << 24;
+
+/// How large a log may become before it takes the place of the older one, in a bundle of so many
+/// series.
+pub fn log_limit(series: usize) -> u64 {
+    (DETAIL / (2 * series.max(1) as u64)).max(MIN_DETAIL)
+}
+
+/// What fell into five minutes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// When it began, in ns since 1970 (UTC).
+    pub start: i64,
+    /// The same on the series' clock.
+    pub clock_start: ClockNs,
+    /// How long it is.
+    pub length: Nanos,
+    /// Samples recorded and lost in it.
+    pub losses: Losses,
+    /// The longest latency; `None` without samples.
+    pub max: Option<Nanos>,
+    /// The sum of its latencies.
+    pub sum: Nanos,
+    /// The histogram: the bucket and its count, ascending, no count 0.
+    pub histogram: Vec<(u64, u64)>,
+}
+
+/// The bucket of a latency in ns.
+fn bucket(latency: u64) -> u64 {
+    let latency = latency.min(HDR_MAX);
+    if latency < EXACT {
+        return latency;
+    }
+    let octave = u64::from(latency.ilog2());
+    EXACT + (octave - 6) * PER_OCTAVE + (latency >> (octave - 5)) - PER_OCTAVE
+}
+
+/// The largest latency of a bucket.
+fn upper_end(bucket: u64) -> Nanos {
+    let Some(above) = bucket.checked_sub(EXACT) else { return Nanos(bucket as i64) };
+    let (octave, part) = (above / PER_OCTAVE + 6, above % PER_OCTAVE + PER_OCTAVE);
+    Nanos((((part + 1) << (octave - 5)) - 1) as i64)
+}
+
+impl Line {
+    /// A percentile above 0 and up to 100: the upper end of its bucket, at most 3 % above, and never
+    /// more than the maximum. `None` without samples.
+    pub fn percentile(&self, percentile: f64) -> Option<Nanos> {
+        let all: u64 = self.histogram.iter().map(|(_, count)| count).sum();
+        let rank = ((percentile / 100.0 * all as f64).ceil() as u64).clamp(1, all.max(1));
+        let mut below = 0;
+        let found = self.histogram.iter().find(|(_, count)| {
+            below += count;
+            below >= rank
+        });
+        found.map(|(bucket, _)| {
+            self.max.map_or(upper_end(*bucket), |max| max.min(upper_end(*bucket)))
+        })
+    }
+
+    /// As a window over time, for plots; the smallest latency is that of its bucket.
+    pub fn window(&self) -> Option<Window> {
+        let (max, least) = (self.max?, self.histogram.first()?.0);
+        let min = upper_end(least).min(max);
+        let count = self.losses.recorded;
+        Some(Window { start: self.clock_start, count, min, max, sum: self.sum })
+    }
+}
+
+/// Appends a line as a block.
+pub fn encode(out: &mut Vec<u8>, line: &Line) {
+    log::block(out, log::KIND_LINE, |payload| {
+        put_signed(payload, line.start);
+        put_signed(payload, line.clock_start.ns());
+        let Losses { recorded, overruns, dropped } = line.losses;
+        [line.length.ns().max(0) as u64, recorded, overruns, dropped]
+            .into_iter()
+            .for_each(|n| put(payload, n));
+        put(payload, line.max.is_some().into());
+        line.max.iter().for_each(|max| put_signed(payload, max.ns()));
+        put_signed(payload, line.sum.ns());
+        let mut last = 0;
+        for (bucket, count) in &line.histogram {
+            put(payload, *count);
+            put(payload, bucket - last);
+            last = *bucket;
+        }
+        put(payload, 0);
+    });
+}
+
+fn decode_line(payload: &[u8]) -> Option<Line> {
+    let mut from = Cursor(payload);
+    let (start, clock_start) = (from.take_signed()?, ClockNs(from.take_signed()?));
+    let length = Nanos(i64::try_from(from.take()?).ok()?);
+    let losses = Losses { recorded: from.take()?, overruns: from.take()?, dropped: from.take()? };
+    let max = match from.take()? {
+        0 => None,
+        _ => Some(Nanos(from.take_signed()?)),
+    };
+    let sum = Nanos(from.take_signed()?);
+    let (mut histogram, mut last, mut all) = (Vec::new(), 0u64, 0u64);
+    loop {
+        let count = from.take()?;
+        if count == 0 {
+            break;
+        }
+        let distance = from.take()?;
+        let at = last.checked_add(distance).filter(|at| *at <= bucket(HDR_MAX))?;
+        if distance == 0 && !histogram.is_empty() {
+            return None;
+        }
+        all = all.checked_add(count)?;
+        histogram.push((at, count));
+        last = at;
+    }
+    Some(Line { start, clock_start, length, losses, max, sum, histogram })
+}
+
+/// Reads the lines as far as the file is whole: one that was being written when the writer died is
+/// left out. Errors only when the file is none of these.
+pub fn decode(bytes: &[u8]) -> Result<Vec<Line>, String> {
+    if bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes) {
+        return Ok(Vec::new());
+    }
+    let mut rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a file of lines")?;
+    let mut lines = Vec::new();
+    while let Some((kind, payload, after)) = log::next_block(rest) {
+        if kind == log::KIND_LINE && lines.len() < MAX_LINES {
+            let Some(line) = decode_line(payload) else { break };
+            lines.push(line);
+        }
+        rest = after;
+    }
+    Ok(lines)
+}
+
+/// Makes lines of the statistics of a series, which only grow.
+pub struct LineKeeper {
+    start: i64,
+    clock_start: ClockNs,
+    /// As of the last line: losses, sum, and the count of each bucket.
+    losses: Losses,
+    sum: i128,
+    counts: Vec<u64>,
+    /// Of this line so far.
+    max: Option<Nanos>,
+}
+
+impl LineKeeper {
+    /// The first line begins now: in ns since 1970, and on the series' clock.
+    pub fn new(now: i64, clock_now: ClockNs) -> LineKeeper {
+        LineKeeper {
+            start: now,
+            clock_start: clock_now,
+            losses: Losses::default(),
+            sum: 0,
+            counts: vec![0; bucket(HDR_MAX) as usize + 1],
+            max: None,
+        }
+    }
+
+    /// The longest of some samples that the statistics took in meanwhile.
+    pub fn extend(&mut self, max: Nanos) {
+        self.max = Some(self.max.map_or(max, |so_far| so_far.max(max)));
+    }
+
+    /// Whether the line is as long as it gets.
+    pub fn is_due(&self, clock_now: ClockNs) -> bool {
+        clock_now - self.clock_start >= LENGTH
+    }
+
+    /// Ends the line, and begins the next one.
+    pub fn end(&mut self, data: &SeriesData, now: i64, clock_now: ClockNs) -> Line {
+        let mut counts = vec![0u64; self.counts.len()];
+        for value in data.whole.iter_recorded() {
+            let latency = data.whole.lowest_equivalent(value.value_iterated_to());
+            counts[bucket(latency) as usize] += value.count_at_value();
+        }
+        let pairs = counts.iter().zip(&self.counts).enumerate();
+        let histogram = pairs
+            .filter(|(_, (now, before))| now > before)
+            .map(|(at, (now, before))| (at as u64, now - before))
+            .collect();
+        let less = |now: u64, before: u64| now.saturating_sub(before);
+        let line = Line {
+            start: self.start,
+            clock_start: self.clock_start,
+            length: (clock_now - self.clock_start).max(Nanos::ZERO),
+            losses: Losses {
+                recorded: less(data.losses.recorded, self.losses.recorded),
+                overruns: less(data.losses.overruns, self.losses.overruns),
+                dropped: less(data.losses.dropped, self.losses.dropped),
+            },
+            max: self.max.take(),
+            sum: Nanos((data.sum - self.sum).clamp(i64::MIN.into(), i64::MAX.into()) as i64),
+            histogram,
+        };
+        (self.start, self.clock_start) = (now, clock_now);
+        (self.losses, self.sum, self.counts) = (data.losses, data.sum, counts);
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+use super::*;
+use crate::state::State;
+use crate::{Bundle, BundleWriter, PhaseMeta, SeriesMeta, SeriesWriter};
+use proptest::prelude::*;
+use punctual_core::series::record_hdr;
+use punctual_core::{Clock, CpuSet, Fact, Sample, SeriesShape};
+use std::path::Path;
+
+const SHAPE: SeriesShape =
+    SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+
+fn writer(directory: &Path) -> BundleWriter {
+    let writer = BundleWriter::create(directory, "month", "run").unwrap();
+    let phase = PhaseMeta {
+        name: "main".into(),
+        started: jiff::Timestamp::UNIX_EPOCH,
+        started_monotonic: 0,
+        duration: None,
+        loads: Vec::new(),
+        measures: Vec::new(),
+        cpu_load: Fact::NotAsked,
+        evidence: Fact::NotAsked,
+    };
+    writer.write_phase(0, &phase).unwrap();
+    writer
+}
+
+fn series(writer: &BundleWriter, number: usize, limit: u64) -> SeriesWriter {
+    let meta = SeriesMeta {
+        name: format!("timer/cpu{number}"),
+        measure: "timer".into(),
+        workload: "timer".into(),
+        clock: Clock::Monotonic,
+        cpus: CpuSet::single(number),
+        scheduling: "SCHED_FIFO 80".into(),
+        real_time: true,
+        period: Some(Nanos::MILLI),
+        tid: Some(1),
+        requirements: Vec::new(),
+        details: Default::default(),
+    };
+    let mut series = writer.series(0, number, &meta, u64::MAX).unwrap();
+    series.rotate(limit).unwrap();
+    series
+}
+
+fn state(data: &SeriesData, writer: &SeriesWriter) -> State {
+    let (samples_kept, log_bytes) = (writer.kept(), writer.log_bytes());
+    State { data: data.clone(), usage: Fact::NotAsked, digest: None, samples_kept, log_bytes }
+}
+
+/// All bytes below a directory.
+fn size_of(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| match entry.file_type().unwrap().is_dir() {
+            true => size_of(&entry.path()),
+            false => entry.metadata().unwrap().len(),
+        })
+        .sum()
+}
+
+/// Some five minutes at 1 kHz on a simulated clock: of each of 300 latencies a thousand samples, the
+/// shorter ones near to each other, the longer ones over three powers of ten.
+fn five_minutes(data: &mut SeriesData, number: u64) -> Nanos {
+    let mut max = Nanos::ZERO;
+    for k in 0..300u64 {
+        let noise = (k * 7_919 + number * 104_729) % 1_009;
+        let latency = Nanos(match k {
+            0..250 => 1_500 + k * 40 + noise,
+            _ => 12_000 + (noise * noise) * (k - 249) / 10,
+        } as i64);
+        record_hdr(&mut data.whole, latency, 1_000);
+        data.losses.recorded += 1_000;
+        data.sum += i128::from(latency.ns()) * 1_000;
+        max = max.max(latency);
+    }
+    // The histogram of the whole alone shows how they are distributed.
+    data.exact.above = data.losses.recorded;
+    data.max = data.max.max(Some(max));
+    data.min = Some(Nanos(1_500));
+    max
+}
+
+/// The bound that docs/weeks.md states.
+const MONTH: u64 = 500_000_000;
+/// What `[explain]` keeps of the worst, at most.
+const WINDOWS: u64 = 256 << 20;
+
+#[test]
+fn a_month_of_eight_cpus_takes_at_most_what_is_stated() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("month");
+    let writer = writer(&directory);
+    let lines = 31 * 24 * 12;
+    let mut longest = Nanos::ZERO;
+    // One of the eight CPUs: all take the same.
+    let mut series = series(&writer, 0, log_limit(8));
+    let mut data = SeriesData::new(SHAPE);
+    let mut keeper = LineKeeper::new(0, ClockNs(0));
+    for line in 1..=lines {
+        let max = five_minutes(&mut data, line as u64);
+        keeper.extend(max);
+        longest = longest.max(max);
+        let now = line as i64 * LENGTH.ns();
+        assert!(keeper.is_due(ClockNs(now)) && !keeper.is_due(ClockNs(now - 1)));
+        series.append_line(&keeper.end(&data, now, ClockNs(now))).unwrap();
+    }
+    series.checkpoint(&state(&data, &series)).unwrap();
+    let taken = size_of(&directory);
+    assert!(8 * taken + DETAIL + WINDOWS <= MONTH, "{taken} B of a CPU");
+    let bundle = Bundle::open(&directory).unwrap();
+    assert_eq!(bundle.damage, Vec::<String>::new());
+    assert_eq!(bundle.series().count(), 1);
+    let mut found = Nanos::ZERO;
+    for (_, series) in bundle.series() {
+        let read = series.lines().unwrap();
+        assert_eq!(read.len(), lines);
+        assert!(read.iter().all(|line| line.losses.recorded == 300_000 && line.length == LENGTH));
+        assert!(read.windows(2).all(|two| two[0].start + LENGTH.ns() == two[1].start));
+        found = found.max(read.iter().filter_map(|line| line.max).max().unwrap());
+        // The plot over time is that of the lines, where no detail is kept.
+        assert_eq!(series.log().unwrap().windows.len(), lines);
+    }
+    assert_eq!(found, longest);
+}
+
+#[test]
+fn older_detail_gives_way_and_what_is_left_is_the_newest() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("b");
+    let (limit, total) = (64 << 10, 200_000u64);
+    let writer = writer(&directory);
+    let mut series = series(&writer, 0, limit);
+    let mut data = SeriesData::new(SHAPE);
+    for first in (0..total).step_by(100) {
+        let sample = |seq: u64| {
+            let due = seq as i64 * 1_000_000;
+            Sample { seq, due: ClockNs(due), woke: ClockNs(due + 5_000), cpu: 0 }
+        };
+        let samples: Vec<Sample> = (first..first + 100).map(sample).collect();
+        samples.iter().for_each(|sample| data.record(sample, 0));
+        series.append(&samples).unwrap();
+        let window = Window {
+            start: samples[0].due,
+            count: 100,
+            min: Nanos(5_000),
+            max: Nanos(5_000),
+            sum: Nanos(500_000),
+        };
+        series.append_window(&window).unwrap();
+        // Two logs, each beyond the limit by one block of samples at most.
+        assert!(size_of(&directory.join("phases")) < 2 * (limit + 1_000) + 100_000);
+    }
+    let state = state(&data, &series);
+    series.checkpoint(&state).unwrap();
+    let bundle = Bundle::open(&directory).unwrap();
+    let (_, series) = bundle.series().next().unwrap();
+    let log = series.log().unwrap();
+    assert_eq!(log.samples.len() as u64, state.samples_kept);
+    assert!(state.samples_kept < total && log.samples.len() > 1_000);
+    assert_eq!(log.samples.last().unwrap().seq, total - 1);
+    assert!(log.samples.windows(2).all(|two| two[0].seq + 1 == two[1].seq));
+    assert!(!log.windows.is_empty());
+    // Killed between the two steps of a rotation.
+    let at = |name: &str| directory.join("phases/000").join(name);
+    std::fs::rename(at("0000.log"), at("0000.old.log")).unwrap();
+    let bundle = Bundle::open(&directory).unwrap();
+    let log = bundle.series().next().unwrap().1.log().unwrap();
+    assert_eq!(log.samples.last().unwrap().seq, total - 1);
+    assert_eq!(bundle.damage, Vec::<String>::new());
+}
+
+#[test]
+fn lines_cover_the_time_before_the_detail() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("b");
+    let writer = writer(&directory);
+    let mut series = series(&writer, 0, 1 << 20);
+    let (mut data, mut keeper) = (SeriesData::new(SHAPE), LineKeeper::new(0, ClockNs(0)));
+    for line in 1..=3i64 {
+        let max = five_minutes(&mut data, line as u64);
+        keeper.extend(max);
+        let now = line * LENGTH.ns();
+        series.append_line(&keeper.end(&data, now, ClockNs(now))).unwrap();
+    }
+    let start = ClockNs(2 * LENGTH.ns());
+    let one = Nanos(7);
+    series.append_window(&Window { start, count: 1, min: one, max: one, sum: one }).unwrap();
+    series.checkpoint(&state(&data, &series)).unwrap();
+    let bundle = Bundle::open(&directory).unwrap();
+    let windows = bundle.series().next().unwrap().1.log().unwrap().windows;
+    let starts: Vec<i64> = windows.iter().map(|window| window.start.ns()).collect();
+    assert_eq!(starts, [0, LENGTH.ns(), 2 * LENGTH.ns()]);
+    assert_eq!(windows[2].max, one, "the third line is covered by the detail");
+}
+
+proptest! {
+    #[test]
+    fn buckets_ascend_and_hold_what_they_should(latency in 0..HDR_MAX) {
+        let at = bucket(latency);
+        let upper = upper_end(at).ns() as u64;
+        prop_assert!(latency <= upper && upper - latency <= latency / 32 + 1);
+        prop_assert_eq!(bucket(upper), at);
+        prop_assert_eq!(bucket(upper + 1), at + 1);
+    }
+
+    #[test]
+    fn lines_come_back_and_a_cut_leaves_whole_ones(
+        latencies in proptest::collection::vec(0i64..10_000_000, 1..200), cut in 0usize..4_000,
+    ) {
+        let (mut data, mut keeper) = (SeriesData::new(SHAPE), LineKeeper::new(5, ClockNs(7)));
+        let (mut bytes, mut lines) = (MAGIC.to_vec(), Vec::new());
+        for (number, some) in latencies.chunks(40).enumerate() {
+            for latency in some {
+                let sample =
+                    Sample { seq: 0, due: ClockNs(0), woke: ClockNs(*latency), cpu: 0 };
+                data.record(&sample, 0);
+                keeper.extend(Nanos(*latency));
+            }
+            let line = keeper.end(&data, number as i64, ClockNs(number as i64 + 9));
+            let max = some.iter().max().copied().map(Nanos);
+            prop_assert_eq!(line.max, max);
+            prop_assert_eq!(line.percentile(100.0), max);
+            prop_assert_eq!(line.losses.recorded, some.len() as u64);
+            prop_assert_eq!(line.sum.ns(), some.iter().sum::<i64>());
+            let mut sorted = some.to_vec();
+            sorted.sort_unstable();
+            let exact = sorted[(sorted.len() - 1) / 2];
+            let median = line.percentile(50.0).unwrap().ns();
+            prop_assert!(median >= exact - exact / 900 && median <= exact + exact / 32 + 1);
+            encode(&mut bytes, &line);
+            lines.push(line);
+        }
+        prop_assert_eq!(&decode(&bytes).unwrap(), &lines);
+        let cut = decode(&bytes[..cut.min(bytes.len())]).unwrap();
+        prop_assert!(lines.starts_with(&cut));
+    }
+
+    #[test]
+    fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), proper in any::<bool>()) {
+        if proper {
+            bytes.splice(0..0, *MAGIC);
+        }
+        let _ = decode(&bytes);
+        let _ = decode_line(&bytes);
+    }
+}

@@ -1,0 +1,107 @@
+//! `punctual watch`: a run that goes on elsewhere, by its bundle.
+
+use super::show::{open, show_options_of};
+use crate::exit::{Ending, Exit};
+use crate::output;
+use punctual_bundle::Bundle;
+use punctual_core::Nanos;
+use punctual_report::terminal::{self, RunState};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Show a run that goes on in another terminal
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual watch punctual-nightly-20261103-141500\n  punctual \
+                        watch --once BUNDLE\n\nThe bundle is read, and nothing else: the run \
+                        does not notice. Ctrl-C ends the watching alone. Of a run that has \
+                        ended, its last state is shown.")]
+pub struct Args {
+    /// The bundle
+    bundle: PathBuf,
+    /// The time between two readings
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
+    interval: Nanos,
+    /// Show the state as it is now, and end
+    #[arg(long)]
+    once: bool,
+}
+
+/// Reading is work for a CPU that may be measured on.
+const LEAST: Nanos = Nanos::from_millis(100);
+/// A run saves its figures about once a second. One that did not for so long has died, or a disk is
+/// slow.
+const SILENT: Duration = Duration::from_secs(10);
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    let interval: Nanos = text.parse().map_err(|why| format!("{why}"))?;
+    match interval >= LEAST {
+        true => Ok(interval),
+        false => Err(format!("`{text}` is too short: at least {LEAST}")),
+    }
+}
+
+/// Shows the bundle until its run has ended.
+pub fn run(args: Args) -> Ending {
+    let mut drawn = 0;
+    loop {
+        let bundle = open(&args.bundle)?;
+        let state = state(&bundle);
+        let text = terminal::watched(&bundle, &state, &show_options_of(&bundle));
+        drawn = draw(&text, drawn)?;
+        if args.once || matches!(state, RunState::Ended(_)) {
+            return Ok(Exit::Done);
+        }
+        std::thread::sleep(args.interval.to_std());
+    }
+}
+
+/// Writes over what was drawn before, on a terminal: at most as many lines as it has. Elsewhere one
+/// state follows the other. Returns the number of lines.
+fn draw(text: &str, before: usize) -> Result<usize, crate::exit::Failure> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| output::terminal_size(&stdout)).flatten();
+    let Some((_, height)) = size else {
+        output::print(text)?;
+        return Ok(0);
+    };
+    let lines: Vec<&str> = text.lines().take(height.saturating_sub(1)).collect();
+    let back = if before > 0 { format!("\u{1b}[{before}A") } else { String::new() };
+    let body: String = lines.iter().map(|line| format!("{line}\u{1b}[K\n")).collect();
+    output::print(&format!("{back}\r{body}\u{1b}[J"))?;
+    Ok(lines.len())
+}
+
+/// What its files show of the run.
+fn state(bundle: &Bundle) -> RunState {
+    if let Some(ending) = &bundle.manifest.ending {
+        return RunState::Ended(ending.outcome.clone());
+    }
+    match last_saved(&bundle.directory) {
+        Some(ago) if ago < SILENT => RunState::GoesOn(Nanos(ago.as_nanos() as i64)),
+        Some(ago) => {
+            RunState::Silent(Some(Nanos(i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX))))
+        }
+        None => RunState::Silent(None),
+    }
+}
+
+/// How long ago figures were saved.
+fn last_saved(directory: &Path) -> Option<Duration> {
+    let phases = std::fs::read_dir(directory.join("phases")).ok()?.flatten();
+    let files = phases.filter_map(|phase| std::fs::read_dir(phase.path()).ok()).flatten().flatten();
+    let newest = files.filter_map(|file| file.metadata().ok()?.modified().ok()).max()?;
+    Some(SystemTime::now().duration_since(newest).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_that_would_disturb_is_refused() {
+        assert_eq!(interval("2s"), Ok(Nanos::from_secs(2)));
+        assert!(interval("1ms").is_err_and(|why| why.contains("at least 100ms")));
+        assert!(interval("soon").is_err());
+    }
+}

@@ -1,0 +1,166 @@
+//! `--on-violation CMD`: what sh(1) runs, once, when a stated requirement is violated.
+//!
+//! The controller thread starts it and never waits for it while something is measured: it runs on
+//! the CPUs of that thread, in a process group of its own, so that Ctrl-C ends the run alone.
+
+use punctual_analyze::{SeriesView, Violation, first_violation};
+use punctual_core::{Comparison, Finding, Metric, Nanos, Requirement, Severity};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Where in the bundle its output goes.
+const OUTPUT: &str = "on-violation.log";
+/// How long the end of a run waits for it.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What was violated, and by which series.
+struct Found {
+    /// `phase/series`.
+    series: String,
+    violation: Violation,
+}
+
+enum State {
+    /// Nothing was violated so far.
+    Waiting,
+    /// Something was: the command is started once the bundle holds the worst sample.
+    Found(Found),
+    Running(Found, Child),
+    Ended(Found, io::Result<ExitStatus>),
+}
+
+/// The command and what became of it.
+pub struct ViolationHook {
+    command: String,
+    bundle: PathBuf,
+    state: State,
+}
+
+impl ViolationHook {
+    /// For the run that writes this bundle.
+    pub fn new(command: String, bundle: &Path) -> ViolationHook {
+        let bundle = std::path::absolute(bundle).unwrap_or_else(|_| bundle.to_owned());
+        ViolationHook { command, bundle, state: State::Waiting }
+    }
+
+    /// Examines these series of a phase, unless a violation was found already.
+    pub fn examine<'v>(
+        &mut self,
+        phase: &str,
+        series: impl IntoIterator<Item = SeriesView<'v>>,
+        ended: bool,
+    ) {
+        if !matches!(self.state, State::Waiting) {
+            return;
+        }
+        let found = series.into_iter().find_map(|view| {
+            let violation = first_violation(&view, ended)?;
+            Some(Found { series: format!("{phase}/{}", view.meta.name), violation })
+        });
+        if let Some(found) = found {
+            self.state = State::Found(found);
+        }
+    }
+
+    /// A latency above `stop_above` ended the run.
+    pub fn stopped_above(&mut self, series: String, latency: Nanos, limit: Nanos) {
+        if matches!(self.state, State::Waiting) {
+            let requirement = Requirement {
+                metric: Metric::Max,
+                comparison: Comparison::LessOrEqual,
+                bound: limit.ns(),
+            };
+            let violation = Violation { requirement, figure: latency.ns() as f64 };
+            self.state = State::Found(Found { series, violation });
+        }
+    }
+
+    /// Starts the command if a violation was found before; the bundle holds its sample by now. Does
+    /// not wait.
+    pub fn advance(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Waiting) {
+            State::Found(found) => match start(&self.command, &self.bundle, &found) {
+                Ok(child) => State::Running(found, child),
+                Err(why) => State::Ended(found, Err(why)),
+            },
+            State::Running(found, mut child) => match child.try_wait() {
+                Ok(None) => State::Running(found, child),
+                Ok(Some(status)) => State::Ended(found, Ok(status)),
+                Err(why) => State::Ended(found, Err(why)),
+            },
+            other => other,
+        };
+    }
+
+    /// At the end of the run: starts it if need be, waits a while, and reports what became of it.
+    pub fn finish(mut self) -> Option<Finding> {
+        let until = Instant::now() + END_TIMEOUT;
+        loop {
+            self.advance();
+            match &self.state {
+                State::Running(..) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                _ => break,
+            }
+        }
+        let (found, what) = match self.state {
+            State::Waiting | State::Found(_) => return None,
+            State::Running(found, child) => {
+                (found, Err(format!("still runs (process {}) and was left alone", child.id())))
+            }
+            State::Ended(found, Ok(status)) if status.success() => (found, Ok(())),
+            State::Ended(found, Ok(status)) => (found, Err(format!("ended with {status}"))),
+            State::Ended(found, Err(why)) => (found, Err(format!("could not be run: {why}"))),
+        };
+        let evidence = format!("{} = {}", found.violation.requirement.metric, found.value());
+        let requirement = found.violation.requirement;
+        let finding = |id: &str, severity, message: String| {
+            Finding::new(id, severity, &*found.series, message).evidence(evidence.clone())
+        };
+        Some(match what {
+            Ok(()) => finding(
+                "on-violation",
+                Severity::Note,
+                format!("{requirement} was violated: the command of on_violation ran with success"),
+            ),
+            Err(what) => finding(
+                "on-violation-failed",
+                Severity::Warning,
+                format!("{requirement} was violated, and the command of on_violation {what}"),
+            )
+            .remedy(format!("see {OUTPUT} in the bundle for what it printed")),
+        })
+    }
+}
+
+impl Found {
+    /// The figure as whole ns, or as a count.
+    fn value(&self) -> String {
+        match self.violation.requirement.metric.is_time() {
+            true => format!("{} ns", self.violation.figure.round() as i64),
+            false => self.violation.figure.to_string(),
+        }
+    }
+}
+
+fn start(command: &str, bundle: &Path, found: &Found) -> io::Result<Child> {
+    let output = OpenOptions::new().append(true).create(true).open(bundle.join(OUTPUT))?;
+    let Violation { requirement, figure } = found.violation;
+    Command::new("/bin/sh")
+        .args(["-c", command])
+        .env("PUNCTUAL_BUNDLE", bundle)
+        .env("PUNCTUAL_SERIES", &found.series)
+        .env("PUNCTUAL_REQUIREMENT", requirement.to_string())
+        .env("PUNCTUAL_VALUE", (figure.round() as i64).to_string())
+        .env("PUNCTUAL_LIMIT", requirement.bound.to_string())
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .process_group(0)
+        .spawn()
+}

@@ -1,0 +1,79 @@
+//! `punctual run --forever`: until it is interrupted, with a long plot.
+
+mod common;
+
+use common::{Place, eventually, kill, text};
+use punctual_bundle::Bundle;
+
+const EXPERIMENT: &str = "[experiment]\nforever = true\n[[measure]]\nname = \"timer\"\n\
+                          kind = \"timer\"\ncpus = \"0\"\nthreads = 2\nperiod = \"1ms\"\n\
+                          duration = \"1s\"\n";
+
+fn has_checkpoint(place: &Place) -> bool {
+    Bundle::open(&place.bundle()).is_ok_and(|bundle| {
+        let mut all = bundle.series();
+        all.next().is_some_and(|(_, series)| series.state.data.count() > 1_500)
+    })
+}
+
+/// It goes on beyond the duration of its measure, and its last line ends where the run does.
+#[test]
+fn it_goes_on_until_it_is_interrupted_and_its_lines_hold_every_sample() {
+    let place = Place::with(EXPERIMENT);
+    let child = place.start();
+    eventually("more than the measure's duration", || has_checkpoint(&place));
+    kill(child.id(), "TERM");
+    let ended = child.wait_with_output().expect("it ended");
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended));
+    let bundle = Bundle::open(&place.bundle()).expect("a bundle");
+    assert_eq!(bundle.damage, Vec::<String>::new());
+    for (_, series) in bundle.series() {
+        let (lines, data) = (series.lines().expect("lines"), &series.state.data);
+        assert!(!lines.is_empty());
+        let recorded: u64 = lines.iter().map(|line| line.losses.recorded).sum();
+        let missed: u64 = lines.iter().map(|line| line.losses.overruns).sum();
+        assert_eq!((recorded, missed), (data.losses.recorded, data.losses.overruns));
+        assert_eq!(lines.iter().filter_map(|line| line.max).max(), data.max);
+        let in_buckets: u64 = lines.iter().flat_map(|line| &line.histogram).map(|(_, n)| n).sum();
+        assert_eq!(in_buckets, recorded);
+    }
+    let shown = place.punctual(&["show", "--lines", "bundle"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    assert!(text(&shown).contains("main/timer/1") && text(&shown).contains("p99.9"));
+    let watched = place.punctual(&["watch", "bundle"]);
+    assert_eq!(watched.status.code(), Some(0), "{}", text(&watched));
+    assert!(text(&watched).contains("interrupted"), "{}", text(&watched));
+}
+
+#[test]
+fn killed_at_any_moment_its_bundle_opens_and_another_terminal_shows_it() {
+    let place = Place::with(EXPERIMENT);
+    let mut child = place.start();
+    eventually("a second and a half", || has_checkpoint(&place));
+    let watched = place.punctual(&["watch", "--once", "bundle"]);
+    assert!(text(&watched).contains("goes on"), "{}", text(&watched));
+    assert!(text(&watched).contains("timer/1"), "{}", text(&watched));
+    kill(child.id(), "KILL");
+    child.wait().expect("it is gone");
+    let shown = place.punctual(&["show", "bundle"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    let summary = place.summary();
+    assert!(summary["phases"][0]["series"][0]["count"].as_u64().expect("a count") > 1_500);
+    // The first line had not ended.
+    let none = place.punctual(&["show", "--lines", "bundle"]);
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none));
+    assert!(text(&none).contains("no long plot yet"), "{}", text(&none));
+}
+
+#[test]
+fn more_than_one_phase_is_refused() {
+    let file = format!("{EXPERIMENT}[[phase]]\nduration = \"1s\"\n[[phase]]\nduration = \"1s\"\n");
+    let place = Place::with(&file);
+    let ran = place.run();
+    assert_eq!(ran.status.code(), Some(2), "{}", text(&ran));
+    assert!(text(&ran).contains("has one phase"), "{}", text(&ran));
+    let place = Place::with(&file.replace("forever = true", "forever = false"));
+    let ran = place.punctual(&["run", "-q", "experiment.toml", "-o", "bundle", "--forever"]);
+    assert_eq!(ran.status.code(), Some(2), "{}", text(&ran));
+    assert!(!place.bundle().exists());
+}

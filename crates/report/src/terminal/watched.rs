@@ -1,0 +1,96 @@
+//! A run as its bundle shows it while it goes on.
+
+use super::ShowOptions;
+use super::paint::{Page, Tone};
+use super::table::{self, Cell, Column};
+use crate::format::{count, duration, micros, plain};
+use punctual_analyze::{Distribution, first_violation, percentiles, views};
+use punctual_bundle::{Bundle, Outcome, Series};
+use punctual_core::Nanos;
+
+/// What is known of the run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RunState {
+    /// It saved its figures so long ago, a moment.
+    GoesOn(Nanos),
+    /// It has no ending, and has saved nothing for so long.
+    Silent(Option<Nanos>),
+    /// It has ended.
+    Ended(Outcome),
+}
+
+/// Its name and state, a line for each series, and violated requirements.
+pub fn watched(bundle: &Bundle, state: &RunState, options: &ShowOptions) -> String {
+    let mut out = Page::new(options);
+    let name = out.paint(Tone::Strong, &plain(&bundle.manifest.experiment));
+    out.line(&format!("{name}  {}", describe(bundle, state)));
+    let columns = vec![
+        Column::shrinking("series (latencies in µs)"),
+        Column::right("samples", 1),
+        Column::right("lost", 2),
+        Column::right("missed", 4),
+        Column::right("p50", 5),
+        Column::right("p99", 3),
+        Column::right("p99.9", 4),
+        Column::right("max", 0),
+        Column::right("max, last 5 min", 6),
+    ];
+    let rows = bundle.series().map(|(phase, series)| row(phase, series)).collect();
+    table::write(&mut out, columns, rows);
+    for phase in views(bundle) {
+        for view in &phase.series {
+            if let Some(found) = first_violation(view, false) {
+                let text = format!(
+                    "violated  {}/{}: {}",
+                    plain(&phase.meta.name),
+                    plain(&view.meta.name),
+                    found.requirement
+                );
+                let text = out.paint(Tone::Bad, &text);
+                out.line(&text);
+            }
+        }
+    }
+    for damage in &bundle.damage {
+        out.line(&plain(damage));
+    }
+    out.finish()
+}
+
+fn describe(bundle: &Bundle, state: &RunState) -> String {
+    let since = bundle.manifest.created.strftime("%Y-%m-%d %H:%M:%S");
+    match state {
+        RunState::GoesOn(ago) => {
+            format!("goes on, since {since} UTC; saved {:.1} s ago", ago.as_secs_f64())
+        }
+        RunState::Silent(Some(ago)) => format!(
+            "since {since} UTC; no ending, and nothing saved for {}: it was killed, or the system \
+             stopped",
+            duration(*ago)
+        ),
+        RunState::Silent(None) => format!("since {since} UTC; nothing saved yet"),
+        RunState::Ended(outcome) => format!("{}; began {since} UTC", plain(&outcome.to_string())),
+    }
+}
+
+fn row(phase: &str, series: &Series) -> Vec<Cell> {
+    let data = &series.state.data;
+    let distribution = Distribution::of(data);
+    let shown = |latency: Option<Nanos>| Cell::plain(latency.map_or("-".to_owned(), micros));
+    let percentile = |p: f64| {
+        let supported = data.count() >= percentiles::needed(p);
+        shown(distribution.percentile(p).filter(|_| supported))
+    };
+    let last = series.lines().ok().and_then(|lines| lines.last()?.max);
+    vec![
+        Cell::plain(format!("{}/{}", plain(phase), plain(&series.meta.name))),
+        Cell::plain(count(data.count())),
+        Cell::plain(count(data.losses.dropped)),
+        Cell::plain(count(data.losses.overruns)),
+        percentile(50.0),
+        percentile(99.0),
+        percentile(99.9),
+        Cell(data.max.map_or("-".to_owned(), micros), Tone::Strong),
+        shown(last),
+    ]
+}
