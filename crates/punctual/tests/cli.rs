@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 40] = [
     "",
     "demo",
     "new",
@@ -30,6 +30,7 @@ const COMMANDS: [&str; 39] = [
     "explain",
     "export",
     "hunt",
+    "hunt report",
     "import",
     "trace",
     "probe",

@@ -9,6 +9,7 @@ mod gnuplot;
 mod hdr;
 mod json;
 mod junit;
+mod junit_hunt;
 mod junit_lab;
 mod lava;
 mod micros;
@@ -24,6 +25,7 @@ use std::io::{self, Write};
 pub use explained::export_explained;
 pub use folded::exact_folded;
 pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
+pub use junit_hunt::write as write_junit_of_hunt;
 pub use junit_lab::write as write_junit_of_lab;
 pub use systress::{
     Layout, file_name as systress_file_name, write_series as write_systress_series,
