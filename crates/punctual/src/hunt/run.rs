@@ -117,9 +117,10 @@ pub fn run(
         if runner.interrupted || search.tried.len() >= most {
             break;
         }
+        let before = search.tried.len();
         if let Some(least) = minimise(&mut search, &key, &mut runner)? {
             minimised.insert(key, least);
-            progress(quiet, &search, began.elapsed());
+            progress(quiet || search.tried.len() == before, &search, began.elapsed());
         }
     }
     let mut document = document::of(spec, &space, &search, &minimised, &runner, place)?;

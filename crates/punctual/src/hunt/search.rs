@@ -33,7 +33,7 @@ pub trait Trials {
     /// Why it cannot go on.
     type Error;
 
-    /// Runs a batch: its results in order; none where the time is over.
+    /// Runs a batch: its results in order; none, or fewer of the first, where the time is over.
     ///
     /// # Errors
     /// Trials cannot be run at all. One that fails is a result.
@@ -123,6 +123,7 @@ impl<'a> Search<'a> {
             return Ok(false);
         }
         let Some(shown) = trials.run(&inputs)? else { return Ok(false) };
+        let whole = shown.len() == inputs.len();
         for ((input, stage), shown) in batch.into_iter().zip(shown) {
             let number = self.tried.len();
             self.known.insert(input.clone(), number);
@@ -132,7 +133,7 @@ impl<'a> Search<'a> {
             }
             self.tried.push(Tried { input, stage, shown });
         }
-        Ok(true)
+        Ok(whole)
     }
 
     /// What a trial of this input showed, if there was one.

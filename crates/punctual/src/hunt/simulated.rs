@@ -232,6 +232,27 @@ fn a_search_is_the_same_again_and_a_longer_one_begins_with_it() {
     assert_eq!(inputs.len(), long.len(), "an input was tried twice");
 }
 
+/// Runs the first three of a batch, and then the time is over.
+struct Short(Landscape);
+
+impl Trials for Short {
+    type Error = Infallible;
+    fn run(&mut self, batch: &[Input]) -> Result<Option<Vec<Shown>>, Infallible> {
+        self.0.run(&batch[..3])
+    }
+}
+
+#[test]
+fn a_batch_that_was_cut_short_counts_as_far_as_it_came() {
+    let space = space();
+    let mut short = Search::new(&space, 3);
+    assert_eq!(short.step(&mut Short(Landscape::new(3, MOST))), Ok(false));
+    let mut whole = Search::new(&space, 3);
+    assert_eq!(whole.step(&mut Landscape::new(3, MOST)), Ok(true));
+    assert_eq!((short.tried.len(), whole.tried.len()), (3, BATCH));
+    assert_eq!(short.tried[..], whole.tried[..3]);
+}
+
 #[test]
 fn what_is_left_shows_it_and_nothing_can_be_taken_away() {
     let space = space();

@@ -89,7 +89,7 @@ fn causes(document: &HuntDocument, directory: &str) -> Table {
         Column::figures("instructions"),
         Column::figures("virtual µs"),
         Column::figures("trials").meaning("that met it with at least a tenth of its longest"),
-        Column::text("the least that shows it"),
+        Column::text("the smallest loads that show it"),
         Column::text("to run it again"),
     ];
     table(

@@ -58,18 +58,18 @@ pub fn changed(change: Changed) -> &'static str {
     }
 }
 
-/// The least that shows a cause: `stress-ng --mremap 1, measured for 250 ms, shows 18,157
-/// instructions`.
+/// The least that shows a cause: `stress-ng --mremap 1, measured for 250 ms: nothing can be taken
+/// away`.
 pub fn least(cause: &HuntCause) -> String {
     let least = &cause.least;
     let how = match least.minimal {
         true => "nothing can be taken away",
-        false => "not made smaller: the budget was used up",
+        false => "not minimised",
     };
     let shows = match least.shows == cause.longest {
         true => String::new(),
         false => format!(
-            " shows {} instructions, {:.0} % of the longest;",
+            " shows {} instructions, {:.0} % of the longest,",
             count(least.shows),
             least.shows as f64 * 100.0 / cause.longest.max(1) as f64
         ),

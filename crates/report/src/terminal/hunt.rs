@@ -22,7 +22,7 @@ pub fn hunt(document: &HuntDocument, directory: &str, options: &ShowOptions) -> 
     write_required(&mut out, document);
     out.heading("causes, the longest first");
     write_causes(&mut out, document);
-    out.heading("the least that shows them");
+    out.heading("the smallest loads that show them");
     write_least(&mut out, document, directory);
     write_failed(&mut out, document);
     document.against.iter().for_each(|against| write_against(&mut out, document, against));
