@@ -1,9 +1,10 @@
 //! What `punctual hunt` found (`hunt.json` in its directory). Lengths are in instructions.
 
+use crate::summary::VerdictWord;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of [`HuntDocument`].
-pub const HUNT_SCHEMA: &str = "punctual-hunt/1";
+pub const HUNT_SCHEMA: &str = "punctual-hunt/2";
 
 /// A search for what makes a kernel late.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -14,19 +15,41 @@ pub struct HuntDocument {
     pub kernel: String,
     /// The virtual time of an instruction, in ns.
     pub ns_per_instruction: u32,
-    /// How long each trial measures, in ns of its own time.
+    /// How long a trial measures, in ns of its own time; some are a quarter, some twice as long.
     pub measured_ns: i64,
-    /// One for each stressor, in the order in which they are tried.
+    /// What the order of the trials follows from.
+    pub seed: u32,
+    /// Loads that could be tried.
+    pub loads: u64,
+    /// Those that were.
+    pub surveyed: u64,
+    /// What is left of an input shows at least so many percent of the longest.
+    pub least_percent: u64,
+    /// In the order in which they were taken.
     pub trials: Vec<Trial>,
+    /// The worst sample.
+    pub worst: Option<HuntCause>,
     /// The distinct causes, the longest first.
     pub causes: Vec<HuntCause>,
+    /// Causes that are not listed.
+    pub more_causes: u64,
+    /// Other kernels with the same inputs.
+    pub against: Vec<Against>,
+    /// Requirements with their verdicts.
+    pub required: Vec<Required>,
 }
 
-/// A trial: one load beside the measurement.
+/// A trial: one to three loads beside the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Trial {
-    /// The stressor of stress-ng.
-    pub stressor: String,
+    /// From 1.
+    pub number: u64,
+    /// `survey`, `halving`, `local`, `minimise`.
+    pub stage: String,
+    /// The commands.
+    pub loads: Vec<String>,
+    /// The seed of the loads and of the timer.
+    pub seed: u32,
     /// What became of it.
     pub state: TrialState,
     /// Why it failed, or what makes it invalid.
@@ -35,38 +58,110 @@ pub struct Trial {
     pub worst_ns: Option<i64>,
     /// The longest section with interrupts disabled.
     pub irqs_disabled: Option<u64>,
+    /// Its bundle, below the directory of the search.
+    pub bundle: Option<String>,
+    /// The console of one that failed, below the directory of the search.
+    pub console: Option<String>,
 }
 
 /// What became of a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialState {
-    /// It measured beside its load.
+    /// It measured beside its loads.
     Measured,
-    /// It measured, and its load did not work: it may need a device or a right.
+    /// It measured, and a load did not work: it may need a device or a right.
     NoLoad,
     /// It did not end well: its kernel panicked, hung or ran out of memory.
     Failed,
-    /// The budget was used up before.
-    NotTried,
 }
 
 /// A cause of latency.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HuntCause {
     /// `irqs-disabled`: a section with interrupts disabled, whether or not a sample met it;
-    /// `not-preempted`: a part of a sample.
+    /// `not-preempted`: a part of a sample; `sample`: the worst sample as a whole.
     pub kind: String,
     /// The function in which the section begins, or that took most of the part.
     pub function: String,
     /// The longest, in instructions.
     pub longest: u64,
-    /// The stressor of the longest.
-    pub stressor: String,
-    /// The calls around it, from the outermost; empty where they are not known.
-    pub stack: Vec<String>,
+    /// The number of the trial that showed it.
+    pub trial: u64,
     /// How many trials met it with at least a tenth of the longest.
     pub trials: u64,
-    /// The experiment that shows it, below the directory of the search.
+    /// The least that shows it.
+    pub least: Least,
+    /// The calls around it, from the outermost; empty where they are not known.
+    pub stack: Vec<String>,
+}
+
+/// The least that shows a cause.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Least {
+    /// The commands.
+    pub loads: Vec<String>,
+    /// How long it measures, in its own time.
+    pub duration_ns: i64,
+    /// The length that it shows.
+    pub shows: u64,
+    /// Whether everything simpler was tried and shows less.
+    pub minimal: bool,
+    /// The experiment, below the directory of the search.
     pub file: Option<String>,
+}
+
+/// Another kernel with the inputs of the causes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Against {
+    /// The other kernel.
+    pub kernel: String,
+    /// Inputs that both measured.
+    pub inputs: u64,
+    /// Inputs that one of them did not.
+    pub failed: u64,
+    /// The causes of both, the largest difference first.
+    pub changes: Vec<Change>,
+}
+
+/// A cause on two kernels.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Change {
+    /// As in [`HuntCause`].
+    pub kind: String,
+    /// As in [`HuntCause`].
+    pub function: String,
+    /// The longest on the kernel that was searched; 0 where it was not seen.
+    pub here: u64,
+    /// On the other.
+    pub there: u64,
+    /// What the kernel that was searched is, compared with the other.
+    pub change: Changed,
+}
+
+/// What became of a cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Changed {
+    /// Only on the kernel that was searched.
+    New,
+    /// Only on the other.
+    Gone,
+    /// Longer by more than 10 %.
+    Longer,
+    /// Shorter by more than 10 %.
+    Shorter,
+    /// Neither.
+    Same,
+}
+
+/// A requirement on all that was found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Required {
+    /// As written.
+    pub requirement: String,
+    /// Whether it holds. A search that found nothing longer proves no bound.
+    pub verdict: VerdictWord,
+    /// The longest of all causes and samples; none where nothing was measured.
+    pub longest: Option<u64>,
 }

@@ -62,6 +62,26 @@ pub struct Lab {
     base: toml::Table,
 }
 
+impl Lab {
+    /// A lab whose cells come from elsewhere.
+    pub fn of_cells(name: &str) -> Lab {
+        let text = format!("# The cells of this lab were made by `punctual {name}`.\n");
+        Lab {
+            source: Arc::new(SourceText { path: PathBuf::from(name), text }),
+            name: name.to_owned(),
+            axes: Vec::new(),
+            excludes: Vec::new(),
+            repeat: 1,
+            seeds: None,
+            requirements: Vec::new(),
+            parallel: None,
+            published: Vec::new(),
+            experiment: None,
+            base: toml::Table::new(),
+        }
+    }
+}
+
 /// A requirement on the series of a measure, or of all.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LabRequirement {

@@ -17,6 +17,10 @@ pub enum Exit {
     NotMet = 3,
     /// Measured, but the evidence cannot be used.
     NoEvidence = 4,
+    /// To `git bisect run` alone: this commit cannot be tested.
+    BisectSkip = 125,
+    /// To `git bisect run` alone: end the bisection.
+    BisectStop = 128,
 }
 
 /// An error that ends the command, ready to be shown.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 41] = [
+const COMMANDS: [&str; 42] = [
     "",
     "demo",
     "new",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 41] = [
     "explain",
     "export",
     "hunt",
+    "hunt report",
     "truth",
     "import",
     "trace",

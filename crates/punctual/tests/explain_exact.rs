@@ -112,14 +112,20 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
         return;
     }
     let place = Place::with("");
-    let arguments = ["hunt", "--kernel", KERNEL, "--stressors", "mremap", "--duration", "1s"];
-    let options = ["--output", "search", "--quiet", "--json"];
-    let mut command = Command::new(&binary);
-    command.args(arguments).args(options).current_dir(place.path());
-    let ran = command.stdin(Stdio::null()).output().expect("punctual starts");
+    let search = |arguments: &[&str]| {
+        let mut command = Command::new(&binary);
+        command.arg("hunt").args(arguments).arg("--quiet").current_dir(place.path());
+        command.stdin(Stdio::null()).output().expect("punctual starts")
+    };
+    let arguments = ["--kernel", KERNEL, "--stressors", "mremap", "--duration", "2s", "--trials"];
+    let options = ["12", "--budget", "1h", "--output", "search", "--json"];
+    let ran = search(&[&arguments[..], &options[..]].concat());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
-    assert_eq!(document["trials"][0]["stressor"], "mremap");
+    assert_eq!(document["schema"], "punctual-hunt/2");
+    let trials = document["trials"].as_array().expect("trials");
+    assert_eq!(trials[0]["loads"], json!(["stress-ng --mremap 1 --quiet"]));
+    assert!(trials.len() > 8, "{trials:#?}");
     let mut causes = document["causes"].as_array().expect("causes").iter();
     // Linux 6.7 bounded it (CONFIG_PCP_BATCH_SCALE_MAX).
     let known = causes.find(|cause| {
@@ -127,9 +133,27 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
     });
     let known = known.unwrap_or_else(|| panic!("{document:#}"));
     assert!(known["longest"].as_u64() > Some(5_000), "{known:#}");
-    let file = place.path().join("search").join(known["file"].as_str().expect("a file"));
+    let least = &known["least"];
+    assert!(least["shows"].as_u64() >= known["longest"].as_u64().map(|l| l * 9 / 10), "{known:#}");
+    let file = place.path().join("search").join(least["file"].as_str().expect("a file"));
     let experiment = std::fs::read_to_string(file).expect("an experiment");
-    assert!(experiment.contains("stress-ng --mremap 1"), "{experiment}");
+    assert!(experiment.contains("stress-ng --mremap "), "{experiment}");
+
+    // The same again, from what is there: no trial is run, and nothing differs.
+    let again = search(&["--resume", "search", "--json", "--require", "max < 100 instructions"]);
+    assert_eq!(again.status.code(), Some(3), "{}", text(&again));
+    let again: Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!(again["trials"], document["trials"]);
+    assert_eq!(again["causes"], document["causes"]);
+    assert_eq!(again["required"][0]["verdict"], "not-met");
+
+    let report = place.punctual(&["hunt", "report", "search", "--junit", "verdicts.xml"]);
+    assert_eq!(report.status.code(), Some(3), "{}", text(&report));
+    assert!(text(&report).contains("free_pcppages_bulk"), "{}", text(&report));
+    let page = std::fs::read_to_string(place.path().join("search/report.html")).expect("a page");
+    assert!(page.contains("free_pcppages_bulk") && page.contains("stress-ng --mremap"));
+    let verdicts = std::fs::read_to_string(place.path().join("verdicts.xml")).expect("JUnit");
+    assert!(verdicts.contains("max &lt; 100 instructions"), "{verdicts}");
 }
 
 fn has_stress_ng() -> bool {

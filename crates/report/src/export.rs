@@ -9,6 +9,7 @@ mod gnuplot;
 mod hdr;
 mod json;
 mod junit;
+mod junit_hunt;
 mod junit_lab;
 mod kcidb;
 mod lava;
@@ -25,6 +26,7 @@ use std::io::{self, Write};
 pub use explained::export_explained;
 pub use folded::exact_folded;
 pub use junit::{gate_message as junit_message, write_gates as write_junit_of_gates};
+pub use junit_hunt::write as write_junit_of_hunt;
 pub use junit_lab::write as write_junit_of_lab;
 pub use kcidb::{KcidbOptions, write as write_kcidb};
 pub use systress::{

@@ -23,6 +23,7 @@ mod facts;
 mod figures;
 mod gather;
 mod header;
+mod hunt;
 mod interrupts;
 mod lab;
 mod loads;
@@ -42,6 +43,7 @@ mod warnings;
 mod worst;
 
 pub use comparison::comparison;
+pub use hunt::hunt;
 pub use lab::lab;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;

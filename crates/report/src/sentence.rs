@@ -4,6 +4,7 @@ pub mod advice;
 mod comparison;
 pub mod exact;
 pub mod explain;
+pub mod hunt;
 pub mod lab;
 pub mod tail;
 

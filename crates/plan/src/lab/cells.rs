@@ -44,6 +44,15 @@ pub enum CellError {
 }
 
 impl Cell {
+    /// A cell of its own, without axes, by its directory's name and the text of its experiment.
+    ///
+    /// # Errors
+    /// The text is no TOML.
+    pub fn of(name: String, experiment: &str) -> Result<Cell, String> {
+        let experiment = experiment.parse().map_err(|why: toml::de::Error| why.to_string())?;
+        Ok(Cell { name, axes: Vec::new(), experiment })
+    }
+
     /// The experiment in TOML, with this seed where there is one. The same cell and seed have the
     /// same text.
     pub fn experiment(&self, seed: Option<u64>) -> String {

@@ -1,56 +1,94 @@
 //! `punctual hunt`: searches for what makes a kernel late.
 
+mod report;
+
 use super::show::show_options;
 use crate::exit::{Ending, Exit, Failure};
-use crate::hunt;
-use crate::labs::collect;
-use crate::labs::directory::Directory;
-use crate::labs::jobs::{Job, Planned};
-use crate::labs::request::{self, Overrides};
-use crate::labs::schedule;
+use crate::hunt::run::{self, Ended, SPEC, safe};
+use crate::hunt::spec::Spec;
 use crate::output;
-use crate::session::interrupt::Interrupts;
 use crate::session::request::shown;
 use punctual_bundle::hunt::HuntDocument;
+use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 use punctual_report::terminal;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Search for what makes a kernel late
 ///
-/// Boots the kernel once for each stressor of stress-ng, in virtual time, with every instruction
-/// seen. Shows the distinct causes: the longest sections with interrupts disabled, whether or not a
-/// sample met them, and the longest parts of samples in which the kernel did not preempt. Each has
-/// an experiment that shows it again, to the last digit. It proves no bound.
+/// Tries the stressors of stress-ng, alone and together, with their parameters and at other
+/// moments, in virtual time with every instruction seen. Shows the distinct causes: the longest
+/// sections with interrupts disabled, whether or not a sample met them, and the longest parts of
+/// samples in which the kernel did not preempt. Each has the smallest experiment that shows it
+/// again, to the last digit. It proves no bound.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual hunt --kernel 6.1 --budget 30min\n  punctual hunt \
-                        --kernel 6.12-rt --stressors vm,mremap,clone --output hunt-6.12-rt\n  \
-                        punctual run hunt-6.12-rt/found/01-free_pcppages_bulk.toml --exact\n\nTo \
-                        continue a search, run the same command again.\n\nExit codes: 0 done; 1 \
-                        interrupted or failed; 2 the request was wrong, nothing was started.")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  punctual hunt --kernel 6.1 --budget 30min\n  punctual hunt --kernel \
+                  6.12-rt --against 6.1-rt --stressors vm,mremap,clone\n  punctual hunt \
+                  hunt.toml\n  punctual hunt --resume punctual-hunt-6.1 --budget 1h\n  punctual \
+                  run punctual-hunt-6.1/found/01-free_pcppages_bulk.toml --exact\n\nExit codes: 0 \
+                  done, every requirement met; 1 interrupted or failed; 2 the request was wrong, \
+                  nothing was started; 3 a requirement is not met; 4 nothing could be \
+                  measured.\nWith --bisect: 1 a requirement is not met; 125 nothing could be \
+                  measured; 128 interrupted, failed or a wrong request."
+)]
 pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    search: SearchArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    Report(report::Args),
+}
+
+#[derive(clap::Args)]
+struct SearchArgs {
+    /// The hunt file (docs/hunt.md); options override it
+    #[arg(value_name = "HUNT.TOML", conflicts_with = "resume")]
+    file: Option<PathBuf>,
     /// The kernel: 6.1, 6.12-rt, … (docs/targets.md)
-    #[arg(long, value_name = "KERNEL")]
-    kernel: String,
-    /// How long trials are started
-    #[arg(long, value_name = "DURATION", default_value = "30min")]
-    budget: Nanos,
-    /// How long each trial measures, in its own time
-    #[arg(long, value_name = "DURATION", default_value = "1s")]
-    duration: Nanos,
+    #[arg(long, value_name = "KERNEL", required_unless_present_any = ["file", "resume"])]
+    kernel: Option<String>,
+    /// Measure what was found on these kernels, too
+    #[arg(long, value_name = "KERNELS", value_delimiter = ',')]
+    against: Vec<String>,
+    /// How long trials are started [default: 30min]
+    #[arg(long, value_name = "DURATION")]
+    budget: Option<Nanos>,
+    /// Number of trials at most: the same number and seed are the same search
+    #[arg(long, value_name = "N")]
+    trials: Option<usize>,
+    /// How long a trial measures, in its own time [default: 1s]
+    #[arg(long, value_name = "DURATION")]
+    duration: Option<Nanos>,
     /// Only these stressors of stress-ng [default: all that it has]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     stressors: Vec<String>,
-    /// The random seed of the loads and of the timer's phase
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u32,
+    /// The random seed of the search [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u32>,
+    /// What must hold of all that is found: 'max < 20000 instructions', 'max < 100us'
+    #[arg(long, value_name = "REQUIREMENT")]
+    require: Vec<String>,
     /// The directory; an existing search is continued [default: punctual-hunt-KERNEL]
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", conflicts_with = "resume")]
     output: Option<PathBuf>,
+    /// Continue the search in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "kernel")]
+    resume: Option<PathBuf>,
     /// Number of concurrent trials [default: one per CPU]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    /// Also write the verdicts as JUnit XML to this file
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Exit codes for `git bisect run` (docs/bisect.md)
+    #[arg(long)]
+    bisect: bool,
     /// Print hunt.json at the end instead of tables
     #[arg(long)]
     json: bool,
@@ -59,96 +97,110 @@ pub struct Args {
     quiet: bool,
 }
 
-/// The lab file of the trials, their directory, and what was found, in the search's directory.
-const SURVEY: &str = "survey.toml";
-const TRIALS: &str = "trials";
-const DOCUMENT: &str = "hunt.json";
-const FOUND: &str = "found";
-
-/// Runs the trials until the budget is used up, and shows what they found.
+/// Searches until the budget is used up, and shows what was found.
 pub fn run(args: Args) -> Ending {
-    let name = args.kernel.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
-    let place =
-        args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-hunt-{name}")));
-    let stressors = chosen(&args.stressors)?;
-    if args.kernel.contains(|c: char| c == '"' || c == '\\' || c.is_control()) {
-        return Err(Failure::refused("--kernel: no such name of a kernel"));
+    match args.action {
+        Some(Action::Report(args)) => report::run(args),
+        None if args.search.bisect => for_bisect(search(args.search)),
+        None => search(args.search),
     }
-    let cannot = |why: std::io::Error| {
-        Failure::refused(format!("cannot write below {}: {why}", shown(&place)))
+}
+
+/// What `git bisect run` understands (git-bisect(1)): 1 bad, 125 cannot be tested, 128 stop.
+fn for_bisect(ended: Ending) -> Ending {
+    let mapped = |exit| match exit {
+        Exit::Done => Exit::Done,
+        Exit::NotMet => Exit::Failed,
+        Exit::NoEvidence => Exit::BisectSkip,
+        _ => Exit::BisectStop,
     };
-    fs::create_dir_all(&place).map_err(cannot)?;
-    let survey = place.join(SURVEY);
-    let text = hunt::survey(&args.kernel, args.duration, args.seed.into(), &stressors);
-    fs::write(&survey, text).map_err(cannot)?;
-    let overrides = Overrides {
-        parallel: args.jobs.map(usize::from),
-        exact: true,
-        budget: Some(args.budget.to_std()),
-        ..Overrides::default()
-    };
-    let planned = Planned::of(request::load(&survey)?, &overrides)?;
-    let interrupts = Interrupts::listen()?;
-    let directory = Directory::open(&place.join(TRIALS))?;
-    directory.prepare(&planned)?;
-    let jobs = planned.jobs();
-    let ran = schedule::run(&planned, &jobs, &directory, &interrupts, args.quiet)?;
-    directory.write(&collect::document(&planned, &jobs, &ran, &directory)?)?;
-    let mut document =
-        hunt::document(&args.kernel, args.duration, &planned, &jobs, &ran, &directory);
-    write_found(&place, &planned, &jobs, &directory, &mut document).map_err(cannot)?;
-    let mut bytes = serde_json::to_vec_pretty(&document).map_err(Failure::failed)?;
-    bytes.push(b'\n');
-    fs::write(place.join(DOCUMENT), bytes).map_err(cannot)?;
+    match ended {
+        Ok(exit) => Ok(mapped(exit)),
+        Err(failure) => Err(Failure { exit: mapped(failure.exit), ..failure }),
+    }
+}
+
+fn search(args: SearchArgs) -> Ending {
+    let spec = spec(&args)?;
+    let default = || PathBuf::from(format!("punctual-hunt-{}", safe(&spec.kernel)));
+    let place = args.resume.clone().or(args.output.clone()).unwrap_or_else(default);
+    let parallel = args.jobs.map(usize::from);
+    let Ended { document, interrupted } = run::run(&spec, &place, parallel, args.quiet)?;
+    let page = report::write(&document, &place, None)?;
+    if let Some(file) = &args.junit {
+        report::write_junit(&document, file)?;
+    }
     if args.json {
         output::print_json(&document)?;
     } else {
-        output::print(&terminal::hunt(&document, &show_options()))?;
-        output::print(&format!("\nsearch  {}\n", shown(&place)))?;
+        output::print(&terminal::hunt(&document, &place.display().to_string(), &show_options()))?;
+        output::print(&format!("\nsearch  {}\nreport  {}\n", shown(&place), shown(&page)))?;
     }
-    if ran.interrupted {
-        return Err(Failure::failed("interrupted: run the same command again to continue"));
+    if interrupted {
+        return Err(Failure::failed(format!(
+            "interrupted: continue with `punctual hunt --resume {}`",
+            shown(&place)
+        )));
     }
-    Ok(Exit::Done)
+    Ok(verdict(&document))
 }
 
-/// The stressors that are tried.
-fn chosen(asked: &[String]) -> Result<Vec<String>, Failure> {
-    let known = hunt::stressors()?;
-    if asked.is_empty() {
-        return Ok(known);
-    }
-    match asked.iter().find(|name| !known.contains(name)) {
-        Some(name) => Err(Failure::refused(format!(
-            "--stressors: this machine's stress-ng has no stressor `{name}`\nhelp: `stress-ng \
-             --stressors` lists them"
-        ))),
-        None => Ok(asked.to_vec()),
+/// The exit code that the requirements mean.
+fn verdict(document: &HuntDocument) -> Exit {
+    let any = |verdict| document.required.iter().any(|required| required.verdict == verdict);
+    match (any(VerdictWord::NotMet), any(VerdictWord::Undecided)) {
+        (true, _) => Exit::NotMet,
+        (false, true) => Exit::NoEvidence,
+        (false, false) => Exit::Done,
     }
 }
 
-/// The experiment of each cause, under a name that says which it is.
-fn write_found(
-    place: &Path,
-    planned: &Planned,
-    jobs: &[Job],
-    directory: &Directory,
-    document: &mut HuntDocument,
-) -> std::io::Result<()> {
-    let found = place.join(FOUND);
-    fs::create_dir_all(&found)?;
-    for old in fs::read_dir(&found)? {
-        fs::remove_file(old?.path())?;
+/// What is asked for: the file, or that of the directory, with the options over it.
+fn spec(args: &SearchArgs) -> Result<Spec, Failure> {
+    let file = args.file.clone().or(args.resume.as_ref().map(|place| place.join(SPEC)));
+    let mut spec = match (&file, &args.kernel) {
+        (Some(file), _) => Spec::read(file)?,
+        (None, kernel) => Spec::of_kernel(kernel.as_deref().unwrap_or_default()),
+    };
+    if let Some(kernel) = &args.kernel {
+        spec.kernel = kernel.clone();
     }
-    for (number, cause) in document.causes.iter_mut().enumerate() {
-        let cell = |job: &&Job| planned.cells[job.cell].cell.name == cause.stressor;
-        let Some(job) = jobs.iter().find(cell) else { continue };
-        let from = directory.path().join(Directory::experiment(planned, job));
-        let function =
-            cause.function.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
-        let name = format!("{:02}-{function}.toml", number + 1);
-        fs::copy(from, found.join(&name))?;
-        cause.file = Some(format!("{FOUND}/{name}"));
+    if !args.against.is_empty() {
+        spec.against = args.against.clone();
     }
-    Ok(())
+    if let Some(budget) = args.budget {
+        spec.budget = budget.to_string();
+    }
+    if let Some(duration) = args.duration {
+        spec.duration = duration.to_string();
+    }
+    if !args.stressors.is_empty() {
+        spec.stressors = Some(args.stressors.clone());
+    }
+    if !args.require.is_empty() {
+        spec.require = args.require.clone();
+    }
+    spec.trials = args.trials.or(spec.trials);
+    spec.seed = args.seed.unwrap_or(spec.seed);
+    let names = std::iter::once(&spec.kernel).chain(&spec.against);
+    for name in names {
+        if name.is_empty() || name.contains(|c: char| c == '"' || c == '\\' || c.is_control()) {
+            return Err(Failure::refused("--kernel: no such name of a kernel"));
+        }
+    }
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_for_bisecting() {
+        let codes = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence]
+            .map(|exit| for_bisect(Ok(exit)).map(|exit| exit as u8).ok());
+        assert_eq!(codes, [Some(0), Some(128), Some(128), Some(1), Some(125)]);
+        let failed = for_bisect(Err(Failure::no_evidence("it does not boot")));
+        assert_eq!(failed.err().map(|failure| failure.exit as u8), Some(125));
+    }
 }

@@ -64,6 +64,14 @@ impl Planned {
     /// What is wrong in the cells, or in what was asked for.
     pub fn of(lab: Lab, overrides: &Overrides) -> Result<Planned, Failure> {
         let cells = lab.cells().map_err(Failure::refused)?;
+        Planned::of_cells(lab, cells, overrides)
+    }
+
+    /// The same of cells that do not follow from the lab's axes.
+    ///
+    /// # Errors
+    /// What is wrong in the cells.
+    pub fn of_cells(lab: Lab, cells: Vec<Cell>, overrides: &Overrides) -> Result<Planned, Failure> {
         let planned = checked(&lab, cells)?;
         let cells = planned.into_iter().map(|(cell, target, measures)| PlannedCell {
             cell,

@@ -42,7 +42,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 13] = [
+const TEMPLATES: [(&str, &str); 14] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -55,6 +55,7 @@ const TEMPLATES: [(&str, &str); 13] = [
     ("recording.html", include_str!("assets/recording.html")),
     ("tail.html", include_str!("assets/tail.html")),
     ("comparison.html", include_str!("assets/comparison.html")),
+    ("hunt.html", include_str!("assets/hunt.html")),
     ("lab.html", include_str!("assets/lab.html")),
 ];
 

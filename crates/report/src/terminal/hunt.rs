@@ -4,96 +4,132 @@ use super::ShowOptions;
 use super::paint::{Page, Tone};
 use super::table::{self, Cell, Column};
 use crate::format;
-use punctual_bundle::hunt::{HuntDocument, Trial, TrialState};
-use punctual_core::Nanos;
+use crate::sentence::hunt as words;
+use punctual_bundle::hunt::{Against, Changed, HuntCause, HuntDocument, TrialState};
+use punctual_bundle::summary::VerdictWord;
 
-/// Causes and trials that are shown.
+/// Rows that are shown.
 const CAUSES: usize = 12;
-const TRIALS: usize = 10;
+const LEAST: usize = 6;
+const CHANGES: usize = 10;
+const FAILED: usize = 6;
 
-/// The whole page.
-pub fn hunt(document: &HuntDocument, options: &ShowOptions) -> String {
+/// The whole page. `directory` stands in the commands that it names.
+pub fn hunt(document: &HuntDocument, directory: &str, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
-    let count = |state| document.trials.iter().filter(|trial| trial.state == state).count() as u64;
     out.heading(&format!("search on kernel {}", format::plain(&document.kernel)));
-    let text = format!(
-        "{} of {} measured, {} without a working load, {} failed, {} not tried",
-        format::count(count(TrialState::Measured)),
-        format::counted(document.trials.len() as u64, "stressor"),
-        format::count(count(TrialState::NoLoad)),
-        format::count(count(TrialState::Failed)),
-        format::count(count(TrialState::NotTried)),
-    );
-    out.paragraph("  ", "  ", Tone::Plain, &text);
+    out.paragraph("  ", "  ", Tone::Plain, &words::extent(document));
+    write_required(&mut out, document);
     out.heading("causes, the longest first");
     write_causes(&mut out, document);
-    out.heading("worst samples");
-    write_trials(&mut out, document);
-    let text = "No bound is proven: other loads, several loads at once and other CPUs may show \
-                more. Virtual time has one CPU, no caches and no hardware.";
-    out.paragraph("  ", "  ", Tone::Faint, text);
+    out.heading("the smallest loads that show them");
+    write_least(&mut out, document, directory);
+    write_failed(&mut out, document);
+    document.against.iter().for_each(|against| write_against(&mut out, document, against));
+    out.heading("what this does not prove");
+    out.paragraph("  ", "  ", Tone::Faint, words::NO_BOUND);
     out.finish()
 }
 
-fn micros(document: &HuntDocument, instructions: u64) -> String {
-    let ns = instructions.saturating_mul(document.ns_per_instruction.into());
-    format::micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
+fn write_required(out: &mut Page, document: &HuntDocument) {
+    for required in &document.required {
+        let tone = match required.verdict {
+            VerdictWord::Met => Tone::Plain,
+            _ => Tone::Bad,
+        };
+        out.paragraph("  ", "    ", tone, &words::required(required));
+    }
 }
 
 fn write_causes(out: &mut Page, document: &HuntDocument) {
     let columns = vec![
+        Column::right("", 0),
         Column::right("instructions", 0),
         Column::right("virtual µs", 0),
         Column::left("cause", 0),
-        Column::left("function", 0),
-        Column::left("stressor", 0),
+        Column::shrinking("function"),
         Column::right("trials", 1),
     ];
-    let rows = document
-        .causes
-        .iter()
-        .take(CAUSES)
-        .map(|cause| {
-            let kind = match cause.kind.as_str() {
-                "irqs-disabled" => "interrupts disabled",
-                _ => "not preempted",
-            };
-            vec![
-                Cell(format::count(cause.longest), Tone::Strong),
-                Cell::plain(micros(document, cause.longest)),
-                Cell::plain(kind),
-                Cell::plain(format::plain(&cause.function)),
-                Cell::plain(format::plain(&cause.stressor)),
-                Cell::plain(format::count(cause.trials)),
-            ]
-        })
-        .collect();
+    let row = |number: String, cause: &HuntCause| {
+        vec![
+            Cell::plain(number),
+            Cell(format::count(cause.longest), Tone::Strong),
+            Cell::plain(words::micros(document, cause.longest)),
+            Cell::plain(words::kind(&cause.kind)),
+            Cell::plain(format::plain(&cause.function)),
+            Cell::plain(format::count(cause.trials)),
+        ]
+    };
+    let causes = document.causes.iter().take(CAUSES).enumerate();
+    let mut rows: Vec<_> =
+        causes.map(|(place, cause)| row((place + 1).to_string(), cause)).collect();
+    rows.extend(document.worst.iter().map(|worst| row("0".to_owned(), worst)));
     table::write(out, columns, rows);
-    if document.causes.len() > CAUSES {
-        let more = (document.causes.len() - CAUSES) as u64;
+    let more = document.causes.len().saturating_sub(CAUSES) as u64 + document.more_causes;
+    if more > 0 {
         out.line(&format!("  … and {} in hunt.json", format::counted(more, "more cause")));
     }
 }
 
-fn write_trials(out: &mut Page, document: &HuntDocument) {
-    let mut trials: Vec<&Trial> = document.trials.iter().collect();
-    trials.retain(|trial| trial.worst_ns.is_some());
-    trials.sort_by_key(|trial| std::cmp::Reverse(trial.worst_ns));
+fn write_least(out: &mut Page, document: &HuntDocument, directory: &str) {
+    let causes = document.causes.iter().take(LEAST).enumerate();
+    let causes = causes.map(|(place, cause)| (place + 1, cause));
+    for (number, cause) in causes.chain(document.worst.iter().map(|worst| (0, worst))) {
+        let text = words::least(cause);
+        out.paragraph(&format!("  {number}  "), "     ", Tone::Plain, &text);
+        if let Some(file) = &cause.least.file {
+            let command = format!("punctual run {directory}/{file} --exact");
+            out.line(&format!("     {}", format::plain(&command)));
+        }
+    }
+}
+
+fn write_failed(out: &mut Page, document: &HuntDocument) {
+    let failed = document.trials.iter().filter(|trial| trial.state == TrialState::Failed);
+    let failed: Vec<_> = failed.collect();
+    if failed.is_empty() {
+        return;
+    }
+    out.heading("trials that hung, panicked or ran out of memory");
+    for trial in failed.iter().take(FAILED) {
+        let why = format::plain(trial.why.as_deref().unwrap_or("it is not known why"));
+        let text = format!("{}: {why}", format::plain(&trial.loads.join("; ")));
+        out.paragraph(&format!("  {}  ", trial.number), "     ", Tone::Plain, &text);
+        if let Some(console) = &trial.console {
+            out.line(&format!("     {}", format::plain(console)));
+        }
+    }
+    if failed.len() > FAILED {
+        let more = (failed.len() - FAILED) as u64;
+        out.line(&format!("  … and {} in hunt.json", format::counted(more, "more trial")));
+    }
+}
+
+fn write_against(out: &mut Page, document: &HuntDocument, against: &Against) {
+    let (here, there) = (format::plain(&document.kernel), format::plain(&against.kernel));
+    out.heading(&format!("{here} against {there}"));
+    out.paragraph("  ", "  ", Tone::Plain, &words::against(against));
     let columns = vec![
-        Column::left("stressor", 0),
-        Column::right("worst sample, virtual µs", 0),
-        Column::right("longest with interrupts disabled, instructions", 1),
-        Column::shrinking("remark"),
+        Column::left("change", 0),
+        Column::right(&format!("{here}, instructions"), 0),
+        Column::right(&there, 0),
+        Column::left("cause", 1),
+        Column::shrinking("function"),
     ];
-    let rows = trials
-        .into_iter()
-        .take(TRIALS)
-        .map(|trial| {
+    let changed = against.changes.iter().filter(|change| change.change != Changed::Same);
+    let rows: Vec<_> = changed
+        .take(CHANGES)
+        .map(|change| {
+            let length = |length: u64| match length {
+                0 => "–".to_owned(),
+                length => format::count(length),
+            };
             vec![
-                Cell::plain(format::plain(&trial.stressor)),
-                Cell(format::micros(Nanos(trial.worst_ns.unwrap_or(0))), Tone::Strong),
-                Cell::plain(trial.irqs_disabled.map_or(String::new(), format::count)),
-                Cell(format::plain(trial.why.as_deref().unwrap_or("")), Tone::Uncertain),
+                Cell(words::changed(change.change).to_owned(), Tone::Strong),
+                Cell::plain(length(change.here)),
+                Cell::plain(length(change.there)),
+                Cell::plain(words::kind(&change.kind)),
+                Cell::plain(format::plain(&change.function)),
             ]
         })
         .collect();

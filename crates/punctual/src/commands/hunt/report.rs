@@ -1,0 +1,74 @@
+//! `punctual hunt report`: what a search found, once more.
+
+use super::verdict;
+use crate::commands::show::show_options;
+use crate::exit::{Ending, Failure};
+use crate::hunt::run::DOCUMENT;
+use crate::output;
+use crate::session::request::shown;
+use punctual_bundle::Member;
+use punctual_bundle::hunt::{HUNT_SCHEMA, HuntDocument};
+use punctual_report::{export, html, terminal};
+use std::path::{Path, PathBuf};
+
+/// Write the report of a search
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual hunt report punctual-hunt-6.1\n  punctual hunt \
+                        report punctual-hunt-6.1 -o 6.1.html --junit 6.1.xml\n\nExit codes: as \
+                        `punctual hunt`.")]
+pub struct Args {
+    /// The search's directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// The output file [default: report.html in the search's directory]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Also write the verdicts as JUnit XML to this file
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print hunt.json instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads the search, writes the report and prints the tables.
+pub fn run(args: Args) -> Ending {
+    let member = Member::root(&args.directory).join(DOCUMENT);
+    let document: HuntDocument = member.read_json().map_err(Failure::refused)?;
+    if document.schema != HUNT_SCHEMA {
+        return Err(Failure::refused(format!(
+            "{} is of another version ({}): run the search again",
+            shown(member.path()),
+            document.schema
+        )));
+    }
+    let page = write(&document, &args.directory, args.output.as_deref())?;
+    if let Some(file) = &args.junit {
+        write_junit(&document, file)?;
+    }
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        let directory = args.directory.display().to_string();
+        output::print(&terminal::hunt(&document, &directory, &show_options()))?;
+        output::print(&format!("\nreport  {}\n", shown(&page)))?;
+    }
+    Ok(verdict(&document))
+}
+
+/// Writes the page; its path.
+pub fn write(
+    document: &HuntDocument,
+    directory: &Path,
+    file: Option<&Path>,
+) -> Result<PathBuf, Failure> {
+    let page = html::hunt(document, &directory.display().to_string()).map_err(Failure::failed)?;
+    output::write_page(file, &Member::root(directory).join("report.html"), &page)
+}
+
+/// Writes the verdicts.
+pub fn write_junit(document: &HuntDocument, file: &Path) -> Result<(), Failure> {
+    let mut xml = Vec::new();
+    export::write_junit_of_hunt(document, &mut xml).map_err(Failure::failed)?;
+    output::write_to(Some(file), &xml)
+}

@@ -1,0 +1,84 @@
+//! The same inputs on two kernels: what became longer, shorter, new, and what is gone.
+
+use super::archive::{Key, Kind, Shown};
+use punctual_bundle::hunt::{Change, Changed};
+use std::collections::BTreeMap;
+
+/// Lengths that differ by at most so many percent are the same.
+const SAME_PERCENT: u64 = 10;
+
+/// The causes of both, the largest difference first. Both have the results of the same inputs.
+pub fn compare(here: &[Shown], there: &[Shown]) -> Vec<Change> {
+    let mut all: BTreeMap<Key, (u64, u64)> = BTreeMap::new();
+    for (key, length) in here.iter().flat_map(|shown| &shown.lengths) {
+        let both = all.entry(key.clone()).or_default();
+        both.0 = both.0.max(*length);
+    }
+    for (key, length) in there.iter().flat_map(|shown| &shown.lengths) {
+        let both = all.entry(key.clone()).or_default();
+        both.1 = both.1.max(*length);
+    }
+    let mut changes: Vec<Change> = all
+        .into_iter()
+        .map(|((kind, function), (here, there))| Change {
+            kind: kind_word(kind).to_owned(),
+            function,
+            here,
+            there,
+            change: judge(here, there),
+        })
+        .collect();
+    changes.sort_by_key(|change| std::cmp::Reverse(change.here.abs_diff(change.there)));
+    changes
+}
+
+fn judge(here: u64, there: u64) -> Changed {
+    let beyond =
+        |a: u64, b: u64| u128::from(a) * 100 > u128::from(b) * u128::from(100 + SAME_PERCENT);
+    match (here, there) {
+        (_, 0) => Changed::New,
+        (0, _) => Changed::Gone,
+        _ if beyond(here, there) => Changed::Longer,
+        _ if beyond(there, here) => Changed::Shorter,
+        _ => Changed::Same,
+    }
+}
+
+/// A kind of cause as documents have it.
+pub fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sample => "sample",
+        Kind::IrqsDisabled => "irqs-disabled",
+        Kind::NotPreempted => "not-preempted",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(lengths: &[(&str, u64)]) -> Shown {
+        let lengths = lengths.iter().map(|(f, l)| ((Kind::IrqsDisabled, (*f).to_owned()), *l));
+        Shown { lengths: lengths.collect(), failure: None }
+    }
+
+    #[test]
+    fn each_function_is_longer_shorter_new_gone_or_the_same() {
+        let here = [shown(&[("a", 500), ("b", 100), ("c", 10), ("e", 105)]), shown(&[("c", 90)])];
+        let there = [shown(&[("a", 100), ("b", 300), ("d", 70), ("e", 100)])];
+        let changes = compare(&here, &there);
+        let short: Vec<(&str, Changed)> =
+            changes.iter().map(|change| (change.function.as_str(), change.change)).collect();
+        assert_eq!(
+            short,
+            [
+                ("a", Changed::Longer),
+                ("b", Changed::Shorter),
+                ("c", Changed::New),
+                ("d", Changed::Gone),
+                ("e", Changed::Same)
+            ]
+        );
+        assert_eq!((changes[2].here, changes[2].there), (90, 0));
+    }
+}

@@ -1,0 +1,71 @@
+//! What trials showed, and who showed most of it.
+
+use std::collections::BTreeMap;
+
+/// What has a length in a trial.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// The worst sample; its function is empty.
+    Sample,
+    /// A section with interrupts disabled, by the function in which it begins.
+    IrqsDisabled,
+    /// The part of a sample in which the kernel did not preempt, by the function with most of it.
+    NotPreempted,
+}
+
+/// A cause of latency.
+pub type Key = (Kind, String);
+
+/// What a trial showed: the longest of each cause, in instructions.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Shown {
+    /// By cause.
+    pub lengths: BTreeMap<Key, u64>,
+    /// It did not end well, for this reason.
+    pub failure: Option<String>,
+}
+
+impl Shown {
+    /// The longest of all.
+    pub fn longest(&self) -> u64 {
+        self.lengths.values().copied().max().unwrap_or(0)
+    }
+
+    /// The longest of a cause.
+    pub fn of(&self, key: &Key) -> u64 {
+        self.lengths.get(key).copied().unwrap_or(0)
+    }
+}
+
+/// The longest of each cause, and the trial that showed it first.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Archive {
+    best: BTreeMap<Key, (u64, usize)>,
+}
+
+impl Archive {
+    /// Takes a trial's results. Whether it showed a new cause, or a longer one.
+    pub fn add(&mut self, trial: usize, shown: &Shown) -> bool {
+        let mut gained = false;
+        for (key, length) in &shown.lengths {
+            let best = self.best.entry(key.clone()).or_default();
+            if *length > best.0 {
+                *best = (*length, trial);
+                gained = true;
+            }
+        }
+        gained
+    }
+
+    /// The causes, the longest first: length, trial.
+    pub fn ranked(&self) -> Vec<(&Key, u64, usize)> {
+        let mut all: Vec<_> = self.best.iter().map(|(key, best)| (key, best.0, best.1)).collect();
+        all.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
+        all
+    }
+
+    /// The longest of a cause and its trial.
+    pub fn best(&self, key: &Key) -> Option<(u64, usize)> {
+        self.best.get(key).copied()
+    }
+}

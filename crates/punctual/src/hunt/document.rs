@@ -1,0 +1,159 @@
+//! What a search found, as it is kept, printed and shown.
+
+use super::against::kind_word;
+use super::archive::{Key, Kind};
+use super::experiment::command;
+use super::minimise::SHOWS_PERCENT;
+use super::search::{Search, Stage};
+use super::space::{Input, Space};
+use super::spec::Spec;
+use super::trials::{Runner, explained, worst_ns};
+use crate::exit::Failure;
+use punctual_bundle::hunt::{HUNT_SCHEMA, HuntCause, HuntDocument, Least, Trial, TrialState};
+use punctual_bundle::summary::{Proof, ProofOutcome};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Causes that are listed.
+const CAUSES: usize = 30;
+/// A trial met a cause that is at least so long a part of the longest.
+const MET: u64 = 10;
+
+/// The least that shows a cause: the input, what it shows, and whether nothing can be taken away.
+pub type Minimised = HashMap<Key, (Input, u64, bool)>;
+
+/// The document; experiments are not written yet.
+pub fn of(
+    spec: &Spec,
+    space: &Space,
+    search: &Search,
+    minimised: &Minimised,
+    runner: &Runner,
+    place: &Path,
+) -> Result<HuntDocument, Failure> {
+    let mut trials = Vec::new();
+    for (number, tried) in search.tried.iter().enumerate() {
+        trials.push(trial(space, number, tried, runner, place)?);
+    }
+    let mut causes = Vec::new();
+    for (key, longest, number) in search.archive.ranked() {
+        let input = &search.tried[number].input;
+        let met = search.tried.iter().filter(|tried| tried.shown.of(key) * MET >= longest).count();
+        let (least, shows, minimal) =
+            minimised.get(key).cloned().unwrap_or((input.clone(), longest, false));
+        causes.push(HuntCause {
+            kind: kind_word(key.0).to_owned(),
+            function: key.1.clone(),
+            longest,
+            trial: number as u64 + 1,
+            trials: met as u64,
+            least: Least {
+                loads: loads(space, &least),
+                duration_ns: duration(spec, &least)?,
+                shows,
+                minimal,
+                file: None,
+            },
+            stack: stack(key, input, runner)?,
+        });
+    }
+    let (worst, mut causes): (Vec<HuntCause>, _) =
+        causes.into_iter().partition(|cause| cause.kind == kind_word(Kind::Sample));
+    let listed: usize = causes.len().min(CAUSES);
+    let more = (causes.len() - listed) as u64;
+    causes.truncate(CAUSES);
+    Ok(HuntDocument {
+        schema: HUNT_SCHEMA.to_owned(),
+        kernel: spec.kernel.clone(),
+        ns_per_instruction: runner.ns_per_instruction,
+        measured_ns: spec.duration()?.ns(),
+        seed: spec.seed,
+        loads: space.loads.len() as u64,
+        surveyed: surveyed(search),
+        least_percent: SHOWS_PERCENT,
+        trials,
+        worst: worst.into_iter().next(),
+        causes,
+        more_causes: more,
+        against: Vec::new(),
+        required: Vec::new(),
+    })
+}
+
+/// Loads that were tried at all.
+fn surveyed(search: &Search) -> u64 {
+    let parts = search.tried.iter().flat_map(|tried| &tried.input.parts);
+    parts.map(|part| part.load).collect::<std::collections::HashSet<_>>().len() as u64
+}
+
+/// The commands of an input, with what delays them.
+pub fn loads(space: &Space, input: &Input) -> Vec<String> {
+    let words = |place: usize| match input.parts[place].delay_us {
+        0 => command(space, input, place),
+        delay => format!("{} after {delay} µs", command(space, input, place)),
+    };
+    (0..input.parts.len()).map(words).collect()
+}
+
+fn duration(spec: &Spec, input: &Input) -> Result<i64, Failure> {
+    Ok(spec.duration()?.ns() / 4 * i64::from(input.quarters))
+}
+
+/// The calls around the longest, where they are known.
+fn stack(key: &Key, input: &Input, runner: &Runner) -> Result<Vec<String>, Failure> {
+    if key.0 != Kind::NotPreempted {
+        return Ok(Vec::new());
+    }
+    let Some((_, exact)) = explained(&runner.bundle(input)?) else { return Ok(Vec::new()) };
+    let parts = exact.worst.into_iter().flat_map(|sample| sample.parts);
+    let own = parts.filter(|part| {
+        part.kind == kind_word(key.0) && part.functions.first().is_some_and(|(f, _)| *f == key.1)
+    });
+    Ok(own.max_by_key(|part| part.instructions).map(|part| part.stack).unwrap_or_default())
+}
+
+fn trial(
+    space: &Space,
+    number: usize,
+    tried: &super::search::Tried,
+    runner: &Runner,
+    place: &Path,
+) -> Result<Trial, Failure> {
+    let bundle = runner.bundle(&tried.input)?;
+    let opened = explained(&bundle);
+    let invalid = opened.as_ref().and_then(|(bundle, _)| {
+        let summary = punctual_analyze::summarize(bundle);
+        let fails =
+            |proof: &&Proof| matches!(proof.outcome, ProofOutcome::Fails | ProofOutcome::Waived);
+        summary.validity?.proofs.iter().find(fails).map(|proof| proof.why.clone())
+    });
+    let failure = tried.shown.failure.clone();
+    let console = failure.as_ref().map(|_| bundle.with_file_name("r1.failed").join("console.log"));
+    let console = console.filter(|path| path.is_file());
+    let below = |path: &Path| path.strip_prefix(place).unwrap_or(path).display().to_string();
+    Ok(Trial {
+        number: number as u64 + 1,
+        stage: match tried.stage {
+            Stage::Survey => "survey",
+            Stage::Halving => "halving",
+            Stage::Local => "local",
+            Stage::Minimise => "minimise",
+        }
+        .to_owned(),
+        loads: loads(space, &tried.input),
+        seed: tried.input.seed,
+        state: match (&failure, &invalid) {
+            (Some(_), _) => TrialState::Failed,
+            (None, Some(_)) => TrialState::NoLoad,
+            (None, None) => TrialState::Measured,
+        },
+        why: failure.or(invalid),
+        worst_ns: opened.as_ref().and_then(|(bundle, _)| worst_ns(bundle)),
+        irqs_disabled: opened
+            .as_ref()
+            .and_then(|(_, exact)| exact.irqs_disabled.first())
+            .map(|section| section.longest),
+        bundle: opened.is_some().then(|| below(&bundle)),
+        console: console.map(|path| below(&path)),
+    })
+}

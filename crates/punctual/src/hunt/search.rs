@@ -1,0 +1,261 @@
+//! The order of trials: a survey of all loads, and beside it, from what was seen so far, longer
+//! trials of the best (successive halving) and changes of the best (local search).
+//!
+//! A batch has a fixed size and its results are taken in order, so a search is a function of its
+//! space, its seed and the number of its batches, whatever ran side by side. A longer search begins
+//! with the shorter one.
+
+use super::archive::{Archive, Key, Shown};
+use super::random::Random;
+use super::space::{Input, MAX_LOADS, QUARTERS, Space};
+use std::collections::{HashMap, HashSet};
+
+/// Trials of a batch.
+pub const BATCH: usize = 8;
+/// Of a batch of which much is known, those that go on with the survey.
+const SURVEYED: usize = 4;
+/// Batches of the survey alone.
+const FIRST: usize = 2;
+/// One in so many of a rung is tried for longer (Li et al.: A system for massively parallel
+/// hyperparameter tuning, MLSys 2020).
+const REDUCTION: usize = 4;
+/// The causes whose longest inputs are changed.
+const ALIVE: usize = 12;
+/// One change in so many is a small one of a single input.
+const MIXED_OF: usize = 4;
+/// A trial showed a cause whose longest is at most so many times as long.
+const SHOWED: u64 = 10;
+/// Attempts to draw an input that is not known yet.
+const ATTEMPTS: usize = 32;
+
+/// Runs trials.
+pub trait Trials {
+    /// Why it cannot go on.
+    type Error;
+
+    /// Runs a batch: its results in order; none, or fewer of the first, where the time is over.
+    ///
+    /// # Errors
+    /// Trials cannot be run at all. One that fails is a result.
+    fn run(&mut self, batch: &[Input]) -> Result<Option<Vec<Shown>>, Self::Error>;
+}
+
+/// Why an input was tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Every load once, some together.
+    Survey,
+    /// What showed most, for longer.
+    Halving,
+    /// A change of what showed most.
+    Local,
+    /// Whether less shows it, too.
+    Minimise,
+}
+
+/// A trial with its results.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tried {
+    /// What was tried.
+    pub input: Input,
+    /// Why.
+    pub stage: Stage,
+    /// What it showed.
+    pub shown: Shown,
+}
+
+/// A search.
+pub struct Search<'a> {
+    space: &'a Space,
+    random: Random,
+    seed: u32,
+    /// Loads of the survey so far.
+    surveyed: usize,
+    /// All trials in order.
+    pub tried: Vec<Tried>,
+    /// What they showed.
+    pub archive: Archive,
+    known: HashMap<Input, usize>,
+    promoted: HashSet<usize>,
+    /// The trials of each load.
+    with: HashMap<usize, Vec<usize>>,
+    /// How many changes of a trial's input were tried.
+    changes: HashMap<usize, u64>,
+}
+
+impl<'a> Search<'a> {
+    /// A search from its beginning.
+    pub fn new(space: &'a Space, seed: u32) -> Search<'a> {
+        Search {
+            space,
+            random: Random::new(seed.into()),
+            seed,
+            surveyed: 0,
+            tried: Vec::new(),
+            archive: Archive::default(),
+            known: HashMap::new(),
+            promoted: HashSet::new(),
+            with: HashMap::new(),
+            changes: HashMap::new(),
+        }
+    }
+
+    /// The next batch. Whether there was one: time or space may be used up.
+    ///
+    /// # Errors
+    /// As [`Trials::run`].
+    pub fn step<T: Trials>(&mut self, trials: &mut T) -> Result<bool, T::Error> {
+        let batch = self.batch();
+        self.try_all(batch, trials)
+    }
+
+    /// Runs these, and takes what they show.
+    ///
+    /// # Errors
+    /// As [`Trials::run`].
+    pub fn try_all<T: Trials>(
+        &mut self,
+        batch: Vec<(Input, Stage)>,
+        trials: &mut T,
+    ) -> Result<bool, T::Error> {
+        let inputs: Vec<Input> = batch.iter().map(|(input, _)| input.clone()).collect();
+        if inputs.is_empty() {
+            return Ok(false);
+        }
+        let Some(shown) = trials.run(&inputs)? else { return Ok(false) };
+        let whole = shown.len() == inputs.len();
+        for ((input, stage), shown) in batch.into_iter().zip(shown) {
+            let number = self.tried.len();
+            self.known.insert(input.clone(), number);
+            self.archive.add(number, &shown);
+            for part in &input.parts {
+                self.with.entry(part.load).or_default().push(number);
+            }
+            self.tried.push(Tried { input, stage, shown });
+        }
+        Ok(whole)
+    }
+
+    /// What a trial of this input showed, if there was one.
+    pub fn shown(&self, input: &Input) -> Option<&Shown> {
+        self.known.get(input).map(|number| &self.tried[*number].shown)
+    }
+
+    fn batch(&mut self) -> Vec<(Input, Stage)> {
+        let alone = if self.tried.len() < FIRST * BATCH { BATCH } else { SURVEYED };
+        let mut batch: Vec<(Input, Stage)> = Vec::new();
+        while batch.len() < alone && self.surveyed < self.space.loads.len() {
+            let end = (self.surveyed + MAX_LOADS).min(self.space.loads.len());
+            let input = Input::simple(self.surveyed..end, self.seed);
+            batch.push((self.space.whole(input), Stage::Survey));
+            self.surveyed = end;
+        }
+        if self.tried.is_empty() {
+            return batch;
+        }
+        while batch.len() < BATCH {
+            let longer = (batch.len() == BATCH - 1).then(|| self.longer(&batch)).flatten();
+            let next = longer
+                .map(|input| (input, Stage::Halving))
+                .or_else(|| self.change(&batch).map(|input| (input, Stage::Local)));
+            let Some(next) = next else { break };
+            batch.push(next);
+        }
+        batch
+    }
+
+    fn is_new(&self, input: &Input, batch: &[(Input, Stage)]) -> bool {
+        !self.known.contains_key(input) && batch.iter().all(|(other, _)| other != input)
+    }
+
+    /// The trials that showed the longest of a cause, those of the longest causes first.
+    fn alive(&self) -> Vec<usize> {
+        let mut seen = HashSet::new();
+        let ranked = self.archive.ranked().into_iter().map(|(_, _, trial)| trial);
+        ranked.filter(|trial| seen.insert(*trial)).take(ALIVE).collect()
+    }
+
+    /// The best of a rung's best that was not tried for longer yet.
+    fn longer(&mut self, batch: &[(Input, Stage)]) -> Option<Input> {
+        let alive = self.alive();
+        for rung in (1..QUARTERS.len()).rev() {
+            let below = (0..self.tried.len())
+                .filter(|trial| self.tried[*trial].input.quarters == QUARTERS[rung - 1]);
+            let mut below: Vec<usize> = below.collect();
+            below.sort_by_key(|trial| std::cmp::Reverse(self.tried[*trial].shown.longest()));
+            let best = below.len() / REDUCTION;
+            let candidates = below.into_iter().enumerate();
+            let candidates =
+                candidates.filter(|(place, trial)| *place < best || alive.contains(trial));
+            for (_, trial) in candidates {
+                let mut input = self.tried[trial].input.clone();
+                input.quarters = QUARTERS[rung];
+                if !self.promoted.contains(&trial) && self.is_new(&input, batch) {
+                    self.promoted.insert(trial);
+                    return Some(input);
+                }
+            }
+        }
+        None
+    }
+
+    /// Inputs made of those that showed the longest of causes. The longer a cause and the fewer
+    /// changes of its input were tried, the sooner: what was changed in vain for long makes way.
+    /// Mostly several are put together with everything about them drawn anew: each cause keeps its
+    /// own longest, so that one trial says something about all of them.
+    fn change(&mut self, batch: &[(Input, Stage)]) -> Option<Input> {
+        for _ in 0..ATTEMPTS {
+            let parents = self.parents();
+            let (_, first) = parents.first()?;
+            let input = match self.random.below(MIXED_OF) {
+                0 => {
+                    let inputs = parents.iter().map(|(_, trial)| &self.tried[*trial].input);
+                    let inputs: Vec<&Input> = inputs.collect();
+                    let first = &self.tried[*first].input;
+                    self.space.changed(first, &inputs, &mut self.random)
+                }
+                _ => {
+                    let loads: Vec<usize> =
+                        parents.iter().map(|(key, trial)| self.culprit(key, *trial)).collect();
+                    self.space.mixed(&loads, &mut self.random)
+                }
+            };
+            if self.is_new(&input, batch) {
+                return Some(input);
+            }
+        }
+        None
+    }
+
+    /// The causes and trials whose changes promise most.
+    fn parents(&mut self) -> Vec<(Key, usize)> {
+        let mut all: Vec<_> = self.archive.ranked();
+        all.sort_by_cached_key(|(_, length, trial)| {
+            let changes = self.changes.get(trial).copied().unwrap_or(0);
+            std::cmp::Reverse(length / (1 + changes))
+        });
+        let mut seen = HashSet::new();
+        all.retain(|(_, _, trial)| seen.insert(*trial));
+        let all: Vec<(Key, usize)> =
+            all.into_iter().take(MAX_LOADS).map(|(key, _, trial)| (key.clone(), trial)).collect();
+        all.iter().for_each(|(_, trial)| *self.changes.entry(*trial).or_default() += 1);
+        all
+    }
+
+    /// The load of a trial that a cause is probably of: most of the trials with it showed the cause.
+    fn culprit(&mut self, key: &Key, trial: usize) -> usize {
+        let loads: Vec<usize> =
+            self.tried[trial].input.parts.iter().map(|part| part.load).collect();
+        if self.random.below(MIXED_OF) == 0 {
+            return loads[self.random.below(loads.len())];
+        }
+        let longest = self.archive.best(key).map_or(0, |best| best.0);
+        let share = |load: &usize| {
+            let with: Vec<&Tried> = self.with[load].iter().map(|with| &self.tried[*with]).collect();
+            let showed =
+                with.iter().filter(|tried| tried.shown.of(key) * SHOWED >= longest).count();
+            (showed * 1_000 / (with.len() + 1), std::cmp::Reverse(*load))
+        };
+        loads.iter().copied().max_by_key(share).unwrap_or(loads[0])
+    }
+}

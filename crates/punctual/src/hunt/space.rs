@@ -1,0 +1,134 @@
+//! What a search may try: loads with their parameters, alone and together, at another moment, with
+//! another seed, for longer.
+
+use super::random::Random;
+
+/// Loads of one input.
+pub const MAX_LOADS: usize = 3;
+/// Instances of a stressor.
+pub const INSTANCES: [u32; 4] = [1, 2, 4, 8];
+/// Durations of a trial in quarters of the one asked for: each rung of the halving has one.
+pub const QUARTERS: [u32; 3] = [1, 4, 8];
+
+/// A load that may be tried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// Its name: that of a stressor, or of a load of the hunt file.
+    pub name: String,
+    /// Words behind its command that make it work differently. The first is always empty.
+    pub parameters: Vec<String>,
+    /// Whether it is a stressor of stress-ng, which takes a number of instances; else its command.
+    pub command: Option<String>,
+}
+
+/// All that may be tried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// The loads, those that are tried first first.
+    pub loads: Vec<Choice>,
+    /// A load starts up to so many µs later: the period of the timer, or 1 ms.
+    pub shift_us: u32,
+}
+
+/// A load of an input.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Part {
+    /// The place of the load in the space.
+    pub load: usize,
+    /// Its instances.
+    pub instances: u32,
+    /// The place of its parameter.
+    pub parameter: usize,
+    /// How much later it starts, in µs: its phase against the timer.
+    pub delay_us: u32,
+}
+
+/// What one trial runs.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Input {
+    /// Its loads, at least one.
+    pub parts: Vec<Part>,
+    /// The seed of the loads and of the timer.
+    pub seed: u32,
+    /// How long it measures, in quarters of the duration asked for.
+    pub quarters: u32,
+}
+
+impl Input {
+    /// Loads together, each as simple as it can be.
+    pub fn simple(loads: std::ops::Range<usize>, seed: u32) -> Input {
+        let part = |load| Part { load, instances: 1, parameter: 0, delay_us: 0 };
+        Input { parts: loads.map(part).collect(), seed, quarters: QUARTERS[0] }
+    }
+}
+
+impl Space {
+    /// Any input, each part of it drawn evenly: what a search is compared with.
+    #[cfg(test)]
+    pub fn random(&self, random: &mut Random) -> Input {
+        let parts = (0..1 + random.below(MAX_LOADS)).map(|_| self.random_part(random)).collect();
+        let quarters = QUARTERS[random.below(QUARTERS.len())];
+        self.whole(Input { parts, seed: random.below(1 << 16) as u32 + 1, quarters })
+    }
+
+    fn random_part(&self, random: &mut Random) -> Part {
+        let load = random.below(self.loads.len());
+        self.drawn(load, random)
+    }
+
+    /// A load with everything about it drawn evenly.
+    fn drawn(&self, load: usize, random: &mut Random) -> Part {
+        let stressor = self.loads[load].command.is_none();
+        Part {
+            load,
+            instances: if stressor { INSTANCES[random.below(INSTANCES.len())] } else { 1 },
+            parameter: random.below(self.loads[load].parameters.len()),
+            delay_us: random.below(self.shift_us as usize + 1) as u32,
+        }
+    }
+
+    /// These loads together, with everything about them drawn anew.
+    pub fn mixed(&self, loads: &[usize], random: &mut Random) -> Input {
+        let parts = loads.iter().take(MAX_LOADS).map(|load| self.drawn(*load, random)).collect();
+        let quarters = QUARTERS[random.below(QUARTERS.len())];
+        self.whole(Input { parts, seed: random.below(1 << 16) as u32 + 1, quarters })
+    }
+
+    /// An input with one change. `others` are inputs whose loads are worth a try beside.
+    pub fn changed(&self, input: &Input, others: &[&Input], random: &mut Random) -> Input {
+        let mut changed = input.clone();
+        let which = random.below(changed.parts.len());
+        let part = &mut changed.parts[which];
+        let choice = &self.loads[part.load];
+        match random.below(8) {
+            0 | 1 if choice.parameters.len() > 1 => {
+                part.parameter = random.below(choice.parameters.len());
+            }
+            2 if choice.command.is_none() => {
+                part.instances = INSTANCES[random.below(INSTANCES.len())];
+            }
+            3 => part.delay_us = random.below(self.shift_us as usize + 1) as u32,
+            4 => changed.quarters = QUARTERS[random.below(QUARTERS.len())],
+            5 if changed.parts.len() > 1 => drop(changed.parts.remove(which)),
+            6 | 7 if changed.parts.len() < MAX_LOADS => {
+                let beside = match others.len() {
+                    0 => self.random_part(random),
+                    many => {
+                        let other = &others[random.below(many)].parts;
+                        other[random.below(other.len())].clone()
+                    }
+                };
+                changed.parts.push(beside);
+            }
+            _ => changed.seed = random.below(1 << 16) as u32 + 1,
+        }
+        self.whole(changed)
+    }
+
+    /// An input in its one form: the loads in order, each once.
+    pub fn whole(&self, mut input: Input) -> Input {
+        input.parts.sort();
+        input.parts.dedup_by_key(|part| part.load);
+        input
+    }
+}

@@ -1,0 +1,30 @@
+//! The verdicts of a search as JUnit XML: one suite, a case a requirement, and one for each trial
+//! that failed.
+
+use super::junit::document::{NonSuccessKind, Report, TestCase, TestSuite};
+use super::junit::{of_verdict, status};
+use crate::sentence::hunt as words;
+use punctual_bundle::hunt::{HuntDocument, TrialState};
+use std::io::{self, Write};
+
+/// The report.
+pub fn write(document: &HuntDocument, out: &mut dyn Write) -> io::Result<()> {
+    let title = format!("search on kernel {}", document.kernel);
+    let mut report = Report::new(title.as_str());
+    let mut suite = TestSuite::new(title.as_str());
+    for required in &document.required {
+        let status = of_verdict(required.verdict, &words::required(required));
+        let mut case = TestCase::new(required.requirement.as_str(), status);
+        case.set_classname(document.kernel.as_str());
+        suite.add_test_case(case);
+    }
+    for trial in document.trials.iter().filter(|trial| trial.state == TrialState::Failed) {
+        let why = trial.why.as_deref().unwrap_or("it is not known why");
+        let mut case =
+            TestCase::new(&trial.loads.join("; "), status(NonSuccessKind::Error, "failed", why));
+        case.set_classname(document.kernel.as_str());
+        suite.add_test_case(case);
+    }
+    report.add_test_suite(suite);
+    report.serialize(out)
+}

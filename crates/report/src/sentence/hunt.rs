@@ -1,0 +1,116 @@
+//! What a search found, in sentences.
+
+use crate::format::{self, count, counted};
+use punctual_bundle::hunt::{Against, Changed, HuntCause, HuntDocument, Required, TrialState};
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::Nanos;
+
+/// What no search can show.
+pub const NO_BOUND: &str = "No bound is proven: other loads, parameters and moments may show more. \
+                            Virtual time has one CPU, no caches and no hardware. Sections below \
+                            2,000 instructions are not listed.";
+
+/// How much was tried.
+pub fn extent(document: &HuntDocument) -> String {
+    let of = |state| document.trials.iter().filter(|trial| trial.state == state).count() as u64;
+    let longest = document.trials.iter().rev();
+    let last = longest.clone().map(|trial| trial.number).next().unwrap_or(0);
+    let newest = document.causes.iter().take(3).map(|cause| cause.trial).max();
+    let newest = newest.map_or(String::new(), |newest| {
+        format!(" The longest of the first three causes came in trial {newest} of {last}.")
+    });
+    format!(
+        "{}: {} measured, {} with a load that did not work, {} failed. {} of {} were tried, alone \
+         and together; seed {}.{newest}",
+        counted(document.trials.len() as u64, "trial"),
+        count(of(TrialState::Measured)),
+        count(of(TrialState::NoLoad)),
+        count(of(TrialState::Failed)),
+        count(document.surveyed),
+        counted(document.loads, "load"),
+        document.seed,
+    )
+}
+
+/// A length in virtual µs.
+pub fn micros(document: &HuntDocument, instructions: u64) -> String {
+    let ns = instructions.saturating_mul(document.ns_per_instruction.into());
+    format::micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
+}
+
+/// A kind of cause.
+pub fn kind(kind: &str) -> &'static str {
+    match kind {
+        "irqs-disabled" => "interrupts disabled",
+        "sample" => "worst sample",
+        _ => "not preempted",
+    }
+}
+
+/// What a kernel is, compared with another.
+pub fn changed(change: Changed) -> &'static str {
+    match change {
+        Changed::New => "new",
+        Changed::Gone => "gone",
+        Changed::Longer => "longer",
+        Changed::Shorter => "shorter",
+        Changed::Same => "the same",
+    }
+}
+
+/// The least that shows a cause: `stress-ng --mremap 1, measured for 250 ms: nothing can be taken
+/// away`.
+pub fn least(cause: &HuntCause) -> String {
+    let least = &cause.least;
+    let how = match least.minimal {
+        true => "nothing can be taken away",
+        false => "not minimised",
+    };
+    let shows = match least.shows == cause.longest {
+        true => String::new(),
+        false => format!(
+            " shows {} instructions, {:.0} % of the longest,",
+            count(least.shows),
+            least.shows as f64 * 100.0 / cause.longest.max(1) as f64
+        ),
+    };
+    format!(
+        "{}, measured for {}:{shows} {how}",
+        format::plain(&least.loads.join(" and ")),
+        format::duration(Nanos(least.duration_ns))
+    )
+}
+
+/// A requirement with its verdict.
+pub fn required(required: &Required) -> String {
+    let text = format::plain(&required.requirement);
+    let longest = required.longest.map_or(String::new(), |longest| {
+        format!("; the longest is {} instructions", count(longest))
+    });
+    match required.verdict {
+        VerdictWord::Met => {
+            format!("{text}: nothing longer was found{longest}. This proves no bound.")
+        }
+        VerdictWord::NotMet => format!("{text}: not met{longest}"),
+        _ => format!("{text}: undecided, nothing was measured"),
+    }
+}
+
+/// How two kernels were compared.
+pub fn against(against: &Against) -> String {
+    let failed = match against.failed {
+        0 => String::new(),
+        failed => format!(" {} of the inputs was not measured on both.", count(failed)),
+    };
+    let of = |wanted| against.changes.iter().filter(|change| change.change == wanted).count();
+    format!(
+        "The smallest inputs of the causes, {}, on both: {} causes are new, {} longer, {} shorter, \
+         {} gone, {} the same within 10 %.{failed}",
+        counted(against.inputs, "input"),
+        of(Changed::New),
+        of(Changed::Longer),
+        of(Changed::Shorter),
+        of(Changed::Gone),
+        of(Changed::Same),
+    )
+}
