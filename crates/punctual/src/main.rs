@@ -15,6 +15,7 @@ mod labs;
 mod limits;
 mod live;
 mod metrics;
+mod notify;
 mod output;
 mod recorded;
 mod session;

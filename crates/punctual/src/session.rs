@@ -24,6 +24,7 @@ pub use series::SeriesRun;
 use crate::exit::Failure;
 use crate::live::Watcher;
 use crate::metrics::MetricsFile;
+use crate::notify::ServiceManager;
 use crate::violation::ViolationHook;
 use interrupt::Interrupts;
 use punctual_analyze::PhaseView;
@@ -66,6 +67,8 @@ pub struct Run<'a> {
     pub metrics: Option<MetricsFile>,
     /// What runs when a requirement is violated.
     pub hook: Option<ViolationHook>,
+    /// The service manager, where there is one.
+    pub manager: Option<ServiceManager>,
 }
 
 /// Runs the plan and writes a bundle. On an error there is no bundle.
@@ -123,6 +126,7 @@ pub fn run(
         interrupts,
         metrics,
         hook,
+        manager: ServiceManager::of_environment(),
     };
     watcher.preparing("reading the system configuration");
     check_host(&mut run, &files)?;

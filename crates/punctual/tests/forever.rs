@@ -77,3 +77,24 @@ fn more_than_one_phase_is_refused() {
     assert_eq!(ran.status.code(), Some(2), "{}", text(&ran));
     assert!(!place.bundle().exists());
 }
+
+/// The service manager's side of sd_notify(3).
+#[test]
+fn a_service_manager_sees_that_it_is_ready_and_alive() {
+    let place = Place::with(EXPERIMENT);
+    let path = place.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(common::HANG)).expect("a timeout");
+    let mut command = common::punctual();
+    command.args(["run", "--quiet", "experiment.toml", "--output", "bundle"]);
+    command.current_dir(place.path()).env("NOTIFY_SOCKET", &path);
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+    let mut child = command.spawn().expect("punctual starts");
+    let mut bytes = [0; 100];
+    for expected in ["READY=1\nWATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1"] {
+        let length = socket.recv(&mut bytes).expect("a message");
+        assert_eq!(String::from_utf8_lossy(&bytes[..length]), expected);
+    }
+    kill(child.id(), "TERM");
+    assert!(child.wait().expect("it ended").success());
+}

@@ -10,6 +10,7 @@ use super::series::{self, SeriesRun};
 use super::wall_clock::{self, WallClock};
 use super::{Run, mapping};
 use crate::live::{Snapshot, Watcher};
+use crate::notify::ServiceManager;
 use punctual_analyze::PhaseView;
 use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
@@ -405,6 +406,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 self.run.flight.iter_mut().for_each(Flight::save);
                 self.evidence.poll(&self.files, &current.measures);
                 self.look_for_violations(current, false);
+                self.run.manager.iter_mut().for_each(ServiceManager::alive);
                 next_checkpoint = now + CHECKPOINT;
             }
             if let Some(file) = &mut self.run.metrics

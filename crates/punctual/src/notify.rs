@@ -1,0 +1,84 @@
+//! The service manager, where it started this and wants to know of it (sd_notify(3)): `READY=1` once
+//! something is measured, `WATCHDOG=1` with every checkpoint.
+
+use std::env;
+use std::ffi::OsStr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// The variable that names its socket: a path, or an abstract name that begins with `@`.
+const VARIABLE: &str = "NOTIFY_SOCKET";
+
+/// Its socket.
+pub struct ServiceManager {
+    socket: UnixDatagram,
+    address: SocketAddr,
+    is_ready: bool,
+}
+
+impl ServiceManager {
+    /// The one of the environment; `None` without one, or where its socket cannot be used.
+    pub fn of_environment() -> Option<ServiceManager> {
+        ServiceManager::at(&env::var_os(VARIABLE)?)
+    }
+
+    fn at(name: &OsStr) -> Option<ServiceManager> {
+        let address = match name.as_bytes().split_first()? {
+            (b'@', name) => SocketAddr::from_abstract_name(name),
+            _ => SocketAddr::from_pathname(name),
+        };
+        let socket = UnixDatagram::unbound().ok()?;
+        // A service manager that does not read must not stop a measurement.
+        socket.set_nonblocking(true).ok()?;
+        Some(ServiceManager { socket, address: address.ok()?, is_ready: false })
+    }
+
+    /// The run goes on. What cannot be sent is not sent again: the next checkpoint is near.
+    pub fn alive(&mut self) {
+        let text: &[u8] = if self.is_ready { b"WATCHDOG=1" } else { b"READY=1\nWATCHDOG=1" };
+        self.is_ready |= self.socket.send_to_addr(text, &self.address).is_ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(socket: &UnixDatagram) -> String {
+        let mut bytes = [0; 100];
+        let length = socket.recv(&mut bytes).expect("a message");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+
+    #[test]
+    fn it_is_ready_once_and_alive_from_then_on() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("notify");
+        let abstract_name = format!("punctual-notify-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&abstract_name).expect("a name");
+        let sockets = [
+            (path.to_string_lossy().into_owned(), UnixDatagram::bind(&path).expect("a socket")),
+            (format!("@{abstract_name}"), UnixDatagram::bind_addr(&address).expect("a socket")),
+        ];
+        for (name, socket) in sockets {
+            let mut manager = ServiceManager::at(OsStr::new(&name)).expect("it is there");
+            manager.alive();
+            assert_eq!(received(&socket), "READY=1\nWATCHDOG=1");
+            manager.alive();
+            assert_eq!(received(&socket), "WATCHDOG=1");
+        }
+        assert!(ServiceManager::at(OsStr::new("")).is_none());
+    }
+
+    #[test]
+    fn one_that_is_not_there_is_asked_again() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("notify");
+        let mut manager = ServiceManager::at(path.as_os_str()).expect("an address");
+        manager.alive();
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        manager.alive();
+        assert_eq!(received(&socket), "READY=1\nWATCHDOG=1");
+    }
+}
