@@ -108,7 +108,11 @@ fn failures(failed: &[&Trial]) -> Table {
         ]
     });
     let columns = vec![Column::text("loads"), Column::text("why"), Column::text("console")];
-    table("Trials that hung, panicked or ran out of memory", columns, rows.collect())
+    table(
+        "Trials that failed: hung, panicked, ran out of memory, or otherwise",
+        columns,
+        rows.collect(),
+    )
 }
 
 fn of_against(document: &HuntDocument, against: &Against) -> (String, String, Table) {

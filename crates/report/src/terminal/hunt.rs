@@ -90,7 +90,7 @@ fn write_failed(out: &mut Page, document: &HuntDocument) {
     if failed.is_empty() {
         return;
     }
-    out.heading("trials that hung, panicked or ran out of memory");
+    out.heading("failed trials");
     for trial in failed.iter().take(FAILED) {
         let why = format::plain(trial.why.as_deref().unwrap_or("it is not known why"));
         let text = format!("{}: {why}", format::plain(&trial.loads.join("; ")));
