@@ -1,12 +1,12 @@
 //! `NNNN.lines`: the long plot of a series that is measured for weeks. Each line is what fell into
 //! five minutes; lines are kept for good.
 //!
-//! File: as a log ([`crate::log`]), with blocks of kind 3. Integers as there. A line: `start` (signed,
-//! ns since 1970 UTC), `clock_start` (signed, the same instant on the series' clock), `length` (ns),
-//! `recorded`, `overruns`, `dropped`, `max` (0, or 1 and a signed one), `sum` (signed), then the
-//! histogram: pairs of a count and the distance from the bucket before (the first from 0), which end
-//! with a count of 0. Bucket `k` below 64 holds latencies of `k` ns; above, each power of two is cut
-//! into 32 buckets of equal width.
+//! File: as a log ([`crate::log`]), with blocks of kind 3. Integers as there. A line: `start`
+//! (signed, ns since 1970 UTC), `clock_start` (signed, the same instant on the series' clock),
+//! `length` (ns), `recorded`, `overruns`, `dropped`, `max` (0, or 1 and a signed one), `sum`
+//! (signed), then the histogram: pairs of a count and the distance from the bucket before (the
+//! first from 0), which end with a count of 0. Bucket `k` below 64 holds latencies of `k` ns;
+//! above, each power of two is cut into 32 buckets of equal width.
 
 use crate::log::{self, MAGIC};
 use crate::varint::{Cursor, put, put_signed};
@@ -70,8 +70,8 @@ fn upper_end(bucket: u64) -> Nanos {
 }
 
 impl Line {
-    /// A percentile above 0 and up to 100: the upper end of its bucket, at most 3 % above, and never
-    /// more than the maximum. `None` without samples.
+    /// A percentile above 0 and up to 100: the upper end of its bucket, at most 3 % above, and
+    /// never more than the maximum. `None` without samples.
     pub fn percentile(&self, percentile: f64) -> Option<Nanos> {
         let all: u64 = self.histogram.iter().map(|(_, count)| count).sum();
         let rank = ((percentile / 100.0 * all as f64).ceil() as u64).clamp(1, all.max(1));

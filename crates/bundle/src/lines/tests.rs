@@ -60,8 +60,8 @@ fn size_of(directory: &Path) -> u64 {
         .sum()
 }
 
-/// Some five minutes at 1 kHz on a simulated clock: of each of 300 latencies a thousand samples, the
-/// shorter ones near to each other, the longer ones over three powers of ten.
+/// Some five minutes at 1 kHz on a simulated clock: of each of 300 latencies a thousand samples,
+/// the shorter ones near to each other, the longer ones over three powers of ten.
 fn five_minutes(data: &mut SeriesData, number: u64) -> Nanos {
     let mut max = Nanos::ZERO;
     for k in 0..300u64 {
@@ -238,7 +238,9 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), proper in any::<bool>()) {
+    fn no_bytes_panic(
+        mut bytes in proptest::collection::vec(any::<u8>(), 0..200), proper in any::<bool>(),
+    ) {
         if proper {
             bytes.splice(0..0, *MAGIC);
         }
