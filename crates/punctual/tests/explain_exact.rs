@@ -117,15 +117,15 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
         command.arg("hunt").args(arguments).arg("--quiet").current_dir(place.path());
         command.stdin(Stdio::null()).output().expect("punctual starts")
     };
-    let arguments = ["--kernel", KERNEL, "--stressors", "mremap", "--duration", "2s", "--trials"];
-    let options = ["12", "--budget", "1h", "--output", "search", "--json"];
+    let arguments = ["--kernel", KERNEL, "--stressors", "mremap", "--duration", "1s", "--trials"];
+    let options = ["4", "--budget", "1h", "--output", "search", "--json"];
     let ran = search(&[&arguments[..], &options[..]].concat());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     assert_eq!(document["schema"], "punctual-hunt/2");
     let trials = document["trials"].as_array().expect("trials");
     assert_eq!(trials[0]["loads"], json!(["stress-ng --mremap 1 --quiet"]));
-    assert!(trials.len() > 8, "{trials:#?}");
+    assert!(trials.len() >= 4, "{trials:#?}");
     let mut causes = document["causes"].as_array().expect("causes").iter();
     // Linux 6.7 bounded it (CONFIG_PCP_BATCH_SCALE_MAX).
     let known = causes.find(|cause| {
