@@ -248,7 +248,7 @@ mod tests {
         assert!(matches!(settle_clock(file.path()), Err(LabError::Malformed { .. })));
         let bytes = fs::read(file.path()).unwrap();
         // The header: its magic and version, and the cluster that its table of clusters is in.
-        assert_eq!((&bytes[..8], bytes[46]), (&b"QFI\xfb\0\0\0\x02"[..], 0x03));
+        assert_eq!((&bytes[..8], bytes[45]), (&b"QFI\xfb\0\0\0\x02"[..], 0x03));
         assert_eq!(bytes.len(), 4 << 16);
     }
 }

@@ -234,14 +234,19 @@ fn repeated(guest: &Guest) -> Option<Vec<u8>> {
     }
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("qmp");
-    let mut disturbed = guest.clone();
-    disturbed
-        .qemu_args
-        .extend(["-qmp".into(), format!("unix:{},server=on,wait=off", socket.display())]);
+    let with_socket = |socket: &Path| {
+        let mut guest = guest.clone();
+        let monitor = format!("unix:{},server=on,wait=off", socket.display());
+        guest.qemu_args.extend(["-qmp".into(), monitor]);
+        guest
+    };
+    // Both have one, so that both boot: a guest without arguments of its own goes on from a boot
+    // that was saved.
+    let (undisturbed, disturbed) = (with_socket(&dir.path().join("other")), with_socket(&socket));
     let over = AtomicBool::new(false);
     let (runs, asked) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_until(&over, &socket));
-        let plain = scope.spawn(|| testing::run(guest));
+        let plain = scope.spawn(|| testing::run(&undisturbed));
         let disturbed = testing::run(&disturbed);
         over.store(true, Ordering::Relaxed);
         ([plain.join().unwrap(), disturbed], asking.join().unwrap())

@@ -44,7 +44,7 @@ pub fn cases(all: bool, named: &[String]) -> Result<Vec<Case>, Failure> {
 }
 
 /// Runs the cases on this system, one after the other.
-pub fn here(
+pub fn run_locally(
     cases: &[Case],
     duration: Nanos,
     cpu: usize,
@@ -102,7 +102,7 @@ fn one(case: &Case, duration: Nanos, cpu: usize) -> Result<TruthCase, Failure> {
 
 /// Measures as anybody would; an error says why there is nothing to explain.
 fn run(place: &Path, case: &Case, duration: Nanos, cpu: usize) -> Result<(), String> {
-    let (policy, priority) = case.measured();
+    let (policy, priority) = case.scheduling();
     let priority = priority.map_or(String::new(), |priority| format!("priority = {priority}\n"));
     let text = format!(
         "[[measure]]\nname = \"timer\"\nkind = \"timer\"\npolicy = \"{policy}\"\n{priority}cpus = \

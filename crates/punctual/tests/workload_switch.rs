@@ -178,10 +178,11 @@ fn independent(place: &Place, bytes: u64) -> Option<[f64; 3]> {
 fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
     let place = Place::with("");
     for (set, bytes) in [("256KiB", 256 << 10), ("1MiB", 1 << 20), ("4MiB", 4 << 20)] {
-        let Some([low, high, walk]) = independent(&place, bytes) else { return };
         let mut seen = Vec::new();
-        // Who shares the machine may hide or make a difference once, not three times.
-        for attempt in 0..3 {
+        // Who shares the machine, and its caches, may hide or make a difference in either program;
+        // not in one of them each time.
+        for attempt in 0..8 {
+            let Some([low, high, walk]) = independent(&place, bytes) else { return };
             let setting = format!("working_set=[\"{set}\"]");
             let summary =
                 measured(&place, &format!("{set}-{attempt}"), &["-s", &setting, "--count", "600"]);
@@ -210,12 +211,9 @@ fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
                 seen.clear();
                 break;
             }
-            seen.push(row.clone());
+            seen.push(format!("{row}; the independent program: {low} to {high}, a walk {walk}"));
         }
-        assert!(
-            seen.is_empty(),
-            "{set}: {seen:?}; the independent program: {low} to {high}, a walk {walk}"
-        );
+        assert!(seen.is_empty(), "{set}: {seen:#?}");
     }
 }
 

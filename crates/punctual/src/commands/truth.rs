@@ -71,7 +71,7 @@ pub fn run(args: Args) -> Ending {
                 case.name, case.score.right, case.score.affected
             ));
         };
-        systems.push(truth::here(&cases, args.duration, cpu, &mut report)?);
+        systems.push(truth::run_locally(&cases, args.duration, cpu, &mut report)?);
     } else {
         systems = in_guests(&args, &progress)?;
     }

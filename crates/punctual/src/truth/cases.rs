@@ -150,7 +150,7 @@ impl Case {
     }
 
     /// The policy and priority of the measured thread.
-    pub fn measured(&self) -> (&'static str, Option<Priority>) {
+    pub fn scheduling(&self) -> (&'static str, Option<Priority>) {
         match self.way.map_or("fifo", |way| way.measured) {
             "fifo" => ("fifo", Priority::new(PRIORITY)),
             other => (other, None),
