@@ -51,8 +51,8 @@ pub struct TruthScore {
     pub injected: u64,
     /// Explained samples.
     pub explained: u64,
-    /// Of these, samples that were due while the cause was at work, and of which at least half, and
-    /// 20 µs, were its.
+    /// Of these, samples that were due while the cause was at work and ended after it, and of which
+    /// at least half, and 20 µs, were its.
     pub affected: u64,
     /// Affected samples of which the largest part was given to the right cause.
     pub right: u64,
