@@ -221,6 +221,25 @@ pub struct SeriesWriter {
     kept_before: u64,
 }
 
+/// Appends whole blocks to a file of so many bytes, and empties the buffer.
+fn append(
+    file: &mut File,
+    bytes: &mut u64,
+    buffer: &mut Vec<u8>,
+    end: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    let written = file.write_all(buffer).and_then(|()| end(file));
+    if written.is_err() {
+        // What was written in part must not stand before whole blocks that come later.
+        let _ = file.set_len(*bytes);
+        let _ = io::Seek::seek(file, io::SeekFrom::Start(*bytes));
+    } else {
+        *bytes += buffer.len() as u64;
+    }
+    buffer.clear();
+    written
+}
+
 /// What a series for weeks has beside others.
 struct Lines {
     file: File,
@@ -258,15 +277,9 @@ impl SeriesWriter {
     pub fn append_line(&mut self, line: &Line) -> Result<(), BundleError> {
         let Some(lines) = &mut self.lines else { return Ok(()) };
         lines::encode(&mut self.buffer, line);
-        let written = lines.file.write_all(&self.buffer).and_then(|()| lines.file.sync_data());
-        if written.is_err() {
-            let _ = lines.file.set_len(lines.bytes);
-            let _ = io::Seek::seek(&mut lines.file, io::SeekFrom::Start(lines.bytes));
-        } else {
-            lines.bytes += self.buffer.len() as u64;
-        }
-        self.buffer.clear();
-        written.map_err(BundleError::io("write", self.lines_member.path()))
+        let sync = |file: &File| file.sync_data();
+        append(&mut lines.file, &mut lines.bytes, &mut self.buffer, sync)
+            .map_err(BundleError::io("write", self.lines_member.path()))
     }
 
     /// Begins a new log where this one is as large as it may become.
@@ -284,16 +297,8 @@ impl SeriesWriter {
 
     fn flush(&mut self) -> Result<(), BundleError> {
         self.rotate_if_full()?;
-        let written = self.log.write_all(&self.buffer);
-        if written.is_err() {
-            // What was written in part must not stand before whole blocks that come later.
-            let _ = self.log.set_len(self.log_bytes);
-            let _ = io::Seek::seek(&mut self.log, io::SeekFrom::Start(self.log_bytes));
-        } else {
-            self.log_bytes += self.buffer.len() as u64;
-        }
-        self.buffer.clear();
-        written.map_err(BundleError::io("write", self.log_member.path()))
+        append(&mut self.log, &mut self.log_bytes, &mut self.buffer, |_| Ok(()))
+            .map_err(BundleError::io("write", self.log_member.path()))
     }
 
     /// Samples in the log so far, and in the older one.

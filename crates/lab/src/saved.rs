@@ -34,7 +34,6 @@ pub fn prepare(
     watch: &mut dyn FnMut(Progress) -> Control,
 ) -> Result<Option<Ended>, LabError> {
     if !resumes {
-        machine.start = Start::Boot;
         return Ok(None);
     }
     match Saved::of(machine, dir, limits, watch)? {
@@ -46,8 +45,8 @@ pub fn prepare(
     }
 }
 
-/// Puts the job into the first file system: a second archive behind the first: its files take the place of those
-/// (Documentation/driver-api/early-userspace/buffer-format.rst).
+/// Puts the job into the first file system, as a second archive behind the first: its files take the
+/// place of those (Documentation/driver-api/early-userspace/buffer-format.rst).
 pub fn append_job(dir: &Path) -> Result<(), LabError> {
     let initramfs = dir.join(qemu::INITRAMFS);
     let job = dir.join(qemu::JOB);
@@ -102,7 +101,7 @@ impl Saved {
         }
         settle_clock(&file)?;
         Ok(Boot::Saved(Saved {
-            image: store.adopt(&image, &dir.join(qemu::SAVED))?,
+            image: store.adopt(&image, &file)?,
             console: store.adopt(&console, &dir.join(qemu::CONSOLE))?,
         }))
     }

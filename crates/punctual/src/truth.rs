@@ -81,14 +81,13 @@ fn one(case: &Case, duration: Nanos, cpu: usize) -> Result<TruthCase, Failure> {
         result.skipped = Some(why);
         return Ok(result);
     }
-    let (injected, why) = match injected {
-        Ok(injected) => (injected, None),
-        Err(why) => (Vec::new(), Some(format!("nothing was injected: {why}"))),
+    let injected = match injected {
+        Ok(injected) => injected,
+        Err(why) => {
+            result.skipped = Some(format!("nothing was injected: {why}"));
+            return Ok(result);
+        }
     };
-    if why.is_some() {
-        result.skipped = why;
-        return Ok(result);
-    }
     let bundle = Bundle::open(&place.path().join("bundle")).map_err(Failure::failed)?;
     let samples = explained::open(&bundle, &Wanted::default())?.document().samples;
     let expected = Expected { causes: case.causes() };

@@ -29,10 +29,11 @@ pub fn truth(document: &TruthDocument, options: &ShowOptions) -> String {
             out.paragraph("  ", "    ", Tone::Plain, &text);
         }
     }
-    let text = "affected: samples that were due while the cause was at work and ended after it, and \
-                of which at least half, and 20 µs, were its. right: their largest part was given to that cause and its culprit. false: samples \
-                that met none of it, given to it. time error: the differences between injected and \
-                attributed time, without their signs.";
+    let text = "affected: samples that were due while the cause was at work and ended after it, \
+                and of which at least half, and 20 µs, were its. right: their largest part was \
+                given to that cause and its culprit. false: samples that met none of it, given to \
+                it. time error: the differences between injected and attributed time, without \
+                their signs.";
     out.paragraph("  ", "  ", Tone::Faint, text);
     out.finish()
 }
