@@ -1,0 +1,155 @@
+//! The structure of the sources: crates import downward, sibling modules do not import in a
+//! circle, a module's file stands beside its directory, and lines have 100 columns at most.
+//!
+//! Imports are read from the sources' tokens, those of macros too. A module and those below it are
+//! one room: what counts is which siblings its room imports from.
+
+#[path = "structure/imports.rs"]
+mod imports;
+
+use imports::Module;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From the lowest floor up: each may import from those before it.
+const FLOORS: &[&str] = &[
+    "core", "testpoint", "plan", "host", "record", "measure", "bundle", "analyze", "report", "lab",
+    "punctual",
+];
+
+#[test]
+fn crates_import_from_lower_ones() {
+    let mut found = 0;
+    for (floor, name) in FLOORS.iter().enumerate() {
+        let path = root().join("crates").join(name).join("Cargo.toml");
+        let manifest: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
+        let dependencies = manifest.get("dependencies").and_then(|value| value.as_table());
+        for other in dependencies.into_iter().flat_map(|table| table.keys()) {
+            let Some(other) = other.strip_prefix("punctual-") else { continue };
+            let below = FLOORS.iter().position(|name| *name == other);
+            assert!(below.is_some_and(|below| below < floor), "{name} imports from {other}");
+            found += 1;
+        }
+    }
+    assert!(found > FLOORS.len(), "{found} imports between crates were found");
+    let there = fs::read_dir(root().join("crates")).unwrap().count();
+    assert_eq!(there, FLOORS.len(), "a crate has no floor");
+}
+
+#[test]
+fn sibling_modules_do_not_import_in_a_circle() {
+    let (mut modules, mut circles) = (0, Vec::new());
+    for name in FLOORS {
+        let of_crate = imports::read(&root().join("crates").join(name).join("src"));
+        modules += of_crate.len();
+        circles.extend(circles_of(&of_crate).into_iter().map(|circle| format!("{name}: {circle}")));
+    }
+    assert!(modules > 500, "{modules} modules were found");
+    assert!(circles.is_empty(), "modules import from each other:\n{}", circles.join("\n"));
+}
+
+/// One for each pair of siblings that reach each other: both, and the imports of the first.
+fn circles_of(modules: &[Module]) -> Vec<String> {
+    let mut rooms: BTreeMap<Vec<String>, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    let mut because: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    for module in modules {
+        for import in &module.imports {
+            let shared = module.path.iter().zip(import).take_while(|(a, b)| a == b).count();
+            let (Some(from), Some(to)) = (module.path.get(shared), import.get(shared)) else {
+                continue;
+            };
+            let room = rooms.entry(module.path[..shared].to_vec()).or_default();
+            room.entry(from.clone()).or_default().insert(to.clone());
+            let mut way = module.path[..shared].to_vec();
+            way.extend([from.clone(), to.clone()]);
+            because.entry(way).or_insert_with(|| module.path.join("::"));
+        }
+    }
+    let mut circles = Vec::new();
+    for (room, imports) in &rooms {
+        for (from, direct) in imports {
+            for to in direct.iter().filter(|to| reaches(imports, to, from)) {
+                let mut way = room.clone();
+                way.extend([from.clone(), to.clone()]);
+                let (room, of) = (room.join("::"), &because[&way]);
+                circles.push(format!("in `{room}`: {from} → {to} (by {of}) and back"));
+            }
+        }
+    }
+    circles
+}
+
+fn reaches(imports: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> bool {
+    let (mut open, mut seen) = (vec![from], BTreeSet::new());
+    while let Some(name) = open.pop() {
+        if name == to {
+            return true;
+        }
+        if seen.insert(name) {
+            open.extend(imports.get(name).into_iter().flatten().map(String::as_str));
+        }
+    }
+    false
+}
+
+#[test]
+fn a_modules_file_stands_beside_its_directory() {
+    let found: Vec<PathBuf> = sources().into_iter().filter(|path| path.ends_with("mod.rs")).collect();
+    let of_tests = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "tests");
+    // Cargo takes each file in `tests/` for a program: what several share is a `mod.rs` there.
+    let wrong: Vec<&PathBuf> = found.iter().filter(|path| !of_tests(path)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+#[test]
+fn lines_have_100_columns_at_most() {
+    let mut wider = Vec::new();
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().enumerate().filter(|(_, line)| line.chars().count() > 100);
+        wider.extend(lines.map(|(number, _)| format!("{}:{}", path.display(), number + 1)));
+    }
+    assert!(wider.is_empty(), "{} lines are wider:\n{}", wider.len(), wider.join("\n"));
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+/// What is written by hand, in Rust and C.
+fn sources() -> Vec<PathBuf> {
+    let mut open: Vec<PathBuf> =
+        ["crates", "bench", "fuzz"].into_iter().map(|name| root().join(name)).collect();
+    let mut found = Vec::new();
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap().flatten() {
+            let (path, kind) = (entry.path(), entry.file_type().unwrap());
+            let is_source = path.extension().is_some_and(|end| ["rs", "c", "h"].iter().any(|e| end == *e));
+            if kind.is_dir() && !path.ends_with("target") {
+                open.push(path);
+            } else if kind.is_file() && is_source {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.len() > 800, "{} sources were found", found.len());
+    found
+}
+
+#[test]
+fn a_circle_is_found_and_what_is_none_is_not() {
+    let module = |path: &str, source: &str| imports::of_source(path, source);
+    let modules = [
+        module("a", "use crate::{b::{self, X}, c}; fn f() {}"),
+        module("b", "mod inner; // use crate::a"),
+        module("b::inner", "fn f() { println!(\"crate::a {}\", super::super::c::g()) }"),
+        module("c", "fn g() { crate::a::f() } const A: &str = \"crate::b\";"),
+        module("d", "use crate::a; #[cfg(test)] mod tests { use crate::e; }"),
+        module("e", "use crate::d;"),
+    ];
+    let modules = imports::known(modules.to_vec());
+    let found: Vec<String> =
+        circles_of(&modules).iter().map(|text| text.split(" (").next().unwrap().into()).collect();
+    assert_eq!(found, ["in ``: a → b", "in ``: a → c", "in ``: b → c", "in ``: c → a"]);
+}
