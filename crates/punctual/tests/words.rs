@@ -129,24 +129,14 @@ const PHRASES: &[(&str, &str)] = &[
 ];
 
 /// Place (the end of a path), word, reason.
-const ALLOWED: &[(&str, &str, &str)] = &[];
+const ALLOWED: &[(&str, &str, &str)] = &[
+    ("docs/bundle.md", "untold", "a key of version 1"),
+    ("docs/compare.md", "told", "a verdict of version 1"),
+    ("docs/json.md", "untold", "a key of version 1"),
+];
 
 /// Findings that a place may still have.
 const NOT_YET: &[(&str, usize)] = &[
-    ("crates/bundle", 1),
-    ("crates/host", 13),
-    ("crates/measure", 4),
-    ("crates/plan", 4),
-    ("crates/report", 4),
-    ("crates/testpoint", 1),
-    ("docs/bundle.md", 4),
-    ("docs/check.md", 5),
-    ("docs/compare.md", 1),
-    ("docs/decisions", 1),
-    ("docs/json.md", 1),
-    ("docs/man", 2),
-    ("docs/validity.md", 1),
-    ("docs/workloads.md", 1),
 ];
 
 #[test]
