@@ -124,3 +124,6 @@ impl Command {
 pub fn colored(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
+
+#[cfg(test)]
+mod documents;

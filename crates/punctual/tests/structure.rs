@@ -14,7 +14,16 @@ use std::path::{Path, PathBuf};
 
 /// From the lowest floor up: each may import from those before it.
 const FLOORS: &[&str] = &[
-    "core", "testpoint", "plan", "host", "record", "measure", "bundle", "analyze", "report", "lab",
+    "core",
+    "testpoint",
+    "plan",
+    "host",
+    "record",
+    "measure",
+    "bundle",
+    "analyze",
+    "report",
+    "lab",
     "punctual",
 ];
 
@@ -95,7 +104,8 @@ fn reaches(imports: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -
 
 #[test]
 fn a_modules_file_stands_beside_its_directory() {
-    let found: Vec<PathBuf> = sources().into_iter().filter(|path| path.ends_with("mod.rs")).collect();
+    let found: Vec<PathBuf> =
+        sources().into_iter().filter(|path| path.ends_with("mod.rs")).collect();
     let of_tests = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "tests");
     // Cargo takes each file in `tests/` for a program: what several share is a `mod.rs` there.
     let wrong: Vec<&PathBuf> = found.iter().filter(|path| !of_tests(path)).collect();
@@ -125,7 +135,8 @@ fn sources() -> Vec<PathBuf> {
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(directory).unwrap().flatten() {
             let (path, kind) = (entry.path(), entry.file_type().unwrap());
-            let is_source = path.extension().is_some_and(|end| ["rs", "c", "h"].iter().any(|e| end == *e));
+            let is_source =
+                path.extension().is_some_and(|end| ["rs", "c", "h"].iter().any(|e| end == *e));
             if kind.is_dir() && !path.ends_with("target") {
                 open.push(path);
             } else if kind.is_file() && is_source {

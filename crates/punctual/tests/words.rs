@@ -136,8 +136,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 ];
 
 /// Findings that a place may still have.
-const NOT_YET: &[(&str, usize)] = &[
-];
+const NOT_YET: &[(&str, usize)] = &[];
 
 #[test]
 fn listed_words_do_not_come_back() {
