@@ -1,0 +1,171 @@
+//! The tutorials, as a reader follows them: their files are written, their commands run in order by
+//! a shell. Only durations are shorter.
+
+mod common;
+
+use common::{has_program, is_root, text};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What is shortened: a second shows the same as a minute, with fewer samples.
+const SHORTER: &[(&str, &str)] = &[
+    ("duration = \"60s\"", "duration = \"1s\""),
+    ("duration = \"1min\"", "duration = \"1s\""),
+    ("duration = \"10min\"", "duration = \"1s\""),
+    ("--duration 10s", "--duration 1s"),
+    ("-D10", "-D1"),
+    ("./late-loop 30", "./late-loop 4"),
+];
+
+/// What does not run here, and where it does.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("--target vm:", "tests/target_vm.rs"),
+    ("old-1", "tests/compare.rs compares several runs of each side"),
+];
+
+/// A tutorial being followed.
+struct Reader {
+    directory: tempfile::TempDir,
+    page: String,
+    /// By command, as the page has it.
+    done: BTreeMap<String, Output>,
+}
+
+impl Reader {
+    /// Writes the files of a tutorial, and makes `punctual` and `examples` available.
+    fn of(page: &str) -> Reader {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+        let page = fs::read_to_string(root.join("docs/tutorials").join(page)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        symlink(root.join("examples"), directory.path().join("examples")).unwrap();
+        symlink(env!("CARGO_BIN_EXE_punctual"), directory.path().join("punctual")).unwrap();
+        let reader = Reader { directory, page, done: BTreeMap::new() };
+        for (name, contents) in files(&reader.page) {
+            fs::write(reader.path().join(name), shortened(contents)).unwrap();
+        }
+        reader
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Runs all commands of the page. `BUNDLE` is the newest bundle then. Those with a requirement
+    /// may end with 3 or 4 on a machine that others use.
+    fn follow(&mut self) {
+        let commands: Vec<String> = commands(&self.page).map(str::to_owned).collect();
+        assert!(commands.len() >= 3, "{commands:?}");
+        for command in commands {
+            if let Some((_, place)) = ELSEWHERE.iter().find(|(part, _)| command.contains(part)) {
+                println!("{command}: {place}");
+                continue;
+            }
+            let newest = newest_bundle(self.path()).map(|path| path.display().to_string());
+            let line = shortened(&command).replace("BUNDLE", &newest.unwrap_or_default());
+            let output = Command::new("sh")
+                .args(["-c", &line])
+                .current_dir(self.path())
+                .env("PATH", format!("{}:{}", self.path().display(), env!("PATH")))
+                .output()
+                .unwrap();
+            let judges = ["--require", "--fail-if-worse", "latency.toml", "experiment.toml"];
+            let allowed: &[i32] = match judges.iter().any(|part| command.contains(part)) {
+                true => &[0, 3, 4],
+                false => &[0],
+            };
+            let code = output.status.code().unwrap_or(-1);
+            assert!(allowed.contains(&code), "{line}: ended with {code}\n{}", text(&output));
+            self.done.insert(command, output);
+        }
+    }
+
+    /// What the command with this part printed.
+    fn printed(&self, part: &str) -> String {
+        let found = self.done.iter().find(|(command, _)| command.contains(part));
+        text(found.unwrap_or_else(|| panic!("no command has {part}: {:?}", self.done.keys())).1)
+    }
+}
+
+/// Blocks of TOML, each with the name in backquotes that was said last before it.
+fn files(page: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once("```toml\n") {
+        let (contents, after) = after.split_once("```").expect("the end of a block");
+        let name = before.split('`').rfind(|code| code.ends_with(".toml"));
+        found.push((name.expect("the name of a file"), contents));
+        rest = after;
+    }
+    found
+}
+
+/// Indented lines that begin with a program.
+fn commands(page: &str) -> impl Iterator<Item = &str> {
+    let programs = ["punctual", "cyclictest", "g++"];
+    page.lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(move |line| programs.contains(&line.split(' ').next().unwrap_or_default()))
+}
+
+fn shortened(text: &str) -> String {
+    SHORTER.iter().fold(text.to_owned(), |text, (long, short)| text.replace(long, short))
+}
+
+fn newest_bundle(directory: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
+    entries
+        .filter(|path| path.join("bundle.json").exists())
+        .max_by_key(|path| path.metadata().and_then(|meta| meta.modified()).unwrap())
+}
+
+#[test]
+fn from_cyclictest() {
+    if !has_program("cyclictest", "rt-tests") || !is_root("from_cyclictest") {
+        return;
+    }
+    let mut reader = Reader::of("from-cyclictest.md");
+    reader.follow();
+    assert!(reader.path().join("monday/bundle.json").exists());
+}
+
+#[test]
+fn a_latency_gate_in_ci() {
+    if !has_program("stress-ng", "stress-ng") {
+        return;
+    }
+    let mut reader = Reader::of("latency-gate-in-ci.md");
+    // The run of the main branch.
+    let main = ["run", "latency.toml", "--quiet", "--output", "main-result"];
+    let run = common::punctual().args(main).current_dir(reader.path()).output().unwrap();
+    assert!(reader.path().join("main-result/bundle.json").exists(), "{}", text(&run));
+    reader.follow();
+    assert!(fs::read_to_string(reader.path().join("latency.xml")).unwrap().contains("<testcase"));
+}
+
+#[test]
+fn a_published_experiment() {
+    let mut reader = Reader::of("published-experiment.md");
+    reader.follow();
+    assert!(reader.printed("p1-pi.toml --output").contains("futex calls of a run"));
+    assert!(reader.printed("run switch.toml").contains("my report, page 3"));
+}
+
+#[test]
+fn the_faults_of_a_late_loop_are_found() {
+    if !has_program("g++", "g++") || !is_root("the_faults_of_a_late_loop_are_found") {
+        return;
+    }
+    let mut reader = Reader::of("late-loop.md");
+    reader.follow();
+    let mut show = common::punctual();
+    let shown = show.args(["show", "--json", "late"]).current_dir(reader.path());
+    let shown = text(&shown.output().unwrap());
+    for finding in ["page-faults-in-cycle", "file-call-in-cycle", "lock-without-pi"] {
+        assert!(shown.contains(&format!("\"{finding}\"")), "{finding} is not in\n{shown}");
+    }
+    let explained = reader.printed("punctual explain");
+    assert!(explained.contains("What to do"), "{explained}");
+}
