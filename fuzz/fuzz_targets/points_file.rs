@@ -2,7 +2,7 @@
 //! the first byte says so. Whatever it is, it is read to the end, gives no event that its counts do
 //! not know, and no instant outside of what the clock covers.
 use punctual_core::EventKind;
-use punctual_record::points::{Clock, read_whole};
+use punctual_points::{Clock, read_whole};
 use punctual_testpoint::counter::Pair;
 use punctual_testpoint::layout::{CLOCK_CNTVCT, CLOCK_TSC, MAGIC, RINGS_AT, VERSION};
 use std::sync::OnceLock;

@@ -7,7 +7,7 @@ use super::{Instance, NEVER_BREAKS, WAYS, Way, possible};
 use crate::Args;
 use crate::figures::median;
 use crate::tools;
-use punctual_host::task::clock::monotonic;
+use punctual_sys::clock::monotonic;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};

@@ -2,7 +2,7 @@
 //! hand-over is a context switch.
 
 use punctual_core::{CpuSet, Policy, Priority};
-use punctual_host::task::attributes::{self, Scheduling};
+use punctual_sys::attributes::{self, Scheduling};
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::{Arc, Barrier};
 use std::thread;

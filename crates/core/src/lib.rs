@@ -17,6 +17,7 @@ pub mod finding;
 pub mod histogram;
 pub mod limit;
 pub mod made_of;
+pub mod merge;
 pub mod notes;
 pub mod perf_event;
 pub mod published;

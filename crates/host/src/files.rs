@@ -1,8 +1,8 @@
 //! The seam to the file systems of the kernel: a live system, a captured tree, or a scripted one in
 //! tests.
 
-use crate::task::attributes;
 use punctual_core::CpuSet;
+use punctual_sys::attributes;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};

@@ -10,5 +10,6 @@ pub mod environment;
 pub mod files;
 pub mod isolate;
 pub mod journal;
-pub mod task;
+pub mod progress;
+pub mod rights;
 pub mod topology;

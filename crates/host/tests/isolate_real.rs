@@ -10,7 +10,7 @@ use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{self, Change, Cpusets, Request, Target};
 use punctual_host::journal::apply::RequestedWrite;
 use punctual_host::journal::{self, Directory, IfChanged, Journal, Lock, Store, tasks};
-use punctual_host::task::attributes;
+use punctual_sys::attributes;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};

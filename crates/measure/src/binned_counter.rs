@@ -102,7 +102,7 @@ impl CounterWriter {
             // SAFETY: nothing writes: the writer is here, and the reader has no buffer.
             let counter = unsafe { &*buffer.get() };
             for memory in counter.memory() {
-                punctual_host::task::memory::lock(memory)?;
+                punctual_sys::memory::lock(memory)?;
             }
         }
         Ok(())

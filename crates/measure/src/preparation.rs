@@ -1,8 +1,8 @@
 //! What the whole process asks for before it measures, held until it is dropped.
 
 use punctual_core::{Finding, Nanos, Severity};
-use punctual_host::task::memory;
-use punctual_host::task::power::DmaLatency;
+use punctual_sys::memory;
+use punctual_sys::power::DmaLatency;
 
 /// What is in force.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! A measuring thread: prepared, started with all others at one instant, ended.
 
 use punctual_core::{Clock, CpuSet, Nanos, Notes, PerfEvent};
-use punctual_host::task::attributes::{self, Scheduling};
-use punctual_host::task::usage::Usage;
-use punctual_host::task::{clock, memory, signals};
 use punctual_record::perf::{Counter, Total, Whom};
+use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::usage::Usage;
+use punctual_sys::{clock, memory, signals};
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};

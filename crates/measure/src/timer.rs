@@ -9,8 +9,8 @@ mod timerfd;
 use crate::ring::Producer;
 use crate::stop::Stop;
 use punctual_core::Nanos;
-use punctual_host::task::attributes::current_cpu;
-use punctual_host::task::clock;
+use punctual_sys::attributes::current_cpu;
+use punctual_sys::clock;
 use std::io;
 
 /// How the thread sleeps.

@@ -25,10 +25,10 @@ mod violation;
 
 use commands::demo::load;
 use exit::{Exit, Failure};
-use punctual_host::task::signals;
 use punctual_lab::ssh::agent;
 use punctual_measure::load::guard;
 use punctual_measure::workload::heap;
+use punctual_sys::signals;
 use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
 

@@ -12,7 +12,7 @@ use punctual_bundle::summary::RecordingSummary;
 use punctual_bundle::{Bundle, Recording};
 use punctual_core::MonotonicNs;
 use punctual_core::event::{Group, Names, Recorded};
-use punctual_record::merge::{Batches, Merge};
+use punctual_core::merge::{Batches, Merge};
 use std::collections::BTreeMap;
 
 /// The recording of a bundle, ready to be read as often as one likes.

@@ -1,4 +1,4 @@
-//! Recorders: kernel events and the test points of applications, on one clock.
+//! Recording what the kernel does: events, counts, times of functions, accounts of threads.
 
 pub mod account;
 pub mod attach;
@@ -7,10 +7,8 @@ pub mod count;
 mod format;
 pub mod gaps;
 pub mod interrupt;
-pub mod merge;
 mod names;
 pub mod perf;
-pub mod points;
 pub mod probe;
 mod recorder;
 pub mod release;

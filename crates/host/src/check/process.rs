@@ -2,7 +2,7 @@
 
 use crate::environment::text;
 use crate::files::Files;
-pub use crate::task::rights::Capability;
+pub use crate::rights::Capability;
 use punctual_core::Fact;
 
 /// A limit: `None` is unlimited.

@@ -9,8 +9,8 @@ use crate::files::{FileError, Files};
 use crate::journal::record::{CgroupVersion, TaskPlace};
 use crate::journal::tasks::{self, Membership, TaskStat};
 use crate::journal::{self, Journal, JournalError, Saved, Store};
-use crate::task::attributes::{Scheduling, set_scheduling};
 use punctual_core::{CpuSet, Policy};
+use punctual_sys::attributes::{Scheduling, set_scheduling};
 use std::collections::HashSet;
 use std::io;
 

@@ -4,7 +4,7 @@ use super::cpusets::Cpusets;
 use super::request::{Request, Target};
 use super::{Refusal, others};
 use crate::files::Files;
-use crate::task::rights::{Capability, Rights};
+use crate::rights::{Capability, Rights};
 use punctual_core::CpuSet;
 
 /// The machine split in two.

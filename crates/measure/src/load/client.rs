@@ -2,7 +2,7 @@
 
 use super::guard::ARGUMENT;
 use super::protocol::{Event, LoadSpec, Request};
-use punctual_host::task::children;
+use punctual_sys::children;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

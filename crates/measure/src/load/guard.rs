@@ -2,8 +2,8 @@
 
 use super::protocol::{Event, LoadSpec, OnExit, Request};
 use super::respawn::BackOff;
-use punctual_host::task::attributes::{self, Scheduling};
-use punctual_host::task::{children, signals};
+use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::{children, signals};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;

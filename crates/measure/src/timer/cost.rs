@@ -4,8 +4,8 @@
 use super::{Method, Plan, Wakeups, deadline, nanosleep, posix, timerfd};
 use crate::ring::ring;
 use punctual_core::Nanos;
-use punctual_host::task::attributes::{current_cpu, set_timer_slack};
-use punctual_host::task::clock;
+use punctual_sys::attributes::{current_cpu, set_timer_slack};
+use punctual_sys::clock;
 use std::io;
 
 /// Far enough behind an expiry that the kernel has delivered it.

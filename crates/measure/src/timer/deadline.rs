@@ -15,8 +15,8 @@ use crate::ring::Producer;
 use crate::stop::Stop;
 use estimate::Estimate;
 use punctual_core::{Column, Finding, Nanos, Notes, Policy, Severity, Table};
-use punctual_host::task::attributes;
 use punctual_record::release::Releases;
+use punctual_sys::attributes;
 use server::{Attributes, Blind, Stamps};
 use std::io;
 

@@ -1,7 +1,7 @@
 //! clock_nanosleep(2), absolute and relative.
 
 use super::{Plan, Wakeups, missed_periods};
-use punctual_host::task::clock;
+use punctual_sys::clock;
 use std::io;
 
 /// One sleep; the call returns the error number itself.

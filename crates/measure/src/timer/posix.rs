@@ -2,8 +2,8 @@
 //! no handler runs.
 
 use super::{Plan, Wakeups};
-use punctual_host::task::attributes::tid;
-use punctual_host::task::clock;
+use punctual_sys::attributes::tid;
+use punctual_sys::clock;
 use std::io;
 
 pub struct PosixTimer {

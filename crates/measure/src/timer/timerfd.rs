@@ -2,7 +2,7 @@
 //! last.
 
 use super::{Plan, Wakeups};
-use punctual_host::task::clock;
+use punctual_sys::clock;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 

@@ -5,8 +5,8 @@ use crate::sink::Sink;
 use crate::stop::Stop;
 use crate::workload::{MeasureConfig, SeriesConfig};
 use punctual_core::Nanos;
-use punctual_host::task::attributes::current_cpu;
-use punctual_host::task::clock;
+use punctual_sys::attributes::current_cpu;
+use punctual_sys::clock;
 
 /// A clock that a loop is compiled for.
 pub trait Ticks {

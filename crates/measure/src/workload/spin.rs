@@ -18,9 +18,9 @@ use punctual_core::{
     Cell, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance,
     Validation,
 };
-use punctual_host::task::attributes::current_cpu;
-use punctual_host::task::usage::Usage;
 use punctual_plan::kinds::SpinPlan;
+use punctual_sys::attributes::current_cpu;
+use punctual_sys::usage::Usage;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 

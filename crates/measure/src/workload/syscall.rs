@@ -4,7 +4,6 @@
 //! work on, another call before it that is not timed. The loop is the same for all.
 
 use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
-use super::raw::{Raw, checked, pipe};
 use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
 use crate::binned_counter::CounterWriter;
 use crate::sink::{self, Sink};
@@ -13,6 +12,7 @@ use crate::thread::Task;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Call, SyscallPlan, Target};
 use punctual_record::perf::Counter;
+use punctual_sys::call::{Raw, check, pipe};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -125,7 +125,7 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
         }
         Target::Eventfd => {
             // SAFETY: eventfd takes numbers alone.
-            let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+            let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
             // SAFETY: the descriptor is new and belongs to nobody else.
             open.push(unsafe { OwnedFd::from_raw_fd(fd) });
             (0, 0, 8)

@@ -8,8 +8,8 @@ use crate::thread::Task;
 use crate::timer::deadline::Deadline;
 use crate::timer::{self, Method};
 use punctual_core::{Clock, Nanos, Notes};
-use punctual_host::task::{clock, memory};
 use punctual_plan::{TimerMethod, TimerPlan};
+use punctual_sys::{clock, memory};
 use std::io;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use punctual_core::{Bytes, Fact, Nanos};
 use punctual_host::check::{self, Context, Verdict};
 use punctual_host::environment::Environment;
 use punctual_host::files::Files;
-use punctual_host::task::attributes;
+use punctual_sys::attributes;
 use std::collections::BTreeMap;
 
 /// The settings of a thread now; `None` where it has ended. `site`: the wait of its cycles.

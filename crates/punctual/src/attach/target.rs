@@ -3,8 +3,8 @@
 use crate::commands::probe::target::is_there;
 use crate::commands::trace::command::{self, Command};
 use crate::exit::Failure;
-use punctual_host::task::gate::Gated;
 use punctual_record::attach::Attacher;
+use punctual_sys::gate::Gated;
 use std::fs;
 use std::path::PathBuf;
 

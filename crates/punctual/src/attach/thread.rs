@@ -19,8 +19,8 @@ use punctual_core::{
     Cell, Clock, Column, CpuSet, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity,
     Table,
 };
-use punctual_host::task::attributes;
 use punctual_report::format;
+use punctual_sys::attributes;
 use std::collections::BTreeMap;
 
 /// Waits that are looked at before a thread's cycles are inferred, and the most that are kept for

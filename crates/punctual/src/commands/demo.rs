@@ -6,7 +6,7 @@ use super::run::{self, Common};
 use crate::exit::{Ending, Failure};
 use crate::output;
 use crate::session::request::{Asked, find_program, shown};
-use punctual_host::task::memory;
+use punctual_sys::memory;
 use std::path::{Path, PathBuf};
 
 const EXPERIMENT: &str = include_str!("../../../../examples/quickstart.toml");

@@ -3,8 +3,8 @@
 use super::run::{self, Common};
 use crate::exit::Ending;
 use crate::session::request::Asked;
-use punctual_host::task::memory;
 use punctual_plan::{Word, WorkloadKind};
+use punctual_sys::memory;
 use std::path::Path;
 
 /// How long it measures when nothing is said.

@@ -11,12 +11,12 @@ use crate::{live, output, targets};
 use punctual_bundle::Bundle;
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Nanos};
-use punctual_host::task::memory;
 use punctual_plan::{ExplainPlan, Plan, RecordPlan, SystressFormat, TargetPlan};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::format::plain;
 use punctual_report::terminal;
+use punctual_sys::memory;
 use std::path::{Path, PathBuf};
 
 /// Run an experiment file
@@ -166,7 +166,7 @@ const NO_METRICS: &str = "--metrics is for a run on this host: what is measured 
 /// Reads the file, plans, measures and prints the results.
 pub fn run(args: Args) -> Ending {
     if let Some(parent) = args.child_of {
-        let watched = punctual_host::task::signals::end_with_parent(parent);
+        let watched = punctual_sys::signals::end_with_parent(parent);
         watched.map_err(|why| {
             Failure::failed(format!("cannot watch for the end of process {parent}: {why}"))
         })?;

@@ -17,9 +17,9 @@ use punctual_core::event::{Group, Names};
 use punctual_core::{CpuSet, Finding, Limit, Nanos};
 use punctual_host::environment;
 use punctual_host::files::Root;
-use punctual_host::task::clock;
 use punctual_plan::ByteSize;
 use punctual_record::Backend;
+use punctual_sys::clock;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -63,7 +63,7 @@ pub fn run(args: Args) -> Ending {
     };
     let mut systems = Vec::new();
     if args.kernel.is_empty() {
-        let allowed = punctual_host::task::attributes::affinity(0).map_err(Failure::failed)?;
+        let allowed = punctual_sys::attributes::affinity(0).map_err(Failure::failed)?;
         let cpu = args.cpu.or(allowed.iter().last()).unwrap_or_default();
         let mut report = |case: &punctual_bundle::truth::TruthCase| {
             progress(format!(

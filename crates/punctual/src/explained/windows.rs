@@ -8,8 +8,8 @@ use punctual_bundle::explanation::EventSource;
 use punctual_bundle::windows::{KeptRule, SavedWindow, Waited, WindowHead};
 use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::event::Tid;
+use punctual_core::merge::{Batches, Merge};
 use punctual_core::{Event, EventKind, Finding, Nanos, Sample, Severity};
-use punctual_record::merge::{Batches, Merge};
 use punctual_record::wire::{self, WireError};
 use std::collections::HashMap;
 

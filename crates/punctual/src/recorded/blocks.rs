@@ -3,8 +3,8 @@
 use punctual_bundle::Recording;
 use punctual_bundle::recording::{BlockPlace, Encoding};
 use punctual_core::event::{Event, EventKind, Source, Tid};
+use punctual_core::merge::Batches;
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
-use punctual_record::merge::Batches;
 use punctual_record::wire;
 
 /// The instants in a block's header are those of its first and last record, which may stand a

@@ -2,8 +2,8 @@
 
 use punctual_bundle::{Bundle, Series};
 use punctual_core::event::{Event, EventKind, Tid};
+use punctual_core::merge::Batches;
 use punctual_core::{Clock, MonotonicNs};
-use punctual_record::merge::Batches;
 
 /// A source for each series whose samples are instants of CLOCK_MONOTONIC, numbered as in the
 /// bundle.

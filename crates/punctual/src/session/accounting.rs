@@ -11,10 +11,10 @@ pub use joining::Joining;
 use super::SeriesRun;
 use joining::Overdue;
 use punctual_core::{AccountCost, CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
-use punctual_host::task::clock;
 use punctual_plan::{MeasurePlan, PhasePlan, Plan, TimerMethod, Workload};
 use punctual_record::Backend;
 use punctual_record::account::Accountant;
+use punctual_sys::clock;
 
 /// A sample is settled when it is so old: by then the records of other CPUs are in, which show
 /// whether all CPUs were stopped.

@@ -18,9 +18,9 @@ use punctual_bundle::Evidence;
 use punctual_bundle::evidence::{ClockEvidence, IsolationEvidence, MemoryEvidence};
 use punctual_core::{CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::files::{Files, Root};
-use punctual_host::task::{clock, memory};
 use punctual_measure::load::Event;
 use punctual_plan::{PhasePlan, Plan};
+use punctual_sys::{clock, memory};
 use threads::ThreadWatch;
 use throttling::Throttling;
 

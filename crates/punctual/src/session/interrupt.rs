@@ -4,7 +4,7 @@
 //! that is what was asked for.
 
 use crate::exit::Failure;
-use punctual_host::task::signals;
+use punctual_sys::signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;

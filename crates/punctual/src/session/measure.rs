@@ -5,10 +5,10 @@ use super::evidence::AfterEnd;
 use super::partition;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{CpuSet, Finding, Nanos};
-use punctual_host::task::usage::Usage;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::workload::{self, CpuPlacement, MeasureConfig, Prepared, Running, Waiting};
 use punctual_record::perf::Total;
+use punctual_sys::usage::Usage;
 
 /// A measure that is prepared, runs, or has ended.
 pub struct MeasureRun {

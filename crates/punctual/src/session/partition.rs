@@ -9,8 +9,8 @@ use punctual_host::files::Root;
 use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Target, move_process};
 use punctual_host::journal::record::{CgroupVersion, PartitionNote};
 use punctual_host::journal::{Directory, IfChanged};
-use punctual_host::task::attributes;
 use punctual_plan::{PartitionPlan, Plan};
+use punctual_sys::attributes;
 use std::path::{Path, PathBuf};
 
 /// A partition. One that was made here stands as long as this lives; after kill -9 the next command

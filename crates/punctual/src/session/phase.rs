@@ -19,13 +19,13 @@ use punctual_bundle::{Outcome, PhaseMeta};
 use punctual_core::{Clock, Fact, Finding, Nanos, Severity};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
-use punctual_host::task::clock;
 use punctual_measure::load::{Event, OnExit};
 use punctual_measure::preparation;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::stop::Stop;
 use punctual_plan::PhasePlan;
 use punctual_plan::limits::MAX_SEED_DELAY;
+use punctual_sys::clock;
 use std::sync::Arc;
 use std::time::Duration;
 

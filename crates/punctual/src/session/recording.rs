@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use drain::Drain;
 use punctual_core::event::Recorded;
 use punctual_core::{CpuSet, Finding, Policy, Priority};
-use punctual_host::task::attributes::{self, Scheduling};
+use punctual_sys::attributes::{self, Scheduling};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};

@@ -8,12 +8,12 @@ use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};
 use punctual_core::{Clock, ClockNs, Fact, Finding, Sample, SeriesShape, Severity, Tid};
-use punctual_host::task::clock;
-use punctual_host::task::usage::Usage;
 use punctual_measure::collect::{Collector, Recent};
 use punctual_measure::sink::SampleSource;
 use punctual_measure::thread::PreparedThread;
 use punctual_plan::{ThreadPlan, Word, WorkloadKind};
+use punctual_sys::clock;
+use punctual_sys::usage::Usage;
 
 /// A series, from before its first sample to its end.
 pub struct SeriesRun {

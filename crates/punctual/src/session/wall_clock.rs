@@ -2,7 +2,7 @@
 //! the scheduler.
 
 use punctual_core::{Clock, Finding, Nanos, Severity};
-use punctual_host::task::clock;
+use punctual_sys::clock;
 
 /// A slower change is the adjustment that a time service makes all the time (at most 500 ppm, see
 /// adjtimex(2)).

@@ -2,8 +2,8 @@
 
 use crate::injected::{arena, assert_right, within};
 use punctual_core::{CpuSet, MonotonicNs};
-use punctual_host::task::attributes;
-use punctual_host::task::clock;
+use punctual_sys::attributes;
+use punctual_sys::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;

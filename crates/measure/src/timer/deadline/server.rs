@@ -3,9 +3,9 @@
 //! nothing.
 
 use super::{Server, WaitResult};
-use punctual_host::task::attributes;
-use punctual_host::task::clock;
 use punctual_record::release::Releases;
+use punctual_sys::attributes;
+use punctual_sys::clock;
 
 #[inline(always)]
 fn sched_yield() {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::ring::{Drained, ring};
-use punctual_host::task::attributes::{Scheduling, set_scheduling};
-use punctual_host::task::clock;
+use punctual_sys::attributes::{Scheduling, set_scheduling};
+use punctual_sys::clock;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 

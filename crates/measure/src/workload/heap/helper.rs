@@ -4,8 +4,8 @@
 
 use super::shared_memory::{END, SMALL_PAGES, SharedMemory};
 use crate::stop::Stop;
-use crate::workload::raw::checked;
-use punctual_host::task::attributes;
+use punctual_sys::attributes;
+use punctual_sys::check;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -322,7 +322,7 @@ fn image() -> Result<File, String> {
     }
     // Linux 6.3 has vm.memfd_noexec, and a flag against it that older ones refuse.
     const EXEC: libc::c_uint = 0x10;
-    let made = |flags| checked(unsafe_memfd(flags));
+    let made = |flags| check(unsafe_memfd(flags));
     let fd = made(libc::MFD_CLOEXEC | EXEC).or_else(|_| made(libc::MFD_CLOEXEC));
     let fd = fd.map_err(|why| format!("memory for the program that allocates: {why}"))?;
     // SAFETY: the descriptor is new and belongs to nobody else.

@@ -1,7 +1,7 @@
 //! The memory that punctual shares with the process that allocates: requests and results. `heap.c`
 //! has the same two structures.
 
-use crate::workload::raw::checked;
+use punctual_sys::check;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -97,7 +97,7 @@ impl SharedMemory {
             .ok_or_else(too_large)?;
         // SAFETY: the name ends with a NUL.
         let fd =
-            checked(unsafe { libc::memfd_create(c"punctual-heap".as_ptr(), libc::MFD_CLOEXEC) })?;
+            check(unsafe { libc::memfd_create(c"punctual-heap".as_ptr(), libc::MFD_CLOEXEC) })?;
         // SAFETY: the descriptor is new and belongs to nobody else.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(length as u64)?;

@@ -5,7 +5,7 @@ use crate::sink::{self, SampleSource, Sink};
 use crate::stop::Stop;
 use crate::workload::MeasureConfig;
 use punctual_core::{CpuSet, Nanos};
-use punctual_host::task::memory;
+use punctual_sys::memory;
 use std::io;
 
 /// An interrupt that has come, in instants of CLOCK_MONOTONIC.

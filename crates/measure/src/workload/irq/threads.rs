@@ -3,7 +3,7 @@
 
 use super::rows::{self, Row};
 use punctual_core::{Policy, Priority};
-use punctual_host::task::attributes::{self, Scheduling};
+use punctual_sys::attributes::{self, Scheduling};
 use std::fmt;
 use std::fs;
 

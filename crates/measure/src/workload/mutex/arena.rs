@@ -3,8 +3,8 @@
 
 use super::lock::Lock;
 use crate::stop::Stop;
-use punctual_host::task::clock;
 use punctual_plan::kinds::MutexPlan;
+use punctual_sys::clock;
 use std::cell::UnsafeCell;
 use std::io;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //! the client's end of it.
 
 use punctual_core::{Cell, Column, Table};
-use punctual_host::task::attributes::{self, Scheduling};
 use punctual_plan::kinds::{NetioPlan, Transport};
+use punctual_sys::attributes::{self, Scheduling};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -6,9 +6,9 @@
 //! hardware, or the hypervisor.
 
 use punctual_core::{CpuSet, Nanos};
-use punctual_host::task::attributes;
 use punctual_record::gaps::{Gaps, Served};
 use punctual_record::perf::{GROUP_MAX, Group, Whom};
+use punctual_sys::attributes;
 
 /// The cause of a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

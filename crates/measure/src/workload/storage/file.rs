@@ -3,8 +3,8 @@
 
 use crate::workload::io_uring::Uring;
 use crate::workload::measurement_loop::Ticks;
-use crate::workload::raw::checked;
 use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
+use punctual_sys::check;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
@@ -362,7 +362,7 @@ pub fn opened(directory: &Path) -> Result<File, String> {
     let name = CString::new(directory.as_os_str().as_bytes())
         .map_err(|why| format!("directory {shown}: {why}"))?;
     // SAFETY: the path ends with a NUL.
-    checked(unsafe { libc::access(name.as_ptr(), libc::F_OK) }).map_err(|why| {
+    check(unsafe { libc::access(name.as_ptr(), libc::F_OK) }).map_err(|why| {
         format!("directory {shown}: {why}: make it, or choose another with `directory`")
     })?;
     unnamed(directory).map_err(|why| {

@@ -8,7 +8,7 @@ use crate::ring::Producer;
 use crate::stop::Stop;
 use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_core::{Notes, Policy};
-use punctual_host::task::attributes::{self, Scheduling, current_cpu};
+use punctual_sys::attributes::{self, Scheduling, current_cpu};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

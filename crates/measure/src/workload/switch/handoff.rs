@@ -1,10 +1,10 @@
 //! How one task hands over to the next, and how it waits for its turn: nothing but that.
 
 use super::shared_memory::{SharedMemory, Slot};
-use crate::workload::raw::checked;
 use punctual_core::Nanos;
-use punctual_host::task::clock;
 use punctual_plan::kinds::Mechanism;
+use punctual_sys::check;
+use punctual_sys::clock;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ impl HandoffMechanism {
                     // SAFETY: the array has room for two descriptors, which are new and belong to
                     // nobody else.
                     let (out, into) = unsafe {
-                        checked(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
+                        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
                         (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
                     };
                     from.push(out);
@@ -57,7 +57,7 @@ impl HandoffMechanism {
                     // SAFETY: eventfd takes numbers alone; the descriptor is new and belongs to
                     // nobody else.
                     let fd = unsafe {
-                        OwnedFd::from_raw_fd(checked(libc::eventfd(0, libc::EFD_CLOEXEC))?)
+                        OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC))?)
                     };
                     to.push(fd.try_clone()?);
                     from.push(fd);

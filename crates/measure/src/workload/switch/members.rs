@@ -2,10 +2,10 @@
 
 use super::handoff::HandoffMechanism;
 use super::shared_memory::{Mode, SharedMemory};
-use crate::workload::raw::checked;
 use punctual_core::CpuSet;
-use punctual_host::task::attributes::{self, Scheduling};
-use punctual_host::task::{clock, memory, signals};
+use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::check;
+use punctual_sys::{clock, memory, signals};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -98,7 +98,7 @@ impl Members {
             // SAFETY: ends the child alone, without running anything of the parent's.
             unsafe { libc::_exit(0) };
         }
-        self.processes.push(checked(pid)?);
+        self.processes.push(check(pid)?);
         Ok(())
     }
 

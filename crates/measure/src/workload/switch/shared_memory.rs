@@ -1,7 +1,7 @@
 //! The memory that all tasks of a ring share, threads and processes alike: whose turn it is, when
 //! each came and left, and the working sets.
 
-use punctual_host::task::usage::Usage;
+use punctual_sys::usage::Usage;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};

@@ -3,7 +3,7 @@
 use super::members::{Ring, has_ended};
 use crate::workload::Observer;
 use punctual_core::Notes;
-use punctual_host::task::signals;
+use punctual_sys::signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

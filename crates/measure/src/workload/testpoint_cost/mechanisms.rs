@@ -6,11 +6,11 @@ use super::module::{Stored, ioctl_number};
 use super::ring::OwnRing;
 use crate::workload::counter::Counter;
 use crate::workload::io_uring::Uring;
-use crate::workload::raw::{Raw, checked, pipe};
 use punctual_core::CpuSet;
 use punctual_plan::kinds::PointMechanism;
 use punctual_record::probe::OwnProbe;
 use punctual_record::tracefs::Tracefs;
+use punctual_sys::call::{Raw, check, pipe};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -61,8 +61,7 @@ impl OpenMechanism {
             PointMechanism::Syscall => Ok(raw(Raw::new(libc::SYS_getpid, &[]), None, Vec::new())),
             PointMechanism::Procfs => {
                 // The name of this thread, given to it again.
-                let path =
-                    format!("/proc/self/task/{}/comm", punctual_host::task::attributes::tid());
+                let path = format!("/proc/self/task/{}/comm", punctual_sys::attributes::tid());
                 let file = File::options()
                     .write(true)
                     .open(path)
@@ -162,7 +161,7 @@ fn written(file: File, payload: &[u8]) -> OpenMechanism {
 
 fn memfd() -> io::Result<File> {
     // SAFETY: the name ends with a NUL.
-    let fd = checked(unsafe { libc::memfd_create(c"punctual".as_ptr(), libc::MFD_CLOEXEC) })?;
+    let fd = check(unsafe { libc::memfd_create(c"punctual".as_ptr(), libc::MFD_CLOEXEC) })?;
     // SAFETY: the descriptor is new and belongs to nobody else.
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(MEMFD_SIZE as u64 + (1 << 13))?;

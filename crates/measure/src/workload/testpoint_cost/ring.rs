@@ -40,7 +40,7 @@ impl OwnRing {
         }
         let slots = word(&file, offset_of!(Control, ring_slots) as u64)?;
         let used = word(&file, offset_of!(Control, rings_used) as u64)?.min(RINGS_MAX);
-        let tid = punctual_host::task::attributes::tid() as u32;
+        let tid = punctual_sys::attributes::tid() as u32;
         for ring in 0..u64::from(used) {
             let at = RINGS_AT + ring * ring_stride(slots.min(SLOTS_MAX));
             if word(&file, at + offset_of!(Ring, tid) as u64)? == tid {

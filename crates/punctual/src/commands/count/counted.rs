@@ -4,8 +4,8 @@ use super::wanted::Wanted;
 use crate::counted;
 use punctual_bundle::{Count, CountSource};
 use punctual_core::Fact;
-use punctual_host::task::children::Used;
 use punctual_record::perf::{Counter, Whom};
+use punctual_sys::children::Used;
 
 /// What is wanted, with its counter or the reason why there is none.
 pub struct Counters(Vec<(Wanted, Option<Result<Counter, String>>)>);

@@ -5,7 +5,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use punctual_host::isolate::{EnterError, Entry, Membership, enter_self, move_process, parse_cpus};
-use punctual_host::task::attributes::{Deadline, Scheduling};
+use punctual_sys::attributes::{Deadline, Scheduling};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::process::CommandExt;

@@ -2,9 +2,9 @@
 
 use crate::commands::trace::command::{self, Command};
 use crate::exit::Failure;
-use punctual_host::task::gate::Gated;
 use punctual_lab::Libraries;
 use punctual_record::probe::Whose;
+use punctual_sys::gate::Gated;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::session::request;
-use punctual_host::task::children;
+use punctual_sys::children;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};

@@ -3,8 +3,8 @@
 use crate::output;
 use crate::session::recording::Progress;
 use punctual_core::{Finding, MonotonicNs, Nanos};
-use punctual_host::task::clock;
 use punctual_report::format;
+use punctual_sys::clock;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::Ordering;
 

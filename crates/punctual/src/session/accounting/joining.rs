@@ -2,9 +2,9 @@
 
 use punctual_bundle::SeriesAccount;
 use punctual_core::{AccountCost, Clock, Fact, MainPart, MonotonicNs, Nanos, Sample, Split};
-use punctual_host::task::clock;
 use punctual_plan::{TimerMethod, TimerPlan};
 use punctual_record::account::AccountRecord;
+use punctual_sys::clock;
 use std::collections::VecDeque;
 
 /// At most this many samples and records wait for one another, or two seconds of them if that is

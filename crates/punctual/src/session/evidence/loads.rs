@@ -3,7 +3,7 @@
 use punctual_bundle::evidence::{LoadEvidence, LoadProgress};
 use punctual_core::{Fact, MonotonicNs, Nanos};
 use punctual_host::files::Root;
-use punctual_host::task::progress::{self, Done};
+use punctual_host::progress::{self, Done};
 use punctual_measure::load::OnExit;
 use punctual_plan::LoadPlan;
 use std::collections::HashMap;

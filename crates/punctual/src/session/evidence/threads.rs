@@ -5,10 +5,10 @@ use super::super::mapping;
 use super::super::measure::MeasureRun;
 use punctual_bundle::evidence::{Deviation, ReadBack, ThreadEvidence};
 use punctual_core::{CpuSet, Fact, Nanos};
-use punctual_host::task::attributes::{self, Scheduling};
 use punctual_measure::thread::PreparedThread;
 use punctual_measure::workload::MeasureConfig;
 use punctual_plan::{Length, MeasurePlan};
+use punctual_sys::attributes::{self, Scheduling};
 use std::io;
 
 /// What a thread read directly after its last sample.

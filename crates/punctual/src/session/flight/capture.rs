@@ -6,8 +6,8 @@ use super::{Watched, Whose};
 use punctual_bundle::windows::{KeptRule, Lane, WindowHead};
 use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos, Sample};
-use punctual_host::task::clock;
 use punctual_record::{Recorder, Window as CpuWindow, wire};
+use punctual_sys::clock;
 use std::collections::BTreeSet;
 
 /// What all CPUs together may take in a window, unless one CPU's buffer is larger.

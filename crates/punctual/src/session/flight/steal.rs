@@ -3,7 +3,7 @@
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
-use punctual_host::task::clock;
+use punctual_sys::clock;
 
 /// A reading that is older says nothing of one sample.
 const OLDEST: Nanos = Nanos::from_secs(2);

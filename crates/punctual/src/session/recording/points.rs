@@ -7,7 +7,7 @@ use punctual_bundle::RecordingDocument;
 use punctual_bundle::recording::Encoding;
 use punctual_core::event::{Event, Names};
 use punctual_core::{Finding, Severity};
-use punctual_record::points::{Collector, Options};
+use punctual_points::{Collector, Options};
 use punctual_record::wire;
 
 /// The collector, and which of the recording's sources are its own.

@@ -6,7 +6,7 @@ use punctual_bundle::recording::{Encoding, Keeps, LaneWriter};
 use punctual_bundle::{BundleError, RecordingWriter};
 use punctual_core::event::Source;
 use punctual_core::{Finding, MonotonicNs, Severity};
-use punctual_host::task::clock;
+use punctual_sys::clock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

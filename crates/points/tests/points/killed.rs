@@ -4,7 +4,7 @@ use crate::roles::witness;
 use crate::support::{
     Language, Running, amount, collect, files, harvest, in_each_language, passed, private, program,
 };
-use punctual_record::points::{Collector, Options};
+use punctual_points::{Collector, Options};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 

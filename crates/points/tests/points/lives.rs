@@ -5,7 +5,7 @@ use crate::support::{
     Language, Running, collect, files, harvest, in_each_language, passed, private, program,
 };
 use punctual_core::event::{EventKind, PointKind};
-use punctual_record::points::{Collector, Options, StartError};
+use punctual_points::{Collector, Options, StartError};
 use std::time::Duration;
 
 in_each_language! {

@@ -1,7 +1,7 @@
 //! Starting programs with points, and keeping what a collector reads of them.
 
 use punctual_core::event::{Event, EventKind};
-use punctual_record::points::{Collected, Collector, Options, PointSource};
+use punctual_points::{Collected, Collector, Options, PointSource};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;

@@ -1,8 +1,9 @@
+#![forbid(unsafe_code)]
 //! Test points of applications: finding their files, reading them while they run and after they
 //! died.
 //!
 //! ```no_run
-//! use punctual_record::points::{Collector, Options};
+//! use punctual_points::{Collector, Options};
 //! let mut collector = Collector::start(Options::record())?; // from here on, points are recorded
 //! loop {
 //!     let poll = collector.poll(&mut |source, events| println!("{} events of source {source}", events.len()));
@@ -12,7 +13,7 @@
 //!     std::thread::sleep(std::time::Duration::from_millis(5));
 //! }
 //! let collected = collector.finish(&mut |source, events| println!("{} events of source {source}", events.len()));
-//! # Ok::<(), punctual_record::points::StartError>(())
+//! # Ok::<(), punctual_points::StartError>(())
 //! ```
 //!
 //! The files belong to strangers. They are read by pread(2), never mapped: a file that shrinks

@@ -4,7 +4,7 @@
 //! clock and taking its place in the ring stands behind those that interrupted it. So each source
 //! is kept [`HOLD`] events ahead, and sorted as far as that.
 
-use punctual_core::event::Event;
+use crate::event::Event;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -128,9 +128,9 @@ impl<B: Batches> Iterator for Merge<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MonotonicNs;
+    use crate::event::{EventKind, Tid};
     use proptest::prelude::*;
-    use punctual_core::MonotonicNs;
-    use punctual_core::event::{EventKind, Tid};
 
     /// Batches of so many events.
     struct Given(Vec<Event>, usize);

@@ -1,6 +1,6 @@
 //! Signals: which thread gets them, and one that only wakes a sleeper.
 
-use super::check;
+use crate::check;
 use std::io;
 
 /// The signal that interrupts a sleeping thread and does nothing else.
@@ -19,7 +19,7 @@ pub fn prepare_waking() -> io::Result<()> {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
         libc::sigemptyset(&mut action.sa_mask);
-        check(libc::sigaction(waking_signal(), &action, std::ptr::null_mut()).into()).map(drop)
+        check(libc::sigaction(waking_signal(), &action, std::ptr::null_mut())).map(drop)
     }
 }
 
@@ -42,7 +42,7 @@ pub fn survive_file_limit() -> io::Result<()> {
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
         action.sa_flags = libc::SA_RESTART;
         libc::sigemptyset(&mut action.sa_mask);
-        check(libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut()).into()).map(drop)
+        check(libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut())).map(drop)
     }
 }
 
@@ -81,7 +81,7 @@ fn signalled_with_parent(parent: u32, signal: i32) -> io::Result<()> {
     // SAFETY: prctl, getppid and raise take numbers alone and are async-signal-safe: usable between
     // fork and exec.
     unsafe {
-        check(libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong).into())?;
+        check(libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong))?;
         if libc::getppid() as u32 != parent {
             libc::raise(signal);
         }

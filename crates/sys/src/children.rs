@@ -1,7 +1,7 @@
 //! Child processes and their descendants: adopted, noticed, ended.
 
-use super::check;
-use super::usage::Usage;
+use crate::check;
+use crate::usage::Usage;
 use punctual_core::Nanos;
 use std::collections::HashMap;
 use std::io;
@@ -38,13 +38,13 @@ impl std::fmt::Display for Exit {
 /// (prctl(2), PR_SET_CHILD_SUBREAPER).
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: prctl takes numbers alone here.
-    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) }.into()).map(drop)
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) }).map(drop)
 }
 
 /// Begins a session of its own: signals from the terminal no longer come here.
 pub fn leave_terminal() -> io::Result<()> {
     // SAFETY: setsid has no arguments.
-    check(unsafe { libc::setsid() }.into()).map(drop)
+    check(unsafe { libc::setsid() }).map(drop)
 }
 
 /// Collects one child that has ended; `Ok(None)` when none has; ECHILD when there is no child at
@@ -52,7 +52,7 @@ pub fn leave_terminal() -> io::Result<()> {
 pub fn reap() -> io::Result<Option<(i32, Exit)>> {
     let mut status = 0;
     // SAFETY: `status` is a valid int to write to.
-    let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) }.into())? as i32;
+    let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) })?;
     Ok((pid > 0).then_some((pid, exit_of(status))))
 }
 
@@ -77,7 +77,7 @@ pub fn wait_for_end(pid: i32) -> io::Result<()> {
         let ended = unsafe {
             libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT)
         };
-        match check(ended.into()) {
+        match check(ended) {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             result => return result.map(drop),
         }
@@ -90,7 +90,7 @@ pub fn collect(pid: i32) -> io::Result<(Exit, Used)> {
     // SAFETY: rusage is plain integers; all zeroes is a value of it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: both are valid to write to.
-    check(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) }.into())?;
+    check(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) })?;
     let nanos = |time: libc::timeval| Nanos(time.tv_sec * 1_000_000_000 + time.tv_usec * 1_000);
     let used = Used {
         user: nanos(usage.ru_utime),
@@ -120,8 +120,7 @@ impl ChildEvents {
             libc::sigemptyset(&mut set);
             libc::sigaddset(&mut set, libc::SIGCHLD);
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-            let fd =
-                check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())?;
+            let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
             Ok(ChildEvents(OwnedFd::from_raw_fd(fd as i32)))
         }
     }
@@ -151,7 +150,7 @@ pub fn wait_readable<const N: usize>(
     // Rounded up: a sleep that ends too early would only spin.
     let millis = time.map_or(-1, |time| i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX));
     // SAFETY: the array is as long as stated.
-    match check(unsafe { libc::poll(polls.as_mut_ptr(), N as libc::nfds_t, millis) }.into()) {
+    match check(unsafe { libc::poll(polls.as_mut_ptr(), N as libc::nfds_t, millis) }) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
         Err(_) => Ok([false; N]),
         Ok(_) => Ok(polls.map(|poll| poll.revents != 0)),
@@ -166,7 +165,7 @@ pub fn send(pid: i32, signal: i32) -> io::Result<()> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: kill takes numbers alone.
-    check(unsafe { libc::kill(pid, signal) }.into()).map(drop)
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
 /// All descendants of a process that are alive now, from /proc/PID/stat. A process that ends

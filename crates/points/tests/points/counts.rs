@@ -5,7 +5,7 @@ use crate::support::{
     Language, Running, amount, collect, files, in_each_language, passed, private, program,
 };
 use punctual_core::event::EventKind;
-use punctual_record::points::{Collector, Options};
+use punctual_points::{Collector, Options};
 use std::time::Duration;
 
 in_each_language! {

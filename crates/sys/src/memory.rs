@@ -1,6 +1,6 @@
 //! Memory that is there before it is needed: locks (mlockall(2), mlock2(2)) and first touches.
 
-use super::check;
+use crate::check;
 use std::io;
 
 /// Left below the frame when the stack's unused pages are given back.
@@ -15,10 +15,8 @@ const MAIN_STACK: usize = 64 << 20;
 /// ENOMEM or EPERM: RLIMIT_MEMLOCK is too low and there is no CAP_IPC_LOCK.
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: mlockall takes flags alone and changes no content of any memory.
-    check(
-        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) }.into(),
-    )
-    .map(drop)
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) })
+        .map(drop)
 }
 
 /// Takes [`lock_all`] back.
@@ -40,7 +38,7 @@ pub fn locked_kib() -> io::Result<u64> {
 /// Makes the pages of a slice resident and locked. Fails as [`lock_all`].
 pub fn lock<T>(memory: &[T]) -> io::Result<()> {
     // SAFETY: the range is one live slice.
-    check(unsafe { libc::mlock(memory.as_ptr().cast(), size_of_val(memory)) }.into()).map(drop)
+    check(unsafe { libc::mlock(memory.as_ptr().cast(), size_of_val(memory)) }).map(drop)
 }
 
 /// Touches `BYTES` of the calling thread's stack below this frame, so that later calls find it

@@ -30,16 +30,17 @@ impl Raw {
     }
 }
 
-/// The result of a call of libc, or its errno.
-pub fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+/// The result of a call of libc; the errno where it is negative.
+#[inline(always)]
+pub fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
+    if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// A pipe that never blocks: the end to read from and the one to write to.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for the two descriptors.
-    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
+    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
     // SAFETY: both descriptors are new and belong to nobody else.
     unsafe { Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))) }
 }

@@ -33,7 +33,8 @@ pub fn tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
                 // A kernel without CONFIG_PROC_CHILDREN has none of these files; a process that
                 // ended has none any more.
                 Err(_) if files.exists("/proc/self/task") && !has_children_files(files) => {
-                    let more = super::children::descendants(root).map_err(|why| why.to_string())?;
+                    let more =
+                        punctual_sys::children::descendants(root).map_err(|why| why.to_string())?;
                     return Ok([vec![root], more].concat());
                 }
                 Err(_) => {}
@@ -111,7 +112,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(100));
         let (after, later) =
             (of_process(&files, sleeper).unwrap(), of_process(&files, root).unwrap());
-        super::super::children::send(sleeper, libc::SIGKILL).unwrap();
+        punctual_sys::children::send(sleeper, libc::SIGKILL).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(

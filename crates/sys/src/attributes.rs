@@ -1,7 +1,7 @@
 //! Scheduling policy, priority, affinity and timer slack of the calling thread (sched_setattr(2),
 //! sched_setaffinity(2), prctl(2)).
 
-use super::check;
+use crate::check;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use std::fmt;
 use std::io;
@@ -158,10 +158,8 @@ pub fn affinity(tid: i32) -> io::Result<CpuSet> {
 pub fn set_timer_slack(slack: Nanos) -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory of ours. 0 would mean "the
     // default", hence the 1.
-    check(
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.ns().max(1) as libc::c_ulong) }.into(),
-    )
-    .map(drop)
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.ns().max(1) as libc::c_ulong) })
+        .map(drop)
 }
 
 /// The kernel's id of the calling thread.

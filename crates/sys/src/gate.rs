@@ -1,9 +1,8 @@
 //! A process that exists, with its id, and has not executed its program yet: a tracer of its first
 //! instruction gets ready meanwhile.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, PipeWriter, Read, Write, pipe};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::thread::JoinHandle;
@@ -12,7 +11,7 @@ use std::thread::JoinHandle;
 pub struct Gated {
     /// Its process id.
     pub pid: u32,
-    open: File,
+    open: PipeWriter,
     spawn: JoinHandle<io::Result<Child>>,
 }
 
@@ -21,7 +20,7 @@ impl Gated {
     /// ends.
     pub fn start(mut command: Command) -> io::Result<Gated> {
         let (gate_read, gate_write) = pipe()?;
-        let (said_read, said_write) = pipe()?;
+        let (mut said_read, said_write) = pipe()?;
         let (gate, said, kept) =
             (gate_read.as_raw_fd(), said_write.as_raw_fd(), gate_write.as_raw_fd());
         let wait = move || {
@@ -52,10 +51,8 @@ impl Gated {
                 child
             })?;
         let mut pid = [0; 4];
-        match File::from(said_read).read_exact(&mut pid) {
-            Ok(()) => {
-                Ok(Gated { pid: u32::from_ne_bytes(pid), open: File::from(gate_write), spawn })
-            }
+        match said_read.read_exact(&mut pid) {
+            Ok(()) => Ok(Gated { pid: u32::from_ne_bytes(pid), open: gate_write, spawn }),
             // It could not even be forked: the error of `spawn` is why.
             Err(_) => Err(joined(spawn)
                 .err()
@@ -75,17 +72,6 @@ impl Gated {
 
 fn joined(spawn: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
     spawn.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it died")))
-}
-
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for the two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: both descriptors are new and belong to nobody else.
-    let [read, write] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-    Ok((read, write))
 }
 
 #[cfg(test)]
