@@ -2,8 +2,8 @@
 //!
 //! The instants between `due` and `woke` are cut at every relevant change: the state of the thread,
 //! the task on its CPU, the interrupt handled there. Each piece has one [`Cause`]; what no event
-//! proves is [`Cause::Unknown`], never spread over the others. The rules stand in `classify`; the
-//! events that a piece rests on in `evidence`.
+//! proves is [`Cause::Unknown`], never spread over the others. Reading order: `segment` cuts, `classify`
+//! judges, `evidence` has the events that a piece rests on, `parts` joins, `waits` follows.
 
 mod cause;
 mod classify;
@@ -12,6 +12,8 @@ mod evidence;
 mod parts;
 #[cfg(test)]
 mod properties;
+mod search;
+mod segment;
 mod steal;
 #[cfg(test)]
 mod tests;
@@ -241,7 +243,7 @@ pub fn explain(
     gaps: &Gaps,
 ) -> Explanation {
     let context = TraceContext::of(interval, events, coverage, gaps);
-    let (parts, of_steal) = steal::judge(&context, parts::of(&context));
+    let (parts, of_steal) = steal::judge(&context, waits::of(&context));
     let (chain, lost) = (waits::chain(&parts), context.lost());
     let mut explanation = Explanation {
         interval,

@@ -6,7 +6,7 @@
 //! no outer one has claimed yet.
 
 use crate::gaps::{Gaps, Scope};
-use crate::pairs::{Figures, Interval, Seen};
+use crate::intervals::{Figures, Interval, Seen};
 use punctual_core::event::FunctionId;
 use punctual_core::{
     ClockNs, Event, EventKind, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid,

@@ -16,6 +16,7 @@ pub mod explained;
 pub mod findings;
 pub mod functions;
 pub mod gaps;
+pub mod intervals;
 pub mod lab;
 pub mod occupancy;
 pub mod pairs;

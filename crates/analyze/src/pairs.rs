@@ -8,20 +8,21 @@
 mod automatic;
 mod document;
 mod endpoint;
-mod figures;
 mod matcher;
 mod pairing;
 pub mod ran;
 mod request;
+mod results;
 #[cfg(test)]
 mod tests;
 
+pub use crate::intervals::{Figures, Interval, Seen, Uncertain};
 pub use document::{Detail, document, gate, windows};
-pub use endpoint::{Endpoint, EndpointError, Seen};
-pub use figures::{Figures, Interval, Uncertain};
+pub use endpoint::{Endpoint, EndpointError};
 pub use matcher::Matcher;
-pub use pairing::{Found, Pair, PairResult, Pairing, PairingOptions, Prepared, Results};
+pub use pairing::{Pairing, PairingOptions, Prepared};
 pub use request::{Request, RequestError, Target};
+pub use results::{Found, Pair, PairResult, Results};
 
 use std::fmt;
 

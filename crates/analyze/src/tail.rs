@@ -8,8 +8,9 @@ mod gates;
 pub mod gev;
 pub mod gpd;
 mod heldout;
+pub mod independence;
 pub mod model;
-pub mod order_tests;
+mod peaks;
 pub mod seen;
 #[cfg(test)]
 mod testdata;

@@ -1,7 +1,7 @@
 //! Where the time of every sample of a series went: `NNNN.account.json` beside its statistics.
 //! docs/bundle.md describes it.
 
-use crate::{BundleError, Member, reader};
+use crate::{BundleError, Member};
 use punctual_core::account::MAIN_PARTS;
 use punctual_core::{Account, AccountBucket, AccountCost, Fact, MainPart};
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAcco
     });
     match read {
         Ok(account) => account,
-        Err(error) if reader::is_missing(&error) => Fact::NotAsked,
+        Err(error) if error.is_missing() => Fact::NotAsked,
         Err(error) => {
             damage.push(error.to_string());
             Fact::Unavailable(error.to_string())

@@ -70,6 +70,18 @@ impl BundleError {
     pub(crate) fn damaged(path: &Path, why: impl ToString) -> BundleError {
         BundleError::Damaged { path: path.to_owned(), why: why.to_string() }
     }
+    /// Whether what was to be read is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, BundleError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+    /// What was read, where it is there at all.
+    pub(crate) fn if_there<T>(read: Result<T, BundleError>) -> Result<Option<T>, BundleError> {
+        match read {
+            Ok(document) => Ok(Some(document)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
     /// Whether the file system is full, or the file as large as it may be: the run can go on
     /// without what could not be kept.
     pub fn is_full(&self) -> bool {

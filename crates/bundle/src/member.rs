@@ -147,6 +147,14 @@ impl Member {
         }
     }
 
+    /// The same; where the directory cannot be read that is damage.
+    pub(crate) fn readable_entries(&self, ending: &str, damage: &mut Vec<String>) -> Vec<Member> {
+        self.entries(ending).unwrap_or_else(|why| {
+            damage.push(why.to_string());
+            Vec::new()
+        })
+    }
+
     /// Makes a file that is not there yet.
     pub fn create_new(&self) -> Result<File, BundleError> {
         self.parent()

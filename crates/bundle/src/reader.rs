@@ -14,7 +14,6 @@ use crate::{BundleError, FORMAT_VERSION, Timebase};
 use punctual_core::{Fact, Finding};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// No log is longer: some hundred million samples, where a million is kept of a series by default.
@@ -77,12 +76,12 @@ impl Series {
     /// Reads the samples and windows that were kept. Of a run for weeks these are the newest, and
     /// the windows before them are the lines of its long plot.
     pub fn log(&self) -> Result<LogContents, BundleError> {
-        let Some(mut log) = if_there(read_log(&self.old_log))? else {
+        let Some(mut log) = BundleError::if_there(read_log(&self.old_log))? else {
             let log = read_log(&self.log)?;
             return Ok(self.with_lines(log));
         };
         // The writer may have died between the two steps of a rotation.
-        if let Some(newer) = if_there(read_log(&self.log))? {
+        if let Some(newer) = BundleError::if_there(read_log(&self.log))? {
             log.samples.extend(newer.samples);
             log.windows.extend(newer.windows);
             log.torn_bytes += newer.torn_bytes;
@@ -92,7 +91,7 @@ impl Series {
 
     /// The lines of its long plot; none of a run that was not for weeks.
     pub fn lines(&self) -> Result<Vec<Line>, BundleError> {
-        let Some(bytes) = if_there(self.lines.read_at_most(MAX_LOG))? else {
+        let Some(bytes) = BundleError::if_there(self.lines.read_at_most(MAX_LOG))? else {
             return Ok(Vec::new());
         };
         lines::decode(&bytes).map_err(|why| BundleError::damaged(self.lines.path(), why))
@@ -114,19 +113,6 @@ fn read_log(member: &Member) -> Result<LogContents, BundleError> {
         .map_err(|why| BundleError::damaged(member.path(), why))
 }
 
-pub(crate) fn is_missing(error: &BundleError) -> bool {
-    matches!(error, BundleError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-}
-
-/// What was read, where it is there at all.
-pub(crate) fn if_there<T>(read: Result<T, BundleError>) -> Result<Option<T>, BundleError> {
-    match read {
-        Ok(document) => Ok(Some(document)),
-        Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 impl Bundle {
     /// Whose time its figures are in.
     pub fn timebase(&self) -> Timebase {
@@ -142,7 +128,7 @@ impl Bundle {
         let findings = match root.join("findings.json").read_json() {
             Ok(findings) => findings,
             // Every run that ended left one; one that was killed early may not have come to it.
-            Err(error) if is_missing(&error) && manifest.ending.is_none() => Vec::new(),
+            Err(error) if error.is_missing() && manifest.ending.is_none() => Vec::new(),
             Err(error) => {
                 damage.push(error.to_string());
                 Vec::new()
@@ -171,7 +157,7 @@ impl Bundle {
     /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` where
     /// there is none.
     pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BundleError> {
-        if_there(self.member(name).with_extension("json").read_json())
+        BundleError::if_there(self.member(name).with_extension("json").read_json())
     }
 
     /// What lies in its directory under this name.
@@ -181,7 +167,7 @@ impl Bundle {
 
     /// The plan as run (TOML); `Ok(None)` for imports.
     pub fn plan_text(&self) -> Result<Option<String>, BundleError> {
-        if_there(self.member("plan.toml").read_text())
+        BundleError::if_there(self.member("plan.toml").read_text())
     }
 
     /// All series with the name of their phase.
@@ -214,17 +200,9 @@ fn read_manifest(directory: &Path) -> Result<Manifest, BundleError> {
     serde_json::from_value(raw).map_err(|error| not_a_bundle(error.to_string()))
 }
 
-/// The entries of a directory; where it cannot be read that is damage.
-pub(crate) fn entries(directory: &Member, ending: &str, damage: &mut Vec<String>) -> Vec<Member> {
-    directory.entries(ending).unwrap_or_else(|why| {
-        damage.push(why.to_string());
-        Vec::new()
-    })
-}
-
 fn read_phases(directory: &Member, damage: &mut Vec<String>) -> Vec<Phase> {
     let mut phases = Vec::new();
-    for directory in entries(directory, "", damage) {
+    for directory in directory.readable_entries("", damage) {
         match directory.join("phase.json").read_json() {
             Ok(meta) => phases.push(Phase { meta, series: read_all_series(&directory, damage) }),
             Err(error) => damage.push(error.to_string()),
@@ -234,7 +212,7 @@ fn read_phases(directory: &Member, damage: &mut Vec<String>) -> Vec<Phase> {
 }
 
 fn read_all_series(directory: &Member, damage: &mut Vec<String>) -> Vec<Series> {
-    let entries = entries(directory, "", damage);
+    let entries = directory.readable_entries("", damage);
     let ending = |ending: &'static str| {
         let ends = move |entry: &&Member| entry.path().to_string_lossy().ends_with(ending);
         entries.iter().filter(ends)
@@ -245,7 +223,7 @@ fn read_all_series(directory: &Member, damage: &mut Vec<String>) -> Vec<Series> 
             Ok(series) => all.push(series),
             // The run was killed before the first checkpoint of this series: nothing was kept,
             // nothing is damaged.
-            Err(error) if is_missing(&error) => {
+            Err(error) if error.is_missing() => {
                 damage.push(format!("{}: no checkpoint yet", meta.display()))
             }
             Err(error) => damage.push(error.to_string()),
@@ -286,11 +264,11 @@ fn read_state(stem: &Member) -> Result<State, BundleError> {
         checkpoint::decode(&member.read()?).map_err(|why| BundleError::damaged(member.path(), why))
     };
     let mut read = for_good();
-    if read.as_ref().is_err_and(is_missing) {
+    if read.as_ref().is_err_and(BundleError::is_missing) {
         read = saved();
     }
     // The series may have ended between the two.
-    if read.as_ref().is_err_and(is_missing) { for_good() } else { read }
+    if read.as_ref().is_err_and(BundleError::is_missing) { for_good() } else { read }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::ran_on::RanOn;
 use crate::state::State;
 use crate::summary::Summary;
-use crate::{BundleError, FORMAT_VERSION, reader};
+use crate::{BundleError, FORMAT_VERSION};
 use punctual_core::{Fact, Finding, Published, Sample};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -133,7 +133,7 @@ impl BundleWriter {
         &self,
         name: &'static str,
     ) -> Result<Option<T>, BundleError> {
-        reader::if_there(self.member(name).with_extension("json").read_json())
+        BundleError::if_there(self.member(name).with_extension("json").read_json())
     }
 
     /// Keeps the findings known so far.

@@ -1,7 +1,7 @@
 //! What differs between the boards that a guest can have: its way back, its console, what QEMU
 //! builds it from.
 
-use crate::{Arch, Guest, Kernel, LabError, guest::Accel};
+use crate::{Arch, Kernel, LabError};
 use std::path::PathBuf;
 
 /// The board of a guest.
@@ -19,8 +19,8 @@ pub enum Board {
 /// The device tree of the Raspberry Pi 3 in Debian's packages.
 const RASPI_TREE: &str = "broadcom/bcm2837-rpi-3-b.dtb";
 /// What that board has.
-const RASPI_CPUS: u32 = 4;
-const RASPI_MEMORY_MB: u32 = 1024;
+pub(crate) const RASPI_CPUS: u32 = 4;
+pub(crate) const RASPI_MEMORY_MB: u32 = 1024;
 
 impl Board {
     /// The modules of the way back. The Pi's are those of the controller that its card is at
@@ -68,28 +68,6 @@ impl Board {
                 "use one of Debian's kernels by name",
             )
         })
-    }
-
-    /// What it cannot be asked for.
-    pub(crate) fn check(self, guest: &Guest) -> Result<(), LabError> {
-        let wrong = |what: String| Err(LabError::Request(format!("a Raspberry Pi 3 {what}")));
-        match guest {
-            _ if self == Board::Usual => Ok(()),
-            Guest { kernel, .. } if kernel.arch != Arch::Arm64 => {
-                wrong(format!("runs arm64 kernels, not {}", kernel.arch.debian_name()))
-            }
-            Guest { cpus, .. } if !(1..=RASPI_CPUS).contains(cpus) => {
-                wrong(format!("has 1 to {RASPI_CPUS} CPUs, not {cpus}"))
-            }
-            Guest { memory_mb, .. } if *memory_mb != RASPI_MEMORY_MB => {
-                wrong(format!("has {RASPI_MEMORY_MB} MiB of memory, not {memory_mb}"))
-            }
-            Guest { accel: Accel::Kvm, .. } => wrong("cannot be emulated with kvm".to_owned()),
-            Guest { share_host: true, .. } => {
-                wrong("has no virtio devices to share this machine's files".to_owned())
-            }
-            _ => Ok(()),
-        }
     }
 
     /// More words for the kernel's command line.

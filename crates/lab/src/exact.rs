@@ -4,11 +4,12 @@
 
 mod offsets;
 
+use crate::accel::Accel;
 use crate::artefacts::Artefacts;
 use crate::contents;
 use crate::emulator::Emulator;
-use crate::guest::{Accel, Control, Progress};
 use crate::initramfs::{Source, Tree};
+use crate::progress::{Control, Progress};
 use crate::qemu::{self, Limits, Machine, Start};
 use crate::saved;
 use crate::ssh::digest_of;

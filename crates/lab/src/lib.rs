@@ -14,6 +14,7 @@
 //! What the machine lacks is [`LabError::Missing`]; see [`testing`] for how a test steps aside
 //! then.
 
+mod accel;
 mod apt;
 mod arch;
 mod artefacts;
@@ -37,18 +38,22 @@ mod monitor;
 mod outcome;
 mod own_time;
 mod ports;
+mod progress;
 mod qemu;
 mod results;
+mod run;
 mod saved;
 pub mod ssh;
 pub mod testing;
 mod tools;
 
+pub use accel::Accel;
 pub use arch::Arch;
 pub use board::Board;
 pub use error::{LabError, Missing};
-pub use guest::{Accel, Control, Guest, GuestFile, Job, Progress, Source};
+pub use guest::{Guest, GuestFile, Job, Source};
 pub use kernel::Kernel;
 pub use libraries::Libraries;
-pub use outcome::{Outcome, Phase};
+pub use outcome::Outcome;
+pub use progress::{Control, Phase, Progress};
 pub use results::GuestResult;

@@ -1,20 +1,10 @@
 //! How a guest ended, judged from what is left of it.
 
 use crate::ports::Status;
+use crate::progress::Phase;
 use crate::qemu::How;
 use std::fmt;
 use std::time::Duration;
-
-/// How far the guest had come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
-    /// The init had not yet started the job.
-    Booting,
-    /// The job was running.
-    Job,
-    /// The job had ended, its results were being sent.
-    Results,
-}
 
 /// How the guest ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,16 +38,6 @@ pub enum Outcome {
     EndedEarly(Phase),
     /// QEMU itself failed; what it said.
     QemuFailed(String),
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Phase::Booting => "while booting",
-            Phase::Job => "while the job ran",
-            Phase::Results => "while sending the results",
-        })
-    }
 }
 
 impl fmt::Display for Outcome {

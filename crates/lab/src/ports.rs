@@ -1,7 +1,7 @@
 //! What comes back through the virtio ports: the lines of the status port, and the archive of the
 //! results port.
 
-use crate::outcome::Phase;
+use crate::progress::Phase;
 use cpio::newc::Reader;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,12 +1,12 @@
 //! QEMU: its command line, and watching over it until it ends or must be ended.
 
+use crate::accel::Accel;
 use crate::card;
 use crate::emulator::Emulator;
-use crate::guest::{Accel, Control, Progress};
 use crate::monitor::Monitor;
-use crate::outcome::Phase;
 use crate::own_time::OwnTime;
 use crate::ports::Status;
+use crate::progress::{Control, Phase, Progress};
 use crate::{Arch, Board, LabError, tools};
 use punctual_core::CpuSet;
 use std::ffi::OsString;

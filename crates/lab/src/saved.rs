@@ -6,7 +6,7 @@
 use crate::LabError;
 use crate::artefacts::Artefacts;
 use crate::emulator::Emulator;
-use crate::guest::{Control, Progress};
+use crate::progress::{Control, Phase, Progress};
 use crate::qemu::{self, Ended, Limits, Machine, Start};
 use crate::ssh::digest_of;
 use std::fs;
@@ -116,7 +116,7 @@ impl Saved {
 }
 
 fn booting() -> Progress {
-    Progress { phase: crate::Phase::Booting, elapsed: Duration::ZERO }
+    Progress { phase: Phase::Booting, elapsed: Duration::ZERO }
 }
 
 /// Equal machines have equal keys: their kernel, first file system, QEMU and its arguments.

@@ -1,15 +1,16 @@
 //! An experiment as written in its file: what is set, with its place; no defaults, no names
 //! resolved.
 
+pub use crate::kinds::TimerSpec;
 use crate::problem::Problem;
 pub use crate::target::TargetSpec;
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::words::{
-    ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod,
+    ByteSize, CpuChoice, Nice, OnExit, Output, Placement, RecordedEvents, SystressFormat,
 };
 pub use crate::workload::WorkloadSpec;
-use punctual_core::event::{Group, NamedTracepoint};
-use punctual_core::{Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Requirement, Term};
+use punctual_core::event::Group;
+use punctual_core::{CpuSet, Nanos, PerfEvent, Policy, Priority, Requirement, Term};
 use std::sync::Arc;
 
 /// A whole file, from [`crate::load()`].
@@ -104,15 +105,6 @@ pub struct RecordSpec {
     pub limits: Setting<Vec<At<String>>>,
 }
 
-/// An element of `events` in `[record]`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RecordedEvents {
-    /// A group of kernel events.
-    Group(Group),
-    /// `GROUP:NAME`.
-    Tracepoint(NamedTracepoint),
-}
-
 /// What is kept to explain the worst samples.
 #[derive(Clone, Debug)]
 pub struct ExplainSpec {
@@ -199,19 +191,6 @@ pub struct MeasureSpec {
     pub phases: Setting<Vec<At<String>>>,
     /// `systress`: the result file that systress would leave.
     pub systress: Option<SystressSpec>,
-}
-
-/// The keys of a timer measure.
-#[derive(Clone, Debug, Default)]
-pub struct TimerSpec {
-    /// `method`
-    pub method: Setting<TimerMethod>,
-    /// `clock`
-    pub clock: Setting<Clock>,
-    /// `period`
-    pub period: Setting<Nanos>,
-    /// `offset` between threads.
-    pub offset: Setting<Nanos>,
 }
 
 /// A result file in the layout of systress.

@@ -24,8 +24,8 @@ pub use storage::{Forcing, StorageMode, StoragePlan, StorageSpec};
 pub use switch::{Distance, Mechanism, SwitchPlan, SwitchSpec, Tasks};
 pub use syscall::{Call, SyscallPlan, SyscallSpec, Target};
 pub use testpoint_cost::{PointMechanism, TestpointCostPlan, TestpointCostSpec};
+pub use timer::{TimerPlan, TimerSpec};
 
-use crate::plan::HistogramPlan;
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{Setting, Span};
 use crate::words::Placement;
@@ -69,6 +69,22 @@ pub(crate) trait Kind {
     /// Whether a real-time thread of this kind never sleeps by itself.
     fn spins(&self) -> bool {
         false
+    }
+}
+
+/// The exact histogram of a series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HistogramPlan {
+    /// The largest latency that it holds.
+    pub range: Nanos,
+    /// The width of a bin; at most `range`.
+    pub resolution: Nanos,
+}
+
+impl HistogramPlan {
+    /// How many bins that makes: those of [`punctual_core::LinearHistogram::new`].
+    pub fn bins(self) -> u64 {
+        (self.range.ns().max(0) / self.resolution.ns().max(1)) as u64 + 1
     }
 }
 
@@ -160,7 +176,7 @@ macro_rules! parameters {
         }
 
         impl $spec {
-            pub(crate) fn read(notes: &mut $crate::notes::Notes, t: &mut $crate::toml_file::table::Table) -> $spec {
+            pub(crate) fn read(notes: &mut $crate::notes::Notes, t: &mut $crate::table::Table) -> $spec {
                 $spec { $( $field: t.take(notes, stringify!($field), $read), )* }
             }
             pub(crate) fn resolved(&self) -> $plan {

@@ -18,6 +18,7 @@ mod render;
 mod resolve;
 pub mod seeding;
 mod systress;
+mod table;
 pub mod target;
 pub mod text;
 mod to_experiment;

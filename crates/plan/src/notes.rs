@@ -1,12 +1,35 @@
-//! Where readers of files put what they find wrong.
+//! What is wrong with a value, and where readers of files put what they find wrong.
 
 use crate::context::LoadOptions;
 use crate::escape::clipped;
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{SourceText, Span};
-use crate::values::Wrong;
 use punctual_core::words::nearest;
 use std::sync::Arc;
+
+/// Why a value cannot be taken; the reader knows the place.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Wrong {
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Wrong {
+    pub(crate) fn new(message: impl Into<String>) -> Wrong {
+        Wrong { message: message.into(), help: None }
+    }
+    /// With the key that it was the value of.
+    pub(crate) fn about(mut self, key: &str) -> Wrong {
+        self.message = format!("`{key}`: {}", self.message);
+        self
+    }
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Wrong {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+pub(crate) type Read<T> = Result<T, Wrong>;
 
 /// The problems found so far, and how strict the reading is.
 pub(crate) struct Notes {

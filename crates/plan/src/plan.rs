@@ -1,11 +1,12 @@
 //! A plan: an experiment with every default filled in and every name resolved. Nothing is left to
 //! decide.
 
+pub use crate::kinds::{HistogramPlan, TimerPlan};
 pub use crate::target::TargetPlan;
-use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod};
+use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat};
 pub use crate::workload::Workload;
 use punctual_core::event::{Group, NamedTracepoint};
-use punctual_core::{Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Published, Requirement};
+use punctual_core::{CpuSet, Nanos, PerfEvent, Policy, Priority, Published, Requirement};
 use std::path::PathBuf;
 
 /// What to run, from [`crate::resolve()`].
@@ -181,19 +182,6 @@ pub struct MeasurePlan {
     pub systress: Option<SystressFile>,
 }
 
-/// A periodic timer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TimerPlan {
-    /// How the thread waits.
-    pub method: TimerMethod,
-    /// The clock that the expiry is on.
-    pub clock: Clock,
-    /// The distance between two expiries.
-    pub period: Nanos,
-    /// How much later each thread of the measure starts than the one before it.
-    pub offset: Nanos,
-}
-
 /// A measuring thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadPlan {
@@ -293,22 +281,6 @@ impl Length {
             }
             Length::UntilInterrupted => None,
         }
-    }
-}
-
-/// The exact histogram of a series.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HistogramPlan {
-    /// The largest latency that it holds.
-    pub range: Nanos,
-    /// The width of a bin; at most `range`.
-    pub resolution: Nanos,
-}
-
-impl HistogramPlan {
-    /// How many bins that makes: those of [`punctual_core::LinearHistogram::new`].
-    pub fn bins(self) -> u64 {
-        (self.range.ns().max(0) / self.resolution.ns().max(1)) as u64 + 1
     }
 }
 

@@ -3,11 +3,11 @@
 
 use crate::experiment::{
     Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec,
-    RecordSpec, RecordedEvents, ResultSpec, Settings, SystressSpec,
+    RecordSpec, ResultSpec, Settings, SystressSpec,
 };
 use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
-use crate::words::CpuChoice;
+use crate::words::{CpuChoice, RecordedEvents};
 use punctual_core::{CpuSet, Published, PublishedResult};
 use std::collections::HashSet;
 use std::path::Path;

@@ -2,11 +2,11 @@
 
 use crate::experiment::{
     Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec,
-    RecordSpec, RecordedEvents, Settings, TargetSpec,
+    RecordSpec, Settings, TargetSpec,
 };
 use crate::plan::Plan;
 use crate::text::{At, Setting};
-use crate::words::{CpuChoice, Output, Placement, Word};
+use crate::words::{CpuChoice, Output, Placement, RecordedEvents, Word};
 use std::fmt::Display;
 
 impl Experiment {

@@ -1,41 +1,17 @@
 //! What single values mean, in every language of experiment files.
 
 use crate::escape::{clipped, is_unprintable};
-use crate::experiment::RecordedEvents;
 use crate::limits::{
     MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MAX_REMARK_CHARS, MAX_VM_MEMORY,
     MIN_BUFFER, MIN_RECORDING, MIN_VM_MEMORY,
 };
-use crate::words::{ByteSize, CpuChoice, Nice, Output, Word};
+use crate::notes::{Read, Wrong};
+use crate::words::{ByteSize, CpuChoice, Nice, Output, RecordedEvents, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
 use punctual_core::{
     Clock, CpuSet, Limit, Nanos, PerfEvent, Policy, Priority, Requirement, Shape, ShapeError, Term,
 };
-
-/// Why a value cannot be taken; the reader knows the place.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Wrong {
-    pub(crate) message: String,
-    pub(crate) help: Option<String>,
-}
-
-impl Wrong {
-    pub(crate) fn new(message: impl Into<String>) -> Wrong {
-        Wrong { message: message.into(), help: None }
-    }
-    /// With the key that it was the value of.
-    pub(crate) fn about(mut self, key: &str) -> Wrong {
-        self.message = format!("`{key}`: {}", self.message);
-        self
-    }
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Wrong {
-        self.help = Some(help.into());
-        self
-    }
-}
-
-pub(crate) type Read<T> = Result<T, Wrong>;
 
 /// A duration within bounds, both included.
 pub(crate) fn duration(text: &str, shortest: Nanos, longest: Nanos) -> Read<Nanos> {

@@ -2,6 +2,7 @@
 
 use crate::escape::clipped;
 use punctual_core::CpuSet;
+use punctual_core::event::{Group, NamedTracepoint};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -71,6 +72,15 @@ pub enum CpuChoice {
     All,
     /// A list: `0-2,4`.
     Listed(CpuSet),
+}
+
+/// An element of `events` in `[record]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RecordedEvents {
+    /// A group of kernel events.
+    Group(Group),
+    /// `GROUP:NAME`.
+    Tracepoint(NamedTracepoint),
 }
 
 /// How the threads of a measure are put on its CPUs.

@@ -1,14 +1,13 @@
 //! Which kind of workload a measure is: the one place where all kinds stand together.
 
-use crate::experiment::TimerSpec;
 use crate::kinds::{
-    DefaultCpus, HeapPlan, HeapSpec, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec, NetioPlan,
-    NetioSpec, ParameterProblems, SpinPlan, SpinSpec, StoragePlan, StorageSpec, SwitchPlan,
-    SwitchSpec, SyscallPlan, SyscallSpec, TestpointCostPlan, TestpointCostSpec,
+    DefaultCpus, HeapPlan, HeapSpec, HistogramPlan, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec,
+    NetioPlan, NetioSpec, ParameterProblems, SpinPlan, SpinSpec, StoragePlan, StorageSpec,
+    SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec, TestpointCostPlan, TestpointCostSpec,
+    TimerPlan, TimerSpec,
 };
 use crate::notes::Notes;
-use crate::plan::{HistogramPlan, TimerPlan};
-use crate::toml_file::table::Table;
+use crate::table::Table;
 use crate::words::{Placement, Word, WorkloadKind};
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 

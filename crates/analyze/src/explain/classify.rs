@@ -1,7 +1,8 @@
 //! Which cause a piece of a thread's time has, from what is known of one of its instants.
 
-use super::parts::Segment;
-use super::trace_context::{TraceContext, switched_to};
+use super::search::switched_to;
+use super::segment::Segment;
+use super::trace_context::TraceContext;
 use super::{Budget, Cause, Kind, Mode};
 use crate::threads::{CpuSpan, ThreadState};
 use punctual_core::event::{TaskState, Tid};
@@ -33,11 +34,11 @@ impl Judged {
 
 /// The cause at an instant.
 pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judged {
-    let (doing, cpu) = match doing(context, segment, at) {
+    let (doing, cpu) = match segment.doing(context, at) {
         doing @ (ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. }) => {
             (doing, cpu)
         }
-        doing => (doing, waking_cpu(segment, at)),
+        doing => (doing, segment.waking_cpu(at)),
     };
     if let Some(hole) = context.hole(Some(cpu), at) {
         return Judged { cause: Cause::Steal, cpu: hole.cpu, prio: None };
@@ -56,34 +57,6 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
             Judged::anywhere(Cause::Unknown)
         }
     }
-}
-
-/// What the thread did. One of which nothing is known until it is woken was asleep.
-pub fn doing(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> ThreadState {
-    match segment.timeline.span(at).map(|span| span.doing) {
-        Some(ThreadState::Unknown) | None if is_woken_later(context, segment, at) => {
-            ThreadState::Sleeping
-        }
-        Some(doing) => doing,
-        None => ThreadState::Unknown,
-    }
-}
-
-/// The CPU of the wake-up; without one, the CPU where the thread was seen.
-pub fn waking_cpu(segment: &Segment, at: MonotonicNs) -> u16 {
-    let waking = segment.timeline.wake_after(at).filter(|_| segment.kind == Kind::Timer);
-    waking.map_or(segment.cpu, |wake| wake.cpu)
-}
-
-/// Whether the next thing that is heard of the thread is that it is woken, and no event is missing
-/// until then.
-fn is_woken_later(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> bool {
-    let timeline = segment.timeline;
-    let Some(next) = timeline.wake_after(at).map(|wake| wake.at) else { return false };
-    let event = |place: &u32| &context.events[*place as usize];
-    let first = timeline.runs.partition_point(|place| event(place).at < at);
-    let seen = timeline.runs.get(first).is_some_and(|place| event(place).at < next);
-    !seen && !context.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
 }
 
 fn is_waiting(doing: ThreadState) -> bool {

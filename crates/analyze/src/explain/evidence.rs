@@ -1,8 +1,9 @@
 //! The events that prove a piece: those that began and ended what it is about.
 
 use super::Cause;
+use super::search::switched_to;
 use super::thread_timeline::ThreadTimeline;
-use super::trace_context::{TraceContext, switched_to};
+use super::trace_context::TraceContext;
 use crate::threads::Interrupt;
 use punctual_core::event::Tid;
 use punctual_core::{Event, EventKind, MonotonicNs};

@@ -1,7 +1,7 @@
 //! The timeline of one thread: its states and its waits, in lists that are searched by instant.
 
-use super::trace_context::{TraceContext, covering, switched_to};
-use crate::threads::{ThreadSpan, WakeMark};
+use super::search::{covering, switched_to};
+use crate::threads::{Lanes, ThreadSpan, WakeMark};
 use punctual_core::event::{Futex, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
@@ -13,7 +13,7 @@ const FAULT_PER_PAGE: Nanos = Nanos(1_000);
 /// other: all until then belongs to the fault, up to this duration.
 pub const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
-/// A thread, and the places of its events in the trace context.
+/// A thread, and the places of its events among those around the sample.
 pub struct ThreadTimeline {
     pub tid: Tid,
     /// What it did, in the order of time; not where nothing is known.
@@ -58,8 +58,8 @@ pub struct LockWait {
 }
 
 impl ThreadTimeline {
-    pub fn of(tid: Tid, context: &TraceContext) -> ThreadTimeline {
-        let lane = context.lanes.threads.get(&tid);
+    pub fn of(tid: Tid, lanes: &Lanes, events: &[Event], until: MonotonicNs) -> ThreadTimeline {
+        let lane = lanes.threads.get(&tid);
         let mut timeline = ThreadTimeline {
             tid,
             spans: lane.map(|lane| lane.spans.clone()).unwrap_or_default(),
@@ -71,7 +71,7 @@ impl ThreadTimeline {
             locks: Vec::new(),
             reclaims: Vec::new(),
             faults: Vec::new(),
-            wakes: context.lanes.wakes.iter().filter(|wake| wake.task == tid).copied().collect(),
+            wakes: lanes.wakes.iter().filter(|wake| wake.task == tid).copied().collect(),
             enqueued: Vec::new(),
             moves: Vec::new(),
             lent: Vec::new(),
@@ -79,10 +79,10 @@ impl ThreadTimeline {
             prios: Vec::new(),
         };
         let mut open = Open::default();
-        for (place, event) in context.events.iter().enumerate() {
+        for (place, event) in events.iter().enumerate() {
             timeline.look(place as u32, event, &mut open);
         }
-        open.end(context.until, &mut timeline);
+        open.end(until, &mut timeline);
         timeline.locks.sort_by_key(|wait| wait.from);
         timeline
     }

@@ -1,5 +1,6 @@
 //! The events around a sample, indexed for queries by instant.
 
+use super::search::{covering, switched_to};
 use super::thread_timeline::{FAULT, NEXT, ThreadTimeline};
 use super::{LatencyInterval, Mode};
 use crate::gaps::Gaps;
@@ -95,7 +96,7 @@ impl<'e> TraceContext<'e> {
         if self.timelines.borrow().len() >= TIMELINES {
             return None;
         }
-        let timeline = Rc::new(ThreadTimeline::of(tid, self));
+        let timeline = Rc::new(ThreadTimeline::of(tid, &self.lanes, self.events, self.until));
         self.timelines.borrow_mut().insert(tid, timeline.clone());
         Some(timeline)
     }
@@ -314,16 +315,6 @@ fn holes(interval: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hol
     holes
 }
 
-/// The span that holds this instant, of spans that do not overlap and come in the order of time.
-pub fn covering<T>(
-    spans: &[T],
-    at: MonotonicNs,
-    ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs),
-) -> Option<&T> {
-    let place = spans.partition_point(|span| ends(span).1 <= at);
-    spans.get(place).filter(|span| ends(span).0 <= at)
-}
-
 /// The first of these events of one CPU that shows the mode of the interrupted task, unless a
 /// switch lies between.
 fn found<'e>(
@@ -335,13 +326,6 @@ fn found<'e>(
         EventKind::Interrupted { call } => Some((event.at, call)),
         _ => None,
     })
-}
-
-pub fn switched_to(event: &Event) -> Option<Tid> {
-    match event.what {
-        EventKind::Switch { next, .. } => Some(next),
-        _ => None,
-    }
 }
 
 /// The places of each CPU's events.

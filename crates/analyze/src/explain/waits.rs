@@ -1,14 +1,47 @@
-//! Waits for other tasks: the causes of the other task meanwhile.
+//! The parts of a sample; in waits for other tasks, the causes of the other task meanwhile.
 
-use super::parts::{self, DEPTH, Segment};
+use super::parts;
+use super::segment::Segment;
 use super::trace_context::TraceContext;
 use super::{Cause, Kind, Part};
 use punctual_core::{Event, Tid};
 
+/// Waits upon waits are followed so far.
+const DEPTH: usize = 6;
+
+/// The parts of the sample, waits for other tasks followed.
+pub fn of(context: &TraceContext) -> Vec<Part> {
+    let interval = context.interval;
+    if interval.woke <= interval.due {
+        return Vec::new();
+    }
+    let Some(timeline) = context.timeline(interval.tid) else { return Vec::new() };
+    let urgency = timeline.prio(interval.woke);
+    let (from, to, waiting) = (interval.due, interval.woke, Vec::new());
+    between(
+        context,
+        &Segment {
+            timeline: &timeline,
+            kind: interval.kind,
+            cpu: interval.cpu,
+            from,
+            to,
+            waiting,
+            urgency,
+        },
+    )
+}
+
+/// The parts of a segment, one after the other, without holes.
+fn between(context: &TraceContext, segment: &Segment) -> Vec<Part> {
+    let parts = follow(context, segment, parts::of(context, segment));
+    parts.into_iter().map(parts::tidy).collect()
+}
+
 /// Adds to each wait for a task the parts of that task meanwhile, and the causes among them: a
 /// holder that could not run because of a task of lower priority than the waiting thread, a device
 /// that the other task waited for.
-pub fn follow(context: &TraceContext, segment: &Segment, parts: Vec<Part>) -> Vec<Part> {
+fn follow(context: &TraceContext, segment: &Segment, parts: Vec<Part>) -> Vec<Part> {
     let mut followed = Vec::with_capacity(parts.len());
     for part in parts {
         match waited_for(&part).and_then(|tid| meanwhile(context, segment, &part, tid)) {
@@ -42,10 +75,7 @@ fn meanwhile(
     let waiting = segment.waiting.iter().copied().chain([own]).collect();
     let (kind, cpu, urgency) = (Kind::Interval, Event::NO_CPU, segment.urgency);
     let (from, to) = (part.from, part.to);
-    Some(parts::between(
-        context,
-        &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency },
-    ))
+    Some(between(context, &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency }))
 }
 
 /// The wait in pieces, each with the cause that what the other did meanwhile gives it.

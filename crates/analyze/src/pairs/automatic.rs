@@ -1,6 +1,6 @@
 //! What is reported without a request: every scope, and every point with the one that follows it.
 
-use super::pairing::{Pair, PairResult};
+use super::results::{Pair, PairResult};
 use super::{By, Figures, Matcher, Rule, Seen};
 use crate::gaps::{Gaps, Scope};
 use punctual_core::event::{Names, PointId, PointKind};

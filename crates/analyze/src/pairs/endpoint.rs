@@ -2,9 +2,10 @@
 
 use super::By;
 use crate::gaps::{Gaps, Scope};
+use crate::intervals::Seen;
 use punctual_core::event::{FunctionId, Names, PointId, PointKind};
 use punctual_core::words::nearest;
-use punctual_core::{Event, EventKind, MonotonicNs, Tid};
+use punctual_core::{Event, EventKind, Tid};
 use std::collections::HashSet;
 
 /// One end of a pair, looked up in the names of a recording.
@@ -117,19 +118,6 @@ const KINDS: &[Kind] = &[
     kind("cpu_idle_exit", "idle_exit", About::Nothing, By::Cpu),
     kind("cpu_frequency", "frequency", About::Nothing, By::Cpu),
 ];
-
-/// An end was seen.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Seen {
-    /// When.
-    pub at: MonotonicNs,
-    /// The thread that it concerns.
-    pub tid: Tid,
-    /// The CPU, or [`Event::NO_CPU`].
-    pub cpu: u16,
-    /// Its value, where it has one.
-    pub value: Option<i64>,
-}
 
 /// Why a text is no end of a pair.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

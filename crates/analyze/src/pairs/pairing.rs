@@ -1,14 +1,15 @@
 //! One pass over the events: every pair that was requested, or every one that there is.
 
 use super::automatic::Automatic;
-use super::{By, Endpoint, Figures, Interval, Matcher, Request, Rule, Seen, Target};
+use super::results::{Found, Pair, PairResult, Results};
+use super::{By, Endpoint, Figures, Matcher, Request, Rule, Seen, Target};
 use crate::functions::{Call, FunctionFigures, Functions};
 use crate::gaps::Gaps;
-use crate::scopes::{ScopeReport, Scopes};
-use crate::values::{BUCKETS, Curve, Curves};
+use crate::scopes::Scopes;
+use crate::values::{BUCKETS, Curves};
 use punctual_core::event::{FunctionId, Names, PointId, Recorded};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// At most this many entries of functions are kept for pairs that begin (or end) with one; further
 /// ones are counted.
@@ -74,73 +75,6 @@ pub struct PairingOptions {
     /// Besides those: all scopes, all points with those that follow them, all functions, and
     /// curves of values.
     pub everything: bool,
-}
-
-/// Which pair an interval belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Pair {
-    /// The one requested at this place.
-    Asked(usize),
-    /// A begin and its end.
-    Scope(PointId),
-    /// A point and the next one of its thread.
-    Follows(PointId, PointId),
-    /// The calls of a function.
-    Function(FunctionId),
-}
-
-/// One match, as it is found.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Found {
-    /// Of which pair.
-    pub pair: Pair,
-    /// From A to B.
-    pub interval: Interval,
-    /// For calls and scopes: without the functions that they called, or the scopes within them,
-    /// where that is known.
-    pub exclusive: Option<Nanos>,
-    /// For calls of functions: whether it was left otherwise than by returning.
-    pub left: bool,
-}
-
-/// What became of a pair.
-#[derive(Clone, Debug)]
-pub struct PairResult {
-    /// Which.
-    pub pair: Pair,
-    /// `A->B`, or the name of the scope.
-    pub name: String,
-    /// What A and B had in common.
-    pub by: By,
-    /// Which A a B belonged to.
-    pub rule: Rule,
-    /// The matched ones.
-    pub figures: Figures,
-    /// A's without a B.
-    pub unmatched_from: u64,
-    /// B's without an A.
-    pub unmatched_to: u64,
-    /// With a limit: A's that had been open for longer when the recording ended.
-    pub overdue: u64,
-    /// Whether any end of this kind may be missing.
-    pub lossy: bool,
-}
-
-/// What became of everything.
-#[derive(Clone, Debug)]
-pub struct Results {
-    /// Those requested in their order, then scopes, then pairs of points.
-    pub pairs: Vec<PairResult>,
-    /// Functions.
-    pub functions: BTreeMap<FunctionId, FunctionFigures>,
-    /// Scopes of test points, all of them where any was asked for: their exclusive times need each
-    /// other.
-    pub scopes: ScopeReport,
-    /// The values of points over time.
-    pub curves: Vec<Curve>,
-    /// Points, matches, calls and values that are in no figure, because there are more pairs,
-    /// functions or threads than are followed.
-    pub untracked: u64,
 }
 
 /// Reads events in the order of time.

@@ -6,6 +6,8 @@ use super::gev::Gev;
 use super::gpd::Gpd;
 use crate::stats::Random;
 
+/// A fit is good from this probability on.
+pub const GOOD: f64 = 0.1;
 /// Draws of the bootstrap.
 pub const DRAWS: usize = 199;
 

@@ -1,7 +1,7 @@
 //! The gates before a model: each is a condition of extreme value theory, tested. One that is shut
 //! refuses the model with its reason.
 
-use super::order_tests::{Outcome, bds_shuffled, kpss, kpss_lags, ljung_box, normal_scores};
+use super::independence::{Outcome, bds_shuffled, kpss, kpss_lags, ljung_box, normal_scores};
 use crate::stats::probability::chi_squared_beyond;
 use punctual_bundle::tail::{Gate, Model};
 

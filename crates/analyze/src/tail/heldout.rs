@@ -2,8 +2,8 @@
 
 use super::gates::Gates;
 use super::gpd::Gpd;
-use super::model::Over;
-use super::order_tests::Outcome;
+use super::independence::Outcome;
+use super::peaks::Over;
 use crate::stats::Random;
 
 /// Draws of fit and count.

@@ -5,28 +5,21 @@
 //! the first predicts → levels on which both agree.
 
 use super::causes::Known;
-use super::fit;
+use super::fit::{self, GOOD};
 use super::gates::Gates;
 use super::gev::Gev;
-use super::gpd::Gpd;
-use super::order_tests::Outcome;
-use super::{Level, heldout};
+use super::heldout;
+use super::independence::Outcome;
+use super::peaks::{Over, over_threshold};
 use crate::compare::run::Run;
 use crate::stats::Random;
-use crate::stats::cluster::decluster;
-use punctual_bundle::tail::{
-    BlockMaxima, CauseShare, CauseSource, Model, Peaks, ReturnLevel, TailCauses,
-};
+use punctual_bundle::tail::{BlockMaxima, CauseShare, CauseSource, Model, ReturnLevel, TailCauses};
 
 /// Fewer samples are no ground for a model.
 const SAMPLES: usize = 30_000;
 /// Numbers of blocks that are tried: the shortest blocks whose maxima fit.
 const BLOCKS: [usize; 3] = [200, 100, 60];
-/// Numbers of peaks that are tried: the lowest threshold over which they fit (Bader, Yan, Zhang,
-/// Ann. Appl. Statist. 12, 2018).
-const PEAKS: [usize; 4] = [400, 200, 100, 60];
-/// A fit is good from this probability on.
-const GOOD: f64 = 0.1;
+
 /// No level is shown that is exceeded less than once in this many times the data.
 pub const REACH: i64 = 200;
 /// From this shape on a distribution has no variance.
@@ -38,20 +31,6 @@ const SEED: u64 = 0x7461696c;
 const HOUR: i64 = 3_600_000_000_000;
 /// How often people ask for: once an hour, a day, a month, a year.
 const PERIODS: [i64; 4] = [HOUR, 24 * HOUR, 30 * 24 * HOUR, 365 * 24 * HOUR];
-
-/// Peaks of bursts over a threshold.
-pub struct Over {
-    /// The threshold.
-    pub threshold: f64,
-    /// The place of each among the samples, in order.
-    pub places: Vec<usize>,
-    /// How far each is over it.
-    pub excesses: Vec<f64>,
-    /// The fit of those.
-    pub fit: Gpd,
-    /// How good it is.
-    pub fit_p: f64,
-}
 
 /// The maxima of equal blocks.
 struct Blocks {
@@ -138,45 +117,6 @@ fn smoothed(run: &Run, random: &mut Random) -> Vec<f64> {
         .iter()
         .map(|sample| *sample as f64 + if step > 0.0 { step * random.unit() } else { 0.0 })
         .collect()
-}
-
-/// The lowest threshold over which the peaks of bursts fit; the last tried where none does.
-fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(|a, b| b.total_cmp(a));
-    let mut last = None;
-    for requested in PEAKS {
-        let Some((threshold, places)) = peaks(samples, &sorted, requested) else { continue };
-        let excesses: Vec<f64> = places.iter().map(|k| samples[*k] - threshold).collect();
-        let Some(fit) = Gpd::by_likelihood(&excesses) else { continue };
-        let fit_p = fit::of_excesses(&excesses, &fit, random);
-        last = Some(Over { threshold, places, excesses, fit, fit_p });
-        if fit_p > GOOD {
-            break;
-        }
-    }
-    last
-}
-
-/// A threshold over which about this many bursts go, and the places of their peaks. `None` where
-/// bursts are this long that it would lie low in the distribution.
-fn peaks(samples: &[f64], sorted: &[f64], requested: usize) -> Option<(f64, Vec<usize>)> {
-    let mut exceedances = requested;
-    loop {
-        let threshold = *sorted.get(exceedances)?;
-        let above: Vec<(u64, i64)> = samples
-            .iter()
-            .enumerate()
-            .filter(|(_, sample)| **sample > threshold)
-            .map(|(k, sample)| (k as u64, sample.round() as i64))
-            .collect();
-        let places: Vec<usize> =
-            decluster(&above).peaks.into_iter().map(|k| above[k].0 as usize).collect();
-        if places.len() * 10 >= requested * 8 {
-            return (above.len() * 10 <= samples.len()).then_some((threshold, places));
-        }
-        exceedances = exceedances * 5 / 4 + 1;
-    }
 }
 
 fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
@@ -333,25 +273,6 @@ fn levels(
 /// A latency in a sentence.
 fn micros(ns: f64) -> String {
     format!("{:.1} µs", ns / 1e3)
-}
-
-impl Over {
-    /// The level that a burst exceeds once in `times` as long as was measured.
-    fn level(&self, times: f64) -> Level {
-        let excess = self.fit.level(&self.excesses, self.excesses.len() as f64 * times);
-        let up = |y: f64| self.threshold + y;
-        Level { level: up(excess.level), low: excess.low.map(up), high: excess.high.map(up) }
-    }
-    fn summary(&self) -> Peaks {
-        let Gpd { scale, shape } = self.fit;
-        Peaks {
-            threshold: self.threshold,
-            peaks: self.excesses.len() as u64,
-            scale,
-            shape,
-            fit_p: self.fit_p,
-        }
-    }
 }
 
 impl Blocks {

@@ -5,7 +5,6 @@ use super::block::{Block, Encoding, HEADER, MAGIC};
 use super::{DIRECTORY, Keeps, RecordingDocument, SEGMENT};
 use crate::BundleError;
 use crate::member::Member;
-use crate::reader::{entries, is_missing};
 use punctual_core::event::{Names, Recorded, Source};
 use punctual_core::{Finding, MonotonicNs, Severity};
 use std::collections::BTreeMap;
@@ -98,7 +97,7 @@ impl Recording {
         let document = match directory.join("recording.json").read_json() {
             Ok(document) => document,
             Err(error) => {
-                let lack = if is_missing(&error) {
+                let lack = if error.is_missing() {
                     "what it is of is not known"
                 } else {
                     "its events have no names"
@@ -107,7 +106,7 @@ impl Recording {
                 unknown()
             }
         };
-        let segments = entries(&directory, SEGMENT, &mut damage);
+        let segments = directory.readable_entries(SEGMENT, &mut damage);
         let mut recording = Recording { document, sources: BTreeMap::new(), damage, bytes: 0 };
         for segment in segments {
             if let Err(error) = recording.index(segment) {

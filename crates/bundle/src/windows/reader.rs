@@ -3,7 +3,6 @@
 use super::{DIRECTORY, ENDING, MAX_WINDOWS, WindowHead, WindowsDocument};
 use crate::BundleError;
 use crate::member::Member;
-use crate::reader::{entries, is_missing};
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{Bytes, Finding, MonotonicNs, Nanos, Severity};
 use std::io::Read;
@@ -55,7 +54,7 @@ impl Windows {
         }
         let mut damage = Vec::new();
         let document = directory.join("windows.json").read_json().unwrap_or_else(|error| {
-            let lack = if is_missing(&error) {
+            let lack = if error.is_missing() {
                 "by what rule they were kept is not known"
             } else {
                 "nothing in them has a name"
@@ -64,7 +63,7 @@ impl Windows {
             unknown()
         });
         let mut windows = Vec::new();
-        let members = entries(&directory, ENDING, &mut damage);
+        let members = directory.readable_entries(ENDING, &mut damage);
         if members.len() > MAX_WINDOWS {
             damage.push(format!(
                 "{}: more than {MAX_WINDOWS} windows: the others are left out",
@@ -75,7 +74,7 @@ impl Windows {
             match head_of(&member) {
                 Ok(head) => windows.push(SavedWindow { head, member }),
                 // Another one took its place meanwhile.
-                Err(error) if is_missing(&error) => {}
+                Err(error) if error.is_missing() => {}
                 Err(error) => damage.push(error.to_string()),
             }
         }

@@ -1,9 +1,8 @@
 //! `heap`: malloc, first touch, free.
 
 use super::read::{bytes, count, flag, path, some, span, word};
-use super::{Kind, ParameterProblems, parameters, words};
+use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
-use crate::plan::HistogramPlan;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 

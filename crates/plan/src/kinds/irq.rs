@@ -2,9 +2,8 @@
 //! thread that waits for it.
 
 use super::read::{count, path, some, span, word};
-use super::{Kind, ParameterProblems, parameters, words};
+use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::limits::MAX_PERIOD;
-use crate::plan::HistogramPlan;
 use punctual_core::Nanos;
 use std::path::PathBuf;
 

@@ -1,10 +1,9 @@
 //! `netio`: a periodic task that receives, encrypts and writes, whole and in its parts.
 
 use super::read::{bytes, count, path, span, word};
-use super::{Kind, ParameterProblems, parameters, words};
+use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::kinds::Forcing;
 use crate::limits::MAX_PERIOD;
-use crate::plan::HistogramPlan;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 

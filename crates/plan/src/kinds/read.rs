@@ -1,7 +1,8 @@
 //! How values of parameters are read, each with its bounds.
 
-use crate::toml_file::table::{boolean, integer, mismatch, text};
-use crate::values::{self, Read, Wrong};
+use crate::notes::{Read, Wrong};
+use crate::table::{boolean, integer, mismatch, text};
+use crate::values;
 use crate::words::Word;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;

@@ -1,8 +1,7 @@
 //! `spin`: gaps in a loop that only reads the clock.
 
 use super::read::{flag, span};
-use super::{DefaultCpus, Kind, ParameterProblems, parameters};
-use crate::plan::HistogramPlan;
+use super::{DefaultCpus, HistogramPlan, Kind, ParameterProblems, parameters};
 use crate::words::Placement;
 use punctual_core::Nanos;
 

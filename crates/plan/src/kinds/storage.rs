@@ -1,9 +1,8 @@
 //! `storage`: open, write, close, and what forces data to the disk.
 
 use super::read::{bytes, count, path, span, word};
-use super::{Kind, ParameterProblems, parameters, words};
+use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::limits::MAX_PERIOD;
-use crate::plan::HistogramPlan;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
 

@@ -1,8 +1,7 @@
 //! `switch`: from the last instruction of one task to the first of the next.
 
 use super::read::{bytes, count, list, span, word};
-use super::{DefaultCpus, Kind, ParameterProblems, parameters, words};
-use crate::plan::HistogramPlan;
+use super::{DefaultCpus, HistogramPlan, Kind, ParameterProblems, parameters, words};
 use punctual_core::{Bytes, Nanos, Policy};
 
 words! {

@@ -1,9 +1,8 @@
 //! `syscall`: one system call, timed from the instruction before it to the one after.
 
 use super::read::{count, list, number, some, span, word};
-use super::{Kind, ParameterProblems, parameters, words};
+use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
-use crate::plan::HistogramPlan;
 use punctual_core::Nanos;
 
 words! {

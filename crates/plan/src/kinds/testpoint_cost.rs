@@ -2,8 +2,7 @@
 //! writing one.
 
 use super::read::{bytes, list, word};
-use super::{Kind, ParameterProblems, parameters, words};
-use crate::plan::HistogramPlan;
+use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
 use crate::words::Word;
 use punctual_core::{Bytes, Nanos};
 

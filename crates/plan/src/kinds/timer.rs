@@ -2,15 +2,39 @@
 //! go together is in `resolve/timer.rs`.
 
 use super::{DefaultCpus, Kind, Parameter};
-use crate::experiment::TimerSpec;
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use crate::notes::Notes;
-use crate::plan::TimerPlan;
+use crate::table::{Table, text};
 use crate::text::{At, Setting};
-use crate::toml_file::table::{Table, text};
 use crate::values;
-use crate::words::{Placement, Word};
-use punctual_core::Nanos;
+use crate::words::{Placement, TimerMethod, Word};
+use punctual_core::{Clock, Nanos};
+
+/// A periodic timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimerPlan {
+    /// How the thread waits.
+    pub method: TimerMethod,
+    /// The clock that the expiry is on.
+    pub clock: Clock,
+    /// The distance between two expiries.
+    pub period: Nanos,
+    /// How much later each thread of the measure starts than the one before it.
+    pub offset: Nanos,
+}
+
+/// The keys of a timer measure.
+#[derive(Clone, Debug, Default)]
+pub struct TimerSpec {
+    /// `method`
+    pub method: Setting<TimerMethod>,
+    /// `clock`
+    pub clock: Setting<Clock>,
+    /// `period`
+    pub period: Setting<Nanos>,
+    /// `offset` between threads.
+    pub offset: Setting<Nanos>,
+}
 
 impl Kind for TimerPlan {
     fn placement(&self) -> Placement {

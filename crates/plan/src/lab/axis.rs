@@ -1,6 +1,10 @@
 //! Axes, their values, and choices among them.
 
 use super::change::Step;
+use crate::notes::{Notes, Read};
+use crate::table::{Table, mismatch};
+use crate::text::Span;
+use toml::de::DeValue;
 
 /// What is varied.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,5 +42,31 @@ impl Selection {
         self.0.iter().all(|(axis, labels)| {
             axes.iter().any(|(name, label)| name == axis && labels.contains(label))
         })
+    }
+}
+
+/// Values of some axes: a word or an array of words each.
+pub(super) fn selection(notes: &mut Notes, table: &Table) -> Selection {
+    let mut chosen = Vec::new();
+    for (axis, _, value) in table.entries() {
+        let span = Span::from(value.span());
+        let labels = match value.get_ref() {
+            DeValue::Array(items) => items.iter().map(|item| scalar(item.get_ref())).collect(),
+            other => scalar(other).map(|label| vec![label]),
+        };
+        match labels {
+            Ok(labels) => chosen.push((axis.to_owned(), labels)),
+            Err(wrong) => notes.wrong(span, wrong.about(axis)),
+        }
+    }
+    Selection(chosen)
+}
+
+fn scalar(value: &DeValue<'_>) -> Read<String> {
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) => Ok(number.as_str().to_owned()),
+        DeValue::Boolean(on) => Ok(on.to_string()),
+        other => Err(mismatch(other, "a value of the axis")),
     }
 }

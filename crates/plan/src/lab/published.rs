@@ -1,12 +1,11 @@
 //! Published figures, set beside the measured ones.
 
-use super::Selection;
-use super::read::selection;
+use super::axis::{Selection, selection};
 use crate::context::LoadOptions;
 use crate::limits::MAX_LATENCY;
 use crate::notes::Notes;
+use crate::table::{Table, span, text};
 use crate::text::{Setting, SourceText, Span};
-use crate::toml_file::table::{Table, span, text};
 use crate::values;
 use punctual_core::Nanos;
 use toml::de::DeTable;

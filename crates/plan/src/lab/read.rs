@@ -1,5 +1,6 @@
 //! From the text of a lab file to its parts.
 
+use super::axis::selection;
 use super::change::{Step, nested};
 use super::published;
 use super::{
@@ -9,11 +10,11 @@ use super::{
 use crate::context::LoadOptions;
 use crate::escape::clipped;
 use crate::limits::MAX_FILE_BYTES;
-use crate::notes::Notes;
+use crate::notes::{Notes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind, Problems};
+use crate::table::{Table, integer, mismatch, text};
 use crate::text::{At, Setting, SourceText, Span};
-use crate::toml_file::table::{Table, integer, mismatch, text};
-use crate::values::{self, Read, Wrong};
+use crate::values;
 use punctual_core::words::nearest;
 use punctual_core::{CpuSet, Requirement};
 use std::path::{Path, PathBuf};
@@ -370,32 +371,6 @@ fn label(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(label).collect::<Vec<_>>().join("+"),
         other => other.to_string(),
-    }
-}
-
-/// Values of some axes: a word or an array of words each.
-pub(super) fn selection(notes: &mut Notes, table: &Table) -> Selection {
-    let mut chosen = Vec::new();
-    for (axis, _, value) in table.entries() {
-        let span = Span::from(value.span());
-        let labels = match value.get_ref() {
-            DeValue::Array(items) => items.iter().map(|item| scalar(item.get_ref())).collect(),
-            other => scalar(other).map(|label| vec![label]),
-        };
-        match labels {
-            Ok(labels) => chosen.push((axis.to_owned(), labels)),
-            Err(wrong) => notes.wrong(span, wrong.about(axis)),
-        }
-    }
-    Selection(chosen)
-}
-
-fn scalar(value: &DeValue<'_>) -> Read<String> {
-    match value {
-        DeValue::String(text) => Ok(text.to_string()),
-        DeValue::Integer(number) => Ok(number.as_str().to_owned()),
-        DeValue::Boolean(on) => Ok(on.to_string()),
-        other => Err(mismatch(other, "a value of the axis")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Measures: threads on their CPUs, histograms that fit into memory.
 
 use super::cpus::Zones;
-use super::phases::Frame;
+use super::frames::Frame;
 use super::{Resolver, place, value};
 use crate::experiment::MeasureSpec;
 use crate::kinds::{DefaultCpus, ParameterProblems};

@@ -1,10 +1,9 @@
 //! Reading the properties of a stanza, so that every error of a file is found in one pass.
 
 use super::scan::{Property, Stanza};
-use crate::notes::Notes;
+use crate::notes::{Notes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{At, Setting};
-use crate::values::{Read, Wrong};
 use std::collections::HashMap;
 
 /// A stanza being read: it remembers which keys were read; the rest is unknown.

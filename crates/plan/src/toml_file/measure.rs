@@ -1,14 +1,14 @@
 //! `[[measure]]`: the keys of every measure, then those of its kind.
 
-use super::table::{Table, integer, mismatch, span, text};
 use crate::experiment::{MeasureSpec, SystressSpec, TimerSpec, WorkloadSpec};
 use crate::limits::{
     MAX_COUNTERS, MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REQUIREMENTS, MAX_SAMPLES,
     MAX_SYSTRESS_INDEX, MAX_THREADS, MIN_RUNTIME,
 };
-use crate::notes::Notes;
+use crate::notes::{Notes, Read, Wrong};
+use crate::table::{Table, integer, mismatch, span, text};
 use crate::text::{At, Setting};
-use crate::values::{self, Read, Wrong};
+use crate::values;
 use crate::words::{Placement, Word, WorkloadKind};
 use punctual_core::words::nearest;
 use punctual_core::{Nanos, PerfEvent, Requirement};

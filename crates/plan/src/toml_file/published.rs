@@ -1,10 +1,10 @@
 //! `[published]` and its `[[published.result]]`.
 
 use super::sections::{bounded, needs};
-use super::table::{Table, text};
 use crate::experiment::{PublishedSpec, ResultSpec};
 use crate::limits::MAX_SECTIONS;
 use crate::notes::Notes;
+use crate::table::{Table, text};
 use crate::values;
 
 pub(super) fn published(notes: &mut Notes, mut t: Table) -> PublishedSpec {

@@ -1,14 +1,14 @@
 //! `[experiment]`, `[partition]`, `[record]`, `[explain]`, `[[load]]` and `[[phase]]`.
 
-use super::table::{Table, boolean, integer, mismatch, span, text};
 use crate::experiment::{ExplainSpec, LoadSpec, PartitionSpec, PhaseSpec, RecordSpec, Settings};
 use crate::limits::{
     MAX_BEFORE, MAX_DURATION, MAX_EXPLAINED, MAX_KEPT_SAMPLES, MAX_LATENCY, MAX_PIDS, MAX_REFRESH,
     MIN_REFRESH,
 };
-use crate::notes::Notes;
+use crate::notes::{Notes, Read, Wrong};
+use crate::table::{Table, boolean, integer, mismatch, span, text};
 use crate::text::Setting;
-use crate::values::{self, Read, Wrong};
+use crate::values;
 use crate::words::OnExit;
 use punctual_core::Nanos;
 use toml::de::DeValue;

@@ -1,13 +1,13 @@
 //! `[target]`: the keys of all kinds, and the short form of the command line.
 
-use super::table::{Table, integer, span, text};
 use crate::context::LoadOptions;
 use crate::limits::{MAX_CMDLINE_BYTES, MAX_DURATION, MAX_VM_CPUS};
-use crate::notes::Notes;
+use crate::notes::{Notes, Read, Wrong};
 use crate::problem::Problems;
+use crate::table::{Table, integer, span, text};
 use crate::target::TargetSpec;
 use crate::text::{SourceText, quoted};
-use crate::values::{self, Read, Wrong};
+use crate::values;
 use punctual_core::Nanos;
 use toml::de::DeTable;
 

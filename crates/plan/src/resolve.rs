@@ -3,6 +3,7 @@
 
 mod cpus;
 mod explain;
+mod frames;
 mod loads;
 mod measures;
 mod names;
@@ -13,11 +14,12 @@ mod target;
 mod timer;
 
 use crate::context::ResolveContext;
-use crate::experiment::{Experiment, RecordedEvents, Settings};
+use crate::experiment::{Experiment, Settings};
 use crate::limits::MAX_NAME_CHARS;
 use crate::plan::{Plan, RecordPlan};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{Setting, Span};
+use crate::words::RecordedEvents;
 use cpus::Zones;
 pub(crate) use measures::bytes;
 use punctual_core::event::NamedTracepoint;

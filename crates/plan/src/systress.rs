@@ -15,10 +15,10 @@ use crate::limits::{
     MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX,
     MIN_PERIOD, MIN_REFRESH,
 };
-use crate::notes::Notes;
+use crate::notes::{Notes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
-use crate::values::{self, Read, Wrong};
+use crate::values;
 use crate::words::{CpuChoice, OnExit, Output, Placement, SystressFormat, Word};
 use properties::Properties;
 use punctual_core::{Nanos, Policy, Priority};

@@ -1,12 +1,24 @@
-//! What is kept of the intervals of a pair: the statistics of any series, and the worst ones whole.
+//! Intervals between two events, and what is kept of those of a pair or a function: the statistics of any series, and the worst ones whole.
 
-use super::Seen;
 use punctual_core::series::WORST_KEPT;
 use punctual_core::{ClockNs, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};
 
 /// The exact histogram of a pair: what is longer is counted in the histogram of the whole.
 const SHAPE: SeriesShape =
     SeriesShape { range: Nanos::MILLI, resolution: Nanos(100), period: None };
+
+/// One end of an interval, as it was recorded.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seen {
+    /// When.
+    pub at: MonotonicNs,
+    /// The thread that it concerns.
+    pub tid: Tid,
+    /// The CPU, or [`punctual_core::Event::NO_CPU`].
+    pub cpu: u16,
+    /// Its value, where it has one.
+    pub value: Option<i64>,
+}
 
 /// One matched pair.
 #[derive(Clone, Copy, PartialEq, Debug)]

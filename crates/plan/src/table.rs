@@ -1,9 +1,8 @@
 //! Reading a TOML table key by key, so that every error of a file is found in one pass.
 
 use crate::escape::clipped;
-use crate::notes::Notes;
+use crate::notes::{Notes, Read, Wrong};
 use crate::text::{At, Setting, Span};
-use crate::values::{Read, Wrong};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -3,7 +3,6 @@
 mod measure;
 mod published;
 mod sections;
-pub(crate) mod table;
 mod target;
 
 use crate::context::LoadOptions;
@@ -11,9 +10,9 @@ use crate::experiment::Experiment;
 use crate::limits::{MAX_PHASES, MAX_SECTIONS};
 use crate::notes::Notes;
 use crate::problem::{Problem, ProblemKind, Problems};
+use crate::table::Table;
 use crate::text::{SourceFormat, SourceText, Span};
 use std::sync::Arc;
-use table::Table;
 pub(crate) use target::short as short_target;
 use toml::de::DeTable;
 

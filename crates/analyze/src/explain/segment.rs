@@ -1,0 +1,131 @@
+//! A segment of a thread's time: what the thread did in it, and the pieces without a relevant change
+//! inside.
+
+use super::Kind;
+use super::thread_timeline::ThreadTimeline;
+use super::trace_context::TraceContext;
+use crate::threads::ThreadState;
+use punctual_core::{Event, MonotonicNs, Tid};
+
+/// A segment of a thread's time, and the threads that wait for it.
+pub struct Segment<'s> {
+    pub timeline: &'s ThreadTimeline,
+    pub kind: Kind,
+    /// The CPU on which it was seen at the end; [`Event::NO_CPU`] where that is unknown.
+    pub cpu: u16,
+    pub from: MonotonicNs,
+    pub to: MonotonicNs,
+    /// The threads that wait for this one, beginning with that of the sample.
+    pub waiting: Vec<Tid>,
+    /// The priority of the thread of the sample.
+    pub urgency: Option<i16>,
+}
+
+impl Segment<'_> {
+    /// What the thread did. One of which nothing is known until it is woken was asleep.
+    pub fn doing(&self, context: &TraceContext, at: MonotonicNs) -> ThreadState {
+        match self.timeline.span(at).map(|span| span.doing) {
+            Some(ThreadState::Unknown) | None if self.is_woken_later(context, at) => {
+                ThreadState::Sleeping
+            }
+            Some(doing) => doing,
+            None => ThreadState::Unknown,
+        }
+    }
+
+    /// The CPU of the wake-up; without one, the CPU where the thread was seen.
+    pub fn waking_cpu(&self, at: MonotonicNs) -> u16 {
+        let waking = self.timeline.wake_after(at).filter(|_| self.kind == Kind::Timer);
+        waking.map_or(self.cpu, |wake| wake.cpu)
+    }
+
+    /// Whether the next thing that is heard of the thread is that it is woken, and no event is missing
+    /// until then.
+    fn is_woken_later(&self, context: &TraceContext, at: MonotonicNs) -> bool {
+        let timeline = self.timeline;
+        let Some(next) = timeline.wake_after(at).map(|wake| wake.at) else { return false };
+        let event = |place: &u32| &context.events[*place as usize];
+        let first = timeline.runs.partition_point(|place| event(place).at < at);
+        let seen = timeline.runs.get(first).is_some_and(|place| event(place).at < next);
+        !seen && !context.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
+    }
+
+    /// The pieces between the segment's ends in which nothing changes, without holes.
+    pub fn pieces(&self, context: &TraceContext) -> Vec<(MonotonicNs, MonotonicNs)> {
+        let Segment { timeline, from, to, .. } = self;
+        let (from, to) = (*from, *to);
+        let mut cuts = vec![from, to];
+        let ends = |span: &(MonotonicNs, MonotonicNs)| *span;
+        within(&timeline.spans, from, to, |span| (span.from, span.to), &mut cuts);
+        within(&timeline.reclaims, from, to, ends, &mut cuts);
+        within(&timeline.held, from, to, |(from, to, _)| (*from, *to), &mut cuts);
+        within(&timeline.faults, from, to, ends, &mut cuts);
+        within(&context.holes, from, to, |hole| (hole.from, hole.to), &mut cuts);
+        if let Some(lane) = context.lanes.threads.get(&timeline.tid) {
+            within(&lane.syscalls, from, to, |span| (span.from, span.to), &mut cuts);
+        }
+        // These may overlap each other.
+        cuts.extend(timeline.locks.iter().flat_map(|wait| [wait.from, wait.to]));
+        cuts.extend(context.lanes.gaps.iter().flat_map(|gap| [gap.from, gap.to]));
+        cuts.extend(timeline.changes_of_priority());
+        cuts.extend(timeline.wakes.iter().map(|wake| wake.at));
+        cuts.retain(|at| (from..=to).contains(at));
+        cuts.sort_unstable();
+        cuts.dedup();
+        // Between these the thread does one thing: its CPU's changes matter.
+        let mut all = cuts.clone();
+        for pair in cuts.windows(2) {
+            for cpu in self.cpus(context, pair[0]) {
+                of_cpu(context, cpu, pair[0], pair[1], &mut all);
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        all.windows(2).map(|pair| (pair[0], pair[1])).collect()
+    }
+
+    /// The CPUs that matter to what the thread does at an instant.
+    fn cpus(&self, context: &TraceContext, at: MonotonicNs) -> impl Iterator<Item = u16> {
+        let doing = self.doing(context, at);
+        let (one, other) = match doing {
+            ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. } => (cpu, None),
+            ThreadState::Waking => (self.waking_cpu(at), self.timeline.enqueued_after(at)),
+            _ => (self.waking_cpu(at), None),
+        };
+        [Some(one), other].into_iter().flatten().filter(|cpu| *cpu != Event::NO_CPU)
+    }
+}
+
+fn of_cpu(
+    context: &TraceContext,
+    cpu: u16,
+    from: MonotonicNs,
+    to: MonotonicNs,
+    cuts: &mut Vec<MonotonicNs>,
+) {
+    let Some(lane) = context.lanes.cpus.get(&cpu) else { return };
+    let first = cuts.len();
+    within(&lane.ran, from, to, |span| (span.from, span.to), cuts);
+    within(&lane.idle, from, to, |span| (span.from, span.to), cuts);
+    within(context.served(cpu), from, to, |(from, to, _)| (*from, *to), cuts);
+    let mut place = 0;
+    cuts.retain(|at| {
+        place += 1;
+        place <= first || (from..=to).contains(at)
+    });
+}
+
+/// The ends of those spans that share an instant with `from..=to`; the spans stand in the order of
+/// time and do not overlap.
+fn within<T>(
+    spans: &[T],
+    from: MonotonicNs,
+    to: MonotonicNs,
+    ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs),
+    cuts: &mut Vec<MonotonicNs>,
+) {
+    let first = spans.partition_point(|span| ends(span).1 < from);
+    let end = spans.partition_point(|span| ends(span).0 <= to);
+    let shared = spans.get(first..end).unwrap_or_default();
+    cuts.extend(shared.iter().map(&ends).flat_map(|(from, to)| [from, to]));
+}

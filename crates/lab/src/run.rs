@@ -1,0 +1,209 @@
+//! Runs a guest: its contents written, QEMU started and watched, what came back collected.
+
+use crate::accel::Accel;
+use crate::board::{RASPI_CPUS, RASPI_MEMORY_MB};
+use crate::contents::Contents;
+use crate::guest::{Guest, absolute};
+use crate::progress::{Control, Progress};
+use crate::qemu::{self, Limits, Machine, Start};
+use crate::{Arch, Board, GuestResult, LabError, card, exact, saved};
+use punctual_core::MadeOf;
+use std::path::Path;
+
+/// What the kernel keeps for itself: 62 MiB of 368 with 6.1 on amd64 (its line `Memory:`), and some
+/// more of more.
+const MEMORY_BASE_MB: u64 = 80;
+/// What the job may write beside the files that it finds.
+const MEMORY_ROOM_MB: u64 = 16;
+
+/// How often a guest is booted that fell victim to QEMU's own fault before its job began.
+const BOOTS_MAX: u32 = 3;
+
+impl Guest {
+    /// Boots the guest, runs the job, and comes back when all is over. Blocks the calling thread;
+    /// the guest is ended when that thread or this process dies.
+    ///
+    /// # Errors
+    /// Only what kept the guest from being run at all or its results from being read; how the guest
+    /// itself ended is in [`GuestResult::outcome`].
+    pub fn run(&self) -> Result<GuestResult, LabError> {
+        self.run_watched(&mut |_| Control::GoOn)
+    }
+
+    /// The same, with a watcher that is called some times a second and may end it.
+    pub fn run_watched(
+        &self,
+        watch: &mut dyn FnMut(Progress) -> Control,
+    ) -> Result<GuestResult, LabError> {
+        if self.accel == Accel::VirtualTime {
+            self.check_virtual_time()?;
+        }
+        self.check_board()?;
+        let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
+        let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
+        let resumes = self.write_contents(dir.path())?;
+        if self.accel == Accel::Kvm {
+            check_kvm(self.kernel.arch)?;
+        }
+        let kernel = absolute(&self.kernel.image)?;
+        let mut machine = self.machine(&kernel)?;
+        let limits = Limits { total: self.timeout, boot_silence: self.boot_silence };
+        let made_of = self.keep.then(|| exact::keep(&machine, dir.path(), resumes));
+        let mut ended = saved::prepare(&mut machine, dir.path(), resumes, limits, watch)?;
+        let mut boots = 0;
+        loop {
+            boots += 1;
+            let ended = match ended.take() {
+                Some(ended) => ended,
+                None => qemu::run(&machine, dir.path(), limits, watch)?,
+            };
+            if self.board == Board::Raspi3b {
+                card::unload(dir.path())?;
+            }
+            let mut result =
+                GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
+            result.cmdline = machine.command_line()?;
+            match &made_of {
+                None => {}
+                Some(Ok(made_of)) => result.made_of = Some(made_of.clone()),
+                // A full disk is no reason to lose what was measured.
+                Some(Err(why)) => {
+                    let message = format!("what the run was made of is not kept: {why}");
+                    result.problems.push(message);
+                }
+            }
+            if boots == BOOTS_MAX || !result.is_torn_patch() {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// Keeps what the guest is made of, and runs nothing: for a run of which every instruction is
+    /// seen ([`exact::Replay`]).
+    ///
+    /// # Errors
+    /// As [`Guest::run`]; and a guest that is not of one CPU in virtual time, on a usual x86-64
+    /// board.
+    pub fn prepared(&self) -> Result<MadeOf, LabError> {
+        let usual = self.board == Board::Usual && self.kernel.arch == Arch::Amd64;
+        if self.accel != Accel::VirtualTime || !usual {
+            return Err(LabError::Request(
+                "only x86-64 guests in virtual time can be seen instruction by instruction"
+                    .to_owned(),
+            ));
+        }
+        self.check_virtual_time()?;
+        let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
+        let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
+        let resumes = self.write_contents(dir.path())?;
+        let kernel = absolute(&self.kernel.image)?;
+        exact::keep(&self.machine(&kernel)?, dir.path(), resumes)
+    }
+
+    /// Writes what is in the guest into the directory that it runs in. Whether it goes on from its
+    /// saved boot is the answer.
+    fn write_contents(&self, dir: &Path) -> Result<bool, LabError> {
+        let contents = Contents::of(self)?;
+        let base = contents.base.write(&dir.join(qemu::INITRAMFS))?;
+        self.check_memory(base + contents.job.write(&dir.join(qemu::JOB))?)?;
+        if !contents.resumes {
+            saved::append_job(dir)?;
+        }
+        Ok(contents.resumes)
+    }
+
+    fn machine<'a>(&'a self, kernel: &'a Path) -> Result<Machine<'a>, LabError> {
+        Ok(Machine {
+            arch: self.kernel.arch,
+            board: self.board,
+            device_tree: self.board.device_tree(&self.kernel)?,
+            accel: self.accel,
+            cpus: self.cpus,
+            memory_mb: self.memory_mb,
+            kernel,
+            cmdline_extra: &self.cmdline_extra,
+            share_host: self.share_host,
+            start: Start::Boot,
+            extra_args: &self.qemu_args,
+        })
+    }
+
+    /// What its board cannot be asked for.
+    fn check_board(&self) -> Result<(), LabError> {
+        let wrong = |what: String| Err(LabError::Request(format!("a Raspberry Pi 3 {what}")));
+        match self {
+            _ if self.board == Board::Usual => Ok(()),
+            Guest { kernel, .. } if kernel.arch != Arch::Arm64 => {
+                wrong(format!("runs arm64 kernels, not {}", kernel.arch.debian_name()))
+            }
+            Guest { cpus, .. } if !(1..=RASPI_CPUS).contains(cpus) => {
+                wrong(format!("has 1 to {RASPI_CPUS} CPUs, not {cpus}"))
+            }
+            Guest { memory_mb, .. } if *memory_mb != RASPI_MEMORY_MB => {
+                wrong(format!("has {RASPI_MEMORY_MB} MiB of memory, not {memory_mb}"))
+            }
+            Guest { accel: Accel::Kvm, .. } => wrong("cannot be emulated with kvm".to_owned()),
+            Guest { share_host: true, .. } => {
+                wrong("has no virtio devices to share this machine's files".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What would make virtual time differ from run to run, or mean something else than it says.
+    fn check_virtual_time(&self) -> Result<(), LabError> {
+        if self.cpus != 1 {
+            return Err(LabError::Request(format!(
+                "virtual time needs 1 CPU, not {}: QEMU runs several CPUs in turn in one thread, \
+                 and under load the latencies are the lengths of those turns",
+                self.cpus
+            )));
+        }
+        if self.share_host {
+            return Err(LabError::Request(
+                "virtual time and the host's shared files exclude each other: QEMU completes a \
+                 read when this machine has done it, at a different guest instruction each time, \
+                 so runs differ; copy the programs into the guest"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The unpacked files, and what the job writes, may fill half of the memory at most
+    /// (Documentation/filesystems/tmpfs.rst): of that which is left beside the kernel and the
+    /// packed files, because the limit is set before these are freed. Files beyond it are cut
+    /// short, and programs among them die of SIGBUS or SIGSEGV.
+    fn check_memory(&self, initramfs_bytes: u64) -> Result<(), LabError> {
+        let files_mb = initramfs_bytes.div_ceil(1 << 20);
+        let needed = files_mb + 2 * (files_mb + MEMORY_ROOM_MB) + MEMORY_BASE_MB;
+        if u64::from(self.memory_mb) < needed {
+            return Err(LabError::Request(format!(
+                "{files_mb} MiB of files for a guest with {} MiB of memory: give it at least \
+                 {needed} MiB",
+                self.memory_mb
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a guest of this architecture may use /dev/kvm; whether it then gets anywhere shows only
+/// when it boots.
+fn check_kvm(arch: Arch) -> Result<(), LabError> {
+    if Arch::native()? != arch {
+        let message = format!(
+            "kvm runs guests of this machine's own architecture only, not {}",
+            arch.debian_name()
+        );
+        return Err(LabError::Request(format!("{message}; use tcg or virtual time")));
+    }
+    let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm");
+    opened.map(drop).map_err(|why| {
+        LabError::missing(
+            format!("/dev/kvm that can be used ({why})"),
+            "modprobe kvm_amd or kvm_intel (in a virtual machine: nested virtualisation), join \
+             the group kvm, or use accel = \"virtual-time\" or \"tcg\"",
+        )
+    })
+}

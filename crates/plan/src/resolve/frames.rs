@@ -1,0 +1,76 @@
+//! The phases as written, before anything is measured in them.
+
+use super::Resolver;
+use crate::experiment::MeasureSpec;
+use crate::plan::LoadPlan;
+use crate::problem::{Problem, ProblemKind};
+use crate::text::{Setting, Span};
+use punctual_core::Nanos;
+
+/// A phase before anything is measured in it.
+pub(super) struct Frame {
+    pub(super) name: String,
+    pub(super) duration: Setting<Nanos>,
+    /// The loads, by place.
+    pub(super) loads: Vec<usize>,
+    /// Its section; `None` for the one that is there without being written.
+    pub(super) span: Option<Span>,
+}
+
+impl Resolver<'_> {
+    /// The phases as written, or one with every load.
+    pub(super) fn phase_frames(&mut self, loads: &[LoadPlan]) -> Vec<Frame> {
+        let specs = &self.experiment.phases;
+        if specs.is_empty() {
+            return vec![Frame {
+                name: "main".to_owned(),
+                duration: None,
+                loads: (0..loads.len()).collect(),
+                span: None,
+            }];
+        }
+        let names = self.names(
+            "phase",
+            specs.iter().enumerate().map(|(k, spec)| (&spec.name, format!("phase-{}", k + 1))),
+        );
+        let known: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
+        let mut frames = Vec::new();
+        for (spec, name) in specs.iter().zip(names) {
+            let loads = self.look_up("load", &spec.loads, &known);
+            frames.push(Frame { name, duration: spec.duration, loads, span: Some(spec.span) });
+        }
+        self.warn_of_idle_loads(&frames, loads);
+        frames
+    }
+
+    fn warn_of_idle_loads(&mut self, frames: &[Frame], loads: &[LoadPlan]) {
+        for (index, load) in loads.iter().enumerate() {
+            if !frames.iter().any(|frame| frame.loads.contains(&index)) {
+                let span = self.experiment.loads[index].span;
+                let message =
+                    format!("the load `{}` is in no phase: it is never started", load.name);
+                let problem =
+                    Problem::error(ProblemKind::Combination, Some(span), message).warning();
+                self.note(problem.help("name it in the `loads` of a `[[phase]]`"));
+            }
+        }
+    }
+
+    /// The phases that a measure runs in, by place: those named, or all.
+    pub(super) fn phases_of(&mut self, spec: &MeasureSpec, frames: &[Frame]) -> Vec<usize> {
+        let Some(named) = &spec.phases else { return (0..frames.len()).collect() };
+        if named.value.is_empty() {
+            let message = "this measure is in no phase: it would never run";
+            self.error(
+                ProblemKind::Combination,
+                named.span,
+                message,
+                "name a phase, or leave `phases` out for all",
+            );
+        }
+        let known: Vec<&str> = frames.iter().map(|frame| frame.name.as_str()).collect();
+        let mut phases = self.look_up("phase", &named.value, &known);
+        phases.sort();
+        phases
+    }
+}
