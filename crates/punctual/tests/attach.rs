@@ -244,6 +244,9 @@ fn requirements_decide_where_the_command_ended_well() {
     assert_eq!(code("response max < 1h"), Some(0));
     assert_eq!(code("response max < 1us"), Some(3));
     assert_eq!(code("wakeup count > 1000000"), Some(3));
+    // Of one thread, and of one that is not there.
+    assert_eq!(code("periodic/wakeup count > 1000000"), Some(3));
+    assert_eq!(code("aperiodic/wakeup count > 1000000"), Some(4));
 }
 
 #[test]

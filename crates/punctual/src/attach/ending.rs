@@ -52,10 +52,16 @@ pub fn end(
     let outcome = why.as_ref().map_or(outcome, |why| Outcome::Failed { why: why.clone() });
     let mut ending = punctual_bundle::Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
     manifest.ending = Some(ending.clone());
+    let unmet = without_thread(&attachment);
+    let is_open = !unmet.is_empty();
+    attachment.findings.extend(unmet);
     let series = attachment.threads.values().flat_map(|thread| thread.views()).collect();
     let views = [PhaseView { meta: &attachment.phase, series }];
     let mut summary =
         punctual_analyze::summarize_run(&manifest, &views, &attachment.findings, &[], None);
+    if is_open && summary.verdict != Some(VerdictWord::NotMet) {
+        summary.verdict = Some(VerdictWord::Undecided);
+    }
     let exit = exit_of(&ending.outcome, &summary, required, none);
     ending.exit_code = exit as u8;
     summary.ending = Some(ending.clone());
@@ -161,6 +167,26 @@ pub fn not_selected(name: &str, why: &StartError) -> Finding {
     let message = "every wait of this thread is recorded, not only its cycles";
     Finding::new("cycle-not-selected", Severity::Note, format!("{PHASE}/{name}"), message)
         .evidence(why.to_string())
+}
+
+/// Requirements on threads that had no cycles, or were never seen: nothing decides them.
+fn without_thread(attachment: &Attachment) -> Vec<Finding> {
+    let is_there =
+        |name: &str| attachment.threads.values().any(|thread| thread.label() == Some(name));
+    let mut names: Vec<&str> =
+        attachment.options.requirements.iter().filter_map(|of| of.thread.as_deref()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let missing = names.into_iter().filter(|name| !is_there(name));
+    missing
+        .map(|name| {
+            let message = format!(
+                "no thread {name:?} with cycles was seen: what is required of it is undecided"
+            );
+            Finding::new("requirement-without-thread", Severity::Bad, PHASE, message)
+                .remedy("name the thread as its series are named: the part before the slash")
+        })
+        .collect()
 }
 
 /// What could not be written.

@@ -552,7 +552,7 @@ fn meta(
     let mut details = details(inferred, wait);
     // As the program wants it.
     details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
-    let requirements = options.requirements.iter().filter(|of| of.kind == kind);
+    let requirements = options.requirements.iter().filter(|of| of.is_about(label, kind));
     let has_period = inferred.kind.is_periodic() && matches!(kind, Kind::Wakeup | Kind::Response);
     SeriesMeta {
         name: format!("{label}/{}", kind.word()),

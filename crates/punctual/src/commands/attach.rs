@@ -55,7 +55,8 @@ pub struct Args {
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
     /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response (if
-    /// left out), execution or period; `response p99.9 < 800us`, `overruns == 0`
+    /// left out), execution or period; `response p99.9 < 800us`, `overruns == 0`. On one thread:
+    /// `servo/response max < 800us`
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<SeriesRequirement>,
     /// Also keep what happened around the longest response times: `punctual explain` shows it
