@@ -4,8 +4,7 @@ use crate::commands;
 use crate::exit::{Ending, HELP};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ErrorKind};
-use clap::{Parser, Subcommand};
-use std::io::IsTerminal;
+use clap::{CommandFactory, Parser, Subcommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -101,9 +100,9 @@ impl Command {
             Command::Ssh(args) => commands::ssh::run(args),
             Command::Convert(args) => commands::convert::run(args),
             #[cfg(feature = "manual")]
-            Command::Completions(args) => commands::completions::run(args),
+            Command::Completions(args) => commands::completions::run(args, Cli::command()),
             #[cfg(feature = "manual")]
-            Command::Man(args) => commands::man::run(args),
+            Command::Man(args) => commands::man::run(args, Cli::command()),
         }
     }
 }
@@ -118,11 +117,6 @@ impl Command {
             _ => true,
         }
     }
-}
-
-/// Whether what goes to this stream may be coloured: a terminal, and no NO_COLOR (no-color.org).
-pub fn colored(stream: &impl IsTerminal) -> bool {
-    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 #[cfg(test)]

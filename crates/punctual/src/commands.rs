@@ -1,6 +1,7 @@
 //! One file a subcommand, each reading like a table of contents.
 
 pub mod attach;
+mod bundle;
 pub mod check;
 pub mod compare;
 #[cfg(feature = "manual")]

@@ -1,51 +1,14 @@
-//! Watching a run while it goes on.
+//! Watching while something is measured.
 
-pub mod attached;
+mod line;
 mod plain;
 mod terminal;
 
-pub use terminal::View;
-
-use crate::session::{LoadCounts, PhaseRun};
-use punctual_bundle::load::CpuLoad;
-use punctual_core::{Finding, Nanos};
-use std::io::{self, IsTerminal};
-
-/// The state at a refresh.
-pub struct Snapshot<'a> {
-    /// The experiment's name.
-    pub experiment: &'a str,
-    /// The phase with its series.
-    pub phase: &'a PhaseRun,
-    /// Its number, from 0.
-    pub phase_number: usize,
-    /// How many there are.
-    pub phases: usize,
-    /// Since it began.
-    pub elapsed: Nanos,
-    /// How long it will take; `None`: until interrupted.
-    pub planned: Option<Nanos>,
-    /// Since the last refresh.
-    pub cpu_load: Option<&'a CpuLoad>,
-    /// The loads so far.
-    pub loads: &'a [LoadCounts],
-    /// The findings so far.
-    pub findings: &'a [Finding],
-}
-
-/// A watcher of a run.
-pub trait Watcher {
-    /// Whether anything is shown.
-    fn watches(&self) -> bool {
-        true
-    }
-    /// A step before the first phase begins.
-    fn preparing(&mut self, _what: &str) {}
-    /// Shows the current state.
-    fn refresh(&mut self, snapshot: &Snapshot);
-    /// The id of the run is over: leaves the terminal as it was.
-    fn end(&mut self) {}
-}
+use crate::output::has_terminal;
+use line::Line;
+use punctual_session::attach::watcher::{self as attached, Attached};
+use punctual_session::run::watcher::{Snapshot, Watcher};
+use terminal::View;
 
 /// Shows nothing.
 struct Nobody;
@@ -55,6 +18,13 @@ impl Watcher for Nobody {
         false
     }
     fn refresh(&mut self, _: &Snapshot) {}
+}
+
+impl attached::Watcher for Nobody {
+    fn watches(&self) -> bool {
+        false
+    }
+    fn refresh(&mut self, _: &Attached) {}
 }
 
 /// The watcher for standard error: a live view on a terminal, lines on a pipe, nothing with
@@ -67,13 +37,12 @@ pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
     }
 }
 
-/// The view of an attached program, where standard error is a terminal.
-pub fn attached_view(quiet: bool) -> Option<View> {
-    (!quiet && has_terminal()).then(View::new)
-}
-
-/// Whether standard error is a terminal that can be drawn on.
-fn has_terminal() -> bool {
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    io::stderr().is_terminal() && !dumb
+/// The watcher of an attached program, where standard error is a terminal: a live view, or one line
+/// where a command writes to the same terminal.
+pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn attached::Watcher> {
+    match (quiet || !has_terminal(), is_command) {
+        (true, _) => Box::new(Nobody),
+        (false, true) => Box::new(Line),
+        (false, false) => Box::new(View::new()),
+    }
 }

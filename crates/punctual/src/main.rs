@@ -3,31 +3,18 @@
 // They panic where the terminal was closed: `output` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod attach;
 mod cli;
 mod commands;
-mod counted;
-mod exact;
 mod exit;
-mod explained;
-mod hunt;
-mod labs;
-mod limits;
 mod live;
-mod metrics;
-mod notify;
 mod output;
-mod recorded;
-mod session;
-mod targets;
-mod truth;
-mod violation;
 
 use commands::demo::load;
-use exit::{Exit, Failure};
+use exit::Exit;
 use punctual_lab::ssh::agent;
 use punctual_measure::load::guard;
 use punctual_measure::workload::heap;
+use punctual_session::truth::inject;
 use punctual_sys::signals;
 use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
@@ -75,8 +62,14 @@ fn serve() -> ExitCode {
         return load::serve(&std::env::args().nth(2).unwrap_or_default());
     }
     // So is the process that makes delays which are known.
-    if std::env::args_os().nth(1).is_some_and(|first| first == truth::inject::ARGUMENT) {
-        return truth::inject::serve(std::env::args().skip(2));
+    if std::env::args_os().nth(1).is_some_and(|first| first == inject::ARGUMENT) {
+        return match inject::serve(std::env::args().skip(2)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                output::complain(&why.to_string());
+                ExitCode::FAILURE
+            }
+        };
     }
     // So is punctual on another system, with a run that was sent there.
     let mut arguments = std::env::args_os().skip(1);
@@ -84,20 +77,9 @@ fn serve() -> ExitCode {
         return ExitCode::from(agent::serve(arguments));
     }
     let ended = cli::parse().command.run();
-    let exit = ended.unwrap_or_else(|Failure { exit, message }| {
-        output::complain(&message);
-        exit
+    let exit = ended.unwrap_or_else(|failure| {
+        output::complain(&failure.render(output::colored(&std::io::stderr())));
+        failure.exit
     });
     ExitCode::from(exit as u8)
-}
-
-impl From<std::io::Error> for Failure {
-    /// Writing the answer failed. A reader that went away (`punctual show | head`) has what it
-    /// wanted.
-    fn from(error: std::io::Error) -> Failure {
-        match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Failure { exit: Exit::Done, message: String::new() },
-            _ => Failure::failed(format!("cannot write the output: {error}")),
-        }
-    }
 }

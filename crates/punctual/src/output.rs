@@ -1,11 +1,12 @@
 //! What goes to standard output and standard error.
 
-use crate::cli::colored;
 use crate::exit::Failure;
 use punctual_bundle::{Member, Timebase};
+use punctual_plan::Problems;
 use punctual_report::format::is_unsafe;
+use punctual_session::messages::{Listener, Messages};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -128,4 +129,63 @@ pub fn width() -> usize {
 pub fn terminal_size(stream: impl AsFd) -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
+}
+
+/// Whether what goes to this stream may be coloured: a terminal, and no NO_COLOR (no-color.org).
+pub fn colored(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether standard error is a terminal that can be drawn on.
+pub fn has_terminal() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    io::stderr().is_terminal() && !dumb
+}
+
+/// Messages on standard error; with --quiet, progress is not shown.
+pub fn messages(quiet: bool) -> Listener {
+    if quiet { &StandardError { quiet: true } } else { &StandardError { quiet: false } }
+}
+
+struct StandardError {
+    quiet: bool,
+}
+
+impl Messages for StandardError {
+    fn say(&self, text: &str) {
+        say(text);
+    }
+
+    fn complain(&self, message: &str) {
+        complain(message);
+    }
+
+    fn warn(&self, problems: &Problems) {
+        say(&problems.render(colored(&io::stderr())));
+    }
+
+    fn progress(&self, line: &str) {
+        if !self.quiet {
+            say(&format!("{line}\n"));
+        }
+    }
+
+    fn progress_of(&self, name: &str, line: &str) {
+        match colored(&io::stderr()) {
+            true => self.progress(&format!("\u{1b}[1m{name}\u{1b}[0m: {line}")),
+            false => self.progress(&format!("{name}: {line}")),
+        }
+    }
+
+    fn line_width(&self) -> Option<usize> {
+        let width = || terminal_size(io::stderr()).map_or(80, |(columns, _)| columns);
+        (!self.quiet && has_terminal()).then(width)
+    }
+
+    fn replace_line(&self, line: &str) {
+        if !self.quiet && has_terminal() {
+            // Carriage return and "erase to the end of the line" (ECMA-48).
+            say(&format!("\r{line}\u{1b}[K"));
+        }
+    }
 }

@@ -16,14 +16,17 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&str] = &[
     "core",
     "testpoint",
+    "sys",
     "plan",
     "host",
+    "points",
     "record",
     "measure",
     "bundle",
     "analyze",
     "report",
     "lab",
+    "session",
     "punctual",
 ];
 

@@ -1,16 +1,20 @@
 //! `punctual attach`: the cycles of a program's threads, without its help.
 
-use crate::attach::ending::{self, Output};
-use crate::attach::requirement::SeriesRequirement;
-use crate::attach::target::Target;
-use crate::attach::{Attachment, Options};
-use crate::exit::{Ending, Failure};
-use crate::metrics::MetricsFile;
-use crate::session::interrupt::Interrupts;
-use crate::session::request::shown;
+use super::bundle::show_options;
+use crate::exit::{Ending, Exit, Failure};
+use crate::{live, output};
 use punctual_analyze::cycles::CycleKind;
+use punctual_bundle::Bundle;
 use punctual_core::Nanos;
-use std::path::PathBuf;
+use punctual_report::{format, terminal};
+use punctual_session::attach::ending::{self, Finished};
+use punctual_session::attach::requirement::SeriesRequirement;
+use punctual_session::attach::target::Target;
+use punctual_session::attach::{Attachment, Options};
+use punctual_session::interrupts::Interrupts;
+use punctual_session::messages::shown;
+use punctual_session::metrics::MetricsFile;
+use std::path::{Path, PathBuf};
 
 /// Measure the cycles of a running program's threads, and what delayed them
 ///
@@ -100,12 +104,74 @@ pub fn run(args: Args) -> Ending {
         explain: args.explain,
         metrics: args.metrics.map(MetricsFile::new),
         on_violation: args.on_violation,
-        quiet: args.quiet,
     };
-    let output = Output { to_stderr: !args.command.is_empty(), json: args.json };
     let mut attachment = Attachment::start(&directory, &target, options)?;
     let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     let started = attachment.begin(&target).inspect_err(discard)?;
-    let outcome = attachment.measure(started, &interrupts);
-    ending::end(attachment, outcome, &output, &shown(&directory))
+    let is_command = !args.command.is_empty();
+    let mut watcher = live::attached_watcher(args.quiet, is_command);
+    let outcome = attachment.measure(started, &interrupts, &mut *watcher);
+    drop(watcher);
+    let output = Output { to_stderr: is_command, json: args.json };
+    let mut finished = ending::end(attachment, outcome);
+    output.show(&mut finished, &directory)?;
+    match &finished.command {
+        // The command's own code, which the five of punctual cannot hold.
+        Some(ended) if ended.code != 0 => std::process::exit(ended.code.into()),
+        Some(_) if finished.none.is_some() && !finished.required => Ok(Exit::Done),
+        _ => Ok(finished.exit),
+    }
+}
+
+/// Where the result goes.
+struct Output {
+    /// Standard output is the command's.
+    to_stderr: bool,
+    json: bool,
+}
+
+impl Output {
+    fn print(&self, text: &str) -> Result<(), Failure> {
+        match self.to_stderr {
+            true => output::say(text),
+            false => output::print(text)?,
+        }
+        Ok(())
+    }
+
+    /// Figures, cycles, where the bundle is; or why there is nothing.
+    fn show(&self, finished: &mut Finished, directory: &Path) -> Result<(), Failure> {
+        if finished.none.is_none() {
+            self.figures(finished)?;
+        }
+        if let Some(trouble) = finished.trouble.take() {
+            return Err(trouble);
+        }
+        if let Some(why) = &finished.none {
+            output::complain(why);
+        } else if !self.json {
+            if let Ok(bundle) = Bundle::open(directory) {
+                self.print(&super::explain::brief(&bundle))?;
+            }
+            let name = shown(directory);
+            self.print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
+        }
+        Ok(())
+    }
+
+    fn figures(&self, finished: &Finished) -> Result<(), Failure> {
+        if self.json {
+            return match self.to_stderr {
+                true => {
+                    let text = serde_json::to_string_pretty(&finished.summary);
+                    self.print(&format!("{}\n", text.map_err(Failure::failed)?))
+                }
+                false => output::print_json(&finished.summary),
+            };
+        }
+        self.print(&terminal::show(&finished.summary, &[finished.view()], &show_options()))?;
+        let lines = finished.cycles.iter().map(|line| format::plain(line));
+        let lines = lines.chain(finished.cost.clone()).map(|line| format!("  {line}\n"));
+        self.print(&format!("\ncycles\n{}", lines.collect::<String>()))
+    }
 }

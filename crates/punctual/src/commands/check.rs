@@ -1,6 +1,6 @@
 //! `punctual check`: whether this system is ready for real time.
 
-use super::show::show_options;
+use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::CpuSet;

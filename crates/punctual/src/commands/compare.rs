@@ -1,15 +1,15 @@
 //! `punctual compare`: which differences between runs are statistically significant.
 
-use super::show::{open, show_options};
+use super::bundle::{open, show_options};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use crate::session::request::shown;
 use punctual_analyze::compare::gate::{Gate, Kind, Limit};
 use punctual_analyze::compare::{self, Options, SideInput};
 use punctual_bundle::Bundle;
 use punctual_bundle::comparison::Comparison;
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::{export, html, terminal};
+use punctual_session::messages::shown;
 use std::path::PathBuf;
 
 /// Show which differences between runs are significant, and how large they are

@@ -1,9 +1,8 @@
 //! `punctual completions`: a completion script for a shell.
 
-use crate::cli::Cli;
 use crate::exit::{Ending, Exit};
 use crate::output;
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
 /// Print a completion script for a shell
@@ -15,9 +14,9 @@ pub struct Args {
 }
 
 /// Prints the script.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: Args, mut whole: Command) -> Ending {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "punctual", &mut script);
+    clap_complete::generate(args.shell, &mut whole, "punctual", &mut script);
     output::write_to(None, &script)?;
     Ok(Exit::Done)
 }

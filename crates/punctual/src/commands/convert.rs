@@ -2,7 +2,7 @@
 
 use crate::exit::{Ending, Exit};
 use crate::output;
-use crate::session::request;
+use punctual_session::request;
 use std::path::PathBuf;
 
 /// Convert a systress file to TOML

@@ -3,16 +3,16 @@
 mod counted;
 mod wanted;
 
-use super::trace::command;
-use crate::cli::colored;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use crate::session::interrupt::Interrupts;
+use crate::output::colored;
 use counted::Counters;
 use punctual_bundle::counts::COUNTS_SCHEMA;
 use punctual_bundle::{Counts, CpuTime};
 use punctual_core::Nanos;
 use punctual_report::terminal::{self, ShowOptions};
+use punctual_session::command;
+use punctual_session::interrupts::Interrupts;
 use punctual_sys::{children, clock};
 use std::io;
 use std::path::PathBuf;

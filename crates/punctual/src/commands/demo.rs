@@ -5,7 +5,9 @@ pub mod load;
 use super::run::{self, Common};
 use crate::exit::{Ending, Failure};
 use crate::output;
-use crate::session::request::{Asked, find_program, shown};
+use punctual_session::messages::shown;
+use punctual_session::programs::find_program;
+use punctual_session::request::Asked;
 use punctual_sys::memory;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +42,7 @@ pub fn run(args: Args) -> Ending {
     if own_loads {
         output::say("stress-ng is not installed: using simpler built-in loads\n");
     }
-    let asked = Asked::of_text(Path::new("quickstart.toml"), text.into_bytes(), &common);
+    let asked = Asked::of_text(Path::new("quickstart.toml"), text.into_bytes(), &common.options());
     let bundle = common
         .output
         .get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));

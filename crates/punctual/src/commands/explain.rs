@@ -1,11 +1,8 @@
 //! `punctual explain`: what delayed the worst samples of a bundle.
 
-use super::show::{open, show_options_of};
-use crate::exact;
+use super::bundle::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
-use crate::explained::{self, Wanted};
 use crate::output;
-use crate::session::request::shown;
 use punctual_analyze::Explanations;
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
@@ -13,6 +10,9 @@ use punctual_core::Nanos;
 use punctual_report::export::{self, ExportError};
 use punctual_report::sentence::advice::Rules;
 use punctual_report::terminal;
+use punctual_session::exact;
+use punctual_session::explained::{self, Wanted};
+use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
 
 /// Show what delayed the worst samples
@@ -109,7 +109,7 @@ pub fn exactly_of(directory: &Path) -> Result<String, Failure> {
 /// Replays the run, and shows what was executed.
 fn exactly(args: &Args, bundle: &Bundle) -> Ending {
     let worst = args.worst.unwrap_or(exact::WORST);
-    let document = exact::explain(bundle, worst, args.json)?;
+    let document = exact::explain(bundle, worst, output::messages(args.json))?;
     if let Some(path) = &args.folded {
         output::stream_to(Some(path), |out| {
             export::exact_folded(&document, out).map_err(Failure::from)

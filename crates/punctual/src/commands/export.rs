@@ -1,11 +1,11 @@
 //! `punctual export`: a bundle in another tool's format.
 
-use super::show::open;
+use super::bundle::open;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use crate::session::request::shown;
 use punctual_bundle::Bundle;
 use punctual_report::export::{self, ExportError, Format, KcidbOptions, RecordingInput};
+use punctual_session::messages::shown;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,7 @@ pub fn run(args: Args) -> Ending {
 
 /// A recording may be larger than memory: it is written as it is read.
 fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Result<(), Failure> {
-    let Some(opened) = crate::recorded::open(bundle) else {
+    let Some(opened) = punctual_session::recorded::open(bundle) else {
         return export::export(bundle, format, &mut io::sink()).map_err(Failure::failed);
     };
     let environment: Option<serde_json::Value> = bundle.document("environment").unwrap_or_default();

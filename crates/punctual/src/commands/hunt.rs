@@ -2,16 +2,16 @@
 
 mod report;
 
-use super::show::show_options;
+use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
-use crate::hunt::run::{self, Ended, SPEC, safe};
-use crate::hunt::spec::Spec;
 use crate::output;
-use crate::session::request::shown;
 use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 use punctual_report::terminal;
+use punctual_session::hunt::run::{self, Ended, SPEC, safe};
+use punctual_session::hunt::spec::Spec;
+use punctual_session::messages::shown;
 use std::path::PathBuf;
 
 /// Search for what makes a kernel late
@@ -125,7 +125,8 @@ fn search(args: SearchArgs) -> Ending {
     let default = || PathBuf::from(format!("punctual-hunt-{}", safe(&spec.kernel)));
     let place = args.resume.clone().or(args.output.clone()).unwrap_or_else(default);
     let parallel = args.jobs.map(usize::from);
-    let Ended { document, interrupted } = run::run(&spec, &place, parallel, args.quiet)?;
+    let Ended { document, interrupted } =
+        run::run(&spec, &place, parallel, output::messages(args.quiet))?;
     let page = report::write(&document, &place, None)?;
     if let Some(file) = &args.junit {
         report::write_junit(&document, file)?;

@@ -2,8 +2,8 @@
 
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use crate::session::request::shown;
 use punctual_bundle::import::{ImportOptions, Tool, import};
+use punctual_session::messages::shown;
 use std::fs::File;
 use std::path::PathBuf;
 

@@ -1,9 +1,8 @@
 //! `punctual man`: the man pages of all subcommands, made from the same text as `--help`, and
 //! punctual-experiment(5).
 
-use crate::cli::Cli;
 use crate::exit::{Ending, Exit, Failure};
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 use std::path::{Path, PathBuf};
 
@@ -18,12 +17,11 @@ pub struct Args {
 }
 
 /// Writes the pages.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: Args, mut whole: Command) -> Ending {
     let (first, fifth) = (args.directory.join("man1"), args.directory.join("man5"));
     for directory in [&first, &fifth] {
         std::fs::create_dir_all(directory).map_err(|e| cannot_write(directory, &e))?;
     }
-    let mut whole = Cli::command();
     // Fills in usage lines and inherited settings, as parsing would.
     whole.build();
     write_pages(&first, "punctual", &whole)?;

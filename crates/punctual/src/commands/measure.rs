@@ -2,8 +2,8 @@
 
 use super::run::{self, Common};
 use crate::exit::Ending;
-use crate::session::request::Asked;
 use punctual_plan::{Word, WorkloadKind};
+use punctual_session::request::Asked;
 use punctual_sys::memory;
 use std::path::Path;
 
@@ -87,7 +87,7 @@ pub fn run(args: Args) -> Ending {
     let name = format!("{}.toml", args.kind.word());
     run::run_experiment(
         &args.common,
-        &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common),
+        &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common.options()),
     )
 }
 

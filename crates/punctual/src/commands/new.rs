@@ -4,9 +4,11 @@
 use super::measure;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use crate::session::request::{Asked, find_program, shown};
 use punctual_plan::text::quoted;
 use punctual_plan::{Word, WorkloadKind};
+use punctual_session::messages::shown;
+use punctual_session::programs::find_program;
+use punctual_session::request::Asked;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -106,8 +108,8 @@ fn set_keys(args: &Args) -> String {
 /// those that are set ends it.
 fn defaults(set: &str, duration: &str) -> Result<String, Failure> {
     let measure = format!("[[measure]]\n{set}\n[[phase]]\nduration = {}\n", quoted(duration));
-    let (_, plan) =
-        Asked::of_plain_text(Path::new("experiment.toml"), measure.into_bytes()).resolve()?;
+    let (_, plan) = Asked::of_plain_text(Path::new("experiment.toml"), measure.into_bytes())
+        .resolve(output::messages(false))?;
     let resolved = plan.to_toml();
     let keys = resolved.lines().skip_while(|line| *line != "[[measure]]").skip(1);
     let is_set =

@@ -1,20 +1,20 @@
 //! `punctual pairs`: the time between any two points of a recording.
 
-use super::show::{open, show_options_of};
+use super::bundle::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use crate::recorded::{self, Opened};
 use punctual_analyze::Validity;
 use punctual_analyze::pairs::{
     By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Target,
     document, gate, windows,
 };
 use punctual_analyze::threads::{Coverage, Lanes, Tracker, Windows};
+use punctual_bundle::Timebase;
 use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Names;
 use punctual_core::event::{FunctionId, Group, PointId};
 use punctual_report::terminal;
+use punctual_session::recorded::{self, Opened};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -93,7 +93,7 @@ impl Args {
 /// Reads the recording, matches the pairs and prints them.
 pub fn run(args: Args) -> Ending {
     let bundle = open(&args.bundle)?;
-    let opened = recording(&bundle)?;
+    let opened = recorded::required(&bundle)?;
     let names = opened.names();
     let requests = requests(&args, names)?;
     let options = PairingOptions { everything: args.pairs.is_empty(), requests };
@@ -129,15 +129,6 @@ pub fn run(args: Args) -> Ending {
         Some(VerdictWord::Undecided | VerdictWord::Invalid) => Exit::NoEvidence,
         _ => Exit::Done,
     })
-}
-
-/// The recording of a bundle; that there is none is a wrong request.
-pub fn recording(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
-    let none = || {
-        let path = bundle.directory.display();
-        Failure::refused(format!("{path} holds no recording of events; `punctual trace` makes one"))
-    };
-    recorded::open(bundle).ok_or_else(none)
 }
 
 fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {

@@ -4,13 +4,9 @@
 pub mod target;
 
 use super::pairs;
-use super::trace::command::Command;
 use super::trace::{ending, wait, watch};
 use crate::exit::{Ending, Exit, Failure};
-use crate::session::interrupt::Interrupts;
-use crate::session::recording::{self, Recording, Wanted, WantedProbes};
-use crate::session::request::{self, shown};
-use crate::{limits, output};
+use crate::output;
 use punctual_bundle::BundleWriter;
 use punctual_bundle::recording::Keeps;
 use punctual_core::event::{FunctionName, Group, Names};
@@ -22,6 +18,13 @@ use punctual_record::Backend;
 use punctual_record::probe::{ProbeRequest, cost};
 use punctual_record::symbols::lines::{Line, LineSpec, resolve_lines};
 use punctual_record::symbols::{Function, Site, Spec, is_of_kernel, resolve, resolve_in_kernel};
+use punctual_session::command::Command;
+use punctual_session::interrupts::Interrupts;
+use punctual_session::limits;
+use punctual_session::messages::shown;
+use punctual_session::programs::is_there;
+use punctual_session::recording::{self, Recording, Wanted, WantedProbes};
+use punctual_session::request;
 use std::path::PathBuf;
 use target::Target;
 
@@ -143,7 +146,7 @@ pub fn run(args: Args) -> Ending {
             return Err(failure);
         }
     };
-    let goes_on = || args.pid.is_none_or(target::is_there);
+    let goes_on = || args.pid.is_none_or(is_there);
     let outcome =
         wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &goes_on);
     let done = recording.stop()?;

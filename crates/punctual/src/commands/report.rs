@@ -1,16 +1,17 @@
 //! `punctual report`: one HTML file about one bundle or several.
 
-use super::show::open;
+use super::bundle::open;
 use crate::exit::{Ending, Exit, Failure};
-use crate::explained::{self, Wanted};
-use crate::session::request::shown;
-use crate::{output, recorded};
+use crate::output;
 use punctual_analyze::pairs::Request;
 use punctual_bundle::Bundle;
 use punctual_core::Names;
 use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::recording::{Digest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
+use punctual_session::explained::{self, Wanted};
+use punctual_session::messages::shown;
+use punctual_session::recorded;
 use std::path::{Path, PathBuf};
 
 /// Write one HTML page about one or more bundles

@@ -2,20 +2,23 @@
 
 pub mod destinations;
 
-use crate::cli::colored;
+use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
-use crate::metrics::MetricsFile;
-use crate::session::request::Asked;
-use crate::session::{self, FinishedRun, recording, request};
-use crate::{live, output, targets};
+use crate::output::colored;
+use crate::{live, output};
 use punctual_bundle::Bundle;
-use punctual_core::event::Group;
-use punctual_core::{CpuSet, Nanos};
-use punctual_plan::{ExplainPlan, Plan, RecordPlan, SystressFormat, TargetPlan};
+use punctual_core::Nanos;
+use punctual_plan::{Plan, SystressFormat, TargetPlan};
 use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::format::plain;
 use punctual_report::terminal;
+use punctual_session::messages::shown;
+use punctual_session::metrics::MetricsFile;
+use punctual_session::options::{RunOptions, SshOptions};
+use punctual_session::request::{self, Asked};
+use punctual_session::run::{self as session, FinishedRun, RunContext};
+use punctual_session::targets::{self, RemoteRun, Returned};
 use punctual_sys::memory;
 use std::path::{Path, PathBuf};
 
@@ -107,57 +110,54 @@ pub struct Common {
     #[arg(long)]
     pub exact: bool,
     #[command(flatten)]
-    pub elsewhere: targets::ssh::Options,
+    pub elsewhere: SshArgs,
 }
 
-impl Common {
-    /// The arguments that a run on a target is given there. Each option stands here: what is done
-    /// on the way back is left out.
-    pub fn for_a_target(&self, asked: &Asked) -> Vec<String> {
-        let Common {
-            plan,
-            output: _,
-            quiet: _,
-            json: _,
-            report: _,
-            junit: _,
-            lava: _,
-            metrics: _,
-            stop_above,
-            on_violation,
-            forever,
-            trace,
-            explain,
-            force,
-            target: _,
-            repeat: _,
-            exact: _,
-            seed,
-            elsewhere: _,
-        } = self;
-        let mut words = vec!["--target=host".to_owned(), "--quiet".to_owned()];
-        words.extend(plan.then(|| "--plan".to_owned()));
-        words.extend(stop_above.map(|limit| format!("--stop-above={limit}")));
-        words.extend(on_violation.iter().map(|command| format!("--on-violation={command}")));
-        words.extend(forever.then(|| "--forever".to_owned()));
-        words.extend((!trace.is_empty()).then(|| format!("--trace={}", trace.join(","))));
-        words.extend(explain.then(|| "--explain".to_owned()));
-        words.extend(force.then(|| "--force".to_owned()));
-        words.extend(seed.map(|seed| format!("--seed={seed}")));
-        words.extend(asked.allow_unknown.then(|| "--allow-unknown".to_owned()));
-        words
+/// What is asked of a target that is another system.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Options for ssh targets")]
+pub struct SshArgs {
+    /// Follow the run with this id, which was left there, instead of starting one (`punctual ssh
+    /// list` shows the ids)
+    #[arg(long, value_name = "ID")]
+    resume: Option<String>,
+    /// How long to retry a lost connection; the run continues meanwhile [default: 10min]
+    #[arg(long, value_name = "DURATION")]
+    reconnect_for: Option<Nanos>,
+    /// How long the run continues and its bundle is kept while no client is connected; then the
+    /// run is ended and removed [default: 24h]
+    #[arg(long, value_name = "DURATION")]
+    keep_for: Option<Nanos>,
+}
+
+impl SshArgs {
+    fn options(&self) -> SshOptions {
+        let (reconnect_for, keep_for) = (self.reconnect_for, self.keep_for);
+        SshOptions { resume: self.resume.clone(), reconnect_for, keep_for }
     }
 }
 
-/// Why `--repeat` is refused.
-pub const NO_REPEATS: &str = "--repeat needs virtual time (--target vm:KERNEL with accel = \
-                              \"virtual-time\"): only there are runs identical; to compare other \
-                              runs, use punctual compare";
-
-/// Why `--exact` is refused.
-pub const NOT_EXACT: &str = "--exact needs virtual time (--target vm:KERNEL with accel = \
-                             \"virtual-time\"): only there can a run be replayed; --explain keeps \
-                             the kernel events around the worst samples everywhere";
+impl Common {
+    /// What the run itself is asked for; the rest is done with what it leaves.
+    pub fn options(&self) -> RunOptions {
+        RunOptions {
+            plan_only: self.plan,
+            output: self.output.clone(),
+            quiet: self.quiet,
+            stop_above: self.stop_above,
+            on_violation: self.on_violation.clone(),
+            forever: self.forever,
+            trace: self.trace.clone(),
+            explain: self.explain,
+            force: self.force,
+            target: self.target.clone(),
+            seed: self.seed,
+            repeat: self.repeat,
+            exact: self.exact,
+            ssh: self.elsewhere.options(),
+        }
+    }
+}
 
 /// Why `--metrics` is refused.
 const NO_METRICS: &str = "--metrics is for a run on this host: what is measured on a target is \
@@ -173,7 +173,10 @@ pub fn run(args: Args) -> Ending {
     }
     // What parsing arguments needed is not needed again.
     memory::release_setup();
-    run_experiment(&args.common, &Asked::of_file(&args.file, args.allow_unknown, &args.common)?)
+    run_experiment(
+        &args.common,
+        &Asked::of_file(&args.file, args.allow_unknown, &args.common.options())?,
+    )
 }
 
 /// Runs an experiment on its target.
@@ -181,30 +184,35 @@ pub fn run_experiment(args: &Common, asked: &Asked) -> Ending {
     match asked.target()? {
         TargetPlan::Host => run_locally(args, asked),
         _ if args.metrics.is_some() => Err(Failure::refused(NO_METRICS)),
-        elsewhere => targets::run(&elsewhere, args, asked),
+        elsewhere => run_elsewhere(&elsewhere, args, asked),
     }
 }
 
 fn run_locally(args: &Common, asked: &Asked) -> Ending {
     if args.repeat > 1 {
-        return Err(Failure::refused(NO_REPEATS));
+        return Err(Failure::refused(targets::NO_REPEATS));
     }
     if args.exact {
-        return Err(Failure::refused(NOT_EXACT));
+        return Err(Failure::refused(targets::NOT_EXACT));
     }
-    let (loaded, plan) = asked.resolve()?;
+    let messages = output::messages(args.quiet);
+    let (loaded, plan) = asked.resolve(messages)?;
     if plan.phases.is_empty() {
         return Err(Failure::refused("nothing to measure"));
     }
-    let plan = overridden(args, plan, &request::online_cpus()?)?;
+    let plan = args.options().apply(plan, &request::online_cpus()?)?;
     if args.plan {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
     }
     destinations::check(args, &plan)?;
     let mut watcher = live::watcher(args.quiet);
-    let finished =
-        session::run(&plan, &loaded, &mut *watcher, args.metrics.clone().map(MetricsFile::new));
+    let context = RunContext {
+        metrics: args.metrics.clone().map(MetricsFile::new),
+        differs: option_env!("PUNCTUAL_DIFFERS"),
+        messages,
+    };
+    let finished = session::run(&plan, &loaded, context, &mut *watcher);
     watcher.end();
     drop(watcher);
     let finished = finished?;
@@ -216,33 +224,26 @@ fn run_locally(args: &Common, asked: &Asked) -> Ending {
     Ok(finished.exit)
 }
 
-/// The plan with the options of the command line applied, for a system with these CPUs.
-pub fn overridden(args: &Common, mut plan: Plan, online: &CpuSet) -> Result<Plan, Failure> {
-    if let Some(directory) = &args.output {
-        plan.output.clone_from(directory);
+/// Runs an experiment on a target other than this process, shows its bundle, and returns the exit
+/// code of the run there.
+fn run_elsewhere(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
+    let options = args.options();
+    let remote = RemoteRun::of(target, &options, asked, output::messages(args.quiet))?;
+    if !args.plan {
+        destinations::check_beside(args)?;
     }
-    plan.seed = args.seed.or(plan.seed);
-    if args.stop_above.is_some() {
-        let measures = plan.phases.iter_mut().flat_map(|phase| &mut phase.measures);
-        measures.for_each(|measure| measure.stop_above = args.stop_above);
+    let exit = match targets::run(target, &remote)? {
+        Returned::Plan { text, exit } => {
+            output::print(&text)?;
+            return Ok(exit);
+        }
+        Returned::Bundle(exit) => exit,
+    };
+    show_returned(args, &remote.output)?;
+    if args.exact && !args.json {
+        output::print(&super::explain::exactly_of(&remote.output)?)?;
     }
-    if args.on_violation.is_some() {
-        plan.on_violation.clone_from(&args.on_violation);
-    }
-    if args.forever {
-        plan.run_forever().map_err(Failure::refused)?;
-    }
-    if !args.trace.is_empty() {
-        // Other groups of events than the plan's.
-        let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
-        let recording::Events { groups, tracepoints } =
-            recording::events(&args.trace, &Group::USUAL)?;
-        plan.record = Some(RecordPlan { events: groups, tracepoints, ..planned });
-    }
-    if args.explain {
-        plan.explain.get_or_insert_with(|| ExplainPlan::usual_of(&plan.phases));
-    }
-    Ok(plan)
+    Ok(exit)
 }
 
 fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
@@ -250,7 +251,7 @@ fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
         return output::print_json(&finished.summary);
     }
     let views = session::views(&finished.phases);
-    output::print(&terminal::show(&finished.summary, &views, &super::show::show_options()))?;
+    output::print(&terminal::show(&finished.summary, &views, &show_options()))?;
     if let Ok(bundle) = Bundle::open(&finished.directory) {
         output::print(&super::explain::brief(&bundle))?;
     }
@@ -259,7 +260,7 @@ fn show(finished: &FinishedRun, json: bool) -> Result<(), Failure> {
 
 /// Prints where the bundle is and how to see more of it.
 pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
-    let directory = request::shown(directory);
+    let directory = shown(directory);
     let bold = |text: &str| {
         if colored(&std::io::stdout()) {
             format!("\u{1b}[1m{text}\u{1b}[0m")
@@ -275,14 +276,14 @@ pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
 }
 
 /// Shows a bundle that came back from a target, as a run here is shown.
-pub fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
+fn show_returned(args: &Common, directory: &Path) -> Result<(), Failure> {
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
     let summary = punctual_analyze::summarize(&bundle);
     if args.json {
         output::print_json(&summary)?;
     } else {
         let views = punctual_analyze::views(&bundle);
-        output::print(&terminal::show(&summary, &views, &super::show::show_options()))?;
+        output::print(&terminal::show(&summary, &views, &show_options()))?;
         output::print(&super::explain::brief(&bundle))?;
         name_bundle(directory)?;
     }
@@ -352,7 +353,7 @@ fn systress_files(plan: &Plan, bundle: &Bundle) -> Result<Vec<(String, String)>,
                     &mut bytes,
                 )?;
                 output::write_to(Some(&file.path), &bytes)?;
-                written.push((plain(&thread.name), request::shown(&file.path)));
+                written.push((plain(&thread.name), shown(&file.path)));
             }
         }
     }

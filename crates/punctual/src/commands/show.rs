@@ -1,13 +1,12 @@
 //! `punctual show`: a bundle in the terminal.
 
-use crate::cli::colored;
-use crate::commands::occupancy;
+use super::bundle::{open, show_options, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
-use crate::{output, recorded};
+use crate::output;
 use punctual_bundle::Bundle;
-use punctual_report::terminal::{self, ShowOptions};
-use std::io;
-use std::path::{Path, PathBuf};
+use punctual_report::terminal;
+use punctual_session::recorded;
+use std::path::PathBuf;
 
 /// Show a bundle in the terminal
 #[derive(clap::Args)]
@@ -93,26 +92,11 @@ fn lines(paths: &[PathBuf]) -> Ending {
 /// What the recording of a bundle holds, where it has one.
 pub fn recording(bundle: &Bundle) -> String {
     let Some(opened) = recorded::open(bundle) else { return String::new() };
-    let (tally, occupancy) = occupancy::counted(&opened);
+    let (tally, occupancy) = opened.counted();
     terminal::recording(
         &opened.recorded,
         &tally,
         occupancy.contradictions,
         &show_options_of(bundle),
     )
-}
-
-/// Opens a bundle; that there is none is a wrong request.
-pub fn open(path: &Path) -> Result<Bundle, Failure> {
-    Bundle::open(path).map_err(Failure::refused)
-}
-
-/// The same for the figures of a bundle.
-pub fn show_options_of(bundle: &Bundle) -> ShowOptions {
-    show_options().in_time(bundle.timebase())
-}
-
-/// How standard output wants to be written to.
-pub fn show_options() -> ShowOptions {
-    ShowOptions { width: output::width(), color: colored(&io::stdout()), ..ShowOptions::default() }
 }

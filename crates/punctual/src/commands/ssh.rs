@@ -2,12 +2,14 @@
 
 use super::run;
 use crate::exit::{Ending, Exit, Failure};
-use crate::targets::ssh::{self as target, Options, Watch};
-use crate::{output, targets};
+use crate::output;
 use punctual_core::Nanos;
 use punctual_lab::ssh::{self, Connection, Destination, Leftover};
 use punctual_plan::{LoadOptions, TargetPlan};
 use punctual_report::format::{duration, plain};
+use punctual_session::options::SshOptions;
+use punctual_session::targets;
+use punctual_session::targets::ssh::{self as target, Watch};
 use std::path::{Path, PathBuf};
 
 /// List, fetch and remove runs left on other systems
@@ -96,7 +98,7 @@ fn destination(word: &str) -> Result<Destination, Failure> {
     match punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&word)) {
         Ok(TargetPlan::Ssh(plan)) => Ok(target::destination(&plan)),
         Ok(_) => Err(Failure::refused(format!("{word} is not another system"))),
-        Err(problems) => Err(crate::session::request::rendered(&problems)),
+        Err(problems) => Err(problems.into()),
     }
 }
 
@@ -140,12 +142,13 @@ fn fetch(args: &FetchArgs) -> Ending {
         .unwrap_or_else(|| PathBuf::from(format!("punctual-{}", plain(&args.id))));
     targets::check_output(&output)?;
     let to = destination(&args.to)?;
-    let options = Options { resume: None, reconnect_for: args.reconnect_for, keep_for: None };
-    let mut watch = Watch::new(args.quiet)?;
+    let options = SshOptions { reconnect_for: args.reconnect_for, ..SshOptions::default() };
+    let messages = output::messages(args.quiet);
+    let mut watch = Watch::new(messages)?;
     let result = ssh::resume(&to, &args.id, &output, options.timeouts().reconnect, &mut watch)
         .map_err(target::failure)?;
     watch.finish();
-    let exit = target::conclude(&to, &result, None, &output)?;
+    let exit = target::conclude(&to, &result, None, &output, messages)?;
     run::name_bundle(&output)?;
     Ok(exit)
 }

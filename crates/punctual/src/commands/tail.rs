@@ -1,11 +1,11 @@
 //! `punctual tail`: predicts latencies beyond the observed maximum of a run.
 
-use super::show::{open, show_options};
+use super::bundle::{open, show_options};
 use crate::exit::{Ending, Exit, Failure};
-use crate::explained::{self, Wanted};
 use crate::output;
-use crate::session::request::shown;
 use punctual_report::{html, terminal};
+use punctual_session::explained::{self, Wanted};
+use punctual_session::messages::shown;
 use std::path::PathBuf;
 
 /// Predict latencies beyond the observed maximum

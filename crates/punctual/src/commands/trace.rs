@@ -1,16 +1,10 @@
 //! `punctual trace`: kernel events and test points into a bundle.
 
-pub mod command;
 pub(super) mod ending;
 mod listing;
 pub(super) mod watch;
 
 use crate::exit::{Ending, Failure};
-use crate::limits;
-use crate::session::interrupt::Interrupts;
-use crate::session::recording::{self, Recording, Wanted};
-use crate::session::request;
-use command::Command;
 use punctual_bundle::recording::Keeps;
 use punctual_bundle::{BundleWriter, Outcome};
 use punctual_core::event::{Group, Names};
@@ -19,6 +13,11 @@ use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_plan::ByteSize;
 use punctual_record::Backend;
+use punctual_session::command::{self, Command};
+use punctual_session::interrupts::Interrupts;
+use punctual_session::limits;
+use punctual_session::recording::{self, Recording, Wanted};
+use punctual_session::request;
 use punctual_sys::clock;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,14 +1,14 @@
 //! `punctual truth`: how often explanations are right.
 
-use super::show::show_options;
+use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use crate::session::interrupt::Interrupts;
-use crate::truth::{self, guest};
 use punctual_bundle::truth::{TRUTH_SCHEMA, TruthDocument, TruthScore, TruthSystem};
 use punctual_core::Nanos;
 use punctual_lab::Control;
 use punctual_report::terminal;
+use punctual_session::interrupts::Interrupts;
+use punctual_session::truth::{self, guest};
 
 /// Show how often explanations are right
 ///

@@ -1,6 +1,6 @@
 //! `punctual watch`: a run that goes on elsewhere, by its bundle.
 
-use super::show::{open, show_options_of};
+use super::bundle::{open, show_options_of};
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_bundle::Bundle;

@@ -9,11 +9,11 @@ mod attached;
 mod draw;
 mod line;
 
-use super::attached::Attached;
-use super::{Snapshot, Watcher};
-use crate::{cli, output};
+use crate::output;
 use line::Paper;
 use punctual_report::format::clipped;
+use punctual_session::attach::watcher::{self, Attached};
+use punctual_session::run::watcher::{Snapshot, Watcher};
 use std::io::{self, Write};
 
 /// What a terminal is taken for that does not know its size (a serial console).
@@ -28,14 +28,14 @@ pub struct View {
 
 impl View {
     pub fn new() -> View {
-        View { shown: Vec::new(), width: 0, colored: cli::colored(&io::stderr()) }
+        View { shown: Vec::new(), width: 0, colored: output::colored(&io::stderr()) }
     }
 
-    /// Shows the state of an attached program.
-    pub fn refresh_attached(&mut self, state: &Attached) {
-        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
-        let paper = Paper { width, colored: self.colored };
-        self.show(attached::draw(state, paper, height.saturating_sub(1)), width);
+    /// Makes room for the summary that follows.
+    fn clear(&mut self) {
+        if !self.shown.is_empty() {
+            self.show(Vec::new(), self.width);
+        }
     }
 
     fn show(&mut self, lines: Vec<String>, width: usize) {
@@ -79,17 +79,22 @@ impl Watcher for View {
         self.show(draw::draw(snapshot, paper, height.saturating_sub(1)), width);
     }
 
-    /// Makes room for the summary that follows.
     fn end(&mut self) {
-        if !self.shown.is_empty() {
-            self.show(Vec::new(), self.width);
-        }
+        self.clear();
+    }
+}
+
+impl watcher::Watcher for View {
+    fn refresh(&mut self, state: &Attached) {
+        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
+        let paper = Paper { width, colored: self.colored };
+        self.show(attached::draw(state, paper, height.saturating_sub(1)), width);
     }
 }
 
 impl Drop for View {
     fn drop(&mut self) {
-        self.end();
+        self.clear();
     }
 }
 

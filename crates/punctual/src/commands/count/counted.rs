@@ -1,10 +1,10 @@
 //! Counters of a command, from being opened to being read.
 
 use super::wanted::Wanted;
-use crate::counted;
 use punctual_bundle::{Count, CountSource};
 use punctual_core::Fact;
 use punctual_record::perf::{Counter, Whom};
+use punctual_session::counted;
 use punctual_sys::children::Used;
 
 /// What is wanted, with its counter or the reason why there is none.

@@ -1,14 +1,14 @@
 //! `punctual hunt report`: what a search found, once more.
 
 use super::verdict;
-use crate::commands::show::show_options;
+use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Failure};
-use crate::hunt::run::DOCUMENT;
 use crate::output;
-use crate::session::request::shown;
 use punctual_bundle::Member;
 use punctual_bundle::hunt::{HUNT_SCHEMA, HuntDocument};
 use punctual_report::{export, html, terminal};
+use punctual_session::hunt::run::DOCUMENT;
+use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
 
 /// Write the report of a search

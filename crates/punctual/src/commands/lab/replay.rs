@@ -2,13 +2,13 @@
 
 use super::report::inside;
 use crate::exit::{Ending, Exit, Failure};
-use crate::labs::schedule;
 use crate::output;
-use crate::session::interrupt::Interrupts;
-use crate::session::request::shown;
 use punctual_bundle::lab::{self, CellDocument, SeedDocument};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_report::format::{micros, plain};
+use punctual_session::interrupts::Interrupts;
+use punctual_session::labs::schedule;
+use punctual_session::messages::shown;
 use punctual_sys::children;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};

@@ -1,14 +1,14 @@
 //! `punctual lab report`: the results of a lab as one page.
 
 use super::exit;
-use crate::commands::show::show_options;
+use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Failure};
 use crate::output;
-use crate::session::request::shown;
 use punctual_analyze::lab::{pool, requiring};
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_report::{export, html, terminal};
+use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
 
 /// Write the report of a lab, finished or not

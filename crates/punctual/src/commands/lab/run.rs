@@ -1,22 +1,22 @@
 //! `punctual lab run`: every cell of a lab file.
 
 use super::{exit, report};
-use crate::commands::run::NOT_EXACT;
-use crate::commands::show::show_options;
+use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
-use crate::labs::collect;
-use crate::labs::directory::Directory;
-use crate::labs::jobs::Planned;
-use crate::labs::lane::Lane;
-use crate::labs::request::{self, Overrides};
-use crate::labs::schedule;
 use crate::output;
-use crate::session::interrupt::Interrupts;
-use crate::session::request::shown;
 use punctual_core::Nanos;
 use punctual_plan::lab::Seeds;
 use punctual_report::format::{counted, duration, plain, roughly};
 use punctual_report::terminal;
+use punctual_session::interrupts::Interrupts;
+use punctual_session::labs::collect;
+use punctual_session::labs::directory::Directory;
+use punctual_session::labs::jobs::Planned;
+use punctual_session::labs::lane::Lane;
+use punctual_session::labs::request::{self, Overrides};
+use punctual_session::labs::schedule;
+use punctual_session::messages::shown;
+use punctual_session::targets::NOT_EXACT;
 use std::path::PathBuf;
 
 /// Run every cell of a lab file; finished runs are kept
@@ -93,7 +93,8 @@ pub fn run(args: Args) -> Ending {
     if !path.join(punctual_bundle::lab::FILE).exists() {
         directory.write(&collect::nothing_yet(&planned, &jobs, &directory)?)?;
     }
-    let ran = schedule::run(&planned, &jobs, &directory, &interrupts, args.quiet)?;
+    let ran =
+        schedule::run(&planned, &jobs, &directory, &interrupts, output::messages(args.quiet))?;
     let document = collect::document(&planned, &jobs, &ran, &directory)?;
     directory.write(&document)?;
     let page = report::write(&document, &path, None)?;

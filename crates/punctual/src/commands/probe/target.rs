@@ -1,9 +1,10 @@
 //! Whose functions: of a command, of a process, of everybody; and the files that hold them.
 
-use crate::commands::trace::command::{self, Command};
 use crate::exit::Failure;
 use punctual_lab::Libraries;
 use punctual_record::probe::Whose;
+use punctual_session::command::{self, Command};
+use punctual_session::programs::{find_program, is_there};
 use punctual_sys::gate::Gated;
 use std::collections::BTreeSet;
 use std::fs;
@@ -112,12 +113,6 @@ impl Process {
     }
 }
 
-/// Whether the process is there and no zombie.
-pub fn is_there(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
 /// A program, what it is interpreted by, and the libraries of both.
 fn of_program(program: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut programs = vec![program.to_owned()];
@@ -162,7 +157,7 @@ fn interpreters(script: &Path) -> Vec<PathBuf> {
         .ends_with("env")
         .then(|| words.find(|word| !word.starts_with('-') && !word.contains('=')))
         .flatten();
-    let of_env = of_env.and_then(|name| crate::session::request::find_program(name).ok());
+    let of_env = of_env.and_then(|name| find_program(name).ok());
     [Some(first), of_env].into_iter().flatten().collect()
 }
 

@@ -3,9 +3,9 @@
 
 use super::Common;
 use crate::exit::Failure;
-use crate::session::request::shown;
 use punctual_plan::{Output, Plan};
 use punctual_report::format::plain;
+use punctual_session::messages::shown;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;

@@ -1,12 +1,9 @@
 //! The end of a recording: the last files of the bundle, a summary, the exit code.
 
-use super::command::Ended;
 use super::watch;
-use crate::commands::{occupancy, show};
+use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
-use crate::session::recording::Done;
-use crate::session::request::shown;
-use crate::{limits, output, recorded};
+use crate::output;
 use punctual_analyze::summary::LIMITS;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, BundleWriter, Outcome};
@@ -15,6 +12,10 @@ use punctual_core::event::{Group, Recorded};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_report::terminal;
+use punctual_session::command::Ended;
+use punctual_session::messages::shown;
+use punctual_session::recording::Done;
+use punctual_session::{limits, recorded};
 use std::process;
 
 /// When more than this share of the events was lost, the recording is no evidence: as for samples
@@ -86,7 +87,7 @@ pub fn close(
 /// What the recording holds, who was busiest, and what can be asked of it next.
 fn sum_up(bundle: &Bundle) {
     let Some(opened) = recorded::open(bundle) else { return };
-    let ((tally, occupancy), options) = (occupancy::counted(&opened), show::show_options());
+    let ((tally, occupancy), options) = (opened.counted(), show_options());
     output::say(&terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &options));
     if opened.recorded.covers(Group::Sched) {
         output::say(&terminal::busiest(&occupancy, &options));

@@ -2,11 +2,11 @@
 
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use crate::session::request;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::event::Group;
 use punctual_record::{Backend, Recorder, Request, syscall_number};
 use punctual_report::format::plain;
+use punctual_session::request;
 
 /// Recorders by their words.
 const BACKENDS: [(&str, Backend, &str); 4] = [

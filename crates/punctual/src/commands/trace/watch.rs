@@ -1,9 +1,9 @@
 //! What is said on standard error while recording goes on.
 
 use crate::output;
-use crate::session::recording::Progress;
 use punctual_core::{Finding, MonotonicNs, Nanos};
 use punctual_report::format;
+use punctual_session::recording::Progress;
 use punctual_sys::clock;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::Ordering;

@@ -1,10 +1,10 @@
 //! The picture of `punctual attach`: progress, a line a thread, the top culprit.
 
-use super::super::attached::{Attached, ThreadRow};
 use super::draw::progress_bar;
 use super::line::{Line, Paper, Style, clipped_in_the_middle};
 use punctual_core::Nanos;
 use punctual_report::format::{clipped, count, counted, micros, plain, width_of};
+use punctual_session::attach::watcher::{Attached, ThreadRow};
 
 const KIND: usize = 12;
 const COUNT: usize = 11;
@@ -88,8 +88,8 @@ fn culprit_line(attached: &Attached, paper: Paper) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::attached::TopCulprit;
     use super::*;
+    use punctual_session::attach::watcher::TopCulprit;
 
     fn attached() -> Attached {
         let thread = |name: &str, kind, cycles, worst| ThreadRow {

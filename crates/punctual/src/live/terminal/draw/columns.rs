@@ -1,7 +1,7 @@
 //! Which columns the table has: on a narrow terminal few, and the names of series can still be told
 //! apart.
 
-use crate::session::SeriesRun;
+use punctual_session::run::SeriesRun;
 
 /// Columns of a figure: up to 9,999,999 µs.
 pub const FIGURE: usize = 9;

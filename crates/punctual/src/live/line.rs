@@ -1,0 +1,34 @@
+//! One line about an attached program.
+
+use crate::output;
+use punctual_report::format;
+use punctual_session::attach::watcher::{Attached, Watcher};
+
+/// The line; it is written over itself.
+pub struct Line;
+
+impl Watcher for Line {
+    fn refresh(&mut self, state: &Attached) {
+        output::say(&format!("\r{}\u{1b}[K", line(state)));
+    }
+
+    fn end(&mut self) {
+        output::say("\r\u{1b}[K");
+    }
+}
+
+fn line(state: &Attached) -> String {
+    let (mut cycles, mut skipped, mut worst) = (0, 0, None);
+    for thread in &state.threads {
+        cycles += thread.cycles;
+        skipped += thread.skipped;
+        worst = worst.max(thread.worst);
+    }
+    let worst = worst.map_or_else(|| "-".to_owned(), |worst| worst.readable());
+    let threads = format::counted(state.threads.len() as u64, "thread");
+    format!(
+        "{}  {threads}  {}  {skipped} skipped  longest response {worst}",
+        format::duration(state.elapsed),
+        format::counted(cycles, "cycle")
+    )
+}

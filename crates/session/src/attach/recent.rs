@@ -1,0 +1,133 @@
+//! What delayed the cycles of the last minute the most: a task, or a cause.
+
+use super::watcher::TopCulprit;
+use punctual_core::cycle::{Cycle, TaskName};
+use punctual_core::{MainPart, MonotonicNs, Nanos};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Seconds that are kept, and tasks and causes of each.
+const SECONDS: usize = 60;
+const MOST: usize = 256;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Task(TaskName),
+    Cause(MainPart),
+}
+
+/// Time and cycles.
+type Sums = BTreeMap<Who, (Nanos, u64)>;
+
+/// The sums of each second.
+#[derive(Default)]
+pub struct Recent {
+    seconds: VecDeque<(i64, Sums)>,
+}
+
+/// What the thread did itself is no delay.
+const OWN: [MainPart; 2] = [MainPart::OwnExecution, MainPart::SystemCall];
+/// Another task ran: that task is the culprit of as much as is known of it.
+const OTHERS: [MainPart; 4] =
+    [MainPart::Preempted, MainPart::Runqueue, MainPart::NonPreemptible, MainPart::Throttled];
+
+impl Recent {
+    /// Takes a cycle in, in the order of time.
+    pub fn add(&mut self, cycle: &Cycle) {
+        let second = cycle.again.ns() / Nanos::SECOND.ns();
+        if self.seconds.back().is_none_or(|(last, _)| *last < second) {
+            self.seconds.push_back((second, Sums::new()));
+        }
+        let Some((_, sums)) = self.seconds.back_mut() else { return };
+        let split = cycle.split();
+        let mut of_task = cycle.culprit.map_or(Nanos::ZERO, |culprit| culprit.time);
+        if let Some(culprit) = cycle.culprit {
+            count(sums, Who::Task(culprit.name), culprit.time);
+        }
+        for part in MainPart::ALL.iter().filter(|part| !OWN.contains(part)) {
+            let mut time = split.of(*part);
+            if OTHERS.contains(part) {
+                let known = of_task.min(time);
+                (of_task, time) = (of_task - known, time - known);
+            }
+            count(sums, Who::Cause(*part), time);
+        }
+        self.drop_before(second);
+    }
+
+    fn drop_before(&mut self, second: i64) {
+        let old = |(at, _): &(i64, Sums)| *at + SECONDS as i64 <= second;
+        while self.seconds.front().is_some_and(old) {
+            self.seconds.pop_front();
+        }
+    }
+
+    /// The one with the most time, at this instant.
+    pub fn top(&mut self, now: MonotonicNs) -> Option<TopCulprit> {
+        self.drop_before(now.ns() / Nanos::SECOND.ns());
+        let mut all = Sums::new();
+        for (who, (time, cycles)) in self.seconds.iter().flat_map(|(_, sums)| sums) {
+            let sum = all.entry(*who).or_default();
+            *sum = (sum.0 + *time, sum.1 + cycles);
+        }
+        let (who, (time, cycles)) = all.into_iter().max_by_key(|(_, (time, _))| *time)?;
+        let (name, is_task) = match who {
+            Who::Task(name) => (name.to_string(), true),
+            Who::Cause(part) => (part.words().to_owned(), false),
+        };
+        Some(TopCulprit { name, is_task, time, cycles })
+    }
+}
+
+fn count(sums: &mut Sums, who: Who, time: Nanos) {
+    if time > Nanos::ZERO && (sums.len() < MOST || sums.contains_key(&who)) {
+        let sum = sums.entry(who).or_default();
+        *sum = (sum.0 + time, sum.1 + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::cycle;
+    use super::*;
+    use punctual_core::cycle::Culprit;
+
+    fn name(text: &str) -> TaskName {
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        TaskName(bytes)
+    }
+
+    #[test]
+    fn the_task_or_cause_with_the_most_time_of_a_minute_is_the_top() {
+        let mut recent = Recent::default();
+        let at = |second: i64| MonotonicNs(second * 1_000_000_000);
+        assert_eq!(recent.top(at(0)), None);
+        let mut preempted = cycle(1_000_000_000);
+        preempted.run.add(MainPart::Preempted, Nanos(9_000));
+        preempted.culprit = Some(Culprit { tid: 9, name: name("hog"), time: Nanos(8_000) });
+        recent.add(&preempted);
+        recent.add(&preempted);
+        let mut idle = cycle(30_000_000_000);
+        idle.wake.add(MainPart::IdleExit, Nanos(5_000));
+        recent.add(&idle);
+        let top = |recent: &mut Recent, second| {
+            recent.top(at(second)).map(|top| (top.name, top.is_task, top.time.ns(), top.cycles))
+        };
+        assert_eq!(top(&mut recent, 31), Some(("hog".to_owned(), true, 16_000, 2)));
+        // A minute later the first second is forgotten.
+        assert_eq!(top(&mut recent, 62), Some(("exit from idle".to_owned(), false, 5_000, 1)));
+        assert_eq!(top(&mut recent, 100), None);
+    }
+
+    #[test]
+    fn tasks_without_end_need_no_more_room() {
+        let mut recent = Recent::default();
+        for number in 0..1_000 {
+            let mut one = cycle(1_000_000_000);
+            let task = name(&format!("task{number}"));
+            one.culprit = Some(Culprit { tid: 9, name: task, time: Nanos(1) });
+            recent.add(&one);
+        }
+        assert_eq!(recent.seconds[0].1.len(), MOST);
+    }
+}

@@ -1,0 +1,184 @@
+//! What is attached to: processes that run, threads of them, or a command that is to be started.
+
+use crate::command::{self, Command};
+use crate::exit::Failure;
+use crate::programs::is_there;
+use punctual_record::attach::Attacher;
+use punctual_sys::gate::Gated;
+use std::fs;
+use std::path::PathBuf;
+
+/// The request.
+pub enum Target {
+    /// All threads of these processes.
+    Processes(Vec<u32>),
+    /// These threads, of these processes.
+    Threads(Vec<u32>, Vec<u32>),
+    /// A command.
+    Command {
+        /// Where it is.
+        program: PathBuf,
+        /// It with its arguments.
+        line: Vec<String>,
+    },
+}
+
+/// What is measured now.
+pub struct Started {
+    processes: Vec<u32>,
+    command: Option<Command>,
+}
+
+impl Target {
+    /// By the command line; nothing is started.
+    pub fn find(
+        pids: &[u32],
+        comm: Option<&str>,
+        threads: &[u32],
+        line: &[String],
+    ) -> Result<Target, Failure> {
+        if let Some(program) = command::find(line)? {
+            return Ok(Target::Command { program, line: line.to_vec() });
+        }
+        let mut processes = match comm {
+            Some(name) => of_name(name)?,
+            None => pids.to_vec(),
+        };
+        if processes.is_empty() && !threads.is_empty() {
+            processes.extend(threads.iter().filter_map(|tid| process_of(*tid)));
+        }
+        if processes.is_empty() && threads.is_empty() {
+            let how = "give the id of a process, --comm NAME, or a command after `--`";
+            return Err(Failure::refused(format!("nothing to attach to: {how}")));
+        }
+        processes.iter().try_for_each(|pid| check(*pid))?;
+        for tid in threads {
+            match process_of(*tid) {
+                None => return Err(Failure::refused(format!("there is no thread {tid}"))),
+                Some(process) if !processes.contains(&process) => {
+                    let message = format!(
+                        "thread {tid} is one of process {process}, which is not attached to"
+                    );
+                    return Err(Failure::refused(message));
+                }
+                Some(_) => {}
+            }
+        }
+        processes.dedup();
+        Ok(match threads.is_empty() {
+            true => Target::Processes(processes),
+            false => Target::Threads(threads.to_vec(), processes),
+        })
+    }
+
+    /// What the bundle is called after.
+    pub fn name(&self) -> String {
+        match self {
+            Target::Command { line, .. } => command::name(line),
+            Target::Processes(pids) | Target::Threads(_, pids) => {
+                let first = pids.first().copied().unwrap_or_default();
+                comm(first).unwrap_or_else(|| format!("process {first}"))
+            }
+        }
+    }
+
+    /// Watches it. A command is watched from its first instruction on.
+    pub fn start(&self, attacher: &Attacher) -> Result<Started, Failure> {
+        match self {
+            Target::Processes(pids) => {
+                pids.iter()
+                    .try_for_each(|pid| attacher.watch_process(*pid))
+                    .map_err(Failure::refused)?;
+                Ok(Started { processes: pids.clone(), command: None })
+            }
+            Target::Threads(tids, pids) => {
+                tids.iter()
+                    .try_for_each(|tid| attacher.watch_thread(*tid))
+                    .map_err(Failure::refused)?;
+                Ok(Started { processes: pids.clone(), command: None })
+            }
+            Target::Command { program, line } => {
+                let cannot = |why| Failure::refused(format!("cannot run `{}`: {why}", line[0]));
+                let gated =
+                    Gated::start(command::prepared(program, line, false)).map_err(cannot)?;
+                attacher.watch_process(gated.pid).map_err(Failure::failed)?;
+                let child = gated.release().map_err(cannot)?;
+                Ok(Started { processes: vec![child.id()], command: Some(Command::of(child)) })
+            }
+        }
+    }
+}
+
+impl Started {
+    /// Whether nothing is left to measure.
+    pub fn has_ended(&mut self) -> bool {
+        match &mut self.command {
+            Some(command) => command.has_ended(),
+            None => !self.processes.iter().any(|pid| is_there(*pid)),
+        }
+    }
+
+    /// Ends the command where it still runs; a process that was there before goes on.
+    pub fn end(mut self) -> Option<Command> {
+        if let Some(command) = &mut self.command
+            && !command.has_ended()
+        {
+            command.terminate();
+        }
+        self.command
+    }
+}
+
+/// The name of a process.
+pub fn comm(pid: u32) -> Option<String> {
+    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(comm.trim_end_matches('\n').to_owned()).filter(|comm| !comm.is_empty())
+}
+
+/// The process of a thread.
+fn process_of(tid: u32) -> Option<u32> {
+    field(tid, "Tgid:")?.parse().ok()
+}
+
+fn field(tid: u32, name: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
+}
+
+fn check(pid: u32) -> Result<(), Failure> {
+    let Some(process) = process_of(pid).filter(|_| is_there(pid)) else {
+        return Err(Failure::refused(format!("there is no process {pid}")));
+    };
+    if process != pid {
+        let how = format!("attach to {process} --thread {pid}");
+        return Err(Failure::refused(format!("{pid} is a thread of process {process}: {how}")));
+    }
+    if pid == std::process::id() {
+        return Err(Failure::refused(format!("{pid} is this very process")));
+    }
+    // A kernel thread has no memory of its own.
+    if field(pid, "VmSize:").is_none() {
+        return Err(Failure::refused(format!(
+            "process {pid} is a kernel thread: it makes no system calls"
+        )));
+    }
+    Ok(())
+}
+
+fn of_name(name: &str) -> Result<Vec<u32>, Failure> {
+    let cannot = |why| Failure::failed(format!("cannot read /proc: {why}"));
+    let entries = fs::read_dir("/proc").map_err(cannot)?.flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    // The kernel keeps 15 bytes of a name.
+    let kept: String = name.bytes().take(15).map(char::from).collect();
+    let found: Vec<u32> = pids
+        .filter(|pid| *pid != std::process::id() && comm(*pid).is_some_and(|comm| comm == kept))
+        .collect();
+    match found.is_empty() {
+        true => Err(Failure::refused(format!(
+            "no process has the name `{}` (ps -e shows them)",
+            name.escape_debug()
+        ))),
+        false => Ok(found),
+    }
+}

@@ -1,0 +1,582 @@
+//! One thread: its first waits, what its cycles are, and its series.
+
+use super::holders::Holders;
+use super::practice::Practice;
+use super::recent::Recent;
+use super::series::{CycleSeries, KINDS, Kind};
+use super::target::comm;
+use super::watcher::ThreadRow;
+use super::{Options, PHASE, WORKLOAD, findings};
+use punctual_analyze::SeriesView;
+use punctual_analyze::cycles::lint::HostFacts;
+use punctual_analyze::cycles::{
+    CallNames, Candidate, Constraint, CycleKind, Follower, Inferred, LEAST, Measured, infer,
+};
+use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING};
+use punctual_bundle::{BundleError, BundleWriter, SeriesMeta};
+use punctual_core::cycle::{Cycle, TaskName};
+use punctual_core::{
+    Cell, Clock, Column, CpuSet, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity,
+    Table,
+};
+use punctual_report::format;
+use punctual_sys::attributes;
+use std::collections::BTreeMap;
+
+/// Waits that are looked at before a thread's cycles are inferred, and the most that are kept for
+/// it.
+const ENOUGH: usize = 200;
+const MOST: usize = 4_096;
+/// After this time fewer are enough.
+const LONG: Nanos = Nanos::SECOND;
+const FEW: usize = 2 * LEAST;
+/// Settings are read anew at every so many checkpoints: threads may change them after they began.
+const REREAD: u64 = 10;
+/// Culprits that are distinguished.
+const CULPRITS: usize = 256;
+
+/// A thread of the program.
+pub struct Thread {
+    tid: u32,
+    name: String,
+    since: MonotonicNs,
+    state: State,
+    cycles: u64,
+    skipped: u64,
+    overruns: u64,
+    beyond: u64,
+    totals: Totals,
+    culprits: BTreeMap<TaskName, Delay>,
+    practice: Practice,
+    checkpoints: u64,
+    last: Option<Nanos>,
+    holders: Holders,
+    /// Its place among the series that the flight recorder watches.
+    pub watched_as: Option<usize>,
+    worst: Vec<Sample>,
+}
+
+enum State {
+    /// Which wait its cycles begin with is not known yet.
+    Learning { waits: Vec<Cycle>, looked_at: usize },
+    /// It has cycles.
+    Cyclic(Box<Cyclic>),
+    /// It has none.
+    Other { seen: Vec<Candidate>, waits: usize },
+}
+
+struct Cyclic {
+    label: String,
+    inferred: Inferred,
+    wait: String,
+    follower: Follower,
+    series: Vec<CycleSeries>,
+    deadline: Option<Nanos>,
+    stop_above: Option<Nanos>,
+    above: Option<Nanos>,
+}
+
+/// Sums over all cycles.
+#[derive(Default)]
+struct Totals {
+    blocks: u64,
+    blocked: Nanos,
+    syscalls: u64,
+    faults: u64,
+    migrations: u64,
+    with_faults: u64,
+}
+
+/// What another task cost.
+#[derive(Clone, Copy, Default)]
+struct Delay {
+    cycles: u64,
+    total: Nanos,
+    longest: Nanos,
+    tid: u32,
+}
+
+impl Thread {
+    /// One whose first wait was just seen.
+    pub fn new(tid: u32, since: MonotonicNs) -> Thread {
+        Thread {
+            tid,
+            name: comm(tid).unwrap_or_else(|| "thread".to_owned()),
+            since,
+            state: State::Learning { waits: Vec::new(), looked_at: 0 },
+            cycles: 0,
+            skipped: 0,
+            overruns: 0,
+            beyond: 0,
+            totals: Totals::default(),
+            culprits: BTreeMap::new(),
+            practice: Practice::default(),
+            checkpoints: 0,
+            last: None,
+            holders: Holders::default(),
+            watched_as: None,
+            worst: Vec::new(),
+        }
+    }
+
+    /// The kernel's name for it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its series begin with, if it has cycles.
+    pub fn label(&self) -> Option<&str> {
+        self.cyclic().map(|cyclic| cyclic.label.as_str())
+    }
+
+    /// Whether a timer releases its cycles.
+    pub fn is_timed(&self) -> bool {
+        self.cyclic().is_some_and(|cyclic| cyclic.inferred.kind != CycleKind::Event)
+    }
+
+    fn cyclic(&self) -> Option<&Cyclic> {
+        match &self.state {
+            State::Cyclic(cyclic) => Some(cyclic),
+            State::Learning { .. } | State::Other { .. } => None,
+        }
+    }
+
+    /// Takes a record of it.
+    pub fn push(&mut self, record: Cycle, recent: &mut Recent) {
+        self.practice.look_at(&record);
+        match &mut self.state {
+            State::Learning { waits, .. } => waits.push(record),
+            State::Cyclic(cyclic) => {
+                let measured = cyclic.follower.push(record);
+                if let Some(measured) = measured {
+                    recent.add(&measured.cycle);
+                    self.take(&measured);
+                }
+            }
+            State::Other { waits, .. } => *waits += 1,
+        }
+    }
+
+    fn take(&mut self, measured: &Measured) {
+        let State::Cyclic(cyclic) = &mut self.state else { return };
+        let (cycle, totals) = (&measured.cycle, &mut self.totals);
+        self.practice.add(measured, cyclic.inferred.kind);
+        self.cycles += 1;
+        self.last = Some(measured.cycle.response_time());
+        self.skipped += measured.skipped;
+        self.overruns += u64::from(measured.overrun);
+        totals.blocks += u64::from(cycle.blocks);
+        totals.blocked += cycle.blocked;
+        totals.syscalls += u64::from(cycle.syscalls);
+        totals.faults += u64::from(cycle.faults);
+        totals.migrations += u64::from(cycle.migrations);
+        totals.with_faults += u64::from(cycle.faults > 0);
+        let response = cycle.response_time();
+        self.beyond += u64::from(cyclic.deadline.is_some_and(|deadline| response > deadline));
+        if cyclic.stop_above.is_some_and(|limit| response > limit) {
+            cyclic.above = cyclic.above.max(Some(response));
+        }
+        self.holders.add(cycle);
+        if let Some(culprit) = cycle.culprit
+            && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name))
+        {
+            let delay = self.culprits.entry(culprit.name).or_default();
+            delay.cycles += 1;
+            delay.total += culprit.time;
+            if culprit.time > delay.longest {
+                (delay.longest, delay.tid) = (culprit.time, culprit.tid);
+            }
+        }
+        for series in &mut cyclic.series {
+            let sample = series.push(measured);
+            if series.kind() == Kind::Response && self.watched_as.is_some() {
+                self.worst.extend(sample);
+            }
+        }
+    }
+
+    /// Infers what its cycles are, once there are enough of its waits, or no more will come:
+    /// `Some(None)` where it has none.
+    pub fn infer(
+        &mut self,
+        kind: Option<CycleKind>,
+        calls: &CallNames,
+        now: MonotonicNs,
+        ended: bool,
+    ) -> Option<Option<Inferred>> {
+        let State::Learning { waits, looked_at } = &mut self.state else { return None };
+        let enough = waits.len() >= ENOUGH && waits.len() >= 2 * *looked_at;
+        let long = waits.len() >= FEW && now - self.since >= LONG && waits.len() >= 2 * *looked_at;
+        if !(enough || long || ended) {
+            return None;
+        }
+        *looked_at = waits.len();
+        match infer(waits, Constraint { kind }, calls) {
+            Ok(inferred) => Some(Some(inferred)),
+            Err(seen) if ended || waits.len() >= MOST => {
+                let waits = waits.len();
+                self.state = State::Other { seen, waits };
+                Some(None)
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Begins its series. What was seen of it so far is returned, to be pushed again.
+    pub fn begin(
+        &mut self,
+        label: &str,
+        inferred: Inferred,
+        writer: &BundleWriter,
+        first: usize,
+        options: &Options,
+        calls: &CallNames,
+    ) -> Result<Vec<Cycle>, BundleError> {
+        let State::Learning { waits, .. } = &mut self.state else { return Ok(Vec::new()) };
+        let waits = std::mem::take(waits);
+        let longest = waits.iter().map(Cycle::response_time).max().unwrap_or(Nanos::MILLI);
+        let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
+        let (tid, wait) = (self.tid as i32, inferred.site.describe(calls));
+        let mut series = Vec::new();
+        for (place, kind) in KINDS.into_iter().enumerate() {
+            let meta = meta(label, kind, tid, &inferred, &wait, options);
+            series.push(CycleSeries::begin(kind, meta, span, writer, first + place)?);
+        }
+        self.practice.refresh(self.tid, &inferred);
+        let label = label.to_owned();
+        let follower = Follower::new(&inferred);
+        let (deadline, stop_above) = (options.deadline, options.stop_above);
+        let cyclic =
+            Cyclic { label, inferred, wait, follower, series, deadline, stop_above, above: None };
+        self.state = State::Cyclic(Box::new(cyclic));
+        Ok(waits)
+    }
+
+    /// What its response times are in the bundle.
+    pub fn response_meta(&self) -> Option<&SeriesMeta> {
+        self.series(Kind::Response).map(|series| &series.meta)
+    }
+
+    /// Response times since the last call.
+    pub fn take_worst(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.worst)
+    }
+
+    /// A response time above the limit, and of which series.
+    pub fn above(&self) -> Option<(String, Nanos)> {
+        let longest = self.cyclic()?.above?;
+        let name = &self.response_meta()?.name;
+        Some((format!("{PHASE}/{name}"), longest))
+    }
+
+    /// Saves what there is.
+    pub fn checkpoint(&mut self) {
+        if let State::Cyclic(cyclic) = &mut self.state {
+            cyclic.series.iter_mut().for_each(CycleSeries::checkpoint);
+            self.checkpoints += 1;
+            if self.checkpoints.is_multiple_of(REREAD) {
+                self.practice.refresh(self.tid, &cyclic.inferred);
+            }
+        }
+    }
+
+    /// Takes the last cycle in and saves everything for good.
+    pub fn finish(&mut self, lost: u64) {
+        let State::Cyclic(cyclic) = &mut self.state else { return };
+        if let Some(last) = cyclic.follower.finish() {
+            self.take(&last);
+        }
+        if let State::Cyclic(cyclic) = &mut self.state {
+            cyclic.series.iter_mut().for_each(|series| series.finish(lost));
+        }
+    }
+
+    /// Its series as the analysis wants them.
+    pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
+        self.cyclic().into_iter().flat_map(|cyclic| cyclic.series.iter().map(CycleSeries::view))
+    }
+
+    /// As a measure of the bundle.
+    pub fn measure(&self) -> MeasureMeta {
+        let (name, series) = match self.cyclic() {
+            Some(cyclic) => {
+                (cyclic.label.clone(), cyclic.series.iter().map(|s| s.meta.name.clone()).collect())
+            }
+            None => (self.name.clone(), Vec::new()),
+        };
+        let parameters =
+            self.cyclic().map(|cyclic| details(&cyclic.inferred, &cyclic.wait)).unwrap_or_default();
+        MeasureMeta { name, workload: WORKLOAD.to_owned(), parameters, series, notes: self.notes() }
+    }
+
+    fn notes(&self) -> Notes {
+        if self.cycles == 0 {
+            return Notes::default();
+        }
+        let per_cycle = |name: &str, title: &str, total: u64| {
+            Figure::new(name, title, total as f64 / self.cycles as f64, "per-cycle").of(total)
+        };
+        let count = |name: &str, title: &str, n: u64| {
+            Figure::new(name, title, n as f64, "count").of(self.cycles)
+        };
+        let totals = &self.totals;
+        let mut figures = vec![
+            count("skipped-releases", "releases without a cycle of their own", self.skipped),
+            count("overruns", "releases that passed while the cycle before went on", self.overruns),
+            per_cycle("blockings", "waits within a cycle", totals.blocks),
+            Figure::new(
+                "blocked-time",
+                "time of these waits",
+                totals.blocked.ns() as f64 / self.cycles as f64,
+                "ns",
+            )
+            .of(totals.blocks),
+            per_cycle("system-calls", "system calls", totals.syscalls),
+            per_cycle("page-faults", "page faults", totals.faults),
+            per_cycle("migrations", "migrations", totals.migrations),
+        ];
+        if let Some(deadline) = self.cyclic().and_then(|cyclic| cyclic.deadline) {
+            figures.insert(
+                2,
+                count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond),
+            );
+        }
+        Notes {
+            figures,
+            tables: self.culprits().into_iter().chain(self.holders.table()).collect(),
+            ..Notes::default()
+        }
+    }
+
+    /// Who ran while it was ready.
+    fn culprits(&self) -> Option<Table> {
+        let mut all: Vec<(&TaskName, &Delay)> = self.culprits.iter().collect();
+        all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
+        let row = |(name, delay): &(&TaskName, &Delay)| {
+            vec![
+                Cell::from(format::plain(&name.to_string())),
+                Cell::from(u64::from(delay.tid)),
+                Cell::from(delay.cycles),
+                Cell::from(delay.total),
+                Cell::from(delay.longest),
+            ]
+        };
+        (!all.is_empty()).then(|| Table {
+            name: "culprits".to_owned(),
+            title: "who ran while the thread was ready".to_owned(),
+            columns: vec![
+                Column::new("task", ""),
+                Column::new("tid", "count"),
+                Column::new("cycles", "count"),
+                Column::new("total", "ns"),
+                Column::new("longest", "ns"),
+            ],
+            rows: all.iter().take(10).map(row).collect(),
+        })
+    }
+
+    /// What a reader must know of it.
+    pub fn findings(&self, calls: &CallNames) -> Vec<Finding> {
+        match &self.state {
+            State::Cyclic(cyclic) => {
+                let trouble = cyclic.series.iter().find_map(|series| series.trouble.as_ref());
+                let subject = format!("{PHASE}/{}", cyclic.label);
+                let missed = (self.beyond > 0).then(|| {
+                    let deadline = cyclic.deadline.unwrap_or_default();
+                    let message = format!(
+                        "{} of {} cycles took longer than {deadline}",
+                        self.beyond, self.cycles
+                    );
+                    Finding::new("deadline-missed", Severity::Warning, subject.clone(), message)
+                });
+                trouble.map(findings::incomplete).into_iter().chain(missed).collect()
+            }
+            State::Learning { .. } => Vec::new(),
+            State::Other { seen, waits } => {
+                let message =
+                    format!("thread {} has no cycles: {}", self.tid, describe(seen, *waits, calls));
+                vec![Finding::new(
+                    "no-cycles",
+                    Severity::Note,
+                    format!("{PHASE}/{}", self.name),
+                    message,
+                )]
+            }
+        }
+    }
+
+    /// Whether it has cycles and a real-time policy.
+    pub fn is_real_time(&self) -> bool {
+        self.cyclic().is_some() && self.practice.is_real_time()
+    }
+
+    /// What its cycles show that a real-time program does better otherwise.
+    pub fn lint(&mut self, others_are: bool, host: &HostFacts) -> Vec<Finding> {
+        let practice = std::mem::take(&mut self.practice);
+        let Some(cyclic) = self.cyclic() else { return Vec::new() };
+        let mut culprits: Vec<(String, Nanos)> =
+            self.culprits.iter().map(|(name, delay)| (name.to_string(), delay.total)).collect();
+        culprits.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        let (kind, has_deadline) = (cyclic.inferred.kind, cyclic.deadline.is_some());
+        practice.findings(&cyclic.label, kind, has_deadline, others_are, host, &culprits)
+    }
+
+    /// Its line in the live view, if it has cycles.
+    pub fn row(&self) -> Option<ThreadRow> {
+        let cyclic = self.cyclic()?;
+        Some(ThreadRow {
+            name: cyclic.label.clone(),
+            kind: cyclic.inferred.kind.word(),
+            cycles: self.cycles,
+            last: self.last,
+            worst: self.longest_response(),
+            skipped: self.skipped,
+            overruns: self.overruns,
+        })
+    }
+
+    fn longest_response(&self) -> Option<Nanos> {
+        self.series(Kind::Response)?.state.data.max
+    }
+
+    /// One of its series, if it has cycles.
+    pub fn series(&self, kind: Kind) -> Option<&CycleSeries> {
+        self.cyclic()?.series.iter().find(|series| series.kind() == kind)
+    }
+
+    /// Its thread id.
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+
+    /// Cycles that were measured.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Releases without a cycle of their own.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Releases that passed while the cycle before went on.
+    pub fn overruns(&self) -> u64 {
+        self.overruns
+    }
+
+    /// Cycles longer than the deadline, where there is one.
+    pub fn missed(&self) -> Option<u64> {
+        self.cyclic()?.deadline.map(|_| self.beyond)
+    }
+
+    /// Why it has no cycles.
+    pub fn why_not(&self, calls: &CallNames) -> Option<String> {
+        match &self.state {
+            State::Other { seen, waits } => {
+                Some(format!("{} ({}): {}", self.name, self.tid, describe(seen, *waits, calls)))
+            }
+            State::Cyclic(_) | State::Learning { .. } => None,
+        }
+    }
+
+    /// What its cycles are, for people.
+    pub fn describe(&self) -> Option<String> {
+        let cyclic = self.cyclic()?;
+        let inferred = &cyclic.inferred;
+        let period = inferred
+            .period
+            .map_or(String::new(), |period| format!(", every {}", period.readable()));
+        // Events have no distance that they could fit.
+        let fits = match inferred.kind == CycleKind::Event && inferred.period.is_none() {
+            true => format!("its first {}", inferred.cycles),
+            false => {
+                format!("{} of its first {}", format::percent(inferred.confidence), inferred.cycles)
+            }
+        };
+        let (label, tid, release) = (&cyclic.label, self.tid, inferred.kind.release());
+        Some(format!("{label} ({tid}): {release}{period}\n    {}, in {fits} cycles", cyclic.wait))
+    }
+}
+
+/// The waits that were seen instead of cycles.
+fn describe(seen: &[Candidate], waits: usize, calls: &CallNames) -> String {
+    let one = |candidate: &Candidate| {
+        let (of, lock) = (&candidate.inferred, if candidate.lock { ", for locks" } else { "" });
+        let fits = match of.kind {
+            CycleKind::Event => String::new(),
+            _ => format!(", {} of them at equal distances", format::percent(of.confidence)),
+        };
+        format!(
+            "{} in {}{lock}{fits}",
+            format::counted(of.cycles as u64, "wait"),
+            of.site.describe(calls)
+        )
+    };
+    match (seen.is_empty(), waits) {
+        (true, _) => "it never waited".to_owned(),
+        (false, _) => seen.iter().take(3).map(one).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// What is unique among the labels that there are.
+pub fn label(name: &str, taken: &[String]) -> String {
+    let name = name.replace('/', "_");
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut all = std::iter::once(name.clone()).chain(numbered);
+    all.find(|label| !taken.contains(label)).unwrap_or(name)
+}
+
+fn details(inferred: &Inferred, wait: &str) -> BTreeMap<String, String> {
+    let mut details = BTreeMap::from([
+        ("cycle".to_owned(), inferred.kind.word().to_owned()),
+        ("confidence".to_owned(), format!("{:.3}", inferred.confidence)),
+        ("inferred_from".to_owned(), format!("{} cycles", inferred.cycles)),
+        ("wait".to_owned(), wait.to_owned()),
+    ]);
+    details.extend(inferred.period.map(|period| ("period".to_owned(), period.to_string())));
+    details
+}
+
+fn meta(
+    label: &str,
+    kind: Kind,
+    tid: i32,
+    inferred: &Inferred,
+    wait: &str,
+    options: &Options,
+) -> SeriesMeta {
+    let scheduling = attributes::scheduling(tid).ok();
+    let real_time = scheduling.as_ref().is_some_and(|scheduling| scheduling.policy.is_real_time());
+    let words =
+        scheduling.map_or_else(|| "unknown".to_owned(), |scheduling| scheduling.to_string());
+    let mut details = details(inferred, wait);
+    // As the program wants it.
+    details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
+    let requirements = options.requirements.iter().filter(|of| of.is_about(label, kind));
+    let has_period = inferred.kind.is_periodic() && matches!(kind, Kind::Wakeup | Kind::Response);
+    SeriesMeta {
+        name: format!("{label}/{}", kind.word()),
+        measure: label.to_owned(),
+        workload: WORKLOAD.to_owned(),
+        clock: Clock::Monotonic,
+        cpus: attributes::affinity(tid).unwrap_or_else(|_| CpuSet::new()),
+        scheduling: words,
+        real_time,
+        period: inferred.period.filter(|_| has_period),
+        tid: Some(tid),
+        requirements: requirements.map(|of| of.requirement.to_string()).collect(),
+        details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_unique_and_no_paths() {
+        let taken = ["loop".to_owned(), "loop-2".to_owned()];
+        assert_eq!(label("loop", &taken), "loop-3");
+        assert_eq!(label("kworker/0:1", &taken), "kworker_0:1");
+    }
+}

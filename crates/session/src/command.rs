@@ -1,0 +1,93 @@
+//! The command that runs while recording.
+
+use crate::exit::Failure;
+use crate::programs::find_program;
+use punctual_sys::children;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How long a command that was asked to end may take before it is killed.
+const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A command that was started.
+pub struct Command {
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// As a shell reports it: its exit code, or 128 + the signal's number.
+    pub code: u8,
+}
+
+/// The program of a command line, looked for as a shell would; `None` without a command.
+pub fn find(command: &[String]) -> Result<Option<PathBuf>, Failure> {
+    let Some(name) = command.first() else { return Ok(None) };
+    let found = find_program(name);
+    found.map(Some).map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))
+}
+
+/// What a bundle is called after it.
+pub fn name(line: &[String]) -> String {
+    let program = line.first().map(|program| program.rsplit('/').next().unwrap_or_default());
+    program.filter(|name| !name.is_empty()).unwrap_or("trace").to_owned()
+}
+
+/// A command line that is ready to be started, with the terminal and the environment of this
+/// process.
+pub fn prepared(program: &Path, line: &[String], output_to_stderr: bool) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    command.arg0(&line[0]).args(&line[1..]);
+    if output_to_stderr {
+        command.stdout(std::io::stderr());
+    }
+    command
+}
+
+impl Command {
+    /// One that was started elsewhere.
+    pub fn of(child: Child) -> Command {
+        Command { child, status: None }
+    }
+
+    /// Starts it.
+    pub fn start(program: &Path, line: &[String]) -> Result<Command, Failure> {
+        let child = prepared(program, line, false).spawn();
+        let child =
+            child.map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", line[0])))?;
+        Ok(Command::of(child))
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status.is_some()
+    }
+
+    /// Asks it to end (SIGTERM; Ctrl-C has reached it already), and ends it when it does not.
+    pub fn terminate(&mut self) {
+        let _ = children::send(self.child.id() as i32, libc::SIGTERM);
+        let until = Instant::now() + COMMAND_END_TIMEOUT;
+        while !self.has_ended() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if !self.has_ended() {
+            let _ = self.child.kill();
+            self.status = self.child.wait().ok();
+        }
+    }
+
+    /// How it ended.
+    pub fn ended(self) -> Option<Ended> {
+        let status = self.status?;
+        let code =
+            status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+        Some(Ended { code: u8::try_from(code).unwrap_or(u8::MAX) })
+    }
+}

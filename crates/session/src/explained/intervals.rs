@@ -1,0 +1,74 @@
+//! Intervals of a recording between any two points, or of functions, instead of samples.
+
+use super::Wanted;
+use super::recording::Around;
+use crate::exit::Failure;
+use crate::recorded;
+use punctual_analyze::Explanations;
+use punctual_analyze::explain::{Kind, LatencyInterval};
+use punctual_analyze::pairs::{
+    Figures, Interval, Pairing, PairingOptions, Prepared, Request, Target,
+};
+use punctual_bundle::Bundle;
+
+/// So many of each are explained unless something else is asked for.
+const USUAL: usize = 20;
+
+/// Where no pair is named: so many of each are explained, of so many pairs, scopes and functions,
+/// those with the longest interval.
+const UNNAMED: (usize, usize) = (3, 8);
+
+/// Explains the longest intervals of the pairs and functions that are wanted; of all that `punctual
+/// pairs` finds where none is named.
+pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
+    let opened = recorded::required(bundle)?;
+    let names = opened.names();
+    let requests = wanted.pairs.iter().map(|text| Request::find(text, names, None, None));
+    let requests: Vec<Request> = requests.collect::<Result<_, _>>().map_err(Failure::refused)?;
+    let everything = requests.is_empty();
+    let options = PairingOptions { everything, requests: requests.clone() };
+    let prepared = match Prepared::is_needed(&opened.recorded, &requests) {
+        true => Prepared::of(opened.events(), &requests),
+        false => Prepared::default(),
+    };
+    let mut pairing = Pairing::new(options, prepared, names, &opened.recorded);
+    opened.events().for_each(|event| pairing.push(&event, |_| {}));
+    let results = pairing.finish(names);
+    let asked = |id| {
+        everything
+            || requests
+                .iter()
+                .any(|r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)))
+    };
+    let functions = results.functions.iter().filter(|(id, _)| asked(*id)).map(|(id, function)| {
+        let name = names
+            .functions
+            .get(id.0 as usize)
+            .map_or_else(|| format!("function {}", id.0), |name| name.name.clone());
+        (name, &function.calls)
+    });
+    let of_pairs = results.pairs.iter().map(|pair| (pair.name.clone(), &pair.figures));
+    let mut all: Vec<(String, &Figures)> = of_pairs.chain(functions).collect();
+    let mut most = wanted.worst.unwrap_or(USUAL);
+    if everything {
+        all.retain(|(_, figures)| !figures.worst.is_empty());
+        all.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.data.max));
+        all.truncate(UNNAMED.1);
+        most = wanted.worst.unwrap_or(UNNAMED.0);
+    }
+
+    let around = Around::of(&opened);
+    let mut samples = Vec::new();
+    for (name, figures) in &all {
+        let long = figures.worst.iter().filter(|interval| interval.span() >= wanted.min_latency);
+        for interval in long.take(most) {
+            samples.push(around.explain("", name, interval_of(interval)));
+        }
+    }
+    Ok(around.of_samples(samples, opened.recorded.findings.clone()))
+}
+
+fn interval_of(interval: &Interval) -> LatencyInterval {
+    let (due, woke) = interval.window();
+    LatencyInterval { tid: interval.tid(), cpu: interval.to.cpu, due, woke, kind: Kind::Interval }
+}

@@ -1,0 +1,233 @@
+//! The flight recorder beside a run: of the worst samples, what happened around them goes into the
+//! bundle.
+//!
+//! Kernel events overwrite one another in buffers of the kernel. A thread of its own polls new
+//! samples (`watch`), and when one is among the worst so far it copies what lies around it
+//! (`capture`) before that is overwritten. The controller thread writes what was copied
+//! ([`Flight::save`]), so a slow disk delays nobody. `worst_set` decides which samples are kept.
+
+mod capture;
+mod pacer;
+mod pending;
+mod steal;
+mod watch;
+mod worst_set;
+
+use crate::exit::Failure;
+use pacer::Pacer;
+use pending::PendingWindows;
+use punctual_bundle::windows::{KeptRule, Waited, WindowsDocument};
+use punctual_bundle::{BundleError, WindowsWriter};
+use punctual_core::event::{Names, Recorded, Tid};
+use punctual_core::{Bytes, Clock, CpuSet, Fact, Finding, Sample, Severity};
+use punctual_measure::ring::SnapshotReader;
+use punctual_plan::ExplainPlan;
+use punctual_record::{Mode, Recorder, Request, StartError, kernel_symbols};
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use watch::{Watch, WatchCommand};
+
+/// What all windows of a run may take in the bundle.
+const ROOM: Bytes = Bytes::mib(256);
+/// How long the controller thread waits for the last poll of a phase.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whose time a sample is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// That of one thread, always.
+    Thread(Tid),
+    /// That of the task that took its end: whoever had its CPU then. Tasks of a ring take turns; a
+    /// process that allocates may be a new one each round.
+    RunsAtEnd,
+}
+
+/// A series whose samples are polled.
+pub struct Watched {
+    /// Its phase.
+    pub phase: String,
+    /// Its name.
+    pub series: String,
+    /// Whose samples they are.
+    pub whose: Whose,
+    /// The clock of its samples.
+    pub clock: Clock,
+    /// What the begin of a sample is.
+    pub waited: Waited,
+    /// The CPUs that its thread may run on.
+    pub cpus: CpuSet,
+    /// Its samples one by one; `None` where they are only counted, and the worst come through
+    /// [`Flight::add_worst`].
+    pub snapshot_reader: Option<SnapshotReader>,
+}
+
+/// A flight recorder in force.
+pub struct Flight {
+    thread: JoinHandle<Option<(Recorded, Names)>>,
+    commands: mpsc::Sender<WatchCommand>,
+    pending: Arc<Mutex<PendingWindows>>,
+    pacer: Option<Pacer>,
+    writer: WindowsWriter,
+    document: WindowsDocument,
+    /// Addresses of kernel functions that names were looked for.
+    named: usize,
+    /// The first thing that could not be written; nothing is written after it.
+    trouble: Option<BundleError>,
+}
+
+impl Flight {
+    /// Begins: when this returns, kernel events are kept.
+    ///
+    /// # Errors
+    /// They cannot be recorded here.
+    pub fn start(
+        bundle: &Path,
+        plan: &ExplainPlan,
+        cpus: CpuSet,
+        thread_cpus: &CpuSet,
+    ) -> Result<Flight, Failure> {
+        let rule = KeptRule {
+            worst: plan.worst,
+            above: plan.above,
+            before: plan.before,
+            buffer: Bytes(plan.buffer.0),
+            room: ROOM,
+        };
+        let request = Request {
+            buffer: usize::try_from(plan.buffer.0).unwrap_or(usize::MAX),
+            stacks: plan.stacks,
+            mode: Mode::Flight,
+            timers_only: plan.timers_only,
+            ..Request::new(&plan.events, cpus)
+        };
+        let (commands, received) = mpsc::channel();
+        let (ready, started) = mpsc::sync_channel(1);
+        let (pending, thread_cpus) = (Arc::<Mutex<PendingWindows>>::default(), thread_cpus.clone());
+        let its_pending = Arc::clone(&pending);
+        let body = move || {
+            crate::recording::settle_thread(&thread_cpus);
+            match start_recorder(request) {
+                Ok(recorder) => {
+                    let _ = ready.send(Ok((
+                        recorder.recorded(),
+                        recorder.names(),
+                        recorder.buffer_progress(),
+                    )));
+                    Some(Watch::new(recorder, rule, its_pending).run(&received))
+                }
+                Err(why) => {
+                    let _ = ready.send(Err(why));
+                    None
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("punctual-flight".to_owned()).spawn(body);
+        let thread =
+            thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
+        let (recorded, mut names, buffer_progress) =
+            started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
+        names.tasks.clear();
+        let document = WindowsDocument::new(rule, recorded, names);
+        let writer = WindowsWriter::create(bundle, &document).map_err(Failure::failed)?;
+        let pacer = buffer_progress.map(Pacer::new);
+        Ok(Flight { thread, commands, pending, pacer, writer, document, named: 0, trouble: None })
+    }
+
+    /// Polls these series from now on, until [`Flight::settle`].
+    pub fn watch(&self, series: Vec<Watched>) {
+        let _ = self.commands.send(WatchCommand::Watch(series));
+    }
+
+    /// Polls these beside those that are watched already, whose places stay.
+    pub fn watch_also(&self, series: Watched) {
+        let _ = self.commands.send(WatchCommand::WatchAlso(Box::new(series)));
+    }
+
+    /// The worst samples of watched series number `place`, if it has no snapshot reader.
+    pub fn add_worst(&self, place: usize, samples: Vec<Sample>) {
+        if !samples.is_empty() {
+            let _ = self.commands.send(WatchCommand::WorstSamples(place, samples));
+        }
+    }
+
+    /// Polls new samples if it is time. The flight thread also wakes by itself, but the fewer
+    /// threads wake at their own times, the smaller the disturbance.
+    pub fn poll(&mut self) {
+        if self.pacer.as_mut().is_none_or(Pacer::is_time) {
+            let _ = self.commands.send(WatchCommand::Poll);
+        }
+    }
+
+    /// All samples are there: returns when each was polled, and ends polling.
+    pub fn settle(&self) {
+        let (done, settled) = mpsc::sync_channel(1);
+        if self.commands.send(WatchCommand::Settle(done)).is_ok() {
+            let _ = settled.recv_timeout(SETTLE_TIMEOUT);
+        }
+    }
+
+    /// Writes what was copied since the last call.
+    pub fn save(&mut self) {
+        let Some(taken) = self.pending.lock().ok().and_then(|mut pending| pending.take()) else {
+            return;
+        };
+        self.document.series = taken.series;
+        let names = &mut self.document.names;
+        (names.tasks, names.stacks) = (taken.tasks, taken.stacks);
+        if taken.functions.len() > self.named {
+            self.named = taken.functions.len();
+            if let Fact::Known(symbols) = kernel_symbols(&taken.functions) {
+                names.symbols = symbols;
+            }
+        }
+        // In this order: whatever occurs in a window has a name, and at no instant are there fewer
+        // windows than before.
+        let mut outcome = self.writer.renew(&self.document);
+        for (number, window) in &taken.fresh {
+            let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
+            outcome = outcome.and_then(|()| self.writer.put(*number, &window.head, &records));
+        }
+        for number in &taken.gone {
+            outcome = outcome.and_then(|()| self.writer.remove(*number));
+        }
+        if let (Err(why), None) = (outcome, &self.trouble) {
+            self.trouble = Some(why);
+        }
+    }
+
+    /// Ends it: everything is written. What its reader must know.
+    pub fn stop(mut self) -> Vec<Finding> {
+        let _ = self.commands.send(WatchCommand::Stop);
+        self.save();
+        let Some((recorded, names)) = self.thread.join().ok().flatten() else {
+            return vec![Finding::new("explain-died", Severity::Bad, "explain", DIED)];
+        };
+        self.document.recorded = recorded;
+        let tasks = std::mem::take(&mut self.document.names.tasks);
+        self.document.names = Names { tasks, ..names };
+        self.document.complete = true;
+        let mut findings = self.document.findings();
+        let written = self.writer.finish(&self.document);
+        findings.extend(self.trouble.or(written.err()).map(|why| {
+            let message = "not every window could be written";
+            Finding::new("windows-incomplete", Severity::Bad, "explain", message)
+                .evidence(why.to_string())
+        }));
+        findings
+    }
+}
+
+const DIED: &str = "the flight recorder thread died; this is a bug. The windows written until \
+                    then are in the bundle";
+
+fn start_recorder(request: Request) -> Result<Recorder, Failure> {
+    Recorder::start(request).map_err(|why| match why {
+        why @ StartError::Request(_) => Failure::refused(why),
+        why => Failure::refused(format!(
+            "the worst samples cannot be explained here: {why}\nto measure without explanations, \
+             remove --explain or [explain]"
+        )),
+    })
+}

@@ -1,0 +1,261 @@
+//! A search from its specification to its document: survey, halving and local search for most of
+//! the budget, then the causes are made as small as they can be, then other kernels.
+
+use super::against::compare;
+use super::archive::{Key, Shown};
+use super::document::{self, Minimised};
+use super::minimise::minimise;
+use super::require::Require;
+use super::search::{Search, Trials};
+use super::space::{Choice, Input, Space};
+use super::spec::Spec;
+use super::stressors;
+use super::trials::Runner;
+use crate::exit::Failure;
+use crate::interrupts::Interrupts;
+use crate::messages::{Listener, shown};
+use punctual_bundle::Member;
+use punctual_bundle::hunt::{Against, HuntDocument, Least, TrialState};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What is searched, in the search's directory.
+pub const SPEC: &str = "hunt.toml";
+/// What was found.
+pub const DOCUMENT: &str = "hunt.json";
+const TRIALS: &str = "trials";
+const FOUND: &str = "found";
+/// Causes that are made smaller, and tried on other kernels.
+const MINIMISED: usize = 12;
+/// Of four parts of budget and trials, those of the search; the rest is for making smaller.
+const SEARCHED: u32 = 3;
+
+/// What became of a search.
+pub struct Ended {
+    /// What it found.
+    pub document: HuntDocument,
+    /// Whether the user ended it.
+    pub interrupted: bool,
+}
+
+/// The loads that may be tried.
+///
+/// # Errors
+/// There is no stress-ng, or it has no such stressor.
+pub fn space(spec: &Spec) -> Result<Space, Failure> {
+    let names = match &spec.stressors {
+        Some(none) if none.is_empty() => Vec::new(),
+        Some(asked) => {
+            let known = stressors::known()?;
+            match asked.iter().find(|name| !known.contains(name)) {
+                Some(name) => {
+                    return Err(Failure::refused(format!(
+                        "--stressors: this machine's stress-ng has no stressor `{name}`\nhelp: \
+                         `stress-ng --stressors` lists them"
+                    )));
+                }
+                None => asked.clone(),
+            }
+        }
+        None => stressors::known()?,
+    };
+    let own = spec.load.iter().map(|load| Choice {
+        name: load.name.clone(),
+        parameters: vec![String::new()],
+        command: Some(load.command.clone()),
+    });
+    let loads: Vec<Choice> = own.chain(names.iter().map(|name| stressors::choice(name))).collect();
+    match loads.is_empty() {
+        true => Err(Failure::refused("there is no load to try: name stressors, or a [[load]]")),
+        false => Ok(Space { loads, shift_us: 1_000 }),
+    }
+}
+
+/// Searches, or goes on with a search.
+///
+/// # Errors
+/// Trials cannot be run, or none could be measured.
+pub fn run(
+    spec: &Spec,
+    place: &Path,
+    parallel: Option<usize>,
+    messages: Listener,
+) -> Result<Ended, Failure> {
+    let space = space(spec)?;
+    let requirements: Vec<Require> = spec
+        .require
+        .iter()
+        .map(|text| Require::parse(text))
+        .collect::<Result<_, _>>()
+        .map_err(Failure::refused)?;
+    let (budget, _) = (spec.budget()?.to_std(), spec.duration()?);
+    fs::create_dir_all(place)
+        .map_err(|why| Failure::refused(format!("cannot write below {}: {why}", shown(place))))?;
+    replace(place, SPEC, spec.text()?.as_bytes())?;
+    let interrupts = Interrupts::listen()?;
+    let trials = place.join(TRIALS);
+    let mut runner = Runner::new(spec, &spec.kernel, &space, &trials, &interrupts, parallel)?;
+    let mut search = Search::new(&space, spec.seed);
+    let began = Instant::now();
+    runner.until = Some(began + budget * SEARCHED / 4);
+    let most = spec.trials.unwrap_or(usize::MAX);
+    let most_searched = most / 4 * SEARCHED as usize + most % 4;
+    while search.tried.len() < most_searched && search.step(&mut runner)? {
+        progress(messages, &search, began.elapsed());
+    }
+    runner.until = Some(began + budget);
+    let mut minimised = Minimised::new();
+    let keys: Vec<Key> = search
+        .archive
+        .ranked()
+        .into_iter()
+        .take(MINIMISED)
+        .map(|(key, _, _)| key.clone())
+        .collect();
+    for key in keys {
+        if runner.interrupted || search.tried.len() >= most {
+            break;
+        }
+        let before = search.tried.len();
+        if let Some(least) = minimise(&mut search, &key, &mut runner)? {
+            minimised.insert(key, least);
+            if search.tried.len() > before {
+                progress(messages, &search, began.elapsed());
+            }
+        }
+    }
+    let mut document = document::of(spec, &space, &search, &minimised, &runner, place)?;
+    write_found(place, &search, &minimised, &runner, &mut document)?;
+    for kernel in &spec.against {
+        if runner.interrupted {
+            break;
+        }
+        let directory = place.join(format!("against-{}", safe(kernel)));
+        let mut other = Runner::new(spec, kernel, &space, &directory, &interrupts, parallel)?;
+        document.against.push(against(kernel, &search, &minimised, &mut other)?);
+        runner.interrupted |= other.interrupted;
+    }
+    let measured = document.trials.iter().any(|trial| trial.state != TrialState::Failed);
+    let longest = search.archive.ranked().first().map_or(0, |cause| cause.1);
+    document.required = requirements
+        .iter()
+        .map(|require| require.judge(measured.then_some(longest), document.ns_per_instruction))
+        .collect();
+    let mut bytes = serde_json::to_vec_pretty(&document).map_err(Failure::failed)?;
+    bytes.push(b'\n');
+    replace(place, DOCUMENT, &bytes)?;
+    if !measured && !runner.interrupted {
+        let why = document.trials.iter().find_map(|trial| trial.why.clone());
+        let why = why.unwrap_or_else(|| "the budget is too short for one batch".to_owned());
+        return Err(Failure::no_evidence(format!("no trial could be measured: {why}")));
+    }
+    Ok(Ended { document, interrupted: runner.interrupted })
+}
+
+fn replace(place: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let write = |out: &mut std::io::BufWriter<fs::File>| std::io::Write::write_all(out, bytes);
+    Member::root(place).join(name).replace_with(write).map_err(Failure::failed)
+}
+
+/// Of a text that goes into a name of a file.
+pub fn safe(text: &str) -> String {
+    text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_', "-")
+}
+
+/// A line for each batch.
+fn progress(messages: Listener, search: &Search, elapsed: Duration) {
+    let ranked = search.archive.ranked();
+    let longest = ranked.first().map_or_else(String::new, |((_, function), length, _)| {
+        let function = if function.is_empty() { "a sample" } else { function };
+        format!(
+            ", longest {} instructions: {}",
+            punctual_report::format::count(*length),
+            punctual_report::format::plain(function)
+        )
+    });
+    let failed = search.tried.iter().filter(|tried| tried.shown.failure.is_some()).count();
+    let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
+    messages.progress(&format!(
+        "{} s: {} trials{failed}, {} causes{longest}",
+        elapsed.as_secs(),
+        search.tried.len(),
+        ranked.len(),
+    ));
+}
+
+/// The experiment of each cause, under a name that says which it is.
+fn write_found(
+    place: &Path,
+    search: &Search,
+    minimised: &Minimised,
+    runner: &Runner,
+    document: &mut HuntDocument,
+) -> Result<(), Failure> {
+    let found = place.join(FOUND);
+    let cannot = |why: std::io::Error| {
+        Failure::failed(format!("cannot write below {}: {why}", shown(place)))
+    };
+    fs::create_dir_all(&found).map_err(cannot)?;
+    for old in fs::read_dir(&found).map_err(cannot)? {
+        fs::remove_file(old.map_err(cannot)?.path()).map_err(cannot)?;
+    }
+    for (key, _, trial) in search.archive.ranked() {
+        let input = minimised.get(key).map_or(&search.tried[trial].input, |least| &least.0);
+        let name = match target(document, key) {
+            Some((number, least)) => {
+                let name = format!("{number:02}-{}.toml", name(key));
+                least.file = Some(format!("{FOUND}/{name}"));
+                name
+            }
+            None => continue,
+        };
+        let (_, text) = runner.experiment(input)?;
+        fs::write(found.join(name), text).map_err(cannot)?;
+    }
+    Ok(())
+}
+
+fn name(key: &Key) -> String {
+    if key.1.is_empty() { "worst-sample".to_owned() } else { safe(&key.1) }
+}
+
+/// Where the document has a cause, and its number there; the worst sample is 0.
+fn target<'a>(document: &'a mut HuntDocument, key: &Key) -> Option<(usize, &'a mut Least)> {
+    let kind = super::against::kind_word(key.0);
+    if let Some(worst) = document.worst.as_mut().filter(|worst| worst.kind == kind) {
+        return Some((0, &mut worst.least));
+    }
+    let same =
+        |cause: &punctual_bundle::hunt::HuntCause| cause.kind == kind && cause.function == key.1;
+    let place = document.causes.iter().position(same)?;
+    Some((place + 1, &mut document.causes[place].least))
+}
+
+/// The inputs of the causes on another kernel.
+fn against(
+    kernel: &str,
+    search: &Search,
+    minimised: &Minimised,
+    other: &mut Runner,
+) -> Result<Against, Failure> {
+    let mut inputs: Vec<Input> = Vec::new();
+    for (key, _, trial) in search.archive.ranked().into_iter().take(MINIMISED) {
+        let input = minimised.get(key).map_or(&search.tried[trial].input, |least| &least.0);
+        if !inputs.contains(input) {
+            inputs.push(input.clone());
+        }
+    }
+    let there = other.run(&inputs)?.unwrap_or_default();
+    let good = |shown: &&Shown| shown.failure.is_none();
+    let both = inputs.iter().zip(&there).filter_map(|(input, there)| {
+        Some((search.shown(input).filter(good)?.clone(), Some(there).filter(good)?.clone()))
+    });
+    let (ours, theirs): (Vec<Shown>, Vec<Shown>) = both.unzip();
+    Ok(Against {
+        kernel: kernel.to_owned(),
+        inputs: ours.len() as u64,
+        failed: (inputs.len() - ours.len()) as u64,
+        changes: compare(&ours, &theirs),
+    })
+}

@@ -1,0 +1,147 @@
+//! What a search is asked for: by options, or by a hunt file (docs/hunt.md). It is kept in the
+//! search's directory, from which it is resumed.
+
+use crate::exit::Failure;
+use crate::messages::shown;
+use punctual_core::Nanos;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// A hunt file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// The kernel that is searched.
+    pub kernel: String,
+    /// Words for its command line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cmdline: String,
+    /// Memory of the virtual machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+    /// Kernels on which what was found is measured, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub against: Vec<String>,
+    /// How long trials are started.
+    #[serde(default = "half_an_hour")]
+    pub budget: String,
+    /// How many trials there are at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trials: Option<usize>,
+    /// How long a trial measures in its own time; shorter and longer ones are fractions of it.
+    #[serde(default = "a_second")]
+    pub duration: String,
+    /// What the order of trials follows from.
+    #[serde(default = "one")]
+    pub seed: u32,
+    /// The stressors of stress-ng; all that it has where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stressors: Option<Vec<String>>,
+    /// What must hold of all that is found: `max < 20000 instructions`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub require: Vec<String>,
+    /// The measure, as in an experiment; a timer of 1 ms where absent.
+    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
+    pub measure: toml::Table,
+    /// Loads beside the stressors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<OwnLoad>,
+}
+
+/// A load of the hunt file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnLoad {
+    /// Its name.
+    pub name: String,
+    /// Its command.
+    pub command: String,
+}
+
+fn half_an_hour() -> String {
+    "30min".to_owned()
+}
+
+fn a_second() -> String {
+    "1s".to_owned()
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Spec {
+    /// A kernel, nothing else.
+    pub fn of_kernel(kernel: &str) -> Spec {
+        Spec {
+            kernel: kernel.to_owned(),
+            cmdline: String::new(),
+            memory: None,
+            against: Vec::new(),
+            budget: half_an_hour(),
+            trials: None,
+            duration: a_second(),
+            seed: one(),
+            stressors: None,
+            require: Vec::new(),
+            measure: toml::Table::new(),
+            load: Vec::new(),
+        }
+    }
+
+    /// A hunt file.
+    ///
+    /// # Errors
+    /// It cannot be read, or something in it is wrong.
+    pub fn read(path: &Path) -> Result<Spec, Failure> {
+        let refused = |why: &dyn std::fmt::Display| {
+            Failure::refused(format!("cannot read {}: {why}", shown(path)))
+        };
+        let text = fs::read_to_string(path).map_err(|why| refused(&why))?;
+        toml::from_str(&text).map_err(|why| refused(&why))
+    }
+
+    /// As a hunt file.
+    pub fn text(&self) -> Result<String, Failure> {
+        toml::to_string(self).map_err(Failure::failed)
+    }
+
+    /// How long trials are started.
+    pub fn budget(&self) -> Result<Nanos, Failure> {
+        positive("budget", &self.budget)
+    }
+
+    /// How long a trial measures.
+    pub fn duration(&self) -> Result<Nanos, Failure> {
+        positive("duration", &self.duration)
+    }
+}
+
+fn positive(key: &str, text: &str) -> Result<Nanos, Failure> {
+    match text.parse::<Nanos>() {
+        Ok(time) if time > Nanos::ZERO => Ok(time),
+        Ok(_) => Err(Failure::refused(format!("{key}: {text} is no time"))),
+        Err(why) => Err(Failure::refused(format!("{key}: {why}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_and_kept() {
+        let text = "kernel = \"6.1\"\nagainst = [\"6.12\"]\nbudget = \"10min\"\nrequire = [\"max < \
+                    20000 instructions\"]\n[measure]\nkind = \"irq\"\n[[load]]\nname = \
+                    \"own\"\ncommand = \"sh -c true\"\n";
+        let spec: Spec = toml::from_str(text).expect("a hunt file");
+        assert_eq!(spec.against, ["6.12"]);
+        assert_eq!(spec.budget().map(|b| b.ns()).ok(), Some(600_000_000_000));
+        assert_eq!(spec.load[0].name, "own");
+        let again: Spec = toml::from_str(&spec.text().expect("text")).expect("a hunt file");
+        assert_eq!(again, spec);
+        assert!(toml::from_str::<Spec>("kernel = \"6.1\"\nbudgte = \"1s\"").is_err());
+        assert!(Spec { budget: "0s".into(), ..spec }.budget().is_err());
+    }
+}

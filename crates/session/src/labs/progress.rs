@@ -1,0 +1,87 @@
+//! How far a lab is: a line that changes on a terminal, a line for each run on a pipe.
+
+use crate::messages::Listener;
+use punctual_core::Nanos;
+use punctual_report::format::{clipped, counted, duration, roughly};
+use std::time::Duration;
+
+/// Shows it.
+pub struct Progress {
+    messages: Listener,
+    total: usize,
+    /// Runs that are over, those that were there already among them.
+    over: usize,
+    failed: usize,
+    shown: String,
+}
+
+impl Progress {
+    /// Of so many runs, some of which are over already.
+    pub fn new(total: usize, over: usize, messages: Listener) -> Progress {
+        let progress = Progress { messages, total, over, failed: 0, shown: String::new() };
+        if over > 0 {
+            progress.say(&format!("already done: {over} of {}", counted(total as u64, "run")));
+        }
+        progress
+    }
+
+    /// A run is over.
+    pub fn over(&mut self, name: &str, took: Duration, failure: Option<&str>, left: Option<Nanos>) {
+        self.over += 1;
+        self.failed += usize::from(failure.is_some());
+        let took = duration(nanos(took));
+        let line = match failure {
+            None => format!("{name}  {took}  {}", self.standing(left)),
+            Some(why) => format!("{name}  FAILED after {took}: {why}  {}", self.standing(left)),
+        };
+        // On a terminal the changing line says what goes well.
+        if failure.is_some() || self.messages.line_width().is_none() {
+            self.say(&line);
+        }
+    }
+
+    /// Shows the current state on a terminal.
+    pub fn refresh(&mut self, running: &[String], left: Option<Nanos>) {
+        let Some(width) = self.messages.line_width() else { return };
+        let failed =
+            if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        let line = format!("{}{failed}  running: {}", self.standing(left), running.join(", "));
+        let line = clipped(&line, width.max(20) - 1, false);
+        if line != self.shown {
+            self.messages.replace_line(&line);
+            self.shown = line;
+        }
+    }
+
+    /// Leaves the terminal as it was.
+    pub fn end(&mut self) {
+        if !self.shown.is_empty() {
+            self.messages.replace_line("");
+            self.shown.clear();
+        }
+    }
+
+    /// A line of its own.
+    pub fn say(&self, line: &str) {
+        if !self.shown.is_empty() {
+            self.messages.replace_line("");
+        }
+        self.messages.progress(line);
+    }
+
+    fn standing(&self, left: Option<Nanos>) -> String {
+        let left = match left {
+            None => String::new(),
+            Some(_) if self.over == self.total => String::new(),
+            // What was expected has passed: nobody knows how much longer.
+            Some(left) if left < Nanos::SECOND => ", longer than expected".to_owned(),
+            Some(left) => format!(", about {} left", roughly(left)),
+        };
+        format!("[{} of {}{left}]", self.over, self.total)
+    }
+}
+
+/// A time of this machine's clock.
+pub fn nanos(time: Duration) -> Nanos {
+    Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,100 @@
+//! From the file that the user named to cells that can be run.
+
+use crate::exit::{Exit, Failure};
+use crate::messages::shown;
+use crate::programs::find_program;
+use crate::request::online_cpus;
+use punctual_core::{CpuSet, Nanos};
+use punctual_plan::lab::{Cell, Lab, Seeds, load_lab};
+use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, TargetPlan};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Memory of a system that is not known yet: nothing is too large for it.
+const ANY_MEMORY: u64 = 1 << 50;
+/// Cells whose mistakes are shown; one mistake is often in all of them.
+const SHOWN: usize = 2;
+
+/// What the command line says instead of the file.
+#[derive(Default)]
+pub struct Overrides {
+    /// `--seeds`
+    pub seeds: Option<Seeds>,
+    /// `--repeat`
+    pub repeat: Option<u32>,
+    /// `-j`
+    pub parallel: Option<usize>,
+    /// `--exact`
+    pub exact: bool,
+    /// How long runs may be started; none: until all ran.
+    pub budget: Option<Duration>,
+}
+
+/// Reads a lab file.
+pub fn load(path: &Path) -> Result<Lab, Failure> {
+    let bytes = read(path)
+        .map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;
+    Ok(load_lab(path, &bytes, &LoadOptions::default(), &read)?)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    // One byte more than is allowed: enough to know that there are too many.
+    let read = File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
+    read.map(|_| bytes).map_err(|why| why.to_string())
+}
+
+/// Each cell with where it runs and how long it measures.
+///
+/// # Errors
+/// What is wrong in the first cells that are.
+pub fn checked(
+    lab: &Lab,
+    cells: Vec<Cell>,
+) -> Result<Vec<(Cell, TargetPlan, Option<Nanos>)>, Failure> {
+    let mut good = Vec::new();
+    let mut bad: Vec<Failure> = Vec::new();
+    for cell in cells {
+        match check(lab, &cell) {
+            Ok((target, measures)) => good.push((cell, target, measures)),
+            Err(failure) => bad.push(failure),
+        }
+    }
+    if bad.is_empty() {
+        return Ok(good);
+    }
+    let more = bad.len().saturating_sub(SHOWN);
+    let rest = (more > 0).then(|| Failure::refused(format!("… and {more} more cells with errors")));
+    let all = bad.into_iter().take(SHOWN).chain(rest);
+    Err(Failure { exit: Exit::Refused, parts: all.flat_map(|failure| failure.parts).collect() })
+}
+
+fn check(lab: &Lab, cell: &Cell) -> Result<(TargetPlan, Option<Nanos>), Failure> {
+    let path = PathBuf::from(format!("{}, cell {}.toml", lab.source.path.display(), cell.name));
+    let text = cell.experiment(None);
+    let options = LoadOptions::default();
+    let target = punctual_plan::target(&path, text.as_bytes(), &options, None)?;
+    if let TargetPlan::Ssh(_) = &target {
+        // Its CPUs and programs are known there alone.
+        cell.check(lab, &options)?;
+        return Ok((target, None));
+    }
+    let cpus = match &target {
+        TargetPlan::Vm(vm) => CpuSet::from_iter(0..vm.cpus as usize),
+        _ => online_cpus()?,
+    };
+    let context = ResolveContext {
+        online: cpus.clone(),
+        present: cpus,
+        memory_bytes: ANY_MEMORY,
+        find_program: &find_program,
+        stamp: String::new(),
+        force: false,
+    };
+    let resolved = punctual_plan::load_and_resolve(&path, text.as_bytes(), &options, &context);
+    let (_, resolved) = resolved?;
+    Ok((target, resolved.plan.estimated_time()))
+}

@@ -1,0 +1,41 @@
+#![forbid(unsafe_code)]
+//! Running things: what conducts a run, a recording, an explanation, a target, a lab, a search, an
+//! attached program.
+//!
+//! Nothing here knows the command line or a terminal: requests come as plain options, what is to be
+//! shown meanwhile goes to a [`messages::Messages`] and to watchers ([`run::watcher`],
+//! [`attach::watcher`]). The modules in the order of the data:
+//!
+//! 1. [`exit`], [`messages`], [`interrupts`], [`programs`], [`command`]: small things of all.
+//! 2. [`options`] and [`request`]: what was asked for, as a plan.
+//! 3. [`run`], with what goes beside it: [`recording`], [`flight`], [`metrics`], [`violation`].
+//! 4. [`recorded`], [`limits`], [`explained`], [`exact`]: what a bundle says of it.
+//! 5. [`targets`], [`labs`], [`hunt`]: runs elsewhere, many runs, a search; [`attach`] and
+//!    [`truth`].
+
+// They panic where the terminal was closed: `messages` does not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod attach;
+pub mod command;
+pub mod counted;
+pub mod exact;
+pub mod exit;
+pub mod explained;
+pub mod flight;
+pub mod hunt;
+pub mod interrupts;
+pub mod labs;
+pub mod limits;
+pub mod messages;
+pub mod metrics;
+mod notify;
+pub mod options;
+pub mod programs;
+pub mod recorded;
+pub mod recording;
+pub mod request;
+pub mod run;
+pub mod targets;
+pub mod truth;
+mod violation;

@@ -1,0 +1,133 @@
+//! What a run is asked for beside its experiment: it goes before what the file says.
+
+use crate::exit::Failure;
+use crate::recording;
+use punctual_core::event::Group;
+use punctual_core::{CpuSet, Nanos};
+use punctual_lab::ssh::Timeouts;
+use punctual_plan::{ExplainPlan, Plan, RecordPlan};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a lost connection is tried again by default.
+const RECONNECT: Duration = Duration::from_secs(600);
+/// How long a run waits for its owner by default.
+const KEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// The request.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Only the plan is wanted, and nothing is started.
+    pub plan_only: bool,
+    /// The bundle's directory.
+    pub output: Option<PathBuf>,
+    /// Whether progress is not wanted.
+    pub quiet: bool,
+    /// A latency above this ends the run.
+    pub stop_above: Option<Nanos>,
+    /// What sh(1) runs when a requirement is violated.
+    pub on_violation: Option<String>,
+    /// Until interrupted, for weeks.
+    pub forever: bool,
+    /// Kernel events that are recorded.
+    pub trace: Vec<String>,
+    /// Whether the worst samples are explained.
+    pub explain: bool,
+    /// Whether experiments are allowed that could make the system unresponsive.
+    pub force: bool,
+    /// Where to run.
+    pub target: Option<String>,
+    /// The random seed.
+    pub seed: Option<u64>,
+    /// How many times, in virtual time.
+    pub repeat: u32,
+    /// Whether every instruction is seen.
+    pub exact: bool,
+    /// For targets that ssh(1) reaches.
+    pub ssh: SshOptions,
+}
+
+/// What is asked of a target that is another system.
+#[derive(Clone, Debug, Default)]
+pub struct SshOptions {
+    /// The run that is followed, instead of starting one.
+    pub resume: Option<String>,
+    /// How long a lost connection is tried again.
+    pub reconnect_for: Option<Nanos>,
+    /// How long the run continues, and its bundle is kept, while no client is connected.
+    pub keep_for: Option<Nanos>,
+}
+
+impl SshOptions {
+    /// The times, with their defaults.
+    pub fn timeouts(&self) -> Timeouts {
+        let time = |given: Option<Nanos>, usual| given.map_or(usual, |given| given.to_std());
+        Timeouts {
+            reconnect: time(self.reconnect_for, RECONNECT),
+            keep_for: time(self.keep_for, KEEP),
+        }
+    }
+}
+
+impl RunOptions {
+    /// The arguments that a run on a target is given there. Each option stands here: what is done
+    /// on the way back is left out.
+    pub fn for_a_target(&self, allow_unknown: bool) -> Vec<String> {
+        let RunOptions {
+            plan_only,
+            output: _,
+            quiet: _,
+            stop_above,
+            on_violation,
+            forever,
+            trace,
+            explain,
+            force,
+            target: _,
+            repeat: _,
+            exact: _,
+            seed,
+            ssh: _,
+        } = self;
+        let mut words = vec!["--target=host".to_owned(), "--quiet".to_owned()];
+        words.extend(plan_only.then(|| "--plan".to_owned()));
+        words.extend(stop_above.map(|limit| format!("--stop-above={limit}")));
+        words.extend(on_violation.iter().map(|command| format!("--on-violation={command}")));
+        words.extend(forever.then(|| "--forever".to_owned()));
+        words.extend((!trace.is_empty()).then(|| format!("--trace={}", trace.join(","))));
+        words.extend(explain.then(|| "--explain".to_owned()));
+        words.extend(force.then(|| "--force".to_owned()));
+        words.extend(seed.map(|seed| format!("--seed={seed}")));
+        words.extend(allow_unknown.then(|| "--allow-unknown".to_owned()));
+        words
+    }
+
+    /// The plan with these options applied, for a system with these CPUs.
+    pub fn apply(&self, mut plan: Plan, online: &CpuSet) -> Result<Plan, Failure> {
+        if let Some(directory) = &self.output {
+            plan.output.clone_from(directory);
+        }
+        plan.seed = self.seed.or(plan.seed);
+        if self.stop_above.is_some() {
+            let measures = plan.phases.iter_mut().flat_map(|phase| &mut phase.measures);
+            measures.for_each(|measure| measure.stop_above = self.stop_above);
+        }
+        if self.on_violation.is_some() {
+            plan.on_violation.clone_from(&self.on_violation);
+        }
+        if self.forever {
+            plan.run_forever().map_err(Failure::refused)?;
+        }
+        if !self.trace.is_empty() {
+            // Other groups of events than the plan's.
+            let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
+            let recording::Events { groups, tracepoints } =
+                recording::events(&self.trace, &Group::USUAL)?;
+            plan.record = Some(RecordPlan { events: groups, tracepoints, ..planned });
+        }
+        if self.explain {
+            plan.explain.get_or_insert_with(|| ExplainPlan::usual_of(&plan.phases));
+        }
+        Ok(plan)
+    }
+}

@@ -1,0 +1,118 @@
+//! The recording of a bundle as events: what was recorded, what it is called, and everything in the
+//! order of time.
+//!
+//! The samples of a run stand among its events as marks ([`EventKind::Sample`]), so that a late one
+//! is seen with what ran then.
+
+mod blocks;
+mod samples;
+
+use crate::exit::Failure;
+use punctual_analyze::EventCounts;
+use punctual_analyze::gaps::Gaps;
+use punctual_analyze::occupancy::Occupancy;
+use punctual_analyze::threads::{Coverage, Tracker};
+use punctual_bundle::intervals::OccupancyDocument;
+use punctual_bundle::summary::RecordingSummary;
+use punctual_bundle::{Bundle, Recording};
+use punctual_core::MonotonicNs;
+use punctual_core::event::{Group, Names, Recorded};
+use punctual_core::merge::{Batches, Merge};
+use std::collections::BTreeMap;
+
+/// The recording of a bundle, ready to be read as often as one likes.
+pub struct Opened<'b> {
+    /// What was recorded and what was lost.
+    pub recorded: Recorded,
+    bundle: &'b Bundle,
+    recording: &'b Recording,
+}
+
+/// Events in the order of time; memory does not grow with their number.
+pub type Events<'b> = Merge<Box<dyn Batches + 'b>>;
+
+/// Opens the recording of a bundle; `None` where it has none.
+pub fn open(bundle: &Bundle) -> Option<Opened<'_>> {
+    let recording = bundle.recording.as_ref()?;
+    let mut recorded = recording.recorded();
+    recorded.findings.extend(blocks::unreadable(recording));
+    Some(Opened { recorded, bundle, recording })
+}
+
+/// The recording of a bundle; that there is none is a wrong request.
+pub fn required(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
+    let none = || {
+        let path = bundle.directory.display();
+        Failure::refused(format!("{path} holds no recording of events; `punctual trace` makes one"))
+    };
+    open(bundle).ok_or_else(none)
+}
+
+impl<'b> Opened<'b> {
+    /// What the numbers in events are called.
+    pub fn names(&self) -> &'b Names {
+        self.recording.names()
+    }
+
+    /// Counts its events, and adds up CPU usage, in one pass.
+    pub fn counted(&self) -> (EventCounts, OccupancyDocument) {
+        let gaps = if self.recorded.lost() > 0 { Gaps::of(self.events()) } else { Gaps::default() };
+        let coverage = Coverage::of(&self.recorded, self.names());
+        let mut tracker = Tracker::new(coverage, gaps, Occupancy::default());
+        let mut counts = EventCounts::default();
+        self.events().for_each(|event| {
+            counts.add(&event);
+            tracker.push(&event);
+        });
+        let (occupancy, warnings) = tracker.finish();
+        (counts, occupancy.document(warnings, self.names(), &self.recorded))
+    }
+
+    /// What `--json` says of it.
+    pub fn summary(&self) -> RecordingSummary {
+        let (counts, occupancy) = self.counted();
+        let switches = self.recorded.covers(Group::Sched);
+        let contradiction =
+            occupancy.contradiction(counts.group(Group::Sched)).filter(|_| switches);
+        let findings = self.recorded.findings.iter().cloned().chain(contradiction).collect();
+        let kinds = |kinds: &BTreeMap<&str, u64>| {
+            kinds.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let group = |group: &Group| {
+            let counted = counts.kernel.get(group).map(kinds).unwrap_or_default();
+            (group.word().to_owned(), counted)
+        };
+        let named: BTreeMap<String, u64> = counts
+            .named(&self.recorded)
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect();
+        let named = (!named.is_empty()).then(|| ("tracepoints".to_owned(), named));
+        RecordingSummary {
+            events: self
+                .recorded
+                .groups
+                .iter()
+                .chain(counts.kernel.keys())
+                .map(group)
+                .chain(named)
+                .collect(),
+            points: counts.points,
+            calls: counts.calls,
+            lost: self.recorded.lost(),
+            contradictions: switches.then_some(occupancy.contradictions),
+            recorded: Recorded { findings, ..self.recorded.clone() },
+        }
+    }
+
+    /// All events.
+    pub fn events(&self) -> Events<'b> {
+        self.window(MonotonicNs(i64::MIN), MonotonicNs(i64::MAX))
+    }
+
+    /// The events from `from` to `to`, both included; blocks that hold none of them are not read.
+    pub fn window(&self, from: MonotonicNs, to: MonotonicNs) -> Events<'b> {
+        let kernel = blocks::sources(self.recording, from, to);
+        Merge::new(kernel.chain(samples::sources(self.bundle, from, to)))
+    }
+}

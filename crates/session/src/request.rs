@@ -1,0 +1,160 @@
+//! From the file that the user named to a plan for this system.
+
+use crate::exit::Failure;
+use crate::messages::{Listener, shown};
+use crate::options::RunOptions;
+use crate::programs::find_program;
+use punctual_core::CpuSet;
+use punctual_host::files::{Files, Root};
+use punctual_plan::{
+    Experiment, LoadOptions, MAX_FILE_BYTES, Plan, ResolveContext, SourceFormat, TargetPlan,
+};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// An experiment with its file.
+pub struct Loaded {
+    /// What it says.
+    pub experiment: Experiment,
+    /// The file, byte for byte.
+    pub bytes: Vec<u8>,
+}
+
+impl Loaded {
+    /// The name under which a bundle keeps the file.
+    pub fn kept_as(&self) -> &'static str {
+        match self.experiment.format {
+            SourceFormat::Toml => "experiment.toml",
+            SourceFormat::Systress => "experiment.cfg",
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
+        true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        false => Ok(file),
+    });
+    // One byte more than is allowed: enough to know that there are too many.
+    let limit = MAX_FILE_BYTES as u64 + 1;
+    let read = file.and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    read.map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;
+    Ok(bytes)
+}
+
+/// Reads an experiment file without asking the system anything.
+pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
+    let bytes = read(path)?;
+    let experiment = punctual_plan::load(path, &bytes, &LoadOptions { allow_unknown })?;
+    Ok(Loaded { experiment, bytes })
+}
+
+/// An experiment as it was asked for: read, not yet understood.
+pub struct Asked {
+    /// The file, or what stands for one in messages.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Unknown sections and keys are warnings.
+    pub allow_unknown: bool,
+    /// When it was asked for, as it stands in the default name of a bundle.
+    pub stamp: String,
+    force: bool,
+    target: Option<String>,
+}
+
+impl Asked {
+    /// An experiment of a file.
+    pub fn of_file(
+        path: &Path,
+        allow_unknown: bool,
+        options: &RunOptions,
+    ) -> Result<Asked, Failure> {
+        Ok(Asked { allow_unknown, ..Asked::of_text(path, read(path)?, options) })
+    }
+
+    /// An experiment that is no file; `path` stands for its path in messages.
+    pub fn of_text(path: &Path, bytes: Vec<u8>, options: &RunOptions) -> Asked {
+        let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+        let (force, target) = (options.force, options.target.clone());
+        Asked { path: path.to_owned(), bytes, allow_unknown: false, stamp, force, target }
+    }
+
+    /// An experiment that is no file, as it stands.
+    pub fn of_plain_text(path: &Path, bytes: Vec<u8>) -> Asked {
+        let (path, stamp) = (path.to_owned(), String::new());
+        Asked { path, bytes, allow_unknown: false, stamp, force: false, target: None }
+    }
+
+    fn options(&self) -> LoadOptions {
+        LoadOptions { allow_unknown: self.allow_unknown }
+    }
+
+    /// Where it is to run.
+    pub fn target(&self) -> Result<TargetPlan, Failure> {
+        let target =
+            punctual_plan::target(&self.path, &self.bytes, &self.options(), self.target.as_deref());
+        Ok(target?)
+    }
+
+    /// Reads it without asking any system.
+    pub fn load(&self) -> Result<Loaded, Failure> {
+        let read = punctual_plan::load(&self.path, &self.bytes, &self.options());
+        Ok(Loaded { experiment: read?, bytes: self.bytes.clone() })
+    }
+
+    /// Resolves it for this system; warnings are shown, errors end it.
+    pub fn resolve(&self, messages: Listener) -> Result<(Loaded, Plan), Failure> {
+        let files = Root::system();
+        let (online, present) = (cpus(&files, "online")?, cpus(&files, "present")?);
+        self.resolve_for(online, present, memory(&files)?, messages)
+    }
+
+    /// Resolves it for a system with these CPUs and so many bytes of memory, and with the programs
+    /// of this one.
+    pub fn resolve_for(
+        &self,
+        online: CpuSet,
+        present: CpuSet,
+        memory_bytes: u64,
+        messages: Listener,
+    ) -> Result<(Loaded, Plan), Failure> {
+        let stamp = self.stamp.clone();
+        let context = ResolveContext {
+            online,
+            present,
+            memory_bytes,
+            find_program: &find_program,
+            stamp,
+            force: self.force,
+        };
+        let read =
+            punctual_plan::load_and_resolve(&self.path, &self.bytes, &self.options(), &context);
+        let (experiment, mut resolved) = read?;
+        if !resolved.warnings.is_empty() {
+            messages.warn(&resolved.warnings);
+        }
+        resolved.plan.target = self.target()?;
+        Ok((Loaded { experiment, bytes: self.bytes.clone() }, resolved.plan))
+    }
+}
+
+/// The CPUs that are online.
+pub fn online_cpus() -> Result<CpuSet, Failure> {
+    cpus(&Root::system(), "online")
+}
+
+fn cpus(files: &dyn Files, which: &str) -> Result<CpuSet, Failure> {
+    let path = format!("/sys/devices/system/cpu/{which}");
+    let text = files.read_trimmed(&path).map_err(Failure::failed)?;
+    text.parse().map_err(|why| Failure::failed(format!("{path}: {why}")))
+}
+
+fn memory(files: &dyn Files) -> Result<u64, Failure> {
+    let text = files.read("/proc/meminfo").map_err(Failure::failed)?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: Option<u64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    kib.map(|kib| kib * 1024).ok_or_else(|| Failure::failed("/proc/meminfo has no MemTotal"))
+}

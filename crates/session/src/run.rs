@@ -1,0 +1,291 @@
+//! A run from plan to bundle: prepare, phase after phase, end.
+
+mod accounting;
+mod counters;
+mod ending;
+mod evidence;
+pub mod mapping;
+mod measure;
+mod metrics;
+mod partition;
+mod phase;
+mod relief;
+mod series;
+mod wall_clock;
+pub mod watcher;
+
+pub use ending::{FinishedRun, exit_of};
+pub use phase::{LoadCounts, PhaseRun};
+pub use series::SeriesRun;
+
+use crate::exit::Failure;
+use crate::flight::Flight;
+use crate::interrupts::Interrupts;
+use crate::messages::Listener;
+use crate::metrics::MetricsFile;
+use crate::notify::ServiceManager;
+use crate::recording::{Recording, Wanted};
+use crate::request::{self, Loaded};
+use crate::violation::ViolationHook;
+use punctual_analyze::PhaseView;
+use punctual_bundle::BundleWriter;
+use punctual_core::{CpuSet, Finding, Severity};
+use punctual_host::check;
+use punctual_host::environment::{self, Environment};
+use punctual_host::files::Root;
+use punctual_measure::load::Guarded;
+use punctual_measure::preparation::Preparation;
+use punctual_plan::Plan;
+use punctual_sys::{attributes, memory, signals};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::Arc;
+use watcher::Watcher;
+
+/// The state of a run.
+pub struct Run<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The bundle's writer.
+    pub writer: BundleWriter,
+    /// The findings so far.
+    pub findings: Vec<Finding>,
+    /// The loads' guard, where the plan has loads.
+    pub guard: Option<Guarded>,
+    /// The partition, where the plan asks for one.
+    pub partition: Option<partition::Held>,
+    /// Memory locks and idle states, from the first measurement to the last.
+    pub preparation: Option<Preparation>,
+    /// Kernel events and test points, if the plan records them.
+    pub recording: Option<Recording>,
+    /// What happens around the worst samples, where the plan wants them explained.
+    pub flight: Option<Flight>,
+    /// Where the time of all samples goes, where the plan wants that counted.
+    pub accounting: accounting::State,
+    /// What the user asked for by signals.
+    pub interrupts: Interrupts,
+    /// Where figures are written to while they are measured.
+    pub metrics: Option<MetricsFile>,
+    /// What runs when a requirement is violated.
+    pub hook: Option<ViolationHook>,
+    /// The service manager, where there is one.
+    pub manager: Option<ServiceManager>,
+}
+
+/// What a run is given beside its plan.
+pub struct RunContext {
+    /// Where figures are written to while they are measured.
+    pub metrics: Option<MetricsFile>,
+    /// In what this build differs from a release.
+    pub differs: Option<&'static str>,
+    /// Who hears what cannot be a finding any more.
+    pub messages: Listener,
+}
+
+/// Runs the plan and writes a bundle. On an error there is no bundle.
+pub fn run(
+    plan: &Plan,
+    loaded: &Loaded,
+    context: RunContext,
+    watcher: &mut dyn Watcher,
+) -> Result<FinishedRun, Failure> {
+    let seeded = plan.seeded();
+    memory::release_setup();
+    let files = Root::system();
+    let interrupts = Interrupts::listen()?;
+    open_files(plan)?;
+    watcher.preparing("checking the requirements of the experiment");
+    rehearse(plan)?;
+    memory::release_setup();
+    let mut writer =
+        BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
+    let made = plan
+        .partition
+        .as_ref()
+        .map(|asked| partition::Held::make(asked, context.messages))
+        .transpose();
+    // If nothing was started, nothing is left behind. Dropping a partition undoes it, at any early
+    // return.
+    let discard = |_: &Failure| drop(std::fs::remove_dir_all(writer.directory()));
+    let (made, found) = made.inspect_err(discard)?.unzip();
+    let partition = match made {
+        Some(made) => Some(made),
+        None => partition::Held::join(plan, context.messages).inspect_err(discard)?,
+    };
+    writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
+    writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
+    plan.published
+        .iter()
+        .try_for_each(|published| writer.write_published(published))
+        .map_err(Failure::failed)?;
+
+    // Each step of setting up leaves pages that measuring does not need.
+    memory::release_setup();
+    let guard = guard_for(plan)?;
+    let findings = found.unwrap_or_default();
+    let accounting = accounting::State::NotAsked;
+    let (preparation, recording, flight) = (None, None, None);
+    let plan = &seeded;
+    let hook = |command: &String| ViolationHook::new(command.clone(), writer.directory());
+    let hook = plan.on_violation.as_ref().map(hook);
+    let mut run = Run {
+        plan,
+        writer,
+        findings,
+        guard,
+        partition,
+        preparation,
+        recording,
+        flight,
+        accounting,
+        interrupts,
+        metrics: context.metrics,
+        hook,
+        manager: ServiceManager::of_environment(),
+    };
+    watcher.preparing("reading the system configuration");
+    check_host(&mut run, &files, context.differs)?;
+    let directory = run.writer.directory().to_owned();
+    let start = |record| Recording::start(&directory, Wanted::of(record, &plan.controller_cpus));
+    let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
+    if plan.record.is_some() || plan.explain.is_some() {
+        watcher.preparing("starting the recorder");
+    }
+    run.recording = plan.record.as_ref().map(start).transpose().inspect_err(discard)?;
+    let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
+    let fly = |explain| {
+        Flight::start(&directory, explain, request::online_cpus()?, &plan.controller_cpus)
+    };
+    run.flight = explain.map(fly).transpose().inspect_err(discard)?;
+    run.accounting = accounting::State::start(plan, &mut run.findings);
+    signals::prepare_waking()
+        .map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
+    memory::release_setup();
+
+    let ran = phase::run_all(&mut run, watcher);
+
+    run.preparation = None;
+    let explained = run.flight.take().map(Flight::stop);
+    run.findings.extend(explained.into_iter().flatten());
+    let recorded = run.recording.take().map(Recording::stop).transpose()?;
+    run.findings.extend(recorded.into_iter().flat_map(|done| done.recorded.findings));
+    run.findings.extend(run.hook.take().and_then(ViolationHook::finish));
+    let left = run.partition.take().and_then(partition::Held::undo);
+    run.findings.extend(left);
+    memory::unlock_all();
+    memory::release_setup();
+    let (phases, outcome) = ran.map_err(Failure::refused).inspect_err(discard)?;
+    close_environment(&run.writer, &files);
+    if let Some(mut file) = run.metrics.take() {
+        file.write(&metrics::text(&plan.name, &views(&phases)));
+        run.findings.extend(file.finding("run"));
+    }
+    Ok(ending::end(run, phases, outcome))
+}
+
+/// Files that a run holds open at least, and for each thread: its log, its checkpoint, its lines, and
+/// what it works on.
+const FILES: u64 = 32;
+const FILES_OF_THREAD: u64 = 5;
+
+/// As many open files as the plan needs are allowed, or nothing starts: a bundle would be written
+/// in part.
+fn open_files(plan: &Plan) -> Result<(), Failure> {
+    let threads = plan
+        .phases
+        .iter()
+        .map(|phase| phase.measures.iter().map(|measure| measure.threads.len()).sum());
+    let needed = FILES + FILES_OF_THREAD * threads.max().unwrap_or(0_usize) as u64;
+    let limit = getrlimit(Resource::Nofile);
+    let is_enough = |most: Option<u64>| most.is_none_or(|most| most >= needed);
+    // Only where it must be: programs that we start inherit it.
+    let raised = || setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).is_ok();
+    if is_enough(limit.current) || is_enough(limit.maximum) && raised() {
+        return Ok(());
+    }
+    let most = limit.current.unwrap_or(u64::MAX);
+    Err(Failure::refused(format!(
+        "this run needs {needed} open files and the limit is {most}: raise it (ulimit -n)"
+    )))
+}
+
+/// Resources of later phases are acquired before the first one begins, and released again: a run
+/// that must fail later is refused. Those of the first phase are acquired when it is prepared,
+/// before anything starts.
+fn rehearse(plan: &Plan) -> Result<(), Failure> {
+    for phase in plan.phases.iter().skip(1) {
+        let orders =
+            phase.measures.iter().map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
+        // All at once, as in the phase: some resources are exclusive.
+        let asked: Result<Vec<_>, _> = orders.map(|order| measure::ask(&order)).collect();
+        asked.map_err(|why| Failure::refused(format!("phase {}: {why}", phase.name)))?;
+    }
+    Ok(())
+}
+
+fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {
+    let loads = plan.phases.iter().any(|phase| !phase.loads.is_empty());
+    loads.then(Guarded::start).transpose().map_err(Failure::failed)
+}
+
+/// The end of what the environment says is what the kernel counted by then. A disk that is full by
+/// now is reported once, by what follows.
+fn close_environment(writer: &BundleWriter, files: &Root) {
+    // Read back rather than kept: memory that a run holds is locked.
+    if let Ok(Some(mut environment)) = writer.document::<Environment>("environment") {
+        environment.close(files);
+        let _ = writer.write_document("environment", &environment);
+    }
+}
+
+/// Writes the environment and the results of the check rules into the bundle; warnings become
+/// findings.
+fn check_host(run: &mut Run, files: &Root, differs: Option<&str>) -> Result<(), Failure> {
+    let environment = environment::capture(files);
+    run.writer.write_document("environment", &environment).map_err(Failure::failed)?;
+    memory::release_setup();
+    let measured = run.plan.phases.iter().flat_map(|phase| &phase.measures);
+    let measured = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
+    let cpus = run.partition.as_ref().map_or(measured, |partition| partition.cpus().clone());
+    // A run on all CPUs has reserved none.
+    let everywhere =
+        environment.topology.online.known().is_none_or(|online| online.is_subset(&cpus));
+    let output = std::path::absolute(run.writer.directory())
+        .unwrap_or_else(|_| run.writer.directory().to_owned());
+    let context = check::Context::of(files, environment, (!everywhere).then_some(cpus))
+        .output(output.to_string_lossy());
+    let results = check::run(&context);
+    run.writer
+        .write_document("check", &serde_json::json!({ "rules": &results }))
+        .map_err(Failure::failed)?;
+    run.findings.extend(check::to_findings(&results));
+    run.findings.extend(differs.map(differs_from_what_ships));
+    run.writer.write_findings(&run.findings).map_err(Failure::failed)
+}
+
+/// The finding for a build that differs from a release.
+fn differs_from_what_ships(differs: &str) -> Finding {
+    let message = format!(
+        "this is not a release build of punctual ({differs}): the measuring code is optimized the \
+         same, but collecting and showing the results needs more memory and CPU time"
+    );
+    Finding::new("not-a-release-build", Severity::Note, "system", message).remedy("./x build")
+}
+
+/// Keeps the controller thread off the measured CPUs if there are others.
+fn bind_controller(run: &mut Run) {
+    if let Err(why) = attributes::set_affinity(0, &run.plan.controller_cpus) {
+        let message =
+            format!("the controller thread could not be bound to CPU {}", run.plan.controller_cpus);
+        let finding = Finding::new("controller-not-bound", Severity::Advice, "system", message);
+        run.findings.push(
+            finding
+                .evidence(why.to_string())
+                .remedy("set cpus = … to CPUs that this process is allowed to use"),
+        );
+    }
+}
+
+/// The views of the phases that the analysis takes.
+pub fn views(phases: &[PhaseRun]) -> Vec<PhaseView<'_>> {
+    phases.iter().map(PhaseRun::view).collect()
+}

@@ -1,0 +1,178 @@
+//! The partition that an experiment asks for: made before anything else, undone after the last
+//! phase. Or the one that stands already (`punctual isolate create`), where the experiment measures
+//! on its CPUs: it is entered, and left as it is.
+
+use crate::exit::Failure;
+use crate::messages::Listener;
+use punctual_core::{CpuSet, Finding, Severity};
+use punctual_host::files::Root;
+use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Target, move_process};
+use punctual_host::journal::record::{CgroupVersion, PartitionNote};
+use punctual_host::journal::{Directory, IfChanged};
+use punctual_plan::{PartitionPlan, Plan};
+use punctual_sys::attributes;
+use std::path::{Path, PathBuf};
+
+/// A partition. One that was made here stands as long as this lives; after kill -9 the next command
+/// reports it, and `punctual isolate undo` undoes it.
+pub struct Held {
+    note: PartitionNote,
+    /// Whether it is to be undone.
+    standing: bool,
+    messages: Listener,
+}
+
+impl Held {
+    /// Makes the partition; the findings tell what it lacks.
+    pub fn make(plan: &PartitionPlan, messages: Listener) -> Result<(Held, Vec<Finding>), Failure> {
+        let request = Request {
+            rt_name: plan.name.clone(),
+            nrt_name: format!("{}-housekeeping", plan.name),
+            without: plan.disable.clone(),
+            for_this_process: true,
+            ..Request::new(Target::Cpus(plan.cpus.clone()))
+        };
+        let made =
+            isolate::create(&request, &Root::system(), &Directory::system()).map_err(|error| {
+                match error {
+                    failed @ CreateError::Failed { .. } => Failure::failed(failed),
+                    refused => Failure::refused(refused),
+                }
+            })?;
+        let mut findings = made.advice.clone();
+        let refused: Vec<String> =
+            made.refused().map(|one| format!("{} ({})", one.path, one.step)).collect();
+        if !refused.is_empty() {
+            let message = "the kernel refused some settings of the partition";
+            let finding = Finding::new("partition-incomplete", Severity::Advice, "system", message);
+            findings.push(
+                finding
+                    .evidence(refused.join(", "))
+                    .remedy("`punctual isolate status` shows what still runs in it"),
+            );
+        }
+        let held = Held { note: made.note, standing: true, messages };
+        held.enter_housekeeping().map_err(Failure::failed)?;
+        Ok((held, findings))
+    }
+
+    /// The partition that stands already, if something of the plan runs on CPUs of it that this
+    /// process is kept off.
+    pub fn join(plan: &Plan, messages: Listener) -> Result<Option<Held>, Failure> {
+        // A user who may not read the journal did not make it, and could not enter.
+        let Ok(Some(status)) = isolate::status(&Root::system(), &Directory::system()) else {
+            return Ok(None);
+        };
+        let mine = attributes::affinity(0).unwrap_or_default();
+        let held = Held { note: status.note, standing: false, messages };
+        let phases = || plan.phases.iter();
+        let measured = phases()
+            .flat_map(|phase| &phase.measures)
+            .flat_map(|m| &m.threads)
+            .map(|thread| &thread.cpus);
+        let loaded = phases().flat_map(|phase| &phase.loads).map(|load| &load.cpus);
+        let enters = |cpus: &CpuSet| !cpus.is_empty() && held.has(cpus) && !cpus.is_subset(&mine);
+        if !measured.chain(loaded).any(enters) {
+            return Ok(None);
+        }
+        held.enter_housekeeping().map_err(Failure::refused)?;
+        Ok(Some(held))
+    }
+
+    /// Version 1 has moved this process there with all others. Version 2 leaves each in the cgroup
+    /// of its service, from where a thread cannot go into another cgroup alone.
+    fn enter_housekeeping(&self) -> Result<(), String> {
+        match self.note.hierarchy.version {
+            CgroupVersion::V1 => Ok(()),
+            CgroupVersion::V2 => go(&self.note.nrt, std::process::id() as i32, Membership::Process),
+        }
+    }
+
+    /// Its CPUs.
+    pub fn cpus(&self) -> &CpuSet {
+        &self.note.cpus
+    }
+
+    /// Whether who is allowed on these CPUs belongs into it: the plan lets nobody be on both sides.
+    pub fn has(&self, cpus: &CpuSet) -> bool {
+        cpus.is_subset(&self.note.cpus)
+    }
+
+    /// The file that takes a load in which is to run on these CPUs; `None` where they are not the
+    /// partition's.
+    pub fn entrance(&self, cpus: &CpuSet) -> Option<PathBuf> {
+        let hierarchy = &self.note.hierarchy;
+        let path =
+            || Path::new(&hierarchy.mount).join(&self.note.rt).join(hierarchy.members_file());
+        self.has(cpus).then(path)
+    }
+
+    /// Does something from within the partition: threads that are started meanwhile are born in it,
+    /// this one comes back.
+    pub fn run_in<T>(&self, what: impl FnOnce() -> T) -> Result<T, String> {
+        go(&self.note.rt, attributes::tid(), Membership::Thread)?;
+        let done = what();
+        go(&self.note.nrt, attributes::tid(), Membership::Thread)?;
+        Ok(done)
+    }
+
+    /// What of it is not in force now.
+    pub fn missing(&self) -> Result<Vec<String>, String> {
+        let status = isolate::status(&Root::system(), &Directory::system())
+            .map_err(|why| why.to_string())?;
+        let Some(status) = status else { return Ok(vec!["it is gone".to_owned()]) };
+        let kind =
+            status.kind.known().filter(|kind| !["root", "isolated"].contains(&kind.as_str()));
+        let kind = kind.map(|kind| format!("cpuset.cpus.partition is {kind}"));
+        let changed = status.in_force.iter().filter(|setting| !setting.in_force).map(|setting| {
+            let holds = setting.holds.known().map_or("an unreadable value", String::as_str);
+            format!("{} was set to {} and holds {holds}", setting.path, setting.set_to)
+        });
+        Ok(kind.into_iter().chain(changed).collect())
+    }
+
+    /// Takes it back and says what could not be.
+    pub fn undo(mut self) -> Option<Finding> {
+        self.take_back()
+    }
+
+    fn take_back(&mut self) -> Option<Finding> {
+        if !std::mem::take(&mut self.standing) {
+            return None;
+        }
+        let why = match isolate::undo(&Directory::system(), &Root::system(), IfChanged::Report) {
+            Ok(report) if report.is_complete() => return None,
+            Ok(_) => "another program changed settings while the experiment ran".to_owned(),
+            Err(why) => why.to_string(),
+        };
+        let finding = Finding::new(
+            "partition-not-undone",
+            Severity::Bad,
+            "system",
+            "the partition could not be undone completely",
+        );
+        Some(
+            finding
+                .evidence(why)
+                .remedy("`punctual isolate undo` shows the remaining changes and reverts them"),
+        )
+    }
+}
+
+fn go(half: &str, tid: i32, membership: Membership) -> Result<(), String> {
+    let entry = Entry { partition: half.to_owned(), ..Entry::default() };
+    let moved = move_process(&Root::system(), &Directory::system(), tid, membership, &entry);
+    moved.map(drop).map_err(|why| format!("cannot enter the cgroup {half}: {why}"))
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(finding) = self.take_back() {
+            self.messages.say(&format!(
+                "warning: {}: {}\n",
+                finding.message,
+                finding.evidence.unwrap_or_default()
+            ));
+        }
+    }
+}

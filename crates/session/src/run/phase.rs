@@ -1,0 +1,604 @@
+//! One phase: threads prepared, loads started, measured to the end, loads ended.
+
+use super::counters;
+use super::evidence::{self, Collecting};
+use super::measure::{MeasureRun, PartitionPlacement};
+use super::metrics;
+use super::relief::Reliever;
+use super::series::{self, SeriesRun};
+use super::wall_clock::{self, WallClock};
+use super::watcher::{Snapshot, Watcher};
+use super::{Run, mapping};
+use crate::flight::{Flight, Watched};
+use crate::notify::ServiceManager;
+use punctual_analyze::PhaseView;
+use punctual_bundle::lines;
+use punctual_bundle::load::CpuLoad;
+use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
+use punctual_bundle::{Outcome, PhaseMeta};
+use punctual_core::{Clock, Fact, Finding, Nanos, Severity};
+use punctual_host::cpu_time::CpuTimes;
+use punctual_host::files::Root;
+use punctual_measure::load::{Event, OnExit};
+use punctual_measure::preparation;
+use punctual_measure::sink::SampleSource;
+use punctual_measure::stop::Stop;
+use punctual_plan::PhasePlan;
+use punctual_plan::limits::MAX_SEED_DELAY;
+use punctual_sys::clock;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often rings are drained: well within what they hold, and the time that an interrupt by the
+/// user may take to be seen.
+const TICK: Nanos = Nanos::from_millis(100);
+/// How often statistics are saved: what kill -9 can cost.
+const CHECKPOINT: Nanos = Nanos::from_millis(900);
+/// From the last preparation to the first expiry.
+const LEAD: Nanos = Nanos::from_millis(30);
+/// A load that cannot be started says so within this time.
+const LOAD_START: Nanos = Nanos::from_secs(5);
+/// A measuring thread that does not see its stop within this time is stuck; the run then fails
+/// instead of hanging.
+const STOP_TIMEOUT: Nanos = Nanos::from_secs(10);
+
+/// A phase that is running or has ended.
+pub struct PhaseRun {
+    /// Its name, times and loads.
+    pub meta: PhaseMeta,
+    /// Its measures.
+    pub measures: Vec<MeasureRun>,
+    /// Their series.
+    pub series: Vec<SeriesRun>,
+}
+
+impl PhaseRun {
+    /// The view that the analysis takes.
+    pub fn view(&self) -> PhaseView<'_> {
+        PhaseView { meta: &self.meta, series: self.series.iter().map(SeriesRun::view).collect() }
+    }
+}
+
+/// Counts of a load.
+#[derive(Clone, Debug, Default)]
+pub struct LoadCounts {
+    /// Its name.
+    pub name: String,
+    /// How often it was started.
+    pub starts: u64,
+    /// How often it failed.
+    pub failures: u64,
+}
+
+/// Why a phase failed.
+pub enum PhaseError {
+    /// A resource of a measure is missing: nothing of the phase was started.
+    Missing(String),
+    /// It failed while running.
+    Failed(String),
+}
+
+impl From<String> for PhaseError {
+    fn from(why: String) -> PhaseError {
+        PhaseError::Failed(why)
+    }
+}
+
+/// Runs the phases in order until one ends the run. The error says what the first of them lacks:
+/// nothing was started then.
+pub fn run_all(
+    run: &mut Run,
+    watcher: &mut dyn Watcher,
+) -> Result<(Vec<PhaseRun>, Outcome), String> {
+    let mut done = Vec::new();
+    let plan = run.plan;
+    for (index, phase) in plan.phases.iter().enumerate() {
+        let mut current = PhaseRun { meta: begin(phase), measures: Vec::new(), series: Vec::new() };
+        let ended = Controller::new(run, index, phase, watcher).run(&mut current);
+        done.push(current);
+        match ended {
+            Ok(None) => {}
+            Ok(Some(outcome)) => return Ok((done, outcome)),
+            Err(PhaseError::Missing(why)) if index == 0 => return Err(why),
+            Err(PhaseError::Missing(why) | PhaseError::Failed(why)) => {
+                return Ok((done, Outcome::Failed { why }));
+            }
+        }
+    }
+    Ok((done, Outcome::Completed))
+}
+
+fn begin(phase: &PhasePlan) -> PhaseMeta {
+    let loads = phase.loads.iter().map(|load| LoadMeta {
+        name: load.name.clone(),
+        argv: load.argv.clone(),
+        cpus: load.cpus.clone(),
+        starts: 0,
+        failures: 0,
+    });
+    PhaseMeta {
+        name: phase.name.clone(),
+        started: jiff::Timestamp::now(),
+        started_monotonic: clock::monotonic().ns(),
+        duration: None,
+        loads: loads.collect(),
+        cpu_load: Fact::NotAsked,
+        evidence: Fact::NotAsked,
+        measures: phase.measures.iter().map(mapping::measure_meta).collect(),
+    }
+}
+
+/// What the phase's loop keeps between its ticks.
+struct Controller<'r, 'p, 'w> {
+    run: &'r mut Run<'p>,
+    index: usize,
+    phase: &'p PhasePlan,
+    watcher: &'w mut dyn Watcher,
+    stop: Arc<Stop>,
+    /// What shows that it is measured as asked.
+    evidence: Collecting,
+    tallies: Vec<LoadCounts>,
+    files: Root,
+    /// At the begin of the phase, and at the last refresh.
+    times: Option<(CpuTimes, CpuTimes)>,
+    /// Since the last refresh.
+    cpu_load: Option<CpuLoad>,
+    /// Of the series that the flight recorder watches, in its order, the places of those whose
+    /// samples are only counted.
+    counted: Vec<Option<usize>>,
+    /// Empties rings while this thread cannot.
+    reliever: Option<Reliever>,
+}
+
+/// An end of the run, or `None` while it goes on; an error fails it.
+type Step = Result<Option<Outcome>, PhaseError>;
+
+impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
+    fn new(
+        run: &'r mut Run<'p>,
+        index: usize,
+        phase: &'p PhasePlan,
+        watcher: &'w mut dyn Watcher,
+    ) -> Self {
+        let name = |load: &punctual_plan::LoadPlan| LoadCounts {
+            name: load.name.clone(),
+            ..LoadCounts::default()
+        };
+        let tallies = phase.loads.iter().map(name).collect();
+        let stop = Arc::default();
+        let evidence = Collecting::new(run.plan, phase);
+        Controller {
+            evidence,
+            run,
+            index,
+            phase,
+            watcher,
+            stop,
+            tallies,
+            files: Root::system(),
+            times: None,
+            cpu_load: None,
+            counted: Vec::new(),
+            reliever: None,
+        }
+    }
+
+    /// The whole phase; whatever happens in it, its threads and loads have ended afterwards and its
+    /// files are written.
+    fn run(mut self, current: &mut PhaseRun) -> Step {
+        let outcome = self.measure(current);
+        self.evidence.before_stop(&self.files, &current.measures);
+        let stopped = self.stop_threads(current);
+        if let (Ok(Some(Outcome::StoppedAbove { series, latency })), Some(hook)) =
+            (&outcome, &mut self.run.hook)
+        {
+            let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
+            let limit = limits.filter(|limit| limit.ns() < *latency).max();
+            hook.stopped_above(series.clone(), Nanos(*latency), limit.unwrap_or_default());
+        }
+        self.look_for_violations(current, true);
+        // The last events are not judged any more, but say whether the loads were there.
+        let _ = self.load_events();
+        let partition = self.run.partition.as_ref();
+        let collected =
+            std::mem::replace(&mut self.evidence, Collecting::new(self.run.plan, self.phase));
+        current.meta.evidence = Fact::Known(collected.end(&self.files, partition));
+        let ended = self.end_loads();
+        current.meta.duration =
+            Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
+        self.close(current);
+        let (outcome, (), ()) = (outcome?, stopped?, ended?);
+        Ok(outcome)
+    }
+
+    fn measure(&mut self, current: &mut PhaseRun) -> Step {
+        self.write_phase(current)?;
+        self.prepare(current)?;
+        super::bind_controller(self.run);
+        if let Some(outcome) = self.start_loads()? {
+            return Ok(Some(outcome));
+        }
+        let keep = self.run.plan.keep_samples > 0;
+        current.meta.started = jiff::Timestamp::now();
+        current.meta.started_monotonic = clock::monotonic().ns();
+        self.write_phase(current)?;
+        self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
+        self.evidence.begin(&self.files, self.run.partition.as_ref(), &current.series);
+        // Last of all: what runs from here on is what stays resident.
+        self.hold_resources();
+        let (mut watched, mut rings) = (Vec::new(), Vec::new());
+        for measure in &mut current.measures {
+            let sources = measure.start(LEAD);
+            rings.extend(sources.iter().filter_map(SampleSource::backup_drain));
+            let series = &mut current.series[measure.series.clone()];
+            for (place, (series, source)) in
+                measure.series.clone().zip(series.iter_mut().zip(sources))
+            {
+                watched.extend(
+                    self.run
+                        .flight
+                        .as_ref()
+                        .and_then(|_| series.watched(&self.phase.name, &source))
+                        .map(|of| (place, of)),
+                );
+                series.begin(source, keep);
+            }
+        }
+        self.reliever =
+            (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
+        self.begin_flight(current, watched);
+        self.watch(current)
+    }
+
+    fn write_phase(&mut self, current: &PhaseRun) -> Result<(), String> {
+        self.run.writer.write_phase(self.index, &current.meta).map_err(|why| why.to_string())
+    }
+
+    /// The threads of each measure, and a pair of files for each series.
+    fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), PhaseError> {
+        let plan = self.run.plan;
+        for measure in &self.phase.measures {
+            let first = current.series.len();
+            let order = mapping::order(measure, first, plan, &self.stop);
+            let placement = PartitionPlacement(self.run.partition.as_ref());
+            let (mut prepared, waiting) =
+                MeasureRun::prepare(&order, &placement, first..first + order.series.len())
+                    .map_err(PhaseError::Missing)?;
+            let threads: Vec<_> = waiting.prepared().collect();
+            self.evidence.add_threads(
+                evidence::watch_of(current.measures.len(), measure, &order, &threads).into_iter(),
+            );
+            for (planned, thread) in measure.threads.iter().zip(&threads) {
+                let subject = format!("{}/{}", self.phase.name, planned.name);
+                self.run.findings.extend(series::findings(&subject, planned, thread));
+            }
+            for ordered in &order.series {
+                let Some(thread) = threads.get(ordered.thread) else { continue };
+                let mut meta = mapping::meta(measure, ordered, thread);
+                if plan.forever {
+                    meta.details.insert(DETAIL_KEPT.into(), NEWEST.into());
+                }
+                let writer = self.run.writer.series(
+                    self.index,
+                    current.series.len(),
+                    &meta,
+                    if plan.forever { u64::MAX } else { plan.keep_samples },
+                );
+                let writer = writer.map_err(|why| why.to_string())?;
+                let mut series = SeriesRun::new(ordered.shape, meta, writer);
+                if plan.forever {
+                    let limit = lines::log_limit(self.series_planned());
+                    series.keep_lines(limit).map_err(|why| why.to_string())?;
+                }
+                self.run.accounting.join(&measure.workload, &mut series)?;
+                // From here on the bundle shows the series, with nothing in it.
+                series.checkpoint();
+                current.series.push(series);
+            }
+            prepared.keep(waiting);
+            current.measures.push(prepared);
+        }
+        Ok(())
+    }
+
+    /// How many series the phase will have, as far as the plan shows it: a bound on each of them.
+    fn series_planned(&self) -> usize {
+        let orders = self.phase.measures.iter();
+        orders.map(|of| mapping::order(of, 0, self.run.plan, &self.stop).series.len()).sum()
+    }
+
+    /// Memory and idle states, for as long as the run lasts.
+    fn hold_resources(&mut self) {
+        let (plan, last) = (self.run.plan, self.run.preparation.take());
+        let preparation = preparation::prepare(plan.memory_lock, plan.dma_latency, last);
+        let refused = preparation.findings.iter().find(|finding| finding.id == "memory-not-locked");
+        refused
+            .into_iter()
+            .for_each(|f| self.evidence.memory_refused(f.evidence.clone().unwrap_or_default()));
+        self.run.findings.extend(preparation.findings.iter().cloned());
+        self.run.preparation = Some(preparation);
+    }
+
+    /// Starts the loads; those without a delay are running, or were refused, when this returns. An
+    /// outcome when one of them has ended the run already.
+    fn start_loads(&mut self) -> Step {
+        let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
+        for (number, load) in self.phase.loads.iter().enumerate() {
+            let joins =
+                self.run.partition.as_ref().and_then(|partition| partition.entrance(&load.cpus));
+            guard
+                .start_load(number, &mapping::load(load, joins, self.run.plan.seed_or_default()))
+                .map_err(|why| why.to_string())?;
+        }
+        let until = clock::monotonic() + LOAD_START;
+        while self.waits_for_loads() && clock::monotonic() < until {
+            std::thread::sleep(Duration::from_millis(2));
+            if let Some(outcome) = self.load_events()? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    fn waits_for_loads(&self) -> bool {
+        let mut both = self.phase.loads.iter().zip(&self.tallies);
+        // With a seed none starts at once; those that it alone delays are waited for too.
+        let soon = self.run.plan.seed.map_or(Nanos::ZERO, |_| MAX_SEED_DELAY);
+        both.any(|(load, tally)| load.start_delay <= soon && tally.starts == 0)
+    }
+
+    /// What the loads did; an outcome when one of them ends the run.
+    fn load_events(&mut self) -> Step {
+        let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
+        let mut outcome = None;
+        for event in guard.events().map_err(|why| why.to_string())? {
+            self.evidence.load_event(&event);
+            match event {
+                Event::Started { load, .. } => {
+                    self.tallies.get_mut(load).into_iter().for_each(|tally| tally.starts += 1);
+                }
+                Event::NotStarted { load, why } => {
+                    let name = self.tallies.get(load).map_or("?", |tally| tally.name.as_str());
+                    return Err(format!("the load {name} could not be started: {why}").into());
+                }
+                Event::Ended { load, how, success, then } => {
+                    let Some(tally) = self.tallies.get_mut(load) else { continue };
+                    tally.failures += u64::from(!success);
+                    if then == OnExit::Stop {
+                        outcome.get_or_insert(Outcome::StoppedByLoad {
+                            load: tally.name.clone(),
+                            how,
+                        });
+                    }
+                }
+                Event::AllEnded { .. } => {}
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Until every thread is done or something ends the run.
+    fn watch(&mut self, current: &mut PhaseRun) -> Step {
+        let refresh = self.run.plan.refresh;
+        let tick = TICK.min(refresh).to_std();
+        let (mut next_refresh, mut next_checkpoint) =
+            (clock::monotonic() + refresh, clock::monotonic() + CHECKPOINT);
+        let on_the_wall = current.series.iter().any(|series| series.meta.clock != Clock::Monotonic);
+        let mut wall = on_the_wall.then(WallClock::new);
+        loop {
+            std::thread::sleep(tick);
+            if let Some(step) = wall.as_mut().and_then(WallClock::stepped) {
+                self.run.findings.push(wall_clock::finding(&self.phase.name, step));
+                self.evidence.clock_stepped(step);
+                wall = None; // said once a phase
+            }
+            // In this order: what a thread wrote before it ended is drained after its end was seen.
+            let finished = current.measures.iter().all(MeasureRun::is_finished);
+            current.series.iter_mut().for_each(SeriesRun::drain);
+            self.report_worst(current);
+            self.run.flight.iter_mut().for_each(Flight::poll);
+            self.run.accounting.settle(&mut current.series, false);
+            let now = clock::monotonic();
+            if now >= next_checkpoint {
+                current.series.iter_mut().for_each(SeriesRun::end_line_if_due);
+                current.series.iter_mut().for_each(SeriesRun::checkpoint);
+                current.series.iter_mut().for_each(SeriesRun::save_account);
+                self.run.flight.iter_mut().for_each(Flight::save);
+                self.evidence.poll(&self.files, &current.measures);
+                self.look_for_violations(current, false);
+                self.run.manager.iter_mut().for_each(ServiceManager::alive);
+                next_checkpoint = now + CHECKPOINT;
+            }
+            if let Some(file) = &mut self.run.metrics
+                && file.is_due(now)
+            {
+                file.write(&metrics::text(&self.run.plan.name, &[current.view()]));
+            }
+            if now >= next_refresh && self.watcher.watches() {
+                self.refresh(current);
+                next_refresh = now + refresh;
+            }
+            if let Some(outcome) = self.ends(current)? {
+                return Ok(Some(outcome));
+            }
+            if finished && self.phase.duration.is_none_or(|span| self.elapsed(current) >= span) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The command for a violation starts a checkpoint after the violation was found: by then the
+    /// bundle holds the sample, and the window around it.
+    fn look_for_violations(&mut self, current: &PhaseRun, ended: bool) {
+        let Some(hook) = &mut self.run.hook else { return };
+        hook.advance();
+        hook.examine(&self.phase.name, current.series.iter().map(SeriesRun::view), ended);
+    }
+
+    /// The flight recorder looks at these series, each with its place in the phase, from now on.
+    fn begin_flight(&mut self, current: &mut PhaseRun, watched: Vec<(usize, Watched)>) {
+        let Some(flight) = &self.run.flight else { return };
+        let counted = |of: &Watched| of.snapshot_reader.is_none();
+        let places: Vec<Option<usize>> =
+            watched.iter().map(|(place, of)| counted(of).then_some(*place)).collect();
+        for place in places.iter().flatten() {
+            current.series[*place].keep_worst();
+        }
+        self.counted = places;
+        flight.watch(watched.into_iter().map(|(_, of)| of).collect());
+    }
+
+    /// Passes the worst samples of counted series to the flight recorder, which cannot see them
+    /// itself.
+    fn report_worst(&mut self, current: &mut PhaseRun) {
+        let Some(flight) = &self.run.flight else { return };
+        for (number, place) in self.counted.iter().enumerate() {
+            if let Some(series) = place.and_then(|place| current.series.get_mut(place)) {
+                flight.add_worst(number, series.take_worst());
+            }
+        }
+    }
+
+    fn elapsed(&self, current: &PhaseRun) -> Nanos {
+        Nanos(clock::monotonic().ns() - current.meta.started_monotonic)
+    }
+
+    /// Whether something ends the run before its time.
+    fn ends(&mut self, current: &PhaseRun) -> Step {
+        if let Some(series) =
+            self.stop.tripped_by().and_then(|number| current.series.get(number as usize))
+        {
+            let latency = series.state.data.max.map_or(0, Nanos::ns);
+            let series = format!("{}/{}", self.phase.name, series.meta.name);
+            return Ok(Some(Outcome::StoppedAbove { series, latency }));
+        }
+        if self.run.interrupts.end_requested() {
+            return Ok(Some(Outcome::Interrupted));
+        }
+        self.load_events()
+    }
+
+    /// Shows the current state.
+    fn refresh(&mut self, current: &PhaseRun) {
+        if self.run.plan.cpu_load
+            && let Some((_, last)) = &mut self.times
+        {
+            let now = CpuTimes::read(&self.files).unwrap_or_default();
+            self.cpu_load = mapping::cpu_load(last, &now).or(self.cpu_load.take());
+            *last = now;
+        }
+        let planned = self
+            .phase
+            .measures
+            .iter()
+            .map(punctual_plan::MeasurePlan::estimated_time)
+            .collect::<Option<Vec<Nanos>>>();
+        let planned = planned.and_then(|spans| spans.into_iter().chain(self.phase.duration).max());
+        self.watcher.refresh(&Snapshot {
+            experiment: &self.run.plan.name,
+            phase: current,
+            phase_number: self.index,
+            phases: self.run.plan.phases.len(),
+            elapsed: self.elapsed(current),
+            planned,
+            cpu_load: self.cpu_load.as_ref(),
+            loads: &self.tallies,
+            findings: &self.run.findings,
+        });
+    }
+
+    /// Ends every thread that still runs, waking those that sleep, and takes in what they measured.
+    fn stop_threads(&mut self, current: &mut PhaseRun) -> Result<(), String> {
+        self.stop.ask();
+        let until = clock::monotonic() + STOP_TIMEOUT;
+        while !current.measures.iter().all(MeasureRun::is_finished) {
+            if clock::monotonic() > until {
+                return Err("a measuring thread did not stop: does another real-time task occupy \
+                            its CPU?"
+                    .to_owned());
+            }
+            current.measures.iter().for_each(MeasureRun::wake);
+            std::thread::sleep(Duration::from_millis(5));
+            current.series.iter_mut().for_each(SeriesRun::drain);
+        }
+        self.reliever = None;
+        let mut errors = Vec::new();
+        let planned = &self.phase.measures;
+        let measures =
+            current.measures.iter_mut().zip(&mut current.meta.measures).zip(planned).enumerate();
+        for (number, ((measure, meta), planned)) in measures {
+            let ended = measure.finish(&self.phase.name, meta);
+            self.evidence.after_end(number, ended.after);
+            errors
+                .extend(ended.errors.iter().map(|why| format!("{} ended early: {why}", meta.name)));
+            self.run.findings.extend(ended.findings);
+            for (series, thread) in
+                current.series[measure.series.clone()].iter_mut().zip(&measure.threads)
+            {
+                series.finish(ended.usages.get(*thread).copied());
+            }
+            let series = || current.series[measure.series.clone()].iter().zip(&measure.threads);
+            let samples = |thread: usize| {
+                series()
+                    .filter(|(_, of)| **of == thread)
+                    .map(|(series, _)| series.state.data.count())
+                    .max()
+                    .unwrap_or(0)
+            };
+            let threads = planned.threads.iter().zip(&ended.counted).enumerate();
+            let threads: Vec<counters::Thread> = threads
+                .map(|(place, (thread, totals))| counters::Thread {
+                    name: &thread.name,
+                    totals,
+                    samples: samples(place),
+                })
+                .collect();
+            meta.notes.tables.extend(counters::table(&planned.counters, &threads));
+        }
+        self.report_worst(current);
+        self.run.flight.iter_mut().for_each(|flight| {
+            flight.settle();
+            flight.save();
+        });
+        self.run.accounting.settle(&mut current.series, true);
+        current.series.iter_mut().for_each(SeriesRun::save_account);
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    }
+
+    fn end_loads(&mut self) -> Result<(), String> {
+        if self.phase.loads.is_empty() {
+            return Ok(());
+        }
+        let Some(guard) = self.run.guard.as_mut() else { return Ok(()) };
+        guard.end_loads().map(drop).map_err(|why| why.to_string())
+    }
+
+    /// The last word on the phase: its load, its loads, and what its files met.
+    fn close(&mut self, current: &mut PhaseRun) {
+        let now = CpuTimes::read(&self.files);
+        current.meta.cpu_load = match (&self.times, now) {
+            (Some((first, _)), Ok(now)) => match mapping::cpu_load(first, &now) {
+                Some(load) => Fact::Known(load),
+                None => Fact::Unavailable(
+                    "the phase was shorter than one tick of the kernel's CPU times".to_owned(),
+                ),
+            },
+            (None, _) => Fact::NotAsked,
+            (_, Err(why)) => Fact::Unavailable(why.to_string()),
+        };
+        for (load, tally) in current.meta.loads.iter_mut().zip(&self.tallies) {
+            (load.starts, load.failures) = (tally.starts, tally.failures);
+        }
+        let trouble = current.series.iter_mut().find_map(|series| series.trouble.take());
+        let written = self.run.writer.write_phase(self.index, &current.meta);
+        self.run.findings.extend(trouble.or(written.err()).map(|trouble| {
+            let message = "the bundle is incomplete: not everything could be written";
+            Finding::new("bundle-incomplete", Severity::Bad, &*self.phase.name, message)
+                .evidence(trouble.to_string())
+                .remedy(
+                    "the figures shown at the end are complete; run again with --output on a file \
+                     system with free space",
+                )
+        }));
+    }
+}

@@ -1,0 +1,76 @@
+//! The programs that go into a machine: punctual itself, and those of the loads.
+
+use crate::exit::Failure;
+use crate::programs::find_program;
+use punctual_plan::{Architecture, Plan, VmPlan};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Programs whose arguments may be commands.
+const RUNNERS: [&str; 11] = [
+    "sh", "bash", "dash", "env", "nice", "timeout", "taskset", "chrt", "setsid", "ionice",
+    "cpulimit",
+];
+
+/// punctual for the machine: the one that is named, the running one where it is of that
+/// architecture, or one built beside it.
+pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
+    if let Some(named) = &vm.binary {
+        // It gets the same path in the machine, which therefore has to be a plain one.
+        return match named.canonicalize() {
+            Ok(path) if path.is_file() => Ok(path),
+            _ => Err(Failure::refused(format!(
+                "{} (binary of the target) is not a file",
+                named.display()
+            ))),
+        };
+    }
+    let (here, there) = (std::env::consts::ARCH, architecture(vm.arch));
+    let own = std::env::current_exe()
+        .map_err(|why| Failure::failed(format!("cannot find punctual itself: {why}")))?;
+    if here == there {
+        return Ok(own);
+    }
+    let target = format!("target/{there}-unknown-linux-musl/release/punctual");
+    let above = own.ancestors().skip(1).map(|dir| dir.join(&target));
+    let found = above
+        .chain([PathBuf::from(&target)])
+        .find(|path| path.is_file())
+        .and_then(|path| path.canonicalize().ok());
+    found.ok_or_else(|| {
+        Failure::refused(format!(
+            "there is no punctual for {there}; this one is for {here}\nbuild it with `./x build \
+             --arch {there}` in punctual's sources (the result is {target}), or name it with \
+             `binary = …` in [target]"
+        ))
+    })
+}
+
+/// As Rust's targets call it.
+pub fn architecture(arch: Architecture) -> &'static str {
+    match arch {
+        Architecture::X86_64 => "x86_64",
+        Architecture::Aarch64 => "aarch64",
+    }
+}
+
+/// The programs of the plan's loads, and of what a shell or the like is to start in them as far as
+/// its words tell.
+pub fn of_loads(plan: &Plan) -> BTreeSet<PathBuf> {
+    let mut programs = BTreeSet::new();
+    for load in plan.phases.iter().flat_map(|phase| &phase.loads) {
+        programs.insert(load.program.clone());
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if RUNNERS.contains(&name(&load.program).as_str()) {
+            let words = load
+                .argv
+                .iter()
+                .skip(1)
+                .flat_map(|argument| argument.split(|c: char| " \t\n;|&()".contains(c)));
+            let plain = |word: &&str| !word.is_empty() && !word.starts_with('-');
+            programs.extend(words.filter(plain).filter_map(|word| find_program(word).ok()));
+        }
+    }
+    programs
+}

@@ -1,0 +1,131 @@
+//! What is known of machines while they run: how far they are and how long it took so far. Their
+//! own time goes at another speed, and asking it would change what they measure.
+
+use crate::interrupts::Interrupts;
+use crate::messages::Listener;
+use punctual_core::Nanos;
+use punctual_lab::{Control, Phase};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often the line on a terminal is renewed.
+const EVERY: Duration = Duration::from_millis(500);
+/// How long a machine that was asked to end may take for it, on a busy system too; who cannot wait
+/// asks again.
+const END_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Shows it: a line in place on a terminal, a line a step elsewhere.
+pub struct Progress {
+    messages: Listener,
+    planned: Option<Nanos>,
+    repeats: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Where each repeat is that runs or ran.
+    seen: Vec<(u32, Phase)>,
+    over: u32,
+    began: Option<Instant>,
+    shown: Option<(String, Instant)>,
+    asked: Option<Instant>,
+}
+
+impl Progress {
+    /// Of so many runs of what takes so long by its own clock.
+    pub fn new(messages: Listener, repeats: u32, planned: Option<Nanos>) -> Progress {
+        Progress { messages, planned, repeats, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A step before a machine runs.
+    pub fn say(&self, step: &str) {
+        self.show(&mut self.state(), step);
+    }
+
+    /// Updates the state of a repeat's machine, shows all of them, and returns what the user
+    /// requests.
+    pub fn look(
+        &self,
+        repeat: u32,
+        seen: punctual_lab::Progress,
+        interrupts: &Interrupts,
+    ) -> Control {
+        let mut state = self.state();
+        if interrupts.end_requested() && state.asked.is_none() {
+            state.asked = Some(Instant::now());
+        }
+        match state.seen.iter_mut().find(|(known, _)| *known == repeat) {
+            Some((_, phase)) => *phase = seen.phase,
+            None => state.seen.push((repeat, seen.phase)),
+        }
+        state.began.get_or_insert_with(Instant::now);
+        let step = self.step(&state);
+        self.show(&mut state, &step);
+        match state.asked {
+            None => Control::GoOn,
+            // Nothing is measured yet that could come back.
+            Some(_) if seen.phase == Phase::Booting => Control::Kill,
+            Some(asked) if asked.elapsed() < END_TIMEOUT => Control::End,
+            Some(_) => Control::Kill,
+        }
+    }
+
+    /// The machine of a repeat is gone.
+    pub fn ended(&self, repeat: u32) {
+        let mut state = self.state();
+        state.seen.retain(|(known, _)| *known != repeat);
+        state.over += 1;
+    }
+
+    fn step(&self, state: &State) -> String {
+        let planned =
+            self.planned.map(|time| format!(" (about {time} of guest time)")).unwrap_or_default();
+        let word = |phase: Phase| match phase {
+            Phase::Results => "sending the results".to_owned(),
+            _ if state.asked.is_some() => "ending".to_owned(),
+            Phase::Booting => "booting".to_owned(),
+            Phase::Job => format!("running{planned}"),
+        };
+        match (self.repeats, state.seen.as_slice()) {
+            (1, [(_, phase), ..]) => word(*phase),
+            (all, seen) => {
+                let count = |phase: Phase| seen.iter().filter(|(_, other)| *other == phase).count();
+                let steps =
+                    [Phase::Booting, Phase::Job, Phase::Results].map(|phase| (count(phase), phase));
+                let steps = steps.into_iter().filter(|(count, _)| *count > 0);
+                let steps = steps
+                    .map(|(count, phase)| format!("{count} {}", word(phase)))
+                    .collect::<Vec<_>>();
+                format!("{} of {all} repeats done, {}", state.over, steps.join(", "))
+            }
+        }
+    }
+
+    fn show(&self, state: &mut State, step: &str) {
+        let now = Instant::now();
+        let in_place = self.messages.line_width().is_some();
+        let fresh = |at: &Instant| !in_place || now.duration_since(*at) < EVERY;
+        if state.shown.as_ref().is_some_and(|(shown, at)| shown == step && fresh(at)) {
+            return;
+        }
+        let since = state
+            .began
+            .map(|began| format!(", {} s", began.elapsed().as_secs()))
+            .unwrap_or_default();
+        match in_place {
+            true => self.messages.replace_line(&format!("virtual machine: {step}{since}")),
+            false => self.messages.progress(&format!("virtual machine: {step}")),
+        }
+        state.shown = Some((step.to_owned(), now));
+    }
+
+    /// Takes the line away.
+    pub fn end(&self) {
+        self.messages.replace_line("");
+    }
+}
