@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 /// From the lowest floor up: each may import from those before it.
 const FLOORS: &[&str] = &[
     "core",
-    "testpoint",
     "sys",
+    "testpoint",
+    "points",
     "plan",
     "host",
-    "points",
     "record",
     "measure",
     "bundle",
