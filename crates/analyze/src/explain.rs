@@ -1,9 +1,10 @@
 //! The causes of a latency: disjoint parts that add up to it, each with the events that prove it.
 //!
-//! The instants between `due` and `woke` are cut at every relevant change: the state of the thread,
-//! the task on its CPU, the interrupt handled there. Each piece has one [`Cause`]; what no event
-//! proves is [`Cause::Unknown`], never spread over the others. Reading order: `segment` cuts, `classify`
-//! judges, `evidence` has the events that a piece rests on, `parts` joins, `waits` follows.
+//! The instants between `due` and `woke` are cut at every relevant change: the state of the
+//! thread, the task on its CPU, the interrupt handled there. Each piece has one [`Cause`]; what no
+//! event proves is [`Cause::Unknown`], never spread over the others. Reading order: `segment`
+//! cuts, `classify` judges, `evidence` has the events that a piece rests on, `parts` joins,
+//! `waits` follows.
 
 mod cause;
 mod classify;

@@ -1,4 +1,5 @@
-//! Intervals between two events, and what is kept of those of a pair or a function: the statistics of any series, and the worst ones whole.
+//! Intervals between two events, and what is kept of those of a pair or a function: the statistics
+//! of any series, and the worst ones whole.
 
 use punctual_core::series::WORST_KEPT;
 use punctual_core::{ClockNs, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid};

@@ -45,8 +45,8 @@ pub fn score(
             .sum();
         let (largest, is_right) = largest_part(sample, expected);
         // What begins after the sample was due may delay it for another reason: with preemption
-        // none or voluntary a task in the kernel is not preempted, whatever it does there.
-        // And what the thread preempts, such as a softirq with PREEMPT_RT, goes on after its sample.
+        // none or voluntary a task in the kernel is not preempted, whatever it does there. And what
+        // the thread preempts, such as a softirq with PREEMPT_RT, goes on after its sample.
         let is_due_within =
             injected.iter().any(|one| (one.begin..one.end).contains(&sample.at) && one.end <= end);
         if !is_due_within || overlap < LEAST_NS || overlap.saturating_mul(2) < sample.latency_ns {

@@ -1,5 +1,5 @@
-//! QEMU's monitor, for a guest that asks to be saved (docs/interop/qmp-spec.rst): when it has paused
-//! itself, it is saved, and QEMU ends.
+//! QEMU's monitor, for a guest that asks to be saved (docs/interop/qmp-spec.rst): when it has
+//! paused itself, it is saved, and QEMU ends.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};

@@ -1,7 +1,7 @@
 //! The saved boot of a guest in virtual time. A job of a second takes most of its guest's
 //! instructions for booting, and a lab boots the same machine for each of its cells: it boots once,
-//! pauses itself at an instruction of its own (init.sh), is saved by QEMU, and each job goes on from
-//! there. The same machine boots the same way each time, so what is saved can be made again.
+//! pauses itself at an instruction of its own (init.sh), is saved by QEMU, and each job goes on
+//! from there. The same machine boots the same way each time, so what is saved can be made again.
 
 use crate::LabError;
 use crate::artefacts::Artefacts;
@@ -45,8 +45,8 @@ pub fn prepare(
     }
 }
 
-/// Puts the job into the first file system, as a second archive behind the first: its files take the
-/// place of those (Documentation/driver-api/early-userspace/buffer-format.rst).
+/// Puts the job into the first file system, as a second archive behind the first: its files take
+/// the place of those (Documentation/driver-api/early-userspace/buffer-format.rst).
 pub fn append_job(dir: &Path) -> Result<(), LabError> {
     let initramfs = dir.join(qemu::INITRAMFS);
     let job = dir.join(qemu::JOB);
@@ -132,12 +132,12 @@ fn key(machine: &Machine, dir: &Path) -> Result<String, LabError> {
     Ok(digest_of(text.as_bytes()).unwrap_or_default())
 }
 
-/// Sets the guest's clock forward to what it is in each such boot. When the guest has paused itself,
-/// QEMU's main loop stops the machine, and on its way there it takes it for idle and skips to its
-/// next timer (icount_start_warp_timer), or not: seen in one of four boots on busy CPUs. The rest of
-/// the state is the same. Time skipped is a part of its own in the state, `qemu_icount_bias` in ns,
-/// none or that of one tick where the boot was never idle; it becomes a second, as if the CPU
-/// had stood still for so long.
+/// Sets the guest's clock forward to what it is in each such boot. When the guest has paused
+/// itself, QEMU's main loop stops the machine, and on its way there it takes it for idle and skips
+/// to its next timer (icount_start_warp_timer), or not: seen in one of four boots on busy CPUs. The
+/// rest of the state is the same. Time skipped is a part of its own in the state,
+/// `qemu_icount_bias` in ns, none or that of one tick where the boot was never idle; it becomes a
+/// second, as if the CPU had stood still for so long.
 fn settle_clock(image: &Path) -> Result<(), LabError> {
     /// Where it is: behind the length of the part's name, the name, and its version.
     const PART: &[u8] = b"\x0ctimer/icount\0\0\0\x01";

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ways into the kernel that store a test point, as the publication built them that punctual's experiment P5 follows: a write to a
- * device file, to a procfs file and to a debugfs file of one's own; and an ioctl(2), which is as near to a system call of one's own as a
- * module comes (docs/workloads.md says why).
+ * Ways into the kernel that store a test point, as the publication built them that punctual's
+ * experiment P5 follows: a write to a device file, to a procfs file and to a debugfs file of one's
+ * own; and an ioctl(2), which is as near to a system call of one's own as a module comes
+ * (docs/workloads.md says why).
  *
- * All four end in store(): the record goes into one buffer in kernel memory. Reading the device takes records out:
- * `cat /dev/punctual-point >file` is the small program that empties it.
+ * All four end in store(): the record goes into one buffer in kernel memory. Reading the device
+ * takes records out: `cat /dev/punctual-point >file` is the small program that empties it.
  */
 #include <linux/cred.h>
 #include <linux/debugfs.h>
@@ -26,7 +27,8 @@
 /* Records that the buffer holds; the oldest are overwritten. A power of two. */
 #define SLOTS 16384
 #define PAYLOAD_MAX 40
-/* The size of the payload stands in the number (asm-generic/ioctl.h), its address is the argument. */
+/* The size of the payload stands in the number (asm-generic/ioctl.h), its address is
+ * the argument. */
 #define IOCTL_TYPE 'p'
 #define IOCTL_NUMBER 0x70
 
@@ -72,17 +74,20 @@ static ssize_t store(const void __user *payload, size_t length, ulong *counter)
 	return length;
 }
 
-static ssize_t device_write(struct file *file, const char __user *payload, size_t length, loff_t *offset)
+static ssize_t device_write(struct file *file, const char __user *payload, size_t length,
+			    loff_t *offset)
 {
 	return store(payload, length, &stored_device);
 }
 
-static ssize_t procfs_write(struct file *file, const char __user *payload, size_t length, loff_t *offset)
+static ssize_t procfs_write(struct file *file, const char __user *payload, size_t length,
+			    loff_t *offset)
 {
 	return store(payload, length, &stored_procfs);
 }
 
-static ssize_t debugfs_write(struct file *file, const char __user *payload, size_t length, loff_t *offset)
+static ssize_t debugfs_write(struct file *file, const char __user *payload, size_t length,
+			     loff_t *offset)
 {
 	return store(payload, length, &stored_debugfs);
 }
@@ -183,6 +188,7 @@ static void __exit punctual_point_exit(void)
 
 module_init(punctual_point_init);
 module_exit(punctual_point_exit);
-MODULE_DESCRIPTION("Stores test points that are written to it: what punctual measure testpoint-cost compares");
+MODULE_DESCRIPTION("Stores test points that are written to it: "
+		   "what punctual measure testpoint-cost compares");
 MODULE_AUTHOR("The authors of punctual");
 MODULE_LICENSE("GPL");

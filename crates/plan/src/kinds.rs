@@ -182,7 +182,8 @@ macro_rules! parameters {
             pub(crate) fn resolved(&self) -> $plan {
                 $plan { $( $field: self.$field.as_ref().map_or_else(|| $default, |at| at.value.clone()), )* }
             }
-            /// What the file sets otherwise than it would be anyway: a plan written as a file sets everything, and is right.
+            /// What the file sets otherwise than it would be anyway: a plan written as a file sets
+            /// everything, and is right.
             pub(crate) fn beside_defaults(&self) -> $spec {
                 $spec { $( $field: self.$field.clone().filter(|at| at.value != $default), )* }
             }

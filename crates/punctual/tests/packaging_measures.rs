@@ -1,5 +1,5 @@
-//! What is packaged measures: in the image, and by the files for pipelines. These tests run alone, and
-//! one after the other.
+//! What is packaged measures: in the image, and by the files for pipelines. These tests run alone,
+//! and one after the other.
 
 #[path = "packaging/common.rs"]
 mod common;

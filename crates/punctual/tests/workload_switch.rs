@@ -220,8 +220,8 @@ fn the_indirect_cost_is_never_negative_and_near_an_independent_programs() {
 #[test]
 fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
     let place = Place::with("");
-    // The best of each: what disturbs only ever adds. A run keeps the caches that its memory met: on a
-    // shared machine three of each are too few at times.
+    // The best of each: what disturbs only ever adds. A run keeps the caches that its memory met:
+    // on a shared machine three of each are too few at times.
     let mut best = [i64::MAX; 2];
     for attempt in 0..12 {
         for (best, tasks) in best.iter_mut().zip(["threads", "processes"]) {

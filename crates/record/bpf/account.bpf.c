@@ -1,9 +1,11 @@
-/* The accounting where the kernel describes its types: tracepoints hand over pointers, and what they point at can be read. */
+/* The accounting where the kernel describes its types: tracepoints hand over pointers, and what
+ * they point at can be read. */
 #define HOW "tp_btf/"
 #include "typed.h"
 
-/* This stands at sched_waking, and once more at sched_wakeup: where the timer interrupts the very program that looks at somebody else's
- * wake-up, the kernel does not run that program for it, but the other. */
+/* This stands at sched_waking, and once more at sched_wakeup: where the timer interrupts the very
+ * program that looks at somebody else's wake-up, the kernel does not run that program for it, but
+ * the other. */
 PROGRAM(account_waking)
 {
 	struct task_struct *task = (void *)ctx[0];

@@ -1,9 +1,12 @@
-/* Splits the latency of every timer sample of the watched threads into main parts, while it happens: the part that does not depend on how the
- * kernel's tracepoints are read. account.bpf.c reads them by the kernel's types, account_untyped.bpf.c without those.
+/* Splits the latency of every timer sample of the watched threads into main parts, while it
+ * happens: the part that does not depend on how the kernel's tracepoints are read. account.bpf.c
+ * reads them by the kernel's types, account_untyped.bpf.c without those.
  *
- * Each CPU keeps how long it has served interrupts and softirqs so far, who runs, and its last changes of what it does. When a timer wakes a
- * watched thread, the time since the timer was due is divided by those changes; from then on until the thread runs, by the totals at each
- * switch; afterwards the pieces are kept in order, because only user space knows at which instant it read the clock. */
+ * Each CPU keeps how long it has served interrupts and softirqs so far, who runs, and its last
+ * changes of what it does. When a timer wakes a watched thread, the time since the timer was due is
+ * divided by those changes; from then on until the thread runs, by the totals at each switch;
+ * afterwards the pieces are kept in order, because only user space knows at which instant it read
+ * the clock. */
 #ifndef PUNCTUAL_ACCOUNT_H
 #define PUNCTUAL_ACCOUNT_H
 
@@ -16,7 +19,8 @@ struct change {
 	u64 doing; /* from then on */
 };
 
-/* Written as a whole and then made the one in force, so that an interrupt sees the old one or the new one. */
+/* Written as a whole and then made the one in force, so that an interrupt sees the old one or the
+ * new one. */
 struct soft {
 	u64 total; /* ns of softirqs that have ended, without the interrupts within them */
 	u64 since; /* when the one that is served began; 0: none is */
@@ -123,7 +127,8 @@ INLINE u64 soft_until(struct cpu *cpu, u64 now, u64 hard)
 	return soft->total + (soft->since ? later(later(now, soft->since), later(hard, soft->hard)) : 0);
 }
 
-/* Interrupts may come in between: the clock and their total belong together when the total did not change meanwhile. */
+/* Interrupts may come in between: the clock and their total belong together when the total did not
+ * change meanwhile. */
 INLINE u64 now_and_hard(struct cpu *cpu, u64 *hard)
 {
 	u64 now;
@@ -200,7 +205,7 @@ INLINE void add(struct wire_account_thread *thread, u64 part, u64 ns)
 }
 
 /* The order within a wait does not matter: the thread reads no clock meanwhile. */
-static __attribute__((noinline)) int flush(struct wire_account_thread *thread)
+NOINLINE int flush(struct wire_account_thread *thread)
 {
 	if (!thread)
 		return 0;
@@ -212,7 +217,7 @@ static __attribute__((noinline)) int flush(struct wire_account_thread *thread)
 }
 
 /* The time that a thread which ran until `now` had, as the CPU's changes divide it. */
-static __attribute__((noinline)) int ran(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+NOINLINE int ran(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
 {
 	u64 from = thread->from, part = WIRE_PART_ITSELF;
 
@@ -234,7 +239,9 @@ static __attribute__((noinline)) int ran(struct wire_account_thread *thread, str
 			append(thread, part, at - from);
 			from = at;
 		}
-		part = next->doing == HARD ? WIRE_PART_HARDIRQ : next->doing == SOFT ? WIRE_PART_SOFTIRQ : WIRE_PART_ITSELF;
+		part = next->doing == HARD   ? WIRE_PART_HARDIRQ
+		       : next->doing == SOFT ? WIRE_PART_SOFTIRQ
+					     : WIRE_PART_ITSELF;
 	}
 	if (thread->mark < cpu->head)
 		part = WIRE_PART_UNKNOWN;
@@ -246,7 +253,8 @@ static __attribute__((noinline)) int ran(struct wire_account_thread *thread, str
 /* Kernel priorities below this are real-time, of which the lower number goes first. */
 #define REAL_TIME 100
 
-/* Who kept a thread that was ready from running until now; `held`: the quota of its group still does. What held it back all the time is seen at both ends. */
+/* Who kept a thread that was ready from running until now; `held`: the quota of its group still
+ * does. What throttled it all the time is seen at both ends. */
 INLINE u64 keeper(struct wire_account_thread *thread, struct cpu *cpu, bool held)
 {
 	bool decided = cpu->switched >= thread->since, real_time = thread->prio < REAL_TIME;
@@ -267,10 +275,12 @@ INLINE u64 keeper(struct wire_account_thread *thread, struct cpu *cpu, bool held
 	return WIRE_PART_RUNQUEUE;
 }
 
-/* The time of a thread since it was last looked at: interrupts and softirqs by the totals of its CPU, and the rest is `part`. */
+/* The time of a thread since it was last looked at: interrupts and softirqs by the totals of its
+ * CPU, and the rest is `part`. */
 INLINE void divide(struct wire_account_thread *thread, struct cpu *cpu, u64 now, u64 part)
 {
-	u64 hard = hard_until(cpu, now), soft = soft_until(cpu, now, hard), whole = later(now, thread->from);
+	u64 hard = hard_until(cpu, now), soft = soft_until(cpu, now, hard);
+	u64 whole = later(now, thread->from);
 	u64 irqs = later(hard, thread->hard), softs = later(soft, thread->soft);
 
 	/* Where an interrupt came between two updates the sum still is the whole. */
@@ -287,7 +297,7 @@ INLINE void divide(struct wire_account_thread *thread, struct cpu *cpu, u64 now,
 }
 
 /* What a waiting thread waited for until `now`, since it was last looked at. */
-static __attribute__((noinline)) int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+NOINLINE int waited(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
 {
 	bool held;
 
@@ -304,8 +314,9 @@ static __attribute__((noinline)) int waited(struct wire_account_thread *thread, 
 	return 0;
 }
 
-/* Quotas are refilled in interrupts: what threads waited for is told apart before each of them and after it. */
-static __attribute__((noinline)) int look_again(struct cpu *cpu, u64 now)
+/* Quotas are refilled in interrupts: what threads waited for is classified before each of them and
+ * after it. */
+NOINLINE int look_again(struct cpu *cpu, u64 now)
 {
 	if (!cpu)
 		return 0;
@@ -361,7 +372,7 @@ PROGRAM(account_irq_exit)
 }
 
 /* The time from the timer's expiry to `now`, by what the CPU did. */
-static __attribute__((noinline)) int overdue(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
+NOINLINE int overdue(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
 {
 	u64 end = now, begin = thread->begin, head = cpu->head;
 
@@ -393,7 +404,8 @@ INLINE void publish(struct wire_account_thread *thread, u32 tid)
 	struct buffer *buffer = buffer_here(thread->cpu);
 
 	if (buffer)
-		emit_to(buffer, thread->begin, tid, WIRE_ACCOUNT, thread->timer_cpu, thread->pieces, WIRE_ACCOUNT_PIECES + 1);
+		emit_to(buffer, thread->begin, tid, WIRE_ACCOUNT, thread->timer_cpu, thread->pieces,
+			WIRE_ACCOUNT_PIECES + 1);
 	thread->active = 0;
 }
 
@@ -440,8 +452,10 @@ INLINE void look(struct wire_account_thread *thread, struct cpu *cpu, u64 now)
 		cpu->held = 1;
 }
 
-/* A timer wakes a watched thread, which shall run on `target`: one sample ends, if it has not yet, and another begins. */
-INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u64 task, u32 tid, i32 prio, u32 target)
+/* A timer wakes a watched thread, which shall run on `target`: one sample ends, if it has not yet,
+ * and another begins. */
+INLINE int woken(struct cpu *here, struct wire_account_thread *thread, u64 task, u32 tid, i32 prio,
+		 u32 target)
 {
 	struct cpu *there = cpu_of(target);
 	u64 now = bpf_ktime_get_ns();
@@ -540,7 +554,8 @@ INLINE void cpu_switched(struct cpu *cpu, u64 now)
 		set_soft(cpu, soft_until(cpu, now, cpu->hard_total), 0, 0);
 }
 
-/* From one task to another, of which `prio` is the priority; `blocked`: the one before sleeps now. */
+/* From one task to another, of which `prio` is the priority; `blocked`: the one before
+ * sleeps now. */
 INLINE int switched(u32 from, bool blocked, u32 to, i32 prio)
 {
 	u32 here = bpf_get_smp_processor_id();

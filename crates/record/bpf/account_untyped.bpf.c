@@ -1,15 +1,18 @@
 /* The accounting where the kernel does not describe its types.
  *
- * A raw tracepoint hands over pointers that cannot be followed: nobody says where the fields are. But a pointer is a name, and the two tracepoints
- * whose records hold all that is needed (their fields are in tracefs) teach whose: hrtimer_start, when a watched thread arms its timer, and
- * sched_switch, when it goes to sleep. Both happen with interrupts off and in the thread itself, so that no other program of a tracepoint's record,
- * which the kernel would not run one within another, is in their way. All others are raw: they run within any program. */
+ * A raw tracepoint hands over pointers that cannot be followed: nobody says where the fields are.
+ * But a pointer is a name, and the two tracepoints whose records hold all that is needed (their
+ * fields are in tracefs) teach whose: hrtimer_start, when a watched thread arms its timer, and
+ * sched_switch, when it goes to sleep. Both happen with interrupts off and in the thread itself, so
+ * that no other program of a tracepoint's record, which the kernel would not run one within
+ * another, is in their way. All others are raw: they run within any program. */
 #define HOW "raw_tp/"
 #include "account.h"
 
 const volatile u32 timer_offset = 0; /* of hrtimer_start's record: hrtimer, softexpires */
 const volatile u32 expires_offset = 0;
-const volatile u32 prev_offset = 0; /* of sched_switch's: prev_pid, prev_prio, prev_state, next_pid, next_prio */
+/* Of sched_switch's: prev_pid, prev_prio, prev_state, next_pid, next_prio. */
+const volatile u32 prev_offset = 0;
 const volatile u32 prev_prio_offset = 0;
 const volatile u32 state_offset = 0;
 const volatile u32 next_offset = 0;
@@ -30,7 +33,8 @@ struct {
 	__type(value, struct own);
 } tasks SEC(".maps");
 
-/* When the timers of watched threads are due, each on its own clock. Whatever else is armed in an interrupt of such a thread is here too, once. */
+/* When the timers of watched threads are due, each on its own clock. Whatever else is armed in an
+ * interrupt of such a thread is here too, once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4 * WIRE_ACCOUNT_THREADS);
@@ -99,7 +103,8 @@ PROGRAM(account_waking)
 	return woken(here, thread, ctx[0], own->tid, own->prio, own->cpu);
 }
 
-/* States in a record: those of tasks that sleep, below this; a preempted task has this one (include/linux/sched.h, TASK_REPORT_MAX). */
+/* States in a record: those of tasks that sleep, below this; a preempted task has this one
+ * (include/linux/sched.h, TASK_REPORT_MAX). */
 #define PREEMPTED 0x100
 
 SEC("tracepoint/account_switched") int account_switched(void *ctx)

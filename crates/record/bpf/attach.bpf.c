@@ -1,9 +1,9 @@
 /* The cycles of the threads of a program that knows nothing of it, timed and divided by cause.
  *
- * A thread's life is cut at its waiting system calls. A cycle begins with its release: the expiry of
- * the timer that wakes the thread, or the wake-up by somebody else. It ends where the next wait is
- * entered. One cursor per thread (account.from) goes through time, and what lies between two events
- * is added to one part, so that the parts of a cycle add up to it.
+ * A thread's life is cut at its waiting system calls. A cycle begins with its release: the expiry
+ * of the timer that wakes the thread, or the wake-up by somebody else. It ends where the next wait
+ * is entered. One cursor per thread (account.from) goes through time, and what lies between two
+ * events is added to one part, so that the parts of a cycle add up to it.
  *
  * Until user space has selected the waiting call of a thread's cycle, each call that may wait ends
  * one. Afterwards other waits are blockings within the cycle. */
@@ -44,9 +44,9 @@ struct attached {
 	struct waker waker;
 	u64 wake_at; /* of a wake-up that came before it slept */
 	u64 wake_expires;
-	u64 passed; /* the release that the call under way returned for at once, what it is, and its timer */
+	u64 passed; /* the release that the call under way returned for at once */
 	u64 passed_timer;
-	u64 passed_by;
+	u64 passed_by; /* WIRE_CYCLE_BY_… */
 	u64 ahead; /* CLOCK_MONOTONIC less the scheduler's clock, modulo 2^64; 0: not known */
 	u64 asked; /* until when the sleep under way shall last; 0: not known */
 	u32 state;
@@ -101,7 +101,7 @@ struct {
 
 const volatile bool children = false; /* processes that watched ones start are watched too */
 const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
-const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* calls whose uninterruptible sleep is I/O */
+const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* whose uninterruptible sleep is I/O */
 const volatile u8 marks[WIRE_MAX_SYSCALLS] = {}; /* WIRE_MARK…: calls that a cycle's record names */
 const volatile u32 futex = 0; /* the numbers of two calls */
 const volatile u32 clock_nanosleep = 0;
@@ -109,7 +109,8 @@ const volatile u32 nanosleep = 0;
 const volatile u32 sched_yield = 0;
 /* What timerfds, POSIX timers and interval timers run when they expire; 0: not known. */
 const volatile u64 expiries[3] = {};
-const volatile u64 period_expiry = 0; /* what runs at the begin of a SCHED_DEADLINE task's period; 0: not known */
+/* What runs at the begin of a SCHED_DEADLINE task's period; 0: not known. */
+const volatile u64 period_expiry = 0;
 
 #define FUTEX_COMMAND 0x7f
 #define FUTEX_WAIT 0
@@ -212,7 +213,8 @@ INLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 	return WIRE_PART_BLOCKED;
 }
 
-/* The end of a sleep by its arguments, where its clock is CLOCK_MONOTONIC: where no event of its timer is seen, this is its release. */
+/* The end of a sleep by its arguments, where its clock is CLOCK_MONOTONIC: where no event of its
+ * timer is seen, this is its release. */
 INLINE u64 asked_time(struct pt_regs *regs, const struct call *call, u64 entered)
 {
 	u64 time[2] = {}, ns;
@@ -223,7 +225,8 @@ INLINE u64 asked_time(struct pt_regs *regs, const struct call *call, u64 entered
 #elif defined(TARGET_aarch64)
 	at = (const void *)(call->number == nanosleep ? regs->regs[0] : regs->regs[2]);
 #endif
-	if (call->number != nanosleep && (call->number != clock_nanosleep || call->argument != CLOCK_MONOTONIC))
+	if (call->number != nanosleep &&
+	    (call->number != clock_nanosleep || call->argument != CLOCK_MONOTONIC))
 		return 0;
 	if (bpf_probe_read_user(time, sizeof(time), at))
 		return 0;
@@ -263,7 +266,7 @@ INLINE bool is_ended_by(const struct own_timer *own, const struct call *call)
 }
 
 /* The thread was released in this call by this timer, or started it there anew. */
-static __attribute__((noinline)) int keep_timer(struct attached *t, u32 tid, u64 timer, const struct call *call)
+NOINLINE int keep_timer(struct attached *t, u32 tid, u64 timer, const struct call *call)
 {
 	struct own_timer *own;
 
@@ -283,7 +286,7 @@ static __attribute__((noinline)) int keep_timer(struct attached *t, u32 tid, u64
 	return 0;
 }
 
-static __attribute__((noinline)) int expired(u64 timer, u64 at)
+NOINLINE int expired(u64 timer, u64 at)
 {
 	u32 *tid = bpf_map_lookup_elem(&timers, &timer);
 	struct attached *t = tid ? attached_of(*tid) : 0;
@@ -294,8 +297,9 @@ static __attribute__((noinline)) int expired(u64 timer, u64 at)
 	return 0;
 }
 
-/* Whatever expired before a call returned, the call has returned for it. The kernel starts a timer anew when its expiry is taken: what it
- * expires to afterwards is for the next call. The first expiry of all, and whose. */
+/* Whatever expired before a call returned, the call has returned for it. The kernel starts a timer
+ * anew when its expiry is taken: what it expires to afterwards is for the next call. The first
+ * expiry of all, and whose. */
 INLINE void take_expired(struct attached *t, const struct call *call)
 {
 	t->passed = 0;
@@ -361,13 +365,15 @@ INLINE bool ends_period(struct task_struct *task)
 	       call.number == sched_yield && is_out_of_runtime(task);
 }
 
-/* When its period began by the scheduler's own clock: not where it is more than a period late, and is given another one. */
+/* When its period began by the scheduler's own clock: not where it is more than a period late, and
+ * is given another one. */
 INLINE u64 period_begin(struct task_struct *task)
 {
 	return task->dl.deadline - task->dl.dl_deadline;
 }
 
-/* The two clocks are compared at each release whose timer is known, and no farther apart than they then were. */
+/* The two clocks are compared at each release whose timer is known, and no farther apart than they
+ * then were. */
 INLINE void compare_clocks(struct attached *t, struct task_struct *task)
 {
 	struct wire_cycle *c = &t->cycle;
@@ -438,7 +444,7 @@ INLINE u32 own_part(struct attached *t)
 }
 
 /* The time that a running thread had until now. */
-static __attribute__((noinline)) int ran_until(struct attached *t, struct cpu *cpu, u64 now)
+NOINLINE int ran_until(struct attached *t, struct cpu *cpu, u64 now)
 {
 	if (t && cpu)
 		divide(&t->account, cpu, now, own_part(t));
@@ -448,7 +454,7 @@ static __attribute__((noinline)) int ran_until(struct attached *t, struct cpu *c
 /* --- The cycle --- */
 
 /* The cycle that is open ends: its last wait was entered at `again`. Its sums are in `before`. */
-static __attribute__((noinline)) int publish_cycle(struct attached *t, u32 tid, u64 again)
+NOINLINE int publish_cycle(struct attached *t, u32 tid, u64 again)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);
@@ -547,9 +553,9 @@ INLINE void release_passed(struct attached *t, u64 now)
 	}
 }
 
-/* The wait of the cycle is over: at `now` the thread was woken, by a timer that was due at `expires`
- * or by somebody else (0). The sums of the cycle begin with what lies before. */
-static __attribute__((noinline)) int release(struct attached *t, u32 tid, struct cpu *here, u64 now, u64 expires)
+/* The wait of the cycle is over: at `now` the thread was woken, by a timer that was due at
+ * `expires` or by somebody else (0). The sums of the cycle begin with what lies before. */
+NOINLINE int release(struct attached *t, u32 tid, struct cpu *here, u64 now, u64 expires)
 {
 	struct wire_account_thread *a;
 	u64 at;
@@ -577,9 +583,10 @@ static __attribute__((noinline)) int release(struct attached *t, u32 tid, struct
 	return 0;
 }
 
-/* The same where the wake-up was not seen: events of an idle CPU may not be shown to programs. The timer that fired last on this CPU, or
- * what the thread asked for, or the timer that the call returned for, shows when. */
-static __attribute__((noinline)) int release_unseen(struct attached *t, u32 tid, struct cpu *cpu, u64 now)
+/* The same where the wake-up was not seen: events of an idle CPU may not be shown to programs. The
+ * timer that fired last on this CPU, or what the thread asked for, or the timer that the call
+ * returned for, shows when. */
+NOINLINE int release_unseen(struct attached *t, u32 tid, struct cpu *cpu, u64 now)
 {
 	struct task_struct *task;
 	u64 expires = t ? t->asked : 0;
@@ -612,7 +619,7 @@ static __attribute__((noinline)) int release_unseen(struct attached *t, u32 tid,
 #define LOCKED_WITH_WAITERS 2
 
 /* Who holds the lock that the running thread is going to sleep for. */
-static __attribute__((noinline)) int find_holder(struct attached *t, struct task_struct *task, const struct call *call)
+NOINLINE int find_holder(struct attached *t, struct task_struct *task, const struct call *call)
 {
 	u32 words[3] = {}; /* of pthread_mutex_t: __lock, __count, __owner */
 	struct attached *other;
@@ -624,7 +631,8 @@ static __attribute__((noinline)) int find_holder(struct attached *t, struct task
 	inherits = call->operation != FUTEX_WAIT;
 	/* In a PID namespace of its own a process has other ids. */
 	if (task->thread_pid->level ||
-	    bpf_probe_read_user(words, inherits ? sizeof(words[0]) : sizeof(words), (void *)call->argument))
+	    bpf_probe_read_user(words, inherits ? sizeof(words[0]) : sizeof(words),
+				(void *)call->argument))
 		return 0;
 	if (inherits) {
 		t->holder = words[0] & FUTEX_TID_MASK;
@@ -641,8 +649,9 @@ static __attribute__((noinline)) int find_holder(struct attached *t, struct task
 	return 0;
 }
 
-/* The wait for a lock is over: what it took is the holder's, or his who ended it. The one with the longest waits of a cycle is kept. */
-static __attribute__((noinline)) int lock_waited(struct attached *t, u64 now)
+/* The wait for a lock is over: what it took is the holder's, or his who ended it. The one with the
+ * longest waits of a cycle is kept. */
+NOINLINE int lock_waited(struct attached *t, u64 now)
 {
 	struct wire_cycle *c;
 	struct attached *other;
@@ -784,7 +793,7 @@ INLINE void waited_for(struct attached *t, struct cpu *cpu, struct task_struct *
 	}
 }
 
-static __attribute__((noinline)) int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64 now)
+NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64 now)
 {
 	struct attached *t = attached_of(tid);
 
@@ -794,7 +803,8 @@ static __attribute__((noinline)) int other_waits(u32 tid, struct cpu *cpu, struc
 }
 
 /* The thread is switched away from: it sleeps, or (`state` 0) could run on. */
-INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_struct *task, u64 state, u64 now)
+INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_struct *task,
+		   u64 state, u64 now)
 {
 	struct call call = {};
 	u32 tid = task->pid;
@@ -846,7 +856,8 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 	}
 }
 
-INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid, struct task_struct *prev, u64 now)
+INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
+			 struct task_struct *prev, u64 now)
 {
 	struct wire_account_thread *a = &t->account;
 
@@ -920,7 +931,7 @@ PROGRAM(attach_switched_before_5_18)
 }
 
 /* A thread runs of which no event said so: the first that is seen of it, or its CPU was idle. */
-static __attribute__((noinline)) int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid, u64 now)
+NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid, u64 now)
 {
 	if (!t || !cpu)
 		return 0;
@@ -1108,8 +1119,9 @@ PROGRAM(attach_fault)
 	return 0;
 }
 
-/* A SCHED_DEADLINE task that has ended its period before is released: the kernel wakes no task for that. */
-static __attribute__((noinline)) int period_begins(struct cpu *cpu)
+/* A SCHED_DEADLINE task that has ended its period before is released: the kernel wakes no task
+ * for that. */
+NOINLINE int period_begins(struct cpu *cpu)
 {
 	struct task_struct *none = 0, *task;
 	struct attached *t;

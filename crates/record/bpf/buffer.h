@@ -1,8 +1,9 @@
 /* A buffer a CPU in one mapped array; no lock, no wake-up, no copy on the way.
  *
- * A writer reserves by adding to `head`, stores its words, and adds the same to `done`. Writers of one CPU interrupt each other, so both
- * additions are atomic. A reader that sees done == head knows that every record before that position is whole. When there is no
- * room the event is counted, and the next record that finds room is preceded by a record that says how many and since when. */
+ * A writer reserves by adding to `head`, stores its words, and adds the same to `done`. Writers of
+ * one CPU interrupt each other, so both additions are atomic. A reader that sees done == head knows
+ * that every record before that position is whole. When there is no room the event is counted, and
+ * the next record that finds room is preceded by a record that says how many and since when. */
 #ifndef PUNCTUAL_BUFFER_H
 #define PUNCTUAL_BUFFER_H
 
@@ -22,11 +23,13 @@ struct {
 	__type(value, struct buffer);
 } buffers SEC(".maps");
 
-/* Set by the loader, which makes them part of the instructions; the verifier drops what they exclude. */
+/* Set by the loader, which makes them part of the instructions; the verifier drops what
+ * they exclude. */
 const volatile u64 mask = 0; /* words in a buffer, a power of two, less one */
 const volatile u32 names_slot = 0;
-/* Events of other CPUs are not wanted. The element of each CPU is its distance from the first; where CPUs between them are not wanted, it stands
- * in the table (WIRE_NO_SLOT for those), which costs a cache line. */
+/* Events of other CPUs are not wanted. The element of each CPU is its distance from the first;
+ * where CPUs between them are not wanted, it stands in the table (WIRE_NO_SLOT for those), which
+ * costs a cache line. */
 const volatile u32 first_cpu = 0;
 const volatile u32 cpu_count = 0;
 const volatile bool gaps = false;
@@ -39,7 +42,8 @@ const volatile u16 slots[WIRE_MAX_CPUS] = {};
 #define flight false
 #endif
 
-/* The result is used, so that this becomes the instruction with full ordering on every architecture. */
+/* The result is used, so that this becomes the instruction with full ordering on
+ * every architecture. */
 INLINE u64 fetch_add(u64 *at, u64 n)
 {
 	u64 old = __sync_fetch_and_add(at, n);
@@ -82,8 +86,9 @@ INLINE int write_record(struct buffer *buffer, u64 ns, u64 second, const u64 *pa
 }
 
 #ifdef FLIGHT
-/* A record that begins in one block and does not end in it: it may go round the buffer's end, and the index is told where the next begins. */
-static __attribute__((noinline)) int write_across(struct buffer *buffer, u64 at, const u64 *record, u32 words)
+/* A record that begins in one block and does not end in it: it may go round the buffer's end, and
+ * the index records where the next begins. */
+NOINLINE int write_across(struct buffer *buffer, u64 at, const u64 *record, u32 words)
 {
 	u64 end = at + words, within = mask;
 
@@ -94,9 +99,10 @@ static __attribute__((noinline)) int write_across(struct buffer *buffer, u64 at,
 	return 0;
 }
 
-/* Flight mode: `payload` may hold further records, whole. This stands in each wake-up several times, each time in a program of its own whose
- * instructions are not in any cache: what is rare is apart. A record within one block is in one piece. What it gives is for its caller to
- * return at once, so that nothing stands behind the common case. */
+/* Flight mode: `payload` may hold further records, whole. This stands in each wake-up several
+ * times, each time in a program of its own whose instructions are not in any cache: what is rare is
+ * apart. A record within one block is in one piece. What it gives is for its caller to return at
+ * once, so that nothing stands behind the common case. */
 INLINE int write_flight(struct buffer *buffer, u64 ns, u64 second, const u64 *payload, u32 words)
 {
 	u64 at = fetch_add(&buffer->at.head, 2 + words);
@@ -131,7 +137,7 @@ INLINE u64 second_word(u32 tid, u8 kind, u8 words, u16 cpu)
 	return (u64)tid | (u64)kind << 32 | (u64)words << 40 | (u64)cpu << 48;
 }
 
-static __attribute__((noinline)) void say_lost(struct buffer *buffer, u64 ns, u32 cpu)
+NOINLINE void say_lost(struct buffer *buffer, u64 ns, u32 cpu)
 {
 	struct wire_lost lost = { .since = buffer->at.missed_since };
 
@@ -140,7 +146,8 @@ static __attribute__((noinline)) void say_lost(struct buffer *buffer, u64 ns, u3
 		write_record(buffer, ns, second_word(0, WIRE_LOST, 2, cpu), (const u64 *)&lost, 2);
 }
 
-INLINE int emit_to(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload, u32 words)
+INLINE int emit_to(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload,
+		   u32 words)
 {
 	u64 used;
 

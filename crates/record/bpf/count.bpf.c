@@ -19,7 +19,8 @@ INLINE struct wire_counts *counts_here(void)
 	return bpf_map_lookup_elem(&counts, &cpu);
 }
 
-/* The counts of this CPU, if the thread that runs is wanted. Interrupts add while tasks add, so every addition is atomic. */
+/* The counts of this CPU, if the thread that runs is wanted. Interrupts add while tasks add, so
+ * every addition is atomic. */
 INLINE struct wire_counts *counts_of_current(void)
 {
 	return wanted_current(bpf_get_current_pid_tgid()) ? counts_here() : 0;

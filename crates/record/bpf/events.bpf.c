@@ -1,4 +1,5 @@
-/* One small program for each tracepoint, on its BTF arguments. src/tracepoints.rs says which program goes where. */
+/* One small program for each tracepoint, on its BTF arguments. src/tracepoints.rs says which
+ * program goes where. */
 #include "buffer.h"
 #include "filter.h"
 
@@ -7,10 +8,12 @@ const volatile bool want_syscall = false;
 const volatile bool want_futex = false;
 
 const volatile bool want_stacks = false;
-/* What an interrupt found the task doing, told once an interrupt: where system calls are not recorded one by one. */
+/* What an interrupt found the task doing, reported once an interrupt: where system calls are not
+ * recorded one by one. */
 const volatile bool want_interrupted = false;
 
-/* Kernel stacks by number. The number of a stack does not change: where two would have the same, the second is not told. */
+/* Kernel stacks by number. The number of a stack does not change: where two would have the same,
+ * the second is not reported. */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
 	__uint(max_entries, 1); /* the loader says more where stacks are wanted */
@@ -55,9 +58,9 @@ INLINE int emit_about(struct task_struct *task, u8 kind, const void *payload, u3
 	return 0;
 }
 
-/* What the thread that runs, or is interrupted, does in the kernel. What the idle task does there is idling: not worth a microsecond of the
- * wake-up that follows. */
-static __attribute__((noinline)) int emit_stack(u64 *ctx)
+/* What the thread that runs, or is interrupted, does in the kernel. What the idle task does there
+ * is idling: not worth a microsecond of the wake-up that follows. */
+NOINLINE int emit_stack(u64 *ctx)
 {
 	struct wire_number record = {};
 	long stack;
@@ -84,9 +87,10 @@ INLINE u32 task_cpu(struct task_struct *task)
 /* Real-time tasks are below (include/linux/sched/prio.h: MAX_RT_PRIO). */
 #define REAL_TIME 100
 
-/* What the flight recorder tells of quotas: who was taken off its CPU by one, and the first switch there at which that is no longer so. One task a CPU is
- * remembered, the last: a group's tasks are held back and let go together. */
-static __attribute__((noinline)) int look_at_held(struct buffer *buffer, u64 ns, u32 cpu, u32 tid)
+/* What the flight recorder reports of quotas: who was taken off its CPU by one, and the first
+ * switch there at which that is no longer so. One task a CPU is remembered, the last: a group's
+ * tasks are throttled and unthrottled together. */
+NOINLINE int look_at_held(struct buffer *buffer, u64 ns, u32 cpu, u32 tid)
 {
 	struct task_struct *task = (void *)buffer->at.held;
 	struct wire_fork record = { .child = buffer->at.held_tid };
@@ -110,7 +114,7 @@ INLINE struct wire_switch record_of(struct task_struct *prev, struct task_struct
 }
 
 /* Flight mode: a switch that has more to tell than itself. */
-static __attribute__((noinline)) int telling_switch(u64 *ctx, struct buffer *buffer, u32 cpu, u32 state)
+NOINLINE int telling_switch(u64 *ctx, struct buffer *buffer, u32 cpu, u32 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	u64 ns = bpf_ktime_get_ns();
@@ -139,7 +143,8 @@ INLINE int switch_of(u64 *ctx, u32 state)
 		return 0;
 	if ((u8)ctx[0])
 		state = 0;
-	if (flight && unlikely(buffer->at.held || (state ? state & TASK_UNINTERRUPTIBLE : prev->pid && prev->prio >= REAL_TIME)))
+	if (flight && unlikely(buffer->at.held || (state ? state & TASK_UNINTERRUPTIBLE
+							 : prev->pid && prev->prio >= REAL_TIME)))
 		return telling_switch(ctx, buffer, cpu, state);
 	if (!flight && !wanted_task(prev) && !wanted_task(next))
 		return 0;
@@ -150,7 +155,8 @@ INLINE int switch_of(u64 *ctx, u32 state)
 	return state & TASK_UNINTERRUPTIBLE ? emit_stack(ctx) : 0;
 }
 
-/* The tracepoint says the state since 5.18: read from the task it may already be that of one that was woken again. */
+/* The tracepoint says the state since 5.18: read from the task it may already be that of one that
+ * was woken again. */
 PROGRAM(switched)
 {
 	return switch_of(ctx, ctx[3]);
@@ -165,7 +171,8 @@ PROGRAM(switched_before_5_18)
 
 INLINE int woken(struct task_struct *task, u8 kind)
 {
-	struct wire_wake record = { .task = task->pid, .target = task_cpu(task), .prio = wire_prio(task->prio) };
+	struct wire_wake record = { .task = task->pid, .target = task_cpu(task),
+				    .prio = wire_prio(task->prio) };
 
 	return EMIT_ABOUT(task, kind, record);
 }
@@ -231,12 +238,14 @@ PROGRAM(pi_setprio)
 /* Names: whatever the filters are, because any task may turn up in an event. */
 INLINE void name_of(struct task_struct *task, const char *comm)
 {
-	struct wire_name record = { .process = task->tgid, .policy = task->policy, .prio = wire_prio(task->prio) };
+	struct wire_name record = { .process = task->tgid, .policy = task->policy,
+				    .prio = wire_prio(task->prio) };
 	struct buffer *buffer = buffer_of(names_slot);
 
 	bpf_probe_read_kernel(record.comm, sizeof(record.comm), comm);
 	if (buffer)
-		emit_to(buffer, bpf_ktime_get_ns(), task->pid, WIRE_NAME, 0, (const u64 *)&record, sizeof(record) / 8);
+		emit_to(buffer, bpf_ktime_get_ns(), task->pid, WIRE_NAME, 0, (const u64 *)&record,
+			sizeof(record) / 8);
 }
 
 PROGRAM(new_task)
@@ -273,9 +282,10 @@ PROGRAM(renamed)
 #define NR_FUTEX 98
 #endif
 
-/* The beginning of an interrupt, in one word, and where it found the task. What the kernel saved when the task came from user mode has the number
- * of its system call; −1 where it came otherwise (arch/x86/entry/entry_64.S, arch/arm64/kernel/entry-common.c). */
-static __attribute__((noinline)) int found_task(u64 *ctx, struct buffer *buffer, u64 ns, u64 second, u64 what)
+/* The beginning of an interrupt, in one word, and where it found the task. What the kernel saved
+ * when the task came from user mode has the number of its system call; −1 where it came otherwise
+ * (arch/x86/entry/entry_64.S, arch/arm64/kernel/entry-common.c). */
+NOINLINE int found_task(u64 *ctx, struct buffer *buffer, u64 ns, u64 second, u64 what)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
@@ -293,7 +303,7 @@ static __attribute__((noinline)) int found_task(u64 *ctx, struct buffer *buffer,
 }
 
 /* The same where that is not to be told. */
-static __attribute__((noinline)) int interrupted(u64 *ctx, struct buffer *buffer, u64 ns, u64 second, u64 what)
+NOINLINE int interrupted(u64 *ctx, struct buffer *buffer, u64 ns, u64 second, u64 what)
 {
 	write_flight(buffer, ns, second, &what, 1);
 	return emit_stack(ctx);
@@ -318,7 +328,8 @@ INLINE int interrupts(u64 *ctx, u8 kind, bool tell_found)
 	/* An idle CPU was doing nothing. */
 	if (likely(!(u32)id))
 		return write_flight(buffer, ns, second, &what, 1);
-	return tell_found && want_interrupted ? found_task(ctx, buffer, ns, second, what) : interrupted(ctx, buffer, ns, second, what);
+	return tell_found && want_interrupted ? found_task(ctx, buffer, ns, second, what)
+					      : interrupted(ctx, buffer, ns, second, what);
 }
 
 PROGRAM(irq_entry)
@@ -364,7 +375,8 @@ NUMBER(softirq_exit, WIRE_SOFTIRQ_EXIT, 0)
 NUMBER(ipi_send, WIRE_IPI_SEND, 0)
 NUMBER(reclaim_begin, WIRE_RECLAIM_BEGIN, 0)
 
-/* That an idle state was left stands in the way of the wake-up that follows, which ends it as well. */
+/* That an idle state was left stands in the way of the wake-up that follows, which ends it
+ * as well. */
 PROGRAM(idle)
 {
 	struct wire_number record = { .number = ctx[0] };
@@ -387,8 +399,8 @@ PROGRAM(frequency)
 	return 0;
 }
 
-/* The instant that was asked for: the kernel may defer a timer beyond it by the task's slack. Timers live on several clocks; the base knows
- * how far its own is from CLOCK_MONOTONIC. */
+/* The instant that was asked for: the kernel may defer a timer beyond it by the task's slack.
+ * Timers live on several clocks; the base knows how far its own is from CLOCK_MONOTONIC. */
 INLINE u64 hrtimer_expires(struct hrtimer *timer)
 {
 	return timer->_softexpires - timer->base->offset;
@@ -463,7 +475,8 @@ PROGRAM(syscall_enter)
 		EMIT(WIRE_FUTEX_ENTER, record);
 	}
 	if (syscall_wanted(number)) {
-		struct wire_syscall_enter record = { .number = number, .first = ARGUMENT_1(regs), .second = ARGUMENT_2(regs) };
+		struct wire_syscall_enter record = { .number = number, .first = ARGUMENT_1(regs),
+						     .second = ARGUMENT_2(regs) };
 
 		EMIT(WIRE_SYSCALL_ENTER, record);
 	}
@@ -560,7 +573,8 @@ PROGRAM(block_issue)
 	struct wire_block record = block_of(request);
 
 	record.bytes = request->__data_len;
-	record.value = request->cmd_flags & 1; /* REQ_OP_WRITE and its kin are odd: include/linux/blk_types.h */
+	/* REQ_OP_WRITE and its kin are odd: include/linux/blk_types.h. */
+	record.value = request->cmd_flags & 1;
 	return EMIT(WIRE_BLOCK_ISSUE, record);
 }
 
@@ -595,7 +609,8 @@ INLINE int journal(u64 *ctx, u8 kind)
 {
 	struct journal_s *journal = (void *)ctx[0];
 	struct transaction_s *transaction = (void *)ctx[1];
-	struct wire_journal record = { .device = journal->j_fs_dev->bd_dev, .transaction = transaction->t_tid };
+	struct wire_journal record = { .device = journal->j_fs_dev->bd_dev,
+				       .transaction = transaction->t_tid };
 
 	return EMIT(kind, record);
 }

@@ -1,4 +1,5 @@
-/* How long a CPU served interrupts and softirqs, and how long its spinning thread was switched away from: totals in memory that this thread reads at the end of a gap. */
+/* How long a CPU served interrupts and softirqs, and how long its spinning thread was switched away
+ * from: totals in memory that this thread reads at the end of a gap. */
 #include "kernel.h"
 #include "wire.h"
 
@@ -63,7 +64,8 @@ PROGRAM(gap_soft_exit)
 	struct wire_gaps *here = board_here();
 
 	if (here && here->soft_since) {
-		here->soft += later(later(bpf_ktime_get_ns(), here->soft_since), later(here->hard, here->soft_hard));
+		here->soft += later(later(bpf_ktime_get_ns(), here->soft_since),
+				    later(here->hard, here->soft_hard));
 		here->soft_since = 0;
 	}
 	return 0;

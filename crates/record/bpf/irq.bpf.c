@@ -1,4 +1,5 @@
-/* Stamps interrupts for a thread that waits for them, in memory that it reads: no records, no buffers. */
+/* Stamps interrupts for a thread that waits for them, in memory that it reads: no records,
+ * no buffers. */
 #include "kernel.h"
 #include "wire.h"
 
@@ -22,7 +23,8 @@ struct {
 	__type(value, u64);
 } last SEC(".maps");
 
-/* Whoever waits for what is submitted here is woken from an interrupt that the CPU sends to itself (kernel/bpf/ringbuf.c, irq_work). */
+/* Whoever waits for what is submitted here is woken from an interrupt that the CPU sends to itself
+ * (kernel/bpf/ringbuf.c, irq_work). */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096); /* the loader says: a page */
@@ -101,7 +103,8 @@ PROGRAM(timer_irq_entered)
 	return (u32)ctx[0] == want_irq ? timer_interrupt() : 0;
 }
 
-/* The timer that the waiting thread sleeps by: it expires at the instant that was armed, and belongs to that thread. */
+/* The timer that the waiting thread sleeps by: it expires at the instant that was armed, and
+ * belongs to that thread. */
 PROGRAM(timer_expired)
 {
 	struct hrtimer *timer = (void *)ctx[0];

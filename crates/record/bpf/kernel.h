@@ -1,5 +1,6 @@
-/* What the programs need of the kernel: helpers by number (include/uapi/linux/bpf.h), and of each structure the fields that are
- * read. The loader finds their true offsets (CO-RE), so their order and neighbours here mean nothing. */
+/* What the programs need of the kernel: helpers by number (include/uapi/linux/bpf.h), and of each
+ * structure the fields that are read. The loader finds their true offsets (CO-RE), so their order
+ * and neighbours here mean nothing. */
 #ifndef PUNCTUAL_KERNEL_H
 #define PUNCTUAL_KERNEL_H
 
@@ -14,8 +15,10 @@ typedef long long i64;
 typedef _Bool bool;
 
 #define SEC(name) __attribute__((section(name), used))
+#define NOINLINE static __attribute__((noinline))
 #define INLINE static inline __attribute__((always_inline))
-/* clang keeps the order of the source for this processor: what is rare stands after what is not, and returns from there. */
+/* clang keeps the order of the source for this processor: what is rare stands after what is not,
+ * and returns from there. */
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define false 0
@@ -42,7 +45,8 @@ struct pt_regs;
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
-static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value,
+				   u64 flags) = (void *)2;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
@@ -180,8 +184,9 @@ struct work_struct {
 
 #pragma clang attribute pop
 
-/* Whether the quota of its group holds a task back. Since 6.18 a thread is taken off when it is to return to user space and its group's quota
- * is used up; before, the group was taken off its CPU. The task may be gone: what is read then is not to be relied on. */
+/* Whether the quota of its group throttles a task. Since 6.18 a thread is taken off when it is to
+ * return to user space and its group's quota is used up; before, the group was taken off its CPU.
+ * The task may be gone: what is read then is not to be relied on. */
 INLINE bool held_back(struct task_struct *task)
 {
 	struct cfs_rq *group = 0;

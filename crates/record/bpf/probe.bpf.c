@@ -1,8 +1,10 @@
-/* Times functions of programs: one program at the first instruction of each, one where it returns. A third one stamps source lines.
+/* Times functions of programs: one program at the first instruction of each, one where it returns.
+ * A third one stamps source lines.
  *
- * Each thread has a stack of the calls that it is in. A call that ends by longjmp, an exception or exit never returns: its frame is
- * found dead when the thread's stack pointer has passed it, and told as left. So recursion and threads need no care, and no
- * entry is ever paired with the return of another call. */
+ * Each thread has a stack of the calls that it is in. A call that ends by longjmp, an exception or
+ * exit never returns: its frame is found dead when the thread's stack pointer has passed it, and
+ * reported as left. So recursion and threads need no care, and no entry is ever paired with the
+ * return of another call. */
 #include "buffer.h"
 #include "filter.h"
 
@@ -10,14 +12,16 @@
 /* Farther away than this is another stack: a signal handler's, a coroutine's. */
 #define SAME_STACK (256ull << 10)
 
-/* The functions are the kernel's own: stacks are its own, returns are told apart by their order alone. */
+/* The functions are the kernel's own: stacks are its own, returns are distinguished by their
+ * order alone. */
 const volatile bool in_kernel = false;
 const volatile u32 argument = 0; /* which integer argument is kept, from 1; 0 for none */
 
 /* What the kernel hands to programs at user probes (bpf_user_pt_regs_t): the user's registers. */
 #if defined(TARGET_x86_64)
 struct regs {
-	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	u64 orig_ax, ip, cs, flags, sp, ss;
 };
 /* A return takes the return address off the stack. */
 #define RETURNED_SP(regs) ((regs)->sp - 8)
@@ -75,19 +79,21 @@ struct {
 	__type(value, struct count);
 } counts SEC(".maps");
 
-/* The mask is written so that the compiler, which knows the bound already, leaves it for the verifier to see. */
+/* The mask is written so that the compiler, which knows the bound already, leaves it for the
+ * verifier to see. */
 INLINE struct frame *frame_at(struct calls *calls, u64 at)
 {
 	asm volatile("%0 &= 63" : "+r"(at));
 	return &calls->frames[at];
 }
 
-static __attribute__((noinline)) int say_call(struct frame *frame, u64 ended, u32 depth, bool left)
+NOINLINE int say_call(struct frame *frame, u64 ended, u32 depth, bool left)
 {
 	u32 cpu = bpf_get_smp_processor_id(), function = frame->function;
 	struct buffer *buffer = buffer_here(cpu);
 	struct count *count = bpf_map_lookup_elem(&counts, &function);
-	struct wire_call record = { .began = frame->began, .function = function, .depth = depth, .left = left };
+	struct wire_call record = { .began = frame->began, .function = function,
+				    .depth = depth, .left = left };
 
 	if (count)
 		fetch_add(left ? &count->left : &count->returned, 1);
@@ -95,12 +101,13 @@ static __attribute__((noinline)) int say_call(struct frame *frame, u64 ended, u3
 		return 0;
 	record.has_argument = argument != 0;
 	record.argument = frame->argument;
-	emit_to(buffer, ended, bpf_get_current_pid_tgid(), WIRE_CALL, cpu, (const u64 *)&record, sizeof(record) / 8);
+	emit_to(buffer, ended, bpf_get_current_pid_tgid(), WIRE_CALL, cpu, (const u64 *)&record,
+		sizeof(record) / 8);
 	return 0;
 }
 
 /* Takes off the calls above `depth` that have not returned. */
-static __attribute__((noinline)) int leave(struct calls *calls, u64 depth, u64 now)
+NOINLINE int leave(struct calls *calls, u64 depth, u64 now)
 {
 	for (u32 i = 0; i < DEPTH_MAX; i++) {
 		u64 top = calls->depth - 1;
@@ -128,7 +135,8 @@ INLINE u64 return_address(struct regs *regs)
 #endif
 }
 
-/* Each register is read by an instruction of its own: the verifier takes no computed offset into the context. */
+/* Each register is read by an instruction of its own: the verifier takes no computed offset into
+ * the context. */
 #define ARGUMENT(n, register)                                       \
 	if (argument == (n)) {                                      \
 		u64 value = *(volatile u64 *)&regs->register;       \
@@ -156,7 +164,8 @@ INLINE u64 argument_of(struct regs *regs)
 	return 0;
 }
 
-/* Whose stack of calls: the idle tasks of all CPUs have one number, and run functions of the kernel. */
+/* Whose stack of calls: the idle tasks of all CPUs have one number, and run functions of
+ * the kernel. */
 INLINE u32 key_of(u64 id)
 {
 	u32 tid = id;
@@ -164,8 +173,9 @@ INLINE u32 key_of(u64 id)
 	return in_kernel && !tid ? 0x80000000 | bpf_get_smp_processor_id() : tid;
 }
 
-/* The stack grows down: a call whose frame lies below the stack pointer of a new one is over. One at the same place is over too if
- * it would return to the same place; else it has ended in a jump to this function (a tail call) and returns with it. */
+/* The stack grows down: a call whose frame lies below the stack pointer of a new one is over. One
+ * at the same place is over too if it would return to the same place; else it has ended in a jump
+ * to this function (a tail call) and returns with it. */
 INLINE bool is_over(const struct frame *frame, u64 sp, u64 back)
 {
 	if (frame->sp == sp)
@@ -173,7 +183,7 @@ INLINE bool is_over(const struct frame *frame, u64 sp, u64 back)
 	return frame->sp < sp && sp - frame->sp < SAME_STACK;
 }
 
-static __attribute__((noinline)) int leave_dead(struct calls *calls, u64 sp, u64 back)
+NOINLINE int leave_dead(struct calls *calls, u64 sp, u64 back)
 {
 	u64 now = 0;
 
@@ -237,9 +247,10 @@ int entered(struct regs *ctx)
 	return 0;
 }
 
-/* Finds the newest call of this function from this stack pointer: its place in `found`, DEPTH_MAX where there is none. The result goes
- * through memory so that the verifier does not follow each possible place through all that comes after. */
-static __attribute__((noinline)) int find(struct calls *calls, u32 function, u64 sp)
+/* Finds the newest call of this function from this stack pointer: its place in `found`, DEPTH_MAX
+ * where there is none. The result goes through memory so that the verifier does not follow each
+ * possible place through all that comes after. */
+NOINLINE int find(struct calls *calls, u32 function, u64 sp)
 {
 	u64 at = calls->depth;
 
@@ -251,7 +262,8 @@ static __attribute__((noinline)) int find(struct calls *calls, u32 function, u64
 			break;
 		at--;
 		frame = frame_at(calls, at);
-		/* Where a return probe of the kernel finds the stack pointer differs between versions. Its calls nest. */
+		/* Where a return probe of the kernel finds the stack pointer differs between versions. Its
+		 * calls nest. */
 		if (frame->function == function && (in_kernel || frame->sp == sp)) {
 			calls->found = at;
 			break;

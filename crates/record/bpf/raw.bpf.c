@@ -1,15 +1,18 @@
-/* One program for any tracepoint of a kernel without BTF: it copies the tracepoint's own record, whose fields user space knows from tracefs. Loaded
- * once for each tracepoint, with these constants. */
+/* One program for any tracepoint of a kernel without BTF: it copies the tracepoint's own
+ * record, whose fields user space knows from tracefs. Loaded once for each tracepoint, with
+ * these constants. */
 #include "buffer.h"
 #include "filter.h"
 
 const volatile u32 which = 0; /* the number that user space gave this tracepoint */
-const volatile u32 bytes = 0; /* to copy, from byte 8 of the record on: what stands before is not for programs to see */
-const volatile u32 other_offset = 0; /* where the record names another task by its thread id; 0: nowhere */
+/* To copy, from byte 8 of the record on: what stands before is not for programs to see. */
+const volatile u32 bytes = 0;
+const volatile u32 other_offset = 0; /* where it has another task's thread id; 0: nowhere */
 const volatile u32 child_offset = 0; /* where it names a new task */
 const volatile u32 syscall_offset = 0; /* where it has the number of a system call; 0: nowhere */
 const volatile u64 syscalls[WIRE_MAX_SYSCALLS / 64] = {};
-const volatile bool to_names = false; /* the record tells a name: it is always wanted, and goes to the buffer of names */
+/* The record has a name: it is always wanted, and goes to the buffer of names. */
+const volatile bool to_names = false;
 
 INLINE bool wanted(const void *ctx, u64 id)
 {

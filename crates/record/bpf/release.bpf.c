@@ -1,5 +1,6 @@
-/* Keeps the instants that a SCHED_DEADLINE task is released at, in memory that it reads. The kernel programs its timer (dl_timer,
- * kernel/sched/deadline.c: start_dl_timer) for the begin of the next period when the task yields or has used up its budget. */
+/* Keeps the instants that a SCHED_DEADLINE task is released at, in memory that it reads. The kernel
+ * programs its timer (dl_timer, kernel/sched/deadline.c: start_dl_timer) for the begin of the next
+ * period when the task yields or has used up its budget. */
 #include "kernel.h"
 #include "wire.h"
 
@@ -30,7 +31,8 @@ PROGRAM(timer_started)
 	if (!here)
 		return 0;
 	if (!here->timer) {
-		/* Whose timer it is shows when the task starts it; later anybody may, who updates its run queue. */
+		/* Whose timer it is shows when the task starts it; later anybody may, who updates its
+		 * run queue. */
 		struct task_struct *task = bpf_get_current_task_btf();
 
 		if ((u32)task->pid != here->tid || (u64)timer != (u64)&task->dl.dl_timer)

@@ -1,9 +1,10 @@
 /* The records that recorders write and recordings hold: the only definition of them.
  *
- * A record is a header and `words` further 8-byte words, little-endian, everything naturally aligned. build.rs makes the Rust
- * reader and writer from this file (src/wire.rs includes them), so it keeps to `#define WIRE_X n`, and to
- * `struct wire_x { type name; … };` with one field a line and the types u8 … u64, i8 … i64 and arrays of them.
- * A number once given to a kind keeps its meaning: recordings are read by later versions.
+ * A record is a header and `words` further 8-byte words, little-endian, everything naturally
+ * aligned. build.rs makes the Rust reader and writer from this file (src/wire.rs includes them), so
+ * it keeps to `#define WIRE_X n`, and to `struct wire_x { type name; … };` with one field a line
+ * and the types u8 … u64, i8 … i64 and arrays of them. A number once given to a kind keeps its
+ * meaning: recordings are read by later versions.
  */
 #ifndef PUNCTUAL_WIRE_H
 #define PUNCTUAL_WIRE_H
@@ -21,7 +22,7 @@ struct wire_switch {
 	u32 next;
 	u8 prev_prio; /* the kernel's prio + 1 in all records: 0 is deadline's -1 */
 	u8 next_prio;
-	u16 prev_state; /* the kernel's task state, 0 for preempted; WIRE_HELD_BACK: preempted by its group's quota */
+	u16 prev_state; /* the kernel's; 0: preempted, WIRE_HELD_BACK: by its group's quota */
 };
 
 #define WIRE_HELD_BACK 0x8000
@@ -197,7 +198,7 @@ struct wire_napi {
 /* Written by punctual itself. */
 #define WIRE_INTERRUPTED 59
 struct wire_interrupted {
-	u32 call; /* the number of the system call in which an interrupt found the task; WIRE_NO_CALL: in none */
+	u32 call; /* the number of the interrupted system call; WIRE_NO_CALL: none */
 	u32 spare;
 };
 #define WIRE_RELEASED 58 /* struct wire_fork: the task */
@@ -234,7 +235,8 @@ struct wire_lost {
 	u64 count;
 	u64 since;
 };
-/* A task that is born, or has another name. The header's tid is the task. Never in a recording: its names are apart. */
+/* A task that is born, or has another name. The header's tid is the task. Never in a recording: its
+ * names are apart. */
 struct wire_name {
 	u32 process;
 	u8 policy;
@@ -242,21 +244,24 @@ struct wire_name {
 	u16 spare;
 	u8 comm[16];
 };
-/* The first bytes of a tracepoint's own record, and which tracepoint: on its way to the translator, never in a recording. */
+/* The first bytes of a tracepoint's own record, and which tracepoint: on its way to the translator,
+ * never in a recording. */
 struct wire_raw {
 	u32 tracepoint;
 	u32 bytes;
 	u8 record[72];
 };
 
-/* A tracepoint that is recorded by name: its own record behind the common fields. Made of wire_raw by the translator. */
+/* A tracepoint that is recorded by name: its own record behind the common fields. Made of wire_raw
+ * by the translator. */
 struct wire_tracepoint {
 	u32 tracepoint; /* its place among the names */
 	u32 bytes;
 	u8 record[72];
 };
 
-/* A CPU's buffer: an element of the array `buffers`. Positions are in 8-byte words and only grow. */
+/* A CPU's buffer: an element of the array `buffers`. Positions are in 8-byte words and
+ * only grow. */
 struct wire_buffer {
 	u64 head; /* reserved by writers */
 	u64 done; /* written by writers; equal to head when no writer is at work */
@@ -283,10 +288,10 @@ struct wire_counts {
 	u64 kmalloc_bytes;
 };
 
-/* Where the time of one sample of a timer went (bpf/account.h): `ns` is the timer's expiry, `cpu` where it fired, `tid` the measured
- * thread. The payload is pieces in the order of time, each its part in the top byte and its ns below; what stands in no piece is not known. Then
- * a word that is not 0 where the thread was put on another CPU meanwhile.
- * Never in a recording. */
+/* Where the time of one sample of a timer went (bpf/account.h): `ns` is the timer's expiry, `cpu`
+ * where it fired, `tid` the measured thread. The payload is pieces in the order of time, each its
+ * part in the top byte and its ns below; what stands in no piece is not known. Then a word that is
+ * not 0 where the thread was put on another CPU meanwhile. Never in a recording. */
 #define WIRE_ACCOUNT 80
 #define WIRE_ACCOUNT_PIECES 16
 #define WIRE_ACCOUNT_PARTS 16 /* that a sample may have */
@@ -344,9 +349,10 @@ struct wire_account_clocks {
 	u64 ahead[4]; /* WIRE_ACCOUNT_CLOCKS */
 };
 
-/* A cycle of a thread of some program: from its release to its next wait. Never in a recording; the header has its thread. */
+/* A cycle of a thread of some program: from its release to its next wait. Never in a recording; the
+ * header has its thread. */
 #define WIRE_CYCLE 81
-#define WIRE_CYCLE_CALLS 4096 /* system calls of a cycle that are timed: later ones are only counted */
+#define WIRE_CYCLE_CALLS 4096 /* calls of a cycle that are timed: later ones are only counted */
 /* Who ended the wait. */
 #define WIRE_CYCLE_UNSEEN 0
 #define WIRE_CYCLE_BY_TIMER 1
@@ -355,7 +361,7 @@ struct wire_account_clocks {
 #define WIRE_CYCLE_BY_SOFTIRQ 4
 #define WIRE_CYCLE_FUTEX_WAIT 31 /* in `calls`: it slept in FUTEX_WAIT */
 #define WIRE_CYCLE_DESCRIPTORS 63 /* in `written`: this one and all later ones */
-#define WIRE_MARK 0x40 /* of a system call: it is marked in `calls`, at the place in the lower bits */
+#define WIRE_MARK 0x40 /* of a system call: marked in `calls`, at the place in the lower bits */
 #define WIRE_MARK_WRITE 0x80 /* and its first argument in `written` */
 #define WIRE_CYCLE_BY_SLEEP 5 /* the timer of the waiting call itself; BY_TIMER: another */
 #define WIRE_CYCLE_BY_PERIOD 6 /* of SCHED_DEADLINE */
@@ -407,7 +413,8 @@ struct wire_selection {
 	u16 by_argument; /* its first argument too */
 };
 
-/* One interrupt that somebody waits for; never in a recording. Instants are of CLOCK_MONOTONIC; 0: none. */
+/* One interrupt that somebody waits for; never in a recording. Instants are of CLOCK_MONOTONIC;
+ * 0: none. */
 struct wire_interrupt {
 	u64 armed; /* when it was raised, or when the timer shall expire; 0 again when it came */
 	u64 handler; /* the first entry since */
@@ -421,7 +428,8 @@ struct wire_interrupt {
 #define WIRE_STAMPS 1000
 
 #define WIRE_RELEASES 16
-/* The releases of one SCHED_DEADLINE task, as the kernel programs their timer; never in a recording. Instants are of CLOCK_MONOTONIC. */
+/* The releases of one SCHED_DEADLINE task, as the kernel programs their timer; never in a
+ * recording. Instants are of CLOCK_MONOTONIC. */
 struct wire_release {
 	u64 armed; /* how many so far */
 	u64 at[16]; /* WIRE_RELEASES: the newest, each at its number modulo so many */
@@ -444,11 +452,13 @@ struct wire_gaps {
 	u64 away_other; /* `hard` and `soft` then */
 };
 
-/* Room that is never used on purpose: several writers may stand between their check and their reservation. */
+/* Room that is never used on purpose: several writers may stand between their check and
+ * their reservation. */
 #define WIRE_MARGIN_WORDS 512
 /* Flight mode: for each block of so many words, where its first record begins. */
 #define WIRE_BLOCK_WORDS 512
-/* Header included, with what is told with it; a payload of 80 bytes (struct wire_raw) is the longest. */
+/* Header included, with what is reported with it; a payload of 80 bytes (struct wire_raw) is
+ * the longest. */
 #define WIRE_MAX_RECORD_WORDS 12
 #define WIRE_MAX_CPUS 8192
 #define WIRE_STACK_DEPTH 64

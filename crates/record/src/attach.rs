@@ -120,8 +120,8 @@ const NEEDED: [(&str, &str); 12] = [
 /// Where one of these is missing its count stays 0: that is told.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 
-/// Tracepoints of reclaim by the thread itself, without `_begin` and `_end`: of the machine's memory,
-/// of a control group's, of a node's.
+/// Tracepoints of reclaim by the thread itself, without `_begin` and `_end`: of the machine's
+/// memory, of a control group's, of a node's.
 const RECLAIM: [&str; 3] =
     ["mm_vmscan_direct_reclaim", "mm_vmscan_memcg_reclaim", "mm_vmscan_node_reclaim"];
 

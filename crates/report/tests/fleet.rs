@@ -1,5 +1,5 @@
-//! docs/fleet.md and docs/where-it-runs.md state what was tried: the queries are answered by DuckDB as
-//! they are printed, and each row of the table names a test that is there.
+//! docs/fleet.md and docs/where-it-runs.md state what was tried: the queries are answered by DuckDB
+//! as they are printed, and each row of the table names a test that is there.
 
 use punctual_bundle::Bundle;
 use punctual_report::export::{Format, export};

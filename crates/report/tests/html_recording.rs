@@ -48,7 +48,8 @@ const USE: &str = r#"
 setTimeout(() => {
   const svg = document.querySelector("svg.picture"), box = svg.getBoundingClientRect();
   const root = document.documentElement.dataset;
-  // What is drawn after a step follows with the browser's next frame, which a test cannot wait for: the first drawing is there.
+  // What is drawn after a step follows with the browser's next frame, which a test cannot wait for:
+  // the first drawing is there.
   root.wakes = svg.querySelectorAll(".wake").length;
   root.words = svg.textContent;
   const item = svg.querySelector(".item").getBoundingClientRect();

@@ -1,5 +1,5 @@
-//! `--metrics FILE`: figures for a collector, such as the textfile collector of node_exporter, while
-//! they are measured.
+//! `--metrics FILE`: figures for a collector, such as the textfile collector of node_exporter,
+//! while they are measured.
 
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! The service manager, where it started this and wants to know of it (sd_notify(3)): `READY=1` once
-//! something is measured, `WATCHDOG=1` with every checkpoint.
+//! The service manager, where it started this and wants to know of it (sd_notify(3)): `READY=1`
+//! once something is measured, `WATCHDOG=1` with every checkpoint.
 
 use std::env;
 use std::ffi::OsStr;

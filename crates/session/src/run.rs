@@ -182,8 +182,8 @@ pub fn run(
     Ok(ending::end(run, phases, outcome))
 }
 
-/// Files that a run holds open at least, and for each thread: its log, its checkpoint, its lines, and
-/// what it works on.
+/// Files that a run holds open at least, and for each thread: its log, its checkpoint, its lines,
+/// and what it works on.
 const FILES: u64 = 32;
 const FILES_OF_THREAD: u64 = 5;
 

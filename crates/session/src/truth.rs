@@ -1,5 +1,5 @@
-//! How often an explanation is right: causes are injected at instants that are recorded, samples are
-//! taken meanwhile, and what is said of those is held against the record.
+//! How often an explanation is right: causes are injected at instants that are recorded, samples
+//! are taken meanwhile, and their explanations are compared with the record.
 
 mod cases;
 pub mod guest;

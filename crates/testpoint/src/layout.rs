@@ -56,7 +56,8 @@ pub const CLOCK_MONOTONIC: u32 = 3;
 pub const RING_LIVE: u32 = 1;
 /// [`Ring::state`]: its thread ended.
 pub const RING_ENDED: u32 = 2;
-/// [`Ring::state`]: its thread ended and a collector has read everything; another thread may take it.
+/// [`Ring::state`]: its thread ended and a collector has read everything; another thread may
+/// take it.
 pub const RING_FREE: u32 = 3;
 /// [`Ring::state`]: a thread is preparing it.
 pub const RING_CLAIMED: u32 = 4;

@@ -174,8 +174,8 @@ fn the_wish_decides() {
 }
 
 proptest! {
-    /// What a thread waits for within its cycles is merged, and nothing is lost: each cycle's parts are its response time, and
-    /// the cycles with the waits for their releases fill the time.
+    /// What a thread waits for within its cycles is merged, and nothing is lost: each cycle's parts
+    /// are its response time, and the cycles with the waits for their releases fill the time.
     #[test]
     fn merged_cycles_add_up(works in proptest::collection::vec(
         (1_000i64..900_000, proptest::collection::vec((1_000i64..50_000, -5_000i64..300_000), 0..4)), 12..40,

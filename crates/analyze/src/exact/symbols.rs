@@ -8,8 +8,8 @@ pub struct KernelSymbols {
 
 impl KernelSymbols {
     /// Reads the text of /proc/kallsyms (proc_kallsyms(5)): functions are those of type `t`, `T`,
-    /// `w` and `W` (nm(1)). Parts that the compiler moved away (`.cold`, `.part.0`) bear the name of
-    /// their function.
+    /// `w` and `W` (nm(1)). Parts that the compiler moved away (`.cold`, `.part.0`) bear the name
+    /// of their function.
     pub fn parse(kallsyms: &str) -> KernelSymbols {
         let function = |line: &str| {
             let mut words = line.split_whitespace();

@@ -1,5 +1,5 @@
-//! A segment of a thread's time: what the thread did in it, and the pieces without a relevant change
-//! inside.
+//! A segment of a thread's time: what the thread did in it, and the pieces without a relevant
+//! change inside.
 
 use super::Kind;
 use super::thread_timeline::ThreadTimeline;
@@ -39,8 +39,7 @@ impl Segment<'_> {
         waking.map_or(self.cpu, |wake| wake.cpu)
     }
 
-    /// Whether the next thing that is heard of the thread is that it is woken, and no event is missing
-    /// until then.
+    /// Whether the thread's next event is its wake-up, and no event is missing until then.
     fn is_woken_later(&self, context: &TraceContext, at: MonotonicNs) -> bool {
         let timeline = self.timeline;
         let Some(next) = timeline.wake_after(at).map(|wake| wake.at) else { return false };

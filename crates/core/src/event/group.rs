@@ -24,11 +24,13 @@ macro_rules! groups {
 }
 
 groups! {
-    /// Switches, wake-ups, migrations, inherited priorities, and fork, exec and exit, which carry names.
+    /// Switches, wake-ups, migrations, inherited priorities, and fork, exec and exit, which
+    /// carry names.
     Sched "sched",
     /// Handlers of device interrupts.
     Irq "irq",
-    /// Interrupt vectors of the CPU itself: local timer, reschedule, calls, where the architecture has such tracepoints.
+    /// Interrupt vectors of the CPU itself: local timer, reschedule, calls, where the architecture
+    /// has such tracepoints.
     Vectors "vectors",
     /// Softirqs: raised, begun, ended.
     Softirq "softirq",

@@ -224,8 +224,8 @@ static void off(uint64_t pc)
 	write_entry(EVENT_OF(IRQS_OFF, 0));
 }
 
-// Adds sections of one place to those in a table; the answer is their place there, or -1 where there
-// is no room.
+// Adds sections of one place to those in a table; the answer is their place there, or -1 where
+// there is no room.
 static int64_t add(struct section *table, const struct section *one)
 {
 	uint64_t place = (one->pc ^ one->caller << 20) * 0x9e3779b97f4a7c15ull >> 52;

@@ -15,8 +15,8 @@ words! {
         Random = "random",
         /// A linked list of `nodes` blocks of random sizes, its nodes visited in random order.
         List = "list",
-        /// A linked list of a random total from `size` to `size_max`, in nodes of `size`, visited in
-        /// random order.
+        /// A linked list of a random total from `size` to `size_max`, in nodes of `size`, visited
+        /// in random order.
         RandomList = "random-list",
     }
 }
@@ -36,11 +36,14 @@ parameters! {
         lists: u64 = 0, count(0, 1_000_000_000);
         /// Whether every page of a block is written.
         touch: bool = true, flag;
-        /// Whether the memory of the process that allocates is locked (mlockall(2), now and in future).
+        /// Whether the memory of the process that allocates is locked (mlockall(2), now and
+        /// in future).
         mlockall: bool = false, flag;
-        /// Whether each block, or list, is in a new process that has allocated nothing before; without it all are in one.
+        /// Whether each block, or list, is in a new process that has allocated nothing before;
+        /// without it all are in one.
         fresh: bool = false, flag;
-        /// An allocator to be preloaded: the file of a shared library; without it that of the machine's C library.
+        /// An allocator to be preloaded: the file of a shared library; without it that of the
+        /// machine's C library.
         allocator: Option<PathBuf> = None, some(path);
         /// The distance between two blocks; without it one follows the other.
         period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));

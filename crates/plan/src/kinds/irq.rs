@@ -10,7 +10,8 @@ use std::path::PathBuf;
 words! {
     /// What raises the interrupt.
     IrqSource {
-        /// A timer of this CPU: programmed expiry, timer interrupt, expiry of the high-resolution timer, thread.
+        /// A timer of this CPU: programmed expiry, timer interrupt, expiry of the high-resolution
+        /// timer, thread.
         Timer = "timer",
         /// An interrupt that the CPU sends to itself.
         SelfIpi = "self-ipi",
@@ -32,9 +33,11 @@ parameters! {
         source: IrqSource = IrqSource::Timer, word("a source of interrupts");
         /// The distance between two.
         period: Nanos = Nanos::MILLI, span(Nanos::from_micros(20), MAX_PERIOD);
-        /// The CPU that `membarrier` interrupts; without it the first other one of the measure's, or else that is allowed.
+        /// The CPU that `membarrier` interrupts; without it the first other one of the measure's,
+        /// or else that is allowed.
         target_cpu: Option<u32> = None, some(count(0, 8_191));
-        /// The device of `uio` (`/dev/uio0`), `edu` (its PCI directory in sysfs) or `gpio` (`/dev/gpiochip0`).
+        /// The device of `uio` (`/dev/uio0`), `edu` (its PCI directory in sysfs) or
+        /// `gpio` (`/dev/gpiochip0`).
         device: Option<PathBuf> = None, some(path);
         /// The line of the GPIO chip that is driven.
         out_line: Option<u32> = None, some(count(0, 65_535));

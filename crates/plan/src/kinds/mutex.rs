@@ -50,7 +50,8 @@ parameters! {
         hold: Nanos = Nanos::ZERO, span(Nanos::ZERO, Nanos::SECOND);
         /// Whether each thread has one CPU, in turn; else all run wherever the scheduler puts them.
         spread: bool = true, flag;
-        /// The priority of each thread in turn, where the policy has priorities; empty: all that of the measure.
+        /// The priority of each thread in turn, where the policy has priorities; empty: all that of
+        /// the measure.
         priorities: Vec<u8> = Vec::new(), list(0, 1_024, count(1, 99));
     }
 }

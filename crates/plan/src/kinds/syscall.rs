@@ -52,7 +52,8 @@ parameters! {
         arguments: Vec<i64> = Vec::new(), list(0, 6, number);
         /// The distance between two calls; without it one follows the other.
         period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));
-        /// Without a period: how long it sleeps after every 10 ms, so that real-time throttling does not strike.
+        /// Without a period: how long it sleeps after every 10 ms, so that real-time throttling
+        /// does not strike.
         rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
     }
 }

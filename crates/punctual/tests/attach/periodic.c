@@ -1,5 +1,6 @@
-/* A program with cycles of a known kind, for the tests of `punctual attach`: periodic MODE CYCLES CPU.
- * MODE may begin with `rt:` (memory locked, SCHED_FIFO), `fifo:` or `locked:` (one of the two). */
+/* A program with cycles of a known kind, for the tests of `punctual attach`: periodic MODE
+ * CYCLES CPU. MODE may begin with `rt:` (memory locked, SCHED_FIFO), `fifo:` or `locked:` (one
+ * of the two). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -108,7 +109,8 @@ struct sched_attributes {
 	uint64_t runtime, deadline, period;
 };
 
-/* A quarter of each period, which is long: the kernel looks at the runtime in its tick. 8 is the code for where that is refused. */
+/* A quarter of each period, which is long: the kernel looks at the runtime in its tick. 8 is the
+ * code for where that is refused. */
 static void be_deadline(void)
 {
 	struct sched_attributes a = { sizeof a, 6, 0, 0, 0, 5 * PERIOD, 20 * PERIOD, 20 * PERIOD };

@@ -1,5 +1,5 @@
-//! The files for pipelines: their scripts are run as a runner would, and each ends with the exit code
-//! of the run.
+//! The files for pipelines: their scripts are run as a runner would, and each ends with the exit
+//! code of the run.
 
 use super::alone;
 use super::common::{lacks, program, python_with, repository, run};

@@ -242,7 +242,8 @@ impl<'a> Search<'a> {
         all
     }
 
-    /// The load of a trial that a cause is probably of: most of the trials with it showed the cause.
+    /// The load of a trial that a cause is probably of: most of the trials with it showed
+    /// the cause.
     fn culprit(&mut self, key: &Key, trial: usize) -> usize {
         let loads: Vec<usize> =
             self.tried[trial].input.parts.iter().map(|part| part.load).collect();

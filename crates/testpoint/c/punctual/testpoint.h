@@ -50,8 +50,8 @@
 extern "C" {
 #endif
 
-/* Sets what is recorded when no collector asks: 0, or -1 for an unknown mode. Called by one thread at
- * a time, and not while threads that passed points end. */
+/* Sets what is recorded when no collector asks: 0, or -1 for an unknown mode. Called by one thread
+ * at a time, and not while threads that passed points end. */
 int punctual_testpoint_record(int mode);
 /* The file that this process's points go to; null if there is none. */
 const char *punctual_testpoint_path(void);

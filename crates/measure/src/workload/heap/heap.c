@@ -1,10 +1,12 @@
 /* The loop of `heap`: malloc, first touch, free, a reading of the clock on either side of each.
 
-   It is compiled twice: as a small program that is linked dynamically, so that it meets the allocator that the programs of this machine meet
-   and LD_PRELOAD has its effect (HEAP_PROGRAM), and into punctual itself, for machines without a dynamic loader.
+   It is compiled twice: as a small program that is linked dynamically, so that it meets the
+   allocator that the programs of this machine meet and LD_PRELOAD has its effect (HEAP_PROGRAM),
+   and into punctual itself, for machines without a dynamic loader.
 
-   What it shall do and what it did stand in memory that it shares with punctual (`shared_memory.rs` has the same two structures). They take turns:
-   while this side measures, the other waits, and the other way round. */
+   What it shall do and what it did stand in memory that it shares with punctual (`shared_memory.rs`
+   has the same two structures). They take turns: while this side measures, the other waits, and the
+   other way round. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -32,7 +34,7 @@ struct head {
     uint64_t round;  /* blocks that are allocated, then touched, then freed */
     int64_t due;     /* when the first begins, with a period */
     int64_t period;  /* 0: one follows the other */
-    int64_t burst;   /* but for the first, no round begins so long after the beginning of the batch */
+    int64_t burst;   /* but for the first, no round begins so long after the batch */
     int64_t until;   /* no round begins at or after this instant */
     int64_t limit;   /* an interval longer than this ends the batch */
     uint64_t done;   /* blocks */
@@ -40,7 +42,7 @@ struct head {
     uint64_t skipped; /* periods */
     int64_t spent;   /* ns in rounds, without sleep */
     uint64_t faults; /* page faults in rounds */
-    int64_t cpu_time; /* ns of CPU in rounds of more than one block: without what others had of the CPU meanwhile */
+    int64_t cpu_time; /* ns of CPU in rounds of more than one block, without other threads */
     uint64_t malloc_at;
     uint64_t free_at;
     char libc[32];
@@ -100,7 +102,8 @@ static inline void touch(volatile char *at, uint64_t size, uint64_t page)
     at[size - 1] = 1;
 }
 
-/* A round of one block, with nothing in memory between its readings of the clock: this is the round that costs least, and every ns shows. */
+/* A round of one block, with nothing in memory between its readings of the clock: this is the round
+ * that costs least, and every ns shows. */
 static int one_block(struct head *head, struct block *block)
 {
     const uint64_t page = head->page, size = block->size;
@@ -133,7 +136,8 @@ static int one_block(struct head *head, struct block *block)
     if (!(flags & ONE_CPU))
         block->cpu = (uint64_t)sched_getcpu();
     head->done++;
-    return (malloc_end - malloc_begin > limit) | (touch_end - touch_begin > limit) | (free_end - free_begin > limit);
+    return (malloc_end - malloc_begin > limit) | (touch_end - touch_begin > limit) |
+           (free_end - free_begin > limit);
 }
 
 /* Whether an interval was longer than the limit; the blocks that it has done are in `done`. */
@@ -202,7 +206,8 @@ static int fresh_round(struct head *head, struct block *blocks, uint64_t count)
         /* Locks are not inherited. */
         if (getppid() != parent || (head->flags & LOCK && mlockall(MCL_CURRENT | MCL_FUTURE)))
             _exit(2);
-        /* What is written into for each block is there before the first: its pages are none of the list's. */
+        /* What is written into for each block is there before the first: its pages are none of
+         * the list's. */
         for (uint64_t place = 0; place < count; place++)
             *(volatile uint64_t *)&blocks[place].cpu = 0;
         int64_t begin = now();
@@ -236,14 +241,16 @@ static void batch(struct head *head, struct block *blocks)
         /* The loop below, without what these need not. */
         const int64_t end = head->until - begin < head->burst ? head->until : begin + head->burst;
         const uint64_t blocks_in_all = head->blocks;
-        while (first < blocks_in_all && time < end && !__atomic_load_n(&head->stop, __ATOMIC_RELAXED)) {
+        while (first < blocks_in_all && time < end &&
+               !__atomic_load_n(&head->stop, __ATOMIC_RELAXED)) {
             if (one_block(head, &blocks[first]))
                 break;
             time = blocks[first++].free_end;
         }
         first = blocks_in_all;
     }
-    while (first < head->blocks && time < head->until && (first == 0 || time - begin < head->burst)) {
+    while (first < head->blocks && time < head->until &&
+           (first == 0 || time - begin < head->burst)) {
         if (head->period) {
             int64_t due = head->due < head->until ? head->due : head->until;
             sleep_until(head, due);
@@ -319,7 +326,8 @@ static long number(const char *word)
     return value;
 }
 
-/* NAME ARGUMENT DESCRIPTOR LENGTH BLOCKS PARENT: the shared memory, its length, where the blocks begin in it, whose death is its own. */
+/* NAME ARGUMENT DESCRIPTOR LENGTH BLOCKS PARENT: the shared memory, its length, where the blocks
+ * begin in it, whose death is its own. */
 void punctual_heap_program(long count, char **words)
 {
     if (count != 6)
@@ -328,7 +336,8 @@ void punctual_heap_program(long count, char **words)
     if (getppid() != number(words[5]))
         _exit(4);
     long length = number(words[3]);
-    char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, number(words[2]), 0);
+    char *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                        number(words[2]), 0);
     if (memory == MAP_FAILED)
         _exit(5);
     struct head *head = (struct head *)memory;
@@ -341,12 +350,14 @@ void punctual_heap_program(long count, char **words)
 }
 
 #ifdef HEAP_PROGRAM
-/* Without the C library's own start files, which want the very version that they were made for: the loader has made the library ready. */
+/* Without the C library's own start files, which want the very version that they were made for: the
+ * loader has made the library ready. */
 #if defined(__x86_64__)
-__asm__(".globl _start\n_start:\n xor %ebp, %ebp\n mov (%rsp), %rdi\n lea 8(%rsp), %rsi\n and $-16, %rsp\n"
-        " call punctual_heap_program\n hlt\n");
+__asm__(".globl _start\n_start:\n xor %ebp, %ebp\n mov (%rsp), %rdi\n lea 8(%rsp), %rsi\n"
+        " and $-16, %rsp\n call punctual_heap_program\n hlt\n");
 #elif defined(__aarch64__)
-__asm__(".globl _start\n_start:\n mov x29, #0\n ldr x0, [sp]\n add x1, sp, #8\n bl punctual_heap_program\n brk #0\n");
+__asm__(".globl _start\n_start:\n mov x29, #0\n ldr x0, [sp]\n add x1, sp, #8\n"
+        " bl punctual_heap_program\n brk #0\n");
 #else
 #error "no beginning of a program is written for this architecture"
 #endif

@@ -1,4 +1,5 @@
-/* Passes LTTng-UST tracepoints, each stamped by the processor's counter, a batch for each byte of its input: the stamps go to its output. */
+/* Passes LTTng-UST tracepoints, each stamped by the processor's counter, a batch for each byte of
+ * its input: the stamps go to its output. */
 #define _GNU_SOURCE
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE

@@ -104,8 +104,8 @@ impl Machine {
         Ok(Machine { guest, accel: vm.accel, title, facts })
     }
 
-    /// Runs it; what it leaves is put below `place`. With `exact` every instruction is seen, and what
-    /// was seen lies there too.
+    /// Runs it; what it leaves is put below `place`. With `exact` every instruction is seen, and
+    /// what was seen lies there too.
     pub fn run(
         &self,
         place: &Path,

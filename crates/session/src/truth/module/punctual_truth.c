@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Delays of the kernel's own making, for `punctual truth`: a line written to /dev/punctual-truth, such as
- * `irqs 300000`, has the CPU of the caller do nothing for so many ns in the context that the word names:
+ * Delays of the kernel's own making, for `punctual truth`: a line written to /dev/punctual-truth,
+ * such as `irqs 300000`, has the CPU of the caller do nothing for so many ns in the context that
+ * the word names:
  *
  *	irqs	interrupts disabled
  *	preempt	preemption disabled
  *	irq	in the handler of an interrupt
  *	softirq	in a softirq
  *
- * The write returns when that is over; a read then gives the first and the last instant of it, in ns of CLOCK_MONOTONIC.
+ * The write returns when that is over; a read then gives the first and the last instant of it, in
+ * ns of CLOCK_MONOTONIC.
  */
 #include <linux/fs.h>
 #include <linux/interrupt.h>
