@@ -4,7 +4,7 @@ use super::search::switched_to;
 use super::segment::Segment;
 use super::trace_context::TraceContext;
 use super::{Budget, Cause, Kind, Mode};
-use crate::threads::{CpuSpan, ThreadState};
+use crate::threads::{CpuSpan, Interrupt, ThreadState};
 use punctual_core::event::{TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs};
 
@@ -252,11 +252,53 @@ fn waiting(
     }
     match segment.kind {
         Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
-            before_the_timer(context, cpu, at)
+            behind_the_softirq(context, segment, at)
+                .unwrap_or_else(|| before_the_timer(context, cpu, at))
         }
         Kind::Timer if doing == ThreadState::Sleeping => Judged::anywhere(Cause::Unknown),
         _ => Judged::anywhere(Cause::Waiting { woken_by }),
     }
+}
+
+/// With PREEMPT_RT the timers of threads without real-time policy expire in a softirq that is a
+/// thread's (kernel/time/hrtimer.c: hrtimer_run_softirq; kernel/softirq.c): what keeps that thread
+/// from its CPU delays the timer.
+fn behind_the_softirq(
+    context: &TraceContext,
+    segment: &Segment,
+    at: MonotonicNs,
+) -> Option<Judged> {
+    let wake = segment.timeline.wake_after(at)?;
+    let is_softirq = matches!(wake.interrupt, Some(Interrupt::Soft(_)));
+    if !is_softirq || wake.waker == Tid::IDLE || wake.waker == segment.timeline.tid {
+        return None;
+    }
+    // Else the softirq followed an interrupt, and the task is the one that both interrupted.
+    let since = context.on_cpu(wake.cpu, wake.at).map(|span| span.from)?;
+    let mut served = context.served(wake.cpu).iter();
+    let is_own = |what: &Interrupt| matches!(what, Interrupt::Soft(_));
+    if served.any(|(from, _, what)| *from >= since && *from <= wake.at && !is_own(what)) {
+        return None;
+    }
+    let timeline = context.timeline(wake.waker)?;
+    let ThreadState::Ready { cpu: Some(cpu), preempted } = timeline.span(at)?.doing else {
+        return None;
+    };
+    let waiting = segment.waiting.iter().copied().chain([segment.timeline.tid]).collect();
+    let Segment { from, to, urgency, .. } = *segment;
+    let waker =
+        Segment { timeline: &timeline, kind: Kind::Interval, cpu, from, to, waiting, urgency };
+    let judged = ready(context, &waker, cpu, preempted, at);
+    // What is queued with that thread may be above the one that sleeps.
+    let own = segment.timeline.prio(at);
+    Some(match (judged.cause, judged.prio, own) {
+        (Cause::Runqueue { behind: by }, Some(prio), Some(own))
+            if prio < own && prio < REAL_TIME =>
+        {
+            Judged { cause: Cause::Preempted { by, prio }, ..judged }
+        }
+        _ => judged,
+    })
 }
 
 /// The timer should have expired, and no thread was woken yet.

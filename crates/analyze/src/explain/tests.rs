@@ -492,3 +492,33 @@ fn a_chain_of_wake_ups_ends_where_it_comes_back() {
     let tasks: Vec<u32> = explanation.wakeups.iter().map(|step| step.task.0).collect();
     assert_eq!(tasks, [THREAD, other]);
 }
+
+/// PREEMPT_RT: the timer's interrupt raises a softirq, whose thread waits for a real-time task.
+#[test]
+fn a_timer_waits_for_the_thread_of_its_softirq() {
+    const SOFTIRQS: u32 = 15;
+    let (own, hog) = ((THREAD, LOWER), (5, 98));
+    for (prio, is_queued) in [(LOWER, false), (98, true)] {
+        let task = Tid(SOFTIRQS);
+        let woken = EventKind::Wakeup { task, prio, target: 0, new: false };
+        let thread = EventKind::Wakeup { task: Tid(THREAD), prio: LOWER, target: 0, new: false };
+        let waking = EventKind::Waking { task: Tid(THREAD), prio: LOWER, target: 0 };
+        let events = [
+            switch(50, 0, own, TaskState::Sleeping, hog),
+            event(101, 0, 5, EventKind::VectorEntry { vector: 0xec }),
+            event(103, 0, 5, EventKind::Waking { task, prio, target: 0 }),
+            event(104, 0, 5, woken),
+            event(106, 0, 5, EventKind::VectorExit { vector: 0xec }),
+            switch(500, 0, hog, TaskState::Sleeping, (SOFTIRQS, prio)),
+            event(510, 0, SOFTIRQS, EventKind::SoftirqEntry { vector: 8 }),
+            event(515, 0, SOFTIRQS, waking),
+            event(516, 0, SOFTIRQS, thread),
+            event(520, 0, SOFTIRQS, EventKind::SoftirqExit { vector: 8 }),
+            switch(530, 0, (SOFTIRQS, prio), TaskState::Sleeping, own),
+        ];
+        let explanation = explained(interval(100, 540, Kind::Timer), &events);
+        let preempted = Cause::Preempted { by: Tid(5), prio: 98 };
+        let longest = causes(&explanation).into_iter().max_by_key(|(_, span)| *span);
+        assert_eq!(longest, Some((preempted, 394)), "{is_queued}: {explanation:#?}");
+    }
+}

@@ -41,7 +41,12 @@ impl Missing {
             ),
             false => format!("the group {} is not recorded", group.word()),
         };
-        let severity = if any { Severity::Advice } else { Severity::Warning };
+        let severity = match group {
+            // Of a driver and a file system: without them nothing of the kind happens.
+            Group::Mmc | Group::Jbd2 if !any => Severity::Note,
+            _ if any => Severity::Advice,
+            _ => Severity::Warning,
+        };
         Some(
             Finding::new("events-unavailable", severity, "recorder", message)
                 .evidence(why.join("; ")),
