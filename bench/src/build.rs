@@ -56,9 +56,10 @@ fn built(name: &str, arguments: &[&str]) -> Result<Value, String> {
     let program = program.ok_or("cargo names no program")?;
     let program = parts::of(&program)?;
     println!("{name}: {cpu:.0} s of CPU, {wall:.0} s, {crates} crates, {} bytes", program["bytes"]);
-    Ok(
-        json!({ "name": name, "cpu_seconds": cpu, "wall_seconds": wall, "crates": crates, "program": program }),
-    )
+    Ok(json!({
+        "name": name, "cpu_seconds": cpu, "wall_seconds": wall, "crates": crates,
+        "program": program,
+    }))
 }
 
 /// How many crates there are, and the program.

@@ -23,7 +23,9 @@ pub fn measure(quick: bool) -> Result<Value, String> {
         costs.sort_unstable();
         let (min, median, p99) = (costs[0], costs[samples / 2], costs[samples * 99 / 100]);
         println!("  {name:<24} {min:>8} {median:>8} {p99:>8}");
-        rows.push(json!({"method": name, "samples": samples, "min_ns": min, "median_ns": median, "p99_ns": p99}));
+        rows.push(json!({
+            "method": name, "samples": samples, "min_ns": min, "median_ns": median, "p99_ns": p99,
+        }));
     }
     Ok(Value::Array(rows))
 }

@@ -132,8 +132,11 @@ fn row(name: &str, rounds: &[Figures], bare: &[Figures]) -> Value {
         "  {name:<52} p50 {p50:>7.1} µs ({added50:>+6.1}, ratio {ratio50:.3})   p99.9 {p999:>8.1} \
          µs ({added999:>+8.1}, ratio {ratio999:.3})"
     );
-    json!({"name": name, "p50_us": p50s, "p99_9_us": p999s, "median_p50_us": p50, "median_p99_9_us": p999, "added_p50_us": added50,
-           "added_p99_9_us": added999, "ratio_p50": ratio50, "ratio_p99_9": ratio999})
+    json!({
+        "name": name, "p50_us": p50s, "p99_9_us": p999s, "median_p50_us": p50,
+        "median_p99_9_us": p999, "added_p50_us": added50, "added_p99_9_us": added999,
+        "ratio_p50": ratio50, "ratio_p99_9": ratio999,
+    })
 }
 
 /// Says what is lacking.

@@ -93,9 +93,10 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         .iter()
         .flat_map(|load| ["own", "beside"].map(|view| table(load, view, &all)))
         .collect();
-    Ok(
-        json!({"kernel": release, "seeds": seeds, "seconds": seconds, "period_us": PERIOD_US, "load": LOAD, "tables": tables}),
-    )
+    Ok(json!({
+        "kernel": release, "seeds": seeds, "seconds": seconds, "period_us": PERIOD_US,
+        "load": LOAD, "tables": tables,
+    }))
 }
 
 /// One guest; its seed is a word on its command line, which makes its whole history another, and
@@ -269,6 +270,10 @@ fn row(way: &Way, seeds: &[Option<Figures>], off: &[Option<Figures>]) -> Value {
          {samples} samples, {missed} missed",
         way.title
     );
-    json!({"name": way.title, "p50_us": p50s, "added_p50_us": added50s, "p99_9_us": p999s, "added_p99_9_us": added999s, "median_p50_us": p50,
-           "median_added_p50_us": added50, "median_p99_9_us": p999, "median_added_p99_9_us": added999, "samples": samples, "missed": missed})
+    json!({
+        "name": way.title, "p50_us": p50s, "added_p50_us": added50s, "p99_9_us": p999s,
+        "added_p99_9_us": added999s, "median_p50_us": p50, "median_added_p50_us": added50,
+        "median_p99_9_us": p999, "median_added_p99_9_us": added999, "samples": samples,
+        "missed": missed,
+    })
 }

@@ -79,10 +79,11 @@ fn measure_size(size: &Size, rounds: usize) -> Result<Value, String> {
         rate / 1e6,
         seconds / decode
     );
-    Ok(
-        json!({"name": size.name, "windows": size.windows, "events": events, "parts": parts, "seconds": explaining,
-              "seconds_decoding": decoding, "events_per_second": rate, "ratio_to_decoding": seconds / decode}),
-    )
+    Ok(json!({
+        "name": size.name, "windows": size.windows, "events": events, "parts": parts,
+        "seconds": explaining, "seconds_decoding": decoding, "events_per_second": rate,
+        "ratio_to_decoding": seconds / decode,
+    }))
 }
 
 /// A machine at work: system calls, wake-ups, switches, interrupts and softirqs on every CPU, a

@@ -69,8 +69,11 @@ fn compare(
             median(&ours),
             median(&theirs)
         );
-        json!({"name": name, "unit": "ns", "punctual": ours, "bare": theirs, "median_punctual": median(&ours),
-               "median_bare": median(&theirs), "ratio_of_medians": ratio})
+        json!({
+            "name": name, "unit": "ns", "punctual": ours, "bare": theirs,
+            "median_punctual": median(&ours), "median_bare": median(&theirs),
+            "ratio_of_medians": ratio,
+        })
     };
     Ok(json!({"size": size, "rows": NAMES.into_iter().enumerate().map(row).collect::<Vec<_>>()}))
 }

@@ -41,9 +41,10 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         rows.push(row(recorder, rounds, &unrecorded));
     }
     let reading = reading::measure(&recorders, pairs, if args.quick { 150_000 } else { 850_000 })?;
-    Ok(
-        json!({"pairs": pairs, "turns": turns, "unrecorded_ns_per_switch": unrecorded, "recorders": rows, "reading": reading}),
-    )
+    Ok(json!({
+        "pairs": pairs, "turns": turns, "unrecorded_ns_per_switch": unrecorded,
+        "recorders": rows, "reading": reading,
+    }))
 }
 
 struct Round {
@@ -70,5 +71,8 @@ fn row(recorder: &Recorder, rounds: &[Round], unrecorded: &[f64]) -> Value {
         median(&slowdowns),
         lost.iter().sum::<u64>()
     );
-    json!({"name": name, "slowdown_percent": slowdowns, "median_slowdown_percent": median(&slowdowns), "lost": lost})
+    json!({
+        "name": name, "slowdown_percent": slowdowns, "median_slowdown_percent": median(&slowdowns),
+        "lost": lost,
+    })
 }

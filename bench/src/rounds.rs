@@ -42,8 +42,11 @@ fn compared(
         median(&ours),
         median(&theirs)
     );
-    json!({"name": name, "unit": unit, "punctual": ours, "cyclictest": theirs, "median_punctual": median(&ours),
-           "median_cyclictest": median(&theirs), "ratio_of_medians": ratio})
+    json!({
+        "name": name, "unit": unit, "punctual": ours, "cyclictest": theirs,
+        "median_punctual": median(&ours), "median_cyclictest": median(&theirs),
+        "ratio_of_medians": ratio,
+    })
 }
 
 fn cpu_per_sample(round: &Round, period_us: u64) -> f64 {

@@ -50,10 +50,10 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     punctual(&args.punctual, place.path(), &["report", bundle, "-o", "report.html"])?;
     let report = begin.elapsed().as_secs_f64();
     println!("report of a bundle with {samples} samples: {report:.3} s");
-    Ok(
-        json!({"threads": 64, "period_us": 100, "seconds": seconds, "samples": many.0, "overruns": many.1, "lost": many.2,
-              "report": {"samples": samples, "seconds": report}}),
-    )
+    Ok(json!({
+        "threads": 64, "period_us": 100, "seconds": seconds, "samples": many.0,
+        "overruns": many.1, "lost": many.2, "report": {"samples": samples, "seconds": report},
+    }))
 }
 
 /// Samples, overruns and lost ones of all series.

@@ -57,8 +57,11 @@ pub fn measure(args: &Args) -> Result<Value, String> {
             (ours.iter().map(pick).collect(), theirs.iter().map(pick).collect());
         let ratio = median(&ours) / median(&theirs);
         println!("  {name:<18} {:>8.1} {:>8.1}  ratio {ratio:.3}", median(&ours), median(&theirs));
-        json!({"name": name, "unit": "per second", "punctual": ours, "oslat": theirs, "median_punctual": median(&ours),
-               "median_oslat": median(&theirs), "ratio_of_medians": ratio})
+        json!({
+            "name": name, "unit": "per second", "punctual": ours, "oslat": theirs,
+            "median_punctual": median(&ours), "median_oslat": median(&theirs),
+            "ratio_of_medians": ratio,
+        })
     };
     Ok(json!([row("1 µs and more", |noise| noise.gaps), row("5 µs and more", |noise| noise.long)]))
 }

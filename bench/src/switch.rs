@@ -79,7 +79,10 @@ fn ways(args: &Args, place: &Path, ring: &Path, tasks: &'static str) -> Result<V
     let rows = ways.iter().zip(&figures).map(|((name, _), figures)| {
         let theirs = median(figures);
         println!("  {name:<24} {theirs:>8.1} ns  punctual is {:.3} of it", ours / theirs);
-        json!({"name": name, "unit": "ns", "rounds": figures, "median": theirs, "punctual_to_it": ours / theirs})
+        json!({
+            "name": name, "unit": "ns", "rounds": figures, "median": theirs,
+            "punctual_to_it": ours / theirs,
+        })
     });
     Ok(json!({"tasks": tasks, "ways": rows.collect::<Vec<_>>()}))
 }

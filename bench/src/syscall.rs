@@ -47,8 +47,11 @@ pub fn measure(args: &Args) -> Result<Value, String> {
             median(&ours),
             median(&theirs)
         );
-        json!({"name": name, "unit": "ns", "punctual": ours, "bare": theirs, "median_punctual": median(&ours),
-               "median_bare": median(&theirs), "ratio_of_medians": ratio})
+        json!({
+            "name": name, "unit": "ns", "punctual": ours, "bare": theirs,
+            "median_punctual": median(&ours), "median_bare": median(&theirs),
+            "ratio_of_medians": ratio,
+        })
     };
     Ok(json!([row("a turn", |round| round.0), row("mean sample", |round| round.1)]))
 }

@@ -345,7 +345,10 @@ mod tests {
             "sections": [{ "name": ".text", "bytes": 20_000_000 }],
             "crates": [{ "name": "core", "bytes": 5_000_000 }],
         });
-        let build = json!({ "name": "demo", "cpu_seconds": 210.4, "wall_seconds": 132.0, "crates": 103, "program": program });
+        let build = json!({
+            "name": "demo", "cpu_seconds": 210.4, "wall_seconds": 132.0, "crates": 103,
+            "program": program,
+        });
         let text = super::table(&json!({ "machine": null, "build": [build] }));
         assert!(text.contains("| demo | 210 | 132 | 103 | 38.80 |\n"), "{text}");
         assert!(text.contains("of `demo` by sections, MB of 38.80:\n\n- .text: 20.00\n"), "{text}");

@@ -261,9 +261,12 @@ fn row(name: &str, turns: &[&Seen]) -> Value {
         all.iter().map(|[value, low, high]| format!("{value:>+7.2} ({low:>+6.2} to {high:>+6.2})"));
     println!("  {name:<52} p50, p90, p99, p99.9 {}", cells.collect::<Vec<_>>().join("  "));
     let keys = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"];
-    let mut row = json!({"name": name, "turns": turns.len(), "samples": turns.iter().map(|turn| turn.on.len()).sum::<usize>(),
+    let mut row = json!({
+        "name": name, "turns": turns.len(),
+        "samples": turns.iter().map(|turn| turn.on.len()).sum::<usize>(),
         "without": PERCENTILES.map(|share| percentile(&bare, share)),
-        "rounds_added_p50_us": turns.iter().map(|turn| turn.added[0]).collect::<Vec<_>>()});
+        "rounds_added_p50_us": turns.iter().map(|turn| turn.added[0]).collect::<Vec<_>>(),
+    });
     for (key, value) in keys.into_iter().zip(all) {
         row[key] = json!(value);
     }

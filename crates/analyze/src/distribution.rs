@@ -159,7 +159,8 @@ mod tests {
     proptest! {
         #[test]
         fn percentiles_agree_with_sorted_samples(
-            mut latencies in proptest::collection::vec(-1_000i64..100_000_000, 1..400), p in 0.001f64..99.999,
+            mut latencies in proptest::collection::vec(-1_000i64..100_000_000, 1..400),
+            p in 0.001f64..99.999,
         ) {
             let distribution = Distribution::of(&series(&latencies));
             latencies.sort();
@@ -167,7 +168,12 @@ mod tests {
             let got = distribution.percentile(p).unwrap().ns();
             // Negative latencies are counted as 0.
             prop_assert!(got >= exact.max(0) || got >= exact, "{} for {}", got, exact);
-            prop_assert!((got - exact.max(0)) as f64 <= exact.max(0) as f64 / 1_000.0, "{} for {}", got, exact);
+            prop_assert!(
+                (got - exact.max(0)) as f64 <= exact.max(0) as f64 / 1_000.0,
+                "{} for {}",
+                got,
+                exact
+            );
         }
     }
 }

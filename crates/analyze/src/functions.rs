@@ -290,16 +290,23 @@ mod tests {
             }
         }
         #[test]
-        fn any_calls_give_figures_that_are_not_negative(calls in proptest::collection::vec((0u32..4, 0i64..100, 0i64..100), 0..200)) {
+        fn any_calls_give_figures_that_are_not_negative(
+            calls in proptest::collection::vec((0u32..4, 0i64..100, 0i64..100), 0..200),
+        ) {
             let mut functions = Functions::default();
             let calls: Vec<Event> = calls.iter().map(|(f, a, b)| call(*f, *a, *b)).collect();
-            calls.iter().for_each(|event| { functions.push(event, &Gaps::default()); });
+            calls.iter().for_each(|event| {
+                functions.push(event, &Gaps::default());
+            });
             let (figures, untracked) = functions.finish();
             let counted: u64 = figures.values().map(|f| f.calls.matched() + f.left).sum();
             prop_assert_eq!(counted + untracked, calls.len() as u64);
             for figures in figures.values() {
                 prop_assert!(figures.exclusive.min.is_none_or(|min| min.ns() >= 0));
-                prop_assert_eq!(figures.exclusive.count() + figures.exclusive_unknown, figures.calls.matched());
+                prop_assert_eq!(
+                    figures.exclusive.count() + figures.exclusive_unknown,
+                    figures.calls.matched()
+                );
             }
         }
     }

@@ -165,11 +165,18 @@ mod tests {
     proptest! {
         #[test]
         fn joined_gaps_answer_as_the_single_ones(
-            all in proptest::collection::vec((0i64..100, 0i64..20), 0..20), from in 0i64..120, span in 0i64..40,
+            all in proptest::collection::vec((0i64..100, 0i64..20), 0..20),
+            from in 0i64..120,
+            span in 0i64..40,
         ) {
-            let gaps = Gaps::of(all.iter().map(|(since, length)| lost(0, 0, *since, since + length)));
-            let hit: Vec<_> = all.iter().filter(|(s, l)| *s <= from + span && s + l >= from).collect();
-            let expected = hit.iter().map(|(s, _)| (*s).max(from)).min()
+            let gaps =
+                Gaps::of(all.iter().map(|(since, length)| lost(0, 0, *since, since + length)));
+            let hit: Vec<_> =
+                all.iter().filter(|(s, l)| *s <= from + span && s + l >= from).collect();
+            let expected = hit
+                .iter()
+                .map(|(s, _)| (*s).max(from))
+                .min()
                 .zip(hit.iter().map(|(s, l)| (s + l).min(from + span)).max());
             let got = gaps.within(Scope::AnyCpu, MonotonicNs(from), MonotonicNs(from + span));
             prop_assert_eq!(got.map(|(a, b)| (a.ns(), b.ns())), expected);

@@ -153,14 +153,24 @@ mod tests {
     proptest! {
         #[test]
         fn no_sample_is_lost_and_extremes_stay(
-            points in proptest::collection::vec((any::<i64>(), -1_000i64..1_000_000), 1..200), buckets in 1usize..50,
+            points in proptest::collection::vec((any::<i64>(), -1_000i64..1_000_000), 1..200),
+            buckets in 1usize..50,
         ) {
             let samples = samples(&points);
             let line = Timeline::of_samples(&samples, buckets);
             prop_assert!(line.buckets.len() <= buckets);
-            prop_assert_eq!(line.buckets.iter().map(|b| b.count).sum::<u64>(), samples.len() as u64);
-            prop_assert_eq!(line.buckets.iter().map(|b| b.max).max(), samples.iter().map(Sample::latency).max());
-            prop_assert_eq!(line.buckets.iter().map(|b| b.min).min(), samples.iter().map(Sample::latency).min());
+            prop_assert_eq!(
+                line.buckets.iter().map(|b| b.count).sum::<u64>(),
+                samples.len() as u64
+            );
+            prop_assert_eq!(
+                line.buckets.iter().map(|b| b.max).max(),
+                samples.iter().map(Sample::latency).max()
+            );
+            prop_assert_eq!(
+                line.buckets.iter().map(|b| b.min).min(),
+                samples.iter().map(Sample::latency).min()
+            );
             let sum: f64 = line.buckets.iter().map(|b| b.mean * b.count as f64).sum();
             let exact: i64 = samples.iter().map(|s| s.latency().ns()).sum();
             prop_assert!((sum - exact as f64).abs() <= 1e-6 * exact.abs().max(1) as f64);

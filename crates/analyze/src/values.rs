@@ -120,17 +120,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_value_is_lost(values in proptest::collection::vec((any::<i64>(), any::<i64>()), 0..100), buckets in 0usize..20) {
+        fn no_value_is_lost(
+            values in proptest::collection::vec((any::<i64>(), any::<i64>()), 0..100),
+            buckets in 0usize..20,
+        ) {
             let mut curves = Curves::new(MonotonicNs(0), MonotonicNs(1_000), buckets);
             for (at, value) in &values {
-                let what = EventKind::Point { point: PointId(3), kind: PointKind::Point, count: 1, values: [*value, 9] };
+                let what = EventKind::Point {
+                    point: PointId(3),
+                    kind: PointKind::Point,
+                    count: 1,
+                    values: [*value, 9],
+                };
                 curves.push(&Event { at: MonotonicNs(*at), cpu: 0, tid: Tid(1), what }, PointId(3));
             }
             let (curves, untracked) = curves.finish();
-            let buckets: Vec<&ValueBucket> = curves.iter().flat_map(|curve| &curve.buckets).collect();
+            let buckets: Vec<&ValueBucket> =
+                curves.iter().flat_map(|curve| &curve.buckets).collect();
             prop_assert_eq!(untracked, 0);
             prop_assert_eq!(buckets.iter().map(|b| b.count).sum::<u64>(), values.len() as u64);
-            prop_assert_eq!(buckets.iter().map(|b| b.max).max(), values.iter().map(|(_, value)| *value).max());
+            prop_assert_eq!(
+                buckets.iter().map(|b| b.max).max(),
+                values.iter().map(|(_, value)| *value).max()
+            );
             prop_assert!(buckets.iter().all(|b| b.min as f64 <= b.mean && b.mean <= b.max as f64));
         }
     }

@@ -170,10 +170,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn samples_and_windows_come_back(mut samples in proptest::collection::vec(any_sample(), 0..40), start in any::<i64>()) {
+        fn samples_and_windows_come_back(
+            mut samples in proptest::collection::vec(any_sample(), 0..40),
+            start in any::<i64>(),
+        ) {
             let mut seq = 0;
-            samples.iter_mut().for_each(|s| { seq += s.seq; s.seq = seq; seq += 1; });
-            let window = Window { start: ClockNs(start), count: 5, min: Nanos(-3), max: Nanos(9), sum: Nanos(12) };
+            samples.iter_mut().for_each(|s| {
+                seq += s.seq;
+                s.seq = seq;
+                seq += 1;
+            });
+            let window = Window {
+                start: ClockNs(start),
+                count: 5,
+                min: Nanos(-3),
+                max: Nanos(9),
+                sum: Nanos(12),
+            };
             let mut bytes = MAGIC.to_vec();
             encode_samples(&mut bytes, &samples);
             encode_window(&mut bytes, &window);
@@ -184,22 +197,32 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_anywhere_gives_whole_blocks_and_a_count_of_the_rest(count in 1usize..30, cut in 0usize..400) {
-            let samples: Vec<Sample> = (0..count as u64).map(|k| {
-                let due = k as i64 * 1_000;
-                // A gap after each third sample makes several blocks.
-                Sample { seq: k + k / 3, due: ClockNs(due), woke: ClockNs(due + 7), cpu: 0 }
-            }).collect();
+        fn a_cut_anywhere_gives_whole_blocks_and_a_count_of_the_rest(
+            count in 1usize..30,
+            cut in 0usize..400,
+        ) {
+            let samples: Vec<Sample> = (0..count as u64)
+                .map(|k| {
+                    let due = k as i64 * 1_000;
+                    // A gap after each third sample makes several blocks.
+                    Sample { seq: k + k / 3, due: ClockNs(due), woke: ClockNs(due + 7), cpu: 0 }
+                })
+                .collect();
             let mut bytes = MAGIC.to_vec();
             encode_samples(&mut bytes, &samples);
             let cut = cut.min(bytes.len());
             let read = decode(&bytes[..cut]).unwrap();
             prop_assert!(samples.starts_with(&read.samples));
-            prop_assert!(cut < bytes.len() || (read.torn_bytes == 0 && read.samples.len() == count));
+            prop_assert!(
+                cut < bytes.len() || (read.torn_bytes == 0 && read.samples.len() == count)
+            );
         }
 
         #[test]
-        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), proper in any::<bool>()) {
+        fn no_bytes_panic(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            proper in any::<bool>(),
+        ) {
             if proper {
                 bytes.splice(0..0, *MAGIC);
             }

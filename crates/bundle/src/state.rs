@@ -208,22 +208,40 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_state_comes_back_whole(latencies in proptest::collection::vec(-500i64..5_000_000, 0..100)) {
-            let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
+        fn a_state_comes_back_whole(
+            latencies in proptest::collection::vec(-500i64..5_000_000, 0..100),
+        ) {
+            let shape = SeriesShape {
+                range: Nanos::MILLI,
+                resolution: Nanos::MICRO,
+                period: Some(Nanos::MILLI),
+            };
             let mut data = SeriesData::new(shape);
             for (k, latency) in latencies.iter().enumerate() {
                 let due = k as i64 * 1_000_000;
-                let sample = Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
+                let sample = Sample {
+                    seq: k as u64,
+                    due: ClockNs(due),
+                    woke: ClockNs(due + latency),
+                    cpu: 3,
+                };
                 data.record(&sample, (latency / 1_000_000).max(0) as u64);
             }
-            let state = State { data, usage: Fact::NotAsked, digest: None, samples_kept: 7, log_bytes: 99 };
+            let state =
+                State { data, usage: Fact::NotAsked, digest: None, samples_kept: 7, log_bytes: 99 };
             let back = State::decode(&encoded(&state)).unwrap();
             prop_assert_eq!(&back.data.exact, &state.data.exact);
             prop_assert_eq!(&back.data.whole, &state.data.whole);
             prop_assert_eq!(&back.data.corrected, &state.data.corrected);
             prop_assert_eq!(&back.data.worst, &state.data.worst);
-            prop_assert_eq!((back.data.min, back.data.max, back.data.sum), (state.data.min, state.data.max, state.data.sum));
-            prop_assert_eq!((back.data.sum_squares, back.data.losses), (state.data.sum_squares, state.data.losses));
+            prop_assert_eq!(
+                (back.data.min, back.data.max, back.data.sum),
+                (state.data.min, state.data.max, state.data.sum)
+            );
+            prop_assert_eq!(
+                (back.data.sum_squares, back.data.losses),
+                (state.data.sum_squares, state.data.losses)
+            );
             prop_assert_eq!((back.samples_kept, back.log_bytes), (7, 99));
         }
         #[test]

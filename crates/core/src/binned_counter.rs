@@ -254,15 +254,23 @@ mod tests {
     proptest! {
         #[test]
         fn counted_in_the_thread_is_the_same_as_recorded(
-            latencies in proptest::collection::vec(prop_oneof![-5i64..5_000, 0i64..50_000_000, 0i64..(1 << 52)], 0..300),
+            latencies in proptest::collection::vec(
+                prop_oneof![-5i64..5_000, 0i64..50_000_000, 0i64..(1 << 52)],
+                0..300,
+            ),
             resolution in 1i64..5_000,
             split in 0usize..300,
         ) {
-            let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos(resolution), period: None };
-            let (mut one, mut other, mut counter) = (SeriesData::new(shape), SeriesData::new(shape), BinnedCounter::new(shape));
+            let shape =
+                SeriesShape { range: Nanos::MILLI, resolution: Nanos(resolution), period: None };
+            let (mut one, mut other, mut counter) =
+                (SeriesData::new(shape), SeriesData::new(shape), BinnedCounter::new(shape));
             for (k, latency) in latencies.iter().enumerate() {
                 let (begin, end) = (k as i64 * 1_000, k as i64 * 1_000 + latency);
-                one.record(&Sample { seq: k as u64, due: ClockNs(begin), woke: ClockNs(end), cpu: 1 }, 0);
+                one.record(
+                    &Sample { seq: k as u64, due: ClockNs(begin), woke: ClockNs(end), cpu: 1 },
+                    0,
+                );
                 counter.record(k as u64, begin, end, 1);
                 if k == split {
                     other.absorb(&counter);
@@ -273,7 +281,10 @@ mod tests {
             prop_assert_eq!(&one.exact, &other.exact);
             prop_assert_eq!(&one.whole, &other.whole);
             prop_assert_eq!(&one.worst, &other.worst);
-            prop_assert_eq!((one.min, one.max, one.sum, one.sum_squares), (other.min, other.max, other.sum, other.sum_squares));
+            prop_assert_eq!(
+                (one.min, one.max, one.sum, one.sum_squares),
+                (other.min, other.max, other.sum, other.sum_squares)
+            );
             prop_assert_eq!(one.losses, other.losses);
         }
         #[test]

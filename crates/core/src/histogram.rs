@@ -97,11 +97,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost(latencies in proptest::collection::vec(-10i64..10_000, 0..200), res in 1i64..500, range in 0i64..5_000) {
+        fn nothing_is_lost(
+            latencies in proptest::collection::vec(-10i64..10_000, 0..200),
+            res in 1i64..500,
+            range in 0i64..5_000,
+        ) {
             let mut h = LinearHistogram::new(Nanos(range), Nanos(res));
             latencies.iter().for_each(|ns| h.record(Nanos(*ns)));
             prop_assert_eq!(h.total(), latencies.len() as u64);
-            prop_assert_eq!(h.inside(), latencies.iter().filter(|ns| **ns >= 0 && Nanos(**ns) < h.end()).count() as u64);
+            prop_assert_eq!(
+                h.inside(),
+                latencies.iter().filter(|ns| **ns >= 0 && Nanos(**ns) < h.end()).count() as u64
+            );
         }
     }
 }

@@ -149,14 +149,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_come_once_and_in_order(sources in proptest::collection::vec(proptest::collection::vec(0i64..1_000, 0..300), 0..5), batch in 1usize..50) {
+        fn all_come_once_and_in_order(
+            sources in
+                proptest::collection::vec(proptest::collection::vec(0i64..1_000, 0..300), 0..5),
+            batch in 1usize..50,
+        ) {
             let mut expected: Vec<(i64, u16)> = Vec::new();
-            let given: Vec<Given> = sources.iter().enumerate().map(|(cpu, times)| {
-                expected.extend(times.iter().map(|at| (*at, cpu as u16)));
-                Given(times.iter().map(|at| event(*at, cpu as u16)).collect(), batch)
-            }).collect();
+            let given: Vec<Given> = sources
+                .iter()
+                .enumerate()
+                .map(|(cpu, times)| {
+                    expected.extend(times.iter().map(|at| (*at, cpu as u16)));
+                    Given(times.iter().map(|at| event(*at, cpu as u16)).collect(), batch)
+                })
+                .collect();
             expected.sort();
-            let merged: Vec<(i64, u16)> = Merge::new(given).map(|event| (event.at.0, event.cpu)).collect();
+            let merged: Vec<(i64, u16)> =
+                Merge::new(given).map(|event| (event.at.0, event.cpu)).collect();
             prop_assert_eq!(merged, expected);
         }
     }

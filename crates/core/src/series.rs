@@ -217,7 +217,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_worst_are_kept_in_order(latencies in proptest::collection::vec(0i64..5_000_000, 0..300)) {
+        fn the_worst_are_kept_in_order(
+            latencies in proptest::collection::vec(0i64..5_000_000, 0..300),
+        ) {
             let data = series(&latencies);
             let mut sorted = latencies.clone();
             sorted.sort_by(|a, b| b.cmp(a));
@@ -236,10 +238,22 @@ mod tests {
             let mut both = series(&first);
             both.add(&series(&second));
             let one = series(&[first, second].concat());
-            prop_assert_eq!((both.count(), both.min, both.max, both.sum, both.sum_squares), (one.count(), one.min, one.max, one.sum, one.sum_squares));
-            prop_assert_eq!((&both.whole, &both.corrected, both.losses), (&one.whole, &one.corrected, one.losses));
-            prop_assert_eq!(both.exact.occupied().collect::<Vec<_>>(), one.exact.occupied().collect::<Vec<_>>());
-            prop_assert_eq!(both.worst.iter().map(Sample::latency).collect::<Vec<_>>(), one.worst.iter().map(Sample::latency).collect::<Vec<_>>());
+            prop_assert_eq!(
+                (both.count(), both.min, both.max, both.sum, both.sum_squares),
+                (one.count(), one.min, one.max, one.sum, one.sum_squares)
+            );
+            prop_assert_eq!(
+                (&both.whole, &both.corrected, both.losses),
+                (&one.whole, &one.corrected, one.losses)
+            );
+            prop_assert_eq!(
+                both.exact.occupied().collect::<Vec<_>>(),
+                one.exact.occupied().collect::<Vec<_>>()
+            );
+            prop_assert_eq!(
+                both.worst.iter().map(Sample::latency).collect::<Vec<_>>(),
+                one.worst.iter().map(Sample::latency).collect::<Vec<_>>()
+            );
         }
     }
 }

@@ -210,7 +210,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_module_panics(data in proptest::collection::vec(proptest::num::u8::ANY, 0..200), elf: bool) {
+        fn no_module_panics(
+            data in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+            elf: bool,
+        ) {
             let magic: &[u8] = if elf { b"\x7fELF\x02\x01\x01" } else { b"" };
             let _ = Needs::read(&[magic, &data].concat());
         }

@@ -165,7 +165,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_stream_panics(place in 0usize..300, value: u8, end in 0usize..600, text in "\\PC{0,60}") {
+        fn no_stream_panics(
+            place in 0usize..300,
+            value: u8,
+            end in 0usize..600,
+            text in "\\PC{0,60}",
+        ) {
             let mut bytes = archive();
             bytes[place] = value;
             bytes.truncate(end);

@@ -312,7 +312,15 @@ mod tests {
                     read += 1;
                     dropped += d.dropped_before;
                     next += d.dropped_before;
-                    assert_eq!(d.sample, Sample { seq: next, due: ClockNs(next as i64), woke: ClockNs(next as i64 + 5), cpu: 2 });
+                    assert_eq!(
+                        d.sample,
+                        Sample {
+                            seq: next,
+                            due: ClockNs(next as i64),
+                            woke: ClockNs(next as i64 + 5),
+                            cpu: 2
+                        }
+                    );
                     assert_eq!(d.missed, 3);
                     next += 1;
                 });

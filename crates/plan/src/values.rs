@@ -384,8 +384,18 @@ mod tests {
         }
         #[test]
         fn no_text_panics(text in "(?s).{0,60}") {
-            let _ = (command(&text), name(&text), cpu_choice(&text), duration(&text, Nanos::ZERO, Nanos::SECOND));
-            let _ = (dma_latency(&text), requirement(&text), path(&text), word::<crate::OnExit>(&text, "x"));
+            let _ = (
+                command(&text),
+                name(&text),
+                cpu_choice(&text),
+                duration(&text, Nanos::ZERO, Nanos::SECOND),
+            );
+            let _ = (
+                dma_latency(&text),
+                requirement(&text),
+                path(&text),
+                word::<crate::OnExit>(&text, "x"),
+            );
         }
     }
 }

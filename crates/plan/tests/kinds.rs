@@ -210,9 +210,20 @@ proptest! {
     #[test]
     fn a_plan_of_any_kind_is_read_back(
         (_, picked) in select(WorkloadKind::WORDS).prop_flat_map(|(kind, _)| {
-            (Just(kind), proptest::sample::subsequence(settings(kind), 0..=settings(kind).len()).prop_map(move |s| (kind, s)))
+            (
+                Just(kind),
+                proptest::sample::subsequence(settings(kind), 0..=settings(kind).len())
+                    .prop_map(move |s| (kind, s)),
+            )
         }),
-        common in select(&["", "samples = 9\n", "duration = '3s'\npolicy = 'other'\n", "histogram = { range = '1s' }\n"][..]),
+        common in select(
+            &[
+                "",
+                "samples = 9\n",
+                "duration = '3s'\npolicy = 'other'\n",
+                "histogram = { range = '1s' }\n",
+            ][..],
+        ),
     ) {
         let (kind, picked) = picked;
         let toml = format!("[[measure]]\nkind = '{kind}'\n{common}{}\n", picked.join("\n"));
@@ -220,8 +231,16 @@ proptest! {
         prop_assume!(first.is_ok());
         let plan = first.unwrap().plan;
         let written = plan.to_toml();
-        let again = resolved("other.toml", &written).map(|again| again.plan).map_err(|problems| format!("{problems}\n{written}"));
-        prop_assert_eq!(again.map(|mut again| { again.name.clone_from(&plan.name); again }), Ok(plan));
+        let again = resolved("other.toml", &written)
+            .map(|again| again.plan)
+            .map_err(|problems| format!("{problems}\n{written}"));
+        prop_assert_eq!(
+            again.map(|mut again| {
+                again.name.clone_from(&plan.name);
+                again
+            }),
+            Ok(plan)
+        );
     }
 }
 

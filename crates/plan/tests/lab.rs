@@ -199,9 +199,13 @@ mod any {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "(\\[?\\[?(lab|axes|exclude|measure|published)\\]?\\]?|[a-z.'\"=\\[\\]{}, \n0-9]{0,6}){0,12}") {
+        fn no_text_panics(
+            text in "(\\[?\\[?(lab|axes|exclude|measure|published)\\]?\\]?|[a-z.'\"=\\[\\]{}, \n0-9]{0,6}){0,12}",
+        ) {
             if let Ok(lab) = read(&text) {
-                let _ = lab.cells().map(|cells| cells.iter().map(|cell| cell.experiment(Some(1))).collect::<Vec<_>>());
+                let _ = lab.cells().map(|cells| {
+                    cells.iter().map(|cell| cell.experiment(Some(1))).collect::<Vec<_>>()
+                });
             }
         }
     }

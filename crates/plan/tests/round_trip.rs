@@ -251,29 +251,51 @@ proptest! {
             Ok(again) => prop_assert_eq!(&again.plan, &plan, "{}", written),
             Err(problems) => prop_assert!(false, "{}\n{}", problems, written),
         }
-        let experiment = load(Path::new("test.toml"), toml.as_bytes(), &LoadOptions::default()).unwrap();
+        let experiment =
+            load(Path::new("test.toml"), toml.as_bytes(), &LoadOptions::default()).unwrap();
         let written = experiment.to_toml();
-        prop_assert_eq!(resolved("test.toml", &written).map(|again| again.plan).map_err(|p| p.to_string()), Ok(plan), "{}", written);
+        prop_assert_eq!(
+            resolved("test.toml", &written).map(|again| again.plan).map_err(|p| p.to_string()),
+            Ok(plan),
+            "{}",
+            written
+        );
     }
 
     #[test]
-    fn no_file_makes_it_panic(parts in proptest::collection::vec(fragment(), 0..40), allow_unknown: bool) {
+    fn no_file_makes_it_panic(
+        parts in proptest::collection::vec(fragment(), 0..40),
+        allow_unknown: bool,
+    ) {
         let text = parts.concat();
         for path in ["a.toml", "a.cfg", "a"] {
-            match load_and_resolve(Path::new(path), text.as_bytes(), &LoadOptions { allow_unknown }, &context()) {
+            match load_and_resolve(
+                Path::new(path),
+                text.as_bytes(),
+                &LoadOptions { allow_unknown },
+                &context(),
+            ) {
                 Ok((experiment, resolved)) => {
                     prop_assert_eq!(resolved.warnings.errors(), 0);
                     let again = support::resolved("a.toml", &resolved.plan.to_toml());
-                    prop_assert_eq!(again.map(|again| again.plan).map_err(|p| p.to_string()), Ok(resolved.plan));
+                    prop_assert_eq!(
+                        again.map(|again| again.plan).map_err(|p| p.to_string()),
+                        Ok(resolved.plan)
+                    );
                     prop_assert!(!experiment.to_toml().is_empty());
                 }
-                Err(problems) => prop_assert!(problems.errors() > 0 && !problems.to_string().is_empty() && !problems.lines().is_empty()),
+                Err(problems) => prop_assert!(
+                    problems.errors() > 0
+                        && !problems.to_string().is_empty()
+                        && !problems.lines().is_empty()
+                ),
             }
         }
     }
 
     #[test]
     fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-        let _ = load(Path::new("a"), &bytes, &LoadOptions::default()).map_err(|problems| problems.to_string());
+        let _ = load(Path::new("a"), &bytes, &LoadOptions::default())
+            .map_err(|problems| problems.to_string());
     }
 }

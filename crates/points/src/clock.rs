@@ -194,19 +194,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_converted_instant_is_no_further_off_than_it_says(ppm in prop::collection::vec(-40_i64..40, 3..12), at in 0.0_f64..1.0) {
+        fn a_converted_instant_is_no_further_off_than_it_says(
+            ppm in prop::collection::vec(-40_i64..40, 3..12),
+            at in 0.0_f64..1.0,
+        ) {
             let (clock, truth) = steered(&ppm);
             let (first, last) = clock.covers();
             let ticks = first + ((last - first) as f64 * at) as u64;
             let segment = clock.segment(ticks).unwrap();
             let off = segment.convert(ticks).unwrap().ns() as f64 - truth(ticks);
-            prop_assert!(off.abs() <= segment.error.ns() as f64, "off by {off}, error {}", segment.error.ns());
+            prop_assert!(
+                off.abs() <= segment.error.ns() as f64,
+                "off by {off}, error {}",
+                segment.error.ns()
+            );
         }
 
         #[test]
         fn nothing_that_a_process_claims_panics(ticks: u64, monotonic: i64, error: u64, at: u64) {
             let (clock, _) = steered(&[1, 2, 3]);
-            let segment = clock.since(Pair { ticks, monotonic, error }).and_then(|clock| clock.segment(at));
+            let segment =
+                clock.since(Pair { ticks, monotonic, error }).and_then(|clock| clock.segment(at));
             let _ = segment.and_then(|segment| segment.convert(at));
         }
     }

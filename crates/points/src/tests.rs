@@ -143,12 +143,14 @@ proptest! {
         let (mut passed, mut recorded) = (0_u64, Vec::new());
         for step in steps {
             match step {
-                Step::Pass(count) => for _ in 0..count {
-                    if memory.pass(passed, 4) {
-                        recorded.push(passed as i64);
+                Step::Pass(count) => {
+                    for _ in 0..count {
+                        if memory.pass(passed, 4) {
+                            recorded.push(passed as i64);
+                        }
+                        passed += 1;
                     }
-                    passed += 1;
-                },
+                }
                 Step::Poll => prop_assert!(reader.read(&memory, Torn::Wait, true)),
             }
         }
@@ -159,7 +161,11 @@ proptest! {
             recorded.push(passed as i64 - 1);
         }
         let torn = u64::from(begun && last < 4);
-        prop_assert_eq!(reader.read(&memory, Torn::Wait, true), torn == 0, "one that may be completed yet is waited for");
+        prop_assert_eq!(
+            reader.read(&memory, Torn::Wait, true),
+            torn == 0,
+            "one that may be completed yet is waited for"
+        );
         prop_assert!(reader.read(&memory, Torn::Count, true));
         prop_assert_eq!(&reader.values, &recorded);
         if let Some(source) = reader.all.sources.first() {
@@ -169,7 +175,10 @@ proptest! {
     }
 
     #[test]
-    fn of_a_flight_recorder_the_last_points_are_read_and_the_others_counted(counts in prop::collection::vec(1_u64..1_500, 1..6), last in 0_u32..4) {
+    fn of_a_flight_recorder_the_last_points_are_read_and_the_others_counted(
+        counts in prop::collection::vec(1_u64..1_500, 1..6),
+        last in 0_u32..4,
+    ) {
         let memory = Memory::new(true);
         let passed: u64 = counts.iter().sum();
         (0..passed).for_each(|value| assert!(memory.pass(value, 4)));
@@ -178,26 +187,46 @@ proptest! {
         let mut reader = Reader::new(&memory);
         prop_assert!(reader.read(&memory, Torn::Count, false));
         let kept = (passed + torn).min(SLOTS) - torn;
-        prop_assert_eq!(&reader.values, &(passed - kept..passed).map(|value| value as i64).collect::<Vec<_>>());
+        prop_assert_eq!(
+            &reader.values,
+            &(passed - kept..passed).map(|value| value as i64).collect::<Vec<_>>()
+        );
         let source = &reader.all.sources[0];
-        prop_assert_eq!((source.recorded, source.overwritten, source.torn, source.dropped), (kept, passed - kept, torn, 0));
+        prop_assert_eq!(
+            (source.recorded, source.overwritten, source.torn, source.dropped),
+            (kept, passed - kept, torn, 0)
+        );
     }
 
     #[test]
-    fn a_file_that_anybody_wrote_into_is_read_to_an_end(spots in prop::collection::vec((0_usize..4_096, any::<u64>()), 1..20), cut in 0_usize..70_000) {
+    fn a_file_that_anybody_wrote_into_is_read_to_an_end(
+        spots in prop::collection::vec((0_usize..4_096, any::<u64>()), 1..20),
+        cut in 0_usize..70_000,
+    ) {
         let memory = Memory::new(false);
-        (0..900).for_each(|value| { memory.pass(value, 4); });
+        (0..900).for_each(|value| {
+            memory.pass(value, 4);
+        });
         for (spot, number) in spots {
             // The fields of the control page and of the ring, and slots.
-            let at = match spot % 3 { 0 => spot % 130, 1 => RINGS_AT as usize + spot % 190, _ => RINGS_AT as usize + spot };
+            let at = match spot % 3 {
+                0 => spot % 130,
+                1 => RINGS_AT as usize + spot % 190,
+                _ => RINGS_AT as usize + spot,
+            };
             memory.set(at as u64, number);
         }
         let length = memory.0.borrow().len();
         memory.0.borrow_mut().truncate(length.saturating_sub(cut));
         let clock = Clock::of(Pair { ticks: 0, monotonic: 10, error: 0 });
         let mut events = 0;
-        if let Ok(whole) = super::read_whole(&&memory.0.borrow()[..], &clock, &mut |_, more| events += more.len() as u64) {
-            prop_assert_eq!(whole.sources.iter().map(|source| source.recorded).sum::<u64>(), events);
+        if let Ok(whole) = super::read_whole(&&memory.0.borrow()[..], &clock, &mut |_, more| {
+            events += more.len() as u64
+        }) {
+            prop_assert_eq!(
+                whole.sources.iter().map(|source| source.recorded).sum::<u64>(),
+                events
+            );
         }
     }
 }

@@ -72,6 +72,8 @@ pub(crate) const NAMING: &[Tracepoint] = &[
 use Group::*;
 
 /// All of them; what is in several kernels under several names is here several times.
+const VECTOR_ENTRY: &[&str] = &["vector_entry", "vector_entry_before_5_15"];
+
 #[rustfmt::skip] // A table.
 pub(crate) const ALL: &[Tracepoint] = &[
     at(Sched, "sched", "sched_switch", &["switched", "switched_before_5_18"], wire::SWITCH),
@@ -85,17 +87,17 @@ pub(crate) const ALL: &[Tracepoint] = &[
     at(Sched, "sched", "sched_pi_setprio", &["pi_setprio"], wire::PI_SETPRIO),
     at(Irq, "irq", "irq_handler_entry", &["irq_entry", "irq_entry_before_5_15"], wire::IRQ_ENTRY),
     at(Irq, "irq", "irq_handler_exit", &["irq_exit"], wire::IRQ_EXIT),
-    at(Vectors, "irq_vectors", "local_timer_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "local_timer_entry", VECTOR_ENTRY, wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "local_timer_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "reschedule_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "reschedule_entry", VECTOR_ENTRY, wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "reschedule_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "call_function_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "call_function_entry", VECTOR_ENTRY, wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "call_function_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "call_function_single_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "call_function_single_entry", VECTOR_ENTRY, wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "call_function_single_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "irq_work_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "irq_work_entry", VECTOR_ENTRY, wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "irq_work_exit", &["vector_exit"], wire::VECTOR_EXIT),
-    at(Vectors, "irq_vectors", "thermal_apic_entry", &["vector_entry", "vector_entry_before_5_15"], wire::VECTOR_ENTRY),
+    at(Vectors, "irq_vectors", "thermal_apic_entry", VECTOR_ENTRY, wire::VECTOR_ENTRY),
     at(Vectors, "irq_vectors", "thermal_apic_exit", &["vector_exit"], wire::VECTOR_EXIT),
     at(Softirq, "irq", "softirq_raise", &["softirq_raise"], wire::SOFTIRQ_RAISE),
     at(Softirq, "irq", "softirq_entry", &["softirq_entry"], wire::SOFTIRQ_ENTRY),

@@ -220,8 +220,15 @@ fn what_was_published_carries_its_headings_for_narrow_screens() {
     let directory = tempfile::tempdir().unwrap();
     let mut bundle =
         write(&directory.path().join("b"), &Recipe { cpus: 1, samples: 100, ..Recipe::default() });
-    let published = serde_json::json!({"source": "a board", "results": [
-        {"what": "the worst", "value": "50 us", "here": "timer/cpu0@idle: max", "shape": "timer/cpu0@idle: max > 1ns"}]});
+    let published = serde_json::json!({
+        "source": "a board",
+        "results": [
+            {
+                "what": "the worst", "value": "50 us", "here": "timer/cpu0@idle: max",
+                "shape": "timer/cpu0@idle: max > 1ns",
+            },
+        ],
+    });
     bundle.manifest.published = Some(serde_json::from_value(published).unwrap());
     let page = assert_sound(&page_of(&[&bundle]));
     let cells = Selector::parse(".stacked td").unwrap();

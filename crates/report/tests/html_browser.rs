@@ -67,10 +67,16 @@ fn the_histogram_by_cause_is_drawn() {
     let parts = ["irq", "non-preemptible", "<script>later</script>"];
     let row = |from: u64, count: u64| {
         let ns = [count * from / 2, count * from / 4, count * from / 4];
-        serde_json::json!({"from": from, "width": (1u64 << from.ilog2()) / 64, "count": count, "ns": ns, "longest": [count, 0, 0]})
+        serde_json::json!({
+            "from": from, "width": (1u64 << from.ilog2()) / 64, "count": count, "ns": ns,
+            "longest": [count, 0, 0],
+        })
     };
-    let account = serde_json::json!({"known": {"schema": "punctual-account/2", "complete": true, "unattributed": 0, "lost": 0, "cost": "not_asked",
-        "parts": parts, "buckets": [row(4_096, 900), row(8_192, 90), row(65_536, 9), row(1_048_576, 1)]}});
+    let account = serde_json::json!({"known": {
+        "schema": "punctual-account/2", "complete": true, "unattributed": 0, "lost": 0,
+        "cost": "not_asked", "parts": parts,
+        "buckets": [row(4_096, 900), row(8_192, 90), row(65_536, 9), row(1_048_576, 1)],
+    }});
     std::fs::write(directory.path().join("b/phases/000/0000.account.json"), account.to_string())
         .unwrap();
     let bundle = punctual_bundle::Bundle::open(&directory.path().join("b")).unwrap();

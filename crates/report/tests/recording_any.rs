@@ -126,12 +126,20 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn anything_is_written(mut events in proptest::collection::vec(event(), 0..80), sorted in any::<bool>()) {
+    fn anything_is_written(
+        mut events in proptest::collection::vec(event(), 0..80),
+        sorted in any::<bool>(),
+    ) {
         let all = recording::recording(1);
         if sorted {
             events.sort_by_key(|event| event.at);
         }
-        let input = RecordingInput { recorded: &all.recorded, names: &all.names, release: None, timebase: Default::default() };
+        let input = RecordingInput {
+            recorded: &all.recorded,
+            names: &all.names,
+            release: None,
+            timebase: Default::default(),
+        };
         for format in [Format::Perfetto, Format::Chrome] {
             let mut out = Vec::new();
             export_recording(input, events.iter().copied(), format, &mut out).unwrap();
@@ -139,7 +147,12 @@ proptest! {
                 serde_json::from_slice::<serde_json::Value>(&out).unwrap();
             }
         }
-        let source = RecordingSource { recorded: &all.recorded, names: &all.names, series: Vec::new(), requests: Vec::new() };
+        let source = RecordingSource {
+            recorded: &all.recorded,
+            names: &all.names,
+            series: Vec::new(),
+            requests: Vec::new(),
+        };
         Digest::of(&source, || events.iter().copied());
     }
 }

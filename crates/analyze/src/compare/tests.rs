@@ -92,7 +92,9 @@ proptest! {
             let got = compared(a, b);
             prop_assert_eq!(got.metrics.len(), METRICS.len());
             for m in &got.metrics {
-                let inside = |low: Option<f64>, d: f64, high: Option<f64>| low.is_none_or(|l| l <= d) && high.is_none_or(|h| h >= d);
+                let inside = |low: Option<f64>, d: f64, high: Option<f64>| {
+                    low.is_none_or(|l| l <= d) && high.is_none_or(|h| h >= d)
+                };
                 prop_assert!(m.difference.is_none_or(|d| inside(m.low, d, m.high)), "{:?}", m);
                 prop_assert!(m.p_adjusted.is_none_or(|p| (0.0..=1.0).contains(&p)));
             }

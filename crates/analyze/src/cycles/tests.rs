@@ -177,9 +177,15 @@ proptest! {
     /// What a thread waits for within its cycles is merged, and nothing is lost: each cycle's parts
     /// are its response time, and the cycles with the waits for their releases fill the time.
     #[test]
-    fn merged_cycles_add_up(works in proptest::collection::vec(
-        (1_000i64..900_000, proptest::collection::vec((1_000i64..50_000, -5_000i64..300_000), 0..4)), 12..40,
-    )) {
+    fn merged_cycles_add_up(
+        works in proptest::collection::vec(
+            (
+                1_000i64..900_000,
+                proptest::collection::vec((1_000i64..50_000, -5_000i64..300_000), 0..4),
+            ),
+            12..40,
+        ),
+    ) {
         let (mut at, mut next, mut records) = (0, 1_000_000i64, Vec::new());
         for (took, inner) in &works {
             let one = cycle((SLEEP, 1), WokenBy::Sleep, at, next, *took);
@@ -209,10 +215,17 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(records in proptest::collection::vec((0u32..4, 0u16..2, -5i64..1_000_000, -5i64..1_000_000, 0i64..9), 0..60)) {
+    fn nothing_panics(
+        records in proptest::collection::vec(
+            (0u32..4, 0u16..2, -5i64..1_000_000, -5i64..1_000_000, 0i64..9),
+            0..60,
+        ),
+    ) {
         let cycles: Vec<Cycle> = records
             .iter()
-            .map(|(call, operation, entered, release, took)| cycle((*call, *operation), WokenBy::Task, *entered, *release, *took))
+            .map(|(call, operation, entered, release, took)| {
+                cycle((*call, *operation), WokenBy::Task, *entered, *release, *took)
+            })
             .collect();
         if let Ok(found) = infer(&cycles, Constraint::default(), &names()) {
             let mut follower = Follower::new(&found);

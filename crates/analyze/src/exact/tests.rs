@@ -193,9 +193,8 @@ proptest! {
     ) {
         let mut script = late();
         for (function, block, kind) in steps {
-            let kinds = [
-                Kind::Plain, Kind::Call, Kind::Return, Kind::Syscall, Kind::Sysret, Kind::Iret,
-            ];
+            let kinds =
+                [Kind::Plain, Kind::Call, Kind::Return, Kind::Syscall, Kind::Sysret, Kind::Iret];
             match kinds.get(usize::from(kind)) {
                 Some(kind) => script.block(at(function, 40 * block), *kind),
                 None => script.event(Entry::Switch(Some(function % 2))),
@@ -205,7 +204,9 @@ proptest! {
         let (path, window) = script.sample(latency);
         prop_assert_eq!(path.insns + path.without, latency as u64);
         prop_assert_eq!(path.functions().iter().map(|f| f.own).sum::<u64>(), path.insns);
-        prop_assert!(path.calls.iter().all(|call| call.begin <= call.end && call.end <= path.insns));
+        prop_assert!(
+            path.calls.iter().all(|call| call.begin <= call.end && call.end <= path.insns)
+        );
         let parts = parts(&path, window.task);
         let mut end = 0;
         for part in &parts {

@@ -104,27 +104,47 @@ fn any_wait() -> impl Strategy<Value = Event> {
     let task = || (0u32..6).prop_map(Tid);
     let what = prop_oneof![
         3 => (0usize..4, 0u64..2).prop_map(|(op, address)| EventKind::FutexEnter {
-            op: [Futex::Wait, Futex::LockPi, Futex::Wake, Futex::UnlockPi][op], address,
+            op: [Futex::Wait, Futex::LockPi, Futex::Wake, Futex::UnlockPi][op],
+            address,
         }),
         3 => Just(EventKind::FutexExit { op: Futex::Wait, result: 0 }),
         1 => (0u64..3).prop_map(|lock| EventKind::ContentionBegin { lock, flags: 0 }),
         1 => (0u64..3).prop_map(|lock| EventKind::ContentionEnd { lock, result: 0 }),
-        1 => (task(), 0i16..120).prop_map(|(task, new)| EventKind::PiSetPrio { task, old: 120, new }),
+        1 => {
+            (task(), 0i16..120).prop_map(|(task, new)| EventKind::PiSetPrio { task, old: 120, new })
+        },
         2 => (0u64..9).prop_map(|address| EventKind::PageFault { address, ip: 0, user: true }),
         1 => (0u8..12).prop_map(|order| EventKind::PageAlloc { order, page: 1 }),
         1 => Just(EventKind::ReclaimBegin { order: 0 }),
         1 => Just(EventKind::ReclaimEnd { reclaimed: 1 }),
-        1 => (0u32..2, 0u64..3).prop_map(|(device, sector)| EventKind::BlockIssue { device, sector, bytes: 512, write: true }),
-        2 => (0u32..2, 0u64..3).prop_map(|(device, sector)| EventKind::BlockComplete { device, sector, bytes: 512, error: 0 }),
+        1 => (0u32..2, 0u64..3).prop_map(|(device, sector)| EventKind::BlockIssue {
+            device,
+            sector,
+            bytes: 512,
+            write: true,
+        }),
+        2 => (0u32..2, 0u64..3).prop_map(|(device, sector)| EventKind::BlockComplete {
+            device,
+            sector,
+            bytes: 512,
+            error: 0,
+        }),
         2 => (0i64..3_000_000).prop_map(|expires| EventKind::HrtimerExpireEntry {
-            timer: 1, now: None, expires: Some(MonotonicNs(expires)),
+            timer: 1,
+            now: None,
+            expires: Some(MonotonicNs(expires)),
         }),
         1 => (0u8..3).prop_map(|vector| EventKind::VectorEntry { vector }),
         1 => (0u8..3).prop_map(|vector| EventKind::VectorExit { vector }),
         2 => proptest::option::of(0u32..3).prop_map(|call| EventKind::Interrupted { call }),
         1 => task().prop_map(|task| EventKind::Unthrottled { task }),
         1 => (0u32..3).prop_map(|stack| EventKind::Stack { stack: StackId(stack) }),
-        1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| EventKind::Wakeup { task, prio, target, new: false }),
+        1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| EventKind::Wakeup {
+            task,
+            prio,
+            target,
+            new: false,
+        }),
     ];
     (0i64..1_100, 0u16..3, 0u32..6, what).prop_map(|(at, cpu, tid, what)| Event {
         at: MonotonicNs(at),
@@ -139,8 +159,16 @@ proptest! {
     #[test]
     fn any_events_give_parts_that_add_up_and_are_proven(
         mut events in proptest::collection::vec(prop_oneof![any_event(), any_wait()], 0..200),
-        sorted: bool, recorded_gaps: bool, due in -100i64..1_200, span in -100i64..600, cpu in 0u16..5, timer: bool,
-        (step, by) in (0usize..200, prop_oneof![3 => Just(0i64), 1 => -2_000i64..2_000, 1 => Just(2_500_000)]),
+        sorted: bool,
+        recorded_gaps: bool,
+        due in -100i64..1_200,
+        span in -100i64..600,
+        cpu in 0u16..5,
+        timer: bool,
+        (step, by) in (
+            0usize..200,
+            prop_oneof![3 => Just(0i64), 1 => -2_000i64..2_000, 1 => Just(2_500_000)],
+        ),
         tid in 1u32..6,
     ) {
         if sorted {
@@ -151,11 +179,21 @@ proptest! {
         let woke = due + span + if by > 2_000 { by } else { 0 };
         let cpu = if cpu == 4 { Event::NO_CPU } else { cpu };
         let kind = if timer { Kind::Timer } else { Kind::Interval };
-        let interval = LatencyInterval { tid: Tid(tid), cpu, due: MonotonicNs(due), woke: MonotonicNs(woke), kind };
+        let interval = LatencyInterval {
+            tid: Tid(tid),
+            cpu,
+            due: MonotonicNs(due),
+            woke: MonotonicNs(woke),
+            kind,
+        };
         let gaps = if recorded_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
-        let explanation = explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
+        let explanation =
+            explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
         check(&explanation, &events);
         prop_assert_eq!(explanation.lost > 0, explanation.warnings.contains(&Warning::Lost));
-        prop_assert_eq!(rank([&explanation], &Default::default(), Nanos::ZERO).latency, explanation.latency());
+        prop_assert_eq!(
+            rank([&explanation], &Default::default(), Nanos::ZERO).latency,
+            explanation.latency()
+        );
     }
 }

@@ -259,35 +259,68 @@ fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
 proptest! {
     #[test]
     fn matching_is_that_of_the_model(
-        given in proptest::collection::vec((0i64..50, 0u32..3, 0u32..2, proptest::option::of(0i64..3)), 0..80),
-        by in 0usize..4, rule in 0usize..3,
+        given in proptest::collection::vec(
+            (0i64..50, 0u32..3, 0u32..2, proptest::option::of(0i64..3)),
+            0..80,
+        ),
+        by in 0usize..4,
+        rule in 0usize..3,
     ) {
         let ((_, by), (_, rule)) = (By::ALL[by], Rule::ALL[rule]);
-        let mut events: Vec<Event> = given.iter().map(|(at, tid, number, value)| point(*at, *tid, *number, PointKind::Point, *value)).collect();
+        let mut events: Vec<Event> = given
+            .iter()
+            .map(|(at, tid, number, value)| point(*at, *tid, *number, PointKind::Point, *value))
+            .collect();
         events.sort_by_key(|event| event.at);
         let (results, found) = run(&events, vec![asked("a->b", Some(by), Some(rule))], false);
         let (expected, unmatched_from, unmatched_to) = model(&events, by, rule);
         prop_assert_eq!(spans(&found), expected);
-        prop_assert_eq!((results.pairs[0].unmatched_from, results.pairs[0].unmatched_to), (unmatched_from, unmatched_to));
+        prop_assert_eq!(
+            (results.pairs[0].unmatched_from, results.pairs[0].unmatched_to),
+            (unmatched_from, unmatched_to)
+        );
     }
 
     #[test]
     fn nothing_is_lost_in_any_order(
-        given in proptest::collection::vec((0i64..1_100, 0u32..4, 0u32..6, 0u8..5), 0..150), by in 0usize..4, rule in 0usize..3,
+        given in proptest::collection::vec((0i64..1_100, 0u32..4, 0u32..6, 0u8..5), 0..150),
+        by in 0usize..4,
+        rule in 0usize..3,
     ) {
         let kinds = [PointKind::Point, PointKind::Begin, PointKind::End];
-        let events: Vec<Event> = given.iter().map(|(at, tid, number, kind)| match kind {
-            3 => event(*at, Event::NO_CPU, *tid, EventKind::Lost { count: 1, since: MonotonicNs(*at - 30) }),
-            4 => event(*at, 0, *tid, EventKind::Call { function: FunctionId(*number), began: MonotonicNs(*at - 20), depth: 0, left: false, argument: None }),
-            kind => point(*at, *tid, *number, kinds[usize::from(*kind)], Some(1)),
-        }).collect();
+        let events: Vec<Event> = given
+            .iter()
+            .map(|(at, tid, number, kind)| match kind {
+                3 => event(
+                    *at,
+                    Event::NO_CPU,
+                    *tid,
+                    EventKind::Lost { count: 1, since: MonotonicNs(*at - 30) },
+                ),
+                4 => event(
+                    *at,
+                    0,
+                    *tid,
+                    EventKind::Call {
+                        function: FunctionId(*number),
+                        began: MonotonicNs(*at - 20),
+                        depth: 0,
+                        left: false,
+                        argument: None,
+                    },
+                ),
+                kind => point(*at, *tid, *number, kinds[usize::from(*kind)], Some(1)),
+            })
+            .collect();
         let requests = vec![
             asked("a->b", Some(By::ALL[by].1), Some(Rule::ALL[rule].1)),
             asked("fopen:entry->b", Some(By::ALL[by].1), Some(Rule::ALL[rule].1)),
             asked("a->a", None, None),
         ];
         let (results, found) = run(&events, requests, true);
-        let passed = |requested: &[u32], kinds: &[PointKind]| events.iter().filter(|event| matches!(event.what, EventKind::Point { point, kind, .. } if requested.contains(&point.0) && kinds.contains(&kind))).count() as u64;
+        let passed = |requested: &[u32], kinds: &[PointKind]| {
+            events.iter().filter(|event| matches!(event.what, EventKind::Point { point, kind, .. } if requested.contains(&point.0) && kinds.contains(&kind))).count() as u64
+        };
         let ab = &results.pairs[0];
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_from, passed(&[0, 3], &kinds));
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_to, passed(&[1], &kinds));
@@ -296,14 +329,24 @@ proptest! {
         for pair in results.pairs.iter().filter(|pair| matches!(pair.pair, Pair::Scope(_))) {
             let Pair::Scope(PointId(number)) = pair.pair else { continue };
             let same: &[u32] = if number == 0 { &[0, 3] } else { &[number] };
-            prop_assert_eq!(pair.figures.matched() + pair.unmatched_from, passed(same, &[PointKind::Begin]));
-            prop_assert_eq!(pair.figures.matched() + pair.unmatched_to, passed(same, &[PointKind::End]));
+            prop_assert_eq!(
+                pair.figures.matched() + pair.unmatched_from,
+                passed(same, &[PointKind::Begin])
+            );
+            prop_assert_eq!(
+                pair.figures.matched() + pair.unmatched_to,
+                passed(same, &[PointKind::End])
+            );
         }
         for pair in &results.pairs {
-            prop_assert_eq!(pair.figures.matched(), found.iter().filter(|found| found.pair == pair.pair).count() as u64);
+            prop_assert_eq!(
+                pair.figures.matched(),
+                found.iter().filter(|found| found.pair == pair.pair).count() as u64
+            );
         }
         for (function, figures) in &results.functions {
-            let calls = found.iter().filter(|found| found.pair == Pair::Function(*function)).count() as u64;
+            let calls =
+                found.iter().filter(|found| found.pair == Pair::Function(*function)).count() as u64;
             prop_assert_eq!(figures.calls.matched(), calls);
         }
     }

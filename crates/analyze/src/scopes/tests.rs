@@ -186,7 +186,12 @@ proptest! {
         prop_assert!(report.total == Nanos::ZERO || (sum - 1.0).abs() < 1e-9, "{sum}");
         for figures in report.scopes.values() {
             prop_assert!(figures.exclusive.min.is_none_or(|min| min.ns() >= 0));
-            prop_assert!(figures.exclusive_total <= figures.total, "{:?} {:?}", figures.exclusive_total, figures.total);
+            prop_assert!(
+                figures.exclusive_total <= figures.total,
+                "{:?} {:?}",
+                figures.exclusive_total,
+                figures.total
+            );
             prop_assert_eq!(figures.exclusive.count(), figures.inclusive.count());
         }
     }
@@ -202,7 +207,8 @@ proptest! {
             let mut own = HashMap::<usize, i64>::new();
             let mut ids = Vec::<usize>::new();
             let mut read = 0;
-            let of_thread: Vec<&Event> = events.iter().filter(|event| event.tid == Tid(tid)).collect();
+            let of_thread: Vec<&Event> =
+                events.iter().filter(|event| event.tid == Tid(tid)).collect();
             for now in 0..=last {
                 while let Some(event) = of_thread.get(read).filter(|event| event.at.ns() == now) {
                     let EventKind::Point { point, kind, .. } = event.what else { unreachable!() };
@@ -211,7 +217,8 @@ proptest! {
                         ids.push(read);
                     } else if let Some(place) = open.iter().rposition(|one| one.0 == point.0) {
                         open.remove(place);
-                        *expected.entry(point.0).or_default() += own.remove(&ids.remove(place)).unwrap_or(0);
+                        *expected.entry(point.0).or_default() +=
+                            own.remove(&ids.remove(place)).unwrap_or(0);
                     }
                     read += 1;
                 }
@@ -221,7 +228,10 @@ proptest! {
             }
         }
         for (scope, figures) in &report.scopes {
-            prop_assert_eq!(figures.exclusive_total.ns(), expected.get(&scope.0).copied().unwrap_or(0));
+            prop_assert_eq!(
+                figures.exclusive_total.ns(),
+                expected.get(&scope.0).copied().unwrap_or(0)
+            );
         }
     }
 }

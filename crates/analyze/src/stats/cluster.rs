@@ -93,7 +93,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_panics(mut exceedances in proptest::collection::vec((any::<u64>(), any::<i64>()), 0..50)) {
+        fn no_input_panics(
+            mut exceedances in proptest::collection::vec((any::<u64>(), any::<i64>()), 0..50),
+        ) {
             exceedances.sort();
             let clusters = decluster(&exceedances);
             prop_assert!(clusters.index > 0.0 && clusters.index <= 1.0);

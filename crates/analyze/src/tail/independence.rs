@@ -245,7 +245,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn no_input_panics(values in proptest::collection::vec(any::<f64>(), 0..60), lags in 0usize..70) {
+        fn no_input_panics(
+            values in proptest::collection::vec(any::<f64>(), 0..60),
+            lags in 0usize..70,
+        ) {
             let _ = (ljung_box(&values, lags), kpss(&values, lags), bds(&values, 2, 1.0));
             prop_assert_eq!(normal_scores(&values).len(), values.len());
         }

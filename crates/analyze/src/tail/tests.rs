@@ -87,7 +87,11 @@ fn the_same_run_has_the_same_tail() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn no_input_panics(pattern in proptest::collection::vec(any::<i64>(), 0..200), copies in 1usize..200, step in 0i64..5_000) {
+    fn no_input_panics(
+        pattern in proptest::collection::vec(any::<i64>(), 0..200),
+        copies in 1usize..200,
+        step in 0i64..5_000,
+    ) {
         let mut run = run(pattern.iter().copied().cycle().take(pattern.len() * copies).collect());
         run.step = step;
         let tail = with("p/s".into(), &run);

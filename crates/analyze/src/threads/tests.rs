@@ -254,16 +254,32 @@ pub fn any_event() -> impl Strategy<Value = Event> {
         Just(TaskState::LockWait)
     ];
     let what = prop_oneof![
-        5 => (state, task()).prop_map(|(prev_state, next)| EventKind::Switch { prev_prio: 1, prev_state, next, next_prio: 2 }),
+        5 => (state, task()).prop_map(|(prev_state, next)| EventKind::Switch {
+            prev_prio: 1,
+            prev_state,
+            next,
+            next_prio: 2,
+        }),
         3 => task().prop_map(|task| EventKind::Waking { task, prio: 1, target: 0 }),
-        3 => (task(), 0u16..3).prop_map(|(task, target)| EventKind::Wakeup { task, prio: 1, target, new: false }),
-        1 => (task(), 0u16..3, 0u16..3).prop_map(|(task, from, to)| EventKind::Migrate { task, from, to }),
+        3 => (task(), 0u16..3).prop_map(|(task, target)| EventKind::Wakeup {
+            task,
+            prio: 1,
+            target,
+            new: false,
+        }),
+        1 => (task(), 0u16..3, 0u16..3).prop_map(|(task, from, to)| EventKind::Migrate {
+            task,
+            from,
+            to,
+        }),
         1 => task().prop_map(|child| EventKind::Fork { child }),
         2 => (0u32..3).prop_map(|irq| EventKind::IrqEntry { irq }),
         2 => (0u32..3).prop_map(|irq| EventKind::IrqExit { irq, handled: true }),
         2 => (0u8..3).prop_map(|vector| EventKind::SoftirqEntry { vector }),
         2 => (0u8..3).prop_map(|vector| EventKind::SoftirqExit { vector }),
-        1 => (0i64..1_100).prop_map(|since| EventKind::Lost { count: 1, since: MonotonicNs(since) }),
+        1 => {
+            (0i64..1_100).prop_map(|since| EventKind::Lost { count: 1, since: MonotonicNs(since) })
+        },
         1 => (0u32..3).prop_map(|state| EventKind::IdleEnter { state }),
         1 => Just(EventKind::IdleExit),
         1 => (0u32..3).prop_map(|number| EventKind::SyscallEnter { number, args: [0; 2] }),
@@ -275,7 +291,11 @@ pub fn any_event() -> impl Strategy<Value = Event> {
             values: [1, 0],
         }),
         1 => (0i64..1_100).prop_map(|began| EventKind::Call {
-            function: FunctionId(0), began: MonotonicNs(began), depth: 0, left: false, argument: None,
+            function: FunctionId(0),
+            began: MonotonicNs(began),
+            depth: 0,
+            left: false,
+            argument: None,
         }),
     ];
     let cpu = prop_oneof![6 => 0u16..3, 1 => Just(Event::NO_CPU)];
@@ -291,7 +311,10 @@ fn seamless<T>(spans: &[T], ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs)) -> 
 proptest! {
     #[test]
     fn any_events_give_lanes_without_overlap(
-        mut events in proptest::collection::vec(any_event(), 0..120), sorted: bool, limited: bool, recorded_gaps: bool,
+        mut events in proptest::collection::vec(any_event(), 0..120),
+        sorted: bool,
+        limited: bool,
+        recorded_gaps: bool,
     ) {
         if sorted {
             events.sort_by_key(|event| event.at);
@@ -299,14 +322,20 @@ proptest! {
         let threads = limited.then(|| [Tid(1), Tid(2)].into());
         let coverage = Coverage { threads, ..coverage(50, 1_000) };
         let gaps = if recorded_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
-        let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), (All::default(), Windows::new([(MonotonicNs(200), MonotonicNs(400))])));
+        let mut tracker = Tracker::new(
+            coverage.clone(),
+            gaps.clone(),
+            (All::default(), Windows::new([(MonotonicNs(200), MonotonicNs(400))])),
+        );
         events.iter().for_each(|event| tracker.push(event));
         let ((all, windows), _) = tracker.finish();
-        let born_or_dead = |tid: Tid| events.iter().any(|event| match event.what {
-            EventKind::Fork { child } => child == tid,
-            EventKind::Switch { prev_state: TaskState::Dead, .. } => event.tid == tid,
-            _ => false,
-        });
+        let born_or_dead = |tid: Tid| {
+            events.iter().any(|event| match event.what {
+                EventKind::Fork { child } => child == tid,
+                EventKind::Switch { prev_state: TaskState::Dead, .. } => event.tid == tid,
+                _ => false,
+            })
+        };
         for (tid, spans) in &all.threads {
             prop_assert!(seamless(spans, |span| (span.from, span.to)));
             let sum: i64 = spans.iter().map(|span| (span.to - span.from).ns()).sum();
@@ -327,10 +356,22 @@ proptest! {
         }
         let lanes = &windows.finish()[0];
         for lane in lanes.cpus.values().filter(|lane| !lane.ran.is_empty()) {
-            prop_assert_eq!(lane.ran.iter().map(|span| (span.to - span.from).ns()).sum::<i64>(), 200);
+            prop_assert_eq!(
+                lane.ran.iter().map(|span| (span.to - span.from).ns()).sum::<i64>(),
+                200
+            );
         }
-        for (tid, lane) in lanes.threads.iter().filter(|(tid, lane)| !lane.spans.is_empty() && !born_or_dead(**tid)) {
-            prop_assert_eq!(lane.spans.iter().map(|span| (span.to - span.from).ns()).sum::<i64>(), 200, "thread {}", tid.0);
+        for (tid, lane) in lanes
+            .threads
+            .iter()
+            .filter(|(tid, lane)| !lane.spans.is_empty() && !born_or_dead(**tid))
+        {
+            prop_assert_eq!(
+                lane.spans.iter().map(|span| (span.to - span.from).ns()).sum::<i64>(),
+                200,
+                "thread {}",
+                tid.0
+            );
         }
     }
 }

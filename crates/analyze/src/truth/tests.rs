@@ -70,7 +70,8 @@ proptest! {
     #[test]
     fn every_affected_sample_is_right_or_confused(
         samples in proptest::collection::vec(
-            (0i64..1_000_000_000, proptest::collection::vec((0usize..3, 0i64..2_000_000), 0..5)), 0..20,
+            (0i64..1_000_000_000, proptest::collection::vec((0usize..3, 0i64..2_000_000), 0..5)),
+            0..20,
         ),
         injected in proptest::collection::vec((0i64..1_000_000_000, 0i64..5_000_000), 0..20),
     ) {
@@ -83,8 +84,10 @@ proptest! {
                 sample(*at, &parts)
             })
             .collect();
-        let injected: Vec<Injected> =
-            injected.iter().map(|(begin, ns)| Injected { begin: *begin, end: begin + ns }).collect();
+        let injected: Vec<Injected> = injected
+            .iter()
+            .map(|(begin, ns)| Injected { begin: *begin, end: begin + ns })
+            .collect();
         let score = score(&samples, &injected, EXPECTED);
         prop_assert_eq!(score.affected, score.right + score.confused.values().sum::<u64>());
         prop_assert!(score.affected + score.falsely_named <= score.explained);

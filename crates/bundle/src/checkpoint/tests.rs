@@ -111,7 +111,11 @@ fn hostile_sizes_are_refused() {
 
 proptest! {
     #[test]
-    fn a_state_comes_back_whole(latencies in proptest::collection::vec(-500i64..5_000_000, 0..100), usage in any_usage(), squares: bool) {
+    fn a_state_comes_back_whole(
+        latencies in proptest::collection::vec(-500i64..5_000_000, 0..100),
+        usage in any_usage(),
+        squares: bool,
+    ) {
         let mut state = state_of(&latencies, usage);
         if !squares {
             state.data.sum_squares = None;
@@ -145,10 +149,16 @@ proptest! {
             let part = (frame.len() as f64 * kept) as usize;
             match from_the_end {
                 false => write_at(&mut file, place, &frame[..part]),
-                true => write_at(&mut file, place + (frame.len() - part) as u64, &frame[frame.len() - part..]),
+                true => write_at(
+                    &mut file,
+                    place + (frame.len() - part) as u64,
+                    &frame[frame.len() - part..],
+                ),
             }
             match decode(&file) {
-                Ok(read) => prop_assert!(Some(json(&read)) == before || json(&read) == json(&state)),
+                Ok(read) => {
+                    prop_assert!(Some(json(&read)) == before || json(&read) == json(&state))
+                }
                 Err(why) => prop_assert!(before.is_none(), "{}", why),
             }
         }
@@ -164,9 +174,14 @@ proptest! {
 
     /// Changes of single bytes behind a checksum that fits: the way deep into the decoder.
     #[test]
-    fn no_change_panics(changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4)) {
+    fn no_change_panics(
+        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4),
+    ) {
         let mut payload = Vec::new();
-        put_state(&mut payload, &state_of(&[5, 2_000_000, -3], Fact::Unavailable("not reported".into())));
+        put_state(
+            &mut payload,
+            &state_of(&[5, 2_000_000, -3], Fact::Unavailable("not reported".into())),
+        );
         for (at, byte) in changes {
             let at = at.index(payload.len());
             payload[at] = byte;

@@ -152,7 +152,11 @@ proptest! {
         fs::write(segment(bundle.path()), &bytes).unwrap();
         let recording = Recording::open(bundle.path()).unwrap();
         let recorded = recording.recorded();
-        let read = recording.sources.values().flat_map(|source| &source.blocks).filter(|place| place.read().is_ok());
+        let read = recording
+            .sources
+            .values()
+            .flat_map(|source| &source.blocks)
+            .filter(|place| place.read().is_ok());
         prop_assert!(read.count() <= 100);
         prop_assert!(recorded.sources.iter().all(|source| source.recorded <= 500));
     }

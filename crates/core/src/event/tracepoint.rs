@@ -201,7 +201,9 @@ mod tests {
             use FieldKind::*;
             let kinds = [Signed, Unsigned, Address, Text, TextAt, TextBehind, Bytes];
             let bound = if near { 80 } else { u16::MAX };
-            let fields = fields.into_iter().map(|(at, size, kind)| field("f", at % bound, size % bound, kinds[kind]));
+            let fields = fields
+                .into_iter()
+                .map(|(at, size, kind)| field("f", at % bound, size % bound, kinds[kind]));
             let format = TracepointFormat { name: String::new(), fields: fields.collect() };
             let record = RecordBytes::new(&bytes);
             prop_assert_eq!(record.bytes(), &bytes[..bytes.len().min(RecordBytes::MOST)]);

@@ -258,7 +258,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), cut in 0usize..200) {
+        fn no_bytes_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            cut in 0usize..200,
+        ) {
             let _ = Saved::parse("journal-0001.jsonl", &bytes);
             let _ = Saved::parse("journal-0001.jsonl", &INTENT.as_bytes()[..cut.min(INTENT.len())]);
         }

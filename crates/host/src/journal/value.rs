@@ -51,7 +51,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_is_the_same_as_itself_and_no_text_panics(text in "\\PC{0,40}", other in "\\PC{0,40}") {
+        fn a_value_is_the_same_as_itself_and_no_text_panics(
+            text in "\\PC{0,40}",
+            other in "\\PC{0,40}",
+        ) {
             prop_assert!(same(&text, &text));
             prop_assert_eq!(same(&text, &other), same(&other, &text));
         }

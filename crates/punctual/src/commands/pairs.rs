@@ -212,8 +212,9 @@ fn list(
             let (tid, task) = (interval.tid(), names.task(interval.tid()));
             trouble = if args.json {
                 writeln!(out, "{}", output::json_line(&serde_json::json!({
-                    "name": name, "from": interval.from.at.ns(), "to": interval.to.at.ns(), "latency": interval.span().ns(),
-                    "tid": tid.0, "task": task, "value": interval.to.value, "exclusive": found.exclusive, "left": found.left,
+                    "name": name, "from": interval.from.at.ns(), "to": interval.to.at.ns(),
+                    "latency": interval.span().ns(), "tid": tid.0, "task": task,
+                    "value": interval.to.value, "exclusive": found.exclusive, "left": found.left,
                     "timebase": timebase,
                 })))
             } else {

@@ -145,8 +145,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_always_add_up(begin in -1000i64..1000, due in -1000i64..1000, late in -100i64..5000,
-                               pieces in proptest::collection::vec((0u64..20, 0u64..1000), 0..16)) {
+        fn parts_always_add_up(
+            begin in -1000i64..1000,
+            due in -1000i64..1000,
+            late in -100i64..5000,
+            pieces in proptest::collection::vec((0u64..20, 0u64..1000), 0..16),
+        ) {
             let split = record(begin, &pieces).split(MonotonicNs(due), MonotonicNs(due + late));
             prop_assert_eq!(split.sum(), Nanos(late.max(0)));
         }

@@ -175,11 +175,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_add_up_whatever_the_kernel_says(words in proptest::collection::vec(any::<u64>(), Wire::SIZE / 8),
-                                                 small in any::<bool>()) {
-            let bytes: Vec<u8> =
-                words.iter().flat_map(|word| if small { word % 5_000 } else { *word }.to_le_bytes()).collect();
-            let header = Header { ns: 0, tid: 1, kind: wire::CYCLE as u8, words: (Wire::SIZE / 8) as u8, cpu: 0 };
+        fn parts_add_up_whatever_the_kernel_says(
+            words in proptest::collection::vec(any::<u64>(), Wire::SIZE / 8),
+            small in any::<bool>(),
+        ) {
+            let bytes: Vec<u8> = words
+                .iter()
+                .flat_map(|word| if small { word % 5_000 } else { *word }.to_le_bytes())
+                .collect();
+            let header = Header {
+                ns: 0,
+                tid: 1,
+                kind: wire::CYCLE as u8,
+                words: (Wire::SIZE / 8) as u8,
+                cpu: 0,
+            };
             let wire = Wire::read(bytes.first_chunk().expect("as long"));
             let cycle = decode(&header, &wire);
             prop_assert_eq!(cycle.wake.sum(), cycle.wakeup_latency());

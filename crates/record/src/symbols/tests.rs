@@ -120,7 +120,8 @@ fn sites_are_told_apart() {
 proptest! {
     #[test]
     fn no_damage_to_a_program_panics(at in 0usize..4096, byte: u8, length in 0usize..200_000) {
-        static PROGRAM: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| std::fs::read("/bin/true").unwrap());
+        static PROGRAM: std::sync::LazyLock<Vec<u8>> =
+            std::sync::LazyLock::new(|| std::fs::read("/bin/true").unwrap());
         let mut data = PROGRAM.clone();
         data.truncate(length.max(64));
         if let Some(place) = data.get_mut(at) {

@@ -129,7 +129,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_page_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), length in 0u64..200) {
+        fn no_page_panics(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            length in 0u64..200,
+        ) {
             let mut bytes = bytes;
             if let Some(commit) = bytes.get_mut(8..16) {
                 commit.copy_from_slice(&length.to_le_bytes());

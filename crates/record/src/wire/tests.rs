@@ -7,50 +7,54 @@ use punctual_core::event::{
     TracepointId,
 };
 
-#[rustfmt::skip]
+#[rustfmt::skip] // A table.
 fn whats() -> Vec<EventKind> {
+    use EventKind::*;
     let (task, timer, at) = (Tid(7), 0xffff_8880_0000_1000, MonotonicNs(99));
     vec![
-        EventKind::Switch { prev_prio: -1, prev_state: TaskState::Blocked, next: task, next_prio: 139 },
-        EventKind::Switch { prev_prio: 0, prev_state: TaskState::Preempted, next: task, next_prio: 19 },
-        EventKind::Waking { task, prio: 120, target: 3 },
-        EventKind::Wakeup { task, prio: 120, target: 3, new: false },
-        EventKind::Wakeup { task, prio: 120, target: 3, new: true },
-        EventKind::Migrate { task, from: 1, to: 4095 },
-        EventKind::Fork { child: task }, EventKind::Exec, EventKind::Exit,
-        EventKind::PiSetPrio { task, old: 120, new: 9 },
-        EventKind::IrqEntry { irq: 24 }, EventKind::IrqExit { irq: 24, handled: true },
-        EventKind::VectorEntry { vector: 0xec }, EventKind::VectorExit { vector: 0xec },
-        EventKind::SoftirqRaise { vector: 1 }, EventKind::SoftirqEntry { vector: 1 }, EventKind::SoftirqExit { vector: 1 },
-        EventKind::IpiSend { target: 2 },
-        EventKind::HrtimerStart { timer, expires: at }, EventKind::HrtimerCancel { timer },
-        EventKind::HrtimerExpireEntry { timer, now: Some(at), expires: Some(at) },
-        EventKind::HrtimerExpireEntry { timer, now: None, expires: None },
-        EventKind::HrtimerExpireExit { timer },
-        EventKind::TimerStart { timer, expires: 5 }, EventKind::TimerExpireEntry { timer, function: 6 }, EventKind::TimerExpireExit { timer },
-        EventKind::SyscallEnter { number: 39, args: [1, u64::MAX] }, EventKind::SyscallExit { number: 39, result: -4 },
-        EventKind::FutexEnter { op: Futex::LockPi, address: 0x7fff_0000 }, EventKind::FutexExit { op: Futex::Wait, result: -11 },
-        EventKind::ContentionBegin { lock: 8, flags: 2 }, EventKind::ContentionEnd { lock: 8, result: -4 },
-        EventKind::PageFault { address: 0x1000, ip: 0x40_0000, user: true },
-        EventKind::PageAlloc { order: 9, page: 77 }, EventKind::ReclaimBegin { order: 3 }, EventKind::ReclaimEnd { reclaimed: 32 },
-        EventKind::Kmalloc { requested: 20, allocated: 32 }, EventKind::CacheAlloc { requested: 192, allocated: 192 },
-        EventKind::BlockIssue { device: 0xfd00000, sector: 2048, bytes: 4096, write: true },
-        EventKind::BlockComplete { device: 0xfd00000, sector: 2048, bytes: 4096, error: -5 },
-        EventKind::JournalStart { device: 8, transaction: 9 }, EventKind::JournalEnd { device: 8, transaction: 9 },
-        EventKind::MmcStart { opcode: 25, blocks: 8 }, EventKind::MmcDone { opcode: 25, error: -110 },
-        EventKind::WorkStart { function: timer }, EventKind::WorkEnd { function: timer }, EventKind::NapiPoll { work: 3, budget: 64 },
-        EventKind::IdleEnter { state: 1 }, EventKind::IdleExit, EventKind::Frequency { khz: 1_500_000 },
-        EventKind::Tracepoint { tracepoint: TracepointId(3), record: RecordBytes::new(&[7; 44]) },
-        EventKind::Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[]) },
-        EventKind::Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[1; 99]) },
-        EventKind::Interrupted { call: Some(56) },
-        EventKind::Interrupted { call: None },
-        EventKind::Unthrottled { task },
-        EventKind::Stack { stack: StackId(12) },
-        EventKind::Point { point: PointId(4), kind: PointKind::Begin, count: 2, values: [-1, i64::MAX] },
-        EventKind::Call { function: FunctionId(1), began: at, depth: 3, left: true, argument: Some(0) },
-        EventKind::Call { function: FunctionId(1), began: at, depth: 3, left: false, argument: None },
-        EventKind::Sample { series: 2, due: at }, EventKind::Lost { count: 1 << 40, since: at },
+        Switch { prev_prio: -1, prev_state: TaskState::Blocked, next: task, next_prio: 139 },
+        Switch { prev_prio: 0, prev_state: TaskState::Preempted, next: task, next_prio: 19 },
+        Waking { task, prio: 120, target: 3 },
+        Wakeup { task, prio: 120, target: 3, new: false },
+        Wakeup { task, prio: 120, target: 3, new: true },
+        Migrate { task, from: 1, to: 4095 },
+        Fork { child: task }, Exec, Exit,
+        PiSetPrio { task, old: 120, new: 9 },
+        IrqEntry { irq: 24 }, IrqExit { irq: 24, handled: true },
+        VectorEntry { vector: 0xec }, VectorExit { vector: 0xec },
+        SoftirqRaise { vector: 1 }, SoftirqEntry { vector: 1 }, SoftirqExit { vector: 1 },
+        IpiSend { target: 2 },
+        HrtimerStart { timer, expires: at }, HrtimerCancel { timer },
+        HrtimerExpireEntry { timer, now: Some(at), expires: Some(at) },
+        HrtimerExpireEntry { timer, now: None, expires: None },
+        HrtimerExpireExit { timer },
+        TimerStart { timer, expires: 5 }, TimerExpireEntry { timer, function: 6 },
+        TimerExpireExit { timer },
+        SyscallEnter { number: 39, args: [1, u64::MAX] }, SyscallExit { number: 39, result: -4 },
+        FutexEnter { op: Futex::LockPi, address: 0x7fff_0000 },
+        FutexExit { op: Futex::Wait, result: -11 },
+        ContentionBegin { lock: 8, flags: 2 }, ContentionEnd { lock: 8, result: -4 },
+        PageFault { address: 0x1000, ip: 0x40_0000, user: true },
+        PageAlloc { order: 9, page: 77 }, ReclaimBegin { order: 3 }, ReclaimEnd { reclaimed: 32 },
+        Kmalloc { requested: 20, allocated: 32 }, CacheAlloc { requested: 192, allocated: 192 },
+        BlockIssue { device: 0xfd00000, sector: 2048, bytes: 4096, write: true },
+        BlockComplete { device: 0xfd00000, sector: 2048, bytes: 4096, error: -5 },
+        JournalStart { device: 8, transaction: 9 }, JournalEnd { device: 8, transaction: 9 },
+        MmcStart { opcode: 25, blocks: 8 }, MmcDone { opcode: 25, error: -110 },
+        WorkStart { function: timer }, WorkEnd { function: timer },
+        NapiPoll { work: 3, budget: 64 },
+        IdleEnter { state: 1 }, IdleExit, Frequency { khz: 1_500_000 },
+        Tracepoint { tracepoint: TracepointId(3), record: RecordBytes::new(&[7; 44]) },
+        Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[]) },
+        Tracepoint { tracepoint: TracepointId(0), record: RecordBytes::new(&[1; 99]) },
+        Interrupted { call: Some(56) },
+        Interrupted { call: None },
+        Unthrottled { task },
+        Stack { stack: StackId(12) },
+        Point { point: PointId(4), kind: PointKind::Begin, count: 2, values: [-1, i64::MAX] },
+        Call { function: FunctionId(1), began: at, depth: 3, left: true, argument: Some(0) },
+        Call { function: FunctionId(1), began: at, depth: 3, left: false, argument: None },
+        Sample { series: 2, due: at }, Lost { count: 1 << 40, since: at },
     ]
 }
 
@@ -92,7 +96,9 @@ fn what_follows_a_strange_record_is_read() {
 
 proptest! {
     #[test]
-    fn no_bytes_panic_and_all_are_accounted_for(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn no_bytes_panic_and_all_are_accounted_for(
+        bytes in proptest::collection::vec(any::<u8>(), 0..400),
+    ) {
         let mut events = decode(&bytes);
         let count = events.by_ref().count();
         prop_assert!(count <= bytes.len() / Header::SIZE + 1);

@@ -53,7 +53,10 @@ pub fn write(
 }
 
 fn about(recorded: &Recorded, timebase: Timebase) -> Value {
-    let mut about = json!({ "tool": "punctual", "recorder": recorded.recorder, "clock": "CLOCK_MONOTONIC", "lost": recorded.lost() });
+    let mut about = json!({
+        "tool": "punctual", "recorder": recorded.recorder, "clock": "CLOCK_MONOTONIC",
+        "lost": recorded.lost(),
+    });
     if let Some(mark) = timebase.mark() {
         about["timebase"] = mark.into();
     }
@@ -130,17 +133,29 @@ impl Trace<'_, '_> {
         let until = |to: MonotonicNs| micros((to - shape.from()).ns());
         self.put(&match shape {
             Shape::Span(_, to) => {
-                json!({ "ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": until(to), "args": args })
+                json!({
+                    "ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": until(to),
+                    "args": args,
+                })
             }
             Shape::Begun(from) => {
                 let dur = until(ended.max(from));
-                json!({ "ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args, "cname": "grey" })
+                json!({
+                    "ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur,
+                    "args": args, "cname": "grey",
+                })
             }
             Shape::Instant(_) => {
-                json!({ "ph": "i", "s": "t", "name": name, "pid": pid, "tid": tid, "ts": ts, "args": args })
+                json!({
+                    "ph": "i", "s": "t", "name": name, "pid": pid, "tid": tid, "ts": ts,
+                    "args": args,
+                })
             }
             Shape::Value(_, value) => {
-                json!({ "ph": "C", "name": name, "id": tid, "pid": pid, "tid": tid, "ts": ts, "args": { "value": value } })
+                json!({
+                    "ph": "C", "name": name, "id": tid, "pid": pid, "tid": tid, "ts": ts,
+                    "args": { "value": value },
+                })
             }
         })
     }

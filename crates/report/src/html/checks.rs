@@ -92,8 +92,11 @@ mod tests {
     #[test]
     fn what_is_wrong_stands_first() {
         let rule = |id: &str, verdict: &str, applies: bool| {
-            json!({"id": id, "group": "g", "title": "T", "verdict": verdict, "applies": applies, "message": "m", "evidence": "",
-                   "why": "w", "source": "s", "fix": "do it", "writes": []})
+            json!({
+                "id": id, "group": "g", "title": "T", "verdict": verdict, "applies": applies,
+                "message": "m", "evidence": "", "why": "w", "source": "s", "fix": "do it",
+                "writes": [],
+            })
         };
         let all = [
             rule("a", "ok", false),

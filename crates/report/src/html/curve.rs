@@ -179,7 +179,8 @@ mod tests {
             limit in 1usize..200,
         ) {
             let full = Curve::of(&data(latencies.iter().copied(), 1_000_000, 7));
-            let total = |curve: &Curve| curve.bins.iter().map(|b| b.count).sum::<u64>() + curve.negative;
+            let total =
+                |curve: &Curve| curve.bins.iter().map(|b| b.count).sum::<u64>() + curve.negative;
             prop_assert_eq!(total(&full), latencies.len() as u64);
             let reduced = full.reduced(limit);
             prop_assert_eq!(total(&reduced), latencies.len() as u64);

@@ -310,9 +310,11 @@ mod tests {
     #[test]
     fn three_ways_of_not_being_a_value() {
         let document = json!({
-            "kernel": {"release": {"known": "6.1"}, "command_line": {"unavailable": "cannot read /proc/cmdline"}, "hz": "not_asked"},
-            "isolated": {"known": ""},
-            "before": {"interrupts": "not_asked"},
+            "kernel": {
+                "release": {"known": "6.1"},
+                "command_line": {"unavailable": "cannot read /proc/cmdline"}, "hz": "not_asked",
+            },
+            "isolated": {"known": ""}, "before": {"interrupts": "not_asked"},
             "rt_throttling": {"known": {"period": 1_000_000_000, "runtime": null}},
             "memory": {"total": {"known": 25_276_076_032u64}, "swap_total": {"known": 0}},
         });
@@ -330,10 +332,14 @@ mod tests {
 
     #[test]
     fn equal_cpus_are_shown_as_one() {
-        let cpu = |n: u64, governor: Value| json!({"cpu": n, "frequency": {"governor": governor, "max": {"known": 3_200_000}}});
+        let cpu = |n: u64, governor: Value| {
+            json!({"cpu": n, "frequency": {"governor": governor, "max": {"known": 3_200_000}}})
+        };
         let refused =
             |n: u64| json!({"unavailable": format!("cannot read /sys/cpu/cpu{n}/governor")});
-        let list = json!({"cpus": {"known": [cpu(0, refused(0)), cpu(1, refused(1)), cpu(2, json!({"known": "performance"}))]}});
+        let list = json!({"cpus": {"known": [
+            cpu(0, refused(0)), cpu(1, refused(1)), cpu(2, json!({"known": "performance"})),
+        ]}});
         insta::assert_snapshot!(printed(list), @r#"
         CPUs › CPU 0-1 › Frequency › Governor = Unavailable("cannot read /sys/cpu/cpuN/governor")
         CPUs › CPU 0-1 › Frequency › Max = Value("3.2 GHz")

@@ -164,11 +164,18 @@ mod tests {
     #[test]
     fn counts_of_the_run_are_differences() {
         let side = |timer: [u64; 2], errors: u64| {
-            json!({"interrupts": {"known": {"cpus": [0, 1], "left_out": 0, "lines": [
-                {"id": "24", "counts": [5, 5], "description": "IO-APIC 5-edge ACPI:Ged"},
-                {"id": "LOC", "counts": timer, "description": "Local timer interrupts"},
-                {"id": "ERR", "counts": [errors], "description": ""},
-            ]}}, "softirqs": "not_asked", "steal": {"known": {"0": errors * 1_000_000}}, "smi": {"unavailable": "no"}})
+            json!({
+                "interrupts": {"known": {
+                    "cpus": [0, 1], "left_out": 0,
+                    "lines": [
+                        {"id": "24", "counts": [5, 5], "description": "IO-APIC 5-edge ACPI:Ged"},
+                        {"id": "LOC", "counts": timer, "description": "Local timer interrupts"},
+                        {"id": "ERR", "counts": [errors], "description": ""},
+                    ],
+                }},
+                "softirqs": "not_asked", "steal": {"known": {"0": errors * 1_000_000}},
+                "smi": {"unavailable": "no"},
+            })
         };
         let tables = tables(&side([100, 200], 0), &side([150, 1_200], 3));
         let shown = |table: &Table| {

@@ -75,18 +75,31 @@ mod tests {
         #[test]
         fn joining_loses_nothing(
             samples in proptest::collection::vec((any::<i64>(), -1_000i64..1_000_000), 1..300),
-            fine in 1usize..200, limit in 1usize..50,
+            fine in 1usize..200,
+            limit in 1usize..50,
         ) {
-            let sample = |(due, latency): &(i64, i64)| {
-                Sample { seq: 0, due: ClockNs(*due), woke: ClockNs(due.saturating_add(*latency)), cpu: 0 }
+            let sample = |(due, latency): &(i64, i64)| Sample {
+                seq: 0,
+                due: ClockNs(*due),
+                woke: ClockNs(due.saturating_add(*latency)),
+                cpu: 0,
             };
             let samples: Vec<Sample> = samples.iter().map(sample).collect();
             let full = Timeline::of_samples(&samples, fine);
             let line = reduced(&full, limit);
             prop_assert!(line.buckets.len() <= limit);
-            prop_assert_eq!(line.buckets.iter().map(|b| b.count).sum::<u64>(), samples.len() as u64);
-            prop_assert_eq!(line.buckets.iter().map(|b| b.max).max(), samples.iter().map(Sample::latency).max());
-            prop_assert_eq!(line.buckets.iter().map(|b| b.min).min(), samples.iter().map(Sample::latency).min());
+            prop_assert_eq!(
+                line.buckets.iter().map(|b| b.count).sum::<u64>(),
+                samples.len() as u64
+            );
+            prop_assert_eq!(
+                line.buckets.iter().map(|b| b.max).max(),
+                samples.iter().map(Sample::latency).max()
+            );
+            prop_assert_eq!(
+                line.buckets.iter().map(|b| b.min).min(),
+                samples.iter().map(Sample::latency).min()
+            );
             prop_assert!(line.buckets.is_sorted_by_key(|b| b.start));
         }
     }

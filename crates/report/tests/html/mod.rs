@@ -63,7 +63,10 @@ pub fn hostile_bundle(directory: &Path, url: &str) -> Bundle {
     });
     let fact = |name: &String| (name.clone(), json!({"known": name, "unavailable": name}));
     let fields: serde_json::Map<String, serde_json::Value> = names.iter().map(fact).collect();
-    let environment = json!({"kernel": fields, "machine": {"cpu_model": {"known": names[0]}, "board": {"unavailable": names[1]}}});
+    let environment = json!({
+        "kernel": fields,
+        "machine": {"cpu_model": {"known": names[0]}, "board": {"unavailable": names[1]}},
+    });
     let recipe = synthetic::Recipe {
         experiment: names[0].clone(),
         phases: names.iter().map(|name| (name.clone(), synthetic::Load::Loaded)).collect(),

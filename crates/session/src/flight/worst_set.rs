@@ -95,7 +95,10 @@ mod tests {
     proptest! {
         #[test]
         fn the_worst_are_kept_whenever_they_come(
-            polls in proptest::collection::vec(proptest::collection::vec(-5i64..1_000, 0..20), 0..20), most in 1u32..6, above in 0i64..900,
+            polls in
+                proptest::collection::vec(proptest::collection::vec(-5i64..1_000, 0..20), 0..20),
+            most in 1u32..6,
+            above in 0i64..900,
         ) {
             let above = (above > 100).then_some(Nanos(above));
             let mut worst_set = WorstSet::new(most, above, "main", "x");
@@ -109,17 +112,30 @@ mod tests {
                 for sample in found {
                     if worst_set.place(sample.latency()).is_ok() {
                         number += 1;
-                        worst_set.keep(KeptWindow { latency: sample.latency(), number, bytes: 1, partial: number % 2 == 0 });
+                        worst_set.keep(KeptWindow {
+                            latency: sample.latency(),
+                            number,
+                            bytes: 1,
+                            partial: number % 2 == 0,
+                        });
                     }
                 }
             }
             all.retain(|latency| *latency >= above.map_or(1, Nanos::ns));
             all.sort_unstable_by_key(|latency| std::cmp::Reverse(*latency));
             all.truncate(most as usize);
-            prop_assert_eq!(worst_set.kept.iter().map(|kept| kept.latency.ns()).collect::<Vec<_>>(), all);
+            prop_assert_eq!(
+                worst_set.kept.iter().map(|kept| kept.latency.ns()).collect::<Vec<_>>(),
+                all
+            );
             let partial = worst_set.kept.iter().filter(|kept| kept.partial).count();
-            prop_assert_eq!((worst_set.counts.kept, worst_set.counts.partial), (worst_set.kept.len() as u64, partial as u64));
-            prop_assert!(worst_set.counts.selected >= worst_set.counts.kept + worst_set.counts.replaced);
+            prop_assert_eq!(
+                (worst_set.counts.kept, worst_set.counts.partial),
+                (worst_set.kept.len() as u64, partial as u64)
+            );
+            prop_assert!(
+                worst_set.counts.selected >= worst_set.counts.kept + worst_set.counts.replaced
+            );
         }
     }
 }

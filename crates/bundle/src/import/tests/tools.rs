@@ -7,44 +7,52 @@ use crate::meta::SOURCE_RESOLUTION;
 /// Every captured file of the two versions that holds a result, with the kind that it must become.
 macro_rules! captured {
     ($($kind:literal: $($file:literal)*;)*) => {
-        const CAPTURED: &[(&str, &str, &str)] = &[$($(($kind, $file, include_str!(concat!("../testdata/", $file)))),*),*];
+        const CAPTURED: &[(&str, &str, &str)] =
+            &[$($(($kind, $file, include_str!(concat!("../testdata/", $file)))),*),*];
     };
 }
 
 captured! {
     "timer":
-        "rt-tests-2.4/status.txt" "rt-tests-2.4/status-q.txt" "rt-tests-2.4/status-q.json" "rt-tests-2.4/verbose.txt"
-        "rt-tests-2.4/verbose.json" "rt-tests-2.4/break.json" "rt-tests-2.4/break.txt" "rt-tests-2.4/break-status.txt"
-        "rt-tests-2.4/nan.json" "rt-tests-2.6/status.txt" "rt-tests-2.6/status-q.txt" "rt-tests-2.6/status-q.json"
-        "rt-tests-2.6/verbose.txt" "rt-tests-2.6/verbose.json" "rt-tests-2.6/break.json" "rt-tests-2.6/break.txt"
-        "rt-tests-2.6/break-status.txt";
+        "rt-tests-2.4/status.txt" "rt-tests-2.4/status-q.txt" "rt-tests-2.4/status-q.json"
+        "rt-tests-2.4/verbose.txt" "rt-tests-2.4/verbose.json" "rt-tests-2.4/break.json"
+        "rt-tests-2.4/break.txt" "rt-tests-2.4/break-status.txt" "rt-tests-2.4/nan.json"
+        "rt-tests-2.6/status.txt" "rt-tests-2.6/status-q.txt" "rt-tests-2.6/status-q.json"
+        "rt-tests-2.6/verbose.txt" "rt-tests-2.6/verbose.json" "rt-tests-2.6/break.json"
+        "rt-tests-2.6/break.txt" "rt-tests-2.6/break-status.txt";
     "cyclicdeadline":
-        "rt-tests-2.4/cyclicdeadline.txt" "rt-tests-2.4/cyclicdeadline.json" "rt-tests-2.4/cyclicdeadline-b.txt"
-        "rt-tests-2.4/cyclicdeadline-b.json" "rt-tests-2.6/cyclicdeadline.txt" "rt-tests-2.6/cyclicdeadline.json";
+        "rt-tests-2.4/cyclicdeadline.txt" "rt-tests-2.4/cyclicdeadline.json"
+        "rt-tests-2.4/cyclicdeadline-b.txt" "rt-tests-2.4/cyclicdeadline-b.json"
+        "rt-tests-2.6/cyclicdeadline.txt" "rt-tests-2.6/cyclicdeadline.json";
     "signaltest":
         "rt-tests-2.4/signaltest.txt" "rt-tests-2.4/signaltest.json" "rt-tests-2.4/signaltest-v.txt"
-        "rt-tests-2.4/signaltest-b.txt" "rt-tests-2.4/signaltest-b.json" "rt-tests-2.6/signaltest.txt"
-        "rt-tests-2.6/signaltest.json" "rt-tests-2.6/signaltest-v.txt";
+        "rt-tests-2.4/signaltest-b.txt" "rt-tests-2.4/signaltest-b.json"
+        "rt-tests-2.6/signaltest.txt" "rt-tests-2.6/signaltest.json"
+        "rt-tests-2.6/signaltest-v.txt";
     "ptsematest":
-        "rt-tests-2.4/ptsematest.json" "rt-tests-2.4/ptsematest-b.json" "rt-tests-2.6/ptsematest.json";
+        "rt-tests-2.4/ptsematest.json" "rt-tests-2.4/ptsematest-b.json"
+        "rt-tests-2.6/ptsematest.json";
     "svsematest": "rt-tests-2.4/svsematest.json" "rt-tests-2.6/svsematest.json";
     "pmqtest":
-        "rt-tests-2.4/pmqtest.json" "rt-tests-2.4/pmqtest.txt" "rt-tests-2.6/pmqtest.json" "rt-tests-2.6/pmqtest.txt";
+        "rt-tests-2.4/pmqtest.json" "rt-tests-2.4/pmqtest.txt" "rt-tests-2.6/pmqtest.json"
+        "rt-tests-2.6/pmqtest.txt";
     "sigwaittest": "rt-tests-2.4/sigwaittest.json" "rt-tests-2.6/sigwaittest.json";
     "oslat":
-        "rt-tests-2.4/oslat.txt" "rt-tests-2.4/oslat.json" "rt-tests-2.4/oslat-bias.txt" "rt-tests-2.4/oslat-bias.json"
-        "rt-tests-2.6/oslat.txt" "rt-tests-2.6/oslat.json" "rt-tests-2.6/oslat-bias.txt" "rt-tests-2.6/oslat-bias.json"
-        "rt-tests-2.6/oslat-fine.txt" "rt-tests-2.6/oslat-fine.json" "rt-tests-2.6/oslat-wide.txt"
-        "rt-tests-2.6/oslat-wide.json";
+        "rt-tests-2.4/oslat.txt" "rt-tests-2.4/oslat.json" "rt-tests-2.4/oslat-bias.txt"
+        "rt-tests-2.4/oslat-bias.json" "rt-tests-2.6/oslat.txt" "rt-tests-2.6/oslat.json"
+        "rt-tests-2.6/oslat-bias.txt" "rt-tests-2.6/oslat-bias.json" "rt-tests-2.6/oslat-fine.txt"
+        "rt-tests-2.6/oslat-fine.json" "rt-tests-2.6/oslat-wide.txt" "rt-tests-2.6/oslat-wide.json";
     "hwlatdetect":
-        "rt-tests-2.4/hwlatdetect.txt" "rt-tests-2.4/hwlatdetect-watch.txt" "rt-tests-2.4/hwlatdetect.report"
-        "rt-tests-2.4/hwlatdetect-none.txt" "rt-tests-2.6/hwlatdetect.txt" "rt-tests-2.6/hwlatdetect-watch.txt";
+        "rt-tests-2.4/hwlatdetect.txt" "rt-tests-2.4/hwlatdetect-watch.txt"
+        "rt-tests-2.4/hwlatdetect.report" "rt-tests-2.4/hwlatdetect-none.txt"
+        "rt-tests-2.6/hwlatdetect.txt" "rt-tests-2.6/hwlatdetect-watch.txt";
     "timerlat":
-        "rtla-6.1/timerlat.txt" "rtla-6.1/timerlat-ns.txt" "rtla-6.1/timerlat-noirq.txt" "rtla-6.1/timerlat-stop.txt"
-        "rtla-6.12/timerlat.txt" "rtla-6.12/timerlat-ns.txt" "rtla-6.12/timerlat-noirq.txt" "rtla-6.12/timerlat-stop.txt"
-        "rtla-6.12/timerlat-user.txt";
+        "rtla-6.1/timerlat.txt" "rtla-6.1/timerlat-ns.txt" "rtla-6.1/timerlat-noirq.txt"
+        "rtla-6.1/timerlat-stop.txt" "rtla-6.12/timerlat.txt" "rtla-6.12/timerlat-ns.txt"
+        "rtla-6.12/timerlat-noirq.txt" "rtla-6.12/timerlat-stop.txt" "rtla-6.12/timerlat-user.txt";
     "osnoise":
-        "rtla-6.1/osnoise.txt" "rtla-6.1/osnoise-over.txt" "rtla-6.12/osnoise.txt" "rtla-6.12/osnoise-over.txt";
+        "rtla-6.1/osnoise.txt" "rtla-6.1/osnoise-over.txt" "rtla-6.12/osnoise.txt"
+        "rtla-6.12/osnoise-over.txt";
 }
 
 fn file(name: &str) -> &'static str {
@@ -321,7 +329,12 @@ fn what_cannot_be_imported_says_what_can() {
 
 proptest! {
     #[test]
-    fn no_damage_to_any_panics(which in 0..CAPTURED.len(), at in 0usize..60_000, cut in 0usize..40, with in "[ -~\n\t]{0,8}") {
+    fn no_damage_to_any_panics(
+        which in 0..CAPTURED.len(),
+        at in 0usize..60_000,
+        cut in 0usize..40,
+        with in "[ -~\n\t]{0,8}",
+    ) {
         let mut text = CAPTURED[which].2.to_owned();
         let at = at % text.len();
         if text.is_char_boundary(at) && text.is_char_boundary((at + cut).min(text.len())) {

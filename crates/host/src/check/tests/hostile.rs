@@ -14,8 +14,19 @@ fn content(original: &str) -> impl Strategy<Value = Option<Vec<u8>>> + use<> {
         1 => Just(Some(doubled)),
         2 => prop::collection::vec(any::<u8>(), 0..60).prop_map(Some),
         2 => "[-0-9a-f,.(\\[\\])= \n:]{0,40}".prop_map(|text| Some(text.into_bytes())),
-        1 => prop::sample::select(vec!["-1", "18446744073709551616", "99999999999999999999999", "0-8191", "(((", ")", "[", "\u{1b}[2J<script>", "%n%s", "ü\u{202e}"])
-            .prop_map(|text| Some(text.as_bytes().to_vec())),
+        1 => prop::sample::select(vec![
+            "-1",
+            "18446744073709551616",
+            "99999999999999999999999",
+            "0-8191",
+            "(((",
+            ")",
+            "[",
+            "\u{1b}[2J<script>",
+            "%n%s",
+            "ü\u{202e}",
+        ])
+        .prop_map(|text| Some(text.as_bytes().to_vec())),
     ]
 }
 
@@ -41,11 +52,19 @@ fn damaged() -> impl Strategy<Value = FakeFiles> {
 
 proptest! {
     #[test]
-    fn no_tree_makes_a_rule_panic_or_talk_without_end(files in damaged(), cpus in prop::option::of("[0-9]{1,3}")) {
+    fn no_tree_makes_a_rule_panic_or_talk_without_end(
+        files in damaged(),
+        cpus in prop::option::of("[0-9]{1,3}"),
+    ) {
         let results = results(&files, cpus.as_deref());
         prop_assert_eq!(results.len(), rules().count());
         for result in results {
-            prop_assert!(result.evidence.len() < 20_000, "{}: {} bytes", result.id, result.evidence.len());
+            prop_assert!(
+                result.evidence.len() < 20_000,
+                "{}: {} bytes",
+                result.id,
+                result.evidence.len()
+            );
             prop_assert!(!result.evidence.is_empty(), "{}", result.id);
         }
     }

@@ -258,7 +258,8 @@ static PROGRAM: std::sync::LazyLock<Option<Debugged>> = std::sync::LazyLock::new
 proptest! {
     #[test]
     fn no_damage_to_debug_information_panics(
-        damage in proptest::collection::vec((0usize..6, any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        damage in
+            proptest::collection::vec((0usize..6, any::<prop::sample::Index>(), any::<u8>()), 1..6),
         header in proptest::option::of((0usize..64, any::<u8>())),
         tail in proptest::option::of((0usize..2_048, any::<u8>())),
         length in proptest::option::of(any::<prop::sample::Index>()),

@@ -101,7 +101,10 @@ fn all(samples: Vec<Explained>) -> Explanations {
 
 fn shown(samples: Vec<Explained>, width: usize) -> String {
     let check = serde_json::json!({"rules": [
-        {"id": "preemption-model", "verdict": "warning", "message": "the model is voluntary", "fix": "boot a PREEMPT_RT kernel"},
+        {
+            "id": "preemption-model", "verdict": "warning", "message": "the model is voluntary",
+            "fix": "boot a PREEMPT_RT kernel",
+        },
         {"id": "packet-steering", "verdict": "ok", "message": "no queue is steered", "fix": null},
     ]});
     let options = ShowOptions { width, ascii: false, ..ShowOptions::default() };
