@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! The machine: everything that punctual reads from and changes on a Linux system.
 //!
 //! Every path under /proc, /sys, /dev and the cgroup mounts is reached through [`files::Files`], so
@@ -11,5 +12,4 @@ pub mod files;
 pub mod isolate;
 pub mod journal;
 pub mod progress;
-pub mod rights;
 pub mod topology;

@@ -8,7 +8,6 @@
 mod buffers;
 mod kprobe;
 mod object;
-pub(crate) mod page;
 pub(crate) mod sys;
 pub(crate) mod uprobe;
 

@@ -6,9 +6,9 @@
 //! BTF.
 
 use crate::StartError;
-use crate::bpf::page::{Page, page};
 use crate::bpf::{Attach, LoadError, Object};
 use aya_obj::btf::Btf;
+use punctual_sys::mapping::Mapping;
 use std::ops::Sub;
 use std::sync::atomic::Ordering;
 
@@ -60,7 +60,7 @@ impl Sub for Served {
 
 /// The totals of one thread on its one CPU, until it is dropped.
 pub struct Gaps {
-    board: Page,
+    board: Mapping,
     _attached: Vec<Attach>,
     _object: Object,
 }
@@ -76,8 +76,7 @@ impl Gaps {
         let (cpu, tid) = (cpu.to_ne_bytes(), tid.to_ne_bytes());
         let mut object = Object::open(PROGRAMS, &[("want_cpu", &cpu), ("want_tid", &tid)])?;
         object.prepare(Some(&kernel))?;
-        let board = Page::map(object.map("board")?, 0, libc::PROT_READ)
-            .map_err(|why| LoadError::Map { bytes: page() as u64, why })?;
+        let board = object.map_page("board", libc::PROT_READ)?;
         let mut attached = Vec::new();
         // Ends first: none is seen whose beginning was not.
         for (name, kind) in SERVED {
@@ -116,6 +115,8 @@ impl Gaps {
 mod tests {
     use super::*;
     use crate::wire::layout;
+    use punctual_core::CpuSet;
+    use punctual_sys::attributes;
 
     #[test]
     fn the_board_lies_as_the_header_says() {
@@ -127,14 +128,9 @@ mod tests {
 
     #[test]
     fn time_that_another_task_has_is_the_other_tasks() {
-        // SAFETY: these take nothing; the set is plain integers.
-        let (cpu, tid) = unsafe {
-            let cpu = libc::sched_getcpu();
-            let mut one: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(cpu as usize, &mut one);
-            libc::sched_setaffinity(0, size_of_val(&one), &one);
-            (cpu as u32, libc::gettid() as u32)
-        };
+        let cpu = attributes::current_cpu();
+        attributes::set_affinity(0, &CpuSet::single(cpu as usize)).unwrap();
+        let tid = attributes::tid() as u32;
         let gaps = match Gaps::start(cpu, tid) {
             Ok(gaps) => gaps,
             Err(why) => return println!("SKIPPED: gaps are not divided here: {why}"),

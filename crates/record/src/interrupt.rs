@@ -6,12 +6,14 @@
 //! behind. It needs BPF with BTF; where that is missing the error says so.
 
 use crate::StartError;
-use crate::bpf::page::{Page, page};
 use crate::bpf::{Attach, LoadError, Object, sys};
 use crate::count::possible_cpus;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
+use libc::MAP_POPULATE;
 use punctual_core::{MonotonicNs, Nanos};
+use punctual_sys::mapping::{Mapping, READ_WRITE};
+use punctual_sys::memory::page_size;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{Ordering, fence};
@@ -88,7 +90,7 @@ pub struct Stamped {
 
 /// Stamps until it is dropped. Any thread may read; one at a time arms.
 pub struct Stamps {
-    board: Page,
+    board: Mapping,
     doorbell: Option<Doorbell>,
     attached: Vec<Attach>,
     object: Object,
@@ -107,10 +109,9 @@ impl Stamps {
         let irq = awaited.irq().unwrap_or(0).to_ne_bytes();
         let mut object = Object::open(PROGRAMS, &[("want_cpu", &cpu), ("want_irq", &irq)])?;
         object.shape("last", 8, possible_cpus());
-        object.shape("bell", 0, page() as u32);
+        object.shape("bell", 0, page_size() as u32);
         object.prepare(Some(&kernel))?;
-        let board = Page::map(object.map("board")?, 0, libc::PROT_READ | libc::PROT_WRITE)
-            .map_err(|why| LoadError::Map { bytes: page() as u64, why })?;
+        let board = object.map_page("board", READ_WRITE)?;
         let (mut attached, mut tracepoints) = (Vec::new(), Vec::new());
         let mut missing = None;
         for list in awaited.entries() {
@@ -241,7 +242,7 @@ struct Doorbell {
 
 impl Doorbell {
     fn ring(object: &Object) -> Result<Doorbell, LoadError> {
-        let refused = |why| LoadError::Map { bytes: page() as u64, why };
+        let refused = |why| LoadError::Map { bytes: page_size() as u64, why };
         let ring = object.map("bell")?;
         let pages = Pages::map(ring).map_err(refused)?;
         Ok(Doorbell {
@@ -255,14 +256,15 @@ impl Doorbell {
 /// The positions of a ring buffer (include/uapi/linux/bpf.h, BPF_MAP_TYPE_RINGBUF): the reader's
 /// page, and after it the writers'.
 struct Pages {
-    consumer: Page,
-    producer: Page,
+    consumer: Mapping,
+    producer: Mapping,
 }
 
 impl Pages {
     fn map(ring: &OwnedFd) -> io::Result<Pages> {
-        let consumer = Page::map(ring, 0, libc::PROT_READ | libc::PROT_WRITE)?;
-        Ok(Pages { consumer, producer: Page::map(ring, 1, libc::PROT_READ)? })
+        let page = page_size();
+        let map = |offset, rights| Mapping::of_file(ring, offset, page, rights, MAP_POPULATE);
+        Ok(Pages { consumer: map(0, READ_WRITE)?, producer: map(page, libc::PROT_READ)? })
     }
 
     /// Takes everything unseen.
@@ -287,7 +289,8 @@ const CPU: usize = 52;
 mod tests {
     use super::*;
     use crate::wire::layout::Interrupt;
-    use std::os::fd::AsRawFd;
+    use punctual_sys::descriptor::poll_readable;
+    use punctual_sys::{attributes, clock};
 
     #[test]
     fn the_board_lies_as_the_header_says() {
@@ -320,7 +323,7 @@ mod tests {
     }
 
     fn now() -> i64 {
-        crate::recorder::now().0
+        clock::monotonic().0
     }
 
     #[test]
@@ -330,13 +333,8 @@ mod tests {
             stamps.arm(0);
             let before = now();
             stamps.raise().unwrap();
-            let mut waits = libc::pollfd {
-                fd: stamps.doorbell().unwrap().as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: one valid pollfd.
-            assert_eq!(unsafe { libc::poll(&mut waits, 1, 10_000) }, 1);
+            let rings = |millis| poll_readable([stamps.doorbell().unwrap()], millis).unwrap();
+            assert_eq!(rings(10_000), [true]);
             let (stamped, raised) = (stamps.take(), stamps.raised());
             stamps.clear();
             let handler = stamped.handler.unwrap().0;
@@ -344,8 +342,7 @@ mod tests {
                 before <= raised && raised <= handler && handler <= now(),
                 "{before} {raised} {handler}"
             );
-            // SAFETY: as above.
-            assert_eq!(unsafe { libc::poll(&mut waits, 1, 0) }, 0, "it is readable no more");
+            assert_eq!(rings(0), [false], "it is readable no more");
         }
         assert!(stamps.entries() >= 20);
         assert!(stamps.cost().unwrap() > Nanos::ZERO);
@@ -354,13 +351,12 @@ mod tests {
     #[test]
     fn a_timer_of_this_thread_is_stamped_and_no_others() {
         let Some(stamps) = stamps(Awaited::Timer { irq: None }) else { return };
-        // SAFETY: takes nothing.
-        let tid = unsafe { libc::gettid() };
+        let tid = attributes::tid();
         for whose in [tid, tid + 1] {
             stamps.wait_as(whose);
             let due = now() + 2_000_000;
             stamps.arm(due);
-            let at = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
+            let at = clock::timespec(due);
             // SAFETY: a valid timespec; with TIMER_ABSTIME nothing is written back.
             unsafe {
                 libc::clock_nanosleep(

@@ -13,12 +13,13 @@ pub use own::OwnProbe;
 
 use crate::bpf::uprobe::{At, Place, Scope};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
-use crate::recorder::{StartError, now};
+use crate::recorder::StartError;
 use crate::symbols::lines::Line;
 use crate::symbols::{Function, Site};
 use aya_obj::btf::Btf;
 use punctual_core::CpuSet;
 use punctual_core::event::{CallCounts, FunctionName, LineName, Source};
+use punctual_sys::clock;
 use std::os::fd::OwnedFd;
 
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o.z"));
@@ -219,7 +220,7 @@ impl Probes {
         self.drain(sink);
         for (slot, cpu) in self.cpus.iter().enumerate() {
             self.bytes.clear();
-            self.buffers.last_loss(slot as u32, cpu as u16, now(), &mut self.bytes);
+            self.buffers.last_loss(slot as u32, cpu as u16, clock::monotonic(), &mut self.bytes);
             if !self.bytes.is_empty() {
                 sink(cpu as u16, &self.bytes);
             }

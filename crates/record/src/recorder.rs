@@ -21,6 +21,7 @@ use crate::wire;
 use backend::Running;
 use punctual_core::event::{Group, Names, Recorded, Source};
 use punctual_core::{Fact, Finding, MonotonicNs};
+use punctual_sys::clock;
 use seen::Seen;
 
 /// A running recorder.
@@ -56,7 +57,7 @@ impl Recorder {
             running,
             names,
             request,
-            began: now(),
+            began: clock::monotonic(),
             counts,
             seen: Seen::default(),
             bytes: Vec::new(),
@@ -106,7 +107,7 @@ impl Recorder {
 
     /// Detaches everything and hands over the rest.
     pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> Stopped {
-        let ended = now();
+        let ended = clock::monotonic();
         self.running.detach();
         self.drain(sink);
         for (index, cpu) in self.request.cpus.iter().enumerate() {
@@ -136,7 +137,7 @@ impl Recorder {
 
     /// What the recording covers and lost so far.
     pub fn recorded(&self) -> Recorded {
-        self.covers(now())
+        self.covers(clock::monotonic())
     }
 
     /// The names that are known so far, without those of kernel functions.
@@ -171,12 +172,4 @@ impl Recorder {
             findings: self.running.findings().to_vec(),
         }
     }
-}
-
-/// CLOCK_MONOTONIC, which the kernel's programs stamp with too.
-pub(crate) fn now() -> MonotonicNs {
-    let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid structure to write to; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut at) };
-    MonotonicNs(at.tv_sec * 1_000_000_000 + at.tv_nsec)
 }

@@ -6,10 +6,11 @@
 //! file descriptors: nothing is left behind.
 
 use crate::StartError;
-use crate::bpf::page::{Page, page};
 use crate::bpf::{Attach, LoadError, Object};
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
+use punctual_sys::attributes::tid;
+use punctual_sys::mapping::{Mapping, READ_WRITE};
 use std::sync::atomic::Ordering;
 
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/release.bpf.o.z"));
@@ -17,7 +18,7 @@ const BACKEND: &str = "BPF (BTF tracepoints)";
 
 /// The releases of one thread, until this is dropped.
 pub struct Releases {
-    board: Page,
+    board: Mapping,
     _attached: Attach,
     _object: Object,
 }
@@ -32,10 +33,8 @@ impl Releases {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let mut object = Object::open(PROGRAMS, &[])?;
         object.prepare(Some(&kernel))?;
-        let board = Page::map(object.map("board")?, 0, libc::PROT_READ | libc::PROT_WRITE)
-            .map_err(|why| LoadError::Map { bytes: page() as u64, why })?;
-        // SAFETY: takes nothing.
-        board.word32(TID).store(unsafe { libc::gettid() } as u32, Ordering::Release);
+        let board = object.map_page("board", READ_WRITE)?;
+        board.word32(TID).store(tid() as u32, Ordering::Release);
         let attached = object.attach_btf_tracepoint(&kernel, "timer_started", "hrtimer_start")?;
         Ok(Releases { board, _attached: attached, _object: object })
     }

@@ -1,16 +1,13 @@
 //! What this process lacks for putting programs into the kernel.
 
+use punctual_sys::rights::{Capability, Rights};
+use punctual_sys::status;
 use std::fs;
-
-/// Bits of capabilities (include/uapi/linux/capability.h).
-const SYS_ADMIN: u32 = 21;
-const PERFMON: u32 = 38;
-const BPF: u32 = 39;
 
 /// The reason for which the kernel refuses, as far as it can be read, and what would help.
 pub(crate) fn lacking() -> (String, Option<String>) {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let missing = missing_capabilities(&read("/proc/self/status"));
+    let missing = missing_capabilities(&status::read().unwrap_or_default());
     if !missing.is_empty() {
         let unprivileged = match read("/proc/sys/kernel/unprivileged_bpf_disabled").trim() {
             "" => String::new(),
@@ -40,19 +37,17 @@ pub(crate) fn lacking() -> (String, Option<String>) {
 
 /// The capabilities that this process lacks for recording kernel events; `None` where it has them.
 pub fn missing_rights() -> Option<String> {
-    let missing =
-        missing_capabilities(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+    let missing = missing_capabilities(&status::read().unwrap_or_default());
     (!missing.is_empty()).then(|| missing.join(" and "))
 }
 
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    let has = |bit: u32| mask >> bit & 1 == 1;
-    [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
+    let rights = Rights::parse(status);
+    let has = |capability| rights.is_some_and(|rights| rights.has(capability));
+    [Capability::Bpf, Capability::Perfmon]
         .into_iter()
-        .filter(|(bit, _)| !has(*bit) && !has(SYS_ADMIN))
-        .map(|(_, name)| name)
+        .filter(|capability| !has(*capability) && !has(Capability::SysAdmin))
+        .map(Capability::name)
         .collect()
 }
 

@@ -11,10 +11,12 @@ pub(crate) use page::{Item, PageShape, read_page};
 
 use crate::format::Format;
 use punctual_core::words::nearest;
+use punctual_sys::check;
+use punctual_sys::descriptor::made;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -142,20 +144,12 @@ fn is_root() -> bool {
 fn mount_detached(kind: &CStr) -> io::Result<OwnedFd> {
     const CLOEXEC: u32 = 1;
     const CREATE: u32 = 6;
-    let fd = |result: libc::c_long| {
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just gave this descriptor to us alone.
-        Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
-    };
-    // SAFETY: the name is a string that ends with NUL; nothing else is pointed to.
+    // SAFETY: the name is a string that ends with NUL; nothing else is pointed to. fsopen and fsmount
+    // make descriptors.
     unsafe {
-        let context = fd(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC))?;
-        let null = std::ptr::null::<libc::c_void>();
-        if libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), CREATE, null, null, 0) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        fd(libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOEXEC, 0))
+        let context = made(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC))?;
+        let (fd, null) = (context.as_raw_fd(), std::ptr::null::<libc::c_void>());
+        check(libc::syscall(libc::SYS_fsconfig, fd, CREATE, null, null, 0))?;
+        made(libc::syscall(libc::SYS_fsmount, fd, CLOEXEC, 0))
     }
 }

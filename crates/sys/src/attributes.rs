@@ -73,6 +73,11 @@ const POLICIES: [(Policy, i32); 6] = [
     (Policy::Deadline, libc::SCHED_DEADLINE),
 ];
 
+/// The policy by the kernel's number (include/uapi/linux/sched.h).
+pub fn policy(number: u32) -> Option<Policy> {
+    POLICIES.iter().find(|(_, n)| *n as u32 == number).map(|(policy, _)| *policy)
+}
+
 /// Schedules a thread so (`tid` 0: the caller). EPERM: no CAP_SYS_NICE and RLIMIT_RTPRIO too low, a
 /// cgroup without real-time bandwidth, or SCHED_DEADLINE with an affinity that is not a whole root
 /// domain.
@@ -103,9 +108,7 @@ pub fn scheduling(tid: i32) -> io::Result<Scheduling> {
     check(unsafe {
         libc::syscall(libc::SYS_sched_getattr, tid, &mut attr, size_of::<SchedAttr>() as u32, 0)
     })?;
-    let policy =
-        POLICIES.iter().find(|(_, n)| *n as u32 == attr.sched_policy).map(|(policy, _)| *policy);
-    let policy = policy
+    let policy = policy(attr.sched_policy)
         .ok_or_else(|| io::Error::other(format!("policy {} is not known", attr.sched_policy)))?;
     let deadline = (policy == Policy::Deadline).then_some(Deadline {
         runtime: Nanos(attr.sched_runtime as i64),
@@ -162,7 +165,7 @@ pub fn set_timer_slack(slack: Nanos) -> io::Result<()> {
         .map(drop)
 }
 
-/// The kernel's id of the calling thread.
+/// The kernel's id of the calling thread: a system call each time.
 pub fn tid() -> i32 {
     // SAFETY: gettid has no arguments and cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }

@@ -1,7 +1,12 @@
-//! A system call by its number, and small things around it.
+//! System calls by their number, and what calls answer.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+
+/// The result of a call of libc; the errno where it is negative.
+#[inline(always)]
+pub fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
+    if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
 
 /// A system call with its arguments.
 #[derive(Clone, Copy)]
@@ -28,19 +33,4 @@ impl Raw {
         // and change nothing, or was forced, and the user answers for what it does.
         unsafe { libc::syscall(self.number, a, b, c, d, e, f) }
     }
-}
-
-/// The result of a call of libc; the errno where it is negative.
-#[inline(always)]
-pub fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
-    if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
-
-/// A pipe that never blocks: the end to read from and the one to write to.
-pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for the two descriptors.
-    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
-    // SAFETY: both descriptors are new and belong to nobody else.
-    unsafe { Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))) }
 }

@@ -1,11 +1,11 @@
 //! Child processes and their descendants: adopted, noticed, ended.
 
-use crate::check;
 use crate::usage::Usage;
+use crate::{check, descriptor, signals};
 use punctual_core::Nanos;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// How a process ended.
@@ -113,16 +113,13 @@ pub struct ChildEvents(OwnedFd);
 impl ChildEvents {
     /// Blocks SIGCHLD in the calling thread and takes it from the descriptor instead.
     pub fn new() -> io::Result<ChildEvents> {
-        // SAFETY: the set is made valid by sigemptyset before use; the descriptor that comes out
-        // belongs to nobody else.
-        unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, libc::SIGCHLD);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-            let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
-            Ok(ChildEvents(OwnedFd::from_raw_fd(fd as i32)))
-        }
+        let set = signals::set_of(&[libc::SIGCHLD]);
+        signals::block(&set);
+        // SAFETY: a valid set; the call makes a descriptor.
+        let fd = unsafe {
+            descriptor::made(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))
+        };
+        fd.map(ChildEvents)
     }
     /// Takes what is pending, so that the descriptor is not readable any more. Children must be
     /// reaped afterwards.
@@ -136,24 +133,6 @@ impl ChildEvents {
 impl AsFd for ChildEvents {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-/// Sleeps until one of the descriptors is readable (or closed at the other end) or the time is
-/// over; returns which are.
-pub fn wait_readable<const N: usize>(
-    fds: [BorrowedFd<'_>; N],
-    time: Option<Duration>,
-) -> io::Result<[bool; N]> {
-    let mut polls =
-        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    // Rounded up: a sleep that ends too early would only spin.
-    let millis = time.map_or(-1, |time| i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX));
-    // SAFETY: the array is as long as stated.
-    match check(unsafe { libc::poll(polls.as_mut_ptr(), N as libc::nfds_t, millis) }) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-        Err(_) => Ok([false; N]),
-        Ok(_) => Ok(polls.map(|poll| poll.revents != 0)),
     }
 }
 
@@ -202,15 +181,16 @@ fn parent_in(stat: &[u8]) -> Option<i32> {
 
 /// Ends all descendants of this process and collects those that are its children. First all are
 /// stopped, so that none makes new ones faster than they are found. `Err` when some are still there
-/// after `patience`.
-pub fn end_descendants(patience: Duration) -> io::Result<()> {
+/// after `timeout`.
+pub fn end_descendants(timeout: Duration) -> io::Result<()> {
     let me = std::process::id() as i32;
-    let until = std::time::Instant::now() + patience;
+    let until = std::time::Instant::now() + timeout;
     for signal in [libc::SIGSTOP, libc::SIGKILL] {
-        let mut told = Vec::new();
+        let mut signalled = Vec::new();
         loop {
             let alive = descendants(me)?;
-            let new: Vec<i32> = alive.iter().copied().filter(|pid| !told.contains(pid)).collect();
+            let new: Vec<i32> =
+                alive.iter().copied().filter(|pid| !signalled.contains(pid)).collect();
             // What has ended meanwhile cannot be signalled, and need not be.
             new.iter().for_each(|pid| drop(send(*pid, signal)));
             while let Ok(Some(_)) = reap() {}
@@ -223,7 +203,7 @@ pub fn end_descendants(patience: Duration) -> io::Result<()> {
                     format!("{} processes did not end, such as {}", alive.len(), alive[0]);
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             }
-            told.extend(new);
+            signalled.extend(new);
             if signal == libc::SIGKILL {
                 std::thread::sleep(Duration::from_millis(2));
             }

@@ -1,14 +1,19 @@
-//! What a process asks the kernel for itself: clocks, scheduling, affinity, memory locks, signals,
-//! its children, counts of its own disturbances.
+//! What a process asks the kernel for itself: clocks, scheduling, affinity, memory, signals, its
+//! children, its rights, counts of its own disturbances. The one place for checks of errno.
 
 pub mod attributes;
 pub mod call;
 pub mod children;
 pub mod clock;
+pub mod descriptor;
+pub mod futex;
 pub mod gate;
+pub mod mapping;
 pub mod memory;
 pub mod power;
+pub mod rights;
 pub mod signals;
+pub mod status;
 pub mod usage;
 
 pub use call::check;

@@ -1,6 +1,6 @@
 //! Memory that is there before it is needed: locks (mlockall(2), mlock2(2)) and first touches.
 
-use crate::check;
+use crate::{check, status};
 use std::io;
 
 /// Left below the frame when the stack's unused pages are given back.
@@ -28,11 +28,8 @@ pub fn unlock_all() {
 
 /// How much of the process is locked, in KiB (`VmLck` of proc_pid_status(5)).
 pub fn locked_kib() -> io::Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/status")?;
-    let locked = text.lines().find_map(|line| {
-        line.strip_prefix("VmLck:")?.trim().strip_suffix(" kB")?.trim().parse().ok()
-    });
-    locked.ok_or_else(|| io::Error::other("/proc/self/status has no VmLck"))
+    status::kib(&status::read()?, "VmLck")
+        .ok_or_else(|| io::Error::other("/proc/self/status has no VmLck"))
 }
 
 /// Makes the pages of a slice resident and locked. Fails as [`lock_all`].
@@ -53,13 +50,19 @@ pub fn touch_stack<const BYTES: usize>() {
     std::hint::black_box(&mut memory);
 }
 
+/// The size of a page in bytes.
+pub fn page_size() -> usize {
+    // SAFETY: sysconf takes a number and touches no memory.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
 /// The resident memory of the process in bytes, from /proc/self/statm (proc(5)).
 pub fn resident_bytes() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/statm")?;
     let pages = text.split(' ').nth(1).and_then(|n| n.parse::<u64>().ok());
-    // SAFETY: sysconf takes a number and touches no memory.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64;
-    pages.map(|n| n * page).ok_or_else(|| io::Error::other("/proc/self/statm has no second field"))
+    pages
+        .map(|n| n * page_size() as u64)
+        .ok_or_else(|| io::Error::other("/proc/self/statm has no second field"))
 }
 
 /// Gives back what setting up has used and measuring does not need: free heap, and pages of program
@@ -89,8 +92,7 @@ pub fn release_setup() {
 /// breakpoint.
 fn release_file_pages(pagemap: &std::fs::File, start: usize, end: usize) {
     use std::os::unix::fs::FileExt;
-    // SAFETY: sysconf takes a number and touches no memory.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
+    let page = page_size();
     let mut entries = [0u8; 4096];
     for piece in (start..end).step_by(page * entries.len() / 8) {
         let count = ((end - piece) / page).min(entries.len() / 8);
@@ -177,7 +179,7 @@ fn cut(files: &[(usize, usize)]) {
 /// Gives back the pages of the main thread's stack below the caller's frame: setting up goes deeper
 /// than what follows.
 fn release_stack(end: Option<usize>) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = status::read().unwrap_or_default();
     let Some((top, bytes)) = end.zip(stack_bytes(&status)) else { return };
     let start = top.saturating_sub(bytes);
     let here = &raw const start as usize;
@@ -199,9 +201,7 @@ fn stack_end(smaps: &str) -> Option<usize> {
 
 /// How large that stack is by now (`VmStk` of proc_pid_status(5)).
 fn stack_bytes(status: &str) -> Option<usize> {
-    let kib =
-        status.lines().find_map(|line| line.strip_prefix("VmStk:")?.trim().strip_suffix("kB"))?;
-    kib.trim().parse::<usize>().ok()?.checked_mul(1024)
+    usize::try_from(status::kib(status, "VmStk")?.checked_mul(1024)?).ok()
 }
 
 /// The mappings of files in a text of smaps(5) that can be dropped without loss, now and later:

@@ -1,6 +1,6 @@
 //! Signals: which thread gets them, and one that only wakes a sleeper.
 
-use crate::check;
+use crate::{check, status};
 use std::io;
 
 /// The signal that interrupts a sleeping thread and does nothing else.
@@ -8,42 +8,56 @@ fn waking_signal() -> libc::c_int {
     libc::SIGRTMIN() + 2
 }
 
-extern "C" fn nothing(_: libc::c_int) {}
+/// The set of these signals.
+pub fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
+    // SAFETY: a sigset_t is plain integers, which sigemptyset makes valid.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
+        }
+        set
+    }
+}
 
-/// Makes [`wake`] work: without a handler its signal would end the process. Without SA_RESTART, so
-/// that sleeps return EINTR.
-pub fn prepare_waking() -> io::Result<()> {
+/// Blocks these signals in the calling thread, beside those that are blocked already.
+pub fn block(set: &libc::sigset_t) {
+    // SAFETY: a valid set; it concerns this thread alone.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, std::ptr::null_mut()) };
+}
+
+/// Handles a signal by doing nothing, with these flags (sigaction(2)).
+fn handle(signal: libc::c_int, flags: libc::c_int) -> io::Result<()> {
+    extern "C" fn return_at_once(_: libc::c_int) {}
     // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does
     // nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        action.sa_sigaction = return_at_once as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = flags;
         libc::sigemptyset(&mut action.sa_mask);
-        check(libc::sigaction(waking_signal(), &action, std::ptr::null_mut())).map(drop)
+        check(libc::sigaction(signal, &action, std::ptr::null_mut())).map(drop)
     }
+}
+
+/// Makes [`wake`] work: without a handler its signal would end the process. Without SA_RESTART, so
+/// that sleeps return EINTR.
+pub fn prepare_waking() -> io::Result<()> {
+    handle(waking_signal(), 0)
 }
 
 /// Whether this process ignores a signal, as one does that `nohup` started (SigIgn in
 /// /proc/self/status, proc_pid_status(5)).
 pub fn is_ignored(signal: libc::c_int) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let mask = status::read().ok().and_then(|status| status::mask(&status, "SigIgn"));
     mask.is_some_and(|mask| (1..=64).contains(&signal) && mask >> (signal - 1) & 1 == 1)
 }
 
 /// Lets a write beyond the limit on file sizes (RLIMIT_FSIZE, `ulimit -f`) fail with EFBIG: without
 /// a handler SIGXFSZ would end the process. A program that this one starts has the default again.
 pub fn survive_file_limit() -> io::Result<()> {
-    // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does
-    // nothing.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigemptyset(&mut action.sa_mask);
-        check(libc::sigaction(libc::SIGXFSZ, &action, std::ptr::null_mut())).map(drop)
-    }
+    handle(libc::SIGXFSZ, libc::SA_RESTART)
 }
 
 /// Interrupts the sleep of a thread of this process. ESRCH: it has ended.
@@ -92,10 +106,6 @@ fn signalled_with_parent(parent: u32, signal: i32) -> io::Result<()> {
 /// Lets every signal through again, as a program expects that is about to be started.
 /// Async-signal-safe.
 pub fn allow_all() {
-    // SAFETY: the set is made valid by sigemptyset before use; it concerns this thread alone.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
-    }
+    // SAFETY: a valid set; it concerns this thread alone.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &set_of(&[]), std::ptr::null_mut()) };
 }

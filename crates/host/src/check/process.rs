@@ -2,8 +2,9 @@
 
 use crate::environment::text;
 use crate::files::Files;
-pub use crate::rights::Capability;
 use punctual_core::Fact;
+pub use punctual_sys::rights::Capability;
+use punctual_sys::rights::Rights;
 
 /// A limit: `None` is unlimited.
 pub type Limit = Option<u64>;
@@ -12,17 +13,14 @@ pub type Limit = Option<u64>;
 #[derive(Clone, Debug)]
 pub struct Process {
     limits: Fact<String>,
-    capabilities: Fact<u64>,
+    capabilities: Fact<Rights>,
 }
 
 impl Process {
     pub fn read(files: &dyn Files) -> Process {
         let path = "/proc/self/status";
-        let effective = |status: String| {
-            let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-            line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-                .ok_or(format!("{path} has no line `CapEff`"))
-        };
+        let effective =
+            |status: String| Rights::parse(&status).ok_or(format!("{path} has no line `CapEff`"));
         let capabilities =
             files.read(path).map_err(|why| why.to_string()).and_then(effective).into();
         Process { limits: text(files, "/proc/self/limits"), capabilities }
@@ -50,6 +48,6 @@ impl Process {
 
     /// Whether a capability is in force.
     pub fn has(&self, capability: Capability) -> Fact<bool> {
-        self.capabilities.clone().map(|mask| mask >> capability as u32 & 1 == 1)
+        self.capabilities.clone().map(|rights| rights.has(capability))
     }
 }

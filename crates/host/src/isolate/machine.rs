@@ -4,8 +4,9 @@ use super::cpusets::Cpusets;
 use super::request::{Request, Target};
 use super::{Refusal, others};
 use crate::files::Files;
-use crate::rights::{Capability, Rights};
 use punctual_core::CpuSet;
+use punctual_sys::rights::{Capability, Rights};
+use punctual_sys::status::field;
 
 /// The machine split in two.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,11 +60,14 @@ impl Machine {
 /// Refuses a caller without the capabilities, and names them.
 pub fn check_rights(files: &dyn Files) -> Result<(), Refusal> {
     let status = files.read("/proc/self/status")?;
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    let ids = field(&status, "Uid").unwrap_or_default();
     // Real, effective, saved, file system.
     let effective = ids.split_whitespace().nth(1).unwrap_or("unknown");
-    let has_admin = Rights::read(files)?.has(Capability::SysAdmin);
-    match (effective, has_admin) {
+    let rights = Rights::parse(&status).ok_or_else(|| Refusal::Unreadable {
+        path: "/proc/self/status".to_owned(),
+        why: "it has no line CapEff".to_owned(),
+    })?;
+    match (effective, rights.has(Capability::SysAdmin)) {
         ("0", true) => Ok(()),
         ("0", false) => Err(Refusal::NoRights(
             "this process is root but lacks CAP_SYS_ADMIN (a container?)".into(),

@@ -1,8 +1,8 @@
 //! Where journals are kept: a directory of files that only their owner can write, and one lock.
 
+use rustix::fs::FlockOperation;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -82,8 +82,7 @@ impl Directory {
 
     fn judge(&self) -> io::Result<()> {
         let meta = fs::symlink_metadata(&self.path)?;
-        // SAFETY: geteuid(2) takes nothing, touches no memory and cannot fail.
-        let own = unsafe { libc::geteuid() };
+        let own = rustix::process::geteuid().as_raw();
         let fault = if !meta.is_dir() {
             "it is not a directory"
         } else if meta.uid() != own {
@@ -114,13 +113,11 @@ impl Store for Directory {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
         let file = options.open(self.path_of("lock"))?;
-        // SAFETY: the descriptor belongs to `file`, which is open; flock(2) touches no memory of
-        // ours.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            return Ok(Some(Lock { _file: Some(file) }));
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Lock { _file: Some(file) })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        let error = io::Error::last_os_error();
-        if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
     }
 
     fn names(&self) -> io::Result<Vec<String>> {

@@ -3,6 +3,7 @@
 use super::protocol::{Event, LoadSpec, OnExit, Request};
 use super::respawn::BackOff;
 use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::descriptor::poll_readable;
 use punctual_sys::{children, signals};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -64,9 +65,10 @@ impl Guard {
     fn watch(&mut self) -> io::Result<()> {
         loop {
             let next = self.loads.iter().filter_map(|load| load.start_at).min();
-            let time = next.map(|at| at.saturating_duration_since(Instant::now()));
-            let [asked, child] =
-                children::wait_readable([self.socket.as_fd(), self.events.as_fd()], time)?;
+            let time = next.map(|at| at.saturating_duration_since(Instant::now()).as_millis());
+            // Rounded up: a sleep that ends too early would only spin.
+            let time = time.map_or(-1, |time| i32::try_from(time + 1).unwrap_or(i32::MAX));
+            let [asked, child] = poll_readable([self.socket.as_fd(), self.events.as_fd()], time)?;
             if child {
                 self.events.clear();
             }

@@ -3,7 +3,7 @@
 
 use super::{Plan, Wakeups};
 use punctual_sys::attributes::tid;
-use punctual_sys::clock;
+use punctual_sys::{check, clock, signals};
 use std::io;
 
 pub struct PosixTimer {
@@ -22,15 +22,8 @@ fn signal() -> libc::c_int {
 
 impl PosixTimer {
     pub fn new(plan: &Plan) -> io::Result<PosixTimer> {
-        // SAFETY: a sigset_t is plain integers, made valid by sigemptyset before use.
-        let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
-        // SAFETY: `signals` is a valid set to write to, the signal number is a real-time one of
-        // this system; blocking it concerns this thread alone.
-        unsafe {
-            libc::sigemptyset(&mut signals);
-            libc::sigaddset(&mut signals, signal());
-            libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
-        }
+        let signals = signals::set_of(&[signal()]);
+        signals::block(&signals);
         // SAFETY: all zeroes is a valid sigevent.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -38,9 +31,7 @@ impl PosixTimer {
         event.sigev_notify_thread_id = tid();
         let mut timer: libc::timer_t = std::ptr::null_mut();
         // SAFETY: `event` and `timer` are valid; the thread named is this one.
-        if unsafe { libc::timer_create(plan.clock, &mut event, &mut timer) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::timer_create(plan.clock, &mut event, &mut timer) })?;
         let made = PosixTimer {
             timer,
             signals,
@@ -53,11 +44,9 @@ impl PosixTimer {
             it_value: clock::timespec(plan.first_due),
         };
         // SAFETY: the timer was just made; `times` is valid; the old value is not asked for.
-        if unsafe { libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut()) }
-            < 0
-        {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe {
+            libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut())
+        })?;
         Ok(made)
     }
 }
@@ -70,9 +59,7 @@ impl Wakeups for PosixTimer {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             (libc::sigwaitinfo(&self.signals, &mut info), info)
         };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(got)?;
         // SAFETY: the only sender of this signal to this thread is our timer, so the timer's fields
         // of the union are the valid ones.
         self.overrun = i64::from(unsafe { info.si_overrun() }.max(0));

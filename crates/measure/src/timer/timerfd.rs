@@ -2,9 +2,9 @@
 //! last.
 
 use super::{Plan, Wakeups};
-use punctual_sys::clock;
+use punctual_sys::{check, clock, descriptor};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 pub struct Timerfd {
     fd: OwnedFd,
@@ -15,29 +15,21 @@ pub struct Timerfd {
 
 impl Timerfd {
     pub fn new(plan: &Plan) -> io::Result<Timerfd> {
-        // SAFETY: numbers alone go in; a descriptor or -1 comes out.
-        let fd = unsafe { libc::timerfd_create(plan.clock, libc::TFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: takes numbers alone, and makes a descriptor.
+        let fd = unsafe { descriptor::made(libc::timerfd_create(plan.clock, libc::TFD_CLOEXEC))? };
         let times = libc::itimerspec {
             it_interval: clock::timespec(plan.period.ns()),
             it_value: clock::timespec(plan.first_due),
         };
         // SAFETY: `times` is a valid itimerspec; the old one is not asked for.
-        let set = unsafe {
+        check(unsafe {
             libc::timerfd_settime(
                 fd.as_raw_fd(),
                 libc::TFD_TIMER_ABSTIME,
                 &times,
                 std::ptr::null_mut(),
             )
-        };
-        if set < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        })?;
         Ok(Timerfd { fd, period: plan.period.ns(), due: plan.first_due, expiries: 1 })
     }
 }

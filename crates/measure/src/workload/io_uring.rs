@@ -1,7 +1,9 @@
 //! The least of io_uring(7): one write, submitted and waited for; a write and an fsync, linked.
 
+use punctual_sys::descriptor;
+use punctual_sys::mapping::{Mapping, READ_WRITE};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -32,8 +34,8 @@ const CQ_TAIL: usize = 1;
 const CQ_MASK: usize = 2;
 const CQ_CQES: usize = 5;
 
-const OFF_SQ_RING: i64 = 0;
-const OFF_SQES: i64 = 0x1000_0000;
+const OFF_SQ_RING: usize = 0;
+const OFF_SQES: usize = 0x1000_0000;
 const FEAT_SINGLE_MMAP: u32 = 1;
 const ENTER_GETEVENTS: u32 = 1;
 const OP_FSYNC: u8 = 3;
@@ -53,45 +55,31 @@ pub struct Uring {
     params: Params,
 }
 
-struct Mapping(*mut u8, usize);
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length and nobody uses it any more.
-        unsafe { libc::munmap(self.0.cast(), self.1) };
-    }
-}
-
-// SAFETY: the mappings belong to the ring alone, and it is used by one thread at a time (`&mut
-// self`).
-unsafe impl Send for Uring {}
-
 impl Uring {
     /// Makes one. ENOSYS: the kernel has none; EPERM: kernel.io_uring_disabled.
     pub fn new() -> io::Result<Uring> {
         let mut params = Params::default();
-        // SAFETY: `params` is an io_uring_params to read and write.
-        let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, ENTRIES, &raw mut params) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        // SAFETY: `params` is an io_uring_params to read and write; the call makes a descriptor.
+        let fd = unsafe {
+            descriptor::made(libc::syscall(libc::SYS_io_uring_setup, ENTRIES, &raw mut params))?
+        };
         if params.features & FEAT_SINGLE_MMAP == 0 {
             return Err(io::Error::other("the kernel is older than 5.4"));
         }
         let completions = params.cq_off[CQ_CQES] as usize + params.cq_entries as usize * CQE;
         let length =
             completions.max(params.sq_off[SQ_ARRAY] as usize + params.sq_entries as usize * 4);
-        let rings = map(&fd, length.next_multiple_of(PAGE), OFF_SQ_RING)?;
-        let sqes = map(&fd, (params.sq_entries as usize * SQE).next_multiple_of(PAGE), OFF_SQES)?;
+        let map = |offset, length: usize| {
+            let length = length.next_multiple_of(PAGE);
+            Mapping::of_file(&fd, offset, length, READ_WRITE, libc::MAP_POPULATE)
+        };
+        let rings = map(OFF_SQ_RING, length)?;
+        let sqes = map(OFF_SQES, params.sq_entries as usize * SQE)?;
         Ok(Uring { fd, rings, sqes, params })
     }
 
     fn word(&self, offset: u32) -> &AtomicU32 {
-        // SAFETY: the kernel's offsets lie within the mapping, whose length was made of them, and
-        // are aligned; both sides use it atomically.
-        unsafe { AtomicU32::from_ptr(self.rings.0.add(offset as usize).cast()) }
+        self.rings.word32(offset as usize)
     }
 
     /// Writes to the beginning of a descriptor and waits until that is done. The answer is that of
@@ -163,7 +151,7 @@ impl Uring {
         // below are the first 32 (struct io_uring_sqe); the kernel reads them only after
         // the tail has moved.
         unsafe {
-            let sqe = self.sqes.0.add(index as usize * SQE);
+            let sqe = self.sqes.start().as_ptr().add(index as usize * SQE);
             ptr::write_bytes(sqe, 0, SQE);
             sqe.write(request.op);
             sqe.add(1).write(request.flags);
@@ -212,7 +200,7 @@ impl Uring {
             + (head & self.word(cq[CQ_MASK]).load(Ordering::Relaxed)) as usize * CQE;
         // SAFETY: the entry lies within the mapping, and the tail says that it is filled. `res` is
         // at offset 8 (struct io_uring_cqe).
-        let result = unsafe { self.rings.0.add(at + 8).cast::<i32>().read() };
+        let result = unsafe { self.rings.start().add(at + 8).cast::<i32>().read() };
         self.word(cq[CQ_HEAD]).store(head.wrapping_add(1), Ordering::Release);
         Some(result)
     }
@@ -226,26 +214,6 @@ struct Request {
     at: u64,
     length: u32,
     offset: u64,
-}
-
-fn map(fd: &OwnedFd, length: usize, offset: i64) -> io::Result<Mapping> {
-    // SAFETY: a new mapping of a descriptor, at a place that the kernel chooses.
-    let at = unsafe {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        libc::mmap(
-            ptr::null_mut(),
-            length,
-            protection,
-            libc::MAP_SHARED | libc::MAP_POPULATE,
-            fd.as_raw_fd(),
-            offset,
-        )
-    };
-    if at == libc::MAP_FAILED {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(Mapping(at.cast(), length))
-    }
 }
 
 #[cfg(test)]

@@ -12,10 +12,11 @@ use crate::thread::Task;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Call, SyscallPlan, Target};
 use punctual_record::perf::Counter;
-use punctual_sys::call::{Raw, check, pipe};
+use punctual_sys::call::Raw;
+use punctual_sys::descriptor::{eventfd, pipe};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 /// Calls of warm-up before the first sample.
@@ -124,10 +125,7 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
             (0, 1, 1)
         }
         Target::Eventfd => {
-            // SAFETY: eventfd takes numbers alone.
-            let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-            // SAFETY: the descriptor is new and belongs to nobody else.
-            open.push(unsafe { OwnedFd::from_raw_fd(fd) });
+            open.push(eventfd(libc::EFD_NONBLOCK)?);
             (0, 0, 8)
         }
     };

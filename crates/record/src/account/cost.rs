@@ -3,7 +3,8 @@
 
 use super::Accountant;
 use crate::bpf::{Attach, sys};
-use punctual_core::{AccountCost, Fact, Nanos};
+use punctual_core::{AccountCost, CpuSet, Fact, Nanos};
+use punctual_sys::attributes::{self, set_affinity};
 use std::time::Duration;
 
 /// Sleeps of the thread.
@@ -28,8 +29,8 @@ impl Accountant {
                 move || {
                     // Elsewhere the programs do not watch, and the cost comes out too small: that
                     // is reported.
-                    let bound = bind(cpu);
-                    let _ = sent.send(own_tid());
+                    let bound = set_affinity(0, &CpuSet::single(cpu)).is_ok();
+                    let _ = sent.send(attributes::tid() as u32);
                     let _ = begin.recv();
                     (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
                     bound
@@ -60,20 +61,5 @@ impl Accountant {
     /// ns and runs of all programs so far.
     fn run_time(&self) -> Option<(u64, u64)> {
         Attach::run_time_of(&self.attached)
-    }
-}
-
-fn own_tid() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::gettid() as u32 }
-}
-
-fn bind(cpu: usize) -> bool {
-    // SAFETY: a set of plain bits that is all zero is empty; CPU_SET checks its bound; the set
-    // lives through the call.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu.min(libc::CPU_SETSIZE as usize - 1), &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set) == 0
     }
 }

@@ -5,6 +5,7 @@ use crate::format::{Fields, Format};
 use crate::tracefs::Tracefs;
 use crate::wire::layout::{self as wire, AccountClocks};
 use aya_obj::btf::Btf;
+use punctual_sys::clock;
 
 static TYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account.bpf.o.z"));
 static UNTYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account_untyped.bpf.o.z"));
@@ -153,17 +154,10 @@ fn ahead(clock: libc::clockid_t) -> i64 {
         return 0;
     }
     let readings = (0..5).map(|_| {
-        let before = now(libc::CLOCK_MONOTONIC);
-        let there = now(clock);
-        let after = now(libc::CLOCK_MONOTONIC);
+        let before = clock::read(libc::CLOCK_MONOTONIC);
+        let there = clock::read(clock);
+        let after = clock::read(libc::CLOCK_MONOTONIC);
         (after - before, there - (before + (after - before) / 2))
     });
     readings.min().map(|(_, ahead)| ahead).filter(|ahead| ahead.abs() > SAME).unwrap_or(0)
-}
-
-fn now(clock: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the timespec is ours and lives through the call.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

@@ -4,6 +4,7 @@
 use super::Attacher;
 use crate::bpf::{Attach, sys};
 use punctual_core::{Fact, Nanos};
+use punctual_sys::attributes;
 use std::time::Duration;
 
 /// Cycles of the thread that is measured, and its further system calls.
@@ -36,10 +37,10 @@ impl Attacher {
             let thread = std::thread::Builder::new().name("attach-cost".to_owned());
             let this = &*self;
             let thread = thread.spawn_scoped(scope, move || {
-                let _ = sent.send(own_tid());
+                let _ = sent.send(attributes::tid() as u32);
                 begin.recv().ok()?;
                 let first = this.run_time()?;
-                (0..CALLS).for_each(|_| _ = own_tid());
+                (0..CALLS).for_each(|_| _ = attributes::tid());
                 let second = this.run_time()?;
                 (0..CYCLES).for_each(|_| std::thread::sleep(SLEEP));
                 Some([first, second, this.run_time()?])
@@ -66,10 +67,4 @@ impl Attacher {
     fn run_time(&self) -> Option<(u64, u64)> {
         Attach::run_time_of(&self.attached)
     }
-}
-
-/// A system call of its own each time.
-fn own_tid() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }

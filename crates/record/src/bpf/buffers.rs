@@ -5,9 +5,9 @@ use crate::wire::encode;
 use crate::wire::layout::{self as wire, Buffer};
 use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{CpuSet, MonotonicNs};
+use punctual_sys::mapping::{Mapping, READ_WRITE};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr::NonNull;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// How large buffers are: powers of two, in words.
@@ -57,20 +57,13 @@ pub(crate) fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a
     constants.iter().map(|(name, value)| (*name, value.as_slice())).collect()
 }
 
-/// All buffers of one recorder.
+/// All buffers of one recorder. Words are read and written as atomics; records are copied by the one
+/// thread that has the recorder, and copying writes nothing but its own tail.
 pub(crate) struct Buffers {
-    base: NonNull<u8>,
-    length: usize,
+    memory: Mapping,
     shape: Shape,
     count: u32,
 }
-
-// SAFETY: the mapping is plain shared memory that is only read and written through atomics or where
-// the protocol gives it to the reader.
-unsafe impl Send for Buffers {}
-// SAFETY: words are atomics; records are copied by the one thread that has the recorder, and
-// copying writes nothing but its own tail.
-unsafe impl Sync for Buffers {}
 
 /// How often a reader retries to find an instant without an active writer. At a million events a
 /// second and 50 ns each, one poll in twenty meets a writer.
@@ -80,31 +73,13 @@ impl Buffers {
     /// Maps the first `count` values of the map.
     pub(crate) fn map(map: &OwnedFd, shape: Shape, count: u32) -> io::Result<Buffers> {
         let length = (shape.value_size() as usize).saturating_mul(count as usize);
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                map.as_raw_fd(),
-                0,
-            )
-        };
-        match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => {
-                Ok(Buffers { base, length, shape, count })
-            }
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(Buffers { memory: Mapping::of_file(map, 0, length, READ_WRITE, 0)?, shape, count })
     }
 
     fn control(&self, slot: u32, offset: usize) -> &AtomicU64 {
         assert!(slot < self.count && offset < Buffer::SIZE);
         let at = slot as usize * self.shape.value_size() as usize + offset;
-        // SAFETY: within the mapping, which lives as long as self; aligned, as values and fields
-        // are multiples of 8.
-        unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }
+        self.memory.word(at)
     }
 
     /// Lost by this buffer so far.
@@ -233,9 +208,7 @@ impl Buffers {
     /// A word of the data, or behind it of the index.
     fn word(&self, slot: u32, at: u64) -> u64 {
         let at = slot as usize * self.shape.value_size() as usize + Buffer::SIZE + at as usize * 8;
-        assert!(at + 8 <= self.length);
-        // SAFETY: within the mapping and aligned; writers may write it meanwhile, whole.
-        unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }.load(Ordering::Relaxed)
+        self.memory.word(at).load(Ordering::Relaxed)
     }
 
     /// Copies the words between two positions.
@@ -253,7 +226,7 @@ impl Buffers {
             // has just been reserved and cannot overlap a mapping of the kernel's.
             unsafe {
                 std::ptr::copy_nonoverlapping(
-                    self.base.as_ptr().add(at),
+                    self.memory.start().as_ptr().add(at),
                     to.as_mut_ptr().add(to.len()),
                     bytes,
                 );
@@ -270,13 +243,6 @@ const MISSED: usize = 16;
 const MISSED_SINCE: usize = 24;
 const LOST: usize = 32;
 const TAIL: usize = 128;
-
-impl Drop for Buffers {
-    fn drop(&mut self) {
-        // SAFETY: mapped by us with this length, and nothing refers to it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,8 @@
 use super::sys::{self, MapShape, ProgramShape};
 use aya_obj::btf::{Btf, BtfKind};
 use aya_obj::generated::bpf_insn;
+use punctual_sys::mapping::Mapping;
+use punctual_sys::memory::page_size;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::CString;
 use std::io::Read;
@@ -145,6 +147,13 @@ impl Object {
     /// A map's descriptor, once prepared.
     pub(crate) fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
         self.maps.get(name).ok_or_else(|| LoadError::Unfit(format!("there is no map {name}")))
+    }
+
+    /// The page that a map shares with this process (BPF_F_MMAPABLE).
+    pub(crate) fn map_page(&self, name: &str, rights: libc::c_int) -> Result<Mapping, LoadError> {
+        let bytes = page_size();
+        Mapping::of_file(self.map(name)?, 0, bytes, rights, libc::MAP_POPULATE)
+            .map_err(|why| LoadError::Map { bytes: bytes as u64, why })
     }
 
     /// Uses this map under that name, instead of one of its own.

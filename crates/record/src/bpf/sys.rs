@@ -1,6 +1,7 @@
 //! bpf(2), as far as it is needed (include/uapi/linux/bpf.h, `union bpf_attr`).
 
 use crate::perf;
+use punctual_sys::check;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -69,9 +70,7 @@ impl Attr {
         // SAFETY: the attribute is ours and of the size that is said; the caller answers for the
         // pointers in it. The kernel accepts a longer attribute than it knows if what it
         // does not know is zero.
-        let result =
-            unsafe { libc::syscall(libc::SYS_bpf, command as u32, self.0.as_mut_ptr(), size) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+        check(unsafe { libc::syscall(libc::SYS_bpf, command as u32, self.0.as_mut_ptr(), size) })
     }
     /// The same, for commands that give a file descriptor.
     ///
@@ -240,11 +239,10 @@ pub(crate) fn attach_tracepoint(program: &OwnedFd, id: u16) -> io::Result<OwnedF
     // The type of the request differs between C libraries.
     // SAFETY: both requests take a number, and the descriptors live through the calls.
     let set = |request: libc::c_ulong, to: libc::c_int| unsafe {
-        libc::ioctl(event.as_raw_fd(), request as _, to)
+        check(libc::ioctl(event.as_raw_fd(), request as _, to))
     };
-    if set(SET_BPF, program.as_raw_fd()) < 0 || set(perf::ENABLED, 0) < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    set(SET_BPF, program.as_raw_fd())?;
+    set(perf::ENABLED, 0)?;
     Ok(event)
 }
 

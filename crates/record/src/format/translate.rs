@@ -9,6 +9,7 @@ use punctual_core::event::NamedTracepoint;
 use punctual_core::event::{
     Event, EventKind, Futex, Group, RecordBytes, TaskState, Tid, TracepointFormat, TracepointId,
 };
+use punctual_sys::clock;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -62,7 +63,7 @@ impl Translator {
         let real =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
         Translator {
-            wall: real - crate::recorder::now().0,
+            wall: real - clock::monotonic().0,
             want_syscall: request.groups.contains(&Group::Syscall),
             want_futex: request.groups.contains(&Group::Futex),
             syscalls: request.syscalls.clone(),

@@ -2,7 +2,10 @@
 //! kernel, and at the end once more from /proc, for the scheduling that they ended up with.
 
 use crate::wire::layout::{Header, NAME, Name};
+use punctual_core::Priority;
 use punctual_core::event::{Names, TaskName, Tid};
+use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::status;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -35,7 +38,10 @@ impl Collector {
             let Some(payload) = rest.get(..size) else { return };
             if let (true, Ok(payload)) = (u64::from(header.kind) == NAME, payload.try_into()) {
                 let name = Name::read(payload);
-                let scheduling = scheduling(name.policy, 99 - (i32::from(name.prio) - 1));
+                let priority =
+                    u8::try_from(100 - i32::from(name.prio)).ok().and_then(Priority::new);
+                let scheduling = attributes::policy(name.policy.into())
+                    .map(|policy| Scheduling::new(policy, priority).to_string());
                 let process = Some(name.process).filter(|process| *process != 0);
                 let process = process.unwrap_or_else(|| process_of(header.tid));
                 let name = TaskName { process, comm: text(&name.comm), scheduling };
@@ -99,35 +105,11 @@ fn text(bytes: &[u8]) -> String {
 /// The thread group, if the recorder did not know it; a thread that is gone goes by itself.
 fn process_of(tid: u32) -> u32 {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
-    group.unwrap_or(tid)
+    status::field(&status, "Tgid").and_then(|group| group.parse().ok()).unwrap_or(tid)
 }
 
+/// `SCHED_FIFO 80`.
 fn scheduling_of(tid: u32) -> Option<String> {
-    // The kernel's `struct sched_param` is this one number; those of C libraries differ.
-    let mut priority: libc::c_int = 0;
-    // SAFETY: a plain system call, and a valid number to write to. A thread that is gone gives an
-    // error.
-    let (policy, ok) = unsafe {
-        let tid = tid as libc::pid_t;
-        // glibc and musl disagree about the wrappers (musl's refuse): the system calls themselves
-        // do not.
-        let policy = libc::syscall(libc::SYS_sched_getscheduler, tid);
-        (policy, libc::syscall(libc::SYS_sched_getparam, tid, &raw mut priority) == 0)
-    };
-    let policy = u8::try_from(policy & !(libc::SCHED_RESET_ON_FORK as libc::c_long)).ok()?;
-    ok.then(|| scheduling(policy, priority)).flatten()
-}
-
-/// `SCHED_FIFO 80`; numbers of include/uapi/linux/sched.h.
-fn scheduling(policy: u8, priority: i32) -> Option<String> {
-    Some(match policy {
-        0 => "SCHED_OTHER".to_owned(),
-        1 => format!("SCHED_FIFO {priority}"),
-        2 => format!("SCHED_RR {priority}"),
-        3 => "SCHED_BATCH".to_owned(),
-        5 => "SCHED_IDLE".to_owned(),
-        6 => "SCHED_DEADLINE".to_owned(),
-        _ => return None,
-    })
+    let now = attributes::scheduling(tid as i32).ok()?;
+    Some(Scheduling::new(now.policy, now.priority).to_string())
 }

@@ -1,7 +1,8 @@
 //! perf_event_open(2), for counting and for attaching programs.
 
+use punctual_sys::descriptor::made;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// `struct perf_event_attr` up to `config2`, PERF_ATTR_SIZE_VER1 (include/uapi/linux/perf_event.h).
 #[repr(C)]
@@ -65,10 +66,5 @@ pub(crate) fn open(
     let group = leader.map_or(-1, |leader| leader.as_raw_fd());
     // SAFETY: the attribute is of the size that it states, and the kernel only reads it; it copies
     // a path that `config1` points to with a bounded copy that fails where there is none.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel just gave this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    unsafe { made(libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, CLOEXEC)) }
 }

@@ -5,6 +5,7 @@ use super::refusal;
 use crate::tracefs::Tracefs;
 use punctual_core::perf_event::Counted;
 use punctual_core::{Nanos, PerfEvent};
+use punctual_sys::check;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -185,10 +186,10 @@ impl Counter {
     /// (Documentation/trace/events.rst, event filtering).
     pub(super) fn filter(&self, expression: &CStr) -> io::Result<()> {
         // SAFETY: the kernel copies the string, which ends with a NUL and lives through the call.
-        let done = unsafe {
+        check(unsafe {
             libc::ioctl(self.file.as_raw_fd(), attr::SET_FILTER as _, expression.as_ptr())
-        };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        })
+        .map(drop)
     }
 
     /// Counts from now on.

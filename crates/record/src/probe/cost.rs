@@ -2,11 +2,12 @@
 
 use super::empty::{self, Empty};
 use super::{ProbeRequest, Probes, Whose};
-use crate::recorder::{StartError, now};
+use crate::recorder::StartError;
 use crate::symbols::{Function, Spec, resolve_in_kernel};
 use crate::wire;
 use punctual_core::event::{EventKind, ProbeCost};
 use punctual_core::{CpuSet, Nanos};
+use punctual_sys::clock;
 
 /// Calls for each kind of function. At the dearest they take some 20 ms.
 const CALLS: usize = 2_000;
@@ -103,11 +104,11 @@ fn time_of(call: impl Fn()) -> Nanos {
     const BATCHES: usize = 20;
     let mut batches = [Nanos::ZERO; BATCHES];
     for batch in &mut batches {
-        let began = now();
+        let began = clock::monotonic();
         for _ in 0..CALLS / BATCHES {
             call();
         }
-        *batch = Nanos((now().0 - began.0) / (CALLS / BATCHES) as i64);
+        *batch = Nanos((clock::monotonic().0 - began.0) / (CALLS / BATCHES) as i64);
     }
     batches.sort_unstable();
     batches[BATCHES / 2]

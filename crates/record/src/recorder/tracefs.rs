@@ -10,6 +10,7 @@ use crate::wire;
 use punctual_core::event::NamedTracepoint;
 use punctual_core::event::{Event, EventKind, Group, Tid, TracepointFormat};
 use punctual_core::{CpuSet, Finding, MonotonicNs};
+use punctual_sys::clock;
 
 pub(super) const NAME: &str = "tracefs";
 
@@ -63,7 +64,7 @@ impl TracefsRecorder {
             recorder.cpus.push(Cpu { number: number as u16, last: MonotonicNs(0), lost: 0 });
         }
         recorder.instance.set("tracing_on", "1")?;
-        let now = super::now();
+        let now = clock::monotonic();
         recorder.cpus.iter_mut().for_each(|cpu| cpu.last = now);
         Ok(recorder)
     }
@@ -239,7 +240,7 @@ impl TracefsRecorder {
             }
         }
         if before > 0 {
-            lose(cpu, super::now(), before, to);
+            lose(cpu, clock::monotonic(), before, to);
         }
     }
 

@@ -303,10 +303,9 @@ fn perf_events(ctx: &Context) -> Conclusion {
     let process = ctx.process();
     let path = "/proc/sys/kernel/perf_event_paranoid";
     let paranoid = ctx.number_of(path, "PERF_EVENTS")?;
-    for (capability, name) in
-        [(Capability::Perfmon, "CAP_PERFMON"), (Capability::SysAdmin, "CAP_SYS_ADMIN")]
-    {
+    for capability in [Capability::Perfmon, Capability::SysAdmin] {
         if *known(&process.has(capability))? {
+            let name = capability.name();
             return ok(format!("this process has {name}"), "/proc/self/status, CapEff").conclude();
         }
     }

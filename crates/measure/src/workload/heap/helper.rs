@@ -5,11 +5,11 @@
 use super::shared_memory::{END, SMALL_PAGES, SharedMemory};
 use crate::stop::Stop;
 use punctual_sys::attributes;
-use punctual_sys::check;
+use punctual_sys::descriptor::memfd;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -322,21 +322,13 @@ fn image() -> Result<File, String> {
     }
     // Linux 6.3 has vm.memfd_noexec, and a flag against it that older ones refuse.
     const EXEC: libc::c_uint = 0x10;
-    let made = |flags| check(unsafe_memfd(flags));
-    let fd = made(libc::MFD_CLOEXEC | EXEC).or_else(|_| made(libc::MFD_CLOEXEC));
-    let fd = fd.map_err(|why| format!("memory for the program that allocates: {why}"))?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let mut file = unsafe { File::from_raw_fd(fd) };
-    file.write_all(&bytes)
-        .map_err(|why| format!("memory for the program that allocates: {why}"))?;
+    let failed = |why| format!("memory for the program that allocates: {why}");
+    let made = |flags| memfd(c"punctual-heap", flags);
+    let mut file = made(EXEC).or_else(|_| made(0)).map_err(failed)?;
+    file.write_all(&bytes).map_err(failed)?;
     // What is open for writing cannot be executed.
-    File::open(format!("/proc/self/fd/{fd}"))
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
         .map_err(|why| format!("the program that allocates: {why}"))
-}
-
-fn unsafe_memfd(flags: libc::c_uint) -> libc::c_int {
-    // SAFETY: the name ends with a NUL.
-    unsafe { libc::memfd_create(c"punctual-heap".as_ptr(), flags) }
 }
 
 /// The C library that punctual is linked with.

@@ -1,11 +1,13 @@
 //! The memory that punctual shares with the process that allocates: requests and results. `heap.c`
 //! has the same two structures.
 
-use punctual_sys::check;
+use punctual_sys::descriptor::memfd;
+use punctual_sys::futex::{self, Scope};
+use punctual_sys::mapping::{Mapping, READ_WRITE};
+use punctual_sys::memory::page_size;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::ptr::NonNull;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Every block is touched.
@@ -73,17 +75,13 @@ pub struct Block {
     pub cpu: u64,
 }
 
-/// The mapping, this side's.
+/// The mapping, this side's. Apart from the atomic words it is reached through `&mut self` alone,
+/// and by the other side only while it has the turn, during which this side waits.
 pub struct SharedMemory {
     file: File,
-    start: NonNull<u8>,
-    length: usize,
+    memory: Mapping,
     blocks: usize,
 }
-
-// SAFETY: the mapping belongs to the board; apart from the atomic words it is reached through `&mut
-// self` alone, and by the other side only while it has the turn, during which this side waits.
-unsafe impl Send for SharedMemory {}
 
 const HEAD: usize = size_of::<Head>().next_multiple_of(64);
 
@@ -95,25 +93,12 @@ impl SharedMemory {
             .checked_mul(size_of::<Block>())
             .and_then(|n| n.checked_add(HEAD))
             .ok_or_else(too_large)?;
-        // SAFETY: the name ends with a NUL.
-        let fd =
-            check(unsafe { libc::memfd_create(c"punctual-heap".as_ptr(), libc::MFD_CLOEXEC) })?;
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let file = unsafe { File::from_raw_fd(fd) };
+        let file = memfd(c"punctual-heap", 0)?;
         file.set_len(length as u64)?;
-        let (rights, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
-        // SAFETY: a new mapping of its own, of a file that nobody else knows.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, fd, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(too_large)?;
-        // SAFETY: sysconf takes a number.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let mut shared_memory = SharedMemory { file, start, length, blocks };
+        let memory = Mapping::of_file(&file, 0, length, READ_WRITE, libc::MAP_POPULATE)?;
+        let mut shared_memory = SharedMemory { file, memory, blocks };
         let head = shared_memory.head();
-        head.page = page.max(1) as u64;
+        head.page = page_size() as u64;
         head.burst = crate::workload::measurement_loop::Pacing::BURST.ns();
         (head.until, head.limit) = (i64::MAX, i64::MAX);
         // The other side's from the beginning: it says when it is there.
@@ -124,13 +109,16 @@ impl SharedMemory {
     /// Its description for a program: descriptor, length, offset of the blocks.
     pub fn described(&self) -> (i32, [String; 3]) {
         let fd = self.file.as_raw_fd();
-        (fd, [fd.to_string(), self.length.to_string(), HEAD.to_string()])
+        (fd, [fd.to_string(), self.memory.length().to_string(), HEAD.to_string()])
     }
 
     /// Where both parts are.
     fn pointers(&self) -> (*mut Head, *mut Block) {
         // SAFETY: the blocks begin HEAD bytes after the beginning of the mapping, which is longer.
-        (self.start.as_ptr().cast(), unsafe { self.start.as_ptr().add(HEAD) }.cast())
+        (
+            self.memory.start().as_ptr().cast(),
+            unsafe { self.memory.start().as_ptr().add(HEAD) }.cast(),
+        )
     }
 
     fn words(&self) -> (&AtomicU32, &AtomicU32) {
@@ -169,8 +157,7 @@ impl SharedMemory {
         let (turn, stop) = self.words();
         stop.store(0, Ordering::Relaxed);
         turn.store(1, Ordering::Release);
-        // SAFETY: the word is mapped; FUTEX_WAKE takes numbers beside it.
-        unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAKE, 1) };
+        let _ = futex::wake(turn, 1, Scope::Shared);
     }
 
     /// Asks the other side to end its batch.
@@ -186,16 +173,6 @@ impl SharedMemory {
     /// Waits for the turn, a while, or until a signal comes.
     pub fn wait_a_while(&self) {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-        // SAFETY: the word is mapped and the timespec valid.
-        unsafe {
-            libc::syscall(libc::SYS_futex, self.words().0.as_ptr(), libc::FUTEX_WAIT, 1, &time)
-        };
-    }
-}
-
-impl Drop for SharedMemory {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this board's, and nothing of it is used any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+        let _ = futex::wait(self.words().0, 1, Scope::Shared, Some(&time));
     }
 }

@@ -3,10 +3,9 @@
 //! the thread that polls the ring buffer is woken.
 
 use super::raiser::Line;
-use super::uio::ready;
 use punctual_record::interrupt::Stamps;
+use punctual_sys::descriptor::poll_readable;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 pub struct Doorbell(pub Arc<Stamps>);
@@ -22,7 +21,7 @@ impl Line for Doorbell {
     #[inline(always)]
     fn wait(&self) -> io::Result<bool> {
         let Some(ring) = self.0.doorbell() else { return Ok(false) };
-        ready(ring.as_raw_fd(), -1)
+        poll_readable([ring], -1).map(|[rang]| rang)
     }
     fn rearm(&self) -> io::Result<()> {
         self.0.clear();

@@ -6,6 +6,7 @@
 
 use super::raiser::Line;
 use super::uio::interrupted;
+use punctual_sys::check;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -139,8 +140,8 @@ impl Gpio {
     fn set(&self, high: bool) -> io::Result<()> {
         let mut values = LineValues { bits: high.into(), mask: 1 };
         // SAFETY: the structure is of the size that the request says.
-        let set = unsafe { libc::ioctl(self.output.as_raw_fd(), SET_VALUES as _, &raw mut values) };
-        if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        check(unsafe { libc::ioctl(self.output.as_raw_fd(), SET_VALUES as _, &raw mut values) })
+            .map(drop)
     }
 }
 
@@ -166,9 +167,7 @@ fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<Own
     request.consumer.iter_mut().zip(consumer.bytes().take(31)).for_each(|(to, from)| *to = from);
     // SAFETY: the structure is of the size that the request says; the kernel reads it and fills in
     // `fd`.
-    if unsafe { libc::ioctl(chip.as_raw_fd(), GET_LINE as _, &raw mut request) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::ioctl(chip.as_raw_fd(), GET_LINE as _, &raw mut request) })?;
     // SAFETY: the kernel just gave this descriptor to us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(request.fd) })
 }

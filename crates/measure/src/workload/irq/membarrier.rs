@@ -12,7 +12,7 @@ use crate::workload::measurement_loop::{Monotonic, Ticks};
 use punctual_core::{CpuSet, Nanos};
 use punctual_record::interrupt::Stamps;
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::memory;
+use punctual_sys::{check, memory};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -38,8 +38,7 @@ const ENDS: u32 = 3;
 
 fn membarrier(command: libc::c_int, flags: libc::c_int, cpu: libc::c_int) -> io::Result<()> {
     // SAFETY: takes numbers alone.
-    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) }).map(drop)
 }
 
 /// The CPU that is interrupted, with the thread that runs there.

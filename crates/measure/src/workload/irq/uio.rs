@@ -5,26 +5,14 @@
 //! Nothing is bound or unbound here: that is left to the administrator.
 
 use super::raiser::Line;
+use punctual_sys::descriptor::poll_readable;
+use punctual_sys::mapping::{Mapping, READ_WRITE};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Waits until a descriptor is readable; `false`: a signal came, or the time (ms; −1: for ever)
-/// passed.
-#[inline(always)]
-pub fn ready(fd: RawFd, timeout: i32) -> io::Result<bool> {
-    let mut waits = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd.
-    let count = unsafe { libc::poll(&mut waits, 1, timeout) };
-    if count >= 0 {
-        return Ok(count > 0);
-    }
-    interrupted(io::Error::last_os_error())
-}
 
 /// A signal is no error.
 pub fn interrupted(why: io::Error) -> io::Result<bool> {
@@ -199,7 +187,7 @@ impl Line for Uio {
         interrupted(io::Error::last_os_error())
     }
     fn settle(&self) -> io::Result<()> {
-        while ready(self.file.as_raw_fd(), 0)? {
+        while poll_readable([self.file.as_fd()], 0)? == [true] {
             self.wait()?;
         }
         Ok(())
@@ -217,13 +205,7 @@ impl Line for Uio {
 }
 
 /// The registers of a PCI device, mapped from `resource0`.
-struct Registers(NonNull<u8>);
-
-// SAFETY: device registers are read and written whole, through volatile accesses of 32 bits; the
-// device orders them.
-unsafe impl Send for Registers {}
-// SAFETY: as above.
-unsafe impl Sync for Registers {}
+struct Registers(Mapping);
 
 const REGISTERS: usize = 4096;
 
@@ -241,43 +223,19 @@ impl Registers {
         if file.metadata().map_err(why)?.len() < REGISTERS as u64 {
             return Err(format!("{} is too small for an edu device", resource.display()));
         }
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses, within the file.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                REGISTERS,
-                protection,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast::<libc::c_void>() != libc::MAP_FAILED => {
-                Ok(Registers(base))
-            }
-            _ => Err(why(io::Error::last_os_error())),
-        }
+        Mapping::of_file(file, 0, REGISTERS, READ_WRITE, 0).map(Registers).map_err(why)
     }
 
     fn read(&self, offset: usize) -> u32 {
         assert!(offset < REGISTERS - 4 && offset.is_multiple_of(4));
         // SAFETY: within the mapping, which lives as long as self, and aligned.
-        unsafe { self.0.as_ptr().add(offset).cast::<u32>().read_volatile() }
+        unsafe { self.0.start().as_ptr().add(offset).cast::<u32>().read_volatile() }
     }
 
     #[inline(always)]
     fn write(&self, offset: usize, value: u32) {
         assert!(offset < REGISTERS - 4 && offset.is_multiple_of(4));
         // SAFETY: as in `read`.
-        unsafe { self.0.as_ptr().add(offset).cast::<u32>().write_volatile(value) }
-    }
-}
-
-impl Drop for Registers {
-    fn drop(&mut self) {
-        // SAFETY: mapped by us with this length, and nothing refers to it any more.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), REGISTERS) };
+        unsafe { self.0.start().as_ptr().add(offset).cast::<u32>().write_volatile(value) }
     }
 }

@@ -5,6 +5,7 @@ use super::lock::Lock;
 use crate::stop::Stop;
 use punctual_plan::kinds::MutexPlan;
 use punctual_sys::clock;
+use punctual_sys::futex::{self, Scope};
 use std::cell::UnsafeCell;
 use std::io;
 use std::sync::Arc;
@@ -192,25 +193,19 @@ impl Arena {
     /// All threads end, and none waits at the barrier for those that have.
     pub fn leave(&self) {
         self.ending.store(true, Ordering::Release);
-        self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
+        self.wake_all();
     }
 
-    /// Whether it found what it was called for: someone to wake, or to sleep.
-    fn futex(&self, what: libc::c_int, value: u32) -> bool {
+    fn wake_all(&self) {
         self.barrier_calls.fetch_add(1, Ordering::Relaxed);
-        let word = self.generation.as_ptr();
-        // SAFETY: the word lives as long as the arena; the timeout is a constant, which waking does
-        // not read.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                word,
-                what | libc::FUTEX_PRIVATE_FLAG,
-                value,
-                &POLL_INTERVAL,
-            )
-        };
-        result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
+        let _ = futex::wake(&self.generation, i32::MAX as u32, Scope::Private);
+    }
+
+    /// Sleeps a while, or until the round is another than this. False: it was already.
+    fn sleep(&self, generation: u32) -> bool {
+        self.barrier_calls.fetch_add(1, Ordering::Relaxed);
+        let slept = futex::wait(&self.generation, generation, Scope::Private, Some(&POLL_INTERVAL));
+        slept.err().and_then(|why| why.raw_os_error()) != Some(libc::EAGAIN)
     }
 
     /// Waits for all threads; the last one ends the round. False: all threads end.
@@ -221,7 +216,7 @@ impl Arena {
             self.end_round();
             self.generation.fetch_add(1, Ordering::Release);
             if self.threads > 1 {
-                self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
+                self.wake_all();
             }
         } else {
             while self.generation.load(Ordering::Acquire) == generation {
@@ -229,7 +224,7 @@ impl Arena {
                     self.leave();
                     return false;
                 }
-                let slept = self.futex(libc::FUTEX_WAIT, generation);
+                let slept = self.sleep(generation);
                 self.barrier_sleeps.fetch_add(slept.into(), Ordering::Relaxed);
             }
         }

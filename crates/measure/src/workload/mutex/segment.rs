@@ -8,10 +8,11 @@ use punctual_core::Nanos;
 use punctual_core::PerfEvent;
 use punctual_plan::kinds::MutexPlan;
 use punctual_record::perf::{Counter, Whom};
+use punctual_sys::futex::{self, Scope};
 use punctual_sys::usage::Usage;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Terms that are counted over, and rounds at most, and for how long at most.
 const TERMS: u64 = 200_000;
@@ -96,14 +97,5 @@ impl Segment {
 
 /// A call of futex(2) that wakes nobody.
 fn probe() {
-    let word = 0u32;
-    // SAFETY: the word lives as long as the call.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            &raw const word,
-            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            1,
-        )
-    };
+    let _ = futex::wake(&AtomicU32::new(0), 1, Scope::Private);
 }

@@ -3,10 +3,11 @@
 use super::shared_memory::{SharedMemory, Slot};
 use punctual_core::Nanos;
 use punctual_plan::kinds::Mechanism;
-use punctual_sys::check;
-use punctual_sys::clock;
+use punctual_sys::descriptor::eventfd;
+use punctual_sys::futex::{self, Scope};
+use punctual_sys::{clock, signals};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 /// How long a task of `sleep` sleeps.
@@ -22,8 +23,8 @@ pub struct HandoffMechanism {
     from: Vec<OwnedFd>,
     /// Its end to write to; with eventfds the same.
     to: Vec<OwnedFd>,
-    /// FUTEX_PRIVATE_FLAG or 0.
-    private: libc::c_int,
+    /// Who has the tasks' words.
+    scope: Scope,
     signals: libc::sigset_t,
 }
 
@@ -43,37 +44,21 @@ impl HandoffMechanism {
         for _ in 0..tasks {
             match mechanism {
                 Mechanism::Pipe => {
-                    let mut ends = [0; 2];
-                    // SAFETY: the array has room for two descriptors, which are new and belong to
-                    // nobody else.
-                    let (out, into) = unsafe {
-                        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
-                        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
-                    };
-                    from.push(out);
-                    to.push(into);
+                    let (out, into) = io::pipe()?;
+                    from.push(out.into());
+                    to.push(into.into());
                 }
                 Mechanism::Eventfd => {
-                    // SAFETY: eventfd takes numbers alone; the descriptor is new and belongs to
-                    // nobody else.
-                    let fd = unsafe {
-                        OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC))?)
-                    };
+                    let fd = eventfd(0)?;
                     to.push(fd.try_clone()?);
                     from.push(fd);
                 }
                 _ => {}
             }
         }
-        let private = if processes { 0 } else { libc::FUTEX_PRIVATE_FLAG };
-        // SAFETY: a sigset_t is plain integers, made valid by sigemptyset.
-        let signals = unsafe {
-            let mut set = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, turn_signal());
-            set
-        };
-        Ok(HandoffMechanism { mechanism, from, to, private, signals })
+        let scope = if processes { Scope::Shared } else { Scope::Private };
+        let signals = signals::set_of(&[turn_signal()]);
+        Ok(HandoffMechanism { mechanism, from, to, scope, signals })
     }
 
     /// How many descriptors [`HandoffMechanism::open`] takes.
@@ -133,27 +118,14 @@ impl HandoffMechanism {
     #[inline(always)]
     pub fn wake(&self, slot: &Slot) {
         slot.word.store(1, Ordering::Release);
-        // SAFETY: the word lives as long as the board; the call takes numbers otherwise.
-        unsafe {
-            libc::syscall(libc::SYS_futex, slot.word.as_ptr(), libc::FUTEX_WAKE | self.private, 1)
-        };
+        let _ = futex::wake(&slot.word, 1, self.scope);
     }
 
     /// Waits until its word is set, and takes it back. False: the ring is broken.
     #[inline(always)]
     fn wait_word(&self, shared_memory: &SharedMemory, slot: &Slot) -> bool {
         while slot.word.load(Ordering::Acquire) == 0 {
-            let forever = std::ptr::null::<libc::timespec>();
-            // SAFETY: as in `wake`; without a timeout.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    slot.word.as_ptr(),
-                    libc::FUTEX_WAIT | self.private,
-                    0,
-                    forever,
-                )
-            };
+            let _ = futex::wait(&slot.word, 0, self.scope, None);
             if shared_memory.is_broken() {
                 return false;
             }

@@ -1,9 +1,9 @@
 //! The memory that all tasks of a ring share, threads and processes alike: whose turn it is, when
 //! each came and left, and the working sets.
 
+use punctual_sys::mapping::Mapping;
 use punctual_sys::usage::Usage;
 use std::io;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// What a task does when its turn has come.
@@ -87,19 +87,14 @@ impl Slot {
     }
 }
 
-/// The mapping. Processes that are forked from this one share it.
+/// The mapping. Processes that are forked from this one share it. The control part is made of
+/// atomics; the working sets are reached through raw pointers by the task that owns each, and by
+/// nobody else.
 pub struct SharedMemory {
-    start: NonNull<u8>,
-    length: usize,
+    memory: Mapping,
     tasks: usize,
     largest: usize,
 }
-
-// SAFETY: the control part is made of atomics; the working sets are reached through raw pointers by
-// the task that owns each, and by nobody else.
-unsafe impl Send for SharedMemory {}
-// SAFETY: as above.
-unsafe impl Sync for SharedMemory {}
 
 const HEAD: usize = size_of::<Head>();
 const TURN: usize = size_of::<Turn>();
@@ -118,24 +113,16 @@ impl SharedMemory {
             .checked_mul(tasks)
             .and_then(|sets| sets.checked_add(control))
             .ok_or_else(too_large)?;
-        let (rights, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping of its own, anonymous.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(too_large)?;
-        Ok(SharedMemory { start, length, tasks, largest })
+        Ok(SharedMemory { memory: Mapping::anonymous(length)?, tasks, largest })
     }
 
     fn head(&self) -> &Head {
         // SAFETY: the mapping begins with a `Head`; zeroes are one, and it lives as long as `self`.
-        unsafe { self.start.cast().as_ref() }
+        unsafe { self.memory.start().cast().as_ref() }
     }
     fn turn_word(&self) -> &AtomicU32 {
         // SAFETY: the `Turn` follows the `Head`, with the same alignment.
-        unsafe { &self.start.add(HEAD).cast::<Turn>().as_ref().0 }
+        unsafe { &self.memory.start().add(HEAD).cast::<Turn>().as_ref().0 }
     }
     /// How many tasks there are.
     pub fn tasks(&self) -> usize {
@@ -145,7 +132,7 @@ impl SharedMemory {
     #[inline(always)]
     pub fn slot(&self, task: usize) -> &Slot {
         // SAFETY: there are `tasks` slots after the `Turn`, and the place is one of them.
-        unsafe { self.start.add(HEAD + TURN + SLOT * (task % self.tasks)).cast().as_ref() }
+        unsafe { self.memory.start().add(HEAD + TURN + SLOT * (task % self.tasks)).cast().as_ref() }
     }
     /// All tasks, the leader first.
     pub fn slots(&self) -> impl Iterator<Item = &Slot> {
@@ -208,7 +195,9 @@ impl SharedMemory {
     fn go_through(&self, task: usize, bytes: usize) {
         // SAFETY: the working sets follow the control part, page by page; the place is one of them.
         let set = unsafe {
-            self.start.add(self.length - self.largest * (self.tasks - task % self.tasks))
+            self.memory
+                .start()
+                .add(self.memory.length() - self.largest * (self.tasks - task % self.tasks))
         };
         for at in (0..bytes.min(self.largest)).step_by(LINE) {
             // SAFETY: within the task's own working set, aligned, and touched by no other task.
@@ -229,12 +218,5 @@ impl SharedMemory {
     /// The same with the whole of it: all its pages are there from now on.
     pub fn touch(&self, task: usize) {
         self.go_through(task, self.largest);
-    }
-}
-
-impl Drop for SharedMemory {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this one's, and nobody refers to it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

@@ -5,8 +5,9 @@
 //! passes a batch of points for each byte that it gets, and answers with the counter's stamps. The
 //! channel overwrites: one that is full would drop points, which costs less than writing them.
 
+use punctual_sys::signals;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -141,17 +142,13 @@ fn is_running() -> bool {
 /// A measuring thread has all signals blocked, and children inherit that: a daemon that cannot be
 /// ended is none to be left behind.
 fn ending_with_us(command: &mut Command) -> &mut Command {
+    let parent = std::process::id();
     // SAFETY: between fork and exec only async-signal-safe calls are made (signal-safety(7)), on
     // memory of the stack.
     unsafe {
-        command.pre_exec(|| {
-            let mut none = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
+        command.pre_exec(move || {
+            signals::allow_all();
+            signals::end_with_parent(parent)
         })
     }
 }

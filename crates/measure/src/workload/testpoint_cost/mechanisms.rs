@@ -10,10 +10,11 @@ use punctual_core::CpuSet;
 use punctual_plan::kinds::PointMechanism;
 use punctual_record::probe::OwnProbe;
 use punctual_record::tracefs::Tracefs;
-use punctual_sys::call::{Raw, check, pipe};
+use punctual_sys::call::Raw;
+use punctual_sys::descriptor::{self, pipe};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Where a memfd's offset begins again.
 pub const MEMFD_SIZE: i64 = 1 << 20;
@@ -160,10 +161,7 @@ fn written(file: File, payload: &[u8]) -> OpenMechanism {
 }
 
 fn memfd() -> io::Result<File> {
-    // SAFETY: the name ends with a NUL.
-    let fd = check(unsafe { libc::memfd_create(c"punctual".as_ptr(), libc::MFD_CLOEXEC) })?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let file = unsafe { File::from_raw_fd(fd) };
+    let file = descriptor::memfd(c"punctual", 0)?;
     file.set_len(MEMFD_SIZE as u64 + (1 << 13))?;
     Ok(file)
 }

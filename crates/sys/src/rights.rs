@@ -1,6 +1,6 @@
 //! What the kernel lets this process do, so that a missing right is named before it is missed.
 
-use crate::files::{FileError, Files};
+use crate::status;
 
 /// Capabilities that punctual has a use for (capabilities(7)), by their bit in /proc/PID/status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,23 +33,16 @@ impl Capability {
     }
 }
 
-/// The effective capabilities of this process.
-#[derive(Clone, Copy, Debug)]
+/// The effective capabilities of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rights {
     effective: u64,
 }
 
 impl Rights {
-    /// Reads them from /proc/self/status.
-    pub fn read(files: &dyn Files) -> Result<Rights, FileError> {
-        let text = files.read("/proc/self/status")?;
-        let hex = text.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);
-        let effective = hex.and_then(|hex| u64::from_str_radix(hex, 16).ok());
-        effective.map(|effective| Rights { effective }).ok_or_else(|| FileError {
-            action: "find CapEff in",
-            path: "/proc/self/status".to_owned(),
-            source: std::io::ErrorKind::InvalidData.into(),
-        })
+    /// In the text of /proc/PID/status.
+    pub fn parse(status: &str) -> Option<Rights> {
+        status::mask(status, "CapEff").map(|effective| Rights { effective })
     }
     /// Whether the process has it.
     pub fn has(self, capability: Capability) -> bool {

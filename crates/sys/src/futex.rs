@@ -1,0 +1,58 @@
+//! futex(2): sleeping until somebody changes a word.
+
+use crate::check;
+use std::io;
+use std::sync::atomic::AtomicU32;
+
+/// Who has the word in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub enum Scope {
+    /// Other processes, too.
+    Shared = 0,
+    /// This process alone (FUTEX_PRIVATE_FLAG), which is faster.
+    Private = libc::FUTEX_PRIVATE_FLAG,
+}
+
+/// Wakes at most so many that wait for this word.
+#[inline(always)]
+pub fn wake(word: &AtomicU32, count: u32, scope: Scope) -> io::Result<()> {
+    let what = libc::FUTEX_WAKE | scope as i32;
+    // SAFETY: the word is borrowed; waking takes numbers beside it.
+    check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, count) }).map(drop)
+}
+
+/// Sleeps until woken, or for this long, if the word still is as expected. EAGAIN: it is not;
+/// EINTR: a signal came; ETIMEDOUT.
+#[inline(always)]
+pub fn wait(
+    word: &AtomicU32,
+    expected: u32,
+    scope: Scope,
+    timeout: Option<&libc::timespec>,
+) -> io::Result<()> {
+    let what = libc::FUTEX_WAIT | scope as i32;
+    let timeout = timeout.map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the word is borrowed, and the timeout is a timespec or null.
+    check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, expected, timeout) })
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_changed_is_not_waited_for_and_no_wait_is_longer_than_asked() {
+        let word = AtomicU32::new(1);
+        let wait = |expected, scope| {
+            let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+            wait(&word, expected, scope, Some(&time)).unwrap_err().raw_os_error()
+        };
+        for scope in [Scope::Shared, Scope::Private] {
+            assert_eq!(wait(0, scope), Some(libc::EAGAIN));
+            assert_eq!(wait(1, scope), Some(libc::ETIMEDOUT));
+            wake(&word, 1, scope).unwrap();
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Memory that the kernel or other processes have too.
+
+use crate::check;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// The rights to read and to write.
+pub const READ_WRITE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+/// A shared mapping, until it is dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: an address and a length. Its own functions reach the memory through atomics alone; who
+// follows the address answers for that.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// `length` bytes of a file or a device from `offset` on, with these rights (PROT_*) and these
+    /// flags beside MAP_SHARED.
+    pub fn of_file(
+        file: impl AsFd,
+        offset: usize,
+        length: usize,
+        rights: libc::c_int,
+        flags: libc::c_int,
+    ) -> io::Result<Mapping> {
+        Mapping::new(file.as_fd().as_raw_fd(), offset, length, rights, flags)
+    }
+
+    /// `length` bytes of zeroes, shared with the processes that are forked from this one.
+    pub fn anonymous(length: usize) -> io::Result<Mapping> {
+        Mapping::new(-1, 0, length, READ_WRITE, libc::MAP_ANONYMOUS)
+    }
+
+    fn new(
+        fd: libc::c_int,
+        offset: usize,
+        length: usize,
+        rights: libc::c_int,
+        flags: libc::c_int,
+    ) -> io::Result<Mapping> {
+        let (flags, offset) = (flags | libc::MAP_SHARED, offset as libc::off_t);
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            check(-1)?;
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { start, length })
+    }
+
+    /// Where it begins.
+    #[inline(always)]
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// How many bytes it has.
+    #[inline(always)]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The word of eight bytes at this multiple of 8.
+    #[inline(always)]
+    pub fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset < self.length && self.length - offset >= 8);
+        // SAFETY: within the mapping, which lives as long as self, and aligned.
+        unsafe { self.start.add(offset).cast().as_ref() }
+    }
+
+    /// The word of four bytes at this multiple of 4.
+    #[inline(always)]
+    pub fn word32(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4) && offset < self.length && self.length - offset >= 4);
+        // SAFETY: as in `word`.
+        unsafe { self.start.add(offset).cast().as_ref() }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us with this length, and nothing refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor::memfd;
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn words_of_a_file_are_where_they_belong() {
+        let file = memfd(c"words", 0).unwrap();
+        file.set_len(8192).unwrap();
+        let mapping = Mapping::of_file(&file, 4096, 4096, READ_WRITE, 0).unwrap();
+        mapping.word(4088).store(7, Ordering::Relaxed);
+        mapping.word32(4).store(9, Ordering::Relaxed);
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 4096 + 4088).unwrap();
+        assert_eq!(u64::from_ne_bytes(bytes), 7);
+        file.read_exact_at(&mut bytes[..4], 4100).unwrap();
+        assert_eq!(bytes[..4], 9u32.to_ne_bytes());
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_word_beyond_the_end_is_refused() {
+        Mapping::anonymous(4096).unwrap().word(4096);
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_an_error() {
+        let why = Mapping::of_file(memfd(c"none", 0).unwrap(), 0, 0, READ_WRITE, 0).unwrap_err();
+        assert_eq!(why.raw_os_error(), Some(libc::EINVAL));
+    }
+}
