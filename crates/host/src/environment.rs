@@ -14,6 +14,7 @@ mod machine;
 mod preemption;
 mod read;
 mod settings;
+mod topology;
 
 pub use config::{ConfigSource, KernelConfig, OPTIONS};
 pub use counters::Counters;
@@ -23,11 +24,11 @@ pub use kernel::{CommandLine, Kernel, Tick};
 pub use machine::{Bytes, ClockSource, Hypervisor, Machine, Memory, RtThrottling, TscFlags};
 pub use preemption::{Preemption, PreemptionModel};
 pub use settings::{SETTINGS, Settings};
+pub use topology::{Cache, CpuPlace, Node, Topology};
 
 pub(crate) use read::{cpu_list, number, text};
 
 use crate::files::Files;
-use crate::topology::Topology;
 use punctual_core::Fact;
 use serde::{Deserialize, Serialize};
 

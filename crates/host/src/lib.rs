@@ -12,4 +12,3 @@ pub mod files;
 pub mod isolate;
 pub mod journal;
 pub mod progress;
-pub mod topology;

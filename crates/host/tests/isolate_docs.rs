@@ -11,7 +11,7 @@ fn the_documented_tweaks_are_those_that_there_are() {
     assert_eq!(
         table,
         tweaks::markdown(),
-        "make docs/isolate.md's table again from the one in tweaks/mod.rs"
+        "make docs/isolate.md's table again from the one in tweaks.rs"
     );
 }
 

@@ -1,12 +1,13 @@
 //! All applications at once.
 
-use super::alive;
-use super::clock::Clock;
-use super::directories::{Closed, Directory, text, usual};
-use super::file::{Access, Refused, State};
-use super::process::{Begin, Gathered, How, Look, Process};
-use super::ring::Torn;
-use super::tally::PointSource;
+use crate::alive;
+use crate::clock::Clock;
+use crate::directories::{Closed, Directory, text, usual};
+use crate::file::{Access, Refused, State};
+use crate::process::{Begin, How, Look, Process};
+use crate::reading::Gathered;
+use crate::ring::Torn;
+use crate::tally::PointSource;
 use punctual_core::{Event, Finding, Nanos, Severity};
 use punctual_testpoint::layout::{Control, FLIGHT, STREAM};
 use std::collections::HashSet;

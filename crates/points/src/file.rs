@@ -1,10 +1,5 @@
 //! The fields of a file of points, each checked before it is believed.
 
-use super::Clock;
-use super::process::{Begin, Gathered, How, Process, SLOTS_AT_ONCE};
-use super::ring::Torn;
-use super::tally::PointSource;
-use punctual_core::{Event, Finding};
 use punctual_testpoint::counter::Pair;
 use punctual_testpoint::layout::*;
 use std::fs::File;
@@ -202,45 +197,4 @@ pub fn name(file: &impl Access, id: u32) -> String {
     } else {
         String::from_utf8_lossy(bytes).into_owned()
     }
-}
-
-/// Reads all of a file whose process is dead: what each thread left, and what was lost. `clock`
-/// reaches up to the present.
-pub fn read_whole(
-    file: &impl Access,
-    clock: &Clock,
-    sink: &mut dyn FnMut(usize, &[Event]),
-) -> Result<Whole, Refused> {
-    let mut process = Process::open(file)?;
-    let mut all = Gathered::new(clock.clone());
-    let look = process.look(file)?;
-    let whole = process.drain(
-        file,
-        &look,
-        How { torn: Torn::Count, claim: false, begin: Begin::Unread },
-        &mut all,
-        sink,
-    );
-    if !whole {
-        return Err(Refused::Malformed(format!("its rings hold more than {SLOTS_AT_ONCE} points")));
-    }
-    Ok(Whole {
-        header: process.header,
-        sources: all.sources,
-        names: all.points.names().to_vec(),
-        findings: all.findings,
-    })
-}
-
-/// What a dead process left: see [`read_whole`].
-#[derive(Clone, PartialEq, Debug)]
-pub struct Whole {
-    /// Whose it is.
-    pub header: Header,
-    /// Its threads.
-    pub sources: Vec<PointSource>,
-    /// The names of the points.
-    pub names: Vec<String>,
-    /// What was wrong with it.
-    pub findings: Vec<Finding>,
 }

@@ -27,12 +27,15 @@ mod collector;
 mod directories;
 mod file;
 mod process;
+mod reading;
 mod ring;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 pub use clock::Clock;
 pub use collector::{Collected, Collector, Options, Poll, Sink, StartError};
-pub use file::{Access, Header, Refused, Whole, read_whole};
+pub use file::{Access, Header, Refused};
 pub use tally::{PointSource, Points};
+pub use whole::{Whole, read_whole};

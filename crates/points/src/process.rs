@@ -1,22 +1,17 @@
 //! One process: its rings, and the names that its points have.
 
-use super::clock::{Clock, Segment};
-use super::file::{Access, Header, Refused, State, name};
-use super::ring::{RingReader, RingState, Torn};
-use super::tally::{PointSource, Points};
+use crate::file::{Access, Header, Refused, State};
+use crate::reading::{Gathered, Reading};
+use crate::ring::{RingReader, RingState, Torn};
+use crate::tally::PointSource;
 use punctual_core::event::PointId;
-use punctual_core::{Event, Finding, MonotonicNs, Nanos, Severity};
+use punctual_core::{Event, Finding, Severity};
 use punctual_testpoint::layout::*;
 use std::io;
 use std::mem::offset_of;
 
-/// Sources kept apart: the threads of all processes. What further threads record is counted with
-/// those that had their ring before.
-const SOURCES_KEPT: usize = 65_536;
 /// Slots of one process that are read before it is others' turn: 2 GiB.
 pub const SLOTS_AT_ONCE: u64 = 1 << 26;
-/// Findings kept.
-const FINDINGS_KEPT: usize = 64;
 
 /// Where reading begins of a ring that was there before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,119 +22,6 @@ pub enum Begin {
     Unread,
     /// With what comes now.
     Now,
-}
-
-/// What all processes gave.
-pub struct Gathered {
-    pub clock: Clock,
-    pub points: Points,
-    pub sources: Vec<PointSource>,
-    pub findings: Vec<Finding>,
-    /// The largest error of any instant.
-    pub error: Option<Nanos>,
-    /// Points read.
-    pub count: u64,
-    buffer: Vec<u8>,
-    events: Vec<Event>,
-}
-
-impl Gathered {
-    pub fn new(clock: Clock) -> Gathered {
-        Gathered {
-            clock,
-            points: Points::default(),
-            sources: Vec::new(),
-            findings: Vec::new(),
-            error: None,
-            count: 0,
-            buffer: Vec::new(),
-            events: Vec::new(),
-        }
-    }
-
-    /// Keeps a finding, each once.
-    pub fn find(&mut self, finding: Finding) {
-        if self.findings.len() < FINDINGS_KEPT && !self.findings.contains(&finding) {
-            self.findings.push(finding);
-        }
-    }
-
-    /// A new source, or this one if there are too many.
-    fn source(&mut self, instead: Option<usize>, source: PointSource) -> usize {
-        match instead {
-            Some(instead) if self.sources.len() >= SOURCES_KEPT => instead,
-            _ => {
-                self.sources.push(source);
-                self.sources.len() - 1
-            }
-        }
-    }
-}
-
-/// What reading the rings of one process goes with and into.
-pub struct Reading<'a> {
-    pub all: &'a mut Gathered,
-    pub sink: &'a mut dyn FnMut(usize, &[Event]),
-    pub buffer: Vec<u8>,
-    pub events: Vec<Event>,
-    /// Slots that may still be read.
-    pub budget: u64,
-    header: &'a Header,
-    ids: &'a mut Vec<Option<PointId>>,
-    segment: Option<Segment>,
-    /// The clock back to when the process began; made when a point asks for it.
-    birth: Option<Option<Clock>>,
-}
-
-impl Reading<'_> {
-    pub fn source(&mut self, source: usize) -> &mut PointSource {
-        &mut self.all.sources[source]
-    }
-
-    /// A time stamp as an instant; `None` for one before the process began or after the present.
-    #[inline]
-    pub fn instant(&mut self, stamp: u64) -> Option<MonotonicNs> {
-        if let Some(at) = self.segment.as_ref().and_then(|segment| segment.convert(stamp)) {
-            return Some(at);
-        }
-        self.other_segment(stamp)
-    }
-
-    #[cold]
-    fn other_segment(&mut self, stamp: u64) -> Option<MonotonicNs> {
-        let clock = &self.all.clock;
-        let Some(birth) = self.header.birth else {
-            let now = clock.last().monotonic.saturating_add(1_000_000_000);
-            self.all.error.get_or_insert(Nanos::ZERO);
-            return i64::try_from(stamp).ok().filter(|stamp| *stamp <= now).map(MonotonicNs);
-        };
-        let segment = if stamp >= clock.first().ticks {
-            clock.segment(stamp)
-        } else {
-            self.birth
-                .get_or_insert_with(|| clock.since(birth))
-                .as_ref()
-                .and_then(|clock| clock.segment(stamp))
-        }?;
-        self.all.error = self.all.error.max(Some(segment.error));
-        self.segment = Some(segment);
-        segment.convert(stamp)
-    }
-
-    /// The point that this number means in the process.
-    #[inline]
-    pub fn point(&mut self, file: &impl Access, id: u32) -> Option<PointId> {
-        let place = match id {
-            0 => return None,
-            1..=NAMES_MAX => id as usize,
-            ID_UNNAMED => 0,
-            _ => return None,
-        };
-        match self.ids[place] {
-            Some(point) => Some(point),
-            None => Some(*self.ids[place].insert(self.all.points.id(name(file, id)))),
-        }
-    }
 }
 
 /// A process's file at one moment.
@@ -236,18 +118,7 @@ impl Process {
         self.count_ringless(&look.state, all);
         self.rings.resize_with(look.rings.len().max(self.rings.len()), || None);
         self.broken.resize(self.rings.len(), false);
-        let (buffer, events) = (std::mem::take(&mut all.buffer), std::mem::take(&mut all.events));
-        let mut reading = Reading {
-            all,
-            sink,
-            buffer,
-            events,
-            budget: SLOTS_AT_ONCE,
-            header: &self.header,
-            ids: &mut self.ids,
-            segment: None,
-            birth: None,
-        };
+        let mut reading = Reading::new(all, sink, &self.header, &mut self.ids, SLOTS_AT_ONCE);
         let mut whole = true;
         for (number, state) in look.rings.iter().enumerate() {
             if self.broken[number] || !matches!(state.state, RING_LIVE | RING_ENDED) {
@@ -263,8 +134,7 @@ impl Process {
                 }
             }
         }
-        let (buffer, events) = (reading.buffer, reading.events);
-        (all.buffer, all.events) = (buffer, events);
+        reading.end();
         whole
     }
 

@@ -1,7 +1,7 @@
 //! One ring: what it gave so far, and how more is taken from it.
 
-use super::file::{Access, comm, eight, four};
-use super::process::Reading;
+use crate::file::{Access, comm, eight, four};
+use crate::reading::Reading;
 use punctual_core::event::{Event, EventKind, PointKind, Tid};
 use punctual_testpoint::layout::{
     COUNT_SHIFT, ID_MASK, KIND_BEGIN, KIND_END, KIND_MASK, KIND_POINT, MARGIN, Ring, SLOTS_AT, Slot,

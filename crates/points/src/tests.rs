@@ -1,10 +1,11 @@
 //! A writer that is a model, against the reader: whatever it does in whatever order, each point is
 //! read once or counted.
 
-use super::clock::Clock;
-use super::file::Access;
-use super::process::{Begin, Gathered, How, Process};
-use super::ring::Torn;
+use crate::clock::Clock;
+use crate::file::Access;
+use crate::process::{Begin, How, Process};
+use crate::reading::Gathered;
+use crate::ring::Torn;
 use proptest::prelude::*;
 use punctual_core::event::{Event, EventKind};
 use punctual_testpoint::counter::Pair;

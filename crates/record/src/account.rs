@@ -22,8 +22,9 @@ pub use record::AccountRecord;
 pub(crate) use record::part;
 
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::request::Backend;
+use crate::start_error::StartError;
 use crate::wire::layout::{AccountThread, Buffer};
-use crate::{Backend, StartError};
 use programs::Programs;
 use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
 

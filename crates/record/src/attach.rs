@@ -17,10 +17,10 @@ mod record;
 
 pub use cost::AttachCost;
 
-use crate::StartError;
 use crate::account::SERVED;
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::format::NR_FUTEX;
+use crate::start_error::StartError;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
 use punctual_core::cycle::{CallClass, Cycle, MARKED, WaitingCall};

@@ -15,8 +15,8 @@
 //! into a table: 50 to 100 ns on the machine of docs/decisions/0001. Nothing is lost, and nothing
 //! is left behind. It needs BPF with BTF; where that is missing the error says so.
 
-use crate::StartError;
 use crate::bpf::{Attach, LoadError, Object, sys};
+use crate::start_error::StartError;
 use crate::wire::layout::{self as wire, Counts as Wire};
 use aya_obj::btf::Btf;
 use std::collections::BTreeMap;

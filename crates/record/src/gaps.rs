@@ -5,8 +5,8 @@
 //! nothing of the operating system ran: hardware, firmware or the hypervisor. It needs BPF with
 //! BTF.
 
-use crate::StartError;
 use crate::bpf::{Attach, LoadError, Object};
+use crate::start_error::StartError;
 use aya_obj::btf::Btf;
 use punctual_sys::mapping::Mapping;
 use std::ops::Sub;

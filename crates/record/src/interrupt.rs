@@ -5,9 +5,9 @@
 //! instructions after the handler's first. Everything is held by file descriptors: nothing is left
 //! behind. It needs BPF with BTF; where that is missing the error says so.
 
-use crate::StartError;
 use crate::bpf::{Attach, LoadError, Object, sys};
 use crate::count::possible_cpus;
+use crate::start_error::StartError;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
 use libc::MAP_POPULATE;

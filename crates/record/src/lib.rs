@@ -12,13 +12,17 @@ pub mod perf;
 pub mod probe;
 mod recorder;
 pub mod release;
+mod request;
 mod rights;
+mod start_error;
 pub mod symbols;
 pub mod tracefs;
 mod tracepoints;
 pub mod wire;
 
 pub use names::{kernel_symbols, syscall_names, syscall_number};
-pub use recorder::{Backend, BufferProgress, Mode, Recorder, Request, StartError, Stopped, Window};
+pub use recorder::{BufferProgress, Recorder, Stopped, Window};
+pub use request::{Backend, Mode, Request};
 pub use rights::missing_rights;
+pub use start_error::StartError;
 pub use tracepoints::group_of;

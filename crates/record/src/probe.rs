@@ -13,7 +13,7 @@ pub use own::OwnProbe;
 
 use crate::bpf::uprobe::{At, Place, Scope};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
-use crate::recorder::StartError;
+use crate::start_error::StartError;
 use crate::symbols::lines::Line;
 use crate::symbols::{Function, Site};
 use aya_obj::btf::Btf;

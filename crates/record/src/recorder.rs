@@ -9,14 +9,14 @@ mod backend;
 mod bpf;
 mod findings;
 mod flight;
-mod request;
 mod seen;
 mod tracefs;
 
 pub use flight::{BufferProgress, Window};
-pub use request::{Backend, Mode, Request, StartError};
 
 use crate::names::{Collector, kernel_symbols};
+use crate::request::{Mode, Request};
+use crate::start_error::StartError;
 use crate::wire;
 use backend::Running;
 use punctual_core::event::{Group, Names, Recorded, Source};
@@ -49,7 +49,7 @@ impl Recorder {
     /// Attaches what the request wants, on the first backend that works here, or on the one that it
     /// names.
     pub fn start(request: Request) -> Result<Recorder, StartError> {
-        request.check()?;
+        request.check().map_err(StartError::Request)?;
         let names = Collector::start();
         let running = Running::start(&request)?;
         let counts = vec![0; request.cpus.len()];

@@ -5,8 +5,8 @@
 //! starts it. That needs BPF with BTF; where it is missing the error says so. Everything is held by
 //! file descriptors: nothing is left behind.
 
-use crate::StartError;
 use crate::bpf::{Attach, LoadError, Object};
+use crate::start_error::StartError;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
 use punctual_sys::attributes::tid;

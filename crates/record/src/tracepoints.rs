@@ -1,6 +1,6 @@
 //! Which tracepoints make up a group, and which program records each.
 
-use crate::recorder::{Backend, Request};
+use crate::request::{Backend, Request};
 use crate::wire::layout as wire;
 use punctual_core::event::{Group, NamedTracepoint};
 

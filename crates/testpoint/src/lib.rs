@@ -33,6 +33,10 @@ pub mod layout;
 #[cfg(feature = "enabled")]
 mod directory;
 #[cfg(feature = "enabled")]
+mod fast;
+#[cfg(feature = "enabled")]
+mod lifetime;
+#[cfg(feature = "enabled")]
 mod point;
 #[cfg(feature = "enabled")]
 mod process;
@@ -41,7 +45,7 @@ mod slow;
 #[cfg(feature = "enabled")]
 mod start;
 #[cfg(feature = "enabled")]
-pub use start::start;
+pub use start::{start, status};
 #[cfg(feature = "enabled")]
 mod sys;
 #[cfg(feature = "enabled")]
@@ -54,5 +58,7 @@ mod point;
 mod macros;
 mod mode;
 
-pub use mode::{Mode, record, status};
+#[cfg(not(feature = "enabled"))]
+pub use mode::status;
+pub use mode::{Mode, record};
 pub use point::{Point, Scope};

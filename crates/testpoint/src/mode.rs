@@ -1,7 +1,6 @@
 //! What a process itself asks to be recorded.
 
 use std::fmt;
-use std::path::PathBuf;
 
 /// What is recorded when no collector asks for anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,11 +29,10 @@ impl std::error::Error for Off {}
 
 #[cfg(feature = "enabled")]
 mod enabled {
-    use super::{Mode, Off, PathBuf};
+    use super::{Mode, Off};
     use crate::directory::Refusal;
     use crate::layout::{FLIGHT, STREAM};
     use crate::process::PROCESS;
-    use std::os::unix::ffi::OsStrExt;
 
     impl Off {
         pub(crate) fn new(refusal: u32) -> Off {
@@ -83,23 +81,14 @@ mod enabled {
             Mode::Flight => FLIGHT,
         });
     }
-
-    /// The file that this process's points go to, or why there is none.
-    pub fn status() -> Result<PathBuf, Off> {
-        #[cfg(feature = "constructor")]
-        crate::start::keep();
-        match PROCESS.path() {
-            Ok(path) => Ok(PathBuf::from(std::ffi::OsStr::from_bytes(path.to_bytes()))),
-            Err(refusal) => Err(Off::new(refusal)),
-        }
-    }
 }
 #[cfg(feature = "enabled")]
-pub use enabled::{record, status};
+pub use enabled::record;
 
 #[cfg(not(feature = "enabled"))]
 mod disabled {
-    use super::{Mode, Off, PathBuf};
+    use super::{Mode, Off};
+    use std::path::PathBuf;
 
     impl Off {
         pub(super) fn reason(self) -> &'static str {

@@ -1,12 +1,11 @@
 //! The file of a process: made before `main`, made anew in the child of a fork, marked at the end.
 
+use crate::counter;
 use crate::directory::{self, Refusal};
+use crate::fast::CONTROL_PAGE;
 use crate::layout::*;
-use crate::point::CONTROL_PAGE;
 use crate::sys::{self, Fd, Text};
-use crate::{counter, thread};
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -21,7 +20,6 @@ pub struct Process {
     path: UnsafeCell<Text>,
     device: AtomicU64,
     inode: AtomicU64,
-    thread_key: AtomicU32,
     refusal: AtomicU32,
 }
 
@@ -37,7 +35,6 @@ pub static PROCESS: Process = Process {
     path: UnsafeCell::new(Text::new()),
     device: AtomicU64::new(0),
     inode: AtomicU64::new(0),
-    thread_key: AtomicU32::new(0),
     refusal: AtomicU32::new(Refusal::NotStarted as u32),
 };
 
@@ -52,13 +49,11 @@ struct Wish {
 
 impl Process {
     /// Makes the file; to be called once, before there are threads. `page` is the memory of
-    /// [`CONTROL_PAGE`] bytes that the fast path looks at.
-    pub fn start(&self, page: *mut Control) {
-        let _errno = sys::KeptErrno::new();
-        match wish().and_then(|wish| self.first_file(page, &wish)) {
-            Ok(()) => self.refusal.store(0, Ordering::Relaxed),
-            Err(refusal) => self.refusal.store(refusal as u32, Ordering::Relaxed),
-        }
+    /// [`CONTROL_PAGE`] bytes that the fast path looks at. Whether it could be made.
+    pub fn start(&self, page: *mut Control) -> bool {
+        let made = wish().and_then(|wish| self.first_file(page, &wish));
+        self.refusal.store(made.err().map_or(0, |refusal| refusal as u32), Ordering::Relaxed);
+        made.is_ok()
     }
 
     fn first_file(&self, page: *mut Control, wish: &Wish) -> Result<(), Refusal> {
@@ -66,17 +61,7 @@ impl Process {
         if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } > CONTROL_PAGE as libc::c_long {
             return Err(Refusal::PageSize);
         }
-        self.make_file(page, wish)?;
-        let mut key = 0;
-        // SAFETY: functions that stay as long as this library is loaded.
-        unsafe {
-            if libc::pthread_key_create(&mut key, Some(thread::ending)) == 0 {
-                self.thread_key.store(key as u32 + 1, Ordering::Relaxed);
-            }
-            sys::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
-            libc::atexit(ended);
-        }
-        Ok(())
+        self.make_file(page, wish)
     }
 
     /// Makes a file, maps its control page over `page`, and records the mode that the process
@@ -207,24 +192,9 @@ impl Process {
         control.recording.store(1, Ordering::Release);
     }
 
-    /// Has [`thread::ending`] called when this thread ends.
-    pub fn watch_thread_end(&self) {
-        self.set_thread_value(1);
-    }
-
-    /// A thread-specific value other than 0 has the destructor called, now or in the next round.
-    pub fn set_thread_value(&self, value: usize) {
-        if let Some(key) = self.thread_key.load(Ordering::Relaxed).checked_sub(1) {
-            // SAFETY: a key that was created and is never deleted; the value is a number.
-            unsafe {
-                libc::pthread_setspecific(key as libc::pthread_key_t, value as *const c_void)
-            };
-        }
-    }
-
-    /// In the child of a fork: a file of its own, with the names that its sites already have
-    /// numbers of.
-    fn renew(&self) {
+    /// In the child of a fork, whose thread has no ring: a file of its own, with the names that its
+    /// sites already have numbers of.
+    pub fn renew(&self) {
         let Some(parent) = self.control() else { return };
         let page = (&raw const *parent).cast_mut();
         let recording = parent.recording.load(Ordering::Relaxed) != 0;
@@ -240,7 +210,6 @@ impl Process {
             parent.names_refused.load(Ordering::Relaxed),
         );
         let stride = ring_stride(wish.slots) as usize;
-        thread::forget();
         for ring in &self.rings {
             let ring = ring.swap(null_mut(), Ordering::Relaxed);
             if !ring.is_null() {
@@ -351,36 +320,5 @@ fn namespace() -> u64 {
     unsafe {
         libc::stat(c"/proc/self/ns/pid".as_ptr(), stat.as_mut_ptr());
         stat.assume_init().st_ino as u64
-    }
-}
-
-thread_local! {
-    static SIGNALS: UnsafeCell<MaybeUninit<libc::sigset_t>> = const { UnsafeCell::new(MaybeUninit::uninit()) };
-}
-
-// In the child a handler that records before `in_child` is through would write the parent's ring:
-// no signal comes before.
-unsafe extern "C" fn before_fork() {
-    let signals = sys::block_signals();
-    // SAFETY: this thread's, and no signal handler reads it.
-    SIGNALS.with(|place| unsafe { (*place.get()).write(signals) });
-}
-
-unsafe extern "C" fn after_fork() {
-    // SAFETY: this thread's, and `before_fork` wrote it.
-    SIGNALS.with(|place| unsafe { sys::restore_signals((*place.get()).assume_init_ref()) });
-}
-
-unsafe extern "C" fn in_child() {
-    let errno = sys::KeptErrno::new();
-    PROCESS.renew();
-    drop(errno);
-    // SAFETY: as for the parent.
-    unsafe { after_fork() };
-}
-
-extern "C" fn ended() {
-    if let Some(control) = PROCESS.control() {
-        control.ended.store(1, Ordering::Release);
     }
 }

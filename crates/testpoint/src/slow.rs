@@ -6,7 +6,7 @@
 
 use crate::layout::{COUNT_SHIFT, Control, ID_UNNAMED, NAME_BYTES, NAMES_MAX, Name, Ring};
 use crate::process::PROCESS;
-use crate::{counter, point, sys, thread};
+use crate::{counter, fast, sys, thread};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Records a point, or counts it as dropped. `bits` are kind and number of values.
@@ -31,7 +31,7 @@ pub fn slow(id: &AtomicU32, name: &[u8], bits: u32, values: [i64; 2]) {
 fn record(control: &Control, ring: &Ring, bits: u32, values: [i64; 2]) {
     if ring.head.load(Ordering::Relaxed) < ring.limit.load(Ordering::Relaxed) {
         let at = counter::read(control.clock.load(Ordering::Relaxed));
-        point::put(ring, at, bits, bits >> COUNT_SHIFT, values);
+        fast::put(ring, at, bits, bits >> COUNT_SHIFT, values);
     } else {
         ring.dropped.fetch_add(1, Ordering::Relaxed);
     }

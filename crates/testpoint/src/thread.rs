@@ -1,12 +1,12 @@
 //! The ring of a thread: taken at its first recorded point, marked when the thread ends.
 
+use crate::fast::{NO_RING, RING};
 use crate::layout::*;
-use crate::point::{NO_RING, RING};
 use crate::process::PROCESS;
 use crate::sys;
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What a thread has.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ pub fn ring(control: &Control) -> Option<&'static Ring> {
             let made = take(control);
             MINE.set(made.map_or(Mine::Refused, |(ring, number)| Mine::Ring(ring, number)));
             if let Some((ring, _)) = made {
-                PROCESS.watch_thread_end();
+                set_value(1);
                 // Only the fast path knows how to read a counter, and it knows nothing else.
                 if control.clock.load(Ordering::Relaxed) != CLOCK_MONOTONIC {
                     RING.set(ring);
@@ -130,13 +130,33 @@ fn unmap(control: &Control, ring: &Ring) {
     sys::unmap((&raw const *ring).cast_mut().cast(), ring_bytes(control));
 }
 
-/// The destructor of the thread-specific value that [`crate::process::Process::watch_thread_end`]
-/// sets. Other destructors may still record, so this waits for the last of the rounds in which they
-/// are called (PTHREAD_DESTRUCTOR_ITERATIONS is 4 in glibc and in musl).
-pub unsafe extern "C" fn ending(round: *mut c_void) {
+/// The key of the thread-specific value whose destructor is [`ending`], and 1.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Has [`ending`] called when threads end that have a ring.
+pub fn watch_ends() {
+    let mut key = 0;
+    // SAFETY: a function that stays as long as this library is loaded.
+    if unsafe { libc::pthread_key_create(&mut key, Some(ending)) } == 0 {
+        KEY.store(key as u32 + 1, Ordering::Relaxed);
+    }
+}
+
+/// A thread-specific value other than 0 has the destructor called, now or in the next round.
+fn set_value(value: usize) {
+    if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
+        // SAFETY: a key that was created and is never deleted; the value is a number.
+        unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, value as *const c_void) };
+    }
+}
+
+/// The destructor of the thread-specific value. Other destructors may still record, so this waits
+/// for the last of the rounds in which they are called (PTHREAD_DESTRUCTOR_ITERATIONS is 4 in glibc
+/// and in musl).
+unsafe extern "C" fn ending(round: *mut c_void) {
     let round = round as usize;
     if round < 4 {
-        PROCESS.set_thread_value(round + 1);
+        set_value(round + 1);
     } else if let (Some(control), Mine::Ring(ring, number)) =
         (PROCESS.control(), MINE.replace(Mine::Refused))
     {

@@ -1,8 +1,8 @@
 //! Counters that only grow: two readings, before and after a run, show what happened in it.
 
+use super::topology::Topology;
 use super::{Interrupts, Machine};
 use crate::files::Files;
-use crate::topology::Topology;
 use punctual_core::{Fact, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Each CPU: what drives its frequency and how deep it sleeps.
 
 use super::read::{number, text};
+use super::topology::Topology;
 use crate::files::Files;
-use crate::topology::Topology;
 use punctual_core::{Fact, Nanos};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,9 +1,9 @@
 //! What could be better about a partition, although nothing is wrong with it.
 
 use super::machine::Machine;
+use crate::environment::Topology;
 use crate::files::Files;
 use crate::journal::tasks;
-use crate::topology::Topology;
 use punctual_core::{CpuSet, Finding, Severity};
 
 /// Looks for what works against the partition.

@@ -4,7 +4,7 @@
 use super::affinities::NotedAffinities;
 use super::evict::{self, Eviction};
 use super::machine::check_rights;
-use super::plan::{Change, Plan, Skipped, Step, plan};
+use super::plan::{self, Change, Plan, Skipped, Step, plan};
 use super::request::Request;
 use super::{Refusal, advice};
 use crate::files::Files;
@@ -76,7 +76,7 @@ pub fn create(
     files: &dyn Files,
     store: &dyn Store,
 ) -> Result<Partition, CreateError> {
-    request.check()?;
+    plan::check(request)?;
     check_rights(files)?;
     let _lock = journal::lock(store)?;
     let put_aside = journal::put_aside_stale(store, &journal::boot_id(files)?)?;

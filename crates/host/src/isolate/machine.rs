@@ -28,7 +28,6 @@ pub struct Machine {
 impl Machine {
     /// Looks at the machine and refuses what cannot or should not be done with it.
     pub fn survey(files: &dyn Files, request: &Request) -> Result<Machine, Refusal> {
-        request.check()?;
         let cpusets = Cpusets::find(files)?;
         let (rt, nodes) = (wanted_cpus(files, &request.target)?, memory_nodes(files)?);
         let housekeeping = split(files, &rt)?;

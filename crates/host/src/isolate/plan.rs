@@ -92,8 +92,15 @@ pub struct Skipped {
     pub reason: String,
 }
 
+/// Refuses what is wrong with a request on any machine.
+pub fn check(request: &Request) -> Result<(), Refusal> {
+    request.check_names()?;
+    tweaks::check(&request.without)
+}
+
 /// Compares the system with the request.
 pub fn plan(files: &dyn Files, request: &Request) -> Result<Plan, Refusal> {
+    check(request)?;
     let machine = Machine::survey(files, request)?;
     let mut plan = Plan { machine: machine.clone(), steps: Vec::new(), skipped: Vec::new() };
     let nrt = machine.cpusets.child(&request.nrt_name);

@@ -1,10 +1,8 @@
 //! The request: which CPUs, under which names, without which tweaks.
 
 use super::Refusal;
-use super::tweaks;
 use punctual_core::CpuSet;
 use punctual_core::cpuset::CpuSetError;
-use punctual_core::words::nearest;
 
 /// The longest name of a partition, in bytes.
 pub const MAX_NAME: usize = 64;
@@ -54,18 +52,14 @@ impl Request {
         !self.without.iter().any(|name| name == tweak)
     }
 
-    /// Refuses what is wrong with it on any machine.
-    pub(super) fn check(&self) -> Result<(), Refusal> {
+    /// Refuses names that no partition can have.
+    pub(super) fn check_names(&self) -> Result<(), Refusal> {
         check_name(&self.rt_name)?;
         check_name(&self.nrt_name)?;
         if self.rt_name == self.nrt_name {
             return Err(Refusal::SameName(self.rt_name.clone()));
         }
-        let unknown = self.without.iter().find(|name| tweaks::find(name).is_none());
-        unknown.map_or(Ok(()), |name| {
-            let near = nearest(name, tweaks::all().map(|tweak| tweak.name));
-            Err(Refusal::UnknownTweak { name: name.clone(), near })
-        })
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a tracepoint's own record to ours.
 
 use super::fields::{Field, Fields, Format};
-use crate::recorder::Request;
+use crate::request::Request;
 use crate::tracepoints::Tracepoint;
 use crate::wire::{self, layout};
 use punctual_core::MonotonicNs;

@@ -2,7 +2,7 @@
 
 use super::empty::{self, Empty};
 use super::{ProbeRequest, Probes, Whose};
-use crate::recorder::StartError;
+use crate::start_error::StartError;
 use crate::symbols::{Function, Spec, resolve_in_kernel};
 use crate::wire;
 use punctual_core::event::{EventKind, ProbeCost};

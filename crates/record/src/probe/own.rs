@@ -2,7 +2,7 @@
 
 use super::empty::{self, Empty};
 use super::{ProbeRequest, Probes, Whose, cost};
-use crate::recorder::StartError;
+use crate::start_error::StartError;
 use punctual_core::CpuSet;
 
 /// In force while it lives.

@@ -2,8 +2,9 @@
 
 use super::bpf::BpfRecorder;
 use super::tracefs::{self, TracefsRecorder};
-use super::{Backend, Mode, Request, StartError};
 use crate::bpf::Buffers;
+use crate::request::{Backend, Mode, Request};
+use crate::start_error::StartError;
 use punctual_core::event::{Group, StackId, TracepointFormat};
 use punctual_core::{Finding, MonotonicNs};
 use std::sync::Arc;

@@ -2,8 +2,9 @@
 //! on tracepoints whose records tracefs describes.
 
 use super::findings::{self, Missing};
-use super::{Backend, Mode, Request, StartError};
 use crate::bpf::{Attach, Buffers, LoadError, Shape};
+use crate::request::{Backend, Mode, Request};
+use crate::start_error::StartError;
 use crate::tracepoints::{self, NAMING, Tracepoint};
 use programs::Programs;
 use punctual_core::event::{Group, StackId, TracepointFormat};

@@ -1,6 +1,6 @@
 //! What a recorder could not record, as findings.
 
-use super::StartError;
+use crate::start_error::StartError;
 use crate::tracepoints::Tracepoint;
 use punctual_core::event::Group;
 use punctual_core::{Finding, Severity};

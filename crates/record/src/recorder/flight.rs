@@ -1,7 +1,8 @@
 //! The flight recorder: windows out of what the kernel keeps.
 
-use super::{Mode, Recorder};
+use super::Recorder;
 use crate::bpf::Buffers;
+use crate::request::Mode;
 use crate::wire::{self, WireError};
 use punctual_core::MonotonicNs;
 use std::sync::Arc;

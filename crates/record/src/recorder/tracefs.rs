@@ -1,9 +1,10 @@
 //! Recording through tracefs, for kernels without BPF or who may not use it: the kernel's own
 //! buffers, in an instance of our own.
 
-use super::{Request, StartError};
 use crate::format::{Recorded, Translator};
 use crate::recorder::findings::{self, Missing};
+use crate::request::Request;
+use crate::start_error::StartError;
 use crate::tracefs::{Instance, Item, PageShape, Tracefs, read_page};
 use crate::tracepoints::{self, NAMING, Tracepoint};
 use crate::wire;

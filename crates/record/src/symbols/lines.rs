@@ -2,6 +2,8 @@
 //! information of the program (DWARF).
 
 #[cfg(feature = "lines")]
+mod budget;
+#[cfg(feature = "lines")]
 mod copies;
 #[cfg(feature = "lines")]
 mod debug;

@@ -3,7 +3,7 @@
 use super::{Group, Rule};
 use crate::check::context::{Chosen, Context, known};
 use crate::check::outcome::*;
-use crate::topology::Cache;
+use crate::environment::Cache;
 use punctual_core::{CpuSet, Fact};
 
 pub(super) const RULES: &[Rule] = &[

@@ -1,7 +1,7 @@
 //! Where the tasks of a ring run, by the distance that neighbours shall have.
 
 use punctual_core::CpuSet;
-use punctual_host::topology::Topology;
+use punctual_host::environment::Topology;
 use punctual_plan::kinds::Distance;
 
 /// The CPU of each task. Neighbours, the last and the first included, are at this distance. The
@@ -81,7 +81,7 @@ fn missing(distance: Distance, cpus: &CpuSet, how_many: &str) -> String {
 mod tests {
     use super::*;
     use punctual_core::Fact;
-    use punctual_host::topology::{Cache, CpuPlace};
+    use punctual_host::environment::{Cache, CpuPlace};
 
     /// Two packages of two cores with two threads each; a last-level cache a package.
     fn topology() -> Topology {

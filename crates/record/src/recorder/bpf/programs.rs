@@ -1,11 +1,11 @@
 //! The programs of a request: configured, loaded and attached one by one.
 
-use super::super::{Backend, Mode, Request};
 use super::stacks::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots};
 use crate::format::{Fields, Format, Translator};
+use crate::request::{Backend, Mode, Request};
 use crate::tracefs::Tracefs;
 use crate::tracepoints::Tracepoint;
 use crate::wire::layout as wire;

@@ -6,8 +6,8 @@
 //! of GDB does). A function that is divided into a hot and a cold part may begin its line in
 //! either.
 
+use super::budget::Budget;
 use super::debug::Slice;
-use super::search::Budget;
 use gimli::constants::{DW_TAG_inlined_subroutine, DW_TAG_subprogram};
 use std::collections::BTreeMap;
 

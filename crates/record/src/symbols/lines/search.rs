@@ -1,5 +1,6 @@
 //! The code of a line in the debug information of a program.
 
+use super::budget::Budget;
 use super::debug::{Dwarf, Sections, Slice, has_lines, separate};
 use super::{Line, LinePlace, LineSpec, PLACES_MAX, copies, source};
 use crate::symbols::object::{Code, read};
@@ -11,9 +12,6 @@ use punctual_core::words;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Rows, entries and ranges that are read of one file: what a large browser has, times four. A
-/// hostile file may name the same ones any number of times.
-const STEPS_MAX: u64 = 1 << 28;
 /// Instructions of one line, before copies are told apart.
 const ADDRESSES_MAX: usize = 1 << 20;
 /// Names of source files that are kept to offer one.
@@ -21,17 +19,6 @@ const NAMES_MAX: usize = 1 << 16;
 /// A probe goes behind at most so many nops in a row.
 const NOPS_MAX: u64 = 16;
 const NOP5_BYTES: u64 = 5;
-
-/// What may still be read of a file.
-pub struct Budget(u64);
-
-impl Budget {
-    /// One step less; what goes beyond is an error.
-    pub fn spend(&mut self) -> gimli::Result<()> {
-        self.0 = self.0.checked_sub(1).ok_or(gimli::Error::TooManyIterations)?;
-        Ok(())
-    }
-}
 
 /// What the debug information of one file says of a line.
 #[derive(Default)]
@@ -179,7 +166,7 @@ pub(super) fn near(below: Option<u64>, above: Option<u64>) -> String {
 
 fn search(dwarf: &Dwarf, spec: &LineSpec, code: &Code) -> gimli::Result<Answer> {
     let mut answer = Answer::default();
-    let mut budget = Budget(STEPS_MAX);
+    let mut budget = Budget::new();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         budget.spend()?;

@@ -1,7 +1,6 @@
-//! What to record, and why that may not be possible.
+//! What to record.
 
-use crate::bpf::LoadError;
-use crate::rights::lacking;
+use crate::wire::layout as wire;
 use punctual_core::CpuSet;
 use punctual_core::event::{Group, NamedTracepoint};
 
@@ -86,9 +85,9 @@ impl Request {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), StartError> {
-        use crate::wire::layout as wire;
-        let wrong = |what: String| Err(StartError::Request(what));
+    /// What makes no sense in it.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let wrong = Err::<(), String>;
         match self {
             Request { cpus, .. } if cpus.is_empty() => wrong("no CPU to record on".to_owned()),
             Request { tracepoints, .. } if tracepoints.len() > NamedTracepoint::MOST => {
@@ -130,67 +129,3 @@ impl Request {
 const MAX_COMMS: usize = 64;
 /// Half of what the map `pids` of `bpf/filter.h` holds: children may join.
 const MAX_PIDS: usize = 32768;
-
-/// Why nothing is recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The request makes no sense.
-    #[error("{0}")]
-    Request(String),
-    /// The backend does not work here: which, why, and what would help.
-    #[error("recording through {backend} is not possible: {why}{}", remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]
-    Backend {
-        /// Its name.
-        backend: &'static str,
-        /// The reason.
-        why: String,
-        /// The plan.
-        remedy: Option<String>,
-    },
-    /// No backend works here.
-    #[error("kernel events cannot be recorded here: {}", each_once(.0))]
-    None(Vec<StartError>),
-}
-
-impl StartError {
-    /// Why programs could not be put into the kernel, with what would help.
-    pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
-        use std::io::ErrorKind::PermissionDenied;
-        let (why, remedy) = match why {
-            LoadError::NoBtf(_) => {
-                (why.to_string(), Some("use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned()))
-            }
-            // The verifier says the same (EACCES) of programs, with its reasons.
-            LoadError::Refused { log, .. } if !log.is_empty() => (why.to_string(), None),
-            LoadError::Map { why, .. } | LoadError::Refused { why, .. }
-                if why.kind() == PermissionDenied =>
-            {
-                lacking()
-            }
-            _ => (why.to_string(), None),
-        };
-        StartError::Backend { backend, why, remedy }
-    }
-}
-
-/// What several backends have in common is said once.
-fn each_once(reasons: &[StartError]) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut remedies: Vec<String> = Vec::new();
-    let add = |texts: &mut Vec<String>, text: String| {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    };
-    for reason in reasons {
-        match reason {
-            StartError::Backend { why, remedy, .. } => {
-                add(&mut texts, why.clone());
-                remedy.iter().for_each(|remedy| add(&mut remedies, remedy.clone()));
-            }
-            other => add(&mut texts, other.to_string()),
-        }
-    }
-    texts.append(&mut remedies);
-    texts.join("; ")
-}

@@ -9,10 +9,12 @@ mod power;
 mod sched;
 mod workqueue;
 
+use super::Refusal;
 use super::machine::Machine;
 use crate::files::Files;
 use crate::journal::record::Write;
 use crate::journal::value::{meaning, same};
+use punctual_core::words::nearest;
 
 /// The tweak that takes the partition out of the scheduler's balancing.
 pub const LOAD_BALANCE: &str = "load-balance";
@@ -99,6 +101,15 @@ pub fn all() -> impl Iterator<Item = &'static Tweak> {
 /// The tweak with this name.
 pub fn find(name: &str) -> Option<&'static Tweak> {
     all().find(|tweak| tweak.name == name)
+}
+
+/// Refuses a name that no tweak has.
+pub fn check(names: &[String]) -> Result<(), Refusal> {
+    let unknown = names.iter().find(|name| find(name).is_none());
+    unknown.map_or(Ok(()), |name| {
+        let near = nearest(name, all().map(|tweak| tweak.name));
+        Err(Refusal::UnknownTweak { name: name.clone(), near })
+    })
 }
 
 /// The table as Markdown, as in docs/isolate.md.

@@ -4,7 +4,8 @@
 //! (Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node). A file
 //! that is not there leaves its fact unavailable.
 
-use crate::environment::{Bytes, number, text};
+use super::machine::Bytes;
+use super::read::{cpu_list, number, text};
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 use serde::{Deserialize, Serialize};
@@ -113,7 +114,7 @@ impl Topology {
 }
 
 fn list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
-    crate::environment::cpu_list(files, path)
+    cpu_list(files, path)
 }
 
 fn place(files: &dyn Files, cpu: usize) -> CpuPlace {

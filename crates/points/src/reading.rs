@@ -1,0 +1,144 @@
+//! What reading gives: sources, points and their names, on one clock.
+
+use crate::clock::{Clock, Segment};
+use crate::file::{Access, Header, name};
+use crate::tally::{PointSource, Points};
+use punctual_core::event::PointId;
+use punctual_core::{Event, Finding, MonotonicNs, Nanos};
+use punctual_testpoint::layout::{ID_UNNAMED, NAMES_MAX};
+
+/// Sources kept apart: the threads of all processes. What further threads record is counted with
+/// those that had their ring before.
+const SOURCES_KEPT: usize = 65_536;
+/// Findings kept.
+const FINDINGS_KEPT: usize = 64;
+
+/// What all processes gave.
+pub struct Gathered {
+    pub clock: Clock,
+    pub points: Points,
+    pub sources: Vec<PointSource>,
+    pub findings: Vec<Finding>,
+    /// The largest error of any instant.
+    pub error: Option<Nanos>,
+    /// Points read.
+    pub count: u64,
+    buffer: Vec<u8>,
+    events: Vec<Event>,
+}
+
+impl Gathered {
+    pub fn new(clock: Clock) -> Gathered {
+        Gathered {
+            clock,
+            points: Points::default(),
+            sources: Vec::new(),
+            findings: Vec::new(),
+            error: None,
+            count: 0,
+            buffer: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Keeps a finding, each once.
+    pub fn find(&mut self, finding: Finding) {
+        if self.findings.len() < FINDINGS_KEPT && !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// A new source, or this one if there are too many.
+    pub fn source(&mut self, instead: Option<usize>, source: PointSource) -> usize {
+        match instead {
+            Some(instead) if self.sources.len() >= SOURCES_KEPT => instead,
+            _ => {
+                self.sources.push(source);
+                self.sources.len() - 1
+            }
+        }
+    }
+}
+
+/// What reading the rings of one process goes with and into.
+pub struct Reading<'a> {
+    pub all: &'a mut Gathered,
+    pub sink: &'a mut dyn FnMut(usize, &[Event]),
+    pub buffer: Vec<u8>,
+    pub events: Vec<Event>,
+    /// Slots that may still be read.
+    pub budget: u64,
+    pub header: &'a Header,
+    ids: &'a mut Vec<Option<PointId>>,
+    segment: Option<Segment>,
+    /// The clock back to when the process began; made when a point asks for it.
+    birth: Option<Option<Clock>>,
+}
+
+impl<'a> Reading<'a> {
+    /// Of the rings of a process with this header, whose sites have these points so far.
+    pub fn new(
+        all: &'a mut Gathered,
+        sink: &'a mut dyn FnMut(usize, &[Event]),
+        header: &'a Header,
+        ids: &'a mut Vec<Option<PointId>>,
+        budget: u64,
+    ) -> Reading<'a> {
+        let (buffer, events) = (std::mem::take(&mut all.buffer), std::mem::take(&mut all.events));
+        Reading { all, sink, buffer, events, budget, header, ids, segment: None, birth: None }
+    }
+
+    /// Gives the memory back that reading took.
+    pub fn end(self) {
+        (self.all.buffer, self.all.events) = (self.buffer, self.events);
+    }
+
+    pub fn source(&mut self, source: usize) -> &mut PointSource {
+        &mut self.all.sources[source]
+    }
+
+    /// A time stamp as an instant; `None` for one before the process began or after the present.
+    #[inline]
+    pub fn instant(&mut self, stamp: u64) -> Option<MonotonicNs> {
+        if let Some(at) = self.segment.as_ref().and_then(|segment| segment.convert(stamp)) {
+            return Some(at);
+        }
+        self.other_segment(stamp)
+    }
+
+    #[cold]
+    fn other_segment(&mut self, stamp: u64) -> Option<MonotonicNs> {
+        let clock = &self.all.clock;
+        let Some(birth) = self.header.birth else {
+            let now = clock.last().monotonic.saturating_add(1_000_000_000);
+            self.all.error.get_or_insert(Nanos::ZERO);
+            return i64::try_from(stamp).ok().filter(|stamp| *stamp <= now).map(MonotonicNs);
+        };
+        let segment = if stamp >= clock.first().ticks {
+            clock.segment(stamp)
+        } else {
+            self.birth
+                .get_or_insert_with(|| clock.since(birth))
+                .as_ref()
+                .and_then(|clock| clock.segment(stamp))
+        }?;
+        self.all.error = self.all.error.max(Some(segment.error));
+        self.segment = Some(segment);
+        segment.convert(stamp)
+    }
+
+    /// The point that this number means in the process.
+    #[inline]
+    pub fn point(&mut self, file: &impl Access, id: u32) -> Option<PointId> {
+        let place = match id {
+            0 => return None,
+            1..=NAMES_MAX => id as usize,
+            ID_UNNAMED => 0,
+            _ => return None,
+        };
+        match self.ids[place] {
+            Some(point) => Some(point),
+            None => Some(*self.ids[place].insert(self.all.points.id(name(file, id)))),
+        }
+    }
+}
