@@ -355,7 +355,8 @@ fn namespace() -> u64 {
 }
 
 thread_local! {
-    static SIGNALS: UnsafeCell<MaybeUninit<libc::sigset_t>> = const { UnsafeCell::new(MaybeUninit::uninit()) };
+    static SIGNALS: UnsafeCell<MaybeUninit<libc::sigset_t>> =
+        const { UnsafeCell::new(MaybeUninit::uninit()) };
 }
 
 // In the child a handler that records before `in_child` is through would write the parent's ring:
