@@ -115,8 +115,8 @@ mod tests {
             ))
             .unwrap();
         assert_eq!(whole, Figures { p50: 31008, p99_9: 40000, samples: 2, missed: 0 });
-        let without_user = "Index   IRQ-000   Thr-000\n24000         1         0\n31008         0         \
-             1\nover:         0         0\n";
+        let without_user = "Index   IRQ-000   Thr-000\n24000         1         0\n\
+             31008         0         1\nover:         0         0\n";
         assert_eq!(
             rtla(without_user).unwrap(),
             Figures { p50: 31008, p99_9: 31008, samples: 1, missed: 0 }
@@ -137,7 +137,9 @@ mod tests {
 
     #[test]
     fn a_short_round_has_its_99_percent() {
-        let json = br#"{"phases": [{"series": [{"count": 900, "overruns": 1, "lost": 2, "percentiles": {"50": 10, "99": 30}}]}]}"#;
+        let json = br#"{"phases": [{"series": [
+            {"count": 900, "overruns": 1, "lost": 2, "percentiles": {"50": 10, "99": 30}}
+        ]}]}"#;
         assert_eq!(
             punctual(json).unwrap(),
             Figures { p50: 10, p99_9: 30, samples: 900, missed: 3 }

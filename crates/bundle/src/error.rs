@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
     /// The directory is there already.
-    #[error("{} exists already: choose another directory with --output, or move it away", .0.display())]
+    #[error(
+        "{} exists already: choose another directory with --output, or move it away",
+        .0.display()
+    )]
     Exists(PathBuf),
     /// The operating system refused.
     #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
@@ -28,7 +31,10 @@ pub enum BundleError {
         why: String,
     },
     /// Written by a newer punctual.
-    #[error("{} has format version {found}; this punctual reads up to {known}: use a newer one", path.display())]
+    #[error(
+        "{} has format version {found}; this punctual reads up to {known}: use a newer one",
+        path.display()
+    )]
     TooNew {
         /// Where.
         path: PathBuf,
@@ -86,6 +92,7 @@ impl BundleError {
     /// without what could not be kept.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        matches!(self, BundleError::Io { source, .. } if matches!(source.kind(), FileTooLarge | StorageFull | QuotaExceeded))
+        let BundleError::Io { source, .. } = self else { return false };
+        matches!(source.kind(), FileTooLarge | StorageFull | QuotaExceeded)
     }
 }

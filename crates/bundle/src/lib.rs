@@ -3,7 +3,7 @@
 //! docs/bundle.md describes it for readers in other languages.
 //!
 //! ```text
-//! bundle.json              what this is, which version, whether the run ended (see [`manifest::Manifest`])
+//! bundle.json              what this is, which version, whether it ended ([`manifest::Manifest`])
 //! experiment.toml|.cfg     the experiment as written, byte for byte
 //! plan.toml                the plan as run, every default explicit
 //! environment.json         the system before the run; environment-end.json: after it
@@ -11,9 +11,9 @@
 //! summary.json             the figures (see [`summary::Summary`])
 //! phases/000/phase.json     name, times, CPU load
 //! phases/000/0000.meta.json  what the series is
-//! phases/000/0000.checkpoint its statistics while the run goes on (see [`checkpoint`]); gone at the end, when there is
+//! phases/000/0000.checkpoint its statistics during the run ([`checkpoint`]); at the end instead:
 //! phases/000/0000.state.json its statistics for every reader
-//! phases/000/0000.account.json where the time of its samples went (see [`account`]), where that was requested
+//! phases/000/0000.account.json where the time of its samples went, if requested ([`account`])
 //! phases/000/0000.log        its samples and one-second windows, appended block by block
 //! phases/000/0000.old.log    what came before that, of a run for weeks
 //! phases/000/0000.lines      its long plot, of a run for weeks (see [`lines`])

@@ -1,8 +1,8 @@
 //! `recording/`: events of the kernel and of applications, as their recorders gave them.
 //!
 //! ```text
-//! recording/recording.json     what it is of, what numbers in it are called (see [`RecordingDocument`])
-//! recording/00-000000.events   segments: blocks of raw records, appended; `00` is the thread that wrote them
+//! recording/recording.json     what it is of, what its numbers are called ([`RecordingDocument`])
+//! recording/00-000000.events   segments: blocks of raw records, appended; `00`: which thread wrote
 //! ```
 //!
 //! While recording, nothing is decoded: a block holds what a recorder's ring held. It records of

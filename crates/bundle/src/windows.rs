@@ -1,8 +1,9 @@
 //! `windows/`: what happened around the worst samples of a run, as the flight recorder gave it.
 //!
 //! ```text
-//! windows/windows.json       by what rule windows were kept, what was missed, what numbers in events are called ([`WindowsDocument`])
-//! windows/000017.window      one window: a sample and the kernel events around it (see [`WindowHead`])
+//! windows/windows.json       by what rule windows were kept, what was missed, what numbers in
+//!                            events are called (see [`WindowsDocument`])
+//! windows/000017.window      one window: a sample and the kernel events around it ([`WindowHead`])
 //! ```
 //!
 //! A window's file appears under its name whole, and goes when a worse sample takes its place.

@@ -1,7 +1,7 @@
 //! Stated requirements on a series: `max < 100us`, `p99.9 < 60us`, `overruns == 0`.
 
 use crate::Nanos;
-use crate::words::nearest;
+use crate::words::{nearest, suggestion};
 use std::fmt;
 use std::str::FromStr;
 
@@ -111,7 +111,7 @@ pub enum RequirementError {
     )]
     NoComparison,
     /// The figure is unknown.
-    #[error("`{word}` is not a figure of a series{}", near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    #[error("`{word}` is not a figure of a series{}", suggestion(*near))]
     UnknownMetric {
         /// As written.
         word: String,

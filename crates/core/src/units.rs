@@ -1,5 +1,6 @@
 //! Time: spans and instants, always integer nanoseconds.
 
+use crate::words::{nearest, suggestion};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Neg, Sub};
@@ -191,7 +192,7 @@ pub enum DurationError {
     )]
     NoUnit(String),
     /// An unknown unit.
-    #[error("`{unit}` is not a unit of time (ns, us, ms, s, min, h, d){}", near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    #[error("`{unit}` is not a unit of time (ns, us, ms, s, min, h, d){}", suggestion(*near))]
     UnknownUnit {
         /// As written.
         unit: String,
@@ -250,7 +251,7 @@ impl FromStr for Nanos {
         let size = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size).ok_or_else(
             || DurationError::UnknownUnit {
                 unit: clip(unit),
-                near: crate::words::nearest(unit, UNITS.iter().map(|(name, _)| *name)),
+                near: nearest(unit, UNITS.iter().map(|(name, _)| *name)),
             },
         )?;
         exact_product(&number, size, text)

@@ -1,5 +1,10 @@
 //! Suggestions for misspelled words.
 
+/// What a message about an unknown word ends in.
+pub fn suggestion(near: Option<impl std::fmt::Display>) -> String {
+    near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"))
+}
+
 /// The candidate nearest to `word`, when it is near enough to be a likely slip of the hand.
 ///
 /// Damerau–Levenshtein distance (Damerau 1964), at most a third of the longer word's length and at

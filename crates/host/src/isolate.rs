@@ -44,6 +44,7 @@ pub use crate::journal::tasks::Membership;
 use crate::files::{FileError, Files};
 use crate::journal::{self, IfChanged, JournalError, Store, UndoReport};
 use punctual_core::CpuSet;
+use punctual_core::words::suggestion;
 
 /// Why a partition is not made, found before anything is changed.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +119,7 @@ pub enum Refusal {
     #[error("both halves would be called `{0}`")]
     SameName(String),
     /// An unknown tweak.
-    #[error("there is no tweak `{}`{}", name.escape_default(), near.map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    #[error("there is no tweak `{}`{}", name.escape_default(), suggestion(*near))]
     UnknownTweak {
         /// As written.
         name: String,

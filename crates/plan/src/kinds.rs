@@ -160,7 +160,9 @@ impl ParameterProblems<'_> {
 ///
 /// A row is `/// documentation`, `name: type = default, reader;`.
 macro_rules! parameters {
-    ($(#[$about:meta])* $plan:ident, $spec:ident { $( $(#[$doc:meta])* $field:ident : $type:ty = $default:expr, $read:expr; )* }) => {
+    ($(#[$about:meta])* $plan:ident, $spec:ident {
+        $( $(#[$doc:meta])* $field:ident : $type:ty = $default:expr, $read:expr; )*
+    }) => {
         $(#[$about])*
         #[derive(Clone, PartialEq, Debug)]
         pub struct $plan { $( $(#[$doc])* pub $field: $type, )* }
@@ -176,11 +178,16 @@ macro_rules! parameters {
         }
 
         impl $spec {
-            pub(crate) fn read(notes: &mut $crate::notes::Notes, t: &mut $crate::table::Table) -> $spec {
+            pub(crate) fn read(
+                notes: &mut $crate::notes::Notes,
+                t: &mut $crate::table::Table,
+            ) -> $spec {
                 $spec { $( $field: t.take(notes, stringify!($field), $read), )* }
             }
             pub(crate) fn resolved(&self) -> $plan {
-                $plan { $( $field: self.$field.as_ref().map_or_else(|| $default, |at| at.value.clone()), )* }
+                $plan { $(
+                    $field: self.$field.as_ref().map_or_else(|| $default, |at| at.value.clone()),
+                )* }
             }
             /// What the file sets otherwise than it would be anyway: a plan written as a file sets
             /// everything, and is right.
@@ -191,7 +198,10 @@ macro_rules! parameters {
             pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
                 use $crate::kinds::Parameter;
                 let mut entries = Vec::new();
-                $( entries.extend(self.$field.as_ref().and_then(|at| at.value.toml()).map(|toml| (stringify!($field), toml))); )*
+                $(
+                    let toml = self.$field.as_ref().and_then(|at| at.value.toml());
+                    entries.extend(toml.map(|toml| (stringify!($field), toml)));
+                )*
                 entries
             }
         }
@@ -200,13 +210,21 @@ macro_rules! parameters {
             /// As an experiment that sets everything.
             pub(crate) fn spec(&self) -> $spec {
                 use $crate::kinds::Parameter;
-                $spec { $( $field: self.$field.toml().map(|_| $crate::text::At::new(Default::default(), self.$field.clone())), )* }
+                use $crate::text::At;
+                $(
+                    let value = || At::new(Default::default(), self.$field.clone());
+                    let $field = self.$field.toml().map(|_| value());
+                )*
+                $spec { $( $field, )* }
             }
             /// Every parameter by its key, for people; those that are not there are left out.
             pub fn facts(&self) -> Vec<(&'static str, String)> {
                 use $crate::kinds::Parameter;
                 let mut facts = Vec::new();
-                $( facts.extend(self.$field.toml().map(|_| (stringify!($field), self.$field.plain()))); )*
+                $(
+                    let is_set = self.$field.toml().is_some();
+                    facts.extend(is_set.then(|| (stringify!($field), self.$field.plain())));
+                )*
                 facts
             }
         }

@@ -33,7 +33,11 @@ macro_rules! kinds {
 
         impl WorkloadSpec {
             /// Reads the keys of a kind.
-            pub(crate) fn read(kind: WorkloadKind, notes: &mut Notes, t: &mut Table) -> WorkloadSpec {
+            pub(crate) fn read(
+                kind: WorkloadKind,
+                notes: &mut Notes,
+                t: &mut Table,
+            ) -> WorkloadSpec {
                 match kind {
                     WorkloadKind::Timer => WorkloadSpec::Timer(TimerSpec::read(notes, t)),
                     $( WorkloadKind::$kind => WorkloadSpec::$kind($spec::read(notes, t)), )*
@@ -56,7 +60,9 @@ macro_rules! kinds {
             /// Looks at what does not go together.
             pub(crate) fn check(&self, plan: &Workload, problems: &mut ParameterProblems) {
                 match (self, plan) {
-                    $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => spec.beside_defaults().check(plan, problems), )*
+                    $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => {
+                        spec.beside_defaults().check(plan, problems)
+                    } )*
                     _ => {}
                 }
             }

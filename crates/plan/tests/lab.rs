@@ -200,7 +200,8 @@ mod any {
     proptest! {
         #[test]
         fn no_text_panics(
-            text in "(\\[?\\[?(lab|axes|exclude|measure|published)\\]?\\]?|[a-z.'\"=\\[\\]{}, \n0-9]{0,6}){0,12}",
+            text in "(\\[?\\[?(lab|axes|exclude|measure|published)\\]?\\]?\
+                     |[a-z.'\"=\\[\\]{}, \n0-9]{0,6}){0,12}",
         ) {
             if let Ok(lab) = read(&text) {
                 let _ = lab.cells().map(|cells| {

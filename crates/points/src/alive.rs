@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn a_mapping_is_found_by_its_name() {
         let maps =
-            b"7f00-7f01 rw-s 00000000 00:1a 77 /run/punctual/points/1.2.0.points (deleted)\n7f02-7f03 r--p 0 0 0\n";
+            b"7f00-7f01 rw-s 00000000 00:1a 77 /run/punctual/points/1.2.0.points (deleted)\n\
+              7f02-7f03 r--p 0 0 0\n";
         assert_eq!(mapped(&maps[..], b"1.2.0.points"), Some(true));
         assert_eq!(mapped(&maps[..], b"2.2.0.points"), Some(false));
         assert_eq!(mapped(&b""[..], b"1.2.0.points"), None);

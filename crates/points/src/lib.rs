@@ -6,13 +6,13 @@
 //! use punctual_points::{Collector, Options};
 //! let mut collector = Collector::start(Options::record())?; // from here on, points are recorded
 //! loop {
-//!     let poll = collector.poll(&mut |source, events| println!("{} events of source {source}", events.len()));
+//!     let poll = collector.poll(&mut |source, events| println!("{source}: {}", events.len()));
 //!     # let enough = true;
 //!     if enough { break }
 //!     // The rings hold what is recorded meanwhile; `poll.fullest` shows how close that was.
 //!     std::thread::sleep(std::time::Duration::from_millis(5));
 //! }
-//! let collected = collector.finish(&mut |source, events| println!("{} events of source {source}", events.len()));
+//! let collected = collector.finish(&mut |source, events| println!("{source}: {}", events.len()));
 //! # Ok::<(), punctual_points::StartError>(())
 //! ```
 //!

@@ -14,7 +14,13 @@ const STYLES: Styles = Styles::styled()
 
 /// Measure the real-time latency of a Linux system and find what causes it
 #[derive(Parser)]
-#[command(name = "punctual", version = env!("PUNCTUAL_VERSION"), styles = STYLES, after_help = HELP, disable_help_subcommand = true)]
+#[command(
+    name = "punctual",
+    version = env!("PUNCTUAL_VERSION"),
+    styles = STYLES,
+    after_help = HELP,
+    disable_help_subcommand = true
+)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]

@@ -71,11 +71,13 @@ fn limits_recursion_and_calls_that_are_left() {
         return;
     }
     let place = Place::with("");
-    let source = "#include <stdlib.h>\n#include <unistd.h>\n__attribute__((noinline)) void slow(void) { \
-         usleep(2000); }\n__attribute__((noinline)) int deep(int n) { return n ? deep(n - 1) + 1 \
-         : 0; }\n__attribute__((noinline)) void leave(void) { exit(7); }\nvoid step(int) \
-         __asm__(\"_Z12control_stepi\");\n__attribute__((noinline)) void step(int n) { usleep(n); \
-         }\nint main(void) { for (int i = 0; i < 20; i++) slow(); deep(9); step(1); leave(); }\n";
+    let source = "#include <stdlib.h>\n#include <unistd.h>\n\
+         __attribute__((noinline)) void slow(void) { usleep(2000); }\n\
+         __attribute__((noinline)) int deep(int n) { return n ? deep(n - 1) + 1 : 0; }\n\
+         __attribute__((noinline)) void leave(void) { exit(7); }\n\
+         void step(int) __asm__(\"_Z12control_stepi\");\n\
+         __attribute__((noinline)) void step(int n) { usleep(n); }\n\
+         int main(void) { for (int i = 0; i < 20; i++) slow(); deep(9); step(1); leave(); }\n";
     if !compiled(&place, source) {
         return;
     }

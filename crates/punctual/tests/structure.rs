@@ -120,8 +120,15 @@ fn lines_have_100_columns_at_most() {
     let mut wider = Vec::new();
     for path in sources() {
         let text = fs::read_to_string(&path).unwrap();
-        let lines = text.lines().enumerate().filter(|(_, line)| line.chars().count() > 100);
-        wider.extend(lines.map(|(number, _)| format!("{}:{}", path.display(), number + 1)));
+        let mut is_snapshot = false;
+        for (number, line) in text.lines().enumerate() {
+            // What insta compares with stands there as it is.
+            is_snapshot |= line.contains("assert_snapshot!(");
+            if !is_snapshot && line.chars().count() > 100 {
+                wider.push(format!("{}:{}", path.display(), number + 1));
+            }
+            is_snapshot &= !line.ends_with(");");
+        }
     }
     assert!(wider.is_empty(), "{} lines are wider:\n{}", wider.len(), wider.join("\n"));
 }

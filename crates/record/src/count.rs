@@ -3,7 +3,8 @@
 //!
 //! ```no_run
 //! use punctual_record::count::{Counters, Kind, Tasks};
-//! let counters = Counters::start(&Tasks::Processes(vec![std::process::id()]), &[Kind::Syscalls, Kind::Switches])?;
+//! let tasks = Tasks::Processes(vec![std::process::id()]);
+//! let counters = Counters::start(&tasks, &[Kind::Syscalls, Kind::Switches])?;
 //! let before = counters.read()?;
 //! // … the work …
 //! let made = counters.read()?.since(&before);

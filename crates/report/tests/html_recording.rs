@@ -53,18 +53,24 @@ setTimeout(() => {
   root.wakes = svg.querySelectorAll(".wake").length;
   root.words = svg.textContent;
   const item = svg.querySelector(".item").getBoundingClientRect();
-  const over = { clientX: item.left + item.width / 2, clientY: item.top + item.height / 2, bubbles: true };
-  svg.dispatchEvent(new PointerEvent("pointermove", over));
+  const clientX = item.left + item.width / 2, clientY = item.top + item.height / 2;
+  svg.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY, bubbles: true }));
   root.tip = svg.parentNode.querySelector(".tip").textContent;
-  const steps = [], at = (x, more) => ({ bubbles: true, cancelable: true, clientX: box.left + x, clientY: box.top + 60, pointerId: 1, button: 0, ...more });
-  const key = (key) => () => svg.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
-  const wheel = (more) => () => svg.dispatchEvent(new WheelEvent("wheel", at(700, { deltaY: -100, ...more })));
+  const steps = [], passed = { bubbles: true, cancelable: true };
+  const at = (x, more) => (
+    { ...passed, clientX: box.left + x, clientY: box.top + 60, pointerId: 1, button: 0, ...more });
+  const key = (key) => () => svg.dispatchEvent(new KeyboardEvent("keydown", { key, ...passed }));
+  const wheel = (more) => () =>
+    svg.dispatchEvent(new WheelEvent("wheel", at(700, { deltaY: -100, ...more })));
   const drag = (from, to, more) => () => {
     svg.dispatchEvent(new PointerEvent("pointerdown", at(from, more)));
     svg.dispatchEvent(new PointerEvent("pointermove", at(to, more)));
     svg.dispatchEvent(new PointerEvent("pointerup", at(to, more)));
   };
-  const all = [() => {}, wheel({}), key("+"), key("ArrowRight"), wheel({ ctrlKey: true }), key("0"), drag(400, 600), drag(400, 300, { shiftKey: true }), key("f")];
+  const all = [
+    () => {}, wheel({}), key("+"), key("ArrowRight"), wheel({ ctrlKey: true }), key("0"),
+    drag(400, 600), drag(400, 300, { shiftKey: true }), key("f"),
+  ];
   const next = () => {
     const step = all.shift();
     if (!step) { root.views = JSON.stringify(steps); return; }

@@ -19,8 +19,8 @@ pub trait Messages: Sync {
     fn progress(&self, line: &str);
     /// The same, of somebody: a bold name on a terminal.
     fn progress_of(&self, name: &str, line: &str);
-    /// The columns of the line that [`Messages::replace_line`] shows; `None` where there is none: no
-    /// terminal, or progress is not wanted.
+    /// The columns of the line that [`Messages::replace_line`] shows; `None` where there is none:
+    /// no terminal, or progress is not wanted.
     fn line_width(&self) -> Option<usize>;
     /// Shows a line in the place of the one before; an empty one takes it away.
     fn replace_line(&self, line: &str);

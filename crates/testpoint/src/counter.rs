@@ -19,7 +19,11 @@ pub fn ticks() -> u64 {
     let ticks: u64;
     // SAFETY: Linux lets every process read the virtual counter (arch_timer, CNTKCTL_EL1.EL0VCTEN).
     unsafe {
-        core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags))
+        core::arch::asm!(
+            "mrs {}, cntvct_el0",
+            out(reg) ticks,
+            options(nomem, nostack, preserves_flags)
+        )
     };
     ticks
 }

@@ -64,8 +64,11 @@ fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, Refus
 pub fn collected(directory: &Fd) -> bool {
     let file =
         open_at(directory.0, c".collector", libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    // SAFETY: no pointers. A lock that was free is given back when the file closes.
-    file.is_some_and(|file| unsafe { libc::flock(file.0, libc::LOCK_SH | libc::LOCK_NB) } != 0 && crate::sys::errno() == libc::EWOULDBLOCK)
+    file.is_some_and(|file| {
+        // SAFETY: no pointers. A lock that was free is given back when the file closes.
+        let locked = unsafe { libc::flock(file.0, libc::LOCK_SH | libc::LOCK_NB) };
+        locked != 0 && crate::sys::errno() == libc::EWOULDBLOCK
+    })
 }
 
 /// When this process began, by field 22 of /proc/PID/stat; none if there is no such process, or no

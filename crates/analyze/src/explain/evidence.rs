@@ -98,7 +98,10 @@ fn io(search: &Search, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
     let Some(wake) = timeline.wake_after(search.from) else { return Vec::new() };
     let places = search.context.on(wake.cpu);
     let end = places.partition_point(|place| search.event(place).at <= wake.at);
-    let is_end = |place: &&u32| matches!(search.event(place).what, EventKind::BlockComplete { device: of, .. } if of == device);
+    let is_end = |place: &&u32| {
+        let what = search.event(place).what;
+        matches!(what, EventKind::BlockComplete { device: of, .. } if of == device)
+    };
     let Some(complete) = places[..end].iter().rev().take(SEARCHED_EVENTS).find(is_end) else {
         return Vec::new();
     };
@@ -108,9 +111,10 @@ fn io(search: &Search, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
         _ => 0,
     };
     let first = complete.saturating_sub(SEARCHED_EVENTS);
-    let issue = search.context.events[first..complete].iter().rposition(
-        |event| matches!(event.what, EventKind::BlockIssue { device: of, sector: at, .. } if of == device && at == sector),
-    );
+    let issue = search.context.events[first..complete].iter().rposition(|event| {
+        matches!(event.what, EventKind::BlockIssue { device: of, sector: at, .. }
+            if of == device && at == sector)
+    });
     let about = search.around(&timeline.about, |_| true);
     issue.map(|place| first + place).into_iter().chain([complete]).chain(about).collect()
 }

@@ -4,7 +4,7 @@ use super::By;
 use crate::gaps::{Gaps, Scope};
 use crate::intervals::Seen;
 use punctual_core::event::{FunctionId, Names, PointId, PointKind};
-use punctual_core::words::nearest;
+use punctual_core::words::{nearest, suggestion};
 use punctual_core::{Event, EventKind, Tid};
 use std::collections::HashSet;
 
@@ -123,7 +123,10 @@ const KINDS: &[Kind] = &[
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// Nothing of that name.
-    #[error("`{name}` is not a test point, probed function or kernel event of this recording{}", near.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
+    #[error(
+        "`{name}` is not a test point, probed function or kernel event of this recording{}",
+        suggestion(near.as_ref())
+    )]
     Unknown {
         /// As written.
         name: String,

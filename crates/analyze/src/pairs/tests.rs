@@ -319,7 +319,11 @@ proptest! {
         ];
         let (results, found) = run(&events, requests, true);
         let passed = |requested: &[u32], kinds: &[PointKind]| {
-            events.iter().filter(|event| matches!(event.what, EventKind::Point { point, kind, .. } if requested.contains(&point.0) && kinds.contains(&kind))).count() as u64
+            let is_one = |event: &&Event| {
+                matches!(event.what, EventKind::Point { point, kind, .. }
+                    if requested.contains(&point.0) && kinds.contains(&kind))
+            };
+            events.iter().filter(is_one).count() as u64
         };
         let ab = &results.pairs[0];
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_from, passed(&[0, 3], &kinds));

@@ -178,7 +178,10 @@ mod tests {
 
     #[test]
     fn the_kernels_own_file_is_preferred_and_unpacked() {
-        let gz = packed(b"# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT=y\nCONFIG_HZ=250\nCONFIG_UNHEARD_OF=y\n");
+        let gz = packed(
+            b"# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT=y\nCONFIG_HZ=250\n\
+              CONFIG_UNHEARD_OF=y\n",
+        );
         let files = FakeFiles::new()
             .with_bytes("/proc/config.gz", &gz)
             .with("/boot/config-6.1", "CONFIG_PREEMPT_RT=y");

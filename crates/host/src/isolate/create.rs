@@ -58,7 +58,10 @@ pub enum CreateError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Something essential failed half way; everything was undone, as the report shows.
-    #[error("{what}; {}", if undone.is_complete() { "everything was taken back" } else { "not everything could be taken back" })]
+    #[error(
+        "{what}; {} taken back",
+        if undone.is_complete() { "everything was" } else { "not everything could be" }
+    )]
     Failed {
         /// What failed.
         what: String,

@@ -195,7 +195,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const INTENT: &str = r#"{"seq":1,"intent":{"step":"s","action":{"write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#;
+    const INTENT: &str = concat!(
+        r#"{"seq":1,"intent":{"step":"s","action":{"#,
+        r#""write":{"path":"/p","old":"1","new":"2","undo":["1"]}}}}"#
+    );
 
     #[test]
     fn a_last_line_that_was_cut_off_is_recognised() {
@@ -222,7 +225,8 @@ mod tests {
         let old = concat!(
             r#"{"seq":1,"will":{"step":"s","action":{"note_affinities":{"tasks":[]}}}}"#,
             "\n",
-            r#"{"seq":2,"did":{"of":1,"now":null,"stayed":[{"tid":7,"start":9,"errno":16,"why":"busy"}]}}"#,
+            r#"{"seq":2,"did":{"of":1,"now":null,"#,
+            r#""stayed":[{"tid":7,"start":9,"errno":16,"why":"busy"}]}}"#,
             "\n",
         );
         let new =
@@ -230,9 +234,8 @@ mod tests {
         let saved = Saved::parse("journal-0001.jsonl", old.as_bytes()).unwrap();
         let today = Saved::parse("journal-0001.jsonl", new.as_bytes()).unwrap();
         assert_eq!((&saved.entries, &saved.damaged), (&today.entries, &vec![]));
-        assert!(
-            matches!(&saved.entries[0].outcome, Outcome::Applied(applied) if applied.not_moved.len() == 1)
-        );
+        let Outcome::Applied(applied) = &saved.entries[0].outcome else { panic!("it was applied") };
+        assert_eq!(applied.not_moved.len(), 1);
     }
 
     #[test]

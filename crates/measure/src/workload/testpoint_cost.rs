@@ -131,7 +131,8 @@ impl Lane {
                 let mut offset = 0;
                 let write = || {
                     // SAFETY: the payload is readable memory of its length.
-                    result.set(unsafe { libc::pwrite(fd, at, payload.len(), offset) } as libc::c_long);
+                    let written = unsafe { libc::pwrite(fd, at, payload.len(), offset) };
+                    result.set(written as libc::c_long);
                     offset = (offset + payload.len() as i64) % MEMFD_SIZE;
                 };
                 measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples

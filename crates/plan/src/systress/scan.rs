@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! timer_thread[0] {          # a stanza: a name, perhaps an index, `{` on this line or the next
-//!     sched.policy  FIFO     # a property: a key, then the value up to the end of the line or a comment
+//!     sched.policy  FIFO     # a property: a key, and a value up to the line's end or a comment
 //! }                          # alone on its line, so that values can hold braces
 //! ```
 

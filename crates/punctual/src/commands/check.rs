@@ -4,7 +4,7 @@ use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::CpuSet;
-use punctual_core::words::nearest;
+use punctual_core::words::{nearest, suggestion};
 use punctual_host::check::{self, Context, RuleResult, Verdict};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus};
@@ -65,8 +65,7 @@ pub fn run(args: Args) -> Ending {
 
 fn explain(rule: &str) -> Ending {
     let text = check::explain(rule).ok_or_else(|| {
-        let near = nearest(rule, check::rules().map(|rule| rule.id));
-        let near = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+        let near = suggestion(nearest(rule, check::rules().map(|rule| rule.id)));
         Failure::refused(format!("there is no rule `{}`{near}", plain(rule)))
     })?;
     output::print(&text)?;

@@ -27,7 +27,8 @@ use std::path::{Path, PathBuf};
                         --series timer/cpu3 --worst 5\n  punctual explain BUNDLE --min-latency \
                         200us --json | jq '.samples[].parts'\n  punctual explain BUNDLE --pair \
                         'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
-                        worst.pftrace\n  punctual explain BUNDLE --exact --folded worst.folded\n\nExit codes: 0 done; 2 the bundle holds no events to \
+                        worst.pftrace\n  punctual explain BUNDLE --exact --folded \
+                        worst.folded\n\nExit codes: 0 done; 2 the bundle holds no events to \
                         explain samples with; 4 parts do not add up to their latency, which is a \
                         bug, or the replay of --exact took other samples.")]
 pub struct Args {

@@ -81,7 +81,12 @@ struct SearchArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "kernel")]
     resume: Option<PathBuf>,
     /// Number of concurrent trials [default: one per CPU]
-    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(
+        long,
+        short = 'j',
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
     jobs: Option<u16>,
     /// Also write the verdicts as JUnit XML to this file
     #[arg(long, value_name = "FILE")]

@@ -219,7 +219,9 @@ fn list(
                 })))
             } else {
                 let at = interval.from.at - began;
-                let line = terminal::call_line(at, interval.span(), found.exclusive, tid.0, &task, &name, found.left);
+                let (span, exclusive) = (interval.span(), found.exclusive);
+                let line =
+                    terminal::call_line(at, span, exclusive, tid.0, &task, &name, found.left);
                 writeln!(out, "{line}")
             };
         });
@@ -238,7 +240,10 @@ fn name_of(found: &Found, requests: &[Request], everything: bool, names: &Names)
         Pair::Scope(id) => Some(point(id.0)),
         Pair::Follows(from, to) => Some(format!("{}->{}", point(from.0), point(to.0))),
         Pair::Function(id) => {
-            let asked = |r: &Request| matches!(&r.target, Target::Function { functions, .. } if functions.contains(&id));
+            let asked = |r: &Request| match &r.target {
+                Target::Function { functions, .. } => functions.contains(&id),
+                _ => false,
+            };
             let wanted = everything || requests.iter().any(asked);
             let name = || {
                 names

@@ -80,7 +80,8 @@ fn lines(paths: &[PathBuf]) -> Ending {
         }
         if plots.iter().all(|(_, lines)| lines.is_empty()) {
             return Err(Failure::refused(format!(
-                "{}: it has no long plot yet: that of `punctual run --forever` has a line each 5 min",
+                "{}: it has no long plot yet: that of `punctual run --forever` has a line each \
+                 5 min",
                 path.display()
             )));
         }

@@ -61,7 +61,12 @@ pub struct Args {
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// How kernel events are recorded
-    #[arg(long, value_name = "BACKEND", value_parser = listing::backend_parser(), default_value = "auto")]
+    #[arg(
+        long,
+        value_name = "BACKEND",
+        value_parser = listing::backend_parser(),
+        default_value = "auto"
+    )]
     backend: Backend,
     /// Do not record test points of applications
     #[arg(long)]

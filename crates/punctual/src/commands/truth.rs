@@ -19,10 +19,10 @@ use punctual_session::truth::{self, guest};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual truth\n  punctual truth --kernel \
                         6.1,6.1-rt,6.12,6.12-rt --all\n  punctual truth --kernel 6.1 \
-                        irqs-disabled softirq --json\n\nExit codes: 0 done; 3 in guests, a score is \
-                        below its floor (recall and precision 97 %, time error 5 %, unknown 3 %); \
-                        2 the request was wrong, or the kernel gives no events to explain samples \
-                        with.")]
+                        irqs-disabled softirq --json\n\nExit codes: 0 done; 3 in guests, a \
+                        score is below its floor (recall and precision 97 %, time error 5 %, \
+                        unknown 3 %); 2 the request was wrong, or the kernel gives no events to \
+                        explain samples with.")]
 pub struct Args {
     /// Only these cases: the name of a way to delay, or with its length (higher-priority-3ms)
     #[arg(value_name = "CASE")]

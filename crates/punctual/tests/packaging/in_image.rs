@@ -47,9 +47,10 @@ fn a_run_in_the_image_has_what_it_needs_with_the_documented_capabilities() {
         .arg(layout::blob(&image, &manifest["layers"][0]))
         .arg("-C")
         .arg(&root));
-    let experiment = "[experiment]\nname = \"image\"\nrequire_real_time = true\n[[measure]]\nkind = \
-                      \"timer\"\ncpus = \"0\"\nperiod = \"10ms\"\nrequire = [\"min < \
-                      100s\"]\n[[phase]]\nname = \"short\"\nduration = \"500ms\"\n";
+    let experiment = "[experiment]\nname = \"image\"\nrequire_real_time = true\n[[measure]]\n\
+                      kind = \"timer\"\ncpus = \"0\"\nperiod = \"10ms\"\n\
+                      require = [\"min < 100s\"]\n\
+                      [[phase]]\nname = \"short\"\nduration = \"500ms\"\n";
     fs::write(root.join("results/latency.toml"), experiment).expect("written");
     fs::write(root.join("results/start.py"), START).expect("written");
     let script = "set -e; mount --rbind /proc \"$1/proc\"; mount --rbind /sys \"$1/sys\"; \

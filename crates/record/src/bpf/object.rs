@@ -324,7 +324,8 @@ fn nop() -> bpf_insn {
 /// Whether this gives the register another value, without looking at the one it has.
 fn overwrites(instruction: &bpf_insn, register: u8) -> bool {
     let is_load = instruction.code & 7 == 1; // BPF_LDX
-    let is_move = matches!(instruction.code, 0xb7 | 0xb4 | 0xbf | 0xbc); // BPF_MOV, 64 and 32 bits, of a number or a register
+    // BPF_MOV, 64 and 32 bits, of a number or a register.
+    let is_move = matches!(instruction.code, 0xb7 | 0xb4 | 0xbf | 0xbc);
     let of_number = matches!(instruction.code, 0xb7 | 0xb4);
     (is_load || is_move)
         && instruction.dst_reg() == register
@@ -335,7 +336,8 @@ fn overwrites(instruction: &bpf_insn, register: u8) -> bool {
 /// the midst of a load.
 fn target(at: usize, instruction: &bpf_insn) -> Option<usize> {
     let class = instruction.code & 7;
-    let is_jump = matches!(class, 5 | 6) && !matches!(instruction.code & 0xf0, 0x80 | 0x90); // neither BPF_CALL nor BPF_EXIT
+    // Neither BPF_CALL nor BPF_EXIT.
+    let is_jump = matches!(class, 5 | 6) && !matches!(instruction.code & 0xf0, 0x80 | 0x90);
     is_jump.then(|| (at as i64 + 1 + i64::from(instruction.off)) as usize)
 }
 

@@ -179,7 +179,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "(ID: [0-9]{1,6}\n)?(\tfield:[a-z *\\[\\]0-9]{0,20};\toffset:[0-9]{0,9};\tsize:[0-9]{0,9};\tsigned:[01];\n){0,5}", record in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn no_text_panics(
+            text in "(ID: [0-9]{1,6}\n)?(\tfield:[a-z *\\[\\]0-9]{0,20};\toffset:[0-9]{0,9};\
+                     \tsize:[0-9]{0,9};\tsigned:[01];\n){0,5}",
+            record in proptest::collection::vec(any::<u8>(), 0..80),
+        ) {
             if let Some(format) = Format::parse(&text) {
                 for (_, field) in &format.fields {
                     field.number(&record);

@@ -65,8 +65,9 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
         let events = decoded(&window.records);
         assert_eq!(window.whole_from, from);
         let within = |event: &&Event| event.tid == tid && event.at >= from && event.at <= to;
+        let number = libc::SYS_getuid as u32;
         let enter = events.iter().filter(within).filter(
-            |event| matches!(event.what, EventKind::SyscallEnter { number, .. } if i64::from(number) == libc::SYS_getuid),
+            |event| matches!(event.what, EventKind::SyscallEnter { number: n, .. } if n == number),
         );
         assert_eq!(enter.count(), 50, "{backend:?}");
         assert!(events.len() < 2000, "only a little more than the window: {}", events.len());

@@ -1,7 +1,7 @@
 //! Every backend of the recorder on the kernel that runs, as root.
 
 use crate::common::{a_cpu, gettid, online, record, start, switches};
-use punctual_core::event::{Event, EventKind, Group, TaskState, Tid};
+use punctual_core::event::{Event, EventKind, Futex, Group, TaskState, Tid};
 use punctual_record::{Backend, Recorder, Request};
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +9,9 @@ use std::time::Duration;
 macro_rules! on_every_backend {
     ($($name:ident,)*) => {
         mod btf { $(#[test] fn $name() { super::$name(punctual_record::Backend::Btf) })* }
-        mod tracepoint { $(#[test] fn $name() { super::$name(punctual_record::Backend::Tracepoint) })* }
+        mod tracepoint {
+            $(#[test] fn $name() { super::$name(punctual_record::Backend::Tracepoint) })*
+        }
         mod tracefs { $(#[test] fn $name() { super::$name(punctual_record::Backend::Tracefs) })* }
     };
 }
@@ -48,7 +50,12 @@ fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     };
     assert_eq!(stopped.recorded.lost(), 0);
     let mine = |preempted| {
-        let is = |what: &EventKind| matches!(what, EventKind::Switch { prev_state, .. } if (*prev_state == TaskState::Preempted) == preempted);
+        let is = |what: &EventKind| match what {
+            EventKind::Switch { prev_state, .. } => {
+                (*prev_state == TaskState::Preempted) == preempted
+            }
+            _ => false,
+        };
         of(&events, me, is)
     };
     // Starting and stopping switch too.
@@ -103,8 +110,8 @@ fn system_calls_are_those_that_were_made(backend: Backend) {
         1000
     );
     let at = &raw const word as u64;
-    let wake = |what: &EventKind| matches!(what, EventKind::FutexEnter { op: punctual_core::event::Futex::Wake, address } if *address == at);
-    assert_eq!(of(&events, me, wake), 10);
+    let wake = EventKind::FutexEnter { op: Futex::Wake, address: at };
+    assert_eq!(of(&events, me, |what| *what == wake), 10);
     let number = libc::SYS_getppid as u32;
     let other = |what: &EventKind| matches!(what, EventKind::SyscallEnter { number: n, .. } if *n != number);
     assert!(!events.iter().any(|event| other(&event.what)));

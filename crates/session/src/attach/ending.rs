@@ -85,8 +85,8 @@ fn cost(attachment: &Attachment) -> Option<String> {
     let cost = attachment.cost.known()?;
     let micros = |time: Nanos| time.ns() as f64 / 1_000.0;
     Some(format!(
-        "cost, measured at the start: {:.2} µs of all CPUs for a cycle, in {} runs of BPF programs, \
-         and {:.2} µs for each further system call",
+        "cost, measured at the start: {:.2} µs of all CPUs for a cycle, in {} runs of BPF \
+         programs, and {:.2} µs for each further system call",
         micros(cost.per_cycle),
         cost.runs_per_cycle,
         micros(cost.per_call)

@@ -35,10 +35,11 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
     opened.events().for_each(|event| pairing.push(&event, |_| {}));
     let results = pairing.finish(names);
     let asked = |id| {
-        everything
-            || requests
-                .iter()
-                .any(|r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)))
+        let of_it = |r: &Request| match &r.target {
+            Target::Function { functions, .. } => functions.contains(id),
+            _ => false,
+        };
+        everything || requests.iter().any(of_it)
     };
     let functions = results.functions.iter().filter(|(id, _)| asked(*id)).map(|(id, function)| {
         let name = names

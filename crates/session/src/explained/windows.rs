@@ -34,7 +34,8 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
             && window.head.latency() >= wanted.min_latency
     };
     let mut kept: Vec<&SavedWindow> = windows.windows.iter().filter(wants).collect();
-    kept.sort_by_key(|window| place(window)); // Stable: of each series the latest sample stays first.
+    // Stable: of each series the latest sample stays first.
+    kept.sort_by_key(|window| place(window));
     let mut findings = windows.findings();
     let mut trouble = Trouble::default();
     let mut samples: Vec<Explained> = Vec::new();

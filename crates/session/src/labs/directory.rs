@@ -4,7 +4,7 @@
 //! lab.json                        what was run and what came out (see punctual_bundle::lab)
 //! lab.toml                        the lab file as last run
 //! report.html
-//! cells/6.1_rt_idle/s7.toml       the experiment of the cell with the seed 7 (cell.toml: with the experiment's own)
+//! cells/6.1_rt_idle/s7.toml       the cell's experiment with the seed 7 (cell.toml: with its own)
 //! cells/6.1_rt_idle/s7-r1/        the bundle of its first repetition (r1: without seeds)
 //! cells/6.1_rt_idle/s7-r1.log     what that run said
 //! ```

@@ -121,9 +121,16 @@ fn count_sharers(text: &str, number: u32) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "           CPU0       CPU2       \n 11:         10          5   IO-APIC  11-fasteoi   uhci, uio_pci_generic\n \
-                        12:          1          0   IO-APIC  12-edge      i8042\n24:  7 8 gpio-sim 1 Edge punctual-5\nLOC:        100        200   Local timer \
-                        interrupts\nERR:          3\nIPI1: 4 5 Function call interrupts\nbroken\n";
+    const TEXT: &str = concat!(
+        "           CPU0       CPU2       \n",
+        " 11:         10          5   IO-APIC  11-fasteoi   uhci, uio_pci_generic\n",
+        " 12:          1          0   IO-APIC  12-edge      i8042\n",
+        "24:  7 8 gpio-sim 1 Edge punctual-5\n",
+        "LOC:        100        200   Local timer interrupts\n",
+        "ERR:          3\n",
+        "IPI1: 4 5 Function call interrupts\n",
+        "broken\n"
+    );
 
     #[test]
     fn rows_are_found_by_number_words_and_handler() {

@@ -45,7 +45,12 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
     /// Number of concurrent runs in virtual time [default: parallel of the file, else one per CPU]
-    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(
+        long,
+        short = 'j',
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
     jobs: Option<u16>,
     /// Run each cell with every instruction seen, and explain its worst samples by function (cells
     /// in virtual time on x86-64; docs/exact.md)
