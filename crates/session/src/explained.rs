@@ -3,40 +3,16 @@
 
 mod intervals;
 mod recording;
+mod sample;
+mod wanted;
 mod windows;
 
+pub use wanted::Wanted;
+
 use crate::exit::Failure;
-use punctual_analyze::explain::{LatencyInterval, explain};
-use punctual_analyze::gaps::Gaps;
-use punctual_analyze::threads::Coverage;
-use punctual_analyze::{Explained, Explanations};
+use punctual_analyze::Explanations;
 use punctual_bundle::Bundle;
-use punctual_core::{CpuSet, Event, Nanos};
-
-/// Which samples are wanted.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Series, by name or `phase/name`; none: all.
-    pub series: Vec<String>,
-    /// Pairs and functions of a recording instead of series.
-    pub pairs: Vec<String>,
-    /// At most so many of each series; `None`: as many as there are.
-    pub worst: Option<usize>,
-    /// From this latency on.
-    pub min_latency: Nanos,
-}
-
-impl Wanted {
-    /// Whether a series is wanted.
-    fn wants(&self, phase: &str, series: &str) -> bool {
-        self.series.is_empty() || self.series.iter().any(|name| is_called(name, phase, series))
-    }
-}
-
-fn is_called(name: &str, phase: &str, series: &str) -> bool {
-    name == series
-        || name.strip_suffix(series).and_then(|rest| rest.strip_suffix('/')) == Some(phase)
-}
+use wanted::is_called;
 
 /// Explains what is wanted of a bundle.
 ///
@@ -90,19 +66,4 @@ fn no_interval(bundle: &Bundle) -> String {
          record test points or probed functions",
         bundle.directory.display()
     )
-}
-
-/// One sample, explained by the events around it, which come in the order of time. `gaps`: what is
-/// missing of the recording.
-fn explained(
-    phase: &str,
-    series: &str,
-    late: LatencyInterval,
-    events: Vec<Event>,
-    left_out: CpuSet,
-    coverage: &Coverage,
-) -> Explained {
-    let gaps = Gaps::of(events.iter().copied());
-    let explanation = explain(late, &events, coverage, &gaps);
-    Explained { phase: phase.to_owned(), series: series.to_owned(), explanation, events, left_out }
 }

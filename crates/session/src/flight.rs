@@ -11,16 +11,18 @@ mod pacer;
 mod pending;
 mod steal;
 mod watch;
+mod watched;
 mod worst_set;
+
+pub use watched::{Watched, Whose};
 
 use crate::exit::Failure;
 use pacer::Pacer;
 use pending::PendingWindows;
-use punctual_bundle::windows::{KeptRule, Waited, WindowsDocument};
+use punctual_bundle::windows::{KeptRule, WindowsDocument};
 use punctual_bundle::{BundleError, WindowsWriter};
-use punctual_core::event::{Names, Recorded, Tid};
-use punctual_core::{Bytes, Clock, CpuSet, Fact, Finding, Sample, Severity};
-use punctual_measure::ring::SnapshotReader;
+use punctual_core::event::{Names, Recorded};
+use punctual_core::{Bytes, CpuSet, Fact, Finding, Sample, Severity};
 use punctual_plan::ExplainPlan;
 use punctual_record::{Mode, Recorder, Request, StartError, kernel_symbols};
 use std::path::Path;
@@ -33,35 +35,6 @@ use watch::{Watch, WatchCommand};
 const ROOM: Bytes = Bytes::mib(256);
 /// How long the controller thread waits for the last poll of a phase.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Whose time a sample is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Whose {
-    /// That of one thread, always.
-    Thread(Tid),
-    /// That of the task that took its end: whoever had its CPU then. Tasks of a ring take turns; a
-    /// process that allocates may be a new one each round.
-    RunsAtEnd,
-}
-
-/// A series whose samples are polled.
-pub struct Watched {
-    /// Its phase.
-    pub phase: String,
-    /// Its name.
-    pub series: String,
-    /// Whose samples they are.
-    pub whose: Whose,
-    /// The clock of its samples.
-    pub clock: Clock,
-    /// What the begin of a sample is.
-    pub waited: Waited,
-    /// The CPUs that its thread may run on.
-    pub cpus: CpuSet,
-    /// Its samples one by one; `None` where they are only counted, and the worst come through
-    /// [`Flight::add_worst`].
-    pub snapshot_reader: Option<SnapshotReader>,
-}
 
 /// A flight recorder in force.
 pub struct Flight {

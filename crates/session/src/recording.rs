@@ -7,43 +7,21 @@
 mod drain;
 mod points;
 mod probing;
+mod progress;
 mod sink;
 mod sources;
 mod wanted;
 
 use crate::exit::Failure;
 use drain::Drain;
-use punctual_core::event::Recorded;
+pub use progress::{Done, Progress};
 use punctual_core::{CpuSet, Finding, Policy, Priority};
 use punctual_sys::attributes::{self, Scheduling};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 pub use wanted::{BUFFER, Events, Wanted, WantedProbes, events};
-
-/// The state of a recording.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Kernel events and test points so far.
-    pub events: AtomicU64,
-    /// Lost so far.
-    pub lost: AtomicU64,
-    /// Bytes in the bundle.
-    pub bytes: AtomicU64,
-    /// Whether recording has ended of itself: its bound is reached, the disk is full, something
-    /// failed.
-    pub ended: AtomicBool,
-}
-
-/// What a recording left.
-#[derive(Debug)]
-pub struct Done {
-    /// What it covers and lost.
-    pub recorded: Recorded,
-    /// What could not be written.
-    pub trouble: Option<String>,
-}
 
 /// A recording that goes on.
 pub struct Recording {

@@ -4,18 +4,21 @@ mod accounting;
 mod counters;
 mod ending;
 mod evidence;
+mod joining;
 pub mod mapping;
 mod measure;
 mod metrics;
 mod partition;
 mod phase;
+mod phase_run;
 mod relief;
 mod series;
+mod state;
 mod wall_clock;
 pub mod watcher;
 
 pub use ending::{FinishedRun, exit_of};
-pub use phase::{LoadCounts, PhaseRun};
+pub use phase_run::{LoadCounts, PhaseRun, views};
 pub use series::SeriesRun;
 
 use crate::exit::Failure;
@@ -27,49 +30,18 @@ use crate::notify::ServiceManager;
 use crate::recording::{Recording, Wanted};
 use crate::request::{self, Loaded};
 use crate::violation::ViolationHook;
-use punctual_analyze::PhaseView;
 use punctual_bundle::BundleWriter;
 use punctual_core::{CpuSet, Finding, Severity};
 use punctual_host::check;
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
 use punctual_measure::load::Guarded;
-use punctual_measure::preparation::Preparation;
 use punctual_plan::Plan;
-use punctual_sys::{attributes, memory, signals};
+use punctual_sys::{memory, signals};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use state::Run;
 use std::sync::Arc;
 use watcher::Watcher;
-
-/// The state of a run.
-pub struct Run<'a> {
-    /// The plan.
-    pub plan: &'a Plan,
-    /// The bundle's writer.
-    pub writer: BundleWriter,
-    /// The findings so far.
-    pub findings: Vec<Finding>,
-    /// The loads' guard, where the plan has loads.
-    pub guard: Option<Guarded>,
-    /// The partition, where the plan asks for one.
-    pub partition: Option<partition::Held>,
-    /// Memory locks and idle states, from the first measurement to the last.
-    pub preparation: Option<Preparation>,
-    /// Kernel events and test points, if the plan records them.
-    pub recording: Option<Recording>,
-    /// What happens around the worst samples, where the plan wants them explained.
-    pub flight: Option<Flight>,
-    /// Where the time of all samples goes, where the plan wants that counted.
-    pub accounting: accounting::State,
-    /// What the user asked for by signals.
-    pub interrupts: Interrupts,
-    /// Where figures are written to while they are measured.
-    pub metrics: Option<MetricsFile>,
-    /// What runs when a requirement is violated.
-    pub hook: Option<ViolationHook>,
-    /// The service manager, where there is one.
-    pub manager: Option<ServiceManager>,
-}
 
 /// What a run is given beside its plan.
 pub struct RunContext {
@@ -269,23 +241,4 @@ fn differs_from_what_ships(differs: &str) -> Finding {
          same, but collecting and showing the results needs more memory and CPU time"
     );
     Finding::new("not-a-release-build", Severity::Note, "system", message).remedy("./x build")
-}
-
-/// Keeps the controller thread off the measured CPUs if there are others.
-fn bind_controller(run: &mut Run) {
-    if let Err(why) = attributes::set_affinity(0, &run.plan.controller_cpus) {
-        let message =
-            format!("the controller thread could not be bound to CPU {}", run.plan.controller_cpus);
-        let finding = Finding::new("controller-not-bound", Severity::Advice, "system", message);
-        run.findings.push(
-            finding
-                .evidence(why.to_string())
-                .remedy("set cpus = … to CPUs that this process is allowed to use"),
-        );
-    }
-}
-
-/// The views of the phases that the analysis takes.
-pub fn views(phases: &[PhaseRun]) -> Vec<PhaseView<'_>> {
-    phases.iter().map(PhaseRun::view).collect()
 }

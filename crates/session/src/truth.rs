@@ -17,8 +17,6 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The priority of the measured thread.
-const PRIORITY: u8 = 80;
 /// Its period.
 const PERIOD: &str = "500us";
 /// Samples that are explained.

@@ -1,12 +1,11 @@
 //! `punctual hunt`: searches for what makes a kernel late.
 
+mod exit;
 mod report;
 
 use super::bundle::show_options;
-use crate::exit::{Ending, Exit, Failure};
+use crate::exit::{Ending, Failure};
 use crate::output;
-use punctual_bundle::hunt::HuntDocument;
-use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 use punctual_report::terminal;
 use punctual_session::hunt::run::{self, Ended, SPEC, safe};
@@ -106,22 +105,8 @@ struct SearchArgs {
 pub fn run(args: Args) -> Ending {
     match args.action {
         Some(Action::Report(args)) => report::run(args),
-        None if args.search.bisect => for_bisect(search(args.search)),
+        None if args.search.bisect => exit::for_bisect(search(args.search)),
         None => search(args.search),
-    }
-}
-
-/// What `git bisect run` understands (git-bisect(1)): 1 bad, 125 cannot be tested, 128 stop.
-fn for_bisect(ended: Ending) -> Ending {
-    let mapped = |exit| match exit {
-        Exit::Done => Exit::Done,
-        Exit::NotMet => Exit::Failed,
-        Exit::NoEvidence => Exit::BisectSkip,
-        _ => Exit::BisectStop,
-    };
-    match ended {
-        Ok(exit) => Ok(mapped(exit)),
-        Err(failure) => Err(Failure { exit: mapped(failure.exit), ..failure }),
     }
 }
 
@@ -148,17 +133,7 @@ fn search(args: SearchArgs) -> Ending {
             shown(&place)
         )));
     }
-    Ok(verdict(&document))
-}
-
-/// The exit code that the requirements mean.
-fn verdict(document: &HuntDocument) -> Exit {
-    let any = |verdict| document.required.iter().any(|required| required.verdict == verdict);
-    match (any(VerdictWord::NotMet), any(VerdictWord::Undecided)) {
-        (true, _) => Exit::NotMet,
-        (false, true) => Exit::NoEvidence,
-        (false, false) => Exit::Done,
-    }
+    Ok(exit::verdict(&document))
 }
 
 /// What is asked for: the file, or that of the directory, with the options over it.
@@ -195,18 +170,4 @@ fn spec(args: &SearchArgs) -> Result<Spec, Failure> {
         }
     }
     Ok(spec)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exit_codes_for_bisecting() {
-        let codes = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence]
-            .map(|exit| for_bisect(Ok(exit)).map(|exit| exit as u8).ok());
-        assert_eq!(codes, [Some(0), Some(128), Some(128), Some(1), Some(125)]);
-        let failed = for_bisect(Err(Failure::no_evidence("it does not boot")));
-        assert_eq!(failed.err().map(|failure| failure.exit as u8), Some(125));
-    }
 }

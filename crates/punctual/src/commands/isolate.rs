@@ -2,18 +2,16 @@
 
 mod create;
 mod enter;
+mod journals;
 mod list;
 mod status;
 mod tweaks;
 mod undo;
 
-use crate::exit::{Ending, Failure};
+use crate::exit::Ending;
 use crate::output;
-use punctual_host::files::Root;
 use punctual_host::isolate::{Pending, Standing, pending};
 use punctual_host::journal::record::Purpose;
-use punctual_host::journal::{Directory, JournalError};
-use std::io::ErrorKind;
 
 /// Reserve CPUs for real-time tasks, and release them
 #[derive(clap::Args)]
@@ -49,22 +47,6 @@ pub fn run(args: Args) -> Ending {
     }
 }
 
-/// The id of the running system and its journals.
-fn system() -> (Root, Directory) {
-    (Root::system(), Directory::system())
-}
-
-/// Journals that cannot be used keep anything from being started.
-fn journal_failure(error: JournalError) -> Failure {
-    match &error {
-        JournalError::Store { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            Failure::refused(format!("{error}: root is needed"))
-        }
-        JournalError::Store { .. } => Failure::failed(error),
-        _ => Failure::refused(error),
-    }
-}
-
 /// Reports, at the start of another command, changes that a killed process left behind.
 pub fn report_leftovers() {
     leftovers().iter().for_each(|left| output::say(&format!("note: {left}\n")));
@@ -72,7 +54,7 @@ pub fn report_leftovers() {
 
 /// `None` where there is nothing, or no right to know.
 fn leftovers() -> Option<String> {
-    let (files, store) = system();
+    let (files, store) = journals::system();
     let left = pending(&store, &files).ok()?.into_iter().find(Pending::is_leftover)?;
     let what = match left.purpose {
         Some(Purpose::Fix) => "`check --fix`",

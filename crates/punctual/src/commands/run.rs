@@ -1,6 +1,9 @@
 //! `punctual run`: runs an experiment file.
 
-pub mod destinations;
+mod common;
+mod destinations;
+
+pub use common::Common;
 
 use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
@@ -15,7 +18,6 @@ use punctual_report::format::plain;
 use punctual_report::terminal;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
-use punctual_session::options::{RunOptions, SshOptions};
 use punctual_session::request::{self, Asked};
 use punctual_session::run::{self as session, FinishedRun, RunContext};
 use punctual_session::targets::{self, RemoteRun, Returned};
@@ -42,130 +44,6 @@ pub struct Args {
     /// End when this process, which started this one, ends
     #[arg(long, hide = true, value_name = "PID")]
     child_of: Option<u32>,
-}
-
-/// What `run` and `measure` have in common.
-#[derive(clap::Args)]
-pub struct Common {
-    /// Print the resolved plan (defaults, CPUs, priorities, estimated time) and start nothing
-    #[arg(long)]
-    pub plan: bool,
-    /// The bundle's directory, which must not exist [default: punctual-<experiment>-<time>]
-    #[arg(long, short, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Do not show the live view
-    #[arg(long, short)]
-    pub quiet: bool,
-    /// Print JSON in the format of summary.json (docs/json.md) at the end instead of tables
-    #[arg(long)]
-    pub json: bool,
-    /// Also write the HTML report to this file
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Also write the verdicts as JUnit XML to this file
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Also write the verdicts as LAVA lines to this file
-    #[arg(long, value_name = "FILE")]
-    lava: Option<PathBuf>,
-    /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
-    /// textfile collector (FILE ends in .prom there); not on a target
-    #[arg(long, value_name = "FILE")]
-    metrics: Option<PathBuf>,
-    /// End the run if a latency exceeds this (overrides stop_above of the file)
-    #[arg(long, value_name = "DURATION")]
-    stop_above: Option<Nanos>,
-    /// Run CMD by sh(1), once, when a requirement is violated; the run goes on. PUNCTUAL_BUNDLE,
-    /// PUNCTUAL_SERIES, PUNCTUAL_REQUIREMENT, PUNCTUAL_VALUE and PUNCTUAL_LIMIT are set (overrides
-    /// on_violation of the file; docs/weeks.md)
-    #[arg(long, value_name = "CMD")]
-    on_violation: Option<String>,
-    /// Run until it is interrupted, for weeks: what falls into each five minutes is kept for good,
-    /// older samples give way, within 500 MB a month (8 CPUs at 1 kHz; docs/weeks.md)
-    #[arg(long)]
-    forever: bool,
-    /// Also record test points and these groups of kernel events, or tracepoints as GROUP:NAME
-    /// (`punctual trace --events list` shows the groups)
-    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
-    trace: Vec<String>,
-    /// Also keep the kernel events around the worst samples of each series, for `punctual explain`
-    #[arg(long)]
-    explain: bool,
-    /// Allow experiments that could make the system unresponsive
-    #[arg(long)]
-    pub force: bool,
-    /// Where to run: host, vm:KERNEL (vm:6.1-rt), ssh:[USER@]HOST[:PORT]; keys of [target] can
-    /// follow, separated by commas (overrides [target] of the file)
-    #[arg(long, value_name = "TARGET")]
-    pub target: Option<String>,
-    /// The random seed: start times and seeds of loads, phase of timers (overrides seed of the
-    /// file)
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64)
-    )]
-    pub seed: Option<u64>,
-    /// Run this many times on a target in virtual time and verify that all samples are identical
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=1000)
-    )]
-    pub repeat: u32,
-    /// Run with every instruction seen, and explain the worst samples by function (virtual time,
-    /// x86-64; docs/exact.md)
-    #[arg(long)]
-    pub exact: bool,
-    #[command(flatten)]
-    pub elsewhere: SshArgs,
-}
-
-/// What is asked of a target that is another system.
-#[derive(clap::Args)]
-#[command(next_help_heading = "Options for ssh targets")]
-pub struct SshArgs {
-    /// Follow the run with this id, which was left there, instead of starting one (`punctual ssh
-    /// list` shows the ids)
-    #[arg(long, value_name = "ID")]
-    resume: Option<String>,
-    /// How long to retry a lost connection; the run continues meanwhile [default: 10min]
-    #[arg(long, value_name = "DURATION")]
-    reconnect_for: Option<Nanos>,
-    /// How long the run continues and its bundle is kept while no client is connected; then the
-    /// run is ended and removed [default: 24h]
-    #[arg(long, value_name = "DURATION")]
-    keep_for: Option<Nanos>,
-}
-
-impl SshArgs {
-    fn options(&self) -> SshOptions {
-        let (reconnect_for, keep_for) = (self.reconnect_for, self.keep_for);
-        SshOptions { resume: self.resume.clone(), reconnect_for, keep_for }
-    }
-}
-
-impl Common {
-    /// What the run itself is asked for; the rest is done with what it leaves.
-    pub fn options(&self) -> RunOptions {
-        RunOptions {
-            plan_only: self.plan,
-            output: self.output.clone(),
-            quiet: self.quiet,
-            stop_above: self.stop_above,
-            on_violation: self.on_violation.clone(),
-            forever: self.forever,
-            trace: self.trace.clone(),
-            explain: self.explain,
-            force: self.force,
-            target: self.target.clone(),
-            seed: self.seed,
-            repeat: self.repeat,
-            exact: self.exact,
-            ssh: self.elsewhere.options(),
-        }
-    }
 }
 
 /// Why `--metrics` is refused.

@@ -1,8 +1,8 @@
 //! Lines on a pipe: one a series at each refresh.
 
-use super::{Snapshot, Watcher};
 use punctual_report::format::{duration, plain};
 use punctual_report::terminal::{LiveFigures, live_header, live_line};
+use punctual_session::run::watcher::{Snapshot, Watcher};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 

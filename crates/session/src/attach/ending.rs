@@ -1,7 +1,8 @@
 //! The end: figures, what was inferred, the bundle's last files, the exit code.
 
+use super::attachment::Attachment;
+use super::findings;
 use super::thread::Thread;
-use super::{Attachment, findings};
 use crate::command::{Command, Ended};
 use crate::exit::{Exit, Failure};
 use crate::run;

@@ -1,6 +1,6 @@
 //! Findings about what could not be measured or written.
 
-use super::PHASE;
+use super::options::PHASE;
 use punctual_bundle::BundleError;
 use punctual_core::{Finding, Severity};
 use punctual_record::StartError;

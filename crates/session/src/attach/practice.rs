@@ -1,7 +1,7 @@
 //! What a thread's cycles and settings show of how it is programmed: the input of the lint.
 
-use super::PHASE;
 use super::facts;
+use super::options::PHASE;
 use punctual_analyze::cycles::lint::{
     HostFacts, Seen, Subject, ThreadFacts, is_meant_real_time, lint,
 };

@@ -1,12 +1,13 @@
 //! One thread: its first waits, what its cycles are, and its series.
 
+use super::findings;
 use super::holders::Holders;
+use super::options::{Options, PHASE, WORKLOAD};
 use super::practice::Practice;
 use super::recent::Recent;
 use super::series::{CycleSeries, KINDS, Kind};
 use super::target::comm;
 use super::watcher::ThreadRow;
-use super::{Options, PHASE, WORKLOAD, findings};
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{

@@ -1,7 +1,7 @@
 //! Intervals of a recording between any two points, or of functions, instead of samples.
 
-use super::Wanted;
 use super::recording::Around;
+use super::wanted::Wanted;
 use crate::exit::Failure;
 use crate::recorded;
 use punctual_analyze::Explanations;

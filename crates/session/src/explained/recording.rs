@@ -1,6 +1,7 @@
 //! Out of a recording of the whole run: the worst samples of each series that it covers.
 
-use super::{Wanted, explained};
+use super::sample::explain_sample;
+use super::wanted::Wanted;
 use crate::recorded::{self, Opened};
 use punctual_analyze::Explanations;
 use punctual_analyze::explain::{Kind, LatencyInterval};
@@ -107,7 +108,7 @@ impl<'o, 'b> Around<'o, 'b> {
         let within = reported_later
             .filter(|event| matches!(event.what, EventKind::Lost { since, .. } if since < to));
         events.extend(within.map(|event| Event { at: to, ..*event }));
-        explained(phase, series, late, events, CpuSet::new(), &self.coverage)
+        explain_sample(phase, series, late, events, CpuSet::new(), &self.coverage)
     }
 
     pub(super) fn of_samples(

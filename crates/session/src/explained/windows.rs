@@ -1,6 +1,7 @@
 //! Out of the windows that the flight recorder kept.
 
-use super::{Wanted, explained};
+use super::sample::explain_sample;
+use super::wanted::Wanted;
 use punctual_analyze::explain::{Kind, LatencyInterval};
 use punctual_analyze::threads::Coverage;
 use punctual_analyze::{Explained, Explanations};
@@ -44,7 +45,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
             Ok(events) => {
                 let WindowHead { phase, series, left_out, .. } = &window.head;
                 let coverage = Coverage { steal: window.head.steal, ..coverage.clone() };
-                samples.push(explained(
+                samples.push(explain_sample(
                     phase,
                     series,
                     late(&window.head),

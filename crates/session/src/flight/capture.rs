@@ -2,7 +2,7 @@
 
 use super::pending::Window;
 use super::steal::StealClock;
-use super::{Watched, Whose};
+use super::watched::{Watched, Whose};
 use punctual_bundle::windows::{KeptRule, Lane, WindowHead};
 use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos, Sample};

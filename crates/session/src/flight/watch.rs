@@ -1,10 +1,11 @@
 //! The thread that polls new samples and copies the events around the worst.
 
+use super::capture;
 use super::pacer::Pacer;
 use super::pending::PendingWindows;
 use super::steal::StealClock;
+use super::watched::Watched;
 use super::worst_set::{KeptWindow, WorstSet};
-use super::{Watched, capture};
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{CpuSet, Sample};

@@ -2,8 +2,9 @@
 
 use super::points::Points;
 use super::probing::Probing;
+use super::progress::{Done, Progress};
 use super::sink::Sink;
-use super::{Done, Progress, Wanted};
+use super::wanted::Wanted;
 use crate::exit::Failure;
 use punctual_bundle::{RecordingDocument, RecordingWriter};
 use punctual_core::event::{Names, Recorded};

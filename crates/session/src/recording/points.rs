@@ -1,7 +1,7 @@
 //! Test points of applications: read by their collector, put on the wire like all else.
 
-use super::Wanted;
 use super::sink::Sink;
+use super::wanted::Wanted;
 use crate::exit::Failure;
 use punctual_bundle::RecordingDocument;
 use punctual_bundle::recording::Encoding;

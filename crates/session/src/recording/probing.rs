@@ -1,7 +1,7 @@
 //! The probes of a recording, and which of its sources they are.
 
-use super::WantedProbes;
 use super::sink::Sink;
+use super::wanted::WantedProbes;
 use crate::exit::Failure;
 use punctual_bundle::recording::Encoding;
 use punctual_core::CpuSet;

@@ -1,7 +1,8 @@
 //! Where records go: into the lane, as long as there is room; and what ended that.
 
+use super::progress::Progress;
 use super::sources::Sources;
-use super::{Progress, Wanted};
+use super::wanted::Wanted;
 use punctual_bundle::recording::{Encoding, Keeps, LaneWriter};
 use punctual_bundle::{BundleError, RecordingWriter};
 use punctual_core::event::Source;

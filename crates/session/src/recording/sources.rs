@@ -1,6 +1,6 @@
 //! What became of each source's events: written, or not.
 
-use super::Progress;
+use super::progress::Progress;
 use punctual_bundle::BundleError;
 use punctual_bundle::recording::{Block, Encoding, LaneWriter};
 use punctual_core::event::Source;

@@ -4,12 +4,8 @@
 //! Nothing of it happens in a measuring thread. The kernel emits the record of a sample when the
 //! next one begins, so a sample is settled one round of draining later.
 
-mod joining;
-
-pub use joining::Joining;
-
-use super::SeriesRun;
-use joining::Overdue;
+use super::joining::{Joining, Overdue};
+use super::series::SeriesRun;
 use punctual_core::{AccountCost, CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
 use punctual_plan::{MeasurePlan, PhasePlan, Plan, TimerMethod, Workload};
 use punctual_record::Backend;

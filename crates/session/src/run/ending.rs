@@ -1,6 +1,7 @@
 //! The end of a run: figures, verdict, exit code, and the last files of the bundle.
 
-use super::{PhaseRun, Run, views};
+use super::phase_run::{PhaseRun, views};
+use super::state::Run;
 use crate::exit::{Exit, Failure};
 use crate::limits::{self, Judged};
 use punctual_bundle::summary::{Summary, ValidityWord, VerdictWord};

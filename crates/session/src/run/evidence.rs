@@ -7,9 +7,7 @@ mod others;
 mod threads;
 mod throttling;
 
-pub use threads::AfterEnd;
-
-use super::measure::MeasureRun;
+use super::measure::{AfterEnd, MeasureRun};
 use super::partition;
 use super::series::SeriesRun;
 use loads::LoadWatch;

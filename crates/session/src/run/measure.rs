@@ -1,14 +1,15 @@
 //! One measure of a phase: its threads together, from prepared to ended. Its series are in
 //! [`super::series`].
 
-use super::evidence::AfterEnd;
 use super::partition;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{CpuSet, Finding, Nanos};
 use punctual_measure::sink::SampleSource;
 use punctual_measure::workload::{self, CpuPlacement, MeasureConfig, Prepared, Running, Waiting};
 use punctual_record::perf::Total;
+use punctual_sys::attributes::Scheduling;
 use punctual_sys::usage::Usage;
+use std::io;
 
 /// A measure that is prepared, runs, or has ended.
 pub struct MeasureRun {
@@ -25,6 +26,9 @@ enum State {
     Ended,
 }
 
+/// What a thread reads of itself directly after its last sample.
+pub type AfterEnd = io::Result<(Scheduling, CpuSet)>;
+
 /// What the kernel counted for each thread, and why threads ended early.
 pub struct MeasureEnd {
     /// One for each thread; empty where nothing was started.
@@ -34,7 +38,7 @@ pub struct MeasureEnd {
     /// What each thread read directly after its last sample.
     pub after: Vec<AfterEnd>,
     /// Why it did not reach its end.
-    pub errors: Vec<std::io::Error>,
+    pub errors: Vec<io::Error>,
     /// What its reader must know.
     pub findings: Vec<Finding>,
 }

@@ -2,16 +2,17 @@
 
 use super::counters;
 use super::evidence::{self, Collecting};
+use super::mapping;
 use super::measure::{MeasureRun, PartitionPlacement};
 use super::metrics;
+use super::phase_run::{LoadCounts, PhaseRun};
 use super::relief::Reliever;
 use super::series::{self, SeriesRun};
+use super::state::Run;
 use super::wall_clock::{self, WallClock};
 use super::watcher::{Snapshot, Watcher};
-use super::{Run, mapping};
 use crate::flight::{Flight, Watched};
 use crate::notify::ServiceManager;
-use punctual_analyze::PhaseView;
 use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
@@ -41,34 +42,6 @@ const LOAD_START: Nanos = Nanos::from_secs(5);
 /// A measuring thread that does not see its stop within this time is stuck; the run then fails
 /// instead of hanging.
 const STOP_TIMEOUT: Nanos = Nanos::from_secs(10);
-
-/// A phase that is running or has ended.
-pub struct PhaseRun {
-    /// Its name, times and loads.
-    pub meta: PhaseMeta,
-    /// Its measures.
-    pub measures: Vec<MeasureRun>,
-    /// Their series.
-    pub series: Vec<SeriesRun>,
-}
-
-impl PhaseRun {
-    /// The view that the analysis takes.
-    pub fn view(&self) -> PhaseView<'_> {
-        PhaseView { meta: &self.meta, series: self.series.iter().map(SeriesRun::view).collect() }
-    }
-}
-
-/// Counts of a load.
-#[derive(Clone, Debug, Default)]
-pub struct LoadCounts {
-    /// Its name.
-    pub name: String,
-    /// How often it was started.
-    pub starts: u64,
-    /// How often it failed.
-    pub failures: u64,
-}
 
 /// Why a phase failed.
 pub enum PhaseError {
@@ -214,7 +187,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     fn measure(&mut self, current: &mut PhaseRun) -> Step {
         self.write_phase(current)?;
         self.prepare(current)?;
-        super::bind_controller(self.run);
+        self.run.bind_controller();
         if let Some(outcome) = self.start_loads()? {
             return Ok(Some(outcome));
         }

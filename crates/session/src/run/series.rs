@@ -1,6 +1,6 @@
 //! One series of a phase: its statistics and its files.
 
-use super::accounting::Joining;
+use super::joining::Joining;
 use super::mapping;
 use crate::flight::{Watched, Whose};
 use punctual_analyze::SeriesView;

@@ -1,6 +1,6 @@
 //! Who watches a run while it goes on, and what they see.
 
-use super::phase::{LoadCounts, PhaseRun};
+use super::phase_run::{LoadCounts, PhaseRun};
 use punctual_bundle::load::CpuLoad;
 use punctual_core::{Finding, Nanos};
 

@@ -1,6 +1,6 @@
 //! What becomes of a bundle that came back from a target, and of a run from which none did.
 
-use super::RemoteRun;
+use super::remote::RemoteRun;
 use crate::exit::{Exit, Failure};
 use crate::run::exit_of as exit_of_run;
 use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, RanOn, amend};

@@ -1,6 +1,7 @@
 //! Another system, reached by ssh(1).
 
-use super::{RemoteRun, Returned, returned};
+use super::remote::{RemoteRun, Returned};
+use super::returned;
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
 use crate::messages::Listener;

@@ -7,8 +7,11 @@ mod machine;
 mod programs;
 mod progress;
 mod repeats;
+mod trouble;
 
-use super::{RemoteRun, Returned, parent, returned};
+use super::output::parent;
+use super::remote::{RemoteRun, Returned};
+use super::returned;
 use crate::exact;
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
@@ -77,7 +80,7 @@ impl Run<'_> {
     ) -> Result<Exit, Failure> {
         let output = &self.remote.output;
         let came = place.join("bundle");
-        let trouble = trouble(result).map(|why| self.with_advice(why, result));
+        let trouble = trouble::trouble(result).map(|why| self.with_advice(why, result));
         let whole = Bundle::open(&came).ok();
         if whole.is_none() && trouble.is_none() {
             return Err(self.not_started(result));
@@ -167,19 +170,5 @@ impl Run<'_> {
 
     fn cannot_move(&self, why: &std::io::Error) -> Failure {
         Failure::failed(format!("cannot write {}: {why}", shown(&self.remote.output)))
-    }
-}
-
-/// What kept the guest from its end; none where the command in it ended by itself.
-fn trouble(result: &GuestResult) -> Option<String> {
-    match (&result.outcome, result.exit_status) {
-        (Outcome::Finished, Some(0..=4)) => None,
-        (Outcome::Finished, Some(status)) if status > 128 => {
-            Some(format!("punctual was killed by signal {} in the virtual machine", status - 128))
-        }
-        (Outcome::Finished, Some(status)) => {
-            Some(format!("punctual ended with status {status} in the virtual machine"))
-        }
-        (outcome, _) => Some(outcome.to_string()),
     }
 }

@@ -1,7 +1,5 @@
 //! What is injected: the ways, each with the cause that is right, and its lengths.
 
-use super::PRIORITY;
-use super::inject::DEVICE;
 use punctual_core::{Nanos, Policy, Priority};
 use std::path::Path;
 
@@ -22,6 +20,10 @@ pub struct Way {
     pub steps: &'static [&'static str],
 }
 
+/// The priority of the measured thread.
+const PRIORITY: u8 = 80;
+/// The device of the kernel module (truth/module).
+pub const DEVICE: &str = "/dev/punctual-truth";
 /// The name of the thread that makes the delays.
 pub const CULPRIT: &str = "truth-culprit";
 

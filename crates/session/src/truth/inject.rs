@@ -1,7 +1,7 @@
 //! The process that makes delays at instants that it records: this program again, with nothing of
 //! the rest in it. It writes its record when it is over, so that writing delays nothing.
 
-use super::cases::{CULPRIT, Case};
+use super::cases::{CULPRIT, Case, DEVICE};
 use crate::exit::Failure;
 use punctual_analyze::truth::Injected;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
@@ -17,8 +17,6 @@ use std::time::Duration;
 
 /// The first argument of that process.
 pub const ARGUMENT: &str = "truth-inject";
-/// The device of the kernel module (truth/module).
-pub const DEVICE: &str = "/dev/punctual-truth";
 
 /// From one delay to the begin of the next at least; no multiple of the measured period, so that
 /// delays begin at all phases of it.

@@ -1,6 +1,6 @@
 //! `punctual hunt report`: what a search found, once more.
 
-use super::verdict;
+use super::exit::verdict;
 use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Failure};
 use crate::output;

@@ -1,7 +1,7 @@
 //! `punctual isolate create`.
 
+use super::journals::{journal_failure, system};
 use super::tweaks::Without;
-use super::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_host::isolate::{

@@ -1,6 +1,6 @@
 //! `punctual isolate run` and `punctual isolate move`.
 
-use super::{journal_failure, system};
+use super::journals::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};

@@ -1,6 +1,6 @@
 //! `punctual isolate list`.
 
-use super::system;
+use super::journals::system;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_host::isolate::{self, PartitionView};

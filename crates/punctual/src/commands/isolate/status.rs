@@ -1,7 +1,7 @@
 //! `punctual isolate status`.
 
 use super::create::section;
-use super::{journal_failure, system};
+use super::journals::{journal_failure, system};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::{CpuSet, Fact, Nanos};

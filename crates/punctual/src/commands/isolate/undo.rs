@@ -1,7 +1,7 @@
 //! `punctual isolate undo`.
 
 use super::create::section;
-use super::{journal_failure, system};
+use super::journals::{journal_failure, system};
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_host::journal::record::Purpose;

@@ -1,7 +1,7 @@
 //! Whether every file that a run will write can be written: asked before anything starts, not when
 //! an hour has been measured.
 
-use super::Common;
+use super::common::Common;
 use crate::exit::Failure;
 use punctual_plan::{Output, Plan};
 use punctual_report::format::plain;

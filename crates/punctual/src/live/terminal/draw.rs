@@ -3,12 +3,12 @@
 
 mod columns;
 
-use super::super::Snapshot;
 use super::line::{Line, Paper, Style, clipped_in_the_middle};
 use columns::{Columns, FIGURE, bars};
 use punctual_core::{Nanos, Severity};
 use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
 use punctual_session::run::SeriesRun;
+use punctual_session::run::watcher::Snapshot;
 
 /// All lines, at most so many; what does not fit is cut at the end of the table.
 pub fn draw(snapshot: &Snapshot, paper: Paper, height: usize) -> Vec<String> {

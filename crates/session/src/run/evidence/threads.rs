@@ -2,7 +2,7 @@
 //! themselves at their end.
 
 use super::super::mapping;
-use super::super::measure::MeasureRun;
+use super::super::measure::{AfterEnd, MeasureRun};
 use punctual_bundle::evidence::{Deviation, ReadBack, ThreadEvidence};
 use punctual_core::{CpuSet, Fact, Nanos};
 use punctual_measure::thread::PreparedThread;
@@ -10,9 +10,6 @@ use punctual_measure::workload::MeasureConfig;
 use punctual_plan::{Length, MeasurePlan};
 use punctual_sys::attributes::{self, Scheduling};
 use std::io;
-
-/// What a thread read directly after its last sample.
-pub type AfterEnd = io::Result<(Scheduling, CpuSet)>;
 
 /// A thread and what was read of it so far.
 pub struct ThreadWatch {

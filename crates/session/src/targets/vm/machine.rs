@@ -1,9 +1,10 @@
 //! From a plan to a guest of the lab, and what is said of it afterwards.
 
+use super::super::remote::RemoteRun;
+use super::super::time::timebase;
 use super::{devices, programs};
 use crate::exact;
 use crate::exit::Failure;
-use crate::targets::{RemoteRun, timebase};
 use punctual_bundle::{KernelEvidence, RanOn};
 use punctual_core::Nanos;
 use punctual_host::environment::{Environment, PreemptionModel};

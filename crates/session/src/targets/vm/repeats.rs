@@ -1,13 +1,13 @@
 //! The same machine several times: every sample must be the same, or it is said where the runs
 //! part.
 
+use super::super::remote::RemoteRun;
 use super::machine::Machine;
 use super::progress::Progress;
-use super::trouble;
+use super::trouble::trouble;
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
 use crate::messages::shown;
-use crate::targets::RemoteRun;
 use punctual_analyze::divergence::first_divergence;
 use punctual_bundle::{Bundle, amend};
 use punctual_core::{Finding, Severity};

@@ -1,0 +1,22 @@
+//! The journals of this system.
+
+use crate::exit::Failure;
+use punctual_host::files::Root;
+use punctual_host::journal::{Directory, JournalError};
+use std::io::ErrorKind;
+
+/// The running system and its journals.
+pub fn system() -> (Root, Directory) {
+    (Root::system(), Directory::system())
+}
+
+/// Journals that cannot be used keep anything from being started.
+pub fn journal_failure(error: JournalError) -> Failure {
+    match &error {
+        JournalError::Store { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Failure::refused(format!("{error}: root is needed"))
+        }
+        JournalError::Store { .. } => Failure::failed(error),
+        _ => Failure::refused(error),
+    }
+}

@@ -1,0 +1,64 @@
+//! What a run holds from its first step to its last.
+
+use super::accounting;
+use super::partition;
+use crate::flight::Flight;
+use crate::interrupts::Interrupts;
+use crate::metrics::MetricsFile;
+use crate::notify::ServiceManager;
+use crate::recording::Recording;
+use crate::violation::ViolationHook;
+use punctual_bundle::BundleWriter;
+use punctual_core::{Finding, Severity};
+use punctual_measure::load::Guarded;
+use punctual_measure::preparation::Preparation;
+use punctual_plan::Plan;
+use punctual_sys::attributes;
+
+/// The state of a run.
+pub struct Run<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The bundle's writer.
+    pub writer: BundleWriter,
+    /// The findings so far.
+    pub findings: Vec<Finding>,
+    /// The loads' guard, where the plan has loads.
+    pub guard: Option<Guarded>,
+    /// The partition, where the plan asks for one.
+    pub partition: Option<partition::Held>,
+    /// Memory locks and idle states, from the first measurement to the last.
+    pub preparation: Option<Preparation>,
+    /// Kernel events and test points, if the plan records them.
+    pub recording: Option<Recording>,
+    /// What happens around the worst samples, where the plan wants them explained.
+    pub flight: Option<Flight>,
+    /// Where the time of all samples goes, where the plan wants that counted.
+    pub accounting: accounting::State,
+    /// What the user asked for by signals.
+    pub interrupts: Interrupts,
+    /// Where figures are written to while they are measured.
+    pub metrics: Option<MetricsFile>,
+    /// What runs when a requirement is violated.
+    pub hook: Option<ViolationHook>,
+    /// The service manager, where there is one.
+    pub manager: Option<ServiceManager>,
+}
+
+impl Run<'_> {
+    /// Keeps the controller thread off the measured CPUs if there are others.
+    pub fn bind_controller(&mut self) {
+        if let Err(why) = attributes::set_affinity(0, &self.plan.controller_cpus) {
+            let message = format!(
+                "the controller thread could not be bound to CPU {}",
+                self.plan.controller_cpus
+            );
+            let finding = Finding::new("controller-not-bound", Severity::Advice, "system", message);
+            self.findings.push(
+                finding
+                    .evidence(why.to_string())
+                    .remedy("set cpus = … to CPUs that this process is allowed to use"),
+            );
+        }
+    }
+}

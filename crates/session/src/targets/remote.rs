@@ -1,0 +1,103 @@
+//! A run on another system: what is sent there, and what comes back.
+
+use crate::exit::{Exit, Failure};
+use crate::messages::Listener;
+use crate::options::RunOptions;
+use crate::request::{Asked, Loaded};
+use punctual_plan::{Acceleration, TargetPlan};
+use std::path::PathBuf;
+
+/// Why `--repeat` is refused.
+pub const NO_REPEATS: &str = "--repeat needs virtual time (--target vm:KERNEL with accel = \
+                              \"virtual-time\"): only there are runs identical; to compare other \
+                              runs, use punctual compare";
+
+/// Why `--exact` is refused.
+pub const NOT_EXACT: &str = "--exact needs virtual time (--target vm:KERNEL with accel = \
+                             \"virtual-time\"): only there can a run be replayed; --explain keeps \
+                             the kernel events around the worst samples everywhere";
+
+/// A run on another system.
+pub struct RemoteRun<'a> {
+    /// What was asked for: the experiment's file name and bytes, the override of its target.
+    pub asked: &'a Asked,
+    /// The experiment, read and free of errors, but not resolved: its CPUs and programs are the
+    /// target's.
+    pub loaded: Loaded,
+    /// What else was asked for. Only the plan is wanted with `--plan`: it is resolved for the
+    /// target, and nothing is measured.
+    pub options: &'a RunOptions,
+    /// Arguments for `punctual run` there, the file's name not among them: `--target=host --quiet
+    /// …`.
+    pub arguments: Vec<String>,
+    /// The bundle's directory here; there is nothing yet.
+    pub output: PathBuf,
+    /// Who hears of it.
+    pub messages: Listener,
+}
+
+impl<'a> RemoteRun<'a> {
+    /// An experiment that is to run on this target.
+    ///
+    /// # Errors
+    /// The target has no virtual time, and that is asked for; something is wrong in the experiment.
+    pub fn of(
+        target: &TargetPlan,
+        options: &'a RunOptions,
+        asked: &'a Asked,
+        messages: Listener,
+    ) -> Result<RemoteRun<'a>, Failure> {
+        let repeats = matches!(target, TargetPlan::Vm(vm) if vm.accel == Acceleration::VirtualTime);
+        if options.repeat > 1 && !repeats {
+            return Err(Failure::refused(NO_REPEATS));
+        }
+        if options.exact && !repeats {
+            return Err(Failure::refused(NOT_EXACT));
+        }
+        let loaded = asked.load()?;
+        let arguments = options.for_a_target(asked.allow_unknown);
+        let output = PathBuf::new();
+        let mut remote = RemoteRun { asked, loaded, options, arguments, output, messages };
+        remote.output = match (&options.output, &remote.loaded.experiment.settings.output) {
+            (Some(directory), _) => directory.clone(),
+            (None, Some(written)) => PathBuf::from(&written.value),
+            (None, None) => PathBuf::from(format!("punctual-{}-{}", remote.name(), asked.stamp)),
+        };
+        Ok(remote)
+    }
+
+    /// The experiment's file name without directories, fit to be one there too: a name by default
+    /// is made of it.
+    pub fn file_name(&self) -> String {
+        let name = self.asked.path.file_name().unwrap_or_default().to_string_lossy();
+        let fit = |c: char| {
+            if c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ') { c } else { '-' }
+        };
+        let name: String = name.chars().map(fit).collect();
+        // Never hidden and never an option.
+        format!(
+            "{}{name}",
+            if name.starts_with(['.', '-']) || name.is_empty() { "experiment" } else { "" }
+        )
+    }
+
+    /// The experiment's name.
+    pub fn name(&self) -> String {
+        let stem =
+            || self.asked.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        self.loaded.experiment.settings.name.as_ref().map_or_else(stem, |at| at.value.clone())
+    }
+}
+
+/// What a target left.
+pub enum Returned {
+    /// The plan alone, in words, and how the command there ended.
+    Plan {
+        /// The plan.
+        text: String,
+        /// The exit code.
+        exit: Exit,
+    },
+    /// A bundle at the run's output, and the exit code of the run there.
+    Bundle(Exit),
+}

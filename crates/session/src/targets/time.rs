@@ -1,0 +1,13 @@
+//! The time of a virtual machine.
+
+use punctual_bundle::Timebase;
+use punctual_plan::Acceleration;
+
+/// Whose time the figures of such a machine are in.
+pub fn timebase(accel: Acceleration) -> Timebase {
+    match accel {
+        Acceleration::VirtualTime => Timebase::Virtual,
+        Acceleration::Tcg => Timebase::Emulated,
+        Acceleration::Kvm => Timebase::Guest,
+    }
+}
