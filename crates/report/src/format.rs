@@ -34,6 +34,15 @@ pub fn count(n: u64) -> String {
     text
 }
 
+/// A number of samples in few characters: `1,000`, `100 k`, `10 M`.
+pub fn short_count(n: u64) -> String {
+    match n {
+        0..10_000 => count(n),
+        10_000..1_000_000 => format!("{} k", count(n.div_ceil(1_000))),
+        _ => format!("{} M", count(n.div_ceil(1_000_000))),
+    }
+}
+
 /// A count with its noun: `1 thread`, `1,234 threads`.
 pub fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
@@ -44,10 +53,14 @@ fn grouped_signed(n: i64) -> String {
     format!("{sign}{}", count(n.unsigned_abs()))
 }
 
-/// A share of 1 in percent: `2.3 %`.
+/// A share of 1 in percent: `2.3 %`; what is not 0 does not look like it: `< 0.1 %`.
 pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent.abs() < 1e6 { format!("{percent:.1} %") } else { format!("{percent:.1e} %") }
+    match share * 100.0 {
+        percent if !percent.is_finite() => "not a number".to_owned(),
+        percent if percent > 0.0 && percent < 0.05 => "< 0.1 %".to_owned(),
+        percent if percent.abs() < 1e6 => format!("{percent:.1} %"),
+        percent => format!("{percent:.1e} %"),
+    }
 }
 
 /// A duration for people: `350 ms`, `12.4 s`, `5 min 03 s`, `2 h 05 min`.
@@ -60,6 +73,34 @@ pub fn duration(span: Nanos) -> String {
         _ if s < 3_600 => format!("{} min {:02} s", s / 60, s % 60),
         _ if s < 86_400 => format!("{} h {:02} min", s / 3_600, s % 3_600 / 60),
         _ => format!("{} d {:02} h", s / 86_400, s % 86_400 / 3_600),
+    }
+}
+
+/// A span with the unit that suits it: `850 ns`, `12.3 µs`, `4.56 ms`, `20 s`, `10 min`, `3 h 20
+/// min`.
+pub fn span(span: Nanos) -> String {
+    let ns = span.ns();
+    let size = ns.unsigned_abs();
+    let sign = if ns < 0 { "−" } else { "" };
+    let scaled = |unit: u64, name: &str| {
+        let value = size as f64 / unit as f64;
+        let text = if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") };
+        let text = if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            &text
+        };
+        format!("{sign}{text} {name}")
+    };
+    let minutes = size / 60_000_000_000;
+    match size {
+        0..1_000 => format!("{sign}{size} ns"),
+        1_000..1_000_000 => scaled(1_000, "µs"),
+        1_000_000..1_000_000_000 => scaled(1_000_000, "ms"),
+        1_000_000_000..120_000_000_000 => scaled(1_000_000_000, "s"),
+        120_000_000_000..7_200_000_000_000 => scaled(60_000_000_000, "min"),
+        _ if minutes.is_multiple_of(60) => format!("{sign}{} h", minutes / 60),
+        _ => format!("{sign}{} h {} min", minutes / 60, minutes % 60),
     }
 }
 
@@ -130,6 +171,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn numbers_of_samples_are_short() {
+        let short = [1_000, 99_001, 10_000_000].map(short_count);
+        assert_eq!(short, ["1,000", "100 k", "10 M"]);
+    }
+
+    #[test]
     fn one_is_not_many() {
         assert_eq!(counted(0, "thread"), "0 threads");
         assert_eq!(counted(1, "thread"), "1 thread");
@@ -167,6 +214,31 @@ mod tests {
             .map(|ms| duration(Nanos::from_millis(ms)))
             .into();
         assert_eq!(sentence, ["350 ms", "12.4 s", "5 min 03 s", "2 h 05 min", "2 d 02 h"]);
+    }
+
+    #[test]
+    fn spans_have_the_unit_that_suits_them() {
+        let spans = [
+            850,
+            12_300,
+            100_000,
+            4_560_000,
+            20_000_000_000,
+            600_000_000_000,
+            12_000_000_000_000,
+            -5_000,
+        ];
+        let spans: Vec<String> = spans.map(|ns| span(Nanos(ns))).into();
+        assert_eq!(
+            spans.join(", "),
+            "850 ns, 12.3 µs, 100 µs, 4.56 ms, 20 s, 10 min, 3 h 20 min, −5 µs"
+        );
+    }
+
+    #[test]
+    fn shares_that_are_not_0_do_not_look_like_it() {
+        let shares = [0.0, 0.0004, 0.0006, 0.034, 0.62, 2.5].map(percent);
+        assert_eq!(shares.join(", "), "0.0 %, < 0.1 %, 0.1 %, 3.4 %, 62.0 %, 250.0 %");
     }
 
     #[test]

@@ -49,7 +49,6 @@ use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use serde_json::json;
 pub use tail::tails;
-pub(crate) use text::span;
 
 /// No report is larger than this many bytes, so that it can go by mail.
 pub const SIZE_LIMIT: usize = 5_000_000;

@@ -9,4 +9,5 @@ mod notes;
 pub mod openmetrics;
 mod published;
 pub mod sentence;
+mod tables;
 pub mod terminal;

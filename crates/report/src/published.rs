@@ -1,7 +1,6 @@
 //! Published results beside those of a run, in the words that terminal and page share.
 
-use crate::format::plain;
-use crate::html::span;
+use crate::format::{plain, span};
 use crate::notes::number;
 use punctual_bundle::summary::{Compared, ResultSummary};
 use punctual_core::Nanos;

@@ -1,7 +1,6 @@
 //! What a person reads in a terminal: the summary of a run, the results of checks, the plain lines
 //! of a run on a pipe.
 
-mod account;
 mod checks;
 mod comparison;
 mod counts;
@@ -24,13 +23,11 @@ mod table;
 mod tail;
 mod title;
 mod truth;
-mod verdicts;
 mod watched;
 mod worst_explained;
 
-pub use account::{band_end, shares};
 pub use checks::{CheckRow, CheckVerdict, check_table};
-pub use comparison::{comparison, tests as tests_of_comparison};
+pub use comparison::comparison;
 pub use counts::{count_note, count_share, counts};
 pub use exact::exact;
 pub use explain::explanations;
@@ -46,9 +43,10 @@ pub use truth::truth;
 pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;
 
+use crate::tables::requirements::{Stated, grouped};
 use punctual_analyze::PhaseView;
 use punctual_bundle::Timebase;
-use punctual_bundle::summary::Summary;
+use punctual_bundle::summary::{SeriesSummary, Summary};
 
 /// How to show a summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,12 +105,37 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     }
     summary.phases.iter().for_each(|phase| notes::write(&mut out, phase));
     shape::write(&mut out, phases);
-    account::write(&mut out, summary);
+    account(&mut out, summary);
     figures::write_worst(&mut out, summary);
     summary.published.iter().for_each(|results| published::write(&mut out, results));
-    verdicts::write(&mut out, summary);
+    requirements(&mut out, summary);
     findings::write(&mut out, &summary.findings);
     out.finish()
+}
+
+/// Every series with its phase.
+fn named(summary: &Summary) -> impl Iterator<Item = (String, &SeriesSummary)> {
+    summary.phases.iter().flat_map(|phase| {
+        phase.series.iter().map(|series| (format!("{}/{}", phase.name, series.name), series))
+    })
+}
+
+fn account(out: &mut paint::Page, summary: &Summary) {
+    let series = named(summary).map(|(name, series)| (name, &series.account));
+    if let Some(table) = crate::tables::account::table(series) {
+        table::section(out, &table);
+    }
+}
+
+fn requirements(out: &mut paint::Page, summary: &Summary) {
+    let all = named(summary).flat_map(|(name, series)| {
+        let stated = move |result| Stated { series: name.clone(), result };
+        series.requirements.iter().map(stated)
+    });
+    let all: Vec<Stated<'_>> = all.collect();
+    if !all.is_empty() {
+        table::section(out, &grouped(&all));
+    }
 }
 
 /// Published results beside those of these runs, and nothing else.

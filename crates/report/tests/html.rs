@@ -105,10 +105,10 @@ fn figures_say_what_they_are() {
     let about = select(&page, ".about").join(" ");
     assert!(about.contains("cut off"), "{about}");
     let caption = &select(&page, "#figures caption")[0];
-    assert!(caption.contains("Latency in µs"), "{caption}");
-    assert!(caption.contains("corrected for coordinated omission"), "{caption}");
-    assert!(caption.contains("p99.99 needs 100 k samples"), "{caption}");
-    assert!(select(&page, "#figures .sub").iter().any(|text| text.starts_with("corr. ")));
+    assert!(caption.contains("Latency, in µs"), "{caption}");
+    assert!(caption.contains("coordinated omission"), "{caption}");
+    assert!(caption.contains("p99.99 100,000"), "{caption}");
+    assert!(select(&page, "#figures .sub").iter().any(|text| text.starts_with("corrected ")));
     assert!(select(&page, ".banner.bad .headline")[0].contains("requirements not met"));
     let embedded: serde_json::Value =
         serde_json::from_str(&select(&page, "script#data")[0]).unwrap();
@@ -234,5 +234,5 @@ fn what_was_published_carries_its_headings_for_narrow_screens() {
     let cells = Selector::parse(".stacked td").unwrap();
     let headings: Vec<_> =
         page.select(&cells).filter_map(|cell| cell.value().attr("data-label")).collect();
-    assert_eq!(headings, ["Published", "Here", "Shape", "Because"]);
+    assert_eq!(headings, ["Published", "Measured", "Trend", "Reason"]);
 }

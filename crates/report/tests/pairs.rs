@@ -137,16 +137,17 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
       scope       calls   share  exclusive   min  median   max  inclusive   min  median    max  threads
       cycle         120  25.0 %      600.0  4.00    4.00  99.0      2,400  9.00    9.00  104.2        2
       cycle.send    120  25.0 %      600.0  4.00    4.00  99.0      2,400  9.00    9.00  104.2        2
-      exclusive: a thread's time while no scope that began later was open, all calls together, then of
-      one call; inclusive: from begin to end, recursion once; share: of the exclusive time of all scopes
+      share: of the exclusive time of all scopes; exclusive: a thread's time while no scope that began
+      later was open, all calls together, then of one call; inclusive: all calls together from begin to
+      end, recursion once, then of one call
       cycle: 1 ended while a scope that had begun later was open: from then on the time is that one's
 
     functions (µs)
-      function  count   min  mean   p50   max  own mean  own max  period mean  left
-      fopen        30  2.00  4.00  2.00  6.00      2.00     3.00        1,500     1
-      own: without the probed functions that it called; period: from call to call in one thread; left:
-      by longjmp, an exception or the end of the thread, in no other figure
-      the own time of 1 call is unknown: inner calls may be missing
+      function  count   min  mean   p50   max  exclusive mean  exclusive max  period mean  left
+      fopen        30  2.00  4.00  2.00  6.00            2.00           3.00        1,500     1
+      exclusive mean: without the probed functions that it called; period mean: from call to call in one
+      thread; left: by longjmp, an exception or the end of the thread, in no other figure
+      the exclusive time of 1 call is unknown: inner calls may be missing
 
     distributions (number of samples by latency, both logarithmic)
       request->reply                             █                                           ▁
@@ -223,20 +224,21 @@ fn occupancy_is_shown_in_shares() {
     };
     let options = ShowOptions { width: 110, ..ShowOptions::default() };
     insta::assert_snapshot!(occupancy(&document, false, &options), @r#"
-    CPUs (shares of the recording)
-      CPU    busy  interrupts    idle  unknown  switches  mostly
+    CPUs: shares of the recorded time
+      CPU    busy  interrupts    idle  unknown  switches  largest shares
         0  25.0 %       0.3 %  70.0 %    5.0 %        24  worker 25.0 %
 
-    processes (shares of one CPU)
-      name    pid  running  ready  sleeping  blocked  other  unknown  voluntary  involuntary  migrations
-      worker    7   25.0 %  1.0 %    74.0 %    0.0 %  0.0 %    0.0 %         12            0           0
+    processes: shares of one CPU, times in µs
+      name    pid  running  ready  sleeping  blocked  unknown  longest ready  voluntary  involuntary  migrations
+      worker    7   25.0 %  1.0 %    74.0 %    0.0 %    0.0 %          0.001         12            0           0
+      hidden: terminal too narrow: other
 
-    interrupts (times in µs)
-      kind  name           count  of one CPU  mean   max
-      irq   irq 5 virtio0    100       0.3 %  30.0  90.0
-      of one CPU, mean: without the interrupts that interrupted it; max: with them
+    interrupts (µs)
+      name           kind  CPU  count  share  mean   max
+      irq 5 virtio0  irq   0      100  0.3 %  30.0  90.0
+      share: of one CPU, without nested interrupts; max: with nested interrupts
 
-    1 event contradicting what was known before: the time between is unknown
+    1 event contradicting earlier ones: the time between is unknown
     "#);
-    assert!(occupancy(&document, true, &options).contains("threads (shares of one CPU)"));
+    assert!(occupancy(&document, true, &options).contains("threads: shares of one CPU"));
 }

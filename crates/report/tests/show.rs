@@ -33,18 +33,18 @@ fn a_good_run() {
     all requirements are met
 
     phase idle · 4.0 s · CPU 2.0 % busy · latencies in µs
-      series      CPU  scheduling     samples   min  mean   p50   p75   p90   p99   max  stddev  overruns  lost
-      timer/cpu0    0  SCHED_FIFO 80    4,000  1.80  2.79  2.45  3.06  3.94  6.29  76.8    2.22         0     0
-      timer/cpu1    1  SCHED_FIFO 80    4,000  1.80  2.74  2.44  3.08  3.96  5.98  36.3    1.16         0     0
-      too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
+      series      CPU  scheduling     samples   min  mean   p50   p75   p90   p99   max  std dev  overruns  lost
+      timer/cpu0    0  SCHED_FIFO 80    4,000  1.80  2.79  2.45  3.06  3.94  6.29  76.8     2.22         0     0
+      timer/cpu1    1  SCHED_FIFO 80    4,000  1.80  2.74  2.44  3.08  3.96  5.98  36.3     1.16         0     0
       hidden: terminal too narrow: p95
+      too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
 
     phase loaded · 4.0 s · CPU 87.0 % busy · latencies in µs
-      series      CPU  scheduling     samples   min  mean   p50   p75   p90   p99    max  stddev  overruns  lost
-      timer/cpu0    0  SCHED_FIFO 80    4,000  1.80  4.57  3.67  5.41  7.63  14.2  153.7    4.80         0     0
-      timer/cpu1    1  SCHED_FIFO 80    4,000  1.80  4.40  3.59  5.38  7.84  14.0   27.7    2.63         0     0
-      too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
+      series      CPU  scheduling     samples   min  mean   p50   p75   p90   p99    max  std dev  overruns  lost
+      timer/cpu0    0  SCHED_FIFO 80    4,000  1.80  4.57  3.67  5.41  7.63  14.2  153.7     4.80         0     0
+      timer/cpu1    1  SCHED_FIFO 80    4,000  1.80  4.40  3.59  5.38  7.84  14.0   27.7     2.63         0     0
       hidden: terminal too narrow: p95
+      too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
 
     distributions (number of samples by latency, both logarithmic)
       idle/timer/cpu0    ██████▇▇▇▇▇▇▆▆▆▅▅▅▅▄▄▄▃▁▁▂                 ▁▁     ▁▁ ▁     ▁▁
@@ -62,9 +62,9 @@ fn a_good_run() {
          86.4  loaded/timer/cpu0    0     381           5000.381000000
 
     requirements
-             requirement  series        measured
-      ✓ met  max < 500us  all 4 series  153.7 µs on loaded/timer/cpu0
-      ✓ met  p99 < 100us  all 4 series  14.2 µs on loaded/timer/cpu0
+      verdict  requirement  series                           measured
+      ✓ met    max < 500us  all 4, worst: loaded/timer/cpu0  153.7 µs
+      ✓ met    p99 < 100us  all 4, worst: loaded/timer/cpu0   14.2 µs
 
     no warnings about these figures
     "#);
@@ -89,11 +89,11 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
       negative         2    1,000  -1,000  6.18  5.28  27.7  146.3         0     0
       time-sharing     3    1,000   0.000  4.83  4.00  24.0  192.0         0     0
       empty            3        0       -     -     -     -      -         0     0
-      too few samples for further percentiles; needed: p50 20, p75 40, p90 100, p95
-      200, p99 1,000, p99.9 10,000, p99.99 100,000, p99.999 1,000,000
+      hidden: terminal too narrow: p95, p75, std dev, scheduling, p90
+      too few samples for further percentiles; needed: p50 20, p75 40, p90 100,
+        p95 200, p99 1,000, p99.9 10,000, p99.99 100,000, p99.999 1,000,000
       corrected: with the latencies that a periodic task would have seen in the
-      periods missed while late (coordinated omission)
-      hidden: terminal too narrow: p95, p75, stddev, scheduling, p90
+        periods missed while late (coordinated omission)
 
     distributions (number of samples by latency, both logarithmic)
       main/overruns                        @@@@@@@##*+==:.-..-.::-:       .  .     .
@@ -111,16 +111,16 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
         259.8  main/overruns    0     787           5000.787000000
 
     requirements
-                 requirement            series             measured
-      INVALID    max < 10ms             main/dropped
-      INVALID    max < 10ms             main/time-sharing
+      verdict    requirement            series             measured
+      INVALID    max < 10ms             main/dropped              -
+      INVALID    max < 10ms             main/time-sharing         -
       NOT MET    max < 1ms              main/overruns      7,300 us
-      NOT MET    overruns == 0          main/overruns      10
-      NOT MET    lost == 0              main/dropped       130
-      undecided  p99.999 < 1ms          main/overruns
-      undecided  max < 1ms              main/empty
-      met        p99 < 100us            main/overruns      28.5 us
-      met        corrected p99 < 100us  main/overruns      54.5 us
+      NOT MET    overruns == 0          main/overruns            10
+      NOT MET    lost == 0              main/dropped            130
+      undecided  p99.999 < 1ms          main/overruns             -
+      undecided  max < 1ms              main/empty                -
+      met        p99 < 100us            main/overruns       28.5 us
+      met        corrected p99 < 100us  main/overruns       54.5 us
       max < 10ms on main/dropped (and 1 more): main/dropped: 130 of 2130 samples
         were lost (6.103 %)
       p99.999 < 1ms on main/overruns: p99.999 needs 1000000 samples and there are
@@ -212,8 +212,8 @@ fn an_import() {
       series    CPU  scheduling  samples   min  mean   p50   p90     p99     max  overruns     lost
       thread 0    0  SCHED_FIFO    1,000  13.0  32.1  20.0  23.0    56.0  10,873   unknown  unknown
       thread 1    1  SCHED_FIFO    1,000  12.0  32.9  15.0  21.0  11,535  11,535   unknown  unknown
+      hidden: terminal too narrow: p95, p75, std dev
       too few samples for further percentiles; needed: p99.9 10,000, p99.99 100,000, p99.999 1,000,000
-      hidden: terminal too narrow: p95, p75, stddev
 
     distributions (number of samples by latency, both logarithmic)
       imported/thread 0  ▄▆▇▆▇█▇▅▅▃▃▁▁  ▁▃                                                      ▃

@@ -3,14 +3,10 @@
 
 use super::gather::{Content, Line};
 use super::style::Style;
-use super::table::{Cell, Column, Table};
-use super::text;
-use crate::format::{count, micros_f64, percent};
-use crate::terminal::{band_end, shares};
+use super::table::Table;
 use punctual_bundle::SeriesAccount;
-use punctual_bundle::summary::AccountBand;
+use punctual_core::MainPart;
 use punctual_core::account::MAIN_PARTS;
-use punctual_core::{Fact, MainPart};
 use serde::Serialize;
 
 /// Columns of the stacked histogram in each decade of latency.
@@ -107,64 +103,9 @@ fn style(part: MainPart) -> Style {
     Style { hue, dash: 0, strength }
 }
 
-/// What dominates in which band, a row for each band of each series; `None` where nothing was
-/// divided, nor could not be.
+/// What dominates in which band, a row for each band of each series; `None` where no accounting was
+/// requested.
 pub fn table(content: &Content<'_>) -> Option<Table> {
-    let (mut rows, mut cost) = (Vec::new(), String::new());
-    for line in &content.lines {
-        match &line.summary.account {
-            Fact::Known(account) => {
-                rows.extend(account.bands.iter().map(|band| row(line, band)));
-                if let Some(measured) = account.cost.known() {
-                    let per = micros_f64(measured.per_sample.ns() as f64);
-                    cost = format!(
-                        " Cost of the accounting: {per} µs of CPU time per sample, in {} BPF \
-                         program runs.",
-                        measured.runs_per_sample
-                    );
-                }
-            }
-            Fact::Unavailable(why) => {
-                let mut cells = vec![Cell::text(&line.full), Cell::missing(text::name(why))];
-                cells.extend((0..5).map(|_| Cell::missing("unknown")));
-                rows.push(cells);
-            }
-            Fact::NotAsked => {}
-        }
-    }
-    let caption = format!("Time by cause, per band of percentiles; mean per sample in µs.{cost}");
-    let columns = vec![
-        Column::text("Series"),
-        Column::text("Samples between"),
-        Column::figures("Samples"),
-        Column::figures("From"),
-        Column::figures("To"),
-        Column::text("Largest share")
-            .meaning("the cause with the largest share of the time of these samples"),
-        Column::text("Then"),
-    ];
-    (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: false })
-}
-
-fn row(line: &Line<'_>, band: &AccountBand) -> Vec<Cell> {
-    let sentence = |(part, share): &(MainPart, f64)| {
-        let mean = band.mean_ns.get(part.id()).copied().unwrap_or_default();
-        format!("{} {} ({} µs)", part.words(), percent(*share), micros_f64(mean))
-    };
-    let shares = shares(band);
-    let time = |ns: u64| Cell {
-        exact: Some(format!("{ns} ns")),
-        ..Cell::figure(micros_f64(ns as f64), ns as f64)
-    };
-    vec![
-        Cell::text(&line.full),
-        Cell::text(format!("{} – {}", band_end(band.from), band_end(band.to))),
-        Cell::figure(count(band.count.round() as u64), band.count),
-        time(band.low_ns),
-        time(band.high_ns),
-        shares
-            .first()
-            .map_or_else(|| Cell::missing("nothing"), |first| Cell::text(sentence(first))),
-        Cell::text(shares.iter().skip(1).take(3).map(sentence).collect::<Vec<_>>().join(", ")),
-    ]
+    let series = content.lines.iter().map(|line| (line.full.clone(), &line.summary.account));
+    crate::tables::account::table(series).map(Table::from)
 }

@@ -4,8 +4,8 @@
 use super::picture::{Focus, Item, Kind, Lane, Look, Material, Picture};
 use super::recording::InWindows;
 use super::table::{Cell, Column, Table};
-use super::text::{name, span};
-use crate::format::{count, counted, micros, percent};
+use super::text::name;
+use crate::format::{count, counted, micros, percent, span};
 use crate::sentence::advice::{self, Rules};
 use crate::sentence::explain::{blamed, paragraph, reasons, share, title, who};
 use punctual_analyze::explain::{Cause, Explanation, Kind as Begins, Ranking, rank};

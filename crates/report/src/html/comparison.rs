@@ -3,15 +3,13 @@
 
 use super::HtmlError;
 use super::page::{fill, policy};
-use super::table::{Cell, Column, Table};
+use super::table::Table;
 use super::text::{clip, name};
-use crate::export::junit_message;
-use crate::format::{count, counted, micros_f64};
-use crate::sentence::{self, probability, spoken};
+use crate::format::counted;
+use crate::sentence;
+use crate::tables::comparison as tables;
 use minijinja::Value;
-use punctual_bundle::comparison::{
-    Comparison, Difference, MetricComparison, SeriesComparison, SideFigures,
-};
+use punctual_bundle::comparison::{Comparison, Difference, MetricComparison, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Finding, Severity};
 use serde::Serialize;
@@ -114,7 +112,7 @@ pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
             counted(comparison.tests, "test")
         ),
         banner: banner(comparison),
-        gates: gates(comparison),
+        gates: tables::gates(comparison).unless_empty().map(Table::from),
         series: comparison
             .series
             .iter()
@@ -169,75 +167,19 @@ pub(super) fn warnings(findings: &[Finding]) -> Vec<Warning> {
 }
 
 fn section(comparison: &Comparison, one: &SeriesComparison) -> Section {
-    let labels = [0, one.side]
-        .map(|k| comparison.sides.get(k).map_or("?".to_owned(), |side| name(&side.label)));
+    let [a, b] = tables::labels(comparison, one);
     let names = if one.series == one.partner {
         name(&one.series)
     } else {
         format!("{}, {}", name(&one.series), name(&one.partner))
     };
     Section {
-        title: format!("{names}: {} against {}", labels[1], labels[0]),
+        title: format!("{names}: {} against {}", name(b), name(a)),
         sentences: sentence::of_series(comparison, one),
-        table: table(&labels, one),
-        tests: crate::terminal::tests_of_comparison(one),
+        table: tables::metrics(comparison, one).into(),
+        tests: sentence::of_distributions(one),
         forest: forest(&one.metrics),
     }
-}
-
-fn table(labels: &[String; 2], one: &SeriesComparison) -> Table {
-    let side = |label: &str, side: &SideFigures| {
-        let runs = if side.runs > 1 { format!(" in {} runs", side.runs) } else { String::new() };
-        let time = side.duration.map_or(String::new(), |d| format!(" ({})", spoken(d as f64)));
-        let worth = side.effective.map_or(", of unknown dependence".to_owned(), |n| {
-            format!(", effective sample size {} for the median", count(n.round().max(0.0) as u64))
-        });
-        format!("{label}: {}{runs}{time}{worth}", counted(side.count, "sample"))
-    };
-    let columns = vec![
-        Column::text("Figure"),
-        Column::figures(&format!("{} (µs)", labels[0])),
-        Column::figures(&format!("{} (µs)", labels[1])),
-        Column::figures("Difference (µs)"),
-        Column::figures("95 % interval (µs)")
-            .meaning("of the difference, not adjusted for several tests"),
-        Column::figures("Relative"),
-        Column::figures("p").meaning("p-value, adjusted for all tests (Holm)"),
-        Column::text("Result"),
-    ];
-    Table {
-        caption: format!("{}; {}", side(&labels[0], &one.a), side(&labels[1], &one.b)),
-        columns,
-        rows: one.metrics.iter().map(row).collect(),
-        sortable: false,
-    }
-}
-
-fn row(metric: &MetricComparison) -> Vec<Cell> {
-    let figure =
-        |ns: Option<f64>| ns.map_or(Cell::missing("–"), |ns| Cell::figure(micros_f64(ns), ns));
-    let end = |ns: Option<f64>, none: &str| ns.map_or(none.to_owned(), micros_f64);
-    let interval = match metric.difference {
-        Some(_) => Cell::text(format!("{} to {}", end(metric.low, "−∞"), end(metric.high, "∞"))),
-        None => Cell::missing("–"),
-    };
-    let verdict = match metric.verdict {
-        Difference::Lower => Cell::default().badge("lower", "good"),
-        Difference::Higher => Cell::default().badge("higher", "bad"),
-        Difference::NoSignificantDifference => Cell::text("no significant difference"),
-        Difference::Unsupported => Cell::missing(metric.reason.clone().unwrap_or_default()),
-    };
-    let text = |text: Option<String>| text.map_or(Cell::missing("–"), Cell::text);
-    vec![
-        Cell::text(clip(&metric.metric, 20)),
-        figure(metric.a),
-        figure(metric.b),
-        figure(metric.difference),
-        interval,
-        text(metric.relative.map(|share| format!("{:+.1} %", share * 100.0))),
-        text(metric.p_adjusted.map(probability)),
-        verdict,
-    ]
 }
 
 fn forest(metrics: &[MetricComparison]) -> Forest {
@@ -295,34 +237,4 @@ fn forest(metrics: &[MetricComparison]) -> Forest {
         rows,
         ticks: ticks.map(|share| (x(share), format!("{:+.0} %", share * 100.0))).collect(),
     }
-}
-
-fn gates(comparison: &Comparison) -> Option<Table> {
-    let rows: Vec<Vec<Cell>> = comparison
-        .gates
-        .iter()
-        .map(|gate| {
-            let (word, class) = match gate.verdict {
-                VerdictWord::Met => ("met", "good"),
-                VerdictWord::NotMet => ("not met", "bad"),
-                VerdictWord::Undecided => ("undecided", "warn"),
-                VerdictWord::Invalid => ("invalid", "bad"),
-            };
-            let of = comparison.sides.get(gate.side).map_or("?", |side| &side.label);
-            vec![
-                Cell::text(clip(&gate.gate, 60)),
-                Cell::text(name(&gate.series)),
-                Cell::text(name(of)),
-                Cell::default().badge(word, class),
-                Cell::text(junit_message(gate)),
-            ]
-        })
-        .collect();
-    let columns = ["Requirement", "Series", "Of", "Verdict", "Why"].map(Column::text).into();
-    (!rows.is_empty()).then(|| Table {
-        caption: "Requirements on the differences".to_owned(),
-        columns,
-        rows,
-        sortable: false,
-    })
 }

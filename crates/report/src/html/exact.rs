@@ -1,21 +1,20 @@
 //! Samples in virtual time by function: the parts of their way, and their calls drawn above each
 //! other over the instructions (an icicle).
 
-use super::table::{Cell, Column, Table};
+use super::table::Table;
 use super::text::name;
 use crate::format::{count, counted, micros, short_digest};
 use crate::sentence::exact as words;
-use punctual_bundle::exact::{ExactCall, ExactDocument, ExactPart, ExactSample};
+use crate::tables::exact as tables;
+use punctual_bundle::exact::{ExactCall, ExactDocument, ExactSample};
 use punctual_core::Nanos;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// Samples that are drawn.
 const SHOWN: usize = 6;
-/// Functions that a part names, that a sample has more of, and rows of the table of sections.
-const NAMED: usize = 3;
+/// Functions that a sample has more of.
 const MORE: usize = 10;
-const SECTIONS: usize = 20;
 /// The width of a drawing, the height of a row, the least width of a box and of one with a name.
 const WIDTH: f64 = 1_000.0;
 const ROW: f64 = 14.0;
@@ -86,7 +85,7 @@ impl Section {
                 document.ns_per_instruction
             ),
             samples: worst.chain(ordinary).collect(),
-            sections: sections(document),
+            sections: tables::sections(document).into(),
         }
     }
 }
@@ -99,43 +98,8 @@ fn title(sample: &ExactSample) -> String {
     format!("latency {} µs{of}", micros(Nanos(sample.latency_ns)))
 }
 
-fn in_micros(document: &ExactDocument, instructions: u64) -> Cell {
-    let ns = instructions.saturating_mul(document.ns_per_instruction.into());
-    let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
-    Cell { sort: Some(instructions as f64), ..Cell::text(micros(ns)) }
-}
-
-fn number(value: u64) -> Cell {
-    Cell { sort: Some(value as f64), ..Cell::text(count(value)) }
-}
-
 fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool) -> Sample {
     let longest = one.parts.iter().max_by_key(|part| part.instructions);
-    let row = |part: &ExactPart| {
-        let share = part.instructions as f64 / one.instructions.max(1) as f64;
-        vec![
-            Cell::text(words::title(&part.kind)),
-            number(part.instructions),
-            in_micros(document, part.instructions),
-            Cell { bar: Some(share), ..Cell::text(crate::format::percent(share)) },
-            Cell::text(functions(part)),
-        ]
-    };
-    let parts = Table {
-        caption: format!(
-            "The way from release to arrival: {}; the parts add up.",
-            counted(one.instructions, "instruction")
-        ),
-        columns: vec![
-            Column::text("Part"),
-            Column::figures("Instructions"),
-            Column::figures("µs"),
-            Column::figures("Share"),
-            Column::text("Largest share"),
-        ],
-        rows: one.parts.iter().map(row).collect(),
-        sortable: false,
-    };
     let more: Vec<String> = one
         .more
         .iter()
@@ -158,18 +122,11 @@ fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool
             let first = part.functions.first().map_or("", |(function, _)| function.as_str());
             format!("{}: {}", words::title(&part.kind), name(first))
         }),
-        parts,
+        parts: tables::parts(document, one).into(),
         more: more.join(", "),
         drawings,
         open,
     }
-}
-
-fn functions(part: &ExactPart) -> String {
-    let named = part.functions.iter().take(NAMED);
-    let named: Vec<String> =
-        named.map(|(function, own)| format!("{} {}", name(function), count(*own))).collect();
-    named.join(", ")
 }
 
 /// The calls between two instructions.
@@ -216,33 +173,4 @@ fn drawing(sample: &ExactSample, title: String, from: u64, to: u64) -> Drawing {
 
 fn round(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
-}
-
-fn sections(document: &ExactDocument) -> Table {
-    let row = |section: &punctual_bundle::exact::IrqsDisabled| {
-        vec![
-            Cell::text(name(&section.function)),
-            number(section.longest),
-            in_micros(document, section.longest),
-            number(section.count),
-            number(section.total),
-            Cell::text(name(&section.ended_in)),
-        ]
-    };
-    Table {
-        caption: "Longest sections with interrupts disabled while samples were taken, by the \
-                  function in which they begin. A timer that expires at the begin of one waits for \
-                  all of it."
-            .to_owned(),
-        columns: vec![
-            Column::text("Begins in"),
-            Column::figures("Longest (instructions)"),
-            Column::figures("µs"),
-            Column::figures("Times"),
-            Column::figures("All (instructions)"),
-            Column::text("The longest ends in"),
-        ],
-        rows: document.irqs_disabled.iter().take(SECTIONS).map(row).collect(),
-        sortable: true,
-    }
 }

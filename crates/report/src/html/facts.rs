@@ -3,7 +3,8 @@
 //! requested facts are marked.
 
 use super::table::{Cell, Column, Table};
-use super::text::{clip, span};
+use super::text::clip;
+use crate::format::span;
 use punctual_core::{CpuSet, Nanos};
 use serde_json::{Map, Value};
 

@@ -3,11 +3,11 @@
 
 use super::ReportInput;
 use super::facts;
-use super::figures::{figure_of, mark, verdict};
 use super::gather::{Content, Line};
-use super::table::{Cell, Column, Table};
-use super::text::{clip, instant, name, span};
-use crate::format::{count, duration, micros_f64};
+use super::table::{Cell, Column, Table, class};
+use super::text::{clip, instant, name};
+use crate::format::{count, duration, micros_f64, span};
+use crate::tables::{self, requirements, verdict_words};
 use punctual_bundle::summary::{
     Proof, ProofOutcome, RequirementSummary, ValidityWord, VerdictWord,
 };
@@ -379,10 +379,9 @@ fn banner(content: &Content<'_>) -> Option<Banner> {
     let open: Vec<_> = all.iter().filter(|(_, r)| r.verdict != VerdictWord::Met).copied().collect();
     let sentences = sentences(&open);
     let more = sentences.len().saturating_sub(MAX_SENTENCES);
-    let class = verdict(worst).1;
     Some(Banner {
-        class,
-        mark: mark(worst),
+        class: class(worst.into()),
+        mark: verdict_words(worst).0,
         headline,
         sentences: sentences.into_iter().take(MAX_SENTENCES).collect(),
         more,
@@ -396,9 +395,9 @@ fn sentences(open: &[(&Line<'_>, &RequirementSummary)]) -> Vec<String> {
     for (line, r) in open {
         let reason =
             r.reason.as_ref().map(|why| format!(" ({})", clip(why, 300))).unwrap_or_default();
-        let kind = format!("{} {}{reason}", name(&r.requirement), verdict(r.verdict).0);
-        let place = match figure_of(r) {
-            Some(figure) => format!("{} ({figure})", line.full),
+        let kind = format!("{} {}{reason}", name(&r.requirement), verdict_words(r.verdict).1);
+        let place = match r.figure {
+            Some(_) => format!("{} ({})", line.full, Cell::from(requirements::measured(r)).text),
             None => line.full.clone(),
         };
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -455,8 +454,7 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
         let samples = of_bundle().map(|line| line.summary.count).fold(0u64, u64::saturating_add);
         let worst = of_bundle().filter_map(|line| line.summary.max).max();
         let verdict_of = match input.summary.verdict {
-            Some(word) => Cell::default()
-                .badge(format!("{} {}", mark(word), verdict(word).0), verdict(word).1),
+            Some(word) => tables::Cell::from(word).into(),
             None => Cell::missing("none"),
         };
         let mut cells = vec![
@@ -466,7 +464,7 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
             environment(&["kernel", "preemption", "model"]),
             ended,
             Cell::count(samples),
-            super::figures::time(worst.map(|ns| ns as f64)),
+            tables::Cell::time_or(worst.map(|ns| ns as f64), "none").into(),
         ];
         cells.extend(stated.then_some(verdict_of));
         cells

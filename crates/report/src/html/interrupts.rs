@@ -3,8 +3,8 @@
 
 use super::facts;
 use super::table::{Cell, Column, Table};
-use super::text::{name, span};
-use crate::format::count;
+use super::text::name;
+use crate::format::{count, span};
 use punctual_core::Nanos;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};

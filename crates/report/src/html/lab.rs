@@ -112,7 +112,7 @@ fn render(
         }),
         figures: tables::figures(lab),
         published: tables::published(lab),
-        effects: tables::effects(lab),
+        effects: crate::tables::lab::effects(lab).unless_empty().map(Table::from),
         seeds: tables::seeds(lab, directory),
         cells: tables::cells(lab, directory),
         version: env!("CARGO_PKG_VERSION"),

@@ -2,8 +2,9 @@
 
 use super::gather::Content;
 use super::table::{Cell, Column, Table};
-use super::text::{clip, name, percent};
+use super::text::{clip, name};
 use super::{ReportInput, text};
+use crate::format::percent;
 use punctual_bundle::PhaseMeta;
 use punctual_bundle::load::Shares;
 use punctual_core::Fact;

@@ -5,7 +5,7 @@ use super::ReportInput;
 use super::table::{Cell, Column, Table};
 use super::text::{clip, name};
 use crate::format::plain;
-use crate::notes::{allowed, cell, number, unavailable};
+use crate::notes::{allowed, number, unavailable};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Fact, Figure, Validation};
 
@@ -13,8 +13,6 @@ use punctual_core::{Fact, Figure, Validation};
 const ROWS: usize = 200;
 /// Tables of measures.
 const TABLES: usize = 48;
-/// Columns of such a table.
-const COLUMNS: usize = 24;
 /// Characters of a text.
 const TEXT: usize = 400;
 
@@ -26,7 +24,10 @@ pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
     let own = measures
         .iter()
         .flat_map(|(who, measure)| measure.notes.tables.iter().map(move |table| (who, table)));
-    tables.extend(own.take(TABLES).map(|(who, table)| rows(who, table)));
+    tables.extend(own.take(TABLES).map(|(who, table)| {
+        let title = format!("{}, of {who}", table.title.trim_end_matches('.'));
+        Table::from(crate::tables::notes::own(title, table))
+    }));
     tables
 }
 
@@ -142,26 +143,4 @@ fn figures(measures: &[(String, &MeasureMeta)]) -> Option<Table> {
         columns,
         rows,
     )
-}
-
-fn rows(who: &str, table: &punctual_core::Table) -> Table {
-    let column = |column: &punctual_core::Column| match column.unit.as_str() {
-        "" => Column::text(&name(&column.name)),
-        unit => Column::figures(&format!("{} ({})", name(&column.name), name(unit))),
-    };
-    let columns: Vec<Column> = table.columns.iter().take(COLUMNS).map(column).collect();
-    let value = |value: &punctual_core::Cell| match value {
-        punctual_core::Cell::Number(number) => Cell::figure(cell(value), *number),
-        other => Cell::text(short(&cell(other))),
-    };
-    let row = |row: &Vec<punctual_core::Cell>| {
-        let mut cells: Vec<Cell> = row.iter().take(columns.len()).map(value).collect();
-        cells.resize_with(columns.len(), Cell::default);
-        cells
-    };
-    let rows: Vec<Vec<Cell>> = table.rows.iter().take(ROWS).map(row).collect();
-    let more = table.rows.len().saturating_sub(ROWS);
-    let more = if more > 0 { format!(" {more} more rows are left out.") } else { String::new() };
-    let caption = format!("{who}: {}.{more}", short(table.title.trim_end_matches('.')));
-    Table { caption, columns, rows, sortable: true }
 }

@@ -273,7 +273,7 @@ fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<Strin
         .filter(|(line, curve)| curve.body_width > line.curve.resolution);
     let widest = coarser.clone().map(|(_, curve)| curve.body_width).max();
     if let Some(widest) = widest {
-        let width = text::span(punctual_core::Nanos(widest));
+        let width = crate::format::span(punctual_core::Nanos(widest));
         let of = coarser.count();
         reduced.push(format!(
             "The histograms of {of} series have bins of up to {width} in the body; the tails are \

@@ -13,8 +13,8 @@ mod threads;
 pub use items::{Item, Look};
 pub use lane::{Kind, Lane};
 
-use super::text::{name, span};
-use crate::format::count;
+use super::text::name;
+use crate::format::{count, span};
 use crate::marks::Mark;
 use punctual_analyze::threads::Lanes;
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};

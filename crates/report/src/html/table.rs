@@ -1,6 +1,10 @@
 //! Tables as the page draws them: every one has a caption, row headers, and cells that know by what
 //! they are sorted.
 
+use super::text::{name, sentence};
+use crate::format::{count, micros_f64, percent, span};
+use crate::tables::{self, Face, Tone, Value};
+use punctual_core::Nanos;
 use serde::Serialize;
 
 /// A table.
@@ -128,5 +132,125 @@ impl Cell {
     pub fn badge(mut self, text: impl Into<String>, class: &'static str) -> Cell {
         self.badges.push(Badge { text: text.into(), class });
         self
+    }
+}
+
+impl From<&tables::Table> for Table {
+    fn from(table: &tables::Table) -> Table {
+        let (columns, rows, more) = table.of(Face::Page);
+        let unit = match (table.has_times(), table.title.contains(": ")) {
+            (false, _) => "",
+            (true, false) => ", in µs",
+            (true, true) => ", times in µs",
+        };
+        let mut caption = format!("{}{unit}.", capital(&sentence(&table.title)));
+        for remark in table.remarks_of(Face::Page) {
+            caption += &format!(" {}.", capital(&sentence(&remark.text)));
+        }
+        if more > 0 {
+            caption += &format!(" {} more are not shown.", count(more as u64));
+        }
+        let row = |row: &Vec<&tables::Cell>| {
+            let known = row.iter().zip(&columns);
+            known.map(|(cell, column)| drawn(table, column, cell)).collect()
+        };
+        let heading = |column: &&tables::Column| Column {
+            title: match column.verbatim || column.heading.is_empty() {
+                true => column.heading.clone(),
+                false => capital(&column.heading),
+            },
+            meaning: column.meaning.clone(),
+            numeric: column.numeric,
+        };
+        Table {
+            caption,
+            rows: rows.iter().map(row).collect(),
+            columns: columns.iter().map(heading).collect(),
+            sortable: table.sortable,
+        }
+    }
+}
+
+impl From<tables::Table> for Table {
+    fn from(table: tables::Table) -> Table {
+        Table::from(&table)
+    }
+}
+
+impl From<tables::Cell> for Cell {
+    fn from(cell: tables::Cell) -> Cell {
+        drawn(&tables::Table::default(), &tables::Column::default(), &cell)
+    }
+}
+
+fn drawn(table: &tables::Table, column: &tables::Column, cell: &tables::Cell) -> Cell {
+    let mut made = words(&cell.value, cell.tone);
+    let second = cell.beside.as_ref().map(|value| words(value, Tone::Plain).text);
+    // The second view stands below the first where one can see that it differs.
+    if let Some(second) = second.filter(|text| *text != made.text) {
+        made.sub = Some(format!("{} {second}", table.beside));
+    }
+    made.sub = cell.sub.as_deref().map(sentence).or(made.sub);
+    made.exact = cell.exact.as_deref().map(sentence).or(made.exact);
+    for (text, tone) in &cell.labels {
+        made = made.badge(sentence(text), class(*tone));
+    }
+    made.bar = cell.bar;
+    made.parts = cell.parts.clone();
+    if column.wide {
+        made.class = "wide";
+    }
+    made
+}
+
+fn words(value: &Value, tone: Tone) -> Cell {
+    let end = |ns: &Option<f64>, none: &str| ns.map_or(none.to_owned(), micros_f64);
+    match value {
+        Value::Nothing => Cell::default(),
+        Value::Name(text) => Cell::text(name(text)),
+        Value::Text(text) => Cell::text(sentence(text)),
+        Value::Command(text) => Cell { code: true, ..Cell::text(sentence(text)) },
+        Value::Time(ns) => {
+            Cell { exact: Some(format!("{ns} ns")), ..Cell::figure(micros_f64(*ns), *ns) }
+        }
+        Value::Latency(ns) => {
+            let exact = Some(format!("{ns} ns"));
+            Cell { exact, ..Cell::figure(format!("{} µs", micros_f64(*ns)), *ns) }
+        }
+        Value::Interval(low, high) => {
+            Cell::text(format!("{} to {}", end(low, "−∞"), end(high, "∞")))
+        }
+        Value::Span(ns) => Cell::figure(span(Nanos(*ns)), *ns as f64),
+        Value::Count(n) if tone == Tone::Uncertain => Cell { class: "alert", ..Cell::count(*n) },
+        Value::Count(n) => Cell::count(*n),
+        Value::Share(share) => Cell::figure(percent(*share), *share),
+        Value::Figure(value, words) => Cell::figure(sentence(words), *value),
+        Value::Verdict("", word) => Cell::default().badge(sentence(word), class(tone)),
+        Value::Verdict(sign, word) => {
+            Cell::default().badge(format!("{sign} {}", sentence(word)), class(tone))
+        }
+        Value::Absent(why) => Cell::missing(sentence(why)),
+        Value::Unknown => Cell::missing("unknown"),
+    }
+}
+
+/// The class of a label.
+pub fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Uncertain => "warn",
+        _ => "",
+    }
+}
+
+/// The begin of a sentence or of a heading: `min` is `Min`, but `p99` stays.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), second) if !second.is_some_and(|c| c.is_ascii_digit()) => {
+            first.to_ascii_uppercase().to_string() + &text[first.len_utf8()..]
+        }
+        _ => text.to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! The result of a comparison of a series: significant differences, those that are not, and how
 //! much data would make them so.
 
-use super::{listed, p_is, range, spoken};
+use super::{listed, p_is, probability, range, spoken};
 use crate::format::{count, plain};
 use punctual_bundle::comparison::{
     Basis, Comparison, Difference, MetricComparison, SeriesComparison,
@@ -23,6 +23,29 @@ pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<Stri
     sentence.extend(open(&a, &b, series));
     sentence.extend(unsupported(series));
     sentence
+}
+
+/// The tests of the distributions, in one line.
+pub fn of_distributions(one: &SeriesComparison) -> Option<String> {
+    let sentences: Vec<String> = one
+        .distribution
+        .iter()
+        .filter_map(|test| {
+            let p = test.p_adjusted?;
+            let least = if test.least_p > 0.01 {
+                format!(", with so few runs never below {}", probability(test.least_p))
+            } else {
+                String::new()
+            };
+            Some(format!("{}: {} ({}{least})", test.part, p_is(p), test.method))
+        })
+        .collect();
+    let longer = one
+        .superiority
+        .map(|p| format!("a sample of the other side is longer in {:.1} % of pairs", p * 100.0));
+    let sentences: Vec<String> = sentences.into_iter().chain(longer).collect();
+    (!sentences.is_empty())
+        .then(|| format!("distributions, all tests counted: {}", sentences.join("; ")))
 }
 
 fn spelled(metric: &str) -> String {

@@ -2,8 +2,9 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
+use super::table;
 use crate::format;
+use crate::tables::{Cell, Column, Table};
 use punctual_bundle::{Count, CountSource, Counts};
 use punctual_core::{Fact, Nanos};
 
@@ -13,18 +14,14 @@ pub fn counts(counts: &Counts, options: &ShowOptions) -> String {
     let command = counts.command.join(" ");
     out.heading(&format!("counts of {}", format::clipped(&command, 70, options.ascii)));
     let columns = vec![
-        Column::left("event", 0),
-        Column::right("count", 0),
-        Column::right("per CPU second", 1),
-        Column::left("share", 2),
-        Column::left("note", 3),
+        Column::text("event", 0),
+        Column::figures("count", 0),
+        Column::figures("per CPU second", 1),
+        Column::text("share", 2),
+        Column::text("note", 3),
     ];
-    let rows = counts.counts.iter().map(row).collect();
-    let hidden = table::write(&mut out, columns, rows);
-    if !hidden.is_empty() {
-        let hidden = format!("hidden: terminal too narrow for {}", hidden.join(", "));
-        out.paragraph("  ", "  ", Tone::Faint, &hidden);
-    }
+    let rows = counts.counts.iter().map(row);
+    table::body(&mut out, &Table::new("counts", columns).rows(rows).shown(usize::MAX, usize::MAX));
     out.gap();
     out.paragraph("  ", "  ", Tone::Plain, &times(counts));
     for (names, why) in reasons(&counts.counts) {
@@ -41,19 +38,20 @@ pub fn counts(counts: &Counts, options: &ShowOptions) -> String {
 fn row(one: &Count) -> Vec<Cell> {
     let count = match &one.count {
         Fact::Known(ns) if one.is_time => {
-            Cell::plain(time(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))))
+            Cell::figure(*ns as f64, time(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))))
         }
-        Fact::Known(count) => Cell::plain(format::count(*count)),
-        _ => Cell("unavailable".to_owned(), Tone::Uncertain),
+        Fact::Known(count) => Cell::count(*count),
+        _ => Cell::text("unavailable").tone(Tone::Uncertain),
     };
-    let rate = one.per_cpu_second.map_or(String::new(), rate);
-    let (share, note) = (count_share(one), count_note(one));
+    let rate = one.per_cpu_second;
     vec![
-        Cell::plain(format::plain(&one.name)),
+        Cell::text(&one.name),
         count,
-        Cell::plain(rate),
-        Cell::plain(share),
-        Cell::plain(note),
+        rate.map_or_else(Cell::default, |per_second| {
+            Cell::figure(per_second, self::rate(per_second))
+        }),
+        Cell::text(count_share(one)),
+        Cell::text(count_note(one)),
     ]
 }
 

@@ -2,15 +2,14 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
+use super::table;
 use crate::format;
 use crate::sentence::exact as words;
+use crate::tables::exact as tables;
 use punctual_bundle::exact::{ExactDocument, ExactSample};
 use punctual_core::Nanos;
 
-/// Functions that are named beside a part.
-const NAMED: usize = 3;
-/// Functions of which a sample has more, and sections, that are shown.
+/// Functions of which a sample has more that are shown.
 const ROWS: usize = 8;
 /// Of a stack, so many of the outermost and of the innermost calls.
 const STACK: (usize, usize) = (2, 6);
@@ -38,18 +37,15 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
             format::micros(Nanos(ordinary.latency_ns)),
             format::counted(ordinary.instructions, "instruction")
         ));
-        write_parts(&mut out, document, ordinary);
+        table::body(&mut out, &tables::parts(document, ordinary));
     }
-    write_sections(&mut out, document);
+    if !document.irqs_disabled.is_empty() {
+        table::section(&mut out, &tables::sections(document));
+    }
     if !document.findings.is_empty() {
         super::findings::write(&mut out, &document.findings);
     }
     out.finish()
-}
-
-fn micros(document: &ExactDocument, instructions: u64) -> String {
-    let ns = instructions.saturating_mul(document.ns_per_instruction.into());
-    format::micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
 }
 
 fn write_sample(out: &mut Page, document: &ExactDocument, sample: &ExactSample, place: usize) {
@@ -67,7 +63,7 @@ fn write_sample(out: &mut Page, document: &ExactDocument, sample: &ExactSample, 
         format::micros(Nanos(sample.latency_ns)),
         format::counted(sample.instructions, "instruction")
     ));
-    write_parts(out, document, sample);
+    table::body(out, &tables::parts(document, sample));
     let longest = sample.parts.iter().max_by_key(|part| part.instructions);
     if let Some(part) = longest.filter(|part| part.stack.len() > 1) {
         let text = format!("{}: {}", words::title(&part.kind), stack(&part.stack));
@@ -110,63 +106,4 @@ fn stack(stack: &[String]) -> String {
         }
         false => clean(stack),
     }
-}
-
-fn write_parts(out: &mut Page, document: &ExactDocument, sample: &ExactSample) {
-    let columns = vec![
-        Column::left("part", 0),
-        Column::right("instructions", 0),
-        Column::right("virtual µs", 0),
-        Column::shrinking("largest share"),
-    ];
-    let most = sample.parts.iter().map(|part| part.instructions).max();
-    let rows = sample
-        .parts
-        .iter()
-        .map(|part| {
-            let tone = if Some(part.instructions) == most { Tone::Strong } else { Tone::Plain };
-            let mostly: Vec<String> = part
-                .functions
-                .iter()
-                .take(NAMED)
-                .map(|(name, own)| format!("{} {}", format::plain(name), format::count(*own)))
-                .collect();
-            vec![
-                Cell::plain(words::title(&part.kind)),
-                Cell(format::count(part.instructions), tone),
-                Cell(micros(document, part.instructions), tone),
-                Cell::plain(mostly.join(", ")),
-            ]
-        })
-        .collect();
-    table::write(out, columns, rows);
-}
-
-fn write_sections(out: &mut Page, document: &ExactDocument) {
-    if document.irqs_disabled.is_empty() {
-        return;
-    }
-    out.heading("longest sections with interrupts disabled, while samples were taken");
-    let columns = vec![
-        Column::right("instructions", 0),
-        Column::right("virtual µs", 0),
-        Column::right("times", 0),
-        Column::left("begins in", 0),
-        Column::shrinking("ends in"),
-    ];
-    let rows = document
-        .irqs_disabled
-        .iter()
-        .take(ROWS)
-        .map(|section| {
-            vec![
-                Cell(format::count(section.longest), Tone::Strong),
-                Cell::plain(micros(document, section.longest)),
-                Cell::plain(format::count(section.count)),
-                Cell::plain(format::plain(&section.function)),
-                Cell::plain(format::plain(&section.ended_in)),
-            ]
-        })
-        .collect();
-    table::write(out, columns, rows);
 }

@@ -3,10 +3,11 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
+use super::table;
 use crate::format::{clipped, count, counted, percent, plain};
 use crate::sentence::advice::{self, Matching, Rules};
 use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, wake_ups, who};
+use crate::tables::{Cell, Column, Table};
 use punctual_analyze::explain::{Culprit, Explanation, Ranking, rank};
 use punctual_analyze::{Explained, Explanations};
 use punctual_core::{Names, Nanos};
@@ -136,37 +137,35 @@ fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
 
 fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], names: &Names) {
     let latency = explanation.latency();
-    let unit = out.unit();
     let columns = vec![
-        Column::left("", 0),
-        Column::right(&unit, 0),
-        Column::right("share", 1),
-        Column::left("cause", 0),
-        // Who it was is the answer: shares are left out first, then names are cut.
-        Column::shrinking("who"),
+        Column::text("", 0),
+        Column::figures(out.unit(), 0),
+        Column::figures("share", 1),
+        Column::text("cause", 0),
+        // Who it was is the answer: shares are hidden first, then names are cut.
+        Column::text("who", 0).at_most(NAME).shrinking(),
     ];
     let row = |(rank, reason): (usize, &Reason<'_>)| {
-        let who = who(reason.part.cause, reason.part.prio, names);
         vec![
-            Cell(letter(rank).to_string(), tone(rank)),
-            Cell::plain(out.latency(reason.time.ns() as f64)),
-            Cell::plain(percent(share(reason.time, latency))),
-            Cell::plain(title(reason.part.cause)),
-            Cell::plain(clipped(&who, NAME, out.options.ascii)),
+            Cell::text(letter(rank).to_string()).tone(tone(rank)),
+            Cell::time(reason.time.ns()),
+            Cell::share(share(reason.time, latency)),
+            Cell::text(title(reason.part.cause)),
+            Cell::text(who(reason.part.cause, reason.part.prio, names)),
         ]
     };
     let mut rows: Vec<Vec<Cell>> = ranked.iter().take(LEGEND).enumerate().map(row).collect();
     let rest = ranked.iter().skip(LEGEND).fold(Nanos::ZERO, |sum, reason| sum + reason.time);
     if let Some(more) = ranked.len().checked_sub(LEGEND).filter(|more| *more > 0) {
         rows.push(vec![
-            Cell(".".to_owned(), Tone::Faint),
-            Cell::plain(out.latency(rest.ns() as f64)),
-            Cell::plain(percent(share(rest, latency))),
-            Cell::plain(format!("{} more", count(more as u64))),
-            Cell::plain(""),
+            Cell::text(".").tone(Tone::Faint),
+            Cell::time(rest.ns()),
+            Cell::share(share(rest, latency)),
+            Cell::text(format!("{} more", count(more as u64))),
+            Cell::default(),
         ]);
     }
-    table::write(out, columns, rows);
+    table::body(out, &Table::new("causes", columns).rows(rows));
 }
 
 fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
@@ -177,26 +176,24 @@ fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
     let sum = format!("{} {}", out.latency(ranking.latency.ns() as f64), out.unit());
     out.heading(&format!("Culprits of {sum} in {late}"));
     let columns = vec![
-        Column::right("share", 0),
-        Column::right(&out.unit(), 1),
-        Column::right("samples", 2),
-        Column::right("longest", 3),
-        Column::left("cause", 0),
-        Column::left("who", 0),
+        Column::figures("share", 0),
+        Column::figures(out.unit(), 1),
+        Column::figures("samples", 2),
+        Column::figures("longest", 3),
+        Column::text("cause", 0),
+        Column::text("who", 0).at_most(NAME / 2),
     ];
-    let row = |culprit: &Culprit| {
-        let who = blamed(culprit, names);
+    let rows = ranking.culprits.iter().take(LISTED).map(|culprit| {
         vec![
-            Cell::plain(percent(culprit.share)),
-            Cell::plain(out.latency(culprit.time.ns() as f64)),
-            Cell::plain(count(culprit.samples)),
-            Cell::plain(out.latency(culprit.longest.ns() as f64)),
-            Cell::plain(title(culprit.cause)),
-            Cell::plain(clipped(&who, NAME / 2, out.options.ascii)),
+            Cell::share(culprit.share),
+            Cell::time(culprit.time.ns()),
+            Cell::count(culprit.samples),
+            Cell::time(culprit.longest.ns()),
+            Cell::text(title(culprit.cause)),
+            Cell::text(blamed(culprit, names)),
         ]
-    };
-    let rows = ranking.culprits.iter().take(LISTED).map(row).collect();
-    table::write(out, columns, rows);
+    });
+    table::body(out, &Table::new("culprits", columns).rows(rows));
     if let Some(more) = ranking.culprits.len().checked_sub(LISTED).filter(|more| *more > 0) {
         let rest: f64 = ranking.culprits.iter().skip(LISTED).map(|culprit| culprit.share).sum();
         out.line(&format!(

@@ -2,16 +2,15 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
+use super::table;
 use crate::format;
 use crate::sentence::hunt as words;
-use punctual_bundle::hunt::{Against, Changed, HuntCause, HuntDocument, TrialState};
+use crate::tables::hunt as tables;
+use punctual_bundle::hunt::{Against, HuntDocument, TrialState};
 use punctual_bundle::summary::VerdictWord;
 
-/// Rows that are shown.
-const CAUSES: usize = 12;
+/// Causes and failed trials that are shown.
 const LEAST: usize = 6;
-const CHANGES: usize = 10;
 const FAILED: usize = 6;
 
 /// The whole page. `directory` stands in the commands that it names.
@@ -20,8 +19,7 @@ pub fn hunt(document: &HuntDocument, directory: &str, options: &ShowOptions) -> 
     out.heading(&format!("search on kernel {}", format::plain(&document.kernel)));
     out.paragraph("  ", "  ", Tone::Plain, &words::extent(document));
     write_required(&mut out, document);
-    out.heading("causes, the longest first");
-    write_causes(&mut out, document);
+    table::section(&mut out, &tables::causes(document, directory));
     out.heading("the smallest loads that show them");
     write_least(&mut out, document, directory);
     write_failed(&mut out, document);
@@ -38,36 +36,6 @@ fn write_required(out: &mut Page, document: &HuntDocument) {
             _ => Tone::Bad,
         };
         out.paragraph("  ", "    ", tone, &words::required(required));
-    }
-}
-
-fn write_causes(out: &mut Page, document: &HuntDocument) {
-    let columns = vec![
-        Column::right("", 0),
-        Column::right("instructions", 0),
-        Column::right("virtual µs", 0),
-        Column::left("cause", 0),
-        Column::shrinking("function"),
-        Column::right("trials", 1),
-    ];
-    let row = |number: String, cause: &HuntCause| {
-        vec![
-            Cell::plain(number),
-            Cell(format::count(cause.longest), Tone::Strong),
-            Cell::plain(words::micros(document, cause.longest)),
-            Cell::plain(words::kind(&cause.kind)),
-            Cell::plain(format::plain(&cause.function)),
-            Cell::plain(format::count(cause.trials)),
-        ]
-    };
-    let causes = document.causes.iter().take(CAUSES).enumerate();
-    let mut rows: Vec<_> =
-        causes.map(|(place, cause)| row((place + 1).to_string(), cause)).collect();
-    rows.extend(document.worst.iter().map(|worst| row("0".to_owned(), worst)));
-    table::write(out, columns, rows);
-    let more = document.causes.len().saturating_sub(CAUSES) as u64 + document.more_causes;
-    if more > 0 {
-        out.line(&format!("  … and {} in hunt.json", format::counted(more, "more cause")));
     }
 }
 
@@ -109,29 +77,5 @@ fn write_against(out: &mut Page, document: &HuntDocument, against: &Against) {
     let (here, there) = (format::plain(&document.kernel), format::plain(&against.kernel));
     out.heading(&format!("{here} against {there}"));
     out.paragraph("  ", "  ", Tone::Plain, &words::against(against));
-    let columns = vec![
-        Column::left("change", 0),
-        Column::right(&format!("{here}, instructions"), 0),
-        Column::right(&there, 0),
-        Column::left("cause", 1),
-        Column::shrinking("function"),
-    ];
-    let changed = against.changes.iter().filter(|change| change.change != Changed::Same);
-    let rows: Vec<_> = changed
-        .take(CHANGES)
-        .map(|change| {
-            let length = |length: u64| match length {
-                0 => "–".to_owned(),
-                length => format::count(length),
-            };
-            vec![
-                Cell(words::changed(change.change).to_owned(), Tone::Strong),
-                Cell::plain(length(change.here)),
-                Cell::plain(length(change.there)),
-                Cell::plain(words::kind(&change.kind)),
-                Cell::plain(format::plain(&change.function)),
-            ]
-        })
-        .collect();
-    table::write(out, columns, rows);
+    table::body(out, &tables::against(document, against, true));
 }

@@ -2,18 +2,18 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
+use super::table;
 use crate::format;
 use crate::sentence::lab as words;
-use punctual_analyze::lab::{Effect, METRICS, effects, value};
-use punctual_bundle::lab::{CellDocument, CellSeries, CellState, LabDocument};
+use crate::tables::lab::effects;
+use crate::tables::{Cell, Column, Table};
+use punctual_analyze::lab::{METRICS, value};
+use punctual_bundle::lab::{AxisDocument, CellDocument, CellSeries, CellState, LabDocument};
 use punctual_bundle::summary::VerdictWord;
 
 const NAME_WIDTH: usize = 48;
 /// Troubles that are listed; the rest is counted.
 const LISTED: usize = 12;
-/// Effects that are listed: the report has all.
-const EFFECTS: usize = 24;
 
 /// The whole lab; `directory` stands in the commands that it names.
 pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String {
@@ -24,7 +24,9 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
     for (phase, series) in lab.series() {
         of_series(&mut out, lab, &phase, &series);
     }
-    of_effects(&mut out, &effects(lab));
+    if let Some(effects) = effects(lab).unless_empty() {
+        table::section(&mut out, &effects);
+    }
     verdicts(&mut out, lab);
     troubles(&mut out, lab);
     if let Some(command) = words::worst_command(lab, directory) {
@@ -41,99 +43,51 @@ pub fn lab(lab: &LabDocument, directory: &str, options: &ShowOptions) -> String 
 fn of_series(out: &mut Page, lab: &LabDocument, phase: &str, series: &str) {
     let title = format::clipped(&format!("{phase}/{series}"), NAME_WIDTH, out.options.ascii);
     out.heading(&format!("{title} ({})", out.unit()));
-    let mut columns: Vec<Column> = lab
-        .axes
-        .iter()
-        .map(|axis| Column::left(&format::clipped(&axis.name, 24, out.options.ascii), 0))
-        .collect();
-    columns.push(Column::right("samples", 3));
+    let axis = |axis: &AxisDocument| Column::text(&axis.name, 0).at_most(24).verbatim();
+    let mut columns: Vec<Column> = lab.axes.iter().map(axis).collect();
+    columns.push(Column::figures("samples", 3));
     columns.extend(
-        METRICS.iter().map(|metric| Column::right(metric, if *metric == "p99" { 2 } else { 0 })),
+        METRICS.iter().map(|metric| Column::figures(*metric, if *metric == "p99" { 2 } else { 0 })),
     );
-    columns.push(Column::right("worst of the seeds", 4));
-    columns.push(Column::left("", 0));
-    let rows = lab.cells.iter().map(|cell| row(out, lab, cell, phase, series)).collect();
-    table::write(out, columns, rows);
+    columns.push(Column::figures("worst seed", 5));
+    columns.push(Column::figures("best max", 4).explained("the smallest maximum of a seed"));
+    columns.push(Column::text("verdict", 0));
+    let rows = lab.cells.iter().map(|cell| row(lab, cell, phase, series));
+    table::body(out, &Table::new(title, columns).rows(rows).shown(usize::MAX, usize::MAX));
 }
 
-fn row(out: &Page, lab: &LabDocument, cell: &CellDocument, phase: &str, series: &str) -> Vec<Cell> {
+fn row(lab: &LabDocument, cell: &CellDocument, phase: &str, series: &str) -> Vec<Cell> {
     let found =
         cell.series.iter().find(|one| one.figures.phase == phase && one.figures.series == series);
-    let axis = |name: &String| {
-        cell.axes.get(name).map_or(String::new(), |v| format::clipped(v, 24, out.options.ascii))
-    };
-    let mut row: Vec<Cell> = lab.axes.iter().map(|axis_| Cell::plain(axis(&axis_.name))).collect();
-    row.push(Cell::plain(found.map_or("–".to_owned(), |one| format::count(one.figures.count))));
-    let figure = |metric: &&str| found.and_then(|one| value(&one.figures, metric));
-    row.extend(METRICS.iter().map(|metric| match figure(metric) {
-        Some(ns) => Cell::plain(out.latency(ns as f64)),
-        None => Cell("–".to_owned(), Tone::Faint),
-    }));
-    let spread = found
-        .filter(|_| cell.seeds.len() > 1)
-        .and_then(|one| Some((one.worst_seed?, one.best_max?)));
-    row.push(Cell::plain(spread.map_or(String::new(), |(seed, best)| {
-        format!("seed {seed} (best {})", out.latency(best as f64))
-    })));
+    let axis =
+        |axis: &AxisDocument| cell.axes.get(&axis.name).map_or_else(Cell::default, Cell::text);
+    let time = |ns: Option<i64>| Cell::time_or(ns.map(|ns| ns as f64), "–");
+    let mut row: Vec<Cell> = lab.axes.iter().map(axis).collect();
+    row.push(found.map_or_else(|| Cell::absent("–"), |one| Cell::count(one.figures.count)));
+    row.extend(
+        METRICS.iter().map(|metric| time(found.and_then(|one| value(&one.figures, metric)))),
+    );
+    let spread = found.filter(|_| cell.seeds.len() > 1);
+    let seed = spread.and_then(|one| one.worst_seed);
+    row.push(seed.map_or_else(Cell::default, |seed| Cell::figure(seed as f64, seed.to_string())));
+    row.push(spread.map_or_else(Cell::default, |one| time(one.best_max)));
     row.push(verdict(cell, found));
     row
 }
 
 fn verdict(cell: &CellDocument, series: Option<&CellSeries>) -> Cell {
+    let bad = |words| Cell::verdict("", words, Tone::Bad);
     if cell.state == CellState::Failed {
-        return Cell("failed".to_owned(), Tone::Bad);
+        return bad("failed");
     }
     if cell.state == CellState::Waiting {
-        return Cell("not run to completion".to_owned(), Tone::Uncertain);
+        return Cell::verdict("", "not run to completion", Tone::Uncertain);
     }
     if cell.equal == Some(false) {
-        return Cell("repetitions differ".to_owned(), Tone::Bad);
+        return bad("repetitions differ");
     }
-    let worst =
-        VerdictWord::gravest(series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict));
-    match worst {
-        Some(VerdictWord::Met) => Cell("met".to_owned(), Tone::Good),
-        Some(VerdictWord::NotMet) => Cell("NOT MET".to_owned(), Tone::Bad),
-        Some(VerdictWord::Invalid) => Cell("INVALID".to_owned(), Tone::Bad),
-        Some(VerdictWord::Undecided) => Cell("undecided".to_owned(), Tone::Uncertain),
-        None => Cell::plain(""),
-    }
-}
-
-fn of_effects(out: &mut Page, effects: &[Effect]) {
-    if effects.is_empty() {
-        return;
-    }
-    out.heading("effect of each axis on the maximum");
-    let columns = vec![
-        Column::left("value", 0),
-        Column::left("against", 0),
-        Column::left("series", 1),
-        Column::right("max", 0),
-        Column::right("95 % interval", 0),
-        Column::right("single pairs", 2),
-        Column::left("", 0),
-    ];
-    let clipped = |text: &str| format::clipped(text, 24, out.options.ascii);
-    let row = |effect: &Effect| {
-        let contrast = effect.contrasts.last().copied().flatten()?;
-        let (from, to) = contrast.range;
-        Some(vec![
-            Cell::plain(format!("{} {}", clipped(&effect.axis), clipped(&effect.value))),
-            Cell::plain(clipped(&effect.against)),
-            Cell::plain(format::clipped(&effect.series.1, 32, out.options.ascii)),
-            Cell::plain(words::times(contrast.ratio)),
-            Cell::plain(words::interval(&contrast)),
-            Cell::plain(format!("{} to {}", words::times(from), words::times(to))),
-            Cell(words::describe_significance(&contrast).to_owned(), Tone::Faint),
-        ])
-    };
-    let rows: Vec<Vec<Cell>> = effects.iter().filter_map(row).collect();
-    let more = rows.len().saturating_sub(EFFECTS);
-    table::write(out, columns, rows.into_iter().take(EFFECTS).collect());
-    if more > 0 {
-        out.line(&format!("  and {more} more: the report has all, and those of the percentiles"));
-    }
+    let all = series.iter().flat_map(|one| &one.requirements).map(|r| r.verdict);
+    VerdictWord::gravest(all).map_or_else(Cell::default, Cell::from)
 }
 
 fn verdicts(out: &mut Page, lab: &LabDocument) {

@@ -1,9 +1,10 @@
 //! The long plot: a line for each five minutes of a series.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
-use crate::format::{count, micros, plain};
+use super::paint::Page;
+use super::table;
+use crate::format::plain;
+use crate::tables::{Cell, Column, Table};
 use punctual_bundle::Line;
 use punctual_core::Nanos;
 
@@ -15,17 +16,19 @@ pub fn long_plot(series: &[(String, Vec<Line>)], options: &ShowOptions) -> Strin
     let mut out = Page::new(options);
     for (name, lines) in series.iter().filter(|(_, lines)| !lines.is_empty()) {
         out.gap();
-        out.line(&format!("{}  (µs; each line from the time shown, UTC)", plain(name)));
+        let heading =
+            format!("{}  ({}; each line from the time shown, UTC)", plain(name), out.unit());
+        out.line(&heading);
         let columns = vec![
-            Column::left("from", 0),
-            Column::right("min", 4),
-            Column::right("samples", 1),
-            Column::right("lost", 0),
-            Column::right("missed", 3),
-            Column::right("p50", 2),
-            Column::right("p99", 0),
-            Column::right("p99.9", 2),
-            Column::right("max", 0),
+            Column::text("from", 0),
+            Column::figures("minutes", 4),
+            Column::figures("samples", 1),
+            Column::figures("lost", 0),
+            Column::figures("overruns", 3),
+            Column::figures("p50", 2),
+            Column::figures("p99", 0),
+            Column::figures("p99.9", 2),
+            Column::figures("max", 0),
         ];
         let mut rows = Vec::new();
         let mut before: Option<&Line> = None;
@@ -34,7 +37,8 @@ pub fn long_plot(series: &[(String, Vec<Line>)], options: &ShowOptions) -> Strin
             rows.push(row(line));
             before = Some(line);
         }
-        table::write(&mut out, columns, rows);
+        let table = Table::new("lines", columns).rows(rows).shown(usize::MAX, usize::MAX);
+        table::body(&mut out, &table);
     }
     out.finish()
 }
@@ -45,19 +49,18 @@ fn time(ns: i64) -> String {
 }
 
 fn row(line: &Line) -> Vec<Cell> {
-    let percentile = |p| line.percentile(p).map_or("-".to_owned(), micros);
-    let minutes = format!("{:.1}", line.length.as_secs_f64() / 60.0);
-    vec![
-        Cell::plain(time(line.start)),
-        Cell::plain(minutes),
-        Cell::plain(count(line.losses.recorded)),
-        Cell::plain(count(line.losses.dropped)),
-        Cell::plain(count(line.losses.overruns)),
-        Cell::plain(percentile(50.0)),
-        Cell::plain(percentile(99.0)),
-        Cell::plain(percentile(99.9)),
-        Cell(line.max.map_or("-".to_owned(), micros), Tone::Strong),
-    ]
+    let latency = |ns: Option<Nanos>| Cell::time_or(ns.map(|ns| ns.ns() as f64), "none");
+    let mut row = vec![Cell::text(time(line.start)), minutes(line.length)];
+    let losses = &line.losses;
+    row.extend([losses.recorded, losses.dropped, losses.overruns].map(Cell::count));
+    row.extend([50.0, 99.0, 99.9].map(|p| latency(line.percentile(p))));
+    row.push(latency(line.max).strong());
+    row
+}
+
+fn minutes(length: Nanos) -> Cell {
+    let minutes = length.as_secs_f64() / 60.0;
+    Cell::figure(minutes, format!("{minutes:.1}"))
 }
 
 /// A row for a time in which nothing was measured.
@@ -65,11 +68,8 @@ fn gap(before: &Line, line: &Line) -> Option<Vec<Cell>> {
     let end = before.start.saturating_add(before.length.ns());
     let missing = Nanos(line.start.saturating_sub(end));
     (missing > GAP).then(|| {
-        let mut row = vec![
-            Cell(format!("{}  gap", time(end)), Tone::Strong),
-            Cell::plain(format!("{:.1}", missing.as_secs_f64() / 60.0)),
-        ];
-        row.extend((0..7).map(|_| Cell::plain("")));
+        let mut row = vec![Cell::text(format!("{}  gap", time(end))).strong(), minutes(missing)];
+        row.extend((0..7).map(|_| Cell::default()));
         row
     })
 }

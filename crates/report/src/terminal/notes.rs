@@ -2,21 +2,16 @@
 //! clock, further figures.
 
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
+use super::table;
 use crate::format;
-use crate::notes::{allowed, cell, number, unavailable};
+use crate::notes::{allowed, number, unavailable};
+use crate::tables::notes as tables;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::summary::PhaseSummary;
 use punctual_core::{ClockCost, Fact, Figure, Table, Validation};
 
 /// No name of a measure is wider.
 const NAME: usize = 56;
-/// No text of a cell is wider.
-const WIDEST: usize = 60;
-/// No heading of a column is wider.
-const HEADING: usize = 24;
-/// Rows of a table; the rest is counted.
-const ROWS: usize = 40;
 
 pub fn write(out: &mut Page, phase: &PhaseSummary) {
     for measure in phase.measures.iter().filter(|measure| says_something(measure)) {
@@ -88,34 +83,5 @@ fn figure(out: &mut Page, one: &Figure) {
 fn rows(out: &mut Page, one: &Table) {
     out.gap();
     out.paragraph("  ", "    ", Tone::Strong, &format::plain(&one.title));
-    let ascii = out.options.ascii;
-    let heading = |(k, column): (usize, &punctual_core::Column)| {
-        let name = format::clipped(&column.name, HEADING, ascii);
-        // The later a column stands, the sooner it is left out.
-        let dispensable = k.min(u8::MAX.into()) as u8;
-        match column.unit.as_str() {
-            "" => Column::left(&name, dispensable),
-            unit => Column::right(
-                &format!("{name} ({})", format::clipped(unit, 16, ascii)),
-                dispensable,
-            ),
-        }
-    };
-    let columns: Vec<Column> = one.columns.iter().enumerate().map(heading).collect();
-    let row = |row: &Vec<punctual_core::Cell>| {
-        let text = |k: usize| {
-            row.get(k).map_or(String::new(), |value| format::clipped(&cell(value), WIDEST, ascii))
-        };
-        (0..columns.len()).map(|k| Cell::plain(text(k))).collect::<Vec<Cell>>()
-    };
-    let cells = one.rows.iter().take(ROWS).map(row).collect();
-    let left_out = table::write(out, columns, cells);
-    if !left_out.is_empty() {
-        let text = format!("hidden: terminal too narrow: {}", left_out.join(", "));
-        out.paragraph("  ", "  ", Tone::Faint, &text);
-    }
-    if one.rows.len() > ROWS {
-        let rest = format!("and {} more rows (punctual show --json)", one.rows.len() - ROWS);
-        out.paragraph("  ", "  ", Tone::Faint, &rest);
-    }
+    table::body(out, &tables::own(one.title.clone(), one));
 }

@@ -2,58 +2,27 @@
 
 use super::{ShowOptions, Unit};
 use crate::format;
-use punctual_core::Severity;
+pub use crate::tables::Tone;
 use std::cell::Cell;
 
 /// Colours by meaning (ECMA-48 SGR parameters of the eight standard colours, which every theme
 /// sets).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tone {
-    /// Headings.
-    Strong,
-    /// What matters less.
-    Faint,
-    /// Good.
-    Good,
-    /// Uncertain.
-    Uncertain,
-    /// Bad.
-    Bad,
-    /// As it is.
-    Plain,
-    /// On a ground of this colour, 0 to 7: bands of a bar.
-    Band(u8),
-}
-
-impl Tone {
-    fn sgr(self) -> &'static str {
-        match self {
-            Tone::Strong => "1",
-            Tone::Faint => "2",
-            Tone::Good => "32",
-            Tone::Uncertain => "33",
-            Tone::Bad => "1;31",
-            Tone::Plain => "",
-            // White on red, blue and magenta, black on the bright ones.
-            Tone::Band(1) => "97;41",
-            Tone::Band(2) => "30;42",
-            Tone::Band(3) => "30;43",
-            Tone::Band(4) => "97;44",
-            Tone::Band(5) => "97;45",
-            Tone::Band(6) => "30;46",
-            Tone::Band(_) => "30;47",
-        }
-    }
-}
-
-impl From<Severity> for Tone {
-    fn from(severity: Severity) -> Tone {
-        match severity {
-            Severity::Note => Tone::Plain,
-            Severity::Advice => Tone::Strong,
-            Severity::Warning => Tone::Uncertain,
-            Severity::Bad => Tone::Bad,
-        }
+fn sgr(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Strong => "1",
+        Tone::Faint => "2",
+        Tone::Good => "32",
+        Tone::Uncertain => "33",
+        Tone::Bad => "1;31",
+        Tone::Plain => "",
+        // White on red, blue and magenta, black on the bright ones.
+        Tone::Band(1) => "97;41",
+        Tone::Band(2) => "30;42",
+        Tone::Band(3) => "30;43",
+        Tone::Band(4) => "97;44",
+        Tone::Band(5) => "97;45",
+        Tone::Band(6) => "30;46",
+        Tone::Band(_) => "30;47",
     }
 }
 
@@ -80,7 +49,7 @@ impl<'a> Page<'a> {
         if !self.options.color || tone == Tone::Plain || text.is_empty() {
             return text.to_owned();
         }
-        format!("\u{1b}[{}m{text}\u{1b}[0m", tone.sgr())
+        format!("\u{1b}[{}m{text}\u{1b}[0m", sgr(tone))
     }
 
     pub fn line(&mut self, text: &str) {

@@ -2,22 +2,15 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
+use super::table;
 use crate::format;
+use crate::tables;
 use punctual_analyze::EventCounts;
-use punctual_bundle::intervals::{OccupancyDocument, ProcessOccupancy};
-use punctual_core::Nanos;
+use punctual_bundle::intervals::OccupancyDocument;
 use punctual_core::event::{Group, Recorded, Source};
 
 /// Sources with losses that are named; the rest is counted.
 const SOURCES_NAMED: usize = 16;
-
-/// Kinds of events that are named in a group: the most frequent ones.
-const KINDS_NAMED: usize = 3;
-
-/// Processes that are named in brief, and the width of their names.
-const PROCESSES_NAMED: usize = 5;
-const NAME_WIDTH: usize = 24;
 
 /// What was recorded, by group, what was lost, by source, and how many events contradict what was
 /// known before.
@@ -50,17 +43,9 @@ pub fn recording(
             format!("only events of tasks named {}", format::plain(&recorded.comms.join(", ")));
         out.paragraph("  ", "  ", Tone::Uncertain, &names);
     }
-    let rows = rows(recorded, counts, span, &out);
-    if rows.is_empty() {
-        out.line("  no events");
-    } else {
-        let columns =
-            [Column::left("events", 0), Column::right("count", 0), Column::right("a second", 1)];
-        table::write(
-            &mut out,
-            columns.into_iter().chain([Column::left("of these", 2)]).collect(),
-            rows,
-        );
+    match tables::recording::kinds(recorded, counts).unless_empty() {
+        Some(table) => drop(table::body(&mut out, &table)),
+        None => out.line("  no events"),
     }
     losses(&mut out, recorded);
     if contradictions > 0 {
@@ -77,75 +62,12 @@ pub fn recording(
 /// The processes that had the CPUs longest, in brief.
 pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
     let mut out = Page::new(options);
-    let span = document.covered.ended.saturating_sub(document.covered.began).max(1);
-    let share = |ns: i64| Cell::plain(format::percent(ns as f64 / span as f64));
-    let longest = |process: &ProcessOccupancy| {
-        process.threads.iter().filter_map(|thread| thread.longest_ready).max()
-    };
-    let row = |process: &ProcessOccupancy| {
-        let waited = longest(process).map_or(String::new(), |ns| out.latency(ns as f64));
-        let name = format::clipped(&process.name, NAME_WIDTH, options.ascii);
-        vec![
-            Cell::plain(name),
-            share(process.times.running),
-            share(process.times.ready),
-            Cell::plain(waited),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = document.processes.iter().take(PROCESSES_NAMED).map(row).collect();
-    if rows.is_empty() {
+    let table = tables::occupancy::busiest(document);
+    if table.rows.is_empty() {
         return String::new();
     }
-    let longest = format!("longest wait, {}", out.unit());
-    let columns = vec![
-        Column::left("busiest processes", 0),
-        Column::right("ran", 0),
-        Column::right("waiting for a CPU", 1),
-        Column::right(&longest, 1),
-    ];
-    table::write(&mut out, columns, rows);
+    table::body(&mut out, &table);
     out.finish()
-}
-
-/// One row a group that was recorded, also where nothing happened in it; then what is not of the
-/// kernel.
-fn rows(recorded: &Recorded, counts: &EventCounts, span: Nanos, out: &Page) -> Vec<Vec<Cell>> {
-    let row = |name: &str, count: u64, of_these: String| {
-        let rate = (span > Nanos::ZERO).then(|| count as f64 / span.as_secs_f64());
-        let rate = rate.map_or(String::new(), |rate| format::count(rate.round() as u64));
-        [name, &format::count(count), &rate, &of_these].map(Cell::plain).into()
-    };
-    let mut groups = recorded.groups.clone();
-    groups.extend(counts.kernel.keys().filter(|group| !recorded.groups.contains(group)));
-    let between = out.either(" · ", " | ");
-    let mut rows: Vec<Vec<Cell>> = Vec::new();
-    for group in groups {
-        let kinds = counts.kernel.get(&group).into_iter().flatten();
-        let mut kinds: Vec<(u64, &str)> = kinds.map(|(name, count)| (*count, *name)).collect();
-        kinds.sort_by(|a, b| b.cmp(a));
-        let of_these: Vec<String> = kinds
-            .iter()
-            .take(KINDS_NAMED)
-            .map(|(count, name)| format!("{name} {}", format::count(*count)))
-            .collect();
-        let rest = if kinds.len() > KINDS_NAMED { format!("{between}…") } else { String::new() };
-        rows.push(row(group.word(), counts.group(group), of_these.join(between) + &rest));
-    }
-    let named = counts.named(recorded);
-    rows.extend(named.iter().map(|(name, count)| row(&format::plain(name), *count, String::new())));
-    let others = [
-        ("test points", counts.points),
-        ("calls", counts.calls),
-        ("stacks", counts.stacks),
-        ("samples", counts.samples),
-    ];
-    rows.extend(
-        others
-            .iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(name, count)| row(name, *count, String::new())),
-    );
-    rows
 }
 
 fn losses(out: &mut Page, recorded: &Recorded) {
@@ -216,9 +138,9 @@ mod tests {
             EventCounts::of(std::iter::repeat_n(waking, 4_900).chain([event(EventKind::Exec)]));
         insta::assert_snapshot!(recording(&recorded, &counts, 3_449, &ShowOptions::default()), @r"
         recording: 2.0 s by BPF (BTF tracepoints) on CPU 0-1
-          events  count  a second  of these
-          sched   4,901     2,451  sched_waking 4,900 · sched_process_exec 1
-          irq         0         0
+          events  count  per second  of these
+          sched   4,901       2,451  sched_waking 4,900, sched_process_exec 1
+          irq         0           0
           cpu 1: 100 events lost, 10.0 % of its events
           3,449 of 4,901 events of group sched contradict earlier events: the time in between is unknown
         ");

@@ -1,78 +1,139 @@
-//! Columns that line up, the least important left out where the terminal is too narrow for all.
+//! Tables in a terminal: columns that line up, the least important hidden where it is too narrow
+//! for all.
 
 use super::paint::{Page, Tone};
-use crate::format::{shortened, width_of};
-
-/// A column: its heading, how its cells stand, and how soon it is left out.
-pub struct Column {
-    pub heading: String,
-    pub right: bool,
-    /// 0: always shown; of the others the highest goes first.
-    pub dispensable: u8,
-    /// Whether its cells are cut where leaving out columns is not enough.
-    pub shrinks: bool,
-}
-
-impl Column {
-    pub fn left(heading: &str, dispensable: u8) -> Column {
-        Column { heading: heading.to_owned(), right: false, dispensable, shrinks: false }
-    }
-    pub fn right(heading: &str, dispensable: u8) -> Column {
-        Column { heading: heading.to_owned(), right: true, dispensable, shrinks: false }
-    }
-    /// Never left out: what it says is worth more, cut, than not at all.
-    pub fn shrinking(heading: &str) -> Column {
-        Column { shrinks: true, ..Column::left(heading, 0) }
-    }
-}
-
-/// A cell and its tone.
-pub struct Cell(pub String, pub Tone);
-
-impl Cell {
-    pub fn plain(text: impl Into<String>) -> Cell {
-        Cell(text.into(), Tone::Plain)
-    }
-}
+use crate::format::{self, shortened, width_of};
+use crate::tables::{Cell, Column, Face, Table, Value};
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::Nanos;
 
 const INDENT: usize = 2;
 const BETWEEN: usize = 2;
 /// A column that shrinks keeps so much.
 const SHRUNK: usize = 12;
 
-/// Writes the table and returns the headings that found no space.
-pub fn write(out: &mut Page, mut columns: Vec<Column>, mut rows: Vec<Vec<Cell>>) -> Vec<String> {
-    let mut left_out = Vec::new();
-    loop {
-        let widths = widths(&columns, &rows);
-        let total =
-            INDENT + widths.iter().sum::<usize>() + BETWEEN * widths.len().saturating_sub(1);
-        let candidate = (0..columns.len())
-            .filter(|k| columns[*k].dispensable > 0)
-            .max_by_key(|k| columns[*k].dispensable);
-        match candidate.filter(|_| total > out.options.width) {
-            Some(k) => {
-                left_out.push(columns.remove(k).heading);
-                rows.iter_mut().for_each(|row| drop(row.remove(k)));
-            }
-            None => {
-                let widths = shrink(out, &columns, &mut rows, widths, total);
-                lines(out, &columns, &rows, &widths);
-                return left_out;
-            }
-        }
+/// A cell as it is written.
+struct Drawn(String, Tone);
+
+/// The heading, with the unit of its times, and [`body`].
+pub fn section(out: &mut Page, table: &Table) -> Vec<String> {
+    let unit = match (table.has_times(), table.title.contains(": ")) {
+        (false, _) => String::new(),
+        (true, false) => format!(" ({})", out.unit()),
+        (true, true) => format!(", times in {}", out.unit()),
+    };
+    let title = format!("{}{unit}", format::plain(&table.title));
+    out.heading(&title);
+    body(out, table)
+}
+
+/// The table; below it what is not in it and what must be known to read it. Returns the headings
+/// that found no space.
+pub fn body(out: &mut Page, table: &Table) -> Vec<String> {
+    let (mut columns, rows, more) = table.of(Face::Terminal);
+    let mut drawn: Vec<Vec<Drawn>> = Vec::new();
+    for row in &rows {
+        drawn
+            .push(row.iter().zip(&columns).map(|(cell, column)| draw(out, column, cell)).collect());
+        drawn.extend(beside(out, table, row));
+    }
+    let hidden = hide(out, &mut columns, &mut drawn);
+    let widths = shrink(out, &columns, &mut drawn);
+    lines(out, &columns, &drawn, &widths);
+    let faint = |out: &mut Page, text: &str| out.paragraph("  ", "  ", Tone::Faint, text);
+    if more > 0 {
+        faint(out, &format!("and {more} more: see --json"));
+    }
+    if !hidden.is_empty() {
+        faint(out, &format!("hidden: terminal too narrow: {}", hidden.join(", ")));
+    }
+    let explained = columns.iter().filter(|column| column.explained);
+    let explained: Vec<String> = explained
+        .filter_map(|column| Some(format!("{}: {}", column.heading, column.meaning.as_ref()?)))
+        .collect();
+    if !explained.is_empty() {
+        faint(out, &explained.join("; "));
+    }
+    for remark in table.remarks_of(Face::Terminal) {
+        out.paragraph("  ", "    ", remark.tone, &format::plain(&remark.text));
+    }
+    hidden
+}
+
+/// A verdict in its colour.
+pub fn verdict(out: &Page, verdict: VerdictWord) -> String {
+    let cell = Cell::from(verdict);
+    out.paint(cell.tone, &words(out, &cell.value, cell.tone))
+}
+
+/// A row of second views below its own.
+fn beside(out: &Page, table: &Table, row: &[&Cell]) -> Option<Vec<Drawn>> {
+    row.iter().find(|cell| cell.beside.is_some())?;
+    let second = |cell: &&Cell| {
+        cell.beside.as_ref().map_or(String::new(), |value| words(out, value, Tone::Plain))
+    };
+    let mut drawn: Vec<Drawn> = row.iter().map(|cell| Drawn(second(cell), Tone::Faint)).collect();
+    drawn[0].0 = format!("{} {}", out.either("  └", "  -"), table.beside);
+    Some(drawn)
+}
+
+fn draw(out: &Page, column: &Column, cell: &Cell) -> Drawn {
+    let text = words(out, &cell.value, cell.tone);
+    let tone = match (&cell.value, cell.tone) {
+        (Value::Absent(_) | Value::Unknown, Tone::Plain) => Tone::Faint,
+        (_, tone) => tone,
+    };
+    match column.width {
+        Some(width) => Drawn(shortened(&text, width, out.options.ascii), tone),
+        None => Drawn(text, tone),
     }
 }
 
+fn words(out: &Page, value: &Value, tone: Tone) -> String {
+    let end = |ns: &Option<f64>| match ns {
+        Some(ns) => out.latency(*ns),
+        None => out.either("∞", "inf").to_owned(),
+    };
+    match value {
+        Value::Nothing => String::new(),
+        Value::Name(text) | Value::Text(text) | Value::Command(text) => format::plain(text),
+        Value::Time(ns) => out.latency(*ns),
+        Value::Latency(ns) => format!("{} {}", out.latency(*ns), out.unit()),
+        Value::Interval(None, high) => format!("-{} to {}", end(&None), end(high)),
+        Value::Interval(low, high) => format!("{} to {}", end(low), end(high)),
+        Value::Span(ns) => format::span(Nanos(*ns)),
+        Value::Count(n) => format::count(*n),
+        Value::Share(share) => format::percent(*share),
+        Value::Figure(_, words) => format::plain(words),
+        Value::Verdict(sign, word) => {
+            let loud = tone == Tone::Bad && !sign.is_empty();
+            let word = format::plain(&if loud { word.to_uppercase() } else { word.clone() });
+            match sign.is_empty() || out.options.ascii {
+                true => word,
+                false => format!("{sign} {word}"),
+            }
+        }
+        Value::Absent(_) => out.either("–", "-").to_owned(),
+        Value::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// Takes away columns until the others have room, and returns their headings.
+fn hide(out: &Page, columns: &mut Vec<&Column>, rows: &mut [Vec<Drawn>]) -> Vec<String> {
+    let mut hidden = Vec::new();
+    while total(&widths(columns, rows)) > out.options.width {
+        let of_those = (0..columns.len()).filter(|k| columns[*k].dispensable > 0);
+        let Some(k) = of_those.max_by_key(|k| columns[*k].dispensable) else { break };
+        hidden.push(format::plain(&columns.remove(k).heading));
+        rows.iter_mut().for_each(|row| drop(row.remove(k)));
+    }
+    hidden
+}
+
 /// Cuts what can be cut where the table is still too wide, and returns the widths that are left.
-fn shrink(
-    out: &Page,
-    columns: &[Column],
-    rows: &mut [Vec<Cell>],
-    mut widths: Vec<usize>,
-    total: usize,
-) -> Vec<usize> {
-    let excess = total.saturating_sub(out.options.width);
+fn shrink(out: &Page, columns: &[&Column], rows: &mut [Vec<Drawn>]) -> Vec<usize> {
+    let mut widths = widths(columns, rows);
+    let excess = total(&widths).saturating_sub(out.options.width);
     if let Some(k) = columns.iter().position(|column| column.shrinks).filter(|_| excess > 0) {
         let kept = widths[k].saturating_sub(excess).max(SHRUNK.min(widths[k]));
         for row in rows.iter_mut() {
@@ -83,23 +144,27 @@ fn shrink(
     widths
 }
 
-fn widths(columns: &[Column], rows: &[Vec<Cell>]) -> Vec<usize> {
+fn total(widths: &[usize]) -> usize {
+    INDENT + widths.iter().sum::<usize>() + BETWEEN * widths.len().saturating_sub(1)
+}
+
+fn widths(columns: &[&Column], rows: &[Vec<Drawn>]) -> Vec<usize> {
     let cells = |k: usize| rows.iter().map(move |row| width_of(&row[k].0));
-    let width = |(k, column): (usize, &Column)| {
-        cells(k).chain([width_of(&column.heading)]).max().unwrap_or(0)
+    let width = |(k, column): (usize, &&Column)| {
+        cells(k).chain([width_of(&format::plain(&column.heading))]).max().unwrap_or(0)
     };
     columns.iter().enumerate().map(width).collect()
 }
 
-fn lines(out: &mut Page, columns: &[Column], rows: &[Vec<Cell>], widths: &[usize]) {
-    let headings: Vec<Cell> =
-        columns.iter().map(|c| Cell(c.heading.clone(), Tone::Faint)).collect();
+fn lines(out: &mut Page, columns: &[&Column], rows: &[Vec<Drawn>], widths: &[usize]) {
+    let heading = |column: &&Column| Drawn(format::plain(&column.heading), Tone::Faint);
+    let headings: Vec<Drawn> = columns.iter().map(heading).collect();
     for row in [&headings].into_iter().chain(rows) {
         let mut line = " ".repeat(INDENT);
-        for (k, Cell(text, tone)) in row.iter().enumerate() {
+        for (k, Drawn(text, tone)) in row.iter().enumerate() {
             let space = " ".repeat(widths[k].saturating_sub(width_of(text)));
             let text = out.paint(*tone, text);
-            line += &if columns[k].right { space + &text } else { text + &space };
+            line += &if columns[k].numeric { space + &text } else { text + &space };
             line += &" ".repeat(BETWEEN);
         }
         out.line(&line);

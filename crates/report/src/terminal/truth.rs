@@ -2,8 +2,9 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
+use super::table;
 use crate::format;
+use crate::tables::{Cell, Column, Table};
 use punctual_bundle::truth::{TruthDocument, TruthScore, TruthSystem};
 
 /// The whole page.
@@ -40,13 +41,13 @@ pub fn truth(document: &TruthDocument, options: &ShowOptions) -> String {
 
 fn write_cases(out: &mut Page, system: &TruthSystem) {
     let columns = vec![
-        Column::left("case", 0),
-        Column::right("injected", 1),
-        Column::right("affected", 0),
-        Column::right("right", 0),
-        Column::right("false", 0),
-        Column::right("time error", 0),
-        Column::right("unknown", 1),
+        Column::text("case", 0),
+        Column::figures("injected", 1),
+        Column::figures("affected", 0),
+        Column::figures("right", 0),
+        Column::figures("false", 0),
+        Column::figures("time error", 0),
+        Column::figures("unknown", 1),
     ];
     let mut sum = TruthScore::default();
     let ran = system.cases.iter().filter(|case| case.skipped.is_none());
@@ -55,26 +56,18 @@ fn write_cases(out: &mut Page, system: &TruthSystem) {
             if case.cause.is_some() {
                 sum.add(&case.score);
             }
-            row(format::plain(&case.name), &case.score)
+            row(case.name.clone(), &case.score)
         })
         .collect();
     rows.push(row("all".to_owned(), &sum));
-    table::write(out, columns, rows);
+    table::body(out, &Table::new("cases", columns).rows(rows).shown(usize::MAX, usize::MAX));
 }
 
 fn row(name: String, score: &TruthScore) -> Vec<Cell> {
-    let share = |share: Option<f64>| {
-        share.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0))
-    };
-    [
-        name,
-        format::count(score.injected),
-        format::count(score.affected),
-        format::count(score.right),
-        format::count(score.falsely_named),
-        share(score.time_error()),
-        share(score.unknown()),
-    ]
-    .map(Cell::plain)
-    .into()
+    let share = |share: Option<f64>| share.map_or_else(|| Cell::absent("–"), Cell::share);
+    let counts = [score.injected, score.affected, score.right, score.falsely_named];
+    let mut row = vec![Cell::name(name)];
+    row.extend(counts.map(Cell::count));
+    row.extend([share(score.time_error()), share(score.unknown())]);
+    row
 }

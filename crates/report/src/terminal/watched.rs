@@ -2,8 +2,9 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
-use crate::format::{count, duration, micros, plain};
+use super::table;
+use crate::format::{duration, plain};
+use crate::tables::{Cell, Column, Table};
 use punctual_analyze::{Distribution, first_violation, percentiles, views};
 use punctual_bundle::{Bundle, Outcome, Series};
 use punctual_core::Nanos;
@@ -25,18 +26,19 @@ pub fn watched(bundle: &Bundle, state: &RunState, options: &ShowOptions) -> Stri
     let name = out.paint(Tone::Strong, &plain(&bundle.manifest.experiment));
     out.line(&format!("{name}  {}", describe(bundle, state)));
     let columns = vec![
-        Column::shrinking("series (latencies in µs)"),
-        Column::right("samples", 1),
-        Column::right("lost", 2),
-        Column::right("missed", 4),
-        Column::right("p50", 5),
-        Column::right("p99", 3),
-        Column::right("p99.9", 4),
-        Column::right("max", 0),
-        Column::right("max, last 5 min", 6),
+        Column::text("series (latencies in µs)", 0).shrinking(),
+        Column::figures("samples", 1),
+        Column::figures("lost", 2),
+        Column::figures("overruns", 4),
+        Column::figures("p50", 5),
+        Column::figures("p99", 3),
+        Column::figures("p99.9", 4),
+        Column::figures("max", 0),
+        Column::figures("max, last 5 min", 6),
     ];
-    let rows = bundle.series().map(|(phase, series)| row(phase, series)).collect();
-    table::write(&mut out, columns, rows);
+    let rows = bundle.series().map(|(phase, series)| row(phase, series));
+    let table = Table::new("series", columns).rows(rows).shown(usize::MAX, usize::MAX);
+    table::body(&mut out, &table);
     for phase in views(bundle) {
         for view in &phase.series {
             if let Some(found) = first_violation(view, false) {
@@ -76,21 +78,21 @@ fn describe(bundle: &Bundle, state: &RunState) -> String {
 fn row(phase: &str, series: &Series) -> Vec<Cell> {
     let data = &series.state.data;
     let distribution = Distribution::of(data);
-    let shown = |latency: Option<Nanos>| Cell::plain(latency.map_or("-".to_owned(), micros));
+    let shown = |latency: Option<Nanos>| Cell::time_or(latency.map(|ns| ns.ns() as f64), "none");
     let percentile = |p: f64| {
         let supported = data.count() >= percentiles::needed(p);
         shown(distribution.percentile(p).filter(|_| supported))
     };
     let last = series.lines().ok().and_then(|lines| lines.last()?.max);
     vec![
-        Cell::plain(format!("{}/{}", plain(phase), plain(&series.meta.name))),
-        Cell::plain(count(data.count())),
-        Cell::plain(count(data.losses.dropped)),
-        Cell::plain(count(data.losses.overruns)),
+        Cell::text(format!("{phase}/{}", series.meta.name)),
+        Cell::count(data.count()),
+        Cell::count(data.losses.dropped),
+        Cell::count(data.losses.overruns),
         percentile(50.0),
         percentile(99.0),
         percentile(99.9),
-        Cell(data.max.map_or("-".to_owned(), micros), Tone::Strong),
+        shown(data.max).strong(),
         shown(last),
     ]
 }

@@ -2,9 +2,10 @@
 
 use super::ShowOptions;
 use super::paint::{Page, Tone};
-use super::table::{self, Cell, Column};
-use crate::format::{clipped, count, counted, percent};
-use crate::sentence::explain::{reasons, share, title, who};
+use super::table;
+use crate::format::{count, counted};
+use crate::sentence::explain::{Reason, reasons, share, title, who};
+use crate::tables::{Cell, Column, Table};
 use punctual_analyze::{Explained, Explanations};
 
 /// Series listed.
@@ -26,17 +27,17 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
         return String::new();
     }
     out.heading("worst samples explained");
+    let name = NAME.min(options.width / 5);
     let columns = vec![
-        Column::left("series", 0),
-        Column::right(&out.unit(), 0),
-        Column::right("of which", 1),
-        Column::left("cause", 0),
-        // Who it was is the answer: where there is little room, names are cut and shares are left
-        // out.
-        Column::left("who", 0),
+        Column::text("series", 0).at_most(name),
+        Column::figures(out.unit(), 0),
+        Column::figures("of which", 1),
+        Column::text("cause", 0),
+        // Who it was is the answer: where there is little room, names are cut and shares are hidden.
+        Column::text("who", 0).at_most(name),
     ];
-    let rows = worst.iter().take(LISTED).map(|sample| row(&out, sample, all)).collect();
-    table::write(&mut out, columns, rows);
+    let rows = worst.iter().take(LISTED).map(|sample| row(sample, all));
+    table::body(&mut out, &Table::new("worst", columns).rows(rows));
     if let Some(more) = worst.len().checked_sub(LISTED).filter(|more| *more > 0) {
         out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more series", count(more as u64)));
     }
@@ -48,20 +49,17 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
     out.finish()
 }
 
-fn row(out: &Page, sample: &Explained, all: &Explanations) -> Vec<Cell> {
+fn row(sample: &Explained, all: &Explanations) -> Vec<Cell> {
     let explanation = &sample.explanation;
     let most = reasons(explanation).into_iter().max_by_key(|reason| reason.time);
-    let (share, cause, who) = most.map_or_else(Default::default, |reason| {
-        let cause = reason.part.cause;
-        let share = percent(share(reason.time, explanation.latency()));
-        (share, title(cause).to_owned(), who(cause, reason.part.prio, &all.names))
-    });
-    let name = NAME.min(out.options.width / 5);
-    vec![
-        Cell::plain(clipped(&sample.series, name, out.options.ascii)),
-        Cell::plain(out.latency(explanation.latency().ns() as f64)),
-        Cell::plain(share),
-        Cell::plain(cause),
-        Cell::plain(clipped(&who, name, out.options.ascii)),
-    ]
+    let mut row = vec![Cell::name(&sample.series), Cell::time(explanation.latency().ns())];
+    match most {
+        Some(Reason { part, time, .. }) => row.extend([
+            Cell::share(share(time, explanation.latency())),
+            Cell::text(title(part.cause)),
+            Cell::text(who(part.cause, part.prio, &all.names)),
+        ]),
+        None => row.extend([Cell::default(), Cell::default(), Cell::default()]),
+    }
+    row
 }

@@ -1,10 +1,9 @@
 //! The tables of a lab's report.
 
-use crate::format::{count, micros_f64};
+use crate::format::{count, micros_f64, span};
 use crate::html::table::{Cell, Column, Table};
-use crate::html::text::{clip, name, span};
+use crate::html::text::{clip, name};
 use crate::sentence::lab as words;
-use punctual_analyze::lab::{METRICS, effects as effects_of};
 use punctual_bundle::lab::{CellDocument, CellSeries, CellState, LabDocument, PublishedRow};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
@@ -152,57 +151,6 @@ fn beside(lab: &LabDocument, row: &PublishedRow) -> Vec<Vec<Cell>> {
         own(k == 0).into_iter().chain(here).collect()
     };
     here.iter().enumerate().map(row_of).collect()
-}
-
-/// What each value of each axis does.
-pub fn effects(lab: &LabDocument) -> Option<Table> {
-    let all = effects_of(lab);
-    let mut columns = vec![Column::text("Value"), Column::text("Against"), Column::text("Series")];
-    for metric in METRICS {
-        columns.push(
-            Column::figures(metric)
-                .meaning("the geometric mean of the ratios, with its 95 % interval"),
-        );
-    }
-    columns.extend([
-        Column::text("Max of single pairs"),
-        Column::figures("Pairs"),
-        Column::text("Maximum"),
-    ]);
-    let row = |effect: &punctual_analyze::lab::Effect| {
-        let mut row = vec![
-            Cell::text(format!("{} {}", name(&effect.axis), name(&effect.value))),
-            Cell::text(name(&effect.against)),
-            Cell::text(name(&format!("{}/{}", effect.series.0, effect.series.1))),
-        ];
-        for contrast in &effect.contrasts {
-            match contrast {
-                Some(c) => {
-                    row.push(Cell::figure(words::times(c.ratio), c.ratio).sub(words::interval(c)))
-                }
-                None => row.push(Cell::missing("–")),
-            }
-        }
-        match effect.contrasts.last().copied().flatten() {
-            Some(c) => row.extend([
-                Cell::text(format!("{} to {}", words::times(c.range.0), words::times(c.range.1))),
-                Cell::figure(format!("{} × {}", c.pairs, c.seeds / c.pairs.max(1)), c.seeds as f64),
-                match words::describe_significance(&c) {
-                    "lower" => Cell::default().badge("lower", "good"),
-                    "higher" => Cell::default().badge("higher", "bad"),
-                    other => Cell::text(other),
-                },
-            ]),
-            None => row.extend([Cell::missing("–"), Cell::missing("–"), Cell::missing("–")]),
-        }
-        row
-    };
-    let mut rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
-    let caption = "Each value against the axis' first one: ×1 is no effect; below it the 95 % \
-                   interval. Pairs are pairs of cells × seeds."
-        .to_owned();
-    let caption = bounded(caption, &mut rows);
-    (!rows.is_empty()).then_some(Table { caption, columns, rows, sortable: true })
 }
 
 /// How far the seeds of each cell lie apart.

@@ -1,6 +1,7 @@
 //! What stands in the lanes of a picture.
 
-use crate::html::text::{name, span};
+use crate::format::span;
+use crate::html::text::name;
 use crate::marks::{Detail, Details};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use std::collections::HashMap;

@@ -2,8 +2,9 @@
 //! the longest waits for a CPU.
 
 use super::super::picture::Focus;
-use super::super::text::{name, span};
+use super::super::text::name;
 use super::RecordingSource;
+use crate::format::span;
 use punctual_bundle::intervals::{OccupancyDocument, PairsDocument, WorstInterval};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos, Tid};
 use std::cmp::Reverse;

@@ -5,6 +5,8 @@ use crate::html::ReportInput;
 use crate::html::picture::Picture;
 use crate::html::table::Table;
 use crate::html::text::name;
+use crate::tables::occupancy::{self, Rows};
+use crate::tables::{intervals, recording};
 use punctual_bundle::intervals::{PairsDocument, ValueCurve};
 use serde::Serialize;
 
@@ -45,17 +47,21 @@ impl Section {
         Section {
             label,
             about: tables::about(&digest.recorded, &digest.counts),
-            kinds: tables::kinds(&digest.recorded, &digest.counts),
-            sources: tables::sources(&digest.recorded),
-            intervals: tables::intervals(&digest.intervals),
-            scopes: tables::scopes(&digest.intervals),
-            functions: tables::functions(&digest.intervals),
+            kinds: recording::kinds(&digest.recorded, &digest.counts).into(),
+            sources: drawn(recording::sources(&digest.recorded)),
+            intervals: drawn(intervals::pairs(&digest.intervals)),
+            scopes: drawn(intervals::scopes(&digest.intervals)),
+            functions: drawn(intervals::functions(&digest.intervals)),
             worst: tables::worst(&digest.intervals, rows),
-            cpus: tables::cpus(&digest.occupancy),
-            threads: tables::threads(&digest.occupancy, rows),
-            interrupts: tables::interrupts(&digest.occupancy),
+            cpus: drawn(occupancy::cpus(&digest.occupancy)),
+            threads: drawn(occupancy::tasks(&digest.occupancy, Rows::Both).shown(0, rows)),
+            interrupts: drawn(occupancy::interrupts(&digest.occupancy, true)),
         }
     }
+}
+
+fn drawn(table: crate::tables::Table) -> Option<Table> {
+    table.unless_empty().map(Table::from)
 }
 
 /// The page's data about a recording, for its script.

@@ -130,6 +130,7 @@ fn a_spike_in_80_columns() {
       D   30.0  timer interrupt delayed         stress-ng-fork (SCHED_OTHER) in clo…
       E   8.00  interrupt handler               local_timer
       F   5.00  own execution
+      hidden: terminal too narrow: share
 
     Culprits of 1,545 µs in 1 sample
        share     µs  samples  cause                           who
@@ -139,6 +140,7 @@ fn a_spike_in_80_columns() {
        1.9 %   30.0        1  timer interrupt delayed         stress-ng-fork
        0.5 %   8.00        1  interrupt handler               local_timer
        0.3 %   5.00        1  own execution
+      hidden: terminal too narrow: longest
 
     What to do
       · running task not preempted (stress-ng-fork), 90.7 %: Only a real-time kernel
@@ -157,12 +159,12 @@ fn an_inversion_in_120_columns() {
       5,040 µs on CPU 0. For 4,950 µs mid (SCHED_FIFO 50), of lower priority than the thread, ran on CPU 0 and kept low
       (SCHED_FIFO 10), which held the lock, from running: a priority inversion. The other 90.0 µs are 4 shorter parts.
       |BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB|
-            µs   share  cause                       who
-      A  4,950  98.2 %  priority inversion          mid (SCHED_FIFO 50); low (SCHED_FIFO 10) held the lock
-      B   60.0   1.2 %  waiting for a lock          low (SCHED_FIFO 10)
-      C   20.0   0.4 %  own execution
-      D   9.00   0.2 %  running task not preempted  low (SCHED_FIFO 10)
-      E   1.00   0.0 %  wake-up in progress
+            µs    share  cause                       who
+      A  4,950   98.2 %  priority inversion          mid (SCHED_FIFO 50); low (SCHED_FIFO 10) held the lock
+      B   60.0    1.2 %  waiting for a lock          low (SCHED_FIFO 10)
+      C   20.0    0.4 %  own execution
+      D   9.00    0.2 %  running task not preempted  low (SCHED_FIFO 10)
+      E   1.00  < 0.1 %  wake-up in progress
 
       chain of wake-ups (µs since the sample was due):
       1 control (SCHED_FIFO 80) waited for a lock for 5,010 µs, until low (SCHED_FIFO 10) woke it at 5,020 µs (sched_waking,
@@ -182,17 +184,17 @@ fn an_inversion_in_120_columns() {
       F   5.00   0.3 %  own execution
 
     Culprits of 6,585 µs in 2 samples
-       share     µs  samples  longest  cause                           who
-      75.2 %  4,950        1    4,950  priority inversion              mid
-      21.3 %  1,402        1    1,402  running task not preempted      stress-ng-fork
-       0.9 %   60.0        1     60.0  waiting for a lock              low
-       0.9 %   60.0        1     60.0  softirq                         NET_RX
-       0.6 %   40.0        1     40.0  preempted by a higher priority  \u{1b}[31mevil\n
-       0.5 %   30.0        1     30.0  timer interrupt delayed         stress-ng-fork
-       0.4 %   25.0        2     20.0  own execution
-       0.1 %   9.00        1     9.00  running task not preempted      low
-       0.1 %   8.00        1     8.00  interrupt handler               local_timer
-       0.0 %   1.00        1     1.00  wake-up in progress
+        share     µs  samples  longest  cause                           who
+       75.2 %  4,950        1    4,950  priority inversion              mid
+       21.3 %  1,402        1    1,402  running task not preempted      stress-ng-fork
+        0.9 %   60.0        1     60.0  waiting for a lock              low
+        0.9 %   60.0        1     60.0  softirq                         NET_RX
+        0.6 %   40.0        1     40.0  preempted by a higher priority  \u{1b}[31mevil\n
+        0.5 %   30.0        1     30.0  timer interrupt delayed         stress-ng-fork
+        0.4 %   25.0        2     20.0  own execution
+        0.1 %   9.00        1     9.00  running task not preempted      low
+        0.1 %   8.00        1     8.00  interrupt handler               local_timer
+      < 0.1 %   1.00        1     1.00  wake-up in progress
 
     What to do
       · priority inversion (mid), 75.2 %: Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then runs
@@ -216,12 +218,13 @@ fn the_legend_keeps_who_in_80_columns_and_fewer() {
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
     insta::assert_snapshot!(legend(80), @r#"
-            µs  cause                       who
-      A  4,950  priority inversion          mid (SCHED_FIFO 50); low (SCHED_FIFO 10…
-      B   60.0  waiting for a lock          low (SCHED_FIFO 10)
-      C   20.0  own execution
-      D   9.00  running task not preempted  low (SCHED_FIFO 10)
-      E   1.00  wake-up in progress
+          µs  cause                       who
+    A  4,950  priority inversion          mid (SCHED_FIFO 50); low (SCHED_FIFO 10…
+    B   60.0  waiting for a lock          low (SCHED_FIFO 10)
+    C   20.0  own execution
+    D   9.00  running task not preempted  low (SCHED_FIFO 10)
+    E   1.00  wake-up in progress
+    hidden: terminal too narrow: share
     "#);
     assert!(legend(60).contains("priority inversion          mid (SCHED_FIFO"), "{}", legend(60));
 }

@@ -1,0 +1,114 @@
+//! Tables, each built once from what is known: headings with what they mean, and typed cells.
+//!
+//! How a cell is written is for who draws the table: the terminal (`terminal/table.rs`), the page
+//! (`html/table.rs`). Texts in cells are as they came; whoever draws them makes them
+//! harmless.
+
+pub mod account;
+mod cell;
+mod column;
+pub mod comparison;
+pub mod exact;
+pub mod figures;
+pub mod hunt;
+pub mod intervals;
+pub mod lab;
+pub mod notes;
+pub mod occupancy;
+pub mod percentiles;
+pub mod published;
+pub mod recording;
+pub mod requirements;
+
+pub use cell::{Cell, Tone, Value, verdict_words};
+pub use column::{Column, Face};
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// What it shows, without its unit: that is the renderer's.
+    pub title: String,
+    pub columns: Vec<Column>,
+    /// The rows; the first cell of each is its header.
+    pub rows: Vec<Vec<Cell>>,
+    /// What must be known to read it.
+    pub remarks: Vec<Remark>,
+    /// Rows beyond this are only counted.
+    pub shown: Shown,
+    /// Whether the reader of a page may sort it.
+    pub sortable: bool,
+    /// What [`Cell::beside`] is.
+    pub beside: &'static str,
+}
+
+/// A sentence on a table.
+#[derive(Clone, Debug)]
+pub struct Remark {
+    pub text: String,
+    pub tone: Tone,
+    /// The one that has it, where the other shows the same in cells.
+    pub only: Option<Face>,
+}
+
+/// How many rows are shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    pub terminal: usize,
+    pub page: usize,
+}
+
+impl Default for Shown {
+    fn default() -> Shown {
+        Shown { terminal: 40, page: 1_000 }
+    }
+}
+
+impl Table {
+    pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Table {
+        Table { title: title.into(), columns, ..Table::default() }
+    }
+    pub fn sortable(mut self) -> Table {
+        self.sortable = true;
+        self
+    }
+    pub fn shown(mut self, terminal: usize, page: usize) -> Table {
+        self.shown = Shown { terminal, page };
+        self
+    }
+    pub fn rows(mut self, rows: impl IntoIterator<Item = Vec<Cell>>) -> Table {
+        self.rows.extend(rows);
+        self
+    }
+    pub fn remark(&mut self, tone: Tone, text: impl Into<String>) {
+        self.remarks.push(Remark { text: text.into(), tone, only: None });
+    }
+    pub fn remark_in(&mut self, face: Face, tone: Tone, text: impl Into<String>) {
+        self.remarks.push(Remark { text: text.into(), tone, only: Some(face) });
+    }
+    /// Itself, unless it has no row.
+    pub fn unless_empty(self) -> Option<Table> {
+        (!self.rows.is_empty()).then_some(self)
+    }
+    /// Whether it holds times in the unit of the whole table.
+    pub fn has_times(&self) -> bool {
+        let is_time = |value: &Value| matches!(value, Value::Time(_) | Value::Interval(..));
+        self.rows.iter().flatten().any(|cell| is_time(&cell.value))
+    }
+    /// What one face shows of it, and how many rows it has beyond those.
+    pub fn of(&self, face: Face) -> (Vec<&Column>, Vec<Vec<&Cell>>, usize) {
+        let kept: Vec<usize> =
+            (0..self.columns.len()).filter(|k| self.columns[*k].is_in(face)).collect();
+        let most = match face {
+            Face::Terminal => self.shown.terminal,
+            Face::Page => self.shown.page,
+        };
+        let rows = self.rows.iter().take(most);
+        let rows = rows.map(|row| kept.iter().filter_map(|k| row.get(*k)).collect());
+        let columns = kept.iter().map(|k| &self.columns[*k]).collect();
+        (columns, rows.collect(), self.rows.len().saturating_sub(most))
+    }
+    /// Its sentences in one face.
+    pub fn remarks_of(&self, face: Face) -> impl Iterator<Item = &Remark> {
+        self.remarks.iter().filter(move |remark| remark.only.is_none_or(|only| only == face))
+    }
+}

@@ -1,0 +1,127 @@
+//! Which part of the time dominates in which band of percentiles, of every sample and not only of
+//! the worst.
+
+use super::{Cell, Column, Table, Tone};
+use crate::format::{count, percent, span};
+use punctual_bundle::summary::{AccountBand, AccountSummary};
+use punctual_core::{Fact, MainPart};
+
+/// Names in a terminal.
+const NAME: usize = 28;
+/// Parts beside the dominant one that are named in a row.
+const NAMED: usize = 2;
+/// Smaller shares are not shown.
+const WORTH: f64 = 0.02;
+
+/// A row for each band of each series; `None` where no accounting was requested.
+pub fn table<'a>(
+    series: impl Iterator<Item = (String, &'a Fact<AccountSummary>)>,
+) -> Option<Table> {
+    let title = "time by cause: every sample, accounted in the kernel";
+    let mut table = Table::new(title, columns()).shown(usize::MAX, 10_000);
+    let mut cost = None;
+    for (name, account) in series {
+        match account {
+            Fact::Known(account) => {
+                table.rows.extend(account.bands.iter().map(|band| row(&name, band)));
+                if let Some(missing) = missing(&name, account) {
+                    table.remark(Tone::Faint, missing);
+                }
+                cost = cost.or(account.cost.known());
+            }
+            Fact::Unavailable(why) => {
+                table.remark(Tone::Faint, format!("{name}: no accounting: {why}"));
+            }
+            Fact::NotAsked => {}
+        }
+    }
+    if let Some(cost) = cost {
+        table.remark(
+            Tone::Faint,
+            format!(
+                "cost of the accounting: {} of CPU time per sample, in {} BPF program runs (on an \
+                 idle CPU, {} samples)",
+                span(cost.per_sample),
+                cost.runs_per_sample,
+                cost.samples
+            ),
+        );
+    }
+    (!table.rows.is_empty() || !table.remarks.is_empty()).then_some(table)
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::text("series", 0).at_most(NAME),
+        Column::text("samples between", 0),
+        Column::figures("samples", 3),
+        Column::figures("from", 4),
+        Column::figures("to", 4),
+        Column::text("largest share", 0)
+            .meaning("the cause with the largest share of the time of these samples"),
+        Column::figures("share", 0),
+        Column::figures("mean", 2).meaning("the mean time of that cause per sample"),
+        Column::text("then", 1),
+    ]
+}
+
+fn row(name: &str, band: &AccountBand) -> Vec<Cell> {
+    let shares = shares(band);
+    let then = shares.iter().skip(1).filter(|(_, share)| *share >= WORTH).take(NAMED);
+    let then: Vec<String> =
+        then.map(|(part, share)| format!("{} {}", part.words(), percent(*share))).collect();
+    let [largest, share, mean] = match shares.first() {
+        Some((part, share)) => [
+            Cell::text(part.words()).strong(),
+            Cell::share(*share),
+            Cell::time_or(band.mean_ns.get(part.id()).copied(), "none"),
+        ],
+        None => [Cell::text("nothing"), Cell::default(), Cell::default()],
+    };
+    vec![
+        Cell::name(name),
+        Cell::text(format!("{} – {}", band_end(band.from), band_end(band.to))),
+        Cell::count(band.count.round() as u64),
+        Cell::time_or(Some(band.low_ns as f64), ""),
+        Cell::time_or(Some(band.high_ns as f64), ""),
+        largest,
+        share,
+        mean,
+        Cell::text(then.join(", ")).tone(Tone::Faint),
+    ]
+}
+
+/// An end of a band of percentiles.
+fn band_end(percentile: f64) -> String {
+    match percentile {
+        0.0 => "min".to_owned(),
+        100.0 => "max".to_owned(),
+        percentile => format!("p{percentile}"),
+    }
+}
+
+/// The parts of a band with their shares of its time, the largest first.
+fn shares(band: &AccountBand) -> Vec<(MainPart, f64)> {
+    let total: f64 = band.mean_ns.values().sum();
+    let of = |part: &MainPart| Some((*part, *band.mean_ns.get(part.id())? / total));
+    let mut shares: Vec<(MainPart, f64)> =
+        MainPart::ALL.iter().filter_map(of).filter(|(_, share)| *share > 0.0).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares
+}
+
+/// What the figures lack.
+fn missing(name: &str, account: &AccountSummary) -> Option<String> {
+    if account.unattributed == 0 {
+        return None;
+    }
+    let (unattributed, of) = (count(account.unattributed), count(account.samples));
+    let lost = match account.lost {
+        0 => String::new(),
+        lost => format!("; {} records were lost in the kernel's buffers", count(lost)),
+    };
+    Some(format!(
+        "{name}: no kernel events for {unattributed} of {of} samples: their time is not \
+         attributed{lost}"
+    ))
+}

@@ -1,0 +1,167 @@
+//! The cells of a table: what is known, not how it is written.
+
+use punctual_bundle::summary::VerdictWord;
+use punctual_core::Severity;
+
+/// What a cell holds.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Value {
+    #[default]
+    Nothing,
+    /// A name, maybe from outside: a page bounds it, and an empty one is shown as such.
+    Name(String),
+    /// A sentence, or words of our own.
+    Text(String),
+    /// Something to be typed.
+    Command(String),
+    /// A time in ns, in the unit of the whole table.
+    Time(f64),
+    /// The same where not the whole table has that unit.
+    Latency(f64),
+    /// Where a time lies, in ns; `None` is infinity.
+    Interval(Option<f64>, Option<f64>),
+    /// A length of time in ns, in the unit that suits it.
+    Span(i64),
+    Count(u64),
+    /// Of 1.
+    Share(f64),
+    /// A figure in words of its own.
+    Figure(f64, String),
+    /// A sign that needs no colour, and the word.
+    Verdict(&'static str, String),
+    /// There is none, and why in a few words.
+    Absent(String),
+    /// There is one, and it is not known.
+    Unknown,
+}
+
+/// What a text means: colours in a terminal, classes on a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Tone {
+    /// What to look at first.
+    Strong,
+    /// What matters less.
+    Faint,
+    Good,
+    Uncertain,
+    Bad,
+    #[default]
+    Plain,
+    /// On a ground of this colour, 0 to 7: bands of a bar.
+    Band(u8),
+}
+
+impl From<Severity> for Tone {
+    fn from(severity: Severity) -> Tone {
+        match severity {
+            Severity::Note => Tone::Plain,
+            Severity::Advice => Tone::Strong,
+            Severity::Warning => Tone::Uncertain,
+            Severity::Bad => Tone::Bad,
+        }
+    }
+}
+
+impl From<VerdictWord> for Tone {
+    fn from(verdict: VerdictWord) -> Tone {
+        match verdict {
+            VerdictWord::Met => Tone::Good,
+            VerdictWord::NotMet | VerdictWord::Invalid => Tone::Bad,
+            VerdictWord::Undecided => Tone::Uncertain,
+        }
+    }
+}
+
+/// A sign that needs no colour, and the word.
+pub fn verdict_words(verdict: VerdictWord) -> (&'static str, &'static str) {
+    match verdict {
+        VerdictWord::Met => ("✓", "met"),
+        VerdictWord::NotMet => ("✗", "not met"),
+        VerdictWord::Undecided => ("?", "undecided"),
+        VerdictWord::Invalid => ("!", "invalid"),
+    }
+}
+
+/// A cell.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    pub value: Value,
+    pub tone: Tone,
+    /// The same figure in a second view, which the table names.
+    pub beside: Option<Value>,
+    /// On a page: a second, smaller line; the exact figure, shown when pointed at; labels; a share
+    /// as a bar; shares of one bar, each with the class of its colour.
+    pub sub: Option<String>,
+    pub exact: Option<String>,
+    pub labels: Vec<(String, Tone)>,
+    pub bar: Option<f64>,
+    pub parts: Vec<(&'static str, f64)>,
+}
+
+impl From<Value> for Cell {
+    fn from(value: Value) -> Cell {
+        Cell { value, ..Cell::default() }
+    }
+}
+
+impl From<VerdictWord> for Cell {
+    fn from(verdict: VerdictWord) -> Cell {
+        let (sign, word) = verdict_words(verdict);
+        Cell::verdict(sign, word, verdict.into())
+    }
+}
+
+impl Cell {
+    pub fn name(name: impl Into<String>) -> Cell {
+        Value::Name(name.into()).into()
+    }
+    pub fn text(text: impl Into<String>) -> Cell {
+        Value::Text(text.into()).into()
+    }
+    pub fn time(ns: i64) -> Cell {
+        Value::Time(ns as f64).into()
+    }
+    /// A time; where there is none, why.
+    pub fn time_or(ns: Option<f64>, why: &str) -> Cell {
+        ns.map_or_else(|| Cell::absent(why), |ns| Value::Time(ns).into())
+    }
+    pub fn count(n: u64) -> Cell {
+        Value::Count(n).into()
+    }
+    /// A count that should be 0; `None`: not known.
+    pub fn losses(n: Option<u64>) -> Cell {
+        match n {
+            Some(n) if n > 0 => Cell::count(n).tone(Tone::Uncertain),
+            Some(n) => Cell::count(n),
+            None => Cell::from(Value::Unknown),
+        }
+    }
+    pub fn share(share: f64) -> Cell {
+        Value::Share(share).into()
+    }
+    pub fn figure(value: f64, words: impl Into<String>) -> Cell {
+        Value::Figure(value, words.into()).into()
+    }
+    pub fn verdict(sign: &'static str, word: impl Into<String>, tone: Tone) -> Cell {
+        Cell { tone, ..Value::Verdict(sign, word.into()).into() }
+    }
+    pub fn absent(why: impl Into<String>) -> Cell {
+        Value::Absent(why.into()).into()
+    }
+    pub fn tone(self, tone: Tone) -> Cell {
+        Cell { tone, ..self }
+    }
+    pub fn strong(self) -> Cell {
+        self.tone(Tone::Strong)
+    }
+    pub fn sub(self, sub: impl Into<String>) -> Cell {
+        Cell { sub: Some(sub.into()), ..self }
+    }
+    pub fn exact(self, exact: impl Into<String>) -> Cell {
+        Cell { exact: Some(exact.into()), ..self }
+    }
+    pub fn label(mut self, text: impl Into<String>, tone: Tone) -> Cell {
+        self.labels.push((text.into(), tone));
+        self
+    }
+}

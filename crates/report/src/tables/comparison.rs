@@ -1,0 +1,109 @@
+//! Figures of one series on two sides, and requirements on their differences.
+
+use super::{Cell, Column, Table, Tone, Value};
+use crate::export::junit_message;
+use crate::format::{count, counted};
+use crate::sentence::{probability, spoken};
+use punctual_bundle::comparison::{
+    Basis, Comparison, Difference, MetricComparison, SeriesComparison, SideFigures,
+};
+
+/// The names of both sides.
+pub fn labels<'a>(comparison: &'a Comparison, one: &SeriesComparison) -> [&'a str; 2] {
+    [0, one.side].map(|k| comparison.sides.get(k).map_or("?", |side| side.label.as_str()))
+}
+
+/// The figures of both sides, and their differences.
+pub fn metrics(comparison: &Comparison, one: &SeriesComparison) -> Table {
+    let labels = labels(comparison, one);
+    let columns = vec![
+        Column::text("figure", 0).at_most(12),
+        Column::figures(labels[0], 0).verbatim(),
+        Column::figures(labels[1], 0).verbatim(),
+        Column::figures("difference", 0),
+        Column::figures("95 % interval", 0)
+            .meaning("of the difference, not adjusted for several tests"),
+        Column::figures("relative", 2),
+        Column::figures("adjusted p", 1).meaning("p-value, adjusted for all tests (Holm)"),
+        Column::text("result", 0),
+    ];
+    let known = one.metrics.iter().filter(|metric| metric.verdict != Difference::Unsupported);
+    let title = format!("{} against {}", labels[1], labels[0]);
+    let mut table = Table::new(title, columns).rows(known.map(row));
+    for (label, side) in labels.iter().zip([&one.a, &one.b]) {
+        table.remark(Tone::Faint, format!("side {label}: {}", amount(side, one.basis)));
+    }
+    for metric in one.metrics.iter().filter(|m| m.verdict == Difference::Unsupported) {
+        if let Some(reason) = &metric.reason {
+            table.remark(Tone::Faint, format!("not compared, {}: {reason}", metric.metric));
+        }
+    }
+    table
+}
+
+fn amount(side: &SideFigures, basis: Basis) -> String {
+    let runs = if side.runs > 1 {
+        format!(" in {}", counted(side.runs as u64, "run"))
+    } else {
+        String::new()
+    };
+    let time = side.duration.map_or(String::new(), |d| format!(", {}", spoken(d as f64)));
+    let size = |n: f64| format!("effective sample size {}", count(n.round().max(0.0) as u64));
+    let worth = match (side.effective, basis) {
+        (Some(n), Basis::Runs) => {
+            format!("; for the median, {} by the variation between runs", size(n))
+        }
+        (Some(n), _) => format!("; for the median, {}", size(n)),
+        (None, _) => "; dependence unknown".to_owned(),
+    };
+    format!("{}{runs}{time}{worth}", counted(side.count, "sample"))
+}
+
+fn row(metric: &MetricComparison) -> Vec<Cell> {
+    let figure = |ns: Option<f64>| Cell::time_or(ns, "–");
+    let interval = match metric.difference {
+        Some(_) => Value::Interval(metric.low, metric.high).into(),
+        None => Cell::absent("–"),
+    };
+    let result = match metric.verdict {
+        Difference::Lower => Cell::verdict("", "lower", Tone::Good),
+        Difference::Higher => Cell::verdict("", "higher", Tone::Bad),
+        Difference::NoSignificantDifference => {
+            Cell::text("no significant difference").tone(Tone::Faint)
+        }
+        Difference::Unsupported => Cell::default(),
+    };
+    let signed = |share: f64| Cell::figure(share, format!("{:+.1} %", share * 100.0));
+    vec![
+        Cell::text(&metric.metric),
+        figure(metric.a),
+        figure(metric.b),
+        figure(metric.difference).strong(),
+        interval,
+        metric.relative.map_or_else(|| Cell::absent("–"), signed),
+        metric.p_adjusted.map_or_else(|| Cell::absent("–"), |p| Cell::figure(p, probability(p))),
+        result,
+    ]
+}
+
+/// Requirements on the differences.
+pub fn gates(comparison: &Comparison) -> Table {
+    let columns = vec![
+        Column::text("verdict", 0),
+        Column::text("requirement", 0),
+        Column::text("series", 0).at_most(40),
+        Column::text("of", 0),
+        Column::text("reason", 0),
+    ];
+    let rows = comparison.gates.iter().map(|gate| {
+        let of = comparison.sides.get(gate.side).map_or("?", |side| &side.label);
+        vec![
+            gate.verdict.into(),
+            Value::Command(gate.gate.clone()).into(),
+            Cell::name(&gate.series),
+            Cell::name(of),
+            Cell::text(junit_message(gate)),
+        ]
+    });
+    Table::new("requirements on the differences", columns).rows(rows)
+}

@@ -1,0 +1,74 @@
+//! Samples in virtual time by the instructions of their parts.
+
+use super::{Cell, Column, Face, Table, Tone};
+use crate::format::{count, counted, micros, plain};
+use crate::sentence::exact::title;
+use punctual_bundle::exact::{ExactDocument, ExactSample};
+use punctual_core::Nanos;
+
+/// Functions that are named beside a part.
+const NAMED: usize = 3;
+
+fn in_micros(document: &ExactDocument, instructions: u64) -> Cell {
+    let ns = instructions.saturating_mul(document.ns_per_instruction.into());
+    let text = micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)));
+    Cell::figure(instructions as f64, text)
+}
+
+/// The parts of a sample's way from release to arrival, which add up.
+pub fn parts(document: &ExactDocument, sample: &ExactSample) -> Table {
+    let columns = vec![
+        Column::text("part", 0),
+        Column::figures("instructions", 0),
+        Column::figures("virtual µs", 0),
+        Column::figures("share", 1),
+        Column::text("largest shares", 0).shrinking(),
+    ];
+    let most = sample.parts.iter().map(|part| part.instructions).max();
+    let rows = sample.parts.iter().map(|part| {
+        let share = part.instructions as f64 / sample.instructions.max(1) as f64;
+        let named = part.functions.iter().take(NAMED);
+        let named = named.map(|(name, own)| format!("{} {}", plain(name), count(*own)));
+        let named = named.collect::<Vec<_>>().join(", ");
+        let strong =
+            |cell: Cell| if Some(part.instructions) == most { cell.strong() } else { cell };
+        vec![
+            Cell::text(title(&part.kind)),
+            strong(Cell::count(part.instructions)),
+            strong(in_micros(document, part.instructions)),
+            Cell { bar: Some(share), ..Cell::share(share) },
+            Cell::text(named),
+        ]
+    });
+    let title = "the way from release to arrival; the parts add up";
+    let mut table = Table::new(title, columns).rows(rows);
+    table.remark_in(Face::Page, Tone::Plain, counted(sample.instructions, "instruction"));
+    table
+}
+
+/// Sections in which a timer that expires waits for their end.
+pub fn sections(document: &ExactDocument) -> Table {
+    let columns = vec![
+        Column::figures("instructions", 0).meaning("of the longest"),
+        Column::figures("virtual µs", 0),
+        Column::figures("times", 0),
+        Column::figures("all instructions", 3).meaning("of all together"),
+        Column::text("begins in", 0),
+        Column::text("the longest ends in", 0).shrinking(),
+    ];
+    let rows = document.irqs_disabled.iter().map(|section| {
+        vec![
+            Cell::count(section.longest).strong(),
+            in_micros(document, section.longest),
+            Cell::count(section.count),
+            Cell::count(section.total),
+            Cell::name(&section.function),
+            Cell::name(&section.ended_in),
+        ]
+    });
+    let title = "longest sections with interrupts disabled, while samples were taken";
+    let mut table = Table::new(title, columns).rows(rows).sortable().shown(8, 20);
+    let text = "a timer that expires at the begin of one waits for all of it";
+    table.remark(Tone::Faint, text);
+    table
+}

@@ -1,0 +1,139 @@
+//! The figures of series.
+
+use super::{Cell, Column, Face, Table, Tone, Value, percentiles};
+use crate::format::{count, plain};
+use punctual_bundle::summary::{SeriesSummary, VerdictWord};
+use std::collections::BTreeMap;
+
+/// Names in a terminal.
+const NAME: usize = 28;
+
+/// A series as the table has it.
+pub struct Row<'a> {
+    pub name: String,
+    pub summary: &'a SeriesSummary,
+    /// Whether its run was cut off.
+    pub cut_off: bool,
+}
+
+/// A row for each series; below it the figures corrected for coordinated omission, where they
+/// differ.
+pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = Row<'a>>) -> Table {
+    let series: Vec<Row<'_>> = series.collect();
+    let summaries: Vec<&SeriesSummary> = series.iter().map(|row| row.summary).collect();
+    let shown = percentiles::sorted(summaries.iter().flat_map(|s| s.percentiles.keys()));
+    let stated = summaries.iter().any(|s| !s.requirements.is_empty());
+    let mut table = Table::new(title, columns(&shown, stated))
+        .rows(series.iter().map(|of| row(of, &shown, stated)))
+        .shown(usize::MAX, usize::MAX);
+    table.sortable = series.len() > 1;
+    let mut needs: Vec<_> = summaries
+        .iter()
+        .flat_map(|s| &s.unsupported_percentiles)
+        .collect::<BTreeMap<_, _>>()
+        .into_iter()
+        .collect();
+    needs.sort_by_key(|(_, n)| **n);
+    if !needs.is_empty() && summaries.iter().any(|s| s.count > 0) {
+        let needs = needs.iter().map(|(p, n)| format!("p{} {}", plain(p), count(**n)));
+        let missing = if shown.is_empty() { "percentiles" } else { "further percentiles" };
+        let needs = needs.collect::<Vec<_>>().join(", ");
+        table.remark(Tone::Faint, format!("too few samples for {missing}; needed: {needs}"));
+    }
+    if summaries.iter().any(|s| s.corrected.is_some()) {
+        table.beside = "corrected";
+        table.remark(
+            Tone::Faint,
+            "corrected: with the latencies that a periodic task would have seen in the periods \
+             missed while late (coordinated omission)",
+        );
+    }
+    table
+}
+
+/// On a page, common percentiles stand with the details.
+pub fn is_detail(percentile: &str) -> bool {
+    percentile.parse::<f64>().is_ok_and(|p| p < 99.0 && p != 50.0)
+}
+
+fn columns(shown: &[String], stated: bool) -> Vec<Column> {
+    let mut columns = vec![Column::text("series", 0).at_most(NAME)];
+    if stated {
+        columns.push(Column::text("verdict", 0).only(Face::Page));
+    }
+    columns.extend([
+        Column::figures("CPU", 6).at_most(12).only(Face::Terminal),
+        Column::text("scheduling", 8).at_most(18).only(Face::Terminal),
+        Column::figures("samples", 0),
+        Column::figures("min", 0),
+        Column::figures("mean", 2),
+    ]);
+    columns.extend(shown.iter().map(|p| match is_detail(p) {
+        true => percentiles::column(p).only(Face::Terminal),
+        false => percentiles::column(p),
+    }));
+    columns.extend([
+        Column::figures("max", 0).meaning("the worst of all samples, exact"),
+        Column::figures("std dev", 8),
+        Column::figures("overruns", 0)
+            .meaning("missed periods (coordinated omission): the corrected figures include them"),
+        Column::figures("lost", 0).meaning("samples lost after the measurement: in no figure"),
+    ]);
+    columns
+}
+
+fn row(of: &Row<'_>, shown: &[String], stated: bool) -> Vec<Cell> {
+    let s = of.summary;
+    let corrected = s.corrected.as_ref();
+    let beside = |cell: Cell, ns: Option<f64>| Cell { beside: ns.map(Value::Time), ..cell };
+    let whole = |ns: Option<i64>| Cell::time_or(ns.map(|ns| ns as f64), "none");
+    let mut cells = vec![header(of)];
+    if stated {
+        cells.push(verdicts(s));
+    }
+    let scheduling = if s.real_time { Tone::Plain } else { Tone::Bad };
+    cells.extend([
+        Cell::text(&s.cpus),
+        Cell::text(&s.scheduling).tone(scheduling),
+        Cell { beside: corrected.map(|c| Value::Count(c.count)), ..Cell::count(s.count) },
+        whole(s.min),
+        beside(Cell::time_or(s.mean, "none"), corrected.map(|c| c.mean)),
+    ]);
+    cells.extend(shown.iter().map(|p| {
+        let second = corrected.and_then(|c| c.percentiles.get(p)).map(|ns| *ns as f64);
+        beside(percentiles::cell(p, &s.percentiles, &s.unsupported_percentiles, s.count), second)
+    }));
+    let stddev = match s.stddev {
+        None if s.count > 0 => Cell::from(Value::Unknown),
+        stddev => Cell::time_or(stddev, "none"),
+    };
+    cells.extend([whole(s.max).strong(), stddev, Cell::losses(s.overruns), Cell::losses(s.lost)]);
+    cells
+}
+
+fn header(of: &Row<'_>) -> Cell {
+    let s = of.summary;
+    let cpus = if s.cpus.is_empty() { String::new() } else { format!("CPU {} · ", s.cpus) };
+    let mut cell = Cell::name(&of.name).sub(format!("{cpus}{}", s.scheduling));
+    if !s.real_time {
+        cell = cell.label("not real-time", Tone::Uncertain);
+    }
+    if of.cut_off {
+        cell = cell.label("cut off", Tone::Uncertain);
+    }
+    cell
+}
+
+/// The verdicts on a series in a few words: the gravest, and on how many requirements.
+fn verdicts(s: &SeriesSummary) -> Cell {
+    let all = || s.requirements.iter().map(|r| r.verdict);
+    let Some(gravest) = VerdictWord::gravest(all()) else { return Cell::absent("none") };
+    let number = all().filter(|verdict| *verdict == gravest).count();
+    let of = s.requirements.len();
+    let many = if number == of { of.to_string() } else { format!("{number} of {of}") };
+    let mut cell = Cell::from(gravest);
+    if let Value::Verdict(_, word) = &mut cell.value {
+        *word = format!("{many} {word}");
+    }
+    cell
+}

@@ -1,0 +1,113 @@
+//! What a search found.
+
+use super::{Cell, Column, Face, Table, Tone, Value};
+use crate::format::{counted, micros, plain};
+use crate::sentence::hunt as words;
+use punctual_bundle::hunt::{Against, Changed, HuntCause, HuntDocument};
+use punctual_core::Nanos;
+
+/// Causes in a terminal, beside the worst sample.
+const CAUSES: usize = 12;
+/// Changes in a terminal.
+const CHANGES: usize = 10;
+
+/// The worst sample (0), then causes, the longest first; `directory` stands in the commands that
+/// run them again.
+pub fn causes(document: &HuntDocument, directory: &str) -> Table {
+    let columns = vec![
+        Column::figures("no.", 0),
+        Column::figures("instructions", 0),
+        Column::figures("virtual µs", 0),
+        Column::text("cause", 0),
+        Column::text("function", 0).shrinking().meaning("with the calls around it, where known"),
+        Column::figures("trials", 1).meaning("that met it with at least a tenth of its longest"),
+        Column::text("the smallest loads that show it", 0).only(Face::Page),
+        Column::text("to run it again", 0).only(Face::Page),
+    ];
+    let worst = document.worst.iter().map(|worst| (0, worst));
+    let causes = document.causes.iter().enumerate().map(|(k, cause)| (k + 1, cause));
+    let rows = worst.chain(causes).map(|(number, cause)| row(document, directory, number, cause));
+    let title = "the worst sample (0), and causes, the longest first";
+    let mut table = Table::new(title, columns).rows(rows).shown(1 + CAUSES, 1_000);
+    if document.more_causes > 0 {
+        let more = counted(document.more_causes, "more cause");
+        table.remark(Tone::Plain, format!("{more} are only counted"));
+    }
+    table
+}
+
+fn row(document: &HuntDocument, directory: &str, number: usize, cause: &HuntCause) -> Vec<Cell> {
+    let stack = cause.stack.iter().map(|call| plain(call)).collect::<Vec<_>>().join(" › ");
+    let run = match &cause.least.file {
+        Some(file) => Value::Command(format!("punctual run {directory}/{file} --exact")),
+        None => Value::Nothing,
+    };
+    vec![
+        Cell::figure(number as f64, number.to_string()),
+        Cell::count(cause.longest).strong(),
+        Cell::figure(cause.longest as f64, words::micros(document, cause.longest)),
+        Cell::text(words::kind(&cause.kind)),
+        function(&cause.function).sub(stack),
+        Cell::count(cause.trials),
+        Cell::text(words::least(cause)),
+        run.into(),
+    ]
+}
+
+fn function(name: &str) -> Cell {
+    if name.is_empty() { Cell::absent("–") } else { Cell::name(name) }
+}
+
+/// What two kernels have and have not in common; without the causes that did not change, where
+/// only `changes` are wanted.
+pub fn against(document: &HuntDocument, against: &Against, changes: bool) -> Table {
+    let (here, there) = (&document.kernel, &against.kernel);
+    let columns = vec![
+        Column::text("change", 0),
+        Column::figures(format!("{here}, instructions"), 0).verbatim(),
+        Column::figures(format!("{there}, instructions"), 0).verbatim(),
+        Column::text("cause", 1),
+        Column::text("function", 0).shrinking(),
+    ];
+    let length = |length: u64| match length {
+        0 => Cell::absent("not seen"),
+        length => Cell::count(length),
+    };
+    let all = against.changes.iter();
+    let rows = all.filter(|change| !changes || change.change != Changed::Same).map(|change| {
+        vec![
+            Cell::text(words::changed(change.change)).strong(),
+            length(change.here),
+            length(change.there),
+            Cell::text(words::kind(&change.kind)),
+            function(&change.function),
+        ]
+    });
+    Table::new(format!("{here} against {there}"), columns).rows(rows).shown(CHANGES, 1_000)
+}
+
+/// Whenever a trial showed a longer one than all before.
+pub fn coverage(document: &HuntDocument) -> Table {
+    let columns = vec![
+        Column::figures("trial", 0),
+        Column::text("stage", 0),
+        Column::figures("longest with interrupts disabled, instructions", 0),
+        Column::figures("worst sample, virtual µs", 0),
+    ];
+    let mut rows = Vec::new();
+    let (mut longest, mut worst) = (0, 0);
+    for trial in &document.trials {
+        let before = (longest, worst);
+        longest = longest.max(trial.irqs_disabled.unwrap_or(0));
+        worst = worst.max(trial.worst_ns.unwrap_or(0));
+        if (longest, worst) != before {
+            rows.push(vec![
+                Cell::count(trial.number),
+                Cell::text(trial.stage.clone()),
+                Cell::count(longest),
+                Cell::figure(worst as f64, micros(Nanos(worst))),
+            ]);
+        }
+    }
+    Table::new("the longest so far, by trial", columns).rows(rows)
+}

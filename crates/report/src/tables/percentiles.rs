@@ -1,0 +1,58 @@
+//! Columns and cells of percentiles: those that the number of samples supports.
+
+use super::{Cell, Column};
+use crate::format::{count, short_count};
+use std::collections::BTreeMap;
+
+/// At most so many columns: a hostile summary may hold any number.
+const COLUMNS: usize = 12;
+
+/// Those of these keys that are percentiles, ascending. A hostile summary may hold any text.
+pub fn sorted<'a>(keys: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let number = |key: &str| key.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
+    let mut all: Vec<(f64, &String)> =
+        keys.filter(|key| key.len() <= 8).filter_map(|key| Some((number(key)?, key))).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all.dedup();
+    all.into_iter().take(COLUMNS).map(|(_, key)| key.clone()).collect()
+}
+
+/// The highest percentiles and those in common use stay longest.
+pub fn column(percentile: &str) -> Column {
+    let dispensable = match percentile {
+        "75" | "95" => 9,
+        "90" => 7,
+        "99.99" => 5,
+        "99.9" => 4,
+        "50" => 3,
+        _ => 1,
+    };
+    Column::figures(format!("p{percentile}"), dispensable)
+        .meaning(format!("{percentile} % are at or below this"))
+}
+
+/// Of figures with so many samples.
+pub fn cell(
+    percentile: &str,
+    supported: &BTreeMap<String, i64>,
+    needed: &BTreeMap<String, u64>,
+    of: u64,
+) -> Cell {
+    match (supported.get(percentile), needed.get(percentile)) {
+        (Some(ns), _) => Cell::time(*ns),
+        (None, Some(needed)) => Cell::absent(format!("needs {}", short_count(*needed)))
+            .exact(format!("needs {} samples; there are {}", count(*needed), count(of))),
+        (None, None) => Cell::absent("none"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_percentiles_are_columns() {
+        let keys = ["99.9", "50", "x", "101", "99.9", "9", "NaN"].map(str::to_owned);
+        assert_eq!(sorted(keys.iter()), ["9", "50", "99.9"]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Published results beside those of a run.
+
+use super::{Cell, Column, Table, Tone};
+use crate::format::count;
+use crate::published::{amount, because};
+use punctual_bundle::summary::{PublishedSummary, Reading, ResultSummary};
+
+/// Texts in a terminal.
+const TEXT: usize = 44;
+/// The heading of the last column; where it is hidden, the terminal has the reasons below.
+pub const REASON: &str = "reason";
+
+pub fn table(published: &PublishedSummary) -> Table {
+    let columns = vec![
+        Column::text("result", 0).at_most(TEXT),
+        Column::text("published", 0).at_most(TEXT),
+        Column::figures("measured", 0),
+        Column::text("trend", 0),
+        Column::text(REASON, 1).at_most(TEXT),
+    ];
+    let rows = published.results.iter().map(row);
+    let mut table =
+        Table::new("published and measured figures", columns).rows(rows).shown(200, 200);
+    table.remark(Tone::Faint, format!("published: {}", published.source.trim_end_matches('.')));
+    table.remark(
+        Tone::Faint,
+        "absolute figures depend on the machine; the trend must be reproduced",
+    );
+    table
+}
+
+fn row(result: &ResultSummary) -> Vec<Cell> {
+    let trend = match (&result.shape, result.reproduced) {
+        (None, _) => Cell::default(),
+        (Some(_), Some(true)) => Cell::verdict("✓", "reproduced", Tone::Good),
+        (Some(_), Some(false)) => Cell::verdict("✗", "not reproduced", Tone::Bad),
+        (Some(_), None) => Cell::verdict("?", "open", Tone::Uncertain),
+    };
+    let because = Cell::text(because(result).unwrap_or_default());
+    vec![
+        Cell::text(&result.what),
+        Cell::text(&result.published),
+        result.here.as_ref().map_or_else(|| Cell::absent("–"), reading),
+        trend,
+        Cell { sub: result.shape.clone(), ..because },
+    ]
+}
+
+fn reading(here: &Reading) -> Cell {
+    let cell = Cell::figure(here.value, amount(here.value, &here.unit));
+    match (here.count, here.series) {
+        (Some(samples), 1) => cell.sub(format!("of {}", count(samples))),
+        (Some(samples), series) => cell.sub(format!("of {} in {series} series", count(samples))),
+        (None, _) => cell,
+    }
+}

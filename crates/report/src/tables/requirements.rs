@@ -1,0 +1,122 @@
+//! The verdict on each requirement.
+
+use super::{Cell, Column, Face, Table, Tone, Value};
+use punctual_bundle::summary::{RequirementSummary, VerdictWord};
+use punctual_core::{Comparison, Requirement};
+
+/// Names in a terminal.
+const NAME: usize = 40;
+/// At most this many equal ones are listed in a group; the rest is counted.
+const LISTED: usize = 8;
+
+/// One requirement on one series.
+pub struct Stated<'a> {
+    pub series: String,
+    pub result: &'a RequirementSummary,
+}
+
+/// Every requirement on every series, the open ones first.
+pub fn each(mut all: Vec<Stated<'_>>) -> Table {
+    all.sort_by_key(|stated| std::cmp::Reverse(stated.result.verdict.gravity()));
+    let rows = all.iter().map(|stated| row(stated.result, &stated.series));
+    Table::new("stated requirements", columns()).rows(rows).sortable().shown(40, 300)
+}
+
+/// The open ones first; one that is met everywhere is one row, with the series that came nearest to
+/// its bound.
+pub fn grouped(all: &[Stated<'_>]) -> Table {
+    let mut table = Table::new("requirements", columns()).shown(usize::MAX, 300);
+    for verdict in
+        [VerdictWord::Invalid, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met]
+    {
+        for group in groups(all.iter().filter(|stated| stated.result.verdict == verdict)) {
+            table.rows.extend(group_rows(&group, verdict));
+            if let Some(reason) = reason(&group) {
+                table.remark_in(Face::Terminal, Tone::Faint, reason);
+            }
+        }
+    }
+    table
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::text("verdict", 0),
+        Column::text("requirement", 0).at_most(NAME),
+        Column::text("series", 0),
+        Column::figures("measured", 0),
+    ]
+}
+
+/// Those that state the same, in the order of their first.
+fn groups<'s, 'a: 's>(all: impl Iterator<Item = &'s Stated<'a>>) -> Vec<Vec<&'s Stated<'a>>> {
+    let mut groups: Vec<Vec<&Stated<'_>>> = Vec::new();
+    for stated in all {
+        let same = |group: &&mut Vec<&Stated<'_>>| {
+            group[0].result.requirement == stated.result.requirement
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(stated),
+            None => groups.push(vec![stated]),
+        }
+    }
+    groups
+}
+
+/// What holds is one row; what does not, or is open, names its series.
+fn group_rows(group: &[&Stated<'_>], verdict: VerdictWord) -> Vec<Vec<Cell>> {
+    if verdict == VerdictWord::Met && group.len() > 1 {
+        let nearest = nearest(group);
+        let name = clipped(&nearest.series);
+        return vec![row(nearest.result, &format!("all {}, worst: {name}", group.len()))];
+    }
+    let listed = group.iter().take(LISTED);
+    let mut rows: Vec<Vec<Cell>> =
+        listed.map(|stated| row(stated.result, &clipped(&stated.series))).collect();
+    if group.len() > LISTED {
+        let rest = format!("and {} more series", group.len() - LISTED);
+        rows.push(row(&RequirementSummary { figure: None, ..group[0].result.clone() }, &rest));
+    }
+    rows
+}
+
+fn clipped(name: &str) -> String {
+    crate::format::clipped(name, NAME, false)
+}
+
+/// The one whose figure is nearest to the bound: the largest where less is required, else the
+/// smallest.
+fn nearest<'s, 'a>(group: &[&'s Stated<'a>]) -> &'s Stated<'a> {
+    let comparison = group[0].result.requirement.parse::<Requirement>().map(|r| r.comparison);
+    let less = !matches!(comparison, Ok(Comparison::Greater | Comparison::GreaterOrEqual));
+    let figure = |stated: &Stated<'_>| {
+        stated.result.figure.unwrap_or_default() * if less { 1.0 } else { -1.0 }
+    };
+    group.iter().max_by(|a, b| figure(a).total_cmp(&figure(b))).copied().unwrap_or(group[0])
+}
+
+fn row(result: &RequirementSummary, series: &str) -> Vec<Cell> {
+    let verdict = Cell { sub: result.reason.clone(), ..result.verdict.into() };
+    let requirement = Value::Command(result.requirement.clone());
+    vec![verdict, requirement.into(), Cell::name(series), measured(result)]
+}
+
+/// The figure that a requirement was held against: a time or a count, by what it is about.
+pub fn measured(result: &RequirementSummary) -> Cell {
+    let Some(figure) = result.figure else { return Cell::absent("none") };
+    match result.requirement.parse::<Requirement>() {
+        Ok(parsed) if !parsed.metric.is_time() => Cell::count(figure.max(0.0) as u64),
+        _ => Value::Latency(figure).into(),
+    }
+}
+
+/// Why the first of a group came out so, where words are needed.
+fn reason(group: &[&Stated<'_>]) -> Option<String> {
+    let first = group[0];
+    let reason = first.result.reason.as_ref()?;
+    let requirement = clipped(&first.result.requirement);
+    let name = clipped(&first.series);
+    let more =
+        if group.len() > 1 { format!(" (and {} more)", group.len() - 1) } else { String::new() };
+    Some(format!("{requirement} on {name}{more}: {reason}"))
+}
