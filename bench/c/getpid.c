@@ -1,4 +1,6 @@
-/* The bare loop that `punctual measure syscall` stands beside: the same two readings of the clock around the same call, a sum and a maximum.
+/* The bare loop that `punctual measure syscall` stands beside: the same two readings of the clock
+   around the same call, a sum and a maximum.
+
    getpid TURNS CPU: prints ns a turn and the mean of the samples. */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -24,7 +26,8 @@ int main(int count, char **words)
     CPU_ZERO(&cpus);
     CPU_SET(atoi(words[2]), &cpus);
     struct sched_param priority = { .sched_priority = 80 };
-    if (turns < 1 || sched_setaffinity(0, sizeof cpus, &cpus) || sched_setscheduler(0, SCHED_FIFO, &priority))
+    if (turns < 1 || sched_setaffinity(0, sizeof cpus, &cpus) ||
+        sched_setscheduler(0, SCHED_FIFO, &priority))
         return 1;
     long begin = now();
     for (long turn = 0; turn < turns; turn++) {

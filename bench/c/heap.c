@@ -1,4 +1,6 @@
-/* The bare loop that `punctual measure heap` stands beside: malloc, a write to every page, free, a reading of the clock on either side of each.
+/* The bare loop that `punctual measure heap` stands beside: malloc, a write to every page, free, a
+   reading of the clock on either side of each.
+
    heap TURNS CPU SIZE: prints ns a turn and the means of the three. */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -22,7 +24,8 @@ int main(int count, char **words)
     CPU_ZERO(&cpus);
     CPU_SET(atoi(words[2]), &cpus);
     struct sched_param priority = { .sched_priority = 80 };
-    if (turns < 1 || size < 1 || sched_setaffinity(0, sizeof cpus, &cpus) || sched_setscheduler(0, SCHED_FIFO, &priority))
+    if (turns < 1 || size < 1 || sched_setaffinity(0, sizeof cpus, &cpus) ||
+        sched_setscheduler(0, SCHED_FIFO, &priority))
         return 1;
     /* As there, none of the first. */
     for (long turn = 0; turn < 64; turn++) {
@@ -50,7 +53,7 @@ int main(int count, char **words)
             longest = spans[span] > longest ? spans[span] : longest;
         }
     }
-    printf("%f %f %f %f %ld\n", (double)(now() - begin) / turns, (double)sums[0] / turns, (double)sums[1] / turns,
-           (double)sums[2] / turns, longest);
+    printf("%f %f %f %f %ld\n", (double)(now() - begin) / turns, (double)sums[0] / turns,
+           (double)sums[1] / turns, (double)sums[2] / turns, longest);
     return 0;
 }

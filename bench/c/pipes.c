@@ -1,6 +1,8 @@
-/* The bare ring that `punctual measure switch` stands beside: one byte round two processes (or threads) over two pipes, on one CPU, SCHED_FIFO 80.
-   pipes ROUNDS CPU threads|processes bare|timed: prints ns a hand-over, of which a round has two. Timed, each hand-over is between two readings of
-   the clock, with a sum and a maximum of them. */
+/* The bare ring that `punctual measure switch` stands beside: one byte round two processes (or
+   threads) over two pipes, on one CPU, SCHED_FIFO 80.
+
+   pipes ROUNDS CPU threads|processes bare|timed: prints ns a hand-over, of which a round has two.
+   Timed, each hand-over is between two readings of the clock, with a sum and a maximum of them. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -66,7 +68,8 @@ int main(int count, char **words)
     CPU_ZERO(&cpus);
     CPU_SET(atoi(words[2]), &cpus);
     struct sched_param priority = { .sched_priority = 80 };
-    if (rounds < 1 || sched_setaffinity(0, sizeof cpus, &cpus) || sched_setscheduler(0, SCHED_FIFO, &priority))
+    if (rounds < 1 || sched_setaffinity(0, sizeof cpus, &cpus) ||
+        sched_setscheduler(0, SCHED_FIFO, &priority))
         return 1;
     timed = !strcmp(words[4], "timed");
     left = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

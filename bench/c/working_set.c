@@ -1,7 +1,13 @@
-/* What going through a working set costs after a context switch and without one: the independent figure for the table `working-sets` of `punctual measure switch`.
-   working_set BYTES CPU BLOCKS [other]: two threads on one CPU hand a byte back and forth over pipes; each goes through a set of its own. Blocks in which the walks of one
-   of them follow a switch take turns with blocks in which it walks with nobody between. SCHED_FIFO 80, or with `other` whatever it was started with.
-   Prints: ns of a walk after a switch, alone (medians), their difference (median over pairs of blocks), and the least and the largest quarter's border of the differences. */
+/* What going through a working set costs after a context switch and without one: the independent
+   figure for the table `working-sets` of `punctual measure switch`.
+
+   working_set BYTES CPU BLOCKS [other]: two threads on one CPU hand a byte back and forth over
+   pipes; each goes through a set of its own. Blocks in which the walks of one of them follow a
+   switch take turns with blocks in which it walks with nobody between. SCHED_FIFO 80, or with
+   `other` whatever it was started with.
+
+   Prints: ns of a walk after a switch, alone (medians), their difference (median over pairs of
+   blocks), and the least and the largest quarter's border of the differences. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -81,7 +87,9 @@ int main(int argc, char **argv)
     if (pipe(to_other) || pipe(to_me) || pthread_create(&thread, NULL, partner, NULL))
         return 1;
     unsigned char *set = new_set();
-    int64_t *switched = calloc(blocks, sizeof *switched), *alone = calloc(blocks, sizeof *alone), *less = calloc(blocks, sizeof *less);
+    int64_t *switched = calloc(blocks, sizeof *switched);
+    int64_t *alone = calloc(blocks, sizeof *alone);
+    int64_t *less = calloc(blocks, sizeof *less);
     int64_t walk[WALKS];
     for (int b = 0; b < blocks; b++) {
         char c = 1;
@@ -108,6 +116,7 @@ int main(int argc, char **argv)
         return 1;
     pthread_join(thread, NULL);
     int64_t difference = middle(less, blocks);
-    printf("%ld %ld %ld %ld %ld\n", (long)middle(switched, blocks), (long)middle(alone, blocks), (long)difference, (long)less[blocks / 4], (long)less[blocks * 3 / 4]);
+    printf("%ld %ld %ld %ld %ld\n", (long)middle(switched, blocks), (long)middle(alone, blocks),
+           (long)difference, (long)less[blocks / 4], (long)less[blocks * 3 / 4]);
     return 0;
 }

@@ -1,5 +1,6 @@
-/* What one record costs, by the way it is written: the mean of a batch, batch after batch, every way in turn in each of them.
- * Built and run by the comparison; -DLTTNG with liblttng-ust. Prints `name mean_ns mean_ns …`, a line a way. */
+/* What one record costs, by the way it is written: the mean of a batch, batch after batch, every
+ * way in turn in each of them. Built and run by the comparison; -DLTTNG with liblttng-ust. Prints
+ * `name mean_ns mean_ns …`, a line a way. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <punctual/testpoint.h>

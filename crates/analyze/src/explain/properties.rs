@@ -82,9 +82,10 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
             ran(by)
         }
         Cause::Inversion { by, .. } => ran(by),
-        Cause::Io { device } => has(
-            &|event| matches!(event.what, EventKind::BlockComplete { device: of, .. } if of == device),
-        ),
+        Cause::Io { device } => has(&|event| match event.what {
+            EventKind::BlockComplete { device: of, .. } => of == device,
+            _ => false,
+        }),
         Cause::PageFault => has(&|event| matches!(event.what, EventKind::PageFault { .. })),
         Cause::Reclaim => has(&|event| {
             matches!(event.what, EventKind::ReclaimBegin { .. } | EventKind::ReclaimEnd { .. })

@@ -234,7 +234,10 @@ fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
         (By::Value | By::Cpu, _) => None,
         (By::Global, _) => Some(0),
     };
-    let is = |event: &Event, number: u32| matches!(event.what, EventKind::Point { point, .. } if point.0 == number);
+    let is = |event: &Event, number: u32| match event.what {
+        EventKind::Point { point, .. } => point.0 == number,
+        _ => false,
+    };
     let (mut taken, mut found) = (vec![false; events.len()], Vec::new());
     for (place, to) in events.iter().enumerate().filter(|(_, event)| is(event, 1)) {
         let Some(requested) = key(to) else { continue };

@@ -176,9 +176,15 @@ pub enum EventKind {
     Stack { stack: StackId },
     /// A test point of an application.
     Point { point: PointId, kind: PointKind, count: u8, values: [i64; 2] },
-    /// A probed function returned (or was left by longjmp, an exception or exit): the event's
-    /// instant is the end.
-    Call { function: FunctionId, began: MonotonicNs, depth: u16, left: bool, argument: Option<u64> },
+    /// A probed function ended, at the event's instant.
+    Call {
+        function: FunctionId,
+        began: MonotonicNs,
+        depth: u16,
+        /// By longjmp, an exception or exit, instead of a return.
+        left: bool,
+        argument: Option<u64>,
+    },
     /// A mark made by punctual: the end of a measured sample; `series` as numbered in its bundle.
     Sample { series: u32, due: MonotonicNs },
     /// Events are missing between `since` and this instant on this CPU (or of this thread, for test

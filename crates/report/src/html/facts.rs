@@ -333,7 +333,10 @@ mod tests {
 
     #[test]
     fn equal_cpus_are_shown_as_one() {
-        let cpu = |n: u64, governor: Value| json!({"cpu": n, "frequency": {"governor": governor, "max": {"known": 3_200_000}}});
+        let cpu = |n: u64, governor: Value| {
+            let frequency = json!({"governor": governor, "max": {"known": 3_200_000}});
+            json!({"cpu": n, "frequency": frequency})
+        };
         let refused =
             |n: u64| json!({"unavailable": format!("cannot read /sys/cpu/cpu{n}/governor")});
         let list = json!({"cpus": {"known": [
