@@ -52,7 +52,7 @@ impl<'t, 'i> Table<'t, 'i> {
         &mut self,
         notes: &mut Notes,
         key: &'static str,
-        read: impl Fn(&str) -> Read<T>,
+        read: impl Fn(&DeValue<'i>) -> Read<T>,
     ) -> Setting<Vec<At<T>>> {
         let entry = self.entry(key)?;
         let span = Span::from(entry.span());
@@ -65,7 +65,7 @@ impl<'t, 'i> Table<'t, 'i> {
         let mut list = Vec::new();
         for item in items.iter() {
             let at = Span::from(item.span());
-            match text(item.get_ref()).and_then(&read) {
+            match read(item.get_ref()) {
                 Ok(value) => list.push(At::new(at, value)),
                 Err(wrong) => notes.wrong(at, wrong.about(key)),
             }

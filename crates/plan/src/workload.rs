@@ -1,5 +1,6 @@
 //! Which kind of workload a measure is: the one place where all kinds stand together.
 
+use crate::form::Key;
 use crate::kinds::{
     DefaultCpus, HeapPlan, HeapSpec, HistogramPlan, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec,
     NetioPlan, NetioSpec, ParameterProblems, SpinPlan, SpinSpec, StoragePlan, StorageSpec,
@@ -7,6 +8,7 @@ use crate::kinds::{
     TimerPlan, TimerSpec,
 };
 use crate::notes::Notes;
+use crate::section::Section;
 use crate::table::Table;
 use crate::words::{Placement, Word, WorkloadKind};
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
@@ -29,6 +31,22 @@ macro_rules! kinds {
             /// `timer`
             Timer(TimerPlan),
             $( $(#[$doc])* $kind($plan), )*
+        }
+
+        impl Default for WorkloadSpec {
+            fn default() -> WorkloadSpec {
+                WorkloadSpec::Timer(TimerSpec::default())
+            }
+        }
+
+        impl WorkloadKind {
+            /// The keys that only this kind has.
+            pub fn keys(self) -> Vec<Key> {
+                match self {
+                    WorkloadKind::Timer => TimerSpec::keys(),
+                    $( WorkloadKind::$kind => $spec::keys(), )*
+                }
+            }
         }
 
         impl WorkloadSpec {
