@@ -20,7 +20,9 @@ pub use published::{PublishedSpec, ResultSpec};
 pub use record::RecordSpec;
 pub use settings::Settings;
 
+use crate::form::Key;
 use crate::problem::Problem;
+use crate::section::Section;
 use crate::text::{SourceFormat, SourceText};
 use std::sync::Arc;
 
@@ -51,4 +53,30 @@ pub struct Experiment {
     pub phases: Vec<PhaseSpec>,
     /// The warnings about the file; [`crate::resolve()`] passes them on.
     pub warnings: Vec<Problem>,
+}
+
+/// The keys of a section, for documents and editors.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SectionKeys {
+    /// Its header, as `[experiment]`; of one that may stand several times, as `[[measure]]`.
+    pub header: &'static str,
+    /// Its keys. Those that only one kind of measure has are in
+    /// [`WorkloadKind::keys`](crate::WorkloadKind::keys).
+    pub keys: Vec<Key>,
+}
+
+/// Every section of an experiment file.
+pub fn sections() -> Vec<SectionKeys> {
+    let all = [
+        ("[experiment]", Settings::keys()),
+        ("[partition]", PartitionSpec::keys()),
+        ("[record]", RecordSpec::keys()),
+        ("[explain]", ExplainSpec::keys()),
+        ("[target]", TargetSpec::keys()),
+        ("[published]", PublishedSpec::keys()),
+        ("[[measure]]", MeasureSpec::keys()),
+        ("[[load]]", LoadSpec::keys()),
+        ("[[phase]]", PhaseSpec::keys()),
+    ];
+    all.into_iter().map(|(header, keys)| SectionKeys { header, keys }).collect()
 }

@@ -39,6 +39,8 @@ pub enum ValueType {
     },
     /// One of a closed list of strings.
     Words(Vec<&'static str>),
+    /// One of these strings, or another usual spelling of one.
+    Spellings(Vec<&'static str>),
     /// A string; by the man page's word for such strings.
     Text(&'static str),
     /// An array of values of one type.
@@ -135,7 +137,7 @@ pub(crate) fn word<W: Word>(what: &'static str) -> Form<W> {
 /// A scheduling policy, in any usual spelling.
 pub(crate) fn policy() -> Form<Policy> {
     let words = Policy::WORDS.iter().map(|(word, _)| *word).collect();
-    Form::new(ValueType::Words(words), |v| values::policy(string(v)?))
+    Form::new(ValueType::Spellings(words), |v| values::policy(string(v)?))
 }
 
 /// A group of kernel events.
@@ -147,7 +149,7 @@ pub(crate) fn group() -> Form<Group> {
 /// A clock, in any usual spelling.
 pub(crate) fn clock() -> Form<Clock> {
     let words = Clock::WORDS.iter().map(|(word, _)| *word).collect();
-    Form::new(ValueType::Words(words), |v| values::clock(string(v)?))
+    Form::new(ValueType::Spellings(words), |v| values::clock(string(v)?))
 }
 
 /// A string, or one word that means something of its own.

@@ -32,7 +32,7 @@ pub mod words;
 mod workload;
 
 pub use context::{FindProgram, LoadOptions, ResolveContext};
-pub use experiment::Experiment;
+pub use experiment::{Experiment, SectionKeys, sections};
 pub use form::{DefaultValue, Key, ValueType};
 pub use limits::MAX_FILE_BYTES;
 pub use load::{load, load_and_resolve, target};

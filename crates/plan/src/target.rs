@@ -107,7 +107,7 @@ section! {
         /// `"6.12"`, `"6.12-rt"`, or another series that one of Debian's suites has now, as
         /// `"7.2"`), fetched and verified by apt(8) into a cache, or the path of an image, with a
         /// `/` in it.
-        key kernel: String, path_text(), [""];
+        key kernel: String, text("STRING", values::path), [""];
         /// The directory of the modules of an image by path, *…/lib/modules/RELEASE*.
         key modules: String, path_text(), ["everything needed is built in"];
         /// More words for the kernel's command line, at most 1024 bytes.

@@ -44,8 +44,8 @@ section! {
         /// How many raw samples are kept of each series. Statistics and histograms are always over
         /// all samples.
         key keep_samples: u64, count(0, MAX_KEPT_SAMPLES), [= 1_000_000];
-        /// Whether the run is worth nothing unless every policy that is asked for can be had. If
-        /// one cannot, it is still measured, and the exit status is 4.
+        /// Whether the run is invalid unless every requested policy is in force. If one is not,
+        /// it is still measured, and the exit status is 4.
         key require_real_time: bool, flag(), [= false];
         /// Whether what could make the system unusable is done, as with `--force`.
         key force: bool, flag(), [= false];
