@@ -35,15 +35,15 @@ pub struct Experiment {
     pub format: SourceFormat,
     /// `[experiment]`.
     pub settings: Settings,
-    /// `[target]`.
+    /// `[target]`; without it this system.
     pub target: Option<TargetSpec>,
-    /// `[partition]`.
+    /// `[partition]`; without it no CPUs are set apart.
     pub partition: Option<PartitionSpec>,
-    /// `[record]`.
+    /// `[record]`; without it nothing is recorded beside the measures.
     pub record: Option<RecordSpec>,
-    /// `[explain]`.
+    /// `[explain]`; without it nothing is kept around the worst samples.
     pub explain: Option<ExplainSpec>,
-    /// `[published]`.
+    /// `[published]`, to be set beside the figures of the run.
     pub published: Option<PublishedSpec>,
     /// Every `[[measure]]`, in order.
     pub measures: Vec<MeasureSpec>,

@@ -61,7 +61,7 @@ pub enum ValueType {
 /// A key of a section.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Key {
-    /// Its name.
+    /// As it is written before the `=`.
     pub name: &'static str,
     /// What it is for, in Markdown.
     pub about: &'static str,
@@ -123,7 +123,6 @@ pub(crate) fn path_text() -> Form<String> {
     text("PATH", values::path)
 }
 
-/// A path.
 pub(crate) fn path() -> Form<PathBuf> {
     text("PATH", |text| values::path(text).map(PathBuf::from))
 }

@@ -221,7 +221,7 @@ pub struct DeadlineParameters {
     pub runtime: Nanos,
     /// By when, in each period, the budget is granted.
     pub deadline: Nanos,
-    /// The period.
+    /// From one replenishment of the budget to the next.
     pub period: Nanos,
 }
 

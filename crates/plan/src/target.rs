@@ -114,7 +114,7 @@ section! {
         key cmdline: String, text("STRING", values::kernel_words), [= String::new()];
         /// How many CPUs it has; with virtual time 1.
         key cpus: u32, count(1, MAX_VM_CPUS), [= 1];
-        /// Its memory.
+        /// The memory of the virtual machine, in whole MiB.
         key memory: ByteSize,
             size(MIN_VM_MEMORY, MAX_VM_MEMORY, values::vm_memory),
             [= ByteSize(1 << 30)];
@@ -123,7 +123,7 @@ section! {
         key accel: Acceleration,
             word("an acceleration"),
             ["`\"virtual-time\"` with one CPU, else `\"tcg\"`"];
-        /// Its architecture.
+        /// The processor architecture of the virtual machine.
         key arch: Architecture,
             word("an architecture"),
             ["that of the `machine`, else `\"x86_64\"`"];
@@ -167,7 +167,7 @@ pub enum TargetPlan {
 }
 
 impl TargetPlan {
-    /// Its kind.
+    /// What `kind` of `[target]` says.
     pub fn kind(&self) -> TargetKind {
         match self {
             TargetPlan::Host => TargetKind::Host,

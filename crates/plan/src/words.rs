@@ -70,7 +70,7 @@ impl fmt::Display for ByteSize {
 pub enum CpuChoice {
     /// `all`: every CPU that is online.
     All,
-    /// A list: `0-2,4`.
+    /// These alone: `0-2,4`.
     Listed(CpuSet),
 }
 

@@ -116,7 +116,7 @@ section! {
     SystressSpec {
         /// Where it is written.
         key file: String, path_text(), ["`timer_thread`*NN*`.txt`"];
-        /// Its layout.
+        /// How its columns are separated.
         key format: SystressFormat, word("a layout of systress"), [= SystressFormat::Txt];
         /// What the file's first column shows.
         key index: u32,

@@ -21,7 +21,7 @@ section! {
 section! {
     /// One published result.
     ResultSpec {
-        /// Of what it is.
+        /// What the value is of, in words for people.
         key what: String,
             text("TEXT", values::remark),
             [needed "this result does not name what it is of", "write `what = \"…\"`"];

@@ -47,7 +47,7 @@ parameters! {
         forcing: Forcing = Forcing::Fsync, word("a way to force data to the disk");
         /// Where the file is made; it has no name, and is gone at the end, also after kill -9.
         directory: PathBuf = PathBuf::from("/var/tmp"), path();
-        /// A record.
+        /// The size of a record.
         record: Bytes = Bytes(64), bytes(Bytes(1), Bytes::mib(64));
         /// Records that the writer takes at once.
         batch: u32 = 10, count(1, 100_000);

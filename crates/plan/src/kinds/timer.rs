@@ -37,8 +37,8 @@ section! {
         ///   the policy `deadline`. The release is the kernel's own, also where it begins a period
         ///   at another phase: from sched_getattr(2) on Linux 7.1 and newer, else from the thread's
         ///   timer, which needs root and a kernel that describes its types. Where neither is
-        ///   available it is estimated from the earliest wake-ups, anew after each miss, and the finding
-        ///   *deadline-release-estimated* says how well.
+        ///   available it is estimated from the earliest wake-ups, anew after each miss, and the
+        ///   finding *deadline-release-estimated* says how well.
         key method: TimerMethod,
             word("a way to wait for a timer"),
             ["`\"nanosleep-absolute\"`; with the policy `deadline` the method `\"deadline\"`"];
