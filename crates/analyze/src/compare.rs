@@ -58,7 +58,7 @@ pub enum CompareError {
     /// A series matched by hand is not there.
     #[error("{side} has no series `{name}`; it has: {known}")]
     NoSuchSeries {
-        /// The side.
+        /// Which of the two that are compared.
         side: String,
         /// What was named.
         name: String,
@@ -172,7 +172,6 @@ fn unequal(side: &SideInput, name: &str) -> Option<String> {
     })
 }
 
-/// `phase/series`.
 fn full_name(phase: &Phase, series: &Series) -> String {
     format!("{}/{}", phase.meta.name, series.meta.name)
 }

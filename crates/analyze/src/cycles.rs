@@ -20,7 +20,7 @@ pub enum CycleKind {
     Absolute,
     /// It sleeps for a time, so that every cycle comes later by what the one before took.
     Relative,
-    /// A timerfd.
+    /// The expiry of a timer that is read through timerfd_create(2).
     Timerfd,
     /// A POSIX timer or an interval timer, by a signal.
     PosixTimer,
@@ -92,14 +92,14 @@ pub type CallNames = BTreeMap<u32, String>;
 /// Which of a thread's waits a cycle begins with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Site {
-    /// The call.
+    /// The system call that the thread waits in.
     pub call: WaitingCall,
     /// Whether its first argument counts: a file descriptor.
     pub by_argument: bool,
 }
 
 impl Site {
-    /// The site of a wait.
+    /// Where a thread waits, by its call and what that is about.
     pub fn of(call: WaitingCall, names: &CallNames) -> Site {
         let by_argument = waits_for_file(name_of(call, names));
         let argument = if by_argument { call.argument } else { 0 };

@@ -4,7 +4,7 @@ use punctual_core::event::{Event, EventKind, Group, Recorded, TracepointId};
 use punctual_core::{MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
-/// Counts of events.
+/// How many events a recording holds, by their kinds and CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventCounts {
     /// Of the kernel, by group and name ([`EventKind::name`]).

@@ -22,7 +22,7 @@ use symbols::KernelSymbols;
 pub struct ExactSample {
     /// When it was due, in ns of its clock.
     pub due: i64,
-    /// Its latency.
+    /// From `due` to `woke`, in virtual time.
     pub latency: Nanos,
     /// The measuring thread's name, where a switch to it was seen.
     pub thread: Option<String>,

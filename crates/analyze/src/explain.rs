@@ -182,7 +182,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// The word for it.
+    /// As terminal and JSON write it.
     pub fn word(self) -> &'static str {
         match self {
             Confidence::Low => "low",

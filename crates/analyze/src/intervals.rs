@@ -26,7 +26,7 @@ pub struct Seen {
 pub struct Interval {
     /// Its place among the matched ones, from 0.
     pub seq: u64,
-    /// A.
+    /// Where it begins.
     pub from: Seen,
     /// B.
     pub to: Seen,
@@ -80,7 +80,7 @@ impl Figures {
         Figures { data, worst, uncertain: Uncertain::default(), violations: 0, limit }
     }
 
-    /// The limit.
+    /// How long an interval may take, where that was said.
     pub fn limit(&self) -> Option<Limit> {
         self.limit
     }

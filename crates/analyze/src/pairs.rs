@@ -34,7 +34,7 @@ pub enum By {
     /// Their value: the first one of a point, the number of an interrupt or of a system call, a
     /// sector, a timer's address.
     Value,
-    /// The CPU.
+    /// The CPU on which both happened.
     Cpu,
     /// Nothing.
     Global,

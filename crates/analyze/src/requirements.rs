@@ -20,7 +20,7 @@ pub struct Evidence<'a> {
     pub meta: &'a SeriesMeta,
     /// Its statistics.
     pub state: &'a State,
-    /// Its distribution.
+    /// Of the samples as they were measured.
     pub plain: &'a Distribution,
     /// The corrected one; `None` where it does not differ.
     pub corrected: Option<&'a Distribution>,

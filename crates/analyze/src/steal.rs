@@ -76,7 +76,7 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
 /// A timer of a CPU that waited through a silence of that CPU: 1 ms at least.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// The CPU.
+    /// The CPU whose timer waited.
     pub cpu: u16,
     /// When the timer was due, or the last event before, if one came between.
     pub from: MonotonicNs,

@@ -29,7 +29,7 @@ use punctual_core::{Finding, Severity};
 /// A level and its 95 % interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Level {
-    /// The level.
+    /// In ns.
     pub level: f64,
     /// The lower end; `None` where the data do not bound it.
     pub low: Option<f64>,

@@ -51,7 +51,7 @@ pub enum ThreadState {
     Stopped,
     /// Any other state; also a new thread that was not woken yet.
     Other,
-    /// Unknown.
+    /// No event shows it.
     Unknown,
 }
 
@@ -284,11 +284,11 @@ pub trait Sink {
     fn call(&mut self, _span: &CallSpan) {}
     /// A wake-up.
     fn wake(&mut self, _mark: &WakeMark) {}
-    /// A switch.
+    /// Called for each switch of a CPU.
     fn switch(&mut self, _mark: &SwitchMark) {}
-    /// A migration.
+    /// Called for each thread that is moved to another CPU.
     fn migration(&mut self, _mark: &MigrationMark) {}
-    /// A gap.
+    /// Called where events are missing.
     fn gap(&mut self, _mark: &GapMark) {}
 }
 

@@ -29,7 +29,7 @@ pub struct Validity {
 /// What a verdict became, and why where it changed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Gated {
-    /// The verdict.
+    /// With the validity of the run taken into account.
     pub verdict: VerdictWord,
     /// Why it is another one than before.
     pub reason: Option<String>,
@@ -105,7 +105,7 @@ impl Validity {
         })
     }
 
-    /// For the summary.
+    /// As documents show it.
     pub fn summary(&self) -> ValiditySummary {
         ValiditySummary { verdict: self.word(), proofs: self.proofs.clone() }
     }

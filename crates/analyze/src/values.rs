@@ -31,7 +31,7 @@ pub struct ValueBucket {
     pub count: u64,
     /// The smallest.
     pub min: i64,
-    /// Their mean.
+    /// Of the values that fall into the bucket.
     pub mean: f64,
     /// The largest.
     pub max: i64,

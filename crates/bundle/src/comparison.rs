@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "punctual-comparison/2";
 /// One side against one or several others.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Comparison {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: String,
     /// The sides: the first is what the others are compared with.
     pub sides: Vec<Side>,
@@ -95,7 +95,7 @@ pub enum Basis {
 /// What one side of a series holds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SideFigures {
-    /// Runs.
+    /// How many runs it rests on.
     pub runs: usize,
     /// Samples in all of them.
     pub count: u64,

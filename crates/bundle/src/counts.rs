@@ -23,7 +23,7 @@ pub struct Counts {
     pub counts: Vec<Count>,
 }
 
-/// CPU time.
+/// How long a program had CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CpuTime {
     /// In user mode and in the kernel.

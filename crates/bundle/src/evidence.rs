@@ -16,7 +16,7 @@ pub struct Evidence {
     pub threads: Vec<ThreadEvidence>,
     /// Memory locks.
     pub memory: MemoryEvidence,
-    /// The clocks.
+    /// How the clocks went on while the phase ran.
     pub clock: ClockEvidence,
     /// The partition; not asked where the experiment has none.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
@@ -34,7 +34,7 @@ pub struct Evidence {
 pub struct ThreadEvidence {
     /// The kernel's id.
     pub tid: i32,
-    /// Its series.
+    /// By their names within the phase.
     pub series: Vec<String>,
     /// Policy and priority.
     pub scheduling: ReadBack,
@@ -108,7 +108,7 @@ pub struct ClockEvidence {
 /// The partition that the experiment requested.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct IsolationEvidence {
-    /// Its CPUs.
+    /// Those that were set apart.
     pub cpus: CpuSet,
     /// What was not in force when the phase began.
     pub missing_before: Vec<String>,
@@ -116,10 +116,10 @@ pub struct IsolationEvidence {
     pub missing_after: Vec<String>,
 }
 
-/// A load.
+/// What a load did while the phase ran.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LoadEvidence {
-    /// Its name.
+    /// As in the experiment.
     pub name: String,
     /// How long it was to run, from its start on.
     pub due: Nanos,
@@ -145,7 +145,7 @@ pub struct LoadEvidence {
 /// What the processes of a load did while the phase ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LoadProgress {
-    /// CPU time.
+    /// User and system time of all of them.
     pub cpu_time: Nanos,
     /// How often they were given a CPU.
     pub switches: u64,

@@ -45,7 +45,7 @@ pub struct ExactSample {
     pub sample: Option<u64>,
     /// When it was due.
     pub due: i64,
-    /// Its latency.
+    /// From `due` to `woke`, in virtual time.
     pub latency_ns: i64,
     /// The measuring thread.
     pub thread: String,
@@ -72,7 +72,7 @@ pub struct ExactPart {
     pub kind: String,
     /// Instructions from the release to its begin.
     pub begin: u64,
-    /// Instructions of it.
+    /// How many were executed in it.
     pub instructions: u64,
     /// The functions with most of them.
     pub functions: Vec<(String, u64)>,
@@ -83,7 +83,7 @@ pub struct ExactPart {
 /// A function within a sample.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactFunction {
-    /// Its name.
+    /// Untrusted: escape it for output.
     pub name: String,
     /// Its own instructions.
     pub own: u64,
@@ -96,7 +96,7 @@ pub struct ExactFunction {
 /// What a sample has more of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MoreThan {
-    /// The function.
+    /// By its symbol.
     pub function: String,
     /// Its own instructions in this sample.
     pub here: u64,
@@ -104,10 +104,10 @@ pub struct MoreThan {
     pub there: u64,
 }
 
-/// A call.
+/// A call of a function on the path of a sample.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExactCall {
-    /// The function.
+    /// By its symbol.
     pub function: String,
     /// The task for which it ran; `interrupt` in one.
     pub context: String,
@@ -122,7 +122,7 @@ pub struct ExactCall {
 /// Sections with interrupts disabled that begin in one function.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct IrqsDisabled {
-    /// The function.
+    /// By its symbol.
     pub function: String,
     /// The function that it calls for it, if any.
     pub by: Option<String>,

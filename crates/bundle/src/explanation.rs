@@ -36,7 +36,7 @@ pub enum EventSource {
     Recording,
 }
 
-/// An explained sample.
+/// A sample with the parts of its latency.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExplainedSample {
     /// Its phase; empty where it is none of a run.
@@ -45,7 +45,7 @@ pub struct ExplainedSample {
     pub series: String,
     /// When it was due, or began.
     pub at: i64,
-    /// Its latency.
+    /// From `due` to `woke`; the parts add up to it.
     pub latency_ns: i64,
     /// The CPU on which its end was seen.
     pub cpu: Option<u16>,
@@ -126,7 +126,7 @@ pub struct ExplainedPart {
 pub struct Evidence {
     /// Its instant.
     pub at: i64,
-    /// Its CPU.
+    /// Where it ran; `null` where no event shows it.
     pub cpu: Option<u16>,
     /// Who ran there.
     pub tid: u32,

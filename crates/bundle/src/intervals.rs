@@ -46,16 +46,16 @@ pub struct PairsDocument {
     pub findings: Vec<Finding>,
 }
 
-/// The figures of intervals.
+/// Statistics of intervals, in ns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct IntervalFigures {
     /// How many.
     pub count: u64,
     /// The shortest; negative where two clocks disagree by more.
     pub min: Option<i64>,
-    /// Their mean.
+    /// In ns; `null` without any.
     pub mean: Option<f64>,
-    /// Their median.
+    /// In ns; `null` without any.
     pub median: Option<i64>,
     /// The longest.
     pub max: Option<i64>,
@@ -67,7 +67,7 @@ pub struct IntervalFigures {
     pub unsupported_percentiles: BTreeMap<String, u64>,
 }
 
-/// A pair.
+/// What became of one ordered pair of ends.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PairSummary {
     /// `A->B`, or the name of a scope.
@@ -169,7 +169,7 @@ pub struct Ran {
 /// under [`PairsDocument::pairs`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ScopeSummary {
-    /// Its name.
+    /// Untrusted: escape it for output.
     pub name: String,
     /// From begin to end.
     #[serde(flatten)]
@@ -198,7 +198,7 @@ pub struct ScopeSummary {
 /// A probed function.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FunctionSummary {
-    /// Its name.
+    /// Untrusted: escape it for output.
     pub name: String,
     /// The file that holds it.
     pub object: String,
@@ -243,7 +243,7 @@ pub struct ValueSummary {
     pub count: u64,
     /// The smallest.
     pub min: i64,
-    /// Their mean.
+    /// Of the values that fall into the bucket.
     pub mean: f64,
     /// The largest.
     pub max: i64,
@@ -258,7 +258,7 @@ pub struct OccupancyDocument {
     pub covered: Covered,
     /// Transitions that contradict what was known before, without a gap to explain it.
     pub contradictions: u64,
-    /// CPUs.
+    /// One entry for each CPU.
     pub cpus: Vec<CpuOccupancy>,
     /// Processes with their threads, the busiest first.
     pub processes: Vec<ProcessOccupancy>,
@@ -284,14 +284,14 @@ impl OccupancyDocument {
     }
 }
 
-/// A CPU.
+/// How a CPU spent the recording, in ns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CpuOccupancy {
     /// Its number.
     pub cpu: u16,
     /// Busy with tasks, interrupts included.
     pub busy: i64,
-    /// It idled.
+    /// In ns.
     pub idle: i64,
     /// Not shown by the recording.
     pub unknown: i64,
@@ -308,7 +308,7 @@ pub struct CpuOccupancy {
 pub struct Times {
     /// On a CPU; interrupts that it was interrupted by are included.
     pub running: i64,
-    /// Of that, interrupts.
+    /// Of that, in handlers of interrupts and in softirqs, in ns.
     pub interrupted: i64,
     /// Waited for a CPU.
     pub ready: i64,
@@ -332,7 +332,7 @@ pub struct Times {
     pub wakeups: u64,
 }
 
-/// A process.
+/// How long the threads of a process had CPUs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ProcessOccupancy {
     /// Its PID; `null` for threads of unknown processes.
@@ -346,12 +346,12 @@ pub struct ProcessOccupancy {
     pub threads: Vec<ThreadOccupancy>,
 }
 
-/// A thread.
+/// How long a thread had CPUs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ThreadOccupancy {
     /// Its number.
     pub tid: u32,
-    /// Its name.
+    /// Untrusted: escape it for output.
     pub name: String,
     /// What it did.
     #[serde(flatten)]
@@ -367,7 +367,7 @@ pub struct ThreadOccupancy {
 pub struct InterruptOccupancy {
     /// `hardirq`, `vector` or `softirq`.
     pub kind: String,
-    /// Its name.
+    /// Untrusted: escape it for output.
     pub name: String,
     /// Where.
     pub cpu: u16,

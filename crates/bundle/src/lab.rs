@@ -18,7 +18,7 @@ pub const FILE: &str = "lab.json";
 /// `lab.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LabDocument {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: String,
     /// The version of punctual that wrote it.
     pub punctual: String,
@@ -65,16 +65,16 @@ impl LabDocument {
     }
 }
 
-/// An axis.
+/// What is varied from cell to cell.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AxisDocument {
-    /// Its name.
+    /// As the lab file names it.
     pub name: String,
     /// Its values in order.
     pub values: Vec<String>,
 }
 
-/// A requirement of a lab.
+/// What the series of a measure must hold in every cell.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LabRequirement {
     /// The measure; `null`: every one.
@@ -107,7 +107,7 @@ pub struct CellDocument {
     pub verdict: Option<VerdictWord>,
     /// Its series over all seeds.
     pub series: Vec<CellSeries>,
-    /// Seed by seed.
+    /// One entry for each seed.
     pub seeds: Vec<SeedDocument>,
     /// What went wrong, in sentences.
     pub trouble: Vec<String>,
@@ -151,10 +151,10 @@ pub struct CellSeries {
     pub requirements: Vec<RequirementSummary>,
 }
 
-/// The figures of a series.
+/// What a cell measured in one series, over all its runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeriesFigures {
-    /// Its phase.
+    /// By its name in the experiment.
     pub phase: String,
     /// Its name.
     pub series: String,
@@ -168,9 +168,9 @@ pub struct SeriesFigures {
     pub overruns: Option<u64>,
     /// The smallest.
     pub min: Option<i64>,
-    /// The mean.
+    /// In ns.
     pub mean: Option<f64>,
-    /// The median.
+    /// In ns.
     pub median: Option<i64>,
     /// The largest.
     pub max: Option<i64>,
@@ -185,7 +185,7 @@ pub struct SeriesFigures {
 pub struct SeedDocument {
     /// The seed; `null`: the experiment's own.
     pub seed: Option<u64>,
-    /// Its experiment.
+    /// Its experiment file, relative to the directory of the lab.
     pub experiment: String,
     /// The repetitions in order.
     pub runs: Vec<RunDocument>,
@@ -195,7 +195,7 @@ pub struct SeedDocument {
     pub series: Vec<SeriesFigures>,
 }
 
-/// A run.
+/// One run of a cell, with one seed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunDocument {
     /// Its bundle; `null` where there is none.
@@ -218,7 +218,7 @@ pub struct PublishedDocument {
     pub title: String,
     /// The hardware, kernel and method that they are of.
     pub setup: String,
-    /// The rows.
+    /// In the order of the publication.
     pub rows: Vec<PublishedRow>,
 }
 
@@ -233,7 +233,7 @@ pub struct PublishedRow {
     pub series: String,
     /// The smallest.
     pub min: Option<i64>,
-    /// The mean.
+    /// In ns.
     pub mean: Option<i64>,
     /// The largest.
     pub max: Option<i64>,

@@ -57,14 +57,14 @@ pub enum Outcome {
     Interrupted,
     /// A sample exceeded its `stop_above`.
     StoppedAbove {
-        /// The series.
+        /// As `phase/series`.
         series: String,
         /// The latency in ns.
         latency: i64,
     },
     /// A load whose end was to stop the run ended.
     StoppedByLoad {
-        /// The load.
+        /// By its name in the experiment.
         load: String,
         /// How it ended.
         how: String,

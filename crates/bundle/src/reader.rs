@@ -49,7 +49,7 @@ pub enum Completeness {
     CutOff,
 }
 
-/// A phase.
+/// What was measured between one set of loads and the next.
 #[derive(Clone, Debug)]
 pub struct Phase {
     /// Its name, times and loads.

@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "punctual-summary/2";
 /// `summary.json`, and what `--json` prints.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: String,
     /// The experiment's name.
     pub experiment: String,
@@ -68,7 +68,7 @@ pub struct PublishedSummary {
 /// One published result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ResultSummary {
-    /// Of what.
+    /// In words for people.
     pub what: String,
     /// As it was published.
     pub published: String,
@@ -108,7 +108,7 @@ pub struct Compared {
 pub struct Reading {
     /// Where it was read, as written.
     pub of: String,
-    /// Its value.
+    /// In the unit of the figure.
     pub value: f64,
     /// `ns`, `count`, `ratio`, ….
     pub unit: String,
@@ -152,7 +152,7 @@ pub struct MechanismSummary {
     pub count: u64,
     /// The smallest.
     pub min_ns: Option<i64>,
-    /// The median.
+    /// `null` without any.
     pub median_ns: Option<i64>,
     /// The 99th percentile, where the count supports it.
     pub p99_ns: Option<i64>,
@@ -163,10 +163,10 @@ pub struct MechanismSummary {
     pub unavailable: Option<String>,
 }
 
-/// A phase.
+/// What was measured between one set of loads and the next.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PhaseSummary {
-    /// Its name.
+    /// By its name in the experiment.
     pub name: String,
     /// How long it lasted, in ns.
     pub duration: Option<i64>,
@@ -179,7 +179,7 @@ pub struct PhaseSummary {
     pub measures: Vec<MeasureMeta>,
 }
 
-/// A series.
+/// The figures of one measuring thread, or of a part of what it does.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeriesSummary {
     /// Its name, unique in its phase.
@@ -253,9 +253,9 @@ pub struct SeriesSummary {
 pub struct CorrectedSummary {
     /// Samples including the added ones.
     pub count: u64,
-    /// Mean.
+    /// In ns.
     pub mean: f64,
-    /// Median.
+    /// In ns.
     pub median: i64,
     /// As in [`SeriesSummary::percentiles`].
     pub percentiles: BTreeMap<String, i64>,
@@ -312,7 +312,7 @@ pub struct WorstSample {
     pub seq: u64,
     /// When it was due, ns on the series' clock.
     pub due: i64,
-    /// The CPU.
+    /// By its number in the kernel.
     pub cpu: u32,
 }
 
@@ -449,7 +449,7 @@ impl ProofWord {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofOutcome {
-    /// It holds.
+    /// The evidence shows that it was so.
     Holds,
     /// It fails: the run is invalid.
     Fails,

@@ -12,22 +12,22 @@ pub const SCHEMA: &str = "punctual-tail/2";
 /// The tails of a bundle's series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tails {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: String,
-    /// The bundle.
+    /// As it was named.
     pub bundle: String,
     /// Whose time its figures are in.
     #[serde(default)]
     pub timebase: Timebase,
     /// The confidence of every bound and interval.
     pub confidence: f64,
-    /// The series.
+    /// In the order of the bundle.
     pub series: Vec<SeriesTail>,
     /// Warnings about all of it.
     pub findings: Vec<Finding>,
 }
 
-/// The tail of a series.
+/// What can be said of latencies longer than those of a series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SeriesTail {
     /// `phase/series`.
@@ -168,7 +168,7 @@ pub struct Gate {
 /// A generalised extreme value distribution.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct BlockMaxima {
-    /// Blocks.
+    /// How many there are.
     pub blocks: u64,
     /// Samples in each.
     pub block_length: u64,
@@ -176,7 +176,7 @@ pub struct BlockMaxima {
     pub location: f64,
     /// σ in ns.
     pub scale: f64,
-    /// ξ.
+    /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
     pub shape: f64,
     /// The probability of so bad a fit if the distribution is right (Anderson and Darling, by
     /// bootstrap).
@@ -192,7 +192,7 @@ pub struct Peaks {
     pub peaks: u64,
     /// σ in ns.
     pub scale: f64,
-    /// ξ.
+    /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
     pub shape: f64,
     /// As in [`BlockMaxima::fit_p`].
     pub fit_p: f64,

@@ -258,7 +258,7 @@ impl SeriesWriter {
         Ok(())
     }
 
-    /// Appends a window.
+    /// Appends a window of one second to the log.
     pub fn append_window(&mut self, window: &Window) -> Result<(), BundleError> {
         log::encode_window(&mut self.buffer, window);
         self.flush()

@@ -32,7 +32,7 @@ main_parts! {
     TimerIrqDelay,
     /// Interrupt handlers, the timer's own among them.
     Irq,
-    /// Softirqs.
+    /// Deferred work of interrupts ran on the CPU of the thread.
     Softirq,
     /// The CPU was idle and had to leave its idle state and switch.
     IdleExit,

@@ -57,7 +57,7 @@ pub enum BytesError {
     /// No whole number in front.
     #[error("`{0}` is not a size: write a whole number and a unit, like `4KiB`")]
     NotANumber(String),
-    /// An unknown unit.
+    /// Behind the number stands none of the units.
     #[error("`{0}` is not a unit of size: B, KiB, MiB, GiB, kB, MB or GB")]
     UnknownUnit(String),
     /// Beyond 64 bits.

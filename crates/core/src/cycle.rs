@@ -19,7 +19,7 @@ pub enum WokenBy {
     Task,
     /// The handler of an interrupt.
     Irq,
-    /// A softirq.
+    /// Deferred work of interrupts, such as a network packet.
     Softirq,
     /// No event shows it.
     Unseen,
@@ -28,7 +28,7 @@ pub enum WokenBy {
 /// A waiting system call as far as it distinguishes cycles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WaitingCall {
-    /// Its number.
+    /// The system call's, on this architecture.
     pub number: u32,
     /// futex(2): the command; clock_nanosleep(2): the flags; else 0.
     pub operation: u16,
@@ -52,7 +52,7 @@ impl std::fmt::Display for TaskName {
 pub struct Culprit {
     /// Its thread id.
     pub tid: u32,
-    /// Its name.
+    /// As the kernel has it (`comm`), untrusted.
     pub name: TaskName,
     /// How long it ran while the thread was ready.
     pub time: Nanos,
@@ -90,9 +90,9 @@ pub struct LockHolder {
     pub name: TaskName,
     /// How it is known.
     pub evidence: LockEvidence,
-    /// Waits for it.
+    /// How often the cycle waited for it.
     pub waits: u32,
-    /// Their time.
+    /// How long all of these took together.
     pub time: Nanos,
 }
 
@@ -121,7 +121,7 @@ pub struct Cycle {
     pub timer: u64,
     /// The thread that ran then, or was interrupted.
     pub waker: u32,
-    /// Its name.
+    /// As the kernel has it (`comm`), untrusted.
     pub waker_name: TaskName,
     /// What its wait is where it is none of the cycle's.
     pub wait_is: crate::MainPart,

@@ -69,12 +69,12 @@ impl Finding {
             remedy: None,
         }
     }
-    /// With the evidence.
+    /// Adds what proves it.
     pub fn evidence(mut self, evidence: impl Into<String>) -> Finding {
         self.evidence = Some(evidence.into());
         self
     }
-    /// With the remedy.
+    /// Adds what to do about it.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
         self.remedy = Some(remedy.into());
         self

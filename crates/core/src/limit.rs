@@ -7,7 +7,7 @@ use std::fmt;
 /// How long an interval may take: `< 100us` or `<= 100us`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// The bound.
+    /// What an interval is compared with.
     pub bound: Nanos,
     /// Whether the bound itself is allowed.
     pub inclusive: bool,
@@ -16,7 +16,7 @@ pub struct Limit {
 /// Why a text is no limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// No bound in it.
+    /// There is no comparison with a duration.
     #[error("`{0}` has no limit: write one like `{0} < 100us`")]
     NoBound(String),
     /// Nothing that is limited.

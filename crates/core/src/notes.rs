@@ -179,7 +179,7 @@ pub struct ClockCost {
     pub count: u64,
     /// The shortest.
     pub min: Nanos,
-    /// The median.
+    /// Half of the values are at most this.
     pub median: Nanos,
     /// The 99th percentile.
     pub p99: Nanos,
@@ -194,7 +194,7 @@ pub struct Figure {
     pub name: String,
     /// What it is, for people.
     pub title: String,
-    /// The value.
+    /// In the unit of the figure.
     pub value: f64,
     /// `ns`, `count`, `bytes`, `ratio`, `per-second`, ….
     pub unit: String,
@@ -228,7 +228,7 @@ pub struct Table {
     pub name: String,
     /// What it shows, for people.
     pub title: String,
-    /// The columns.
+    /// From left to right; every row has a cell for each.
     pub columns: Vec<Column>,
     /// The rows, each as long as there are columns.
     pub rows: Vec<Vec<Cell>>,

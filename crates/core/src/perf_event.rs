@@ -91,9 +91,9 @@ pub const NAMED: &[NamedEvent] = &[
 impl PerfEvent {
     /// CPU time of the tasks that are counted, in ns.
     pub const TASK_CLOCK: PerfEvent = PerfEvent::Named(NAMED[1]);
-    /// Page faults.
+    /// Minor and major page faults of the thread.
     pub const PAGE_FAULTS: PerfEvent = PerfEvent::Named(NAMED[2]);
-    /// Context switches.
+    /// Voluntary and involuntary context switches of the thread.
     pub const CONTEXT_SWITCHES: PerfEvent = PerfEvent::Named(NAMED[3]);
     /// Moves to another CPU.
     pub const CPU_MIGRATIONS: PerfEvent = PerfEvent::Named(NAMED[4]);
@@ -108,7 +108,7 @@ impl PerfEvent {
     /// Misses of the last cache.
     pub const CACHE_MISSES: PerfEvent = PerfEvent::Named(NAMED[12]);
 
-    /// A tracepoint.
+    /// The event that counts how often a tracepoint is hit.
     pub fn tracepoint(group: &str, name: &str) -> PerfEvent {
         PerfEvent::Tracepoint { group: group.to_owned(), name: name.to_owned() }
     }
@@ -129,7 +129,7 @@ impl PerfEvent {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is no event{1}", text.escape_debug(), hint(near))]
 pub struct UnknownEvent {
-    /// The text.
+    /// As it was written.
     pub text: String,
     /// The event that it resembles.
     pub near: Option<&'static str>,

@@ -14,14 +14,14 @@ use std::str::FromStr;
 pub struct Published {
     /// The publication, and its system.
     pub source: String,
-    /// Its results.
+    /// In the order of the file.
     pub results: Vec<PublishedResult>,
 }
 
 /// One published result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PublishedResult {
-    /// Of what.
+    /// In words for people: a figure of which measurement.
     pub what: String,
     /// As it was published, with its unit.
     pub value: String,
@@ -106,7 +106,7 @@ impl Relation {
             Relation::About => (left - right).abs() <= right.abs() / 10.0,
         }
     }
-    /// Its sign.
+    /// As it stands between two figures: `<`.
     pub fn sign(self) -> &'static str {
         RELATIONS
             .iter()

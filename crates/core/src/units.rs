@@ -191,7 +191,7 @@ pub enum DurationError {
         "`{0}` has no unit: write `{0}ns`, `{0}us`, `{0}ms`, `{0}s`, `{0}min`, `{0}h` or `{0}d`"
     )]
     NoUnit(String),
-    /// An unknown unit.
+    /// Behind the number stands none of the units.
     #[error("`{unit}` is not a unit of time (ns, us, ms, s, min, h, d){}", suggestion(*near))]
     UnknownUnit {
         /// As written.

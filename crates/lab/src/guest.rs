@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub use crate::initramfs::Source;
 
-/// A file in the guest.
+/// What is put into the guest beside its programs.
 #[derive(Clone, Debug)]
 pub struct GuestFile {
     /// Its absolute path there.

@@ -36,7 +36,7 @@ pub struct Progress {
 /// What a watcher requests of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
-    /// That it goes on.
+    /// Nothing changes.
     GoOn,
     /// That the job ends as by Ctrl-C (SIGINT) and what it has comes back.
     End,

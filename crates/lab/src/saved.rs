@@ -58,7 +58,7 @@ pub fn append_job(dir: &Path) -> Result<(), LabError> {
 
 /// What came of the attempt to save a boot.
 pub enum Boot {
-    /// It is saved.
+    /// From here it can go on.
     Saved(Saved),
     /// The guest ended, or was ended, before it asked for it.
     Ended(Ended),

@@ -5,8 +5,6 @@ mod heap;
 mod irq;
 mod mutex;
 mod netio;
-mod parameter;
-mod read;
 mod spin;
 mod storage;
 mod switch;
@@ -18,7 +16,6 @@ pub use heap::{HeapPlan, HeapSpec, Sizes};
 pub use irq::{IrqPlan, IrqSource, IrqSpec};
 pub use mutex::{LockKind, MutexPlan, MutexSpec, Sums};
 pub use netio::{Cipher, NetioPlan, NetioSpec, Transport, Writing};
-pub use parameter::Parameter;
 pub use spin::{SpinPlan, SpinSpec};
 pub use storage::{Forcing, StorageMode, StoragePlan, StorageSpec};
 pub use switch::{Distance, Mechanism, SwitchPlan, SwitchSpec, Tasks};
@@ -26,6 +23,8 @@ pub use syscall::{Call, SyscallPlan, SyscallSpec, Target};
 pub use testpoint_cost::{PointMechanism, TestpointCostPlan, TestpointCostSpec};
 pub use timer::{TimerPlan, TimerSpec};
 
+use crate::form::DefaultValue;
+use crate::parameter::Parameter;
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{Setting, Span};
 use crate::words::Placement;
@@ -158,18 +157,21 @@ impl ParameterProblems<'_> {
 /// Makes the two structs of a kind from one table: `…Plan`, with every value, and `…Spec`, with
 /// what the file sets.
 ///
-/// A row is `/// documentation`, `name: type = default, reader;`.
+/// A row is `/// documentation`, `name: type = default, form;`.
 macro_rules! parameters {
-    ($(#[$about:meta])* $plan:ident, $spec:ident {
-        $( $(#[$doc:meta])* $field:ident : $type:ty = $default:expr, $read:expr; )*
-    }) => {
+    (
+        $(#[$about:meta])*
+        $plan:ident, $spec:ident {
+            $( $(#[doc = $doc:literal])+ $field:ident : $type:ty = $default:expr, $form:expr; )*
+        }
+    ) => {
         $(#[$about])*
         #[derive(Clone, PartialEq, Debug)]
-        pub struct $plan { $( $(#[$doc])* pub $field: $type, )* }
+        pub struct $plan { $( $(#[doc = $doc])+ pub $field: $type, )* }
 
         /// The same as the file sets it.
         #[derive(Clone, Debug, Default)]
-        pub struct $spec { $( $(#[$doc])* pub $field: $crate::text::Setting<$type>, )* }
+        pub struct $spec { $( $(#[doc = $doc])+ pub $field: $crate::text::Setting<$type>, )* }
 
         impl Default for $plan {
             fn default() -> $plan {
@@ -178,11 +180,20 @@ macro_rules! parameters {
         }
 
         impl $spec {
+            /// Every key of the kind.
+            pub(crate) fn keys() -> Vec<$crate::form::Key> {
+                vec![ $( $crate::form::Key {
+                    name: stringify!($field),
+                    about: concat!($($doc, "\n"),+),
+                    value: $crate::form::value_type::<$type>($form),
+                    default: $crate::kinds::default_of::<$type>($default),
+                }, )* ]
+            }
             pub(crate) fn read(
                 notes: &mut $crate::notes::Notes,
                 t: &mut $crate::table::Table,
             ) -> $spec {
-                $spec { $( $field: t.take(notes, stringify!($field), $read), )* }
+                $spec { $( $field: t.take(notes, stringify!($field), |v| $form.read(v)), )* }
             }
             pub(crate) fn resolved(&self) -> $plan {
                 $plan { $(
@@ -196,7 +207,7 @@ macro_rules! parameters {
             }
             /// The keys that are set, with their values in TOML.
             pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
-                use $crate::kinds::Parameter;
+                use $crate::parameter::Parameter;
                 let mut entries = Vec::new();
                 $(
                     let toml = self.$field.as_ref().and_then(|at| at.value.toml());
@@ -209,7 +220,7 @@ macro_rules! parameters {
         impl $plan {
             /// As an experiment that sets everything.
             pub(crate) fn spec(&self) -> $spec {
-                use $crate::kinds::Parameter;
+                use $crate::parameter::Parameter;
                 use $crate::text::At;
                 $(
                     let value = || At::new(Default::default(), self.$field.clone());
@@ -219,7 +230,7 @@ macro_rules! parameters {
             }
             /// Every parameter by its key, for people; those that are not there are left out.
             pub fn facts(&self) -> Vec<(&'static str, String)> {
-                use $crate::kinds::Parameter;
+                use $crate::parameter::Parameter;
                 let mut facts = Vec::new();
                 $(
                     let is_set = self.$field.toml().is_some();
@@ -242,7 +253,12 @@ macro_rules! words {
         impl $crate::words::Word for $name {
             const WORDS: &'static [(&'static str, $name)] = &[ $( ($word, $name::$variant), )* ];
         }
-        $crate::kinds::parameter::word_parameter!($name);
+        $crate::parameter::word_parameter!($name);
     };
 }
 pub(crate) use words;
+
+/// A default, for documents.
+pub(crate) fn default_of<T: Parameter>(value: T) -> DefaultValue {
+    value.toml().map_or(DefaultValue::Words("none"), DefaultValue::Value)
+}

@@ -7,15 +7,18 @@ mod describe;
 mod escape;
 mod estimate;
 pub mod experiment;
+mod form;
 pub mod kinds;
 pub mod lab;
 pub mod limits;
 mod load;
 mod notes;
+mod parameter;
 pub mod plan;
 pub mod problem;
 mod render;
 mod resolve;
+mod section;
 pub mod seeding;
 mod systress;
 mod table;
@@ -29,7 +32,8 @@ pub mod words;
 mod workload;
 
 pub use context::{FindProgram, LoadOptions, ResolveContext};
-pub use experiment::Experiment;
+pub use experiment::{Experiment, SectionKeys, sections};
+pub use form::{DefaultValue, Key, ValueType};
 pub use limits::MAX_FILE_BYTES;
 pub use load::{load, load_and_resolve, target};
 pub use plan::{

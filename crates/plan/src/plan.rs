@@ -1,6 +1,7 @@
 //! A plan: an experiment with every default filled in and every name resolved. Nothing is left to
 //! decide.
 
+use crate::experiment::RecordSpec;
 pub use crate::kinds::{HistogramPlan, TimerPlan};
 pub use crate::target::TargetPlan;
 use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat};
@@ -105,14 +106,14 @@ pub struct RecordPlan {
 impl RecordPlan {
     /// The usual groups of events on these CPUs, and test points.
     pub fn usual(cpus: CpuSet) -> RecordPlan {
-        let max_size = ByteSize(crate::limits::DEFAULT_RECORDING);
+        let usual = RecordSpec::default();
         RecordPlan {
             events: Group::USUAL.to_vec(),
             tracepoints: Vec::new(),
             cpus,
             pids: Vec::new(),
-            points: true,
-            max_size,
+            points: usual.points(),
+            max_size: usual.max_size(),
             limits: Vec::new(),
         }
     }
@@ -220,7 +221,7 @@ pub struct DeadlineParameters {
     pub runtime: Nanos,
     /// By when, in each period, the budget is granted.
     pub deadline: Nanos,
-    /// The period.
+    /// From one replenishment of the budget to the next.
     pub period: Nanos,
 }
 

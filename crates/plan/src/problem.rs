@@ -19,7 +19,7 @@ pub enum Weight {
     Warning,
 }
 
-/// The kind of a problem.
+/// What sort of mistake it is: it decides what becomes of the problem.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ProblemKind {
     /// The file cannot be read as what it should be.

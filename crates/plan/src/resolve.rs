@@ -18,12 +18,12 @@ use crate::experiment::{Experiment, Settings};
 use crate::limits::MAX_NAME_CHARS;
 use crate::plan::{Plan, RecordPlan};
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::text::{Setting, Span};
+use crate::text::{Setting, Span, each};
 use crate::words::RecordedEvents;
 use cpus::Zones;
 pub(crate) use measures::bytes;
+use punctual_core::CpuSet;
 use punctual_core::event::NamedTracepoint;
-use punctual_core::{CpuSet, Nanos};
 pub(crate) use target::target;
 
 /// A plan, and its warnings.
@@ -78,15 +78,15 @@ impl Resolver<'_> {
             measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
         let mut plan = Plan {
             controller_cpus: self.controller_cpus(&settings.cpus, &zones, &measured),
-            refresh: value(&settings.refresh, Nanos::from_millis(500)),
-            memory_lock: value(&settings.memory_lock, true),
-            dma_latency: value(&settings.dma_latency, Some(Nanos::ZERO)),
+            refresh: settings.refresh(),
+            memory_lock: settings.memory_lock(),
+            dma_latency: settings.dma_latency().0,
             seed: settings.seed.map(|at| at.value),
             output: self.output(settings, &name),
-            cpu_load: value(&settings.cpu_load, true),
-            keep_samples: value(&settings.keep_samples, 1_000_000),
-            require_real_time: value(&settings.require_real_time, false),
-            force: value(&settings.force, false),
+            cpu_load: settings.cpu_load(),
+            keep_samples: settings.keep_samples(),
+            require_real_time: settings.require_real_time(),
+            force: settings.force(),
             on_violation: settings.on_violation.as_ref().map(|at| at.value.clone()),
             target: target(self.experiment.target.as_ref(), &mut self.problems),
             partition,
@@ -97,11 +97,12 @@ impl Resolver<'_> {
             name,
             forever: false,
         };
-        if let Some(forever) = settings.forever.as_ref().filter(|forever| forever.value)
+        if settings.forever()
             && let Err(why) = plan.run_forever()
         {
             let help = "leave all sections `[[phase]]` but one out, or `forever`";
-            self.error(ProblemKind::Combination, forever.span, why, help);
+            let span = place(&settings.forever, settings.span);
+            self.error(ProblemKind::Combination, span, why, help);
         }
         plan
     }
@@ -132,15 +133,10 @@ impl Resolver<'_> {
                 );
             }
         }
-        plan.points = value(&spec.points, plan.points);
+        plan.points = spec.points();
         plan.pids = value(&spec.pids, plan.pids);
-        plan.max_size = value(&spec.max_size, plan.max_size);
-        plan.limits = spec
-            .limits
-            .iter()
-            .flat_map(|limits| &limits.value)
-            .map(|at| at.value.clone())
-            .collect();
+        plan.max_size = spec.max_size();
+        plan.limits = each(&spec.limits).iter().map(|at| at.value.clone()).collect();
         if plan.events.is_empty() && plan.tracepoints.is_empty() && !plan.points {
             let message = "nothing is left to record: no kernel event and no test point";
             self.error(

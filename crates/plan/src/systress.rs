@@ -9,7 +9,8 @@ mod scan;
 
 use crate::context::LoadOptions;
 use crate::experiment::{
-    Experiment, LoadSpec, MeasureSpec, Settings, SystressSpec, TimerSpec, WorkloadSpec,
+    Experiment, HistogramSpec, LoadSpec, MeasureSpec, Settings, SystressSpec, TimerSpec,
+    WorkloadSpec,
 };
 use crate::limits::{
     MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX,
@@ -19,7 +20,7 @@ use crate::notes::{Notes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::values;
-use crate::words::{CpuChoice, OnExit, Output, Placement, SystressFormat, Word};
+use crate::words::{CpuChoice, DmaLatency, OnExit, Output, Placement, SystressFormat, Word};
 use properties::Properties;
 use punctual_core::{Nanos, Policy, Priority};
 use scan::{STANZAS, Stanza, stanzas};
@@ -117,7 +118,7 @@ fn settings(main: Option<&Stanza>, notes: &mut Notes) -> (Settings, At<SystressF
     let nowhere = Span::default();
     let mut settings = Settings {
         memory_lock: Some(At::new(nowhere, false)),
-        dma_latency: Some(At::new(nowhere, None)),
+        dma_latency: Some(At::new(nowhere, DmaLatency(None))),
         cpu_load: Some(At::new(nowhere, false)),
         ..Settings::default()
     };
@@ -172,22 +173,19 @@ fn timer_thread(
         threads: Some(At::new(span, Placement::Shared(1))),
         policy: Some(policy.unwrap_or(At::new(span, Policy::Other))),
         priority,
-        runtime: None,
-        deadline: None,
         duration,
-        samples: None,
-        range,
-        resolution: Some(At::new(span, Nanos::MICRO)),
-        stop_above: None,
-        counters: Vec::new(),
-        require: Vec::new(),
-        phases: None,
+        histogram: Some(HistogramSpec {
+            span,
+            range,
+            resolution: Some(At::new(span, Nanos::MICRO)),
+        }),
         systress: Some(SystressSpec {
             span,
             file: Some(file),
             format: Some(format),
             index: Some(At::new(span, index)),
         }),
+        ..MeasureSpec::default()
     }
 }
 
@@ -196,18 +194,15 @@ fn program(stanza: &Stanza, notes: &mut Notes) -> LoadSpec {
     let (policy, priority) = scheduling(&mut p, notes);
     let load = LoadSpec {
         span: stanza.span,
-        name: None,
         command: p.take(notes, "cmdline", values::command),
         cpus: p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed)),
         policy,
         priority,
-        nice: None,
         stdout: p.take(notes, "output.out", file),
         stderr: p.take(notes, "output.err", file),
         on_success: on_exit(&mut p, stanza, "termination.ok", notes),
         on_failure: on_exit(&mut p, stanza, "termination.ko", notes),
-        start_delay: None,
-        may_rest: None,
+        ..LoadSpec::default()
     };
     cgroup(&mut p, notes);
     if !p.has("cmdline") {

@@ -52,7 +52,7 @@ impl<'t, 'i> Table<'t, 'i> {
         &mut self,
         notes: &mut Notes,
         key: &'static str,
-        read: impl Fn(&str) -> Read<T>,
+        read: impl Fn(&DeValue<'i>) -> Read<T>,
     ) -> Setting<Vec<At<T>>> {
         let entry = self.entry(key)?;
         let span = Span::from(entry.span());
@@ -65,7 +65,7 @@ impl<'t, 'i> Table<'t, 'i> {
         let mut list = Vec::new();
         for item in items.iter() {
             let at = Span::from(item.span());
-            match text(item.get_ref()).and_then(&read) {
+            match read(item.get_ref()) {
                 Ok(value) => list.push(At::new(at, value)),
                 Err(wrong) => notes.wrong(at, wrong.about(key)),
             }
@@ -185,7 +185,6 @@ pub(crate) fn mismatch(found: &DeValue<'_>, expected: &str) -> Wrong {
     Wrong::new(format!("expected {expected}, found {found}"))
 }
 
-/// A string.
 pub(crate) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
     match value {
         DeValue::String(text) => Ok(text),
@@ -210,14 +209,12 @@ pub(crate) fn span<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
     Err(mismatch(value, "a duration").help(units))
 }
 
-/// An integer.
 pub(crate) fn integer(value: &DeValue<'_>) -> Read<i64> {
     let DeValue::Integer(number) = value else { return Err(mismatch(value, "an integer")) };
     let read = i64::from_str_radix(number.as_str(), number.radix());
     read.map_err(|_| Wrong::new(format!("`{}` is too large a number", clipped(number.as_str()))))
 }
 
-/// A boolean.
 pub(crate) fn boolean(value: &DeValue<'_>) -> Read<bool> {
     value.as_bool().ok_or_else(|| mismatch(value, "true or false"))
 }

@@ -1,7 +1,12 @@
 //! Where an experiment runs: `[target]` as written ([`TargetSpec`]) and as resolved
 //! ([`TargetPlan`]).
 
+use crate::form::{count, path_text, size, span, text, word};
+use crate::limits::{MAX_DURATION, MAX_VM_CPUS, MAX_VM_MEMORY, MIN_VM_MEMORY};
+use crate::parameter::word_parameter;
+use crate::section::{Section, section};
 use crate::text::{At, Setting, Span};
+use crate::values;
 use crate::words::{ByteSize, Word};
 use punctual_core::Nanos;
 use std::path::PathBuf;
@@ -21,6 +26,7 @@ impl Word for TargetKind {
     const WORDS: &'static [(&'static str, TargetKind)] =
         &[("host", TargetKind::Host), ("vm", TargetKind::Vm), ("ssh", TargetKind::Ssh)];
 }
+word_parameter!(TargetKind);
 
 /// What makes the time of a virtual machine go on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,6 +46,7 @@ impl Word for Acceleration {
         ("kvm", Acceleration::Kvm),
     ];
 }
+word_parameter!(Acceleration);
 
 /// The processor architecture of a virtual machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -54,6 +61,7 @@ impl Word for Architecture {
     const WORDS: &'static [(&'static str, Architecture)] =
         &[("x86_64", Architecture::X86_64), ("aarch64", Architecture::Aarch64)];
 }
+word_parameter!(Architecture);
 
 /// The board that a virtual machine imitates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -70,6 +78,7 @@ impl Word for Board {
     const WORDS: &'static [(&'static str, Board)] =
         &[("pc", Board::Pc), ("virt", Board::Virt), ("raspi3b", Board::Raspi3b)];
 }
+word_parameter!(Board);
 
 /// A device that a virtual machine gets for a workload.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -84,46 +93,65 @@ impl Word for Device {
     const WORDS: &'static [(&'static str, Device)] =
         &[("storage", Device::Storage), ("edu", Device::Edu)];
 }
+word_parameter!(Device);
 
-/// `[target]`, as written: the keys of all kinds.
-#[derive(Clone, Debug, Default)]
-pub struct TargetSpec {
-    /// The section's header.
-    pub span: Span,
-    /// `kind`
-    pub kind: Setting<TargetKind>,
-    /// `kernel` of a virtual machine: a name, or the path of an image.
-    pub kernel: Setting<String>,
-    /// `modules`: the directory of the modules of an image by path.
-    pub modules: Setting<String>,
-    /// `cmdline`: more words for the kernel.
-    pub cmdline: Setting<String>,
-    /// `cpus`: how many.
-    pub cpus: Setting<u32>,
-    /// `memory`
-    pub memory: Setting<ByteSize>,
-    /// `accel`
-    pub accel: Setting<Acceleration>,
-    /// `arch`
-    pub arch: Setting<Architecture>,
-    /// `machine`
-    pub machine: Setting<Board>,
-    /// `devices`
-    pub devices: Setting<Vec<At<Device>>>,
-    /// `timeout`, by the host's clock.
-    pub timeout: Setting<Nanos>,
-    /// `binary`: punctual for the target.
-    pub binary: Setting<String>,
-    /// `host` of ssh.
-    pub host: Setting<String>,
-    /// `user` there.
-    pub user: Setting<String>,
-    /// `port` there.
-    pub port: Setting<u16>,
-    /// `identity`: the file of the private key.
-    pub identity: Setting<String>,
-    /// `known_hosts`: the file of host keys.
-    pub known_hosts: Setting<String>,
+section! {
+    /// Where the experiment runs, as written: the keys of all kinds.
+    TargetSpec {
+        /// This system, a virtual machine on it (QEMU), or another system that is reached by
+        /// ssh(1).
+        key kind: TargetKind,
+            word("a kind of target"),
+            [needed "this target has no kind", "write `kind = \"vm\"`, `\"ssh\"` or `\"host\"`"];
+        /// Of a virtual machine, and needed there: Debian's kernel by name (`"6.1"`, `"6.1-rt"`,
+        /// `"6.12"`, `"6.12-rt"`, or another series that one of Debian's suites has now, as
+        /// `"7.2"`), fetched and verified by apt(8) into a cache, or the path of an image, with a
+        /// `/` in it.
+        key kernel: String, text("STRING", values::path), [""];
+        /// The directory of the modules of an image by path, *…/lib/modules/RELEASE*.
+        key modules: String, path_text(), ["everything needed is built in"];
+        /// More words for the kernel's command line, at most 1024 bytes.
+        key cmdline: String, text("STRING", values::kernel_words), [= String::new()];
+        /// How many CPUs it has; with virtual time 1.
+        key cpus: u32, count(1, MAX_VM_CPUS), [= 1];
+        /// The memory of the virtual machine, in whole MiB.
+        key memory: ByteSize,
+            size(MIN_VM_MEMORY, MAX_VM_MEMORY, values::vm_memory),
+            [= ByteSize(1 << 30)];
+        /// How its time goes on: counted in instructions, the same at each run (`virtual-time`);
+        /// the host's, translated by QEMU (`tcg`); the host's, on its own processor (`kvm`).
+        key accel: Acceleration,
+            word("an acceleration"),
+            ["`\"virtual-time\"` with one CPU, else `\"tcg\"`"];
+        /// The processor architecture of the virtual machine.
+        key arch: Architecture,
+            word("an architecture"),
+            ["that of the `machine`, else `\"x86_64\"`"];
+        /// Its board; `raspi3b` is the Raspberry Pi 3 (docs/targets.md).
+        key machine: Board, word("a machine"), ["`\"pc\"` of x86_64, `\"virt\"` of aarch64"];
+        /// `"storage"`: a disk with an ext4 file system, mounted at */mnt/storage*; `"edu"`: a
+        /// device that raises interrupts on request, at */dev/uio0*.
+        list devices: Device, word("a device"), ["none"];
+        /// How long it may run: by this system's clock, without the time that it waits for a CPU
+        /// here or that a hypervisor takes, so that a busy system ends none.
+        key timeout: Nanos,
+            span(Nanos::SECOND, MAX_DURATION),
+            ["ten minutes and twenty times the estimated time"];
+        /// punctual for the target, a static program of the target's architecture (vm and ssh).
+        key binary: String,
+            path_text(),
+            ["the running program where it fits, else one that was built beside it"];
+        /// Of another system, and needed there: its name or address.
+        key host: String, text("STRING", values::remote_name), [""];
+        /// The user there.
+        key user: String, text("STRING", values::remote_name), ["what ssh(1) takes"];
+        /// The port there.
+        key port: u16, count(1, u64::from(u16::MAX)), ["what ssh(1) takes"];
+        /// The file of the private key.
+        key identity: String, path_text(), ["what ssh(1) takes"];
+        /// The file of the host keys that are trusted.
+        key known_hosts: String, path_text(), ["what ssh(1) takes"];
+    }
 }
 
 /// Where a plan runs.
@@ -139,7 +167,7 @@ pub enum TargetPlan {
 }
 
 impl TargetPlan {
-    /// Its kind.
+    /// What `kind` of `[target]` says.
     pub fn kind(&self) -> TargetKind {
         match self {
             TargetPlan::Host => TargetKind::Host,
@@ -206,60 +234,15 @@ pub struct SshPlan {
 }
 
 impl TargetSpec {
-    /// The settings that are made, as (key, place), but for `kind`.
-    pub(crate) fn keys(&self) -> Vec<(&'static str, Span)> {
-        let at = |key, span: Option<Span>| span.map(|span| (key, span));
-        let spans = [
-            at("kernel", self.kernel.as_ref().map(|at| at.span)),
-            at("modules", self.modules.as_ref().map(|at| at.span)),
-            at("cmdline", self.cmdline.as_ref().map(|at| at.span)),
-            at("cpus", self.cpus.map(|at| at.span)),
-            at("memory", self.memory.map(|at| at.span)),
-            at("accel", self.accel.map(|at| at.span)),
-            at("arch", self.arch.map(|at| at.span)),
-            at("machine", self.machine.map(|at| at.span)),
-            at("devices", self.devices.as_ref().map(|at| at.span)),
-            at("timeout", self.timeout.map(|at| at.span)),
-            at("binary", self.binary.as_ref().map(|at| at.span)),
-            at("host", self.host.as_ref().map(|at| at.span)),
-            at("user", self.user.as_ref().map(|at| at.span)),
-            at("port", self.port.map(|at| at.span)),
-            at("identity", self.identity.as_ref().map(|at| at.span)),
-            at("known_hosts", self.known_hosts.as_ref().map(|at| at.span)),
-        ];
-        spans.into_iter().flatten().collect()
-    }
-
     /// This, completed by `base`; only this where `base` is of another kind.
     pub(crate) fn over(self, base: &TargetSpec) -> TargetSpec {
         if self.kind.map(|at| at.value) != base.kind.map(|at| at.value) {
             return self;
         }
-        let modules = if self.kernel.is_some() {
-            self.modules
-        } else {
-            self.modules.or(base.modules.clone())
-        };
-        TargetSpec {
-            span: self.span,
-            kind: self.kind,
-            kernel: self.kernel.or(base.kernel.clone()),
-            modules,
-            cmdline: self.cmdline.or(base.cmdline.clone()),
-            cpus: self.cpus.or(base.cpus),
-            memory: self.memory.or(base.memory),
-            accel: self.accel.or(base.accel),
-            arch: self.arch.or(base.arch),
-            machine: self.machine.or(base.machine),
-            devices: self.devices.or(base.devices.clone()),
-            timeout: self.timeout.or(base.timeout),
-            binary: self.binary.or(base.binary.clone()),
-            host: self.host.or(base.host.clone()),
-            user: self.user.or(base.user.clone()),
-            port: self.port.or(base.port),
-            identity: self.identity.or(base.identity.clone()),
-            known_hosts: self.known_hosts.or(base.known_hosts.clone()),
-        }
+        let modules = self.kernel.as_ref().map(|_| self.modules.clone());
+        let whole = self.or(base);
+        // Modules belong to their kernel.
+        TargetSpec { modules: modules.unwrap_or(whole.modules), ..whole }
     }
 }
 

@@ -54,6 +54,11 @@ impl<T> At<T> {
 /// Something that a file may set: the value with its place, or nothing.
 pub type Setting<T> = Option<At<T>>;
 
+/// Each value of a list; none where it is not set.
+pub(crate) fn each<T>(list: &Setting<Vec<At<T>>>) -> &[At<T>] {
+    list.as_ref().map_or(&[], |at| &at.value)
+}
+
 /// The language of an experiment file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceFormat {

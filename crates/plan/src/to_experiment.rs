@@ -2,12 +2,12 @@
 //! same plan.
 
 use crate::experiment::{
-    Experiment, ExplainSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec, PublishedSpec,
-    RecordSpec, ResultSpec, Settings, SystressSpec,
+    Experiment, ExplainSpec, HistogramSpec, LoadSpec, MeasureSpec, PartitionSpec, PhaseSpec,
+    PublishedSpec, RecordSpec, ResultSpec, Settings, SystressSpec,
 };
 use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan, Plan, RecordPlan, Scheduling};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
-use crate::words::{CpuChoice, RecordedEvents};
+use crate::words::{CpuChoice, DmaLatency, RecordedEvents};
 use punctual_core::{CpuSet, Published, PublishedResult};
 use std::collections::HashSet;
 use std::path::Path;
@@ -24,7 +24,7 @@ impl Plan {
                 span: Span::default(),
                 cpus: set(partition.cpus.clone()),
                 name: set(partition.name.clone()),
-                disable: partition.disable.iter().map(|name| at(name.clone())).collect(),
+                disable: list(partition.disable.iter().cloned()),
             }),
             record: self.record.as_ref().map(|record| RecordSpec {
                 span: Span::default(),
@@ -59,11 +59,12 @@ impl Plan {
 
     fn settings(&self) -> Settings {
         Settings {
+            span: Span::default(),
             name: set(self.name.clone()),
             cpus: listed(&self.controller_cpus),
             refresh: set(self.refresh),
             memory_lock: set(self.memory_lock),
-            dma_latency: set(self.dma_latency),
+            dma_latency: set(DmaLatency(self.dma_latency)),
             seed: self.seed.map(at),
             output: set(path(&self.output)),
             cpu_load: set(self.cpu_load),
@@ -103,11 +104,14 @@ impl Plan {
                 Length::Samples(samples) => set(samples),
                 _ => None,
             },
-            range: set(measure.histogram.range),
-            resolution: set(measure.histogram.resolution),
+            histogram: Some(HistogramSpec {
+                span: Span::default(),
+                range: set(measure.histogram.range),
+                resolution: set(measure.histogram.resolution),
+            }),
             stop_above: measure.stop_above.map(at),
-            counters: measure.counters.iter().cloned().map(at).collect(),
-            require: measure.requirements.iter().copied().map(at).collect(),
+            counters: list(measure.counters.iter().cloned()),
+            require: list(measure.requirements.iter().copied()),
             phases: match occurrences.len() == self.phases.len() {
                 true => None,
                 false => set(occurrences.iter().map(|(phase, _)| at(phase.name.clone())).collect()),
@@ -183,7 +187,7 @@ fn published(published: &Published) -> PublishedSpec {
     PublishedSpec {
         span: Span::default(),
         source: set(published.source.clone()),
-        results: published.results.iter().map(result).collect(),
+        result: published.results.iter().map(result).collect(),
     }
 }
 
@@ -192,7 +196,7 @@ fn phase(phase: &PhasePlan) -> PhaseSpec {
         span: Span::default(),
         name: set(phase.name.clone()),
         duration: phase.duration.map(at),
-        loads: phase.loads.iter().map(|load| at(load.name.clone())).collect(),
+        loads: list(phase.loads.iter().map(|load| load.name.clone())),
     }
 }
 
@@ -220,6 +224,12 @@ fn at<T>(value: T) -> At<T> {
 
 fn set<T>(value: T) -> Setting<T> {
     Some(at(value))
+}
+
+/// A list; nothing where it is empty.
+fn list<T>(items: impl Iterator<Item = T>) -> Setting<Vec<At<T>>> {
+    let items: Vec<At<T>> = items.map(at).collect();
+    if items.is_empty() { None } else { set(items) }
 }
 
 fn listed(cpus: &CpuSet) -> Setting<CpuChoice> {

@@ -1,8 +1,6 @@
 //! Experiment files in TOML: see punctual-experiment(5).
 
 mod measure;
-mod published;
-mod sections;
 mod target;
 
 use crate::context::LoadOptions;
@@ -10,6 +8,7 @@ use crate::experiment::Experiment;
 use crate::limits::{MAX_PHASES, MAX_SECTIONS};
 use crate::notes::Notes;
 use crate::problem::{Problem, ProblemKind, Problems};
+use crate::section::{Section, bounded};
 use crate::table::Table;
 use crate::text::{SourceFormat, SourceText, Span};
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     }
     let mut file = Table::new(document.get_ref(), Span::default(), "an experiment file");
     let settings = match file.take_table(&mut notes, "experiment", "`[experiment]`") {
-        Some(table) => sections::settings(&mut notes, table),
+        Some(table) => Section::read_whole(&mut notes, table),
         None => Default::default(),
     };
     let measures = file.take_sections(&mut notes, "measure", "`[[measure]]`");
@@ -42,24 +41,24 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     let explain = file.take_table(&mut notes, "explain", "`[explain]`");
     let target = file.take_table(&mut notes, "target", "`[target]`");
     let published = file.take_table(&mut notes, "published", "`[published]`");
-    let measures = sections::bounded(&mut notes, measures, MAX_SECTIONS);
-    let loads = sections::bounded(&mut notes, loads, MAX_SECTIONS);
-    let phases = sections::bounded(&mut notes, phases, MAX_PHASES);
+    let measures = bounded(&mut notes, measures, MAX_SECTIONS);
+    let loads = bounded(&mut notes, loads, MAX_SECTIONS);
+    let phases = bounded(&mut notes, phases, MAX_PHASES);
     let experiment = Experiment {
         source: source.clone(),
         format: SourceFormat::Toml,
         settings,
-        target: target.map(|table| target::target(&mut notes, table)),
-        partition: partition.map(|table| sections::partition(&mut notes, table)),
-        record: record.map(|table| sections::record(&mut notes, table)),
-        explain: explain.map(|table| sections::explain(&mut notes, table)),
-        published: published.map(|table| published::published(&mut notes, table)),
+        target: target.map(|table| Section::read_whole(&mut notes, table)),
+        partition: partition.map(|table| Section::read_whole(&mut notes, table)),
+        record: record.map(|table| Section::read_whole(&mut notes, table)),
+        explain: explain.map(|table| Section::read_whole(&mut notes, table)),
+        published: published.map(|table| Section::read_whole(&mut notes, table)),
         measures: measures
             .into_iter()
             .filter_map(|table| measure::measure(&mut notes, table))
             .collect(),
-        loads: loads.into_iter().map(|table| sections::load(&mut notes, table)).collect(),
-        phases: phases.into_iter().map(|table| sections::phase(&mut notes, table)).collect(),
+        loads: loads.into_iter().map(|table| Section::read_whole(&mut notes, table)).collect(),
+        phases: phases.into_iter().map(|table| Section::read_whole(&mut notes, table)).collect(),
         warnings: Vec::new(),
     };
     file.finish(&mut notes);

@@ -2,11 +2,11 @@
 
 use crate::escape::{clipped, is_unprintable};
 use crate::limits::{
-    MAX_BUFFER, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES, MAX_REMARK_CHARS, MAX_VM_MEMORY,
-    MIN_BUFFER, MIN_RECORDING, MIN_VM_MEMORY,
+    MAX_BUFFER, MAX_CMDLINE_BYTES, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES,
+    MAX_REMARK_CHARS, MAX_VM_MEMORY, MIN_BUFFER, MIN_RECORDING, MIN_VM_MEMORY,
 };
 use crate::notes::{Read, Wrong};
-use crate::words::{ByteSize, CpuChoice, Nice, Output, RecordedEvents, Word};
+use crate::words::{ByteSize, CpuChoice, DmaLatency, Nice, Output, RecordedEvents, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
 use punctual_core::{
@@ -28,9 +28,9 @@ pub(crate) fn duration(text: &str, shortest: Nanos, longest: Nanos) -> Read<Nano
 }
 
 /// A bound on /dev/cpu_dma_latency, or `leave`.
-pub(crate) fn dma_latency(text: &str) -> Read<Option<Nanos>> {
+pub(crate) fn dma_latency(text: &str) -> Read<DmaLatency> {
     if text == "leave" {
-        return Ok(None);
+        return Ok(DmaLatency(None));
     }
     let bound =
         duration(text, Nanos::ZERO, crate::limits::MAX_DMA_LATENCY).map_err(|wrong| match wrong
@@ -42,7 +42,7 @@ pub(crate) fn dma_latency(text: &str) -> Read<Option<Nanos>> {
     if bound.ns() % Nanos::MICRO.ns() != 0 {
         return Err(Wrong::new("/dev/cpu_dma_latency takes whole microseconds"));
     }
-    Ok(Some(bound))
+    Ok(DmaLatency(Some(bound)))
 }
 
 /// What sh(1) runs.
@@ -125,6 +125,19 @@ pub(crate) fn vm_memory(text: &str) -> Read<ByteSize> {
     match size.0.is_multiple_of(1 << 20) {
         true => Ok(size),
         false => Err(Wrong::new("a virtual machine takes whole MiB")),
+    }
+}
+
+/// Words for the kernel: one line of ASCII.
+pub(crate) fn kernel_words(text: &str) -> Read<String> {
+    if text.len() > MAX_CMDLINE_BYTES {
+        return Err(Wrong::new(format!(
+            "more than {MAX_CMDLINE_BYTES} bytes are too many for a kernel's command line"
+        )));
+    }
+    match text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        true => Ok(text.trim().to_owned()),
+        false => Err(Wrong::new("a kernel's command line is one line of printable ASCII")),
     }
 }
 

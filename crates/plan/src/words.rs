@@ -1,8 +1,8 @@
 //! The words that experiment files are written in, beside those of [`punctual_core`].
 
 use crate::escape::clipped;
-use punctual_core::CpuSet;
 use punctual_core::event::{Group, NamedTracepoint};
+use punctual_core::{CpuSet, Nanos};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -70,7 +70,7 @@ impl fmt::Display for ByteSize {
 pub enum CpuChoice {
     /// `all`: every CPU that is online.
     All,
-    /// A list: `0-2,4`.
+    /// These alone: `0-2,4`.
     Listed(CpuSet),
 }
 
@@ -82,6 +82,10 @@ pub enum RecordedEvents {
     /// `GROUP:NAME`.
     Tracepoint(NamedTracepoint),
 }
+
+/// What /dev/cpu_dma_latency is held at; `None`: it is not touched (`leave`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DmaLatency(pub Option<Nanos>);
 
 /// How the threads of a measure are put on its CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

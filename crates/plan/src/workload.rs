@@ -1,5 +1,6 @@
 //! Which kind of workload a measure is: the one place where all kinds stand together.
 
+use crate::form::Key;
 use crate::kinds::{
     DefaultCpus, HeapPlan, HeapSpec, HistogramPlan, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec,
     NetioPlan, NetioSpec, ParameterProblems, SpinPlan, SpinSpec, StoragePlan, StorageSpec,
@@ -7,6 +8,7 @@ use crate::kinds::{
     TimerPlan, TimerSpec,
 };
 use crate::notes::Notes;
+use crate::section::Section;
 use crate::table::Table;
 use crate::words::{Placement, Word, WorkloadKind};
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
@@ -14,21 +16,43 @@ use punctual_core::{CpuSet, Nanos, Policy, Priority};
 /// Makes the enums of all kinds but the timer, which resolves in a way of its own, and what looks
 /// into them.
 macro_rules! kinds {
-    ($( $(#[$doc:meta])* $kind:ident($spec:ident, $plan:ident) )*) => {
+    ($( $kind:ident($spec:ident, $plan:ident) )*) => {
         /// The kind of a measure and the keys that only this kind has, as the file sets them.
         #[derive(Clone, Debug)]
         pub enum WorkloadSpec {
-            /// `timer`
+            /// The keys of [`WorkloadKind::Timer`].
             Timer(TimerSpec),
-            $( $(#[$doc])* $kind($spec), )*
+            $(
+                #[doc = concat!("The keys of [`WorkloadKind::", stringify!($kind), "`].")]
+                $kind($spec),
+            )*
         }
 
         /// What the threads of a measure do.
         #[derive(Clone, PartialEq, Debug)]
         pub enum Workload {
-            /// `timer`
+            /// What [`WorkloadKind::Timer`] times.
             Timer(TimerPlan),
-            $( $(#[$doc])* $kind($plan), )*
+            $(
+                #[doc = concat!("What [`WorkloadKind::", stringify!($kind), "`] times.")]
+                $kind($plan),
+            )*
+        }
+
+        impl Default for WorkloadSpec {
+            fn default() -> WorkloadSpec {
+                WorkloadSpec::Timer(TimerSpec::default())
+            }
+        }
+
+        impl WorkloadKind {
+            /// The keys that only this kind has.
+            pub fn keys(self) -> Vec<Key> {
+                match self {
+                    WorkloadKind::Timer => TimerSpec::keys(),
+                    $( WorkloadKind::$kind => $spec::keys(), )*
+                }
+            }
         }
 
         impl WorkloadSpec {
@@ -43,7 +67,7 @@ macro_rules! kinds {
                     $( WorkloadKind::$kind => WorkloadSpec::$kind($spec::read(notes, t)), )*
                 }
             }
-            /// The kind.
+            /// As `kind` of the measure says.
             pub fn kind(&self) -> WorkloadKind {
                 match self {
                     WorkloadSpec::Timer(_) => WorkloadKind::Timer,
@@ -76,7 +100,7 @@ macro_rules! kinds {
         }
 
         impl Workload {
-            /// The kind.
+            /// As `kind` of the measure says.
             pub fn kind(&self) -> WorkloadKind {
                 match self {
                     Workload::Timer(_) => WorkloadKind::Timer,
@@ -108,23 +132,14 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// `syscall`
     Syscall(SyscallSpec, SyscallPlan)
-    /// `switch`
     Switch(SwitchSpec, SwitchPlan)
-    /// `irq`
     Irq(IrqSpec, IrqPlan)
-    /// `mutex`
     Mutex(MutexSpec, MutexPlan)
-    /// `heap`
     Heap(HeapSpec, HeapPlan)
-    /// `storage`
     Storage(StorageSpec, StoragePlan)
-    /// `netio`
     Netio(NetioSpec, NetioPlan)
-    /// `spin`
     Spin(SpinSpec, SpinPlan)
-    /// `testpoint-cost`
     TestpointCost(TestpointCostSpec, TestpointCostPlan)
 }
 

@@ -19,7 +19,7 @@ fn with_timer(more: &str) -> String {
 fn unknown_keys_come_with_the_nearest_known_word() {
     insta::assert_snapshot!(with_timer("priorty = 3; quux = 1; [experimnt]"), @r"
     3:1: error: `priorty` is not known in `[[measure]]`; did you mean `priority`?
-    4:1: error: `quux` is not known in `[[measure]]`; known are kind, histogram, name, cpus, threads, policy, priority, runtime, deadline, duration, samples, stop_above, counters, require, phases, systress, method, clock, period, offset
+    4:1: error: `quux` is not known in `[[measure]]`; known are kind, name, cpus, threads, policy, priority, runtime, deadline, duration, samples, histogram, stop_above, counters, require, phases, systress, method, clock, period, offset
     5:2: error: `experimnt` is not known in an experiment file; did you mean `experiment`?
     ");
 }
@@ -28,7 +28,7 @@ fn unknown_keys_come_with_the_nearest_known_word() {
 fn wrong_types_say_what_was_expected() {
     insta::assert_snapshot!(with_timer("cpus = 1; period = 1.5; priority = 'high'; require = 'max < 1ms'; histogram = 3; threads = true"), @r#"
     3:8: error: `cpus`: expected a string, found an integer; put it in quotes: `"1"`
-    4:10: error: `period`: expected a string, found a float
+    4:10: error: `period`: expected a duration, found a float; put a unit behind it and both in quotes: `"1.5s"`, `"1.5ms"` or `"1.5us"`
     5:12: error: `priority`: expected an integer, found a string
     6:11: error: `require`: expected an array of strings, found a string; write `require = ["…"]`
     7:13: error: `histogram`: expected a table, found an integer

@@ -1,61 +1,82 @@
 //! The man page is complete, and its examples run.
 
+#[path = "manual/roff.rs"]
+mod roff;
 mod support;
 
 use punctual_core::CpuSet;
-use punctual_plan::{LoadOptions, ResolveContext, load_and_resolve};
-use std::path::Path;
+use punctual_plan::{
+    Key, LoadOptions, ResolveContext, ValueType, Word, WorkloadKind, load_and_resolve, sections,
+};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-fn manual() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man/punctual-experiment.5");
-    std::fs::read_to_string(path).unwrap()
+const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test --workspace --test manual";
+/// Before and after the entries of some keys.
+const BEGIN: &str = ".\\\" keys: ";
+const END: &str = ".\\\" end of keys\n";
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man/punctual-experiment.5")
 }
 
-/// The keys that a section knows, from the help for an unknown one.
-fn known(before: &str) -> Vec<String> {
-    let problems = support::problems(&format!("{before}zzzzzzzzzz = 1\n"));
-    let list =
-        problems.lines().find_map(|line| line.split_once("known are ")).expect("a list of keys").1;
-    list.split(", ").map(str::to_owned).collect()
+fn manual() -> String {
+    std::fs::read_to_string(path()).unwrap()
+}
+
+/// Every place of the page with the keys that it documents: a section, or a kind of measure.
+fn places() -> Vec<(String, Vec<Key>)> {
+    let mut places = Vec::new();
+    for section in sections() {
+        for key in &section.keys {
+            if let ValueType::Sections(keys) = &key.value {
+                let outer = section.header.trim_matches(['[', ']']);
+                places.push((format!("[[{outer}.{}]]", key.name), keys.clone()));
+            }
+        }
+        let is_value = |key: &Key| !matches!(key.value, ValueType::Sections(_));
+        places.push((section.header.into(), section.keys.into_iter().filter(is_value).collect()));
+    }
+    let kinds = WorkloadKind::WORDS.iter().map(|(word, kind)| ((*word).to_owned(), kind.keys()));
+    places.extend(kinds);
+    places
+}
+
+/// The page with all entries made anew, and the keys that it documents.
+fn generated(page: &str) -> (String, BTreeSet<(String, &'static str)>) {
+    let places = places();
+    let (mut text, mut documented) = (String::new(), BTreeSet::new());
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        let (header, after) = after.split_once('\n').unwrap();
+        let (_, after) = after.split_once(END).unwrap_or_else(|| panic!("no end of {header}"));
+        let mut words = header.split(' ');
+        let place = words.next().unwrap();
+        let (_, keys) = places.iter().find(|(name, _)| name == place).expect(place);
+        let named: Vec<&str> = words.collect();
+        let keys: Vec<&Key> =
+            keys.iter().filter(|key| named.is_empty() || named.contains(&key.name)).collect();
+        documented.extend(keys.iter().map(|key| (place.to_owned(), key.name)));
+        text += &format!("{before}{BEGIN}{header}\n{}{END}", roff::entries(keys));
+        rest = after;
+    }
+    (text + rest, documented)
 }
 
 #[test]
 fn every_key_is_documented() {
-    let manual = manual();
-    let section = |header: &str| {
-        let start = manual
-            .find(&format!(".SH THE {header}\n"))
-            .unwrap_or_else(|| panic!("no section {header}"));
-        let rest = &manual[start + 1..];
-        rest[..rest.find("\n.SH ").unwrap()].to_owned()
-    };
-    for (header, before) in [
-        ("SECTION [experiment]", "[experiment]\n"),
-        ("SECTION [partition]", "[partition]\n"),
-        ("SECTION [record]", "[record]\n"),
-        ("SECTION [explain]", "[explain]\n"),
-        ("SECTION [target]", "[target]\nkind = 'vm'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'timer'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'syscall'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'switch'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'irq'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'mutex'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'heap'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'storage'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'netio'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'spin'\n"),
-        ("SECTIONS [[measure]]", "[[measure]]\nkind = 'testpoint-cost'\n"),
-        ("SECTIONS [[load]]", "[[load]]\n"),
-        ("SECTIONS [[phase]]", "[[phase]]\n"),
-    ] {
-        let text = section(header);
-        for key in known(before) {
-            let documented = text.lines().any(|line| {
-                line.starts_with(&format!(".BR {key} \"")) || line == format!(".B {key}")
-            });
-            assert!(documented, "{header}: {key}");
+    let page = manual();
+    let (text, documented) = generated(&page);
+    for (place, keys) in places() {
+        for key in keys {
+            assert!(documented.contains(&(place.clone(), key.name)), "{place}: {}", key.name);
         }
     }
+    if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
+        std::fs::write(path(), text).unwrap();
+        return;
+    }
+    assert!(page == text, "the man page is out of date; regenerate it: {REGENERATE}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct Gate {
     pub kind: Kind,
     /// The figure: a percentile or the maximum.
     pub metric: Metric,
-    /// The margin.
+    /// How much worse is allowed.
     pub margin: Margin,
 }
 
@@ -40,7 +40,7 @@ pub struct Gate {
 pub struct Limit {
     /// The figure.
     pub metric: Metric,
-    /// The margin.
+    /// How much worse is allowed.
     pub margin: Margin,
 }
 
@@ -87,7 +87,7 @@ impl FromStr for Limit {
 }
 
 impl Limit {
-    /// The gate of this kind.
+    /// As a gate: `fail-if-worse` or `require`.
     pub fn gate(self, kind: Kind) -> Gate {
         Gate { kind, metric: self.metric, margin: self.margin }
     }

@@ -74,7 +74,7 @@ impl Quantile<'_> {
     }
 }
 
-/// The interval of `b − a`.
+/// An interval that covers `b − a` but for this probability of error.
 pub fn difference(a: &Quantile, b: &Quantile, error: f64) -> Interval {
     let (of_a, of_b) = (a.interval(error), b.interval(error));
     let seen = b.value - a.value;

@@ -7,7 +7,7 @@ use punctual_core::{MonotonicNs, Nanos};
 /// A cycle, and what came before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// The cycle.
+    /// From its release to its end.
     pub cycle: Cycle,
     /// From the release before to its own; `None` for the first.
     pub period: Option<Nanos>,

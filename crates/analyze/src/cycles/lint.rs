@@ -32,11 +32,11 @@ pub struct Subject<'a> {
 /// The settings of a thread.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ThreadFacts {
-    /// Its policy.
+    /// As the kernel reports it while it runs.
     pub policy: Fact<Policy>,
     /// Where it may run.
     pub affinity: CpuSet,
-    /// Its timer slack.
+    /// How much later its timers may expire (/proc/PID/timerslack_ns).
     pub timer_slack: Fact<Nanos>,
     /// The memory of its process.
     pub memory: Fact<Memory>,
@@ -82,7 +82,7 @@ pub struct Violation {
     pub remedy: Option<String>,
 }
 
-/// A rule.
+/// What is looked for in the cycles of a program, and what to do about it.
 pub struct Rule {
     /// Its name, in kebab case; never changed once released.
     pub id: &'static str,

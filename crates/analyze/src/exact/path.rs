@@ -360,7 +360,7 @@ impl Path {
 /// A function in a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Function {
-    /// Its name.
+    /// By its symbol.
     pub name: String,
     /// Instructions of its own.
     pub own: u64,

@@ -32,7 +32,7 @@ pub enum Mode {
     Fault,
     /// In user mode, as far as recorded: it was in no system call and in no page fault.
     User,
-    /// Unknown.
+    /// No event shows it.
     Unknown,
 }
 

@@ -32,11 +32,11 @@ pub struct WakeUp {
 /// What a thread waited for, as far as events of its own prove it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// A lock.
+    /// A lock, in the kernel or of its program.
     Lock,
     /// Memory that it reclaims.
     Reclaim,
-    /// A page.
+    /// A page that it touched and that was not there.
     PageFault,
     /// Something that no signal interrupts: mostly a device.
     Uninterruptible,

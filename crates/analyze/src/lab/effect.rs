@@ -23,9 +23,9 @@ const SAMPLE_OF_PAIRS: usize = 3;
 /// What a value of an axis does, against the axis' first value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Effect {
-    /// The axis.
+    /// As the lab file names it.
     pub axis: String,
-    /// The value.
+    /// By its label.
     pub value: String,
     /// The axis' first value.
     pub against: String,

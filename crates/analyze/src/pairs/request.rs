@@ -11,7 +11,7 @@ use std::fmt;
 pub enum Target {
     /// From one end to another.
     Pair {
-        /// A.
+        /// Where an interval begins.
         from: Endpoint,
         /// B.
         to: Endpoint,
@@ -22,7 +22,7 @@ pub enum Target {
     },
     /// The calls of a function; several numbers where several files have one of that name.
     Function {
-        /// Its name.
+        /// As it was written.
         name: String,
         /// Its numbers.
         functions: Vec<FunctionId>,

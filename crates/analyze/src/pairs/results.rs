@@ -63,7 +63,7 @@ pub struct PairResult {
 pub struct Results {
     /// Those requested in their order, then scopes, then pairs of points.
     pub pairs: Vec<PairResult>,
-    /// Functions.
+    /// The figures of each probed function that was called.
     pub functions: BTreeMap<FunctionId, FunctionFigures>,
     /// Scopes of test points, all of them where any was asked for: their exclusive times need each
     /// other.

@@ -10,7 +10,6 @@ use punctual_bundle::tail::{Gate, Model};
 const LEVEL: f64 = 0.01;
 /// Distances of the BDS test, of normal scores.
 const NEAR: f64 = 1.0;
-/// Its shuffles.
 const SHUFFLES: usize = 199;
 
 /// Gates on their way into a [`Model`].

@@ -18,11 +18,11 @@ pub const SHAPES: std::ops::Range<f64> = -0.5..1.0;
 /// Its parameters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gev {
-    /// μ.
+    /// μ, in ns.
     pub location: f64,
     /// σ, positive.
     pub scale: f64,
-    /// ξ.
+    /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
     pub shape: f64,
 }
 

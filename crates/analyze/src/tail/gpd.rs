@@ -14,7 +14,7 @@ const ZERO: f64 = 1e-6;
 pub struct Gpd {
     /// σ, positive.
     pub scale: f64,
-    /// ξ.
+    /// ξ: above 0 the tail is heavier than exponential, below 0 it ends.
     pub shape: f64,
 }
 

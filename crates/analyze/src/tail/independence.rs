@@ -6,7 +6,7 @@ use crate::stats::probability::{chi_squared_beyond, normal, normal_upper};
 /// A statistic and the probability of one at least as large if nothing were the matter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// The statistic.
+    /// Larger where the data speak against the hypothesis.
     pub statistic: f64,
     /// Its probability.
     pub p: f64,

@@ -13,7 +13,7 @@ const PEAKS: [usize; 4] = [400, 200, 100, 60];
 
 /// Peaks of bursts over a threshold.
 pub struct Over {
-    /// The threshold.
+    /// In ns.
     pub threshold: f64,
     /// The place of each among the samples, in order.
     pub places: Vec<usize>,

@@ -28,7 +28,7 @@ pub struct Lanes {
     pub calls: Vec<CallSpan>,
     /// Wake-ups.
     pub wakes: Vec<WakeMark>,
-    /// Migrations.
+    /// In the order of time.
     pub migrations: Vec<MigrationMark>,
     /// Where events are missing.
     pub gaps: Vec<GapMark>,

@@ -14,7 +14,7 @@ use punctual_core::cpuset::MAX_CPUS;
 /// A thread as oslat states it, times in ns.
 #[derive(Debug, Default, Clone)]
 pub struct Stated {
-    /// The CPU.
+    /// Where it spun; none where the file does not state it.
     pub cpu: Option<u32>,
     /// Upper edges and counts, ascending.
     pub bins: Vec<(u64, u64)>,

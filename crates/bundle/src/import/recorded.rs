@@ -53,7 +53,7 @@ pub struct Recorded {
 /// One measuring thread; latencies in the file's unit.
 #[derive(Debug, Default)]
 pub struct Thread {
-    /// Its index.
+    /// As the file numbers its threads.
     pub index: usize,
     /// What it is called, where that is not `thread 0`, …
     pub name: Option<String>,

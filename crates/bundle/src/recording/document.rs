@@ -11,7 +11,7 @@ pub const SCHEMA: &str = "punctual-recording/1";
 /// name that it did not have, and about once a second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RecordingDocument {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: String,
     /// Whether the recorder came to its end; if not, the counts in `recorded` are as of the last
     /// renewal.

@@ -18,7 +18,7 @@ pub struct Recording {
     /// Its document; counts of a recording that was cut off are those of the last renewal: see
     /// [`Recording::recorded`].
     pub document: RecordingDocument,
-    /// The blocks by source.
+    /// By the number of the source that wrote them.
     pub sources: BTreeMap<u32, SourceBlocks>,
     /// What could not be read, with its place.
     pub damage: Vec<String>,

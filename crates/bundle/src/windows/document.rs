@@ -11,7 +11,7 @@ pub const SCHEMA: &str = "punctual-windows/2";
 /// `windows.json`. Written before the first sample, renewed with the windows, about once a second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WindowsDocument {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: String,
     /// Whether the recorder came to its end; if not, counts and names are as of the last renewal.
     pub complete: bool,
@@ -44,7 +44,7 @@ pub struct KeptRule {
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeriesWindows {
-    /// Its phase.
+    /// By its name in the experiment.
     pub phase: String,
     /// Its name.
     pub series: String,

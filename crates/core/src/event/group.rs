@@ -73,7 +73,7 @@ impl Group {
     pub const USUAL: [Group; 5] =
         [Group::Sched, Group::Irq, Group::Vectors, Group::Softirq, Group::Ipi];
 
-    /// The group with this word.
+    /// The group that experiment files and options call so.
     pub fn from_word(word: &str) -> Option<Group> {
         Group::ALL.iter().copied().find(|group| group.word() == word)
     }

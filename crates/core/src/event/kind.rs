@@ -39,7 +39,7 @@ pub enum PointKind {
     Point,
     /// The beginning of something that the same name ends.
     Begin,
-    /// Its end.
+    /// What a begin of the same name began is over.
     End,
 }
 

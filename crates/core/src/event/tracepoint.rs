@@ -54,7 +54,7 @@ pub enum FieldKind {
     Signed,
     /// An integer without sign.
     Unsigned,
-    /// An address.
+    /// A pointer, of the kernel or of a program.
     Address,
     /// Characters up to the first NUL.
     Text,
@@ -69,7 +69,7 @@ pub enum FieldKind {
 /// A field of a tracepoint, as its format file describes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RecordField {
-    /// Its name.
+    /// As the tracepoint's format names it.
     pub name: String,
     /// Where it lies in the whole record.
     pub offset: u16,

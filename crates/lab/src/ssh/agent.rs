@@ -66,7 +66,6 @@ pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     }
 }
 
-/// The directory.
 struct RunDirectory {
     path: PathBuf,
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Binary {
     /// Where it lies here.
     pub path: PathBuf,
-    /// Its bytes.
+    /// The whole program.
     pub bytes: Vec<u8>,
 }
 

@@ -59,7 +59,7 @@ pub trait Watch {
 pub enum Ended {
     /// With this exit code.
     Exit(u8),
-    /// Of this signal.
+    /// A signal of this number ended it.
     Signal(i32),
     /// Without a word: it was killed with its supervisor, or the system went down.
     Died,

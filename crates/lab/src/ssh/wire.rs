@@ -58,7 +58,7 @@ kinds! {
     Failed = b'!',
 }
 
-/// A frame.
+/// One message of either side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
     /// What it is.

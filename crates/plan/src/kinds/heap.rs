@@ -1,7 +1,7 @@
 //! `heap`: malloc, first touch, free.
 
-use super::read::{bytes, count, flag, path, some, span, word};
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
+use crate::form::{bytes, count, flag, path, some, span, word};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
@@ -24,27 +24,27 @@ words! {
 parameters! {
     /// Blocks from the heap.
     HeapPlan, HeapSpec {
-        /// Which sizes.
+        /// Which sizes: `fixed`: `size`; `random`: from `size` to `size_max`; `list`: a linked list
+        /// of `nodes` blocks of random sizes, visited in random order; `random-list`: one of a
+        /// random total from `size` to `size_max`, in nodes of `size`.
         sizes: Sizes = Sizes::Fixed, word("a choice of sizes");
         /// The size, or the least.
         size: Bytes = Bytes::kib(1), bytes(Bytes(1), Bytes(1 << 30));
-        /// The largest of random ones.
+        /// The largest of random sizes.
         size_max: Bytes = Bytes::mib(4), bytes(Bytes(1), Bytes(1 << 30));
         /// Blocks of a list.
         nodes: u32 = 100, count(1, 1_000_000);
-        /// How many random lists; 0: as many as fit into the measure's length or samples.
+        /// How many random lists; 0: as many as fit into the measure's length.
         lists: u64 = 0, count(0, 1_000_000_000);
-        /// Whether every page of a block is written.
-        touch: bool = true, flag;
-        /// Whether the memory of the process that allocates is locked (mlockall(2), now and
-        /// in future).
-        mlockall: bool = false, flag;
-        /// Whether each block, or list, is in a new process that has allocated nothing before;
-        /// without it all are in one.
-        fresh: bool = false, flag;
-        /// An allocator to be preloaded: the file of a shared library; without it that of the
-        /// machine's C library.
-        allocator: Option<PathBuf> = None, some(path);
+        /// Whether every page is written.
+        touch: bool = true, flag();
+        /// Whether the process that allocates locks its memory.
+        mlockall: bool = false, flag();
+        /// Whether each block, or list, is in a new process that has allocated nothing before.
+        fresh: bool = false, flag();
+        /// The shared library of an allocator to be preloaded, or `built-in`, that of punctual
+        /// itself; without it that of the machine's C library.
+        allocator: Option<PathBuf> = None, some(path());
         /// The distance between two blocks; without it one follows the other.
         period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));
     }

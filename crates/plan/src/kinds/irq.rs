@@ -1,8 +1,8 @@
 //! `irq`: from the raising of an interrupt to the first instruction of its handler, and on to the
 //! thread that waits for it.
 
-use super::read::{count, path, some, span, word};
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
+use crate::form::{count, path, some, span, word};
 use crate::limits::MAX_PERIOD;
 use punctual_core::Nanos;
 use std::path::PathBuf;
@@ -29,19 +29,20 @@ words! {
 parameters! {
     /// Interrupts, raised one by one.
     IrqPlan, IrqSpec {
-        /// What raises them.
+        /// What raises it: `timer`, `self-ipi`, `membarrier`, `uio`, `edu` (QEMU's PCI device
+        /// through uio_pci_generic) or `gpio`.
         source: IrqSource = IrqSource::Timer, word("a source of interrupts");
-        /// The distance between two.
+        /// The distance between two interrupts.
         period: Nanos = Nanos::MILLI, span(Nanos::from_micros(20), MAX_PERIOD);
-        /// The CPU that `membarrier` interrupts; without it the first other one of the measure's,
-        /// or else that is allowed.
+        /// The CPU that `membarrier` interrupts; without it the first other CPU of the measure, or
+        /// else that is allowed.
         target_cpu: Option<u32> = None, some(count(0, 8_191));
-        /// The device of `uio` (`/dev/uio0`), `edu` (its PCI directory in sysfs) or
-        /// `gpio` (`/dev/gpiochip0`).
-        device: Option<PathBuf> = None, some(path);
-        /// The line of the GPIO chip that is driven.
+        /// The device of `uio` (`/dev/uio0`), `edu` (its directory in sysfs) or `gpio`
+        /// (`/dev/gpiochip0`).
+        device: Option<PathBuf> = None, some(path());
+        /// The GPIO line that is driven.
         out_line: Option<u32> = None, some(count(0, 65_535));
-        /// The line of the GPIO chip that is watched.
+        /// The GPIO line that is watched.
         in_line: Option<u32> = None, some(count(0, 65_535));
     }
 }

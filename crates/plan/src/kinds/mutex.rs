@@ -1,7 +1,7 @@
 //! `mutex`: each wait for a lock that threads contend for, with its holders meanwhile.
 
-use super::read::{count, flag, list, span, word};
 use super::{DefaultCpus, Kind, ParameterProblems, parameters, words};
+use crate::form::{count, flag, list, span, word};
 use crate::words::Placement;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 
@@ -38,20 +38,24 @@ words! {
 parameters! {
     /// Threads that contend for a lock; `threads` is their number, with a series each.
     MutexPlan, MutexSpec {
-        /// Which lock.
+        /// Which lock: `normal`, `pi`, `robust`, `adaptive` (pthread mutexes), `spin`, `ticket`, or
+        /// `rwlock` (taken for writing).
         lock: LockKind = LockKind::Normal, word("a lock");
-        /// What they compute.
+        /// What they compute: `shared`: the integral of 4/(1+x²) in one sum, the lock taken for
+        /// every term; `own`: each thread has a sum of its own, the lock taken once a thread and
+        /// round.
         sums: Sums = Sums::Shared, word("a way to sum up");
-        /// Terms of the integral, all threads together, in each round.
+        /// Terms of the integral in each round, all threads together.
         terms: u64 = 4_000, count(1, 1_000_000_000);
-        /// Rounds; without it as many as fit into the measure's length.
+        /// How many rounds; 0: as many as fit into the measure's length.
         rounds: u64 = 0, count(0, 1_000_000_000);
         /// How long the lock is held beside the addition.
         hold: Nanos = Nanos::ZERO, span(Nanos::ZERO, Nanos::SECOND);
-        /// Whether each thread has one CPU, in turn; else all run wherever the scheduler puts them.
-        spread: bool = true, flag;
-        /// The priority of each thread in turn, where the policy has priorities; empty: all that of
-        /// the measure.
+        /// Whether each thread has one of the CPUs, in turn; without, each runs wherever the
+        /// scheduler puts it.
+        spread: bool = true, flag();
+        /// The priority of each thread in turn, where the policy has priorities; empty: those of
+        /// `priority`.
         priorities: Vec<u8> = Vec::new(), list(0, 1_024, count(1, 99));
     }
 }

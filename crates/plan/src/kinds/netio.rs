@@ -1,7 +1,7 @@
 //! `netio`: a periodic task that receives, encrypts and writes, whole and in its parts.
 
-use super::read::{bytes, count, path, span, word};
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
+use crate::form::{bytes, count, path, span, word};
 use crate::kinds::Forcing;
 use crate::limits::MAX_PERIOD;
 use punctual_core::{Bytes, Nanos};
@@ -52,16 +52,17 @@ parameters! {
         port: u16 = 0, count(0, 65_535);
         /// What is received at a time.
         message: Bytes = Bytes::kib(1), bytes(Bytes(1), Bytes::mib(16));
-        /// How it is encrypted.
+        /// How it is encrypted: `aes-128` is in counter mode.
         cipher: Cipher = Cipher::Aes128, word("a cipher");
-        /// Where it goes.
+        /// Where it goes: `direct`, `buffered`, `forced` (buffered, and each batch forced to the
+        /// disk) or `none`.
         writing: Writing = Writing::Direct, word("a way to write");
-        /// How a forced write is forced.
+        /// How a forced write is forced, as of storage.
         forcing: Forcing = Forcing::Sync, word("a way to force data to the disk");
-        /// How many results the writer thread takes at once.
+        /// Results that the writer takes at once.
         batch: u32 = 10, count(1, 100_000);
-        /// Where the file is made; it is gone at the end, also after kill -9.
-        directory: PathBuf = PathBuf::from("/var/tmp"), path;
+        /// Where the file is made.
+        directory: PathBuf = PathBuf::from("/var/tmp"), path();
         /// The distance between two receptions.
         period: Nanos = Nanos::from_millis(10), span(Nanos::from_micros(10), MAX_PERIOD);
     }

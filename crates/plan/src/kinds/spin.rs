@@ -1,7 +1,7 @@
 //! `spin`: gaps in a loop that only reads the clock.
 
-use super::read::{flag, span};
 use super::{DefaultCpus, HistogramPlan, Kind, ParameterProblems, parameters};
+use crate::form::{flag, span};
 use crate::words::Placement;
 use punctual_core::Nanos;
 
@@ -11,7 +11,7 @@ parameters! {
         /// The shortest distance of two readings that counts as a gap.
         threshold: Nanos = Nanos::MICRO, span(Nanos(100), Nanos::SECOND);
         /// Whether each gap is attributed by the kernel's counters.
-        attribute: bool = true, flag;
+        attribute: bool = true, flag();
     }
 }
 

@@ -1,7 +1,7 @@
 //! `storage`: open, write, close, and what forces data to the disk.
 
-use super::read::{bytes, count, path, span, word};
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
+use crate::form::{bytes, count, path, span, word};
 use crate::limits::MAX_PERIOD;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
@@ -39,15 +39,17 @@ words! {
 parameters! {
     /// A periodic task that writes records to a file.
     StoragePlan, StorageSpec {
-        /// Who writes, and whether it is forced.
+        /// Who writes: `direct`: the task writes at once; `buffered`: another thread writes,
+        /// `batch` records at a time; `forced`: the task writes, and forces each record to the
+        /// disk.
         mode: StorageMode = StorageMode::Direct, word("a way to write");
         /// How it is forced, where it is.
         forcing: Forcing = Forcing::Fsync, word("a way to force data to the disk");
-        /// Where the file is made; it is gone at the end, also after kill -9.
-        directory: PathBuf = PathBuf::from("/var/tmp"), path;
-        /// A record.
+        /// Where the file is made; it has no name, and is gone at the end, also after kill -9.
+        directory: PathBuf = PathBuf::from("/var/tmp"), path();
+        /// The size of a record.
         record: Bytes = Bytes(64), bytes(Bytes(1), Bytes::mib(64));
-        /// How many records the writer thread takes at once.
+        /// Records that the writer takes at once.
         batch: u32 = 10, count(1, 100_000);
         /// The file starts again at this size.
         file_max: Bytes = Bytes::mib(64), bytes(Bytes(1), Bytes(1 << 40));

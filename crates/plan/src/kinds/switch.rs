@@ -1,7 +1,7 @@
 //! `switch`: from the last instruction of one task to the first of the next.
 
-use super::read::{bytes, count, list, span, word};
 use super::{DefaultCpus, HistogramPlan, Kind, ParameterProblems, parameters, words};
+use crate::form::{bytes, count, list, span, word};
 use punctual_core::{Bytes, Nanos, Policy};
 
 words! {
@@ -51,17 +51,21 @@ words! {
 parameters! {
     /// A ring of tasks, of which one runs at a time.
     SwitchPlan, SwitchSpec {
-        /// How one hands over to the next.
+        /// How one task hands over to the next: `pipe`, `eventfd`, `futex`, `signal`, `sleep` (two
+        /// tasks that sleep and wake in turn) or `yield`.
         mechanism: Mechanism = Mechanism::Pipe, word("a way to hand over");
-        /// What they are.
+        /// What the tasks are: `threads` of one process, or `processes`.
         tasks: Tasks = Tasks::Threads, word("a kind of task");
         /// How many are in the ring.
         ring: u32 = 2, count(2, 1_024);
-        /// Where neighbours run.
+        /// Where neighbours run: `same-cpu`, `smt` (the other hardware thread of the core),
+        /// `same-cache` (another core below the same last-level cache), `other-cache`, or
+        /// `other-cpu` (any).
         distance: Distance = Distance::SameCpu, word("a distance");
-        /// What each task reads and writes between two switches; a series for each size.
+        /// What each task reads and writes between two switches; a series `ws-SIZE` for each where
+        /// there are several.
         working_set: Vec<Bytes> = vec![Bytes(0)], list(1, 32, bytes(Bytes(0), Bytes::mib(16)));
-        /// How long all sleep after every 10 ms, so that real-time throttling does not strike.
+        /// How long all sleep after every 10ms.
         rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
     }
 }

@@ -1,7 +1,7 @@
 //! `syscall`: one system call, timed from the instruction before it to the one after.
 
-use super::read::{count, list, number, some, span, word};
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
+use crate::form::{any_number, count, list, some, span, word};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use punctual_core::Nanos;
 
@@ -42,18 +42,22 @@ words! {
 parameters! {
     /// One system call, over and over.
     SyscallPlan, SyscallSpec {
-        /// Which one.
+        /// Which one: `clock-gettime` is of CLOCK_MONOTONIC, past the vDSO; `read` and `write` are
+        /// of one byte, eight of an eventfd; `futex-wake` is with nobody waiting; `number` is any,
+        /// by its number.
         call: Call = Call::Getpid, word("a system call that has a name here");
-        /// What `read` and `write` work on.
+        /// What `read` and `write` work on: `null`, `pipe` or `eventfd`; they never block, because
+        /// another call that is not timed goes before each.
         target: Target = Target::Null, word("something to read and write");
-        /// The call's number on this machine, with `call = "number"`.
+        /// With `call = "number"`: the number of the call on this machine. All but a few that only
+        /// return something are refused without force.
         number: Option<u32> = None, some(count(0, MAX_NUMBER));
-        /// Its arguments, constant.
-        arguments: Vec<i64> = Vec::new(), list(0, 6, number);
+        /// Of a call given by its number, constant.
+        arguments: Vec<i64> = Vec::new(), list(0, 6, any_number());
         /// The distance between two calls; without it one follows the other.
         period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));
-        /// Without a period: how long it sleeps after every 10 ms, so that real-time throttling
-        /// does not strike.
+        /// Without a period, how long it sleeps after every 10ms: a real-time thread that never
+        /// sleeps is throttled.
         rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
     }
 }

@@ -1,8 +1,8 @@
 //! `testpoint-cost`: two test points directly after one another; their distance is the cost of
 //! writing one.
 
-use super::read::{bytes, list, word};
 use super::{HistogramPlan, Kind, ParameterProblems, parameters, words};
+use crate::form::{bytes, list, word};
 use crate::words::Word;
 use punctual_core::{Bytes, Nanos};
 
@@ -49,7 +49,8 @@ words! {
 parameters! {
     /// Ways to write a test point, one after the other in turn.
     TestpointCostPlan, TestpointCostSpec {
-        /// Which ones; those that this system lacks are listed with the reason.
+        /// Which ways to write a test point, one after the other in turn; those that this system
+        /// lacks are listed with the reason.
         mechanisms: Vec<PointMechanism> = all(), list(1, 32, word("a way to write a test point"));
         /// What a point carries beside its time.
         payload: Bytes = Bytes(16), bytes(Bytes(1), Bytes::kib(4));

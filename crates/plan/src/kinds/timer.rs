@@ -1,12 +1,11 @@
 //! `timer`: from a programmed expiry to the first instruction after wake-up. How method and policy
 //! go together is in `resolve/timer.rs`.
 
-use super::{DefaultCpus, Kind, Parameter};
+use super::{DefaultCpus, Kind};
+use crate::form::{clock, span, word};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
-use crate::notes::Notes;
-use crate::table::{Table, text};
+use crate::section::section;
 use crate::text::{At, Setting};
-use crate::values;
 use crate::words::{Placement, TimerMethod, Word};
 use punctual_core::{Clock, Nanos};
 
@@ -23,17 +22,36 @@ pub struct TimerPlan {
     pub offset: Nanos,
 }
 
-/// The keys of a timer measure.
-#[derive(Clone, Debug, Default)]
-pub struct TimerSpec {
-    /// `method`
-    pub method: Setting<TimerMethod>,
-    /// `clock`
-    pub clock: Setting<Clock>,
-    /// `period`
-    pub period: Setting<Nanos>,
-    /// `offset` between threads.
-    pub offset: Setting<Nanos>,
+section! {
+    /// The keys of a timer measure.
+    TimerSpec {
+        /// How the thread waits:
+        ///
+        /// - `"nanosleep-absolute"`: clock_nanosleep(2) until the expiry.
+        /// - `"nanosleep-relative"`: clock_nanosleep(2) for one period from now. Waking late shifts
+        ///   what follows, so no period is ever missed: `overruns` are always 0, and nothing is
+        ///   corrected.
+        /// - `"timerfd"`: read(2) from a timerfd_create(2) descriptor.
+        /// - `"posix-timer"`: timer_create(2) and a signal.
+        /// - `"deadline"`: the period of SCHED_DEADLINE, waited for with sched_yield(2). It needs
+        ///   the policy `deadline`. The release is the kernel's own, also where it begins a period
+        ///   at another phase: from sched_getattr(2) on Linux 7.1 and newer, else from the thread's
+        ///   timer, which needs root and a kernel that describes its types. Where neither is
+        ///   available it is estimated from the earliest wake-ups, anew after each miss, and the
+        ///   finding *deadline-release-estimated* says how well.
+        key method: TimerMethod,
+            word("a way to wait for a timer"),
+            ["`\"nanosleep-absolute\"`; with the policy `deadline` the method `\"deadline\"`"];
+        /// The clock that the expiry is on, see clock_gettime(2). `timerfd` knows no `tai`;
+        /// `deadline` knows `monotonic` only.
+        key clock: Clock, clock(), [= Clock::Monotonic];
+        /// The distance between two expiries.
+        key period: Nanos, span(MIN_PERIOD, MAX_PERIOD), [= Nanos::MILLI];
+        /// How much later each thread of this measure starts than the one before it, less than a
+        /// period: the first expiry of thread *k* is *k* × `offset` after that of thread 0. With
+        /// none all start at the same time.
+        key offset: Nanos, span(Nanos::ZERO, MAX_PERIOD), [= Nanos::ZERO];
+    }
 }
 
 impl Kind for TimerPlan {
@@ -51,36 +69,13 @@ impl Kind for TimerPlan {
     }
 }
 
-impl TimerSpec {
-    pub(crate) fn read(notes: &mut Notes, t: &mut Table) -> TimerSpec {
-        TimerSpec {
-            method: t
-                .take(notes, "method", |v| values::word(text(v)?, "a way to wait for a timer")),
-            clock: t.take(notes, "clock", |v| values::clock(text(v)?)),
-            period: t.take(notes, "period", |v| values::duration(text(v)?, MIN_PERIOD, MAX_PERIOD)),
-            offset: t
-                .take(notes, "offset", |v| values::duration(text(v)?, Nanos::ZERO, MAX_PERIOD)),
-        }
-    }
-
-    pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
-        let quoted = |word: &str| format!("\"{word}\"");
-        let spans = [("period", &self.period), ("offset", &self.offset)];
-        let words = [
-            ("method", self.method.as_ref().map(|at| quoted(at.value.word()))),
-            ("clock", self.clock.as_ref().map(|at| quoted(at.value.word()))),
-        ];
-        let spans = spans.map(|(key, span)| (key, span.as_ref().and_then(|at| at.value.toml())));
-        words.into_iter().chain(spans).filter_map(|(key, value)| Some((key, value?))).collect()
-    }
-}
-
 impl TimerPlan {
     pub(crate) fn spec(&self) -> TimerSpec {
         fn set<T>(value: T) -> Setting<T> {
             Some(At::new(Default::default(), value))
         }
         TimerSpec {
+            span: Default::default(),
             method: set(self.method),
             clock: set(self.clock),
             period: set(self.period),

@@ -15,7 +15,7 @@ pub struct Axis {
     pub values: Vec<AxisValue>,
 }
 
-/// A value of an axis.
+/// What an axis does to the experiment in some of the cells.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AxisValue {
     /// What it is called.

@@ -34,11 +34,11 @@ pub enum CellError {
     /// A value does not go with the experiment.
     #[error("the value `{value}` of the axis `{axis}` cannot be applied: {why}")]
     Apply {
-        /// The axis.
+        /// As the lab file names it.
         axis: String,
-        /// The value.
+        /// By its label.
         value: String,
-        /// Why.
+        /// In words that follow a colon.
         why: String,
     },
 }

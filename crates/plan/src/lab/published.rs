@@ -17,7 +17,7 @@ pub struct Published {
     pub title: String,
     /// The hardware, kernel and method that it is of.
     pub setup: String,
-    /// Its rows.
+    /// In the order of the publication.
     pub rows: Vec<PublishedRow>,
 }
 
@@ -33,7 +33,7 @@ pub struct PublishedRow {
     pub series: String,
     /// The smallest.
     pub min: Option<Nanos>,
-    /// The mean.
+    /// The arithmetic mean.
     pub mean: Option<Nanos>,
     /// The largest.
     pub max: Option<Nanos>,

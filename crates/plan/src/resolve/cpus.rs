@@ -1,10 +1,10 @@
 //! CPUs: the requested ones exist, and are on one side of a partition.
 
-use super::{Resolver, place, value};
+use super::{Resolver, place};
 use crate::context::ResolveContext;
 use crate::plan::PartitionPlan;
 use crate::problem::ProblemKind;
-use crate::text::{At, Setting, Span};
+use crate::text::{At, Setting, Span, each};
 use crate::words::CpuChoice;
 use punctual_core::CpuSet;
 
@@ -42,8 +42,8 @@ impl Resolver<'_> {
             let help = format!("leave one of {} out", self.context.online);
             self.error(ProblemKind::NotHere, written.span, message, &help);
         }
-        let disable = spec.disable.iter().map(|at| at.value.clone()).collect();
-        Some(PartitionPlan { name: value(&spec.name, "rt".to_owned()), cpus, disable })
+        let disable = each(&spec.disable).iter().map(|at| at.value.clone()).collect();
+        Some(PartitionPlan { name: spec.name(), cpus, disable })
     }
 
     /// The CPUs of a setting, or the default.

@@ -1,11 +1,10 @@
 //! `[explain]`: which kernel events explain the worst samples.
 
-use super::{Resolver, place, value};
-use crate::limits::DEFAULT_BUFFER;
+use super::{Resolver, place};
+use crate::experiment::ExplainSpec;
 use crate::plan::{ExplainPlan, PhasePlan};
 use crate::problem::ProblemKind;
-use crate::words::{ByteSize, WorkloadKind};
-use punctual_core::Nanos;
+use crate::words::WorkloadKind;
 use punctual_core::event::Group;
 use std::collections::BTreeSet;
 
@@ -14,17 +13,16 @@ impl ExplainPlan {
     pub fn usual(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainPlan {
         let kinds: BTreeSet<WorkloadKind> = kinds.into_iter().collect();
         let timers_only = kinds.iter().eq([&WorkloadKind::Timer]);
+        let usual = ExplainSpec::default();
         ExplainPlan {
             timers_only,
-            worst: 20,
+            worst: usual.worst(),
             above: None,
-            before: Nanos::MILLI,
-            account: true,
-            buffer: ByteSize(DEFAULT_BUFFER),
+            before: usual.before(),
+            account: usual.account(),
+            buffer: usual.buffer(),
             events: explaining_groups(&kinds, timers_only),
-            // Some microseconds for each interrupt of a busy CPU, in the middle of what is
-            // measured.
-            stacks: false,
+            stacks: usual.stacks(),
         }
     }
 
@@ -77,12 +75,12 @@ impl Resolver<'_> {
             // A plan that is written down names the usual ones.
             plan.timers_only &= plan.events == usual;
         }
-        plan.worst = value(&spec.worst, plan.worst);
+        plan.worst = spec.worst();
         plan.above = spec.above.as_ref().map(|at| at.value);
-        plan.before = value(&spec.before, plan.before);
-        plan.account = value(&spec.account, plan.account);
-        plan.buffer = value(&spec.buffer, plan.buffer);
-        plan.stacks = value(&spec.stacks, plan.stacks);
+        plan.before = spec.before();
+        plan.account = spec.account();
+        plan.buffer = spec.buffer();
+        plan.stacks = spec.stacks();
         if !plan.events.contains(&Group::Sched) {
             let message = "without the events of `sched` the recording does not show what ran";
             let span = place(&spec.events, spec.span);

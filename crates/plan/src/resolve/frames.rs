@@ -4,7 +4,7 @@ use super::Resolver;
 use crate::experiment::MeasureSpec;
 use crate::plan::LoadPlan;
 use crate::problem::{Problem, ProblemKind};
-use crate::text::{Setting, Span};
+use crate::text::{Setting, Span, each};
 use punctual_core::Nanos;
 
 /// A phase before anything is measured in it.
@@ -36,7 +36,7 @@ impl Resolver<'_> {
         let known: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
         let mut frames = Vec::new();
         for (spec, name) in specs.iter().zip(names) {
-            let loads = self.look_up("load", &spec.loads, &known);
+            let loads = self.look_up("load", each(&spec.loads), &known);
             frames.push(Frame { name, duration: spec.duration, loads, span: Some(spec.span) });
         }
         self.warn_of_idle_loads(&frames, loads);

@@ -1,18 +1,15 @@
 //! Loads: the program found, policy and output settled.
 
 use super::cpus::Zones;
-use super::{Resolver, place, value};
+use super::{Resolver, place};
 use crate::escape::clipped;
 use crate::experiment::LoadSpec;
 use crate::plan::{LoadPlan, Scheduling};
 use crate::problem::{Problem, ProblemKind};
-use crate::words::{Nice, OnExit, Output};
-use punctual_core::{Nanos, Policy, Priority};
+use crate::words::Output;
+use punctual_core::{Policy, Priority};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-/// The lowest: a real-time load without a priority disturbs least.
-const LOWEST: Priority = Priority::new(1).expect("1 is a priority");
 
 impl Resolver<'_> {
     pub(super) fn loads(&mut self, zones: &Zones) -> Vec<LoadPlan> {
@@ -31,12 +28,12 @@ impl Resolver<'_> {
             argv,
             cpus,
             scheduling: self.load_scheduling(spec),
-            stdout: value(&spec.stdout, Output::Null),
-            stderr: value(&spec.stderr, Output::Null),
-            on_success: value(&spec.on_success, OnExit::Respawn),
-            on_failure: value(&spec.on_failure, OnExit::Stop),
-            start_delay: value(&spec.start_delay, Nanos::ZERO),
-            may_rest: value(&spec.may_rest, false),
+            stdout: spec.stdout(),
+            stderr: spec.stderr(),
+            on_success: spec.on_success(),
+            on_failure: spec.on_failure(),
+            start_delay: spec.start_delay(),
+            may_rest: spec.may_rest(),
         }
     }
 
@@ -55,11 +52,11 @@ impl Resolver<'_> {
     }
 
     fn load_scheduling(&mut self, spec: &LoadSpec) -> Scheduling {
-        let policy = value(&spec.policy, Policy::Other);
+        let policy = spec.policy();
         if !policy.has_priority() {
             self.refuse_priority(&spec.priority, policy);
         }
-        let nice = value(&spec.nice, Nice::default());
+        let nice = spec.nice();
         if !matches!(policy, Policy::Other | Policy::Batch) && spec.nice.is_some() {
             let message = format!("a nice value means nothing to {policy}");
             self.error(
@@ -70,8 +67,8 @@ impl Resolver<'_> {
             );
         }
         match policy {
-            Policy::Fifo => Scheduling::Fifo(value(&spec.priority, LOWEST)),
-            Policy::Rr => Scheduling::Rr(value(&spec.priority, LOWEST)),
+            Policy::Fifo => Scheduling::Fifo(spec.priority()),
+            Policy::Rr => Scheduling::Rr(spec.priority()),
             Policy::Other => Scheduling::Other(nice),
             Policy::Batch => Scheduling::Batch(nice),
             Policy::Idle => Scheduling::Idle,

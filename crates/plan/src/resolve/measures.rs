@@ -10,8 +10,8 @@ use crate::plan::{
     HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload,
 };
 use crate::problem::{Problem, ProblemKind};
-use crate::text::Setting;
-use crate::words::{CpuChoice, Placement, SystressFormat, Word};
+use crate::text::{Setting, Span, each};
+use crate::words::{CpuChoice, Placement, Word};
 use punctual_core::{CpuSet, Nanos, Policy};
 
 /// A measure worked out, but for how long it lasts: that depends on the phase.
@@ -93,8 +93,8 @@ impl<'a> Resolver<'a> {
             threads,
             length: Length::UntilInterrupted,
             stop_above: spec.stop_above.as_ref().map(|at| at.value),
-            counters: spec.counters.iter().map(|at| at.value.clone()).collect(),
-            requirements: spec.require.iter().map(|at| at.value).collect(),
+            counters: each(&spec.counters).iter().map(|at| at.value.clone()).collect(),
+            requirements: each(&spec.require).iter().map(|at| at.value).collect(),
         }
     }
 
@@ -190,10 +190,10 @@ impl<'a> Resolver<'a> {
 
     fn histogram(&mut self, spec: &MeasureSpec, usual: HistogramPlan) -> HistogramPlan {
         let plan = HistogramPlan {
-            range: value(&spec.range, usual.range),
-            resolution: value(&spec.resolution, usual.resolution),
+            range: value(&spec.range(), usual.range),
+            resolution: value(&spec.resolution(), usual.resolution),
         };
-        let span = place(&spec.range, place(&spec.resolution, spec.span));
+        let span = place_of_histogram(spec);
         if plan.resolution > plan.range {
             let message = format!(
                 "a bin of the histogram ({}) is wider than all of it ({})",
@@ -240,7 +240,7 @@ impl<'a> Resolver<'a> {
         else {
             return;
         };
-        let span = place(&largest.spec.range, place(&largest.spec.resolution, largest.spec.span));
+        let span = place_of_histogram(largest.spec);
         let message = format!(
             "the histograms of all series need {}, and may take {} (1/{MEMORY_SHARE} of this \
              system's memory)",
@@ -292,7 +292,7 @@ impl<'a> Resolver<'a> {
         }
         let index = value(&wanted.index, place as u32);
         let path = value(&wanted.file, format!("timer_thread{index:02}.txt")).into();
-        Some(SystressFile { path, format: value(&wanted.format, SystressFormat::Txt), index })
+        Some(SystressFile { path, format: wanted.format(), index })
     }
 
     fn check_result_files(&mut self, measures: &[Measure]) {
@@ -311,6 +311,10 @@ impl<'a> Resolver<'a> {
             }
         }
     }
+}
+
+fn place_of_histogram(spec: &MeasureSpec) -> Span {
+    place(&spec.range(), place(&spec.resolution(), spec.span))
 }
 
 /// How many threads run in each phase, and how many series there are in all.

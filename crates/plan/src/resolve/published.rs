@@ -14,7 +14,7 @@ impl Resolver<'_> {
     pub(super) fn published(&mut self, phases: &[PhasePlan]) -> Option<Published> {
         let spec = self.experiment.published.as_ref()?;
         let source = spec.source.as_ref().map_or(String::new(), |at| at.value.clone());
-        let results = spec.results.iter().map(|result| self.result(result, phases)).collect();
+        let results = spec.result.iter().map(|result| self.result(result, phases)).collect();
         Some(Published { source, results })
     }
 

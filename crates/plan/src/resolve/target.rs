@@ -3,11 +3,12 @@
 
 use super::{place, value};
 use crate::problem::{Problem, ProblemKind, Problems};
+use crate::section::Section;
 use crate::target::{
     Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan,
     TargetSpec, VmPlan,
 };
-use crate::text::Span;
+use crate::text::{Span, each};
 use crate::words::{ByteSize, Word};
 use std::path::PathBuf;
 
@@ -32,7 +33,8 @@ pub(crate) fn target(spec: Option<&TargetSpec>, problems: &mut Problems) -> Targ
         TargetKind::Vm => &VM_KEYS,
         TargetKind::Ssh => &SSH_KEYS,
     };
-    for (key, span) in spec.keys().into_iter().filter(|(key, _)| !known.contains(key)) {
+    let places = spec.places().into_iter().filter(|(key, _)| *key != "kind");
+    for (key, span) in places.filter(|(key, _)| !known.contains(key)) {
         let message = format!("`{key}` means nothing to a target of the kind `{}`", kind.word());
         let others = [TargetKind::Vm, TargetKind::Ssh].into_iter().zip([&VM_KEYS[..], &SSH_KEYS]);
         let owner = others
@@ -69,17 +71,16 @@ fn vm(spec: &TargetSpec, problems: &mut Problems) -> VmPlan {
         Architecture::X86_64 => Board::Pc,
         Architecture::Aarch64 => Board::Virt,
     };
-    let cpus = value(&spec.cpus, 1);
+    let cpus = spec.cpus();
     let several = if cpus == 1 { Acceleration::VirtualTime } else { Acceleration::Tcg };
-    let mut devices: Vec<Device> =
-        spec.devices.iter().flat_map(|list| &list.value).map(|at| at.value).collect();
+    let mut devices: Vec<Device> = each(&spec.devices).iter().map(|at| at.value).collect();
     devices.sort();
     devices.dedup();
     let plan = VmPlan {
         kernel: kernel(spec, problems),
-        cmdline: value(&spec.cmdline, String::new()),
+        cmdline: spec.cmdline(),
         cpus,
-        memory: value(&spec.memory, GIB),
+        memory: spec.memory(),
         accel: value(&spec.accel, several),
         arch,
         machine: board.unwrap_or(usual),

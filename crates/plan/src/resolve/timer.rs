@@ -6,11 +6,8 @@ use crate::limits::DEADLINE_PERIODS;
 use crate::plan::{DeadlineParameters, Scheduling, TimerPlan};
 use crate::problem::{Problem, ProblemKind};
 use crate::words::{Nice, TimerMethod, Word};
-use punctual_core::{Clock, Nanos, Policy, Priority};
+use punctual_core::{Clock, Nanos, Policy};
 
-/// The default priority of a measuring thread: above the interrupt threads of PREEMPT_RT (50,
-/// kernel/irq/manage.c).
-const PRIORITY: Priority = Priority::new(80).expect("80 is a priority");
 /// The default budget of a deadline thread: a tenth of its period, and at least this.
 const RUNTIME: Nanos = Nanos::from_micros(10);
 
@@ -30,9 +27,9 @@ impl Resolver<'_> {
         };
         let plan = TimerPlan {
             method: value(&timer.method, by_policy),
-            clock: value(&timer.clock, Clock::Monotonic),
-            period: value(&timer.period, Nanos::MILLI),
-            offset: value(&timer.offset, Nanos::ZERO),
+            clock: timer.clock(),
+            period: timer.period(),
+            offset: timer.offset(),
         };
         self.check_method(spec, timer, &plan, policy);
         if plan.offset >= plan.period {
@@ -107,8 +104,8 @@ impl Resolver<'_> {
             }
         }
         match policy {
-            Policy::Fifo => Scheduling::Fifo(value(&spec.priority, PRIORITY)),
-            Policy::Rr => Scheduling::Rr(value(&spec.priority, PRIORITY)),
+            Policy::Fifo => Scheduling::Fifo(spec.priority()),
+            Policy::Rr => Scheduling::Rr(spec.priority()),
             Policy::Other => Scheduling::Other(Nice::default()),
             Policy::Batch => Scheduling::Batch(Nice::default()),
             Policy::Idle => Scheduling::Idle,

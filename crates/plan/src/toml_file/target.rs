@@ -1,87 +1,14 @@
-//! `[target]`: the keys of all kinds, and the short form of the command line.
+//! A target in the short form of the command line.
 
 use crate::context::LoadOptions;
-use crate::limits::{MAX_CMDLINE_BYTES, MAX_DURATION, MAX_VM_CPUS};
-use crate::notes::{Notes, Read, Wrong};
+use crate::form::ValueType;
+use crate::notes::Notes;
 use crate::problem::Problems;
-use crate::table::{Table, integer, span, text};
+use crate::section::Section;
+use crate::table::Table;
 use crate::target::TargetSpec;
 use crate::text::{SourceText, quoted};
-use crate::values;
-use punctual_core::Nanos;
 use toml::de::DeTable;
-
-pub(super) fn target(notes: &mut Notes, mut t: Table) -> TargetSpec {
-    let target = TargetSpec {
-        span: t.span,
-        kind: t.take(notes, "kind", |v| values::word(text(v)?, "a kind of target")),
-        kernel: t.take(notes, "kernel", |v| values::path(text(v)?)),
-        modules: t.take(notes, "modules", |v| values::path(text(v)?)),
-        cmdline: t.take(notes, "cmdline", |v| cmdline(text(v)?)),
-        cpus: t.take(notes, "cpus", |v| {
-            values::count(integer(v)?, 1, MAX_VM_CPUS).map(|cpus| cpus as u32)
-        }),
-        memory: t.take(notes, "memory", |v| values::vm_memory(text(v)?)),
-        accel: t.take(notes, "accel", |v| values::word(text(v)?, "an acceleration")),
-        arch: t.take(notes, "arch", |v| values::word(text(v)?, "an architecture")),
-        machine: t.take(notes, "machine", |v| values::word(text(v)?, "a machine")),
-        devices: t.take_list(notes, "devices", |word| values::word(word, "a device")),
-        timeout: t
-            .take(notes, "timeout", |v| values::duration(span(v)?, Nanos::SECOND, MAX_DURATION)),
-        binary: t.take(notes, "binary", |v| values::path(text(v)?)),
-        host: t.take(notes, "host", |v| values::remote_name(text(v)?)),
-        user: t.take(notes, "user", |v| values::remote_name(text(v)?)),
-        port: t.take(notes, "port", |v| {
-            values::count(integer(v)?, 1, u64::from(u16::MAX)).map(|port| port as u16)
-        }),
-        identity: t.take(notes, "identity", |v| values::path(text(v)?)),
-        known_hosts: t.take(notes, "known_hosts", |v| values::path(text(v)?)),
-    };
-    if !t.has("kind") {
-        notes.missing(
-            t.span,
-            "this target has no kind",
-            "write `kind = \"vm\"`, `\"ssh\"` or `\"host\"`",
-        );
-    }
-    t.finish(notes);
-    target
-}
-
-/// Words for the kernel: one line of ASCII.
-fn cmdline(text: &str) -> Read<String> {
-    if text.len() > MAX_CMDLINE_BYTES {
-        return Err(Wrong::new(format!(
-            "more than {MAX_CMDLINE_BYTES} bytes are too many for a kernel's command line"
-        )));
-    }
-    match text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
-        true => Ok(text.trim().to_owned()),
-        false => Err(Wrong::new("a kernel's command line is one line of printable ASCII")),
-    }
-}
-
-/// The keys whose values stand in quotes in a file are the others.
-const BARE: [&str; 2] = ["cpus", "port"];
-/// What the short form may set after its comma.
-const KEYS: [&str; 16] = [
-    "kernel",
-    "modules",
-    "cmdline",
-    "cpus",
-    "memory",
-    "accel",
-    "arch",
-    "machine",
-    "devices",
-    "timeout",
-    "binary",
-    "host",
-    "user",
-    "port",
-    "identity",
-    "known_hosts",
-];
 
 /// A target in the short form of the command line: `host`, `vm:6.1-rt`, `vm:6.1,cpus=2,accel=tcg`,
 /// `ssh:user@board:2222`. It is read as the section that it stands for; problems show that section.
@@ -91,8 +18,7 @@ pub(crate) fn short(form: &str) -> Result<TargetSpec, Problems> {
     let parts = parts(rest);
     let (first, settings) =
         parts.split_first().map_or(("", &[][..]), |(first, settings)| (first.as_str(), settings));
-    let (first, settings) = match first.split_once('=').is_some_and(|(key, _)| KEYS.contains(&key))
-    {
+    let (first, settings) = match first.split_once('=').is_some_and(|(key, _)| is_key(key)) {
         true => ("", parts.as_slice()),
         false => (first, settings),
     };
@@ -109,7 +35,7 @@ pub(crate) fn short(form: &str) -> Result<TargetSpec, Problems> {
             "devices" => {
                 format!("[{}]", value.split('+').map(quoted).collect::<Vec<_>>().join(", "))
             }
-            key if BARE.contains(&key) && whole => value.to_owned(),
+            key if is_number(key) && whole => value.to_owned(),
             _ => quoted(value),
         };
         lines += &format!("{key} = {value}\n");
@@ -117,13 +43,25 @@ pub(crate) fn short(form: &str) -> Result<TargetSpec, Problems> {
     read(lines)
 }
 
+/// Whether the short form may set it after a comma.
+fn is_key(name: &str) -> bool {
+    name != "kind" && TargetSpec::keys().iter().any(|key| key.name == name)
+}
+
+/// Whether its value stands without quotes in a file.
+fn is_number(name: &str) -> bool {
+    let number = |value: &ValueType| matches!(value, ValueType::Integer { .. });
+    TargetSpec::keys().iter().any(|key| key.name == name && number(&key.value))
+}
+
 fn read(lines: String) -> Result<TargetSpec, Problems> {
     let source = SourceText::shared("--target", lines);
     let mut notes = Notes::new(source.clone(), &LoadOptions::default());
     let (document, _) = DeTable::parse_recoverable(&source.text);
     let mut file = Table::new(document.get_ref(), Default::default(), "a target");
-    let spec =
-        file.take_table(&mut notes, "target", "`[target]`").map(|table| target(&mut notes, table));
+    let spec = file
+        .take_table(&mut notes, "target", "`[target]`")
+        .map(|table| Section::read_whole(&mut notes, table));
     match notes.problems.errors() {
         0 => Ok(spec.unwrap_or_default()),
         _ => Err(notes.problems),
@@ -134,7 +72,7 @@ fn read(lines: String) -> Result<TargetSpec, Problems> {
 fn parts(text: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for piece in text.split(',').filter(|_| !text.is_empty()) {
-        let key = piece.split_once('=').is_some_and(|(key, _)| KEYS.contains(&key));
+        let key = piece.split_once('=').is_some_and(|(key, _)| is_key(key));
         match parts.last_mut().filter(|_| !key) {
             Some(last) => *last += &format!(",{piece}"),
             None => parts.push(piece.to_owned()),

@@ -45,7 +45,7 @@ pub struct Seen {
     pub without_pi: Delay,
     /// Ready, while a task of the same or a higher priority ran.
     pub behind: Delay,
-    /// Throttled.
+    /// While its runtime was used up.
     pub throttled: Delay,
     /// Time on a CPU.
     pub executed: Nanos,

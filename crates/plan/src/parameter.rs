@@ -1,6 +1,11 @@
 //! Values that parameters have: as TOML, and for people.
 
-use punctual_core::{Bytes, Nanos};
+use crate::words::{
+    ByteSize, CpuChoice, DmaLatency, Nice, OnExit, Output, Placement, RecordedEvents,
+    SystressFormat, TimerMethod,
+};
+use punctual_core::event::Group;
+use punctual_core::{Bytes, Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Requirement, Term};
 use std::path::PathBuf;
 
 /// A type of parameter.
@@ -24,7 +29,7 @@ macro_rules! bare {
         }
     } )* };
 }
-bare!(bool, u8, u16, u32, u64, i64);
+bare!(bool, u8, u16, u32, u64, i64, Priority, Nice);
 
 macro_rules! text {
     ($($type:ty),*) => { $( impl Parameter for $type {
@@ -36,7 +41,7 @@ macro_rules! text {
         }
     } )* };
 }
-text!(String, Nanos, Bytes);
+text!(String, Nanos, Bytes, ByteSize, CpuSet, PerfEvent, Requirement, Term);
 
 impl Parameter for PathBuf {
     fn toml(&self) -> Option<String> {
@@ -69,9 +74,60 @@ impl<T: Parameter> Parameter for Vec<T> {
     }
 }
 
+impl Parameter for CpuChoice {
+    fn toml(&self) -> Option<String> {
+        match self {
+            CpuChoice::All => quoted("all"),
+            CpuChoice::Listed(cpus) => cpus.toml(),
+        }
+    }
+}
+
+impl Parameter for Placement {
+    fn toml(&self) -> Option<String> {
+        match self {
+            Placement::PerCpu => quoted("per-cpu"),
+            Placement::Shared(count) => count.toml(),
+        }
+    }
+}
+
+impl Parameter for DmaLatency {
+    fn toml(&self) -> Option<String> {
+        self.0.map_or_else(|| quoted("leave"), |bound| bound.toml())
+    }
+}
+
+impl Parameter for Output {
+    fn toml(&self) -> Option<String> {
+        match self {
+            Output::Null => quoted("null"),
+            Output::File(path) => path.toml(),
+        }
+    }
+}
+
+impl Parameter for RecordedEvents {
+    fn toml(&self) -> Option<String> {
+        match self {
+            RecordedEvents::Group(group) => group.toml(),
+            RecordedEvents::Tracepoint(named) => quoted(&named.to_string()),
+        }
+    }
+}
+
+macro_rules! named {
+    ($($type:ty),*) => { $( impl Parameter for $type {
+        fn toml(&self) -> Option<String> {
+            quoted(self.word())
+        }
+    } )* };
+}
+named!(Group, Policy, Clock);
+
 macro_rules! word_parameter {
     ($name:ident) => {
-        impl $crate::kinds::Parameter for $name {
+        impl $crate::parameter::Parameter for $name {
             fn toml(&self) -> Option<String> {
                 Some(format!("\"{}\"", $crate::words::Word::word(*self)))
             }
@@ -82,3 +138,7 @@ macro_rules! word_parameter {
     };
 }
 pub(crate) use word_parameter;
+
+word_parameter!(OnExit);
+word_parameter!(SystressFormat);
+word_parameter!(TimerMethod);

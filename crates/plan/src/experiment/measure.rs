@@ -1,0 +1,137 @@
+//! `[[measure]]`: the keys that every measure has.
+
+use crate::form::{count, number, path_text, policy, span, text, text_or, threads, word};
+use crate::limits::{
+    MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_SAMPLES, MAX_SYSTRESS_INDEX, MAX_THREADS,
+    MIN_RUNTIME,
+};
+use crate::section::section;
+use crate::text::Setting;
+use crate::values;
+use crate::words::{CpuChoice, Placement, SystressFormat};
+use crate::workload::WorkloadSpec;
+use punctual_core::{Nanos, PerfEvent, Policy, Priority, Requirement};
+
+section! {
+    /// Something to measure.
+    MeasureSpec {
+        /// Unique in the file.
+        key name: String,
+            text("NAME", values::name),
+            ["the kind; of several measures without a name the second is `timer-2`, and so on"];
+        /// Where it measures.
+        key cpus: CpuChoice,
+            text_or("CPUS", "all", values::cpu_choice),
+            ["the CPUs of the `[partition]`, or `\"all\"` without one; of most other kinds the \
+             last of them"];
+        /// `"per-cpu"` is one thread on each of the `cpus`, pinned to it; their series are called
+        /// *NAME*`/cpu0`, *NAME*`/cpu1`, … A number is the number of threads, each allowed on all
+        /// of the `cpus`; their series are called *NAME*`/0`, *NAME*`/1`, …, or just *NAME* if
+        /// there is one.
+        key threads: Placement,
+            threads(MAX_THREADS as u64),
+            ["`\"per-cpu\"`; with the policy `deadline` `1`, because the kernel refuses that \
+             policy to a thread that may not run on all CPUs"];
+        /// The scheduling policy of the threads, see sched(7). The kernel's own spelling
+        /// (`"SCHED_FIFO"`) is taken too.
+        key policy: Policy,
+            policy(),
+            ["`\"fifo\"`; with the method `deadline` the policy `\"deadline\"`"];
+        /// 1 is the lowest; only with `fifo` and `rr`. The default is above the
+        /// interrupt threads of PREEMPT_RT, which have 50.
+        key priority: Priority,
+            number(1, 99, values::priority),
+            [= Priority::new(80).expect("80 is a priority")];
+        /// The budget of each period, only with the policy `deadline`; at most `deadline`.
+        key runtime: Nanos,
+            span(MIN_RUNTIME, MAX_PERIOD),
+            ["a tenth of the period, at least 10us, at most `deadline`"];
+        /// By when in each period the budget is granted, only with the policy `deadline`; at most
+        /// the period.
+        key deadline: Nanos, span(MIN_RUNTIME, MAX_PERIOD), ["the period"];
+        /// How long each thread measures, and no longer than the phase.
+        key duration: Nanos, span(Nanos::MICRO, MAX_DURATION), [];
+        /// How many samples each thread takes; instead of `duration`. At one sample a period they
+        /// must fit into the phase.
+        ///
+        /// With neither it lasts as long as the phase; if that has no `duration` either, until
+        /// somebody ends the run.
+        key samples: u64, count(1, MAX_SAMPLES), [];
+        /// The exact histogram of each series: bins of the width `resolution` from zero up to the
+        /// one that holds `range`. What falls outside is counted, and is in all statistics and in
+        /// the HDR histogram of the whole. At most 16777216 bins a series, and all series of the
+        /// run together at most a quarter of the memory.
+        table histogram: HistogramSpec,
+            "`histogram`",
+            ["`{ range = \"1ms\", resolution = \"1us\" }`"];
+        /// A latency above this ends the run; the results up to then are complete.
+        key stop_above: Nanos, span(Nanos(1), MAX_LATENCY), ["never"];
+        /// Events of perf-list(1) that are counted of each measuring thread while it measures, at
+        /// most 16: `cycles`, `instructions`, `cache-misses`, `context-switches`, or *GROUP*:*NAME*
+        /// of a tracepoint. The kernel saves the counters at each context switch of the thread, and
+        /// the latency includes that. What this machine cannot count is shown as unavailable, with
+        /// the reason.
+        list counters: PerfEvent, text("EVENT", values::perf_event), ["none"];
+        /// What must hold of each series, at most 64 of them: a figure, a comparison (`<`, `<=`,
+        /// `==`, `>=`, `>`) and a bound. Figures that are times are `min`, `mean` (`avg`), `max`,
+        /// `stddev`, `median`, percentiles like `p99.9`, and `corrected p99.9`, the percentile
+        /// corrected for coordinated omission; their bounds are durations. Figures that are counts
+        /// are `count`, `overruns` (missed periods), `lost`, `faults` (page faults of the thread)
+        /// and `switches` (its involuntary context switches); their bounds are whole numbers.
+        ///
+        /// If one does not hold, the exit status is 3. If the evidence does not decide one, it is
+        /// 4: samples were lost, a percentile needs more samples than there are, or the run was
+        /// interrupted before its end and nothing had violated the requirement by then. It is 4 too
+        /// if the run is invalid, which means that it was not measured as asked: policy, affinity
+        /// or clock changed, memory was not locked, a load died or idled, another punctual measured
+        /// on the same CPU.
+        list require: Requirement, text("REQUIREMENT", values::requirement), ["none"];
+        /// The phases in which it measures.
+        list phases: String, text("NAME", values::name), ["all"];
+        /// Leaves a result file in the layout of systress beside the results. Only a measure with a
+        /// single thread and in a single phase can have one. `file` is by default
+        /// `timer_thread`*NN*`.txt` with the index in two digits, `format` is `"txt"`, `index` is
+        /// what the file's first column shows, by default the place of the measure in the file,
+        /// from 0.
+        table systress: SystressSpec, "`systress`", ["none"];
+    }
+    beside {
+        /// `kind`, with the keys that only this kind has.
+        workload: WorkloadSpec;
+    }
+}
+
+section! {
+    /// The exact histogram of each series of a measure.
+    HistogramSpec {
+        /// The largest latency that it holds.
+        key range: Nanos, span(Nanos(1), MAX_LATENCY), ["that of the kind"];
+        /// The width of a bin.
+        key resolution: Nanos, span(Nanos(1), MAX_LATENCY), ["that of the kind"];
+    }
+}
+
+section! {
+    /// A result file in the layout of systress.
+    SystressSpec {
+        /// Where it is written.
+        key file: String, path_text(), ["`timer_thread`*NN*`.txt`"];
+        /// How its columns are separated.
+        key format: SystressFormat, word("a layout of systress"), [= SystressFormat::Txt];
+        /// What the file's first column shows.
+        key index: u32,
+            count(0, MAX_SYSTRESS_INDEX.into()),
+            ["the place of the measure in the file, from 0"];
+    }
+}
+
+impl MeasureSpec {
+    /// `range` of `histogram`.
+    pub(crate) fn range(&self) -> Setting<Nanos> {
+        self.histogram.as_ref().and_then(|histogram| histogram.range)
+    }
+    /// `resolution` of `histogram`.
+    pub(crate) fn resolution(&self) -> Setting<Nanos> {
+        self.histogram.as_ref().and_then(|histogram| histogram.resolution)
+    }
+}

@@ -1,0 +1,21 @@
+//! `[partition]`.
+
+use crate::form::text;
+use crate::section::section;
+use crate::values;
+use punctual_core::CpuSet;
+
+section! {
+    /// CPUs to set apart while the experiment runs.
+    PartitionSpec {
+        /// The CPUs. At least one online CPU must be left for everything else.
+        key cpus: CpuSet,
+            text("CPUS", values::cpus),
+            [needed "`[partition]` needs the CPUs to set apart", "write `cpus = \"3\"`"];
+        /// The partition's name.
+        key name: String, text("NAME", values::name), [= "rt".to_owned()];
+        /// Tweaks that are not to be made; their names are those of the `--no-`*NAME* options of
+        /// `punctual isolate create`.
+        list disable: String, text("NAME", values::name), ["none"];
+    }
+}

@@ -1,0 +1,34 @@
+//! `[record]`.
+
+use crate::form::{flag, pids, size, text, text_or};
+use crate::limits::{DEFAULT_RECORDING, MAX_PIDS, MIN_RECORDING};
+use crate::section::section;
+use crate::values;
+use crate::words::{ByteSize, CpuChoice, RecordedEvents};
+
+section! {
+    /// Kernel events and test points to record while the experiment runs.
+    RecordSpec {
+        /// Groups of kernel events, which `punctual trace --events list` shows, and tracepoints by
+        /// name, `"kmem:kmalloc"`, at most 32. An empty list records test points alone.
+        list events: RecordedEvents,
+            text("EVENTS", values::recorded_events),
+            ["`[\"sched\", \"irq\", \"vectors\", \"softirq\", \"ipi\"]`"];
+        /// The CPUs whose kernel events are recorded.
+        key cpus: CpuChoice, text_or("CPUS", "all", values::cpu_choice), ["`\"all\"`"];
+        /// Processes that kernel events are limited to.
+        key pids: Vec<u32>, pids(MAX_PIDS), ["none, which is all processes"];
+        /// Whether test points of running applications are recorded.
+        key points: bool, flag(), [= true];
+        /// How large the recording may get. Where it gets larger, recording ends, the measures go
+        /// on, and a finding says since when events are missing.
+        key max_size: ByteSize,
+            size(MIN_RECORDING, u64::MAX, values::recording_size),
+            [= ByteSize(DEFAULT_RECORDING)];
+        /// How long intervals in the recording may take: `"request->reply < 500us"`, `"frame <=
+        /// 2ms"`, `"sched_waking:worker->sched_switch < 100us"`. An interval beyond a limit ends
+        /// the run with exit code 3; a limit that the recording does not decide, with 4. What can
+        /// be named is in punctual-pairs(1).
+        list limits: String, text("LIMIT", values::design_limit), ["none"];
+    }
+}

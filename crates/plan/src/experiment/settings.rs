@@ -1,0 +1,67 @@
+//! `[experiment]`.
+
+use crate::form::{count, flag, path_text, span, text, text_or};
+use crate::limits::{MAX_KEPT_SAMPLES, MAX_REFRESH, MIN_REFRESH};
+use crate::section::section;
+use crate::values;
+use crate::words::{CpuChoice, DmaLatency};
+use punctual_core::Nanos;
+
+section! {
+    /// What is set for the whole experiment.
+    Settings {
+        /// The experiment's name; it is part of the default `output`.
+        key name: String, text("NAME", values::name), ["the file's name without its extension"];
+        /// Where the controller thread runs: it reads what the measuring threads record, and shows
+        /// it.
+        key cpus: CpuChoice,
+            text_or("CPUS", "all", values::cpu_choice),
+            ["all online CPUs on which nothing is measured; where there is none, all online CPUs; \
+             those of the `[partition]` are left out"];
+        /// The distance between two refreshes of the live view.
+        key refresh: Nanos, span(MIN_REFRESH, MAX_REFRESH), [= Nanos::from_millis(500)];
+        /// Whether all memory of punctual is locked with mlockall(2).
+        key memory_lock: bool, flag(), [= true];
+        /// What */dev/cpu_dma_latency* is held at during the run, in whole microseconds up to
+        /// 2147483647us; `"0us"` keeps CPUs out of every idle state that takes time to leave. Mind
+        /// that an application which does not do the same will see longer latencies. `"leave"` does
+        /// not touch it.
+        key dma_latency: DmaLatency,
+            text_or("DURATION", "leave", values::dma_latency),
+            [= DmaLatency(Some(Nanos::ZERO))];
+        /// The seed of everything random. With one, each load starts up to 20ms later and the
+        /// timers up to a period (at most 20ms), by amounts that follow from it; `{seed}` in a
+        /// load's arguments and `PUNCTUAL_SEED` in its environment are the seed, and stress-ng(1)
+        /// is given it as its own `--seed`.
+        key seed: u64,
+            count(0, i64::MAX as u64),
+            ["none; loads and timers start as written, and workloads make their random choices \
+             from 1"];
+        /// The directory that the results are written to; it must not exist yet.
+        key output: String, path_text(), ["`punctual-`*NAME*`-`*TIME* in the current directory"];
+        /// Whether the load of each CPU is shown and recorded.
+        key cpu_load: bool, flag(), [= true];
+        /// How many raw samples are kept of each series. Statistics and histograms are always over
+        /// all samples.
+        key keep_samples: u64, count(0, MAX_KEPT_SAMPLES), [= 1_000_000];
+        /// Whether the run is invalid unless every requested policy is in force. If one is not,
+        /// it is still measured, and the exit status is 4.
+        key require_real_time: bool, flag(), [= false];
+        /// Whether what could make the system unusable is done, as with `--force`.
+        key force: bool, flag(), [= false];
+        /// What sh(1) runs, once a run, when a requirement (`require`, `stop_above`) is violated
+        /// while the run goes on, or at its end; it does not end the run. It finds the bundle as it
+        /// is then, with the worst sample in it, and these environment variables:
+        /// `PUNCTUAL_BUNDLE`, the bundle's absolute path; `PUNCTUAL_SERIES`, the series that
+        /// violates it, as PHASE/SERIES; `PUNCTUAL_REQUIREMENT`, the requirement as text;
+        /// `PUNCTUAL_VALUE` and `PUNCTUAL_LIMIT`, figure and bound, in ns for times, else counts.
+        /// It runs on the CPUs of the controller thread. What it prints goes to *on-violation.log*
+        /// in the bundle; its exit status is in the findings.
+        key on_violation: String, text("COMMAND", values::shell_command), ["none"];
+        /// Whether the run goes on until it is interrupted, for weeks, within bounds of memory and
+        /// disk, whatever `duration` and `samples` say; the experiment has one phase. What falls
+        /// into each five minutes is kept for good; of samples and one-second windows the newest
+        /// are kept, 128 MiB of all series together.
+        key forever: bool, flag(), [= false];
+    }
+}

@@ -1,0 +1,279 @@
+//! Forms of values: how a value is read, with its bounds, and what documents say of it.
+
+use crate::notes::{Read, Wrong};
+use crate::table::{boolean, integer, mismatch, span as duration_text, text as string};
+use crate::values;
+use crate::words::{ByteSize, Placement, Word};
+use punctual_core::event::Group;
+use punctual_core::{Bytes, Clock, Nanos, Policy};
+use std::path::PathBuf;
+use toml::de::DeValue;
+
+/// What a value may be: for the man page, and for editors.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ValueType {
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number within bounds, both included.
+    Integer {
+        /// The least.
+        least: i64,
+        /// The largest.
+        most: i64,
+    },
+    /// A string with a duration within bounds, both included.
+    Duration {
+        /// The shortest.
+        least: Nanos,
+        /// The longest.
+        most: Nanos,
+    },
+    /// A string with a size within bounds, both included.
+    Size {
+        /// The least.
+        least: u64,
+        /// The largest; `u64::MAX`: no bound.
+        most: u64,
+        /// Whether a number of bytes is taken too.
+        bare: bool,
+    },
+    /// One of a closed list of strings.
+    Words(Vec<&'static str>),
+    /// One of these strings, or another usual spelling of one.
+    Spellings(Vec<&'static str>),
+    /// A string; by the man page's word for such strings.
+    Text(&'static str),
+    /// An array of values of one type.
+    List {
+        /// The type of each.
+        of: Box<ValueType>,
+        /// How many at most; `None`: as many as the file holds.
+        most: Option<usize>,
+    },
+    /// One of these.
+    Either(Vec<ValueType>),
+    /// A table with these keys.
+    Table(Vec<Key>),
+    /// Any number of sections with these keys.
+    Sections(Vec<Key>),
+}
+
+/// A key of a section.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Key {
+    /// As it is written before the `=`.
+    pub name: &'static str,
+    /// What it is for, in Markdown.
+    pub about: &'static str,
+    /// What its value may be.
+    pub value: ValueType,
+    /// What stands for it where it is left out.
+    pub default: DefaultValue,
+}
+
+/// What stands for a key that is left out.
+#[derive(Clone, PartialEq, Debug)]
+pub enum DefaultValue {
+    /// This value, in TOML.
+    Value(String),
+    /// What follows from other settings or from the system, in words; empty: `about` says it.
+    Words(&'static str),
+    /// Nothing: it is needed.
+    Needed,
+}
+
+type Reader<T> = dyn Fn(&DeValue<'_>) -> Read<T>;
+
+/// How a value of this type is read.
+pub(crate) struct Form<T> {
+    read: Box<Reader<T>>,
+    pub(crate) value: ValueType,
+}
+
+impl<T> Form<T> {
+    fn new(value: ValueType, read: impl Fn(&DeValue<'_>) -> Read<T> + 'static) -> Form<T> {
+        Form { read: Box::new(read), value }
+    }
+    /// The value, or why it cannot be taken.
+    pub(crate) fn read(&self, value: &DeValue<'_>) -> Read<T> {
+        (self.read)(value)
+    }
+}
+
+/// What a value of this form may be.
+pub(crate) fn value_type<T>(form: Form<T>) -> ValueType {
+    form.value
+}
+
+/// `true` or `false`.
+pub(crate) fn flag() -> Form<bool> {
+    Form::new(ValueType::Boolean, boolean)
+}
+
+/// A string that `read` checks; `name` is the man page's word for such strings.
+pub(crate) fn text<T>(name: &'static str, read: fn(&str) -> Read<T>) -> Form<T>
+where
+    T: 'static,
+{
+    Form::new(ValueType::Text(name), move |v| read(string(v)?))
+}
+
+/// A path, as it is written.
+pub(crate) fn path_text() -> Form<String> {
+    text("PATH", values::path)
+}
+
+pub(crate) fn path() -> Form<PathBuf> {
+    text("PATH", |text| values::path(text).map(PathBuf::from))
+}
+
+/// One of a closed list of words; `what` completes "… is not".
+pub(crate) fn word<W: Word>(what: &'static str) -> Form<W> {
+    let words = W::WORDS.iter().map(|(word, _)| *word).collect();
+    Form::new(ValueType::Words(words), move |v| values::word(string(v)?, what))
+}
+
+/// A scheduling policy, in any usual spelling.
+pub(crate) fn policy() -> Form<Policy> {
+    let words = Policy::WORDS.iter().map(|(word, _)| *word).collect();
+    Form::new(ValueType::Spellings(words), |v| values::policy(string(v)?))
+}
+
+/// A group of kernel events.
+pub(crate) fn group() -> Form<Group> {
+    let words = Group::ALL.iter().map(|group| group.word()).collect();
+    Form::new(ValueType::Words(words), |v| values::group(string(v)?))
+}
+
+/// A clock, in any usual spelling.
+pub(crate) fn clock() -> Form<Clock> {
+    let words = Clock::WORDS.iter().map(|(word, _)| *word).collect();
+    Form::new(ValueType::Spellings(words), |v| values::clock(string(v)?))
+}
+
+/// A string, or one word that means something of its own.
+pub(crate) fn text_or<T: 'static>(
+    name: &'static str,
+    word: &'static str,
+    read: fn(&str) -> Read<T>,
+) -> Form<T> {
+    let value = ValueType::Either(vec![ValueType::Text(name), ValueType::Words(vec![word])]);
+    Form::new(value, move |v| read(string(v)?))
+}
+
+/// A whole number.
+pub(crate) fn count<N: TryFrom<u64>>(least: u64, most: u64) -> Form<N> {
+    let bound = |bound: u64| i64::try_from(bound).unwrap_or(i64::MAX);
+    let value = ValueType::Integer { least: bound(least), most: bound(most) };
+    Form::new(value, move |v| {
+        let number = values::count(integer(v)?, least, most)?;
+        N::try_from(number)
+            .map_err(|_| Wrong::new(format!("{number} is out of bounds: {least} to {most}")))
+    })
+}
+
+/// A whole number that `read` checks.
+pub(crate) fn number<T: 'static>(least: i64, most: i64, read: fn(i64) -> Read<T>) -> Form<T> {
+    Form::new(ValueType::Integer { least, most }, move |v| read(integer(v)?))
+}
+
+/// Any whole number of 64 bits.
+pub(crate) fn any_number() -> Form<i64> {
+    number(i64::MIN, i64::MAX, Ok)
+}
+
+/// A span of time.
+pub(crate) fn span(least: Nanos, most: Nanos) -> Form<Nanos> {
+    Form::new(ValueType::Duration { least, most }, move |v| {
+        values::duration(duration_text(v)?, least, most)
+    })
+}
+
+/// A size: `"4KiB"`, or a number of bytes.
+pub(crate) fn bytes(least: Bytes, most: Bytes) -> Form<Bytes> {
+    let value = ValueType::Size { least: least.get(), most: most.get(), bare: true };
+    Form::new(value, move |v| {
+        let size = match v {
+            DeValue::Integer(_) => Bytes(values::count(integer(v)?, 0, i64::MAX as u64)?),
+            _ => string(v)?
+                .parse()
+                .map_err(|why: punctual_core::bytes::BytesError| Wrong::new(why.to_string()))?,
+        };
+        match (least..=most).contains(&size) {
+            true => Ok(size),
+            false => Err(Wrong::new(format!("{size} is out of bounds: {least} to {most}"))),
+        }
+    })
+}
+
+/// A size that `read` checks: `"4MiB"`.
+pub(crate) fn size(least: u64, most: u64, read: fn(&str) -> Read<ByteSize>) -> Form<ByteSize> {
+    Form::new(ValueType::Size { least, most, bare: false }, move |v| read(string(v)?))
+}
+
+/// Something that may be left out.
+pub(crate) fn some<T: 'static>(form: Form<T>) -> Form<Option<T>> {
+    Form { value: form.value, read: Box::new(move |v| (form.read)(v).map(Some)) }
+}
+
+/// An array of this many values.
+pub(crate) fn list<T: 'static>(least: usize, most: usize, form: Form<T>) -> Form<Vec<T>> {
+    let value = ValueType::List { of: Box::new(form.value), most: Some(most) };
+    let read = form.read;
+    Form::new(value, move |v| {
+        let DeValue::Array(items) = v else { return Err(mismatch(v, "an array")) };
+        if !(least..=most).contains(&items.len()) {
+            return Err(Wrong::new(format!(
+                "{} values are out of bounds: {least} to {most}",
+                items.len()
+            )));
+        }
+        items.iter().map(|item| read(item.get_ref())).collect()
+    })
+}
+
+/// An array of process ids.
+pub(crate) fn pids(most: usize) -> Form<Vec<u32>> {
+    let pid = count::<u32>(1, i32::MAX as u64);
+    let value = ValueType::List { of: Box::new(pid.value.clone()), most: Some(most) };
+    Form::new(value, move |v| {
+        let Some(items) = v.as_array() else { return Err(mismatch(v, "an array of process ids")) };
+        if items.len() > most {
+            let count = items.len();
+            return Err(Wrong::new(format!("{count} processes are too many: at most {most}")));
+        }
+        items.iter().map(|item| pid.read(item.get_ref())).collect()
+    })
+}
+
+/// A string to be split, or an array of arguments as they are.
+pub(crate) fn command() -> Form<Vec<String>> {
+    let string_type = ValueType::Text("STRING");
+    let array = ValueType::List { of: Box::new(string_type.clone()), most: None };
+    Form::new(ValueType::Either(vec![string_type, array]), |v| match v {
+        DeValue::String(line) => values::command(line),
+        DeValue::Array(items) => {
+            let argv = items.iter().map(|item| string(item.get_ref()).map(str::to_owned));
+            values::arguments(argv.collect::<Read<Vec<_>>>()?)
+        }
+        other => Err(mismatch(other, "a command line or an array of arguments")),
+    })
+}
+
+/// `per-cpu`, or a number of threads.
+pub(crate) fn threads(most: u64) -> Form<Placement> {
+    let value = ValueType::Either(vec![
+        ValueType::Words(vec!["per-cpu"]),
+        ValueType::Integer { least: 1, most: i64::try_from(most).unwrap_or(i64::MAX) },
+    ]);
+    Form::new(value, move |v| match v {
+        DeValue::String(word) if word == "per-cpu" => Ok(Placement::PerCpu),
+        DeValue::String(_) => {
+            Err(Wrong::new("this is not a number of threads").help("`\"per-cpu\"`, or a number"))
+        }
+        DeValue::Integer(_) => {
+            values::count(integer(v)?, 1, most).map(|count| Placement::Shared(count as u32))
+        }
+        other => Err(mismatch(other, "`per-cpu` or a number of threads")),
+    })
+}

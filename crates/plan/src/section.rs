@@ -1,0 +1,267 @@
+//! Sections of an experiment file, each declared once: reading, writing, defaults, the tables of
+//! the man page and the schema for editors follow from the declaration.
+
+use crate::form::{Key, ValueType};
+use crate::limits::MAX_SECTIONS;
+use crate::notes::{Notes, Wrong};
+use crate::parameter::Parameter;
+use crate::table::Table;
+use crate::text::{At, Setting, Span};
+
+/// What [`section`] makes of a declaration.
+pub(crate) trait Section: Sized {
+    /// Every key, in the order of the declaration.
+    fn keys() -> Vec<Key>;
+    /// Reads the keys; the caller reports those that remain ([`Table::finish`]).
+    fn read(notes: &mut Notes, t: &mut Table) -> Self;
+    /// The keys that are set, with their values in TOML.
+    fn entries(&self) -> Vec<(&'static str, String)>;
+    /// The keys that are set, with their places.
+    fn places(&self) -> Vec<(&'static str, Span)>;
+    /// This, completed by `base`.
+    fn or(self, base: &Self) -> Self;
+
+    /// Reads the section to its end.
+    fn read_whole(notes: &mut Notes, mut t: Table) -> Self {
+        let section = Self::read(notes, &mut t);
+        t.finish(notes);
+        section
+    }
+}
+
+/// Declares a section. A row is
+///
+/// ```text
+/// /// What it is for, in Markdown.
+/// key NAME: TYPE, FORM, [DEFAULT];
+/// ```
+///
+/// `key` is a value; `list` an array of strings, each with its place; `table` an inline table that
+/// is a section of its own, `sections` any number of those, and their FORM is their name in
+/// messages. DEFAULT is `= VALUE`, which also makes a method `NAME()` that returns what is set or
+/// this; words; `needed MESSAGE, HELP`; or nothing, where the text says it. What follows `beside`
+/// is read by the caller.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])+
+        $name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $row:ident $key:ident : $type:ty, $form:expr, [$($default:tt)*];
+            )*
+        }
+        $( beside { $( $(#[doc = $also_doc:literal])+ $also:ident : $also_type:ty; )* } )?
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, Default)]
+        pub struct $name {
+            /// Its header, or the whole of an inline table.
+            pub span: $crate::text::Span,
+            $( $(#[doc = $doc])+ pub $key: $crate::section::field!($row $type), )*
+            $( $( $(#[doc = $also_doc])+ pub $also: $also_type, )* )?
+        }
+
+        impl $crate::section::Section for $name {
+            fn keys() -> Vec<$crate::form::Key> {
+                vec![ $( $crate::form::Key {
+                    name: stringify!($key),
+                    about: concat!($($doc, "\n"),+),
+                    value: $crate::section::value_type!($row $type, $form),
+                    default: $crate::section::default_value!($type, $($default)*),
+                }, )* ]
+            }
+            fn read(
+                notes: &mut $crate::notes::Notes,
+                t: &mut $crate::table::Table,
+            ) -> $name {
+                #[allow(clippy::needless_update)]
+                let section = $name {
+                    span: t.span,
+                    $(
+                        $key:
+                            $crate::section::read!($row $type, notes, t, stringify!($key), $form),
+                    )*
+                    ..Default::default()
+                };
+                $( $crate::section::require!(notes, t, stringify!($key), $($default)*); )*
+                section
+            }
+            fn entries(&self) -> Vec<(&'static str, String)> {
+                let mut entries = Vec::new();
+                $( $crate::section::write!($row entries, stringify!($key), &self.$key); )*
+                entries
+            }
+            fn places(&self) -> Vec<(&'static str, $crate::text::Span)> {
+                let mut places = Vec::new();
+                $( places.extend(self.$key.iter().map(|at| (stringify!($key), at.span))); )*
+                places
+            }
+            #[allow(clippy::needless_update)]
+            fn or(self, base: &$name) -> $name {
+                $name { $( $key: $crate::section::complete!($row self.$key, base.$key), )* ..self }
+            }
+        }
+
+        impl $name {
+            $( $crate::section::or_default!($key, $type, $($default)*); )*
+        }
+    };
+}
+
+macro_rules! field {
+    (key $type:ty) => { $crate::text::Setting<$type> };
+    (list $type:ty) => { $crate::text::Setting<Vec<$crate::text::At<$type>>> };
+    (table $type:ty) => { Option<$type> };
+    (sections $type:ty) => { Vec<$type> };
+}
+
+macro_rules! value_type {
+    (key $type:ty, $form:expr) => {
+        $crate::form::value_type::<$type>($form)
+    };
+    (list $type:ty, $form:expr) => {
+        $crate::section::list_type::<$type>($form)
+    };
+    (table $type:ty, $form:expr) => {
+        $crate::form::ValueType::Table(<$type as $crate::section::Section>::keys())
+    };
+    (sections $type:ty, $form:expr) => {
+        $crate::form::ValueType::Sections(<$type as $crate::section::Section>::keys())
+    };
+}
+
+macro_rules! default_value {
+    ($type:ty,) => {
+        $crate::form::DefaultValue::Words("")
+    };
+    ($type:ty, $words:literal) => {
+        $crate::form::DefaultValue::Words($words)
+    };
+    ($type:ty, needed $($rest:tt)*) => {
+        $crate::form::DefaultValue::Needed
+    };
+    ($type:ty, = $value:expr) => {
+        $crate::form::DefaultValue::Value(
+            $crate::parameter::Parameter::toml(&{
+                let value: $type = $value;
+                value
+            })
+            .unwrap_or_default(),
+        )
+    };
+}
+
+macro_rules! or_default {
+    ($key:ident, $type:ty, = $value:expr) => {
+        /// What is set, or the default.
+        pub(crate) fn $key(&self) -> $type {
+            self.$key.as_ref().map_or_else(|| $value, |at| at.value.clone())
+        }
+    };
+    ($key:ident, $type:ty, $($default:tt)*) => {};
+}
+
+macro_rules! read {
+    (key $type:ty, $notes:ident, $t:ident, $key:expr, $form:expr) => {
+        $t.take($notes, $key, |value| $form.read(value))
+    };
+    (list $type:ty, $notes:ident, $t:ident, $key:expr, $form:expr) => {{
+        let form = $form;
+        $t.take_list($notes, $key, |value| form.read(value))
+    }};
+    (table $type:ty, $notes:ident, $t:ident, $key:expr, $title:expr) => {
+        $t.take_table($notes, $key, $title)
+            .map(|table| <$type as $crate::section::Section>::read_whole($notes, table))
+    };
+    (sections $type:ty, $notes:ident, $t:ident, $key:expr, $title:expr) => {
+        $crate::section::read_all($notes, $t, $key, $title)
+    };
+}
+
+macro_rules! require {
+    ($notes:ident, $t:ident, $key:expr, needed $message:literal, $help:literal) => {
+        if !$t.has($key) {
+            $notes.missing($t.span, $message, $help);
+        }
+    };
+    ($notes:ident, $t:ident, $key:expr, $($default:tt)*) => {};
+}
+
+macro_rules! write {
+    (key $entries:ident, $key:expr, $setting:expr) => {
+        $entries.extend($crate::section::value_of($setting).map(|toml| ($key, toml)))
+    };
+    (list $entries:ident, $key:expr, $setting:expr) => {
+        $entries.extend($crate::section::list_of($setting).map(|toml| ($key, toml)))
+    };
+    (table $entries:ident, $key:expr, $setting:expr) => {
+        $entries.extend($setting.as_ref().map(|table| ($key, $crate::section::inline(table))))
+    };
+    // Sections follow the one that holds them.
+    (sections $entries:ident, $key:expr, $setting:expr) => {};
+}
+
+macro_rules! complete {
+    (sections $own:expr, $base:expr) => {
+        $own
+    };
+    ($row:ident $own:expr, $base:expr) => {
+        $own.or($base.clone())
+    };
+}
+
+pub(crate) use {
+    complete, default_value, field, or_default, read, require, section, value_type, write,
+};
+
+/// The type of an array of strings, each of this form.
+pub(crate) fn list_type<T>(form: crate::form::Form<T>) -> ValueType {
+    ValueType::List { of: Box::new(form.value), most: None }
+}
+
+/// The value of a setting in TOML.
+pub(crate) fn value_of<T: Parameter>(setting: &Setting<T>) -> Option<String> {
+    setting.as_ref()?.value.toml()
+}
+
+/// An array in TOML.
+pub(crate) fn list_of<T: Parameter>(setting: &Setting<Vec<At<T>>>) -> Option<String> {
+    let items = setting.as_ref()?.value.iter().filter_map(|at| at.value.toml());
+    Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
+}
+
+/// An inline table in TOML.
+pub(crate) fn inline(section: &impl Section) -> String {
+    let entries = section.entries().into_iter().map(|(key, value)| format!("{key} = {value}"));
+    match entries.collect::<Vec<_>>().join(", ") {
+        set if set.is_empty() => "{}".to_owned(),
+        set => format!("{{ {set} }}"),
+    }
+}
+
+/// The sections of one kind.
+pub(crate) fn read_all<S: Section>(
+    notes: &mut Notes,
+    t: &mut Table,
+    key: &'static str,
+    title: &'static str,
+) -> Vec<S> {
+    let tables = t.take_sections(notes, key, title);
+    let tables = bounded(notes, tables, MAX_SECTIONS);
+    tables.into_iter().map(|table| S::read_whole(notes, table)).collect()
+}
+
+/// At most this many sections of a kind: the bound on everything that is worked out of them.
+pub(crate) fn bounded<'t, 'i>(
+    notes: &mut Notes,
+    mut tables: Vec<Table<'t, 'i>>,
+    most: usize,
+) -> Vec<Table<'t, 'i>> {
+    if let Some(beyond) = tables.get(most) {
+        let message =
+            format!("{} sections {} are too many: at most {most}", tables.len(), beyond.title);
+        notes.wrong(beyond.span, Wrong::new(message));
+        tables.truncate(most);
+    }
+    tables
+}

@@ -1,0 +1,213 @@
+//! docs/experiment.schema.json: what editors know of experiment files, made of the declarations.
+
+use punctual_plan::{DefaultValue, Key, ValueType, Word, WorkloadKind, sections};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+const REGENERATE: &str = "PUNCTUAL_WRITE_DOCS=1 cargo test --workspace --test schema";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn schema() -> Value {
+    let (mut properties, mut definitions) = (Map::new(), Map::new());
+    for section in sections() {
+        let name = section.header.trim_matches(['[', ']']);
+        let value = match name {
+            "measure" => measure(&section.keys, &mut definitions),
+            _ => table(&section.keys),
+        };
+        let many = section.header.starts_with("[[");
+        let value = if many { json!({"type": "array", "items": value}) } else { value };
+        properties.insert(name.to_owned(), value);
+    }
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "An experiment file of punctual: see punctual-experiment(5)",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+        "definitions": definitions,
+    })
+}
+
+/// One alternative for each kind: the keys of every measure, which stand among the definitions, and
+/// its own.
+fn measure(common: &[Key], definitions: &mut Map<String, Value>) -> Value {
+    definitions.extend(common.iter().map(|key| (key.name.to_owned(), property(key))));
+    let kinds = WorkloadKind::WORDS.iter().map(|(word, kind)| {
+        let mut table = table(&kind.keys());
+        for key in common {
+            let defined = format!("#/definitions/{}", key.name);
+            table["properties"][key.name] = json!({"$ref": defined});
+        }
+        table["properties"]["kind"] = json!({"const": word, "description": kind.title()});
+        table["required"] = json!(["kind"]);
+        table
+    });
+    json!({"oneOf": kinds.collect::<Vec<_>>()})
+}
+
+fn table(keys: &[Key]) -> Value {
+    let properties: Map<String, Value> =
+        keys.iter().map(|key| (key.name.to_owned(), property(key))).collect();
+    let is_needed = |key: &&Key| key.default == DefaultValue::Needed;
+    let needed: Vec<&str> = keys.iter().filter(is_needed).map(|key| key.name).collect();
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+        "required": needed,
+    })
+}
+
+fn property(key: &Key) -> Value {
+    let mut value = value_schema(&key.value);
+    let lines: Vec<&str> = key.about.lines().map(str::trim).collect();
+    let text = match key.default {
+        DefaultValue::Words("") => lines.join(" "),
+        DefaultValue::Words(words) => format!("{} Default: {words}.", lines.join(" ").trim()),
+        _ => lines.join(" "),
+    };
+    value["description"] = json!(text.trim());
+    if let DefaultValue::Value(default) = &key.default {
+        let parsed: toml::Table = format!("value = {default}").parse().expect(default);
+        value["default"] = json!(parsed["value"]);
+    }
+    value
+}
+
+fn value_schema(value: &ValueType) -> Value {
+    match value {
+        ValueType::Boolean => json!({"type": "boolean"}),
+        ValueType::Integer { least, most } => {
+            json!({"type": "integer", "minimum": least, "maximum": most})
+        }
+        ValueType::Size { bare: true, .. } => json!({"type": ["string", "integer"]}),
+        ValueType::Duration { .. } | ValueType::Size { .. } | ValueType::Text(_) => {
+            json!({"type": "string"})
+        }
+        ValueType::Words(words) => json!({"type": "string", "enum": words}),
+        ValueType::Spellings(words) => json!({"type": "string", "examples": words}),
+        ValueType::List { of, most: Some(most) } => {
+            json!({"type": "array", "items": value_schema(of), "maxItems": most})
+        }
+        ValueType::List { of, most: None } => {
+            json!({"type": "array", "items": value_schema(of)})
+        }
+        ValueType::Either(types) => {
+            json!({"anyOf": types.iter().map(value_schema).collect::<Vec<_>>()})
+        }
+        ValueType::Table(keys) => table(keys),
+        ValueType::Sections(keys) => json!({"type": "array", "items": table(keys)}),
+    }
+}
+
+#[test]
+fn the_schema_is_up_to_date() {
+    let path = root().join("docs/experiment.schema.json");
+    let made = format!("{:#}\n", schema());
+    if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
+        std::fs::write(path, made).unwrap();
+        return;
+    }
+    let found = std::fs::read_to_string(path).unwrap();
+    assert!(found == made, "docs/experiment.schema.json is out of date: {REGENERATE}");
+}
+
+/// Why a value does not fit, by the words of the schema that this file uses.
+fn misfit(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let defined = root.pointer(name.trim_start_matches('#')).expect(name);
+        return misfit(root, defined, value, place);
+    }
+    if let Some(alternatives) =
+        schema.get("anyOf").or(schema.get("oneOf")).and_then(Value::as_array)
+    {
+        let why: Vec<Option<String>> =
+            alternatives.iter().map(|one| misfit(root, one, value, place)).collect();
+        let fitting = why.iter().filter(|why| why.is_none()).count();
+        let is_right = fitting == 1 || fitting > 1 && schema.get("anyOf").is_some();
+        return (!is_right).then(|| format!("{place}: {fitting} fit: {why:?}"));
+    }
+    if let Some(constant) = schema.get("const") {
+        return (constant != value).then(|| format!("{place}: not {constant}"));
+    }
+    let is = |name: &str| match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64(),
+        "boolean" => value.is_boolean(),
+        other => panic!("{other}"),
+    };
+    let fits = match &schema["type"] {
+        Value::Array(names) => names.iter().filter_map(Value::as_str).any(is),
+        name => is(name.as_str().expect("a type")),
+    };
+    if !fits {
+        return Some(format!("{place}: {value} is not {}", schema["type"]));
+    }
+    if let Some(words) = schema.get("enum").and_then(Value::as_array)
+        && !words.contains(value)
+    {
+        return Some(format!("{place}: {value} is no word"));
+    }
+    let beyond = |bound: &str, is_beyond: fn(i64, i64) -> bool| {
+        let bound = schema.get(bound).and_then(Value::as_i64);
+        bound.zip(value.as_i64()).is_some_and(|(bound, value)| is_beyond(value, bound))
+    };
+    if beyond("minimum", |value, least| value < least)
+        || beyond("maximum", |value, most| value > most)
+    {
+        return Some(format!("{place}: {value} is out of bounds"));
+    }
+    if let Some(items) = value.as_array() {
+        return items.iter().find_map(|item| misfit(root, &schema["items"], item, place));
+    }
+    let object = value.as_object()?;
+    let needed = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    if let Some(missing) = needed.into_iter().find(|key| !object.contains_key(*key)) {
+        return Some(format!("{place}: {missing} is missing"));
+    }
+    object.iter().find_map(|(key, value)| match schema["properties"].get(key) {
+        Some(schema) => misfit(root, schema, value, &format!("{place}.{key}")),
+        None => Some(format!("{place}: {key} is unknown")),
+    })
+}
+
+#[test]
+fn it_fits_the_examples_and_refuses_mistakes() {
+    let schema = schema();
+    let why = |text: &str| {
+        let table: toml::Table = text.parse().expect(text);
+        // Labs have sections of their own.
+        let is_lab = table.contains_key("axes") || table.contains_key("lab");
+        (!is_lab).then(|| misfit(&schema, &schema, &json!(table), ""))
+    };
+    let mut fitting = 0;
+    for entry in std::fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml")
+            && let Some(misfit) = why(&std::fs::read_to_string(&path).unwrap())
+        {
+            assert_eq!(misfit, None, "{}", path.display());
+            fitting += 1;
+        }
+    }
+    assert!(fitting >= 5, "{fitting}");
+    for wrong in [
+        "[[measure]]\nkind = 'timer'\nperiodd = '1ms'\n",
+        "[[measure]]\nkind = 'timers'\n",
+        "[[measure]]\nkind = 'timer'\nmethod = 'timerfs'\n",
+        "[[measure]]\nkind = 'spin'\nmethod = 'timerfd'\n",
+        "[[measure]]\nkind = 'timer'\npriority = 100\n",
+        "[[measure]]\nkind = 'timer'\nrequire = 'max < 1ms'\n",
+        "[[load]]\nname = 'x'\n",
+        "[experiment]\nforever = 'yes'\n",
+        "[experimnt]\n",
+    ] {
+        assert!(matches!(why(wrong), Some(Some(_))), "{wrong}");
+    }
+}
