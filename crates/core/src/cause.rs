@@ -101,9 +101,9 @@ causes! {
     Nmi {
         id: "nmi",
         words: "non-maskable interrupt",
-        meaning: "A non-maskable interrupt: of the watchdog, of perf or of the hardware. It \
+        meaning: "A non-maskable interrupt: from the watchdog, from perf or from the hardware. It \
             interrupts the CPU even where interrupts are disabled.",
-        advice: "Switch the NMI watchdog off, and do not sample with perf while it matters.",
+        advice: "Disable the NMI watchdog, and do not sample with perf while latency matters.",
         rules: ["nmi-watchdog"],
         source: "Documentation/trace/osnoise-tracer.rst",
         former: [],
@@ -126,7 +126,7 @@ causes! {
         words: "exit from idle",
         meaning: "The CPU was idle and had to leave its idle state. Where this takes far longer \
             than the declared exit latency of the state, steal is likely and the confidence falls.",
-        advice: "Disable deep idle states: hold /dev/cpu_dma_latency at 0 while it matters \
+        advice: "Disable deep idle states: hold /dev/cpu_dma_latency at 0 while latency matters \
             (punctual does so during its runs by default), or limit them at boot.",
         rules: ["idle-states", "governor"],
         source: "Documentation/admin-guide/pm/cpuidle.rst",
@@ -148,10 +148,10 @@ causes! {
         id: "non-preemptible",
         words: "running task not preempted",
         meaning: "The thread was ready and had the higher priority, and the running task was not \
-            preempted: preemption was disabled, or the kernel has no preemption there. rtla calls \
+            preempted: preemption was disabled, or the kernel is not preemptible there. rtla calls \
             that task the blocking thread.",
-        advice: "Only a real-time kernel is preemptible nearly everywhere; with another kernel \
-            keep this task off the CPU.",
+        advice: "A PREEMPT_RT kernel is preemptible nearly everywhere; on other kernels, keep this \
+            task off the CPU.",
         rules: ["preemption-model", "preemption-request", "isolated-cpus", "user-tasks",
             "kernel-threads"],
         source: "Documentation/tools/rtla/common_timerlat_aa.rst",
@@ -162,8 +162,8 @@ causes! {
         id: "preempted",
         words: "preempted by a higher priority",
         meaning: "The thread was ready, and a task of higher priority ran.",
-        advice: "Give the other task another CPU, or this one a higher priority if it is the \
-            more important one.",
+        advice: "Move the other task to another CPU, or raise the priority of this thread if it is \
+            more important.",
         rules: ["competing-priorities", "irq-thread-priorities", "isolated-cpus"],
         source: "sched(7)",
         former: [],
@@ -207,7 +207,7 @@ causes! {
         id: "lock",
         words: "waiting for a lock",
         meaning: "The thread waited for a lock: a futex of its program, or a lock in the kernel.",
-        advice: "Hold this lock for a shorter time, share less, or hand data over without a lock.",
+        advice: "Hold this lock for a shorter time, share less data, or pass data without a lock.",
         rules: [],
         source: "futex(2), Documentation/locking/locktypes.rst",
         former: [],
@@ -229,8 +229,8 @@ causes! {
         id: "io",
         words: "I/O",
         meaning: "The thread waited for a block device.",
-        advice: "Do not wait for a device in a real-time thread: hand the data to another \
-            thread, and write there.",
+        advice: "Do not wait for a device in a real-time thread: pass the data to another thread \
+            that writes it.",
         rules: ["writeback-workqueue", "access-times"],
         source: "Documentation/block/stat.rst",
         former: [],
@@ -240,8 +240,8 @@ causes! {
         id: "page-fault",
         words: "page fault",
         meaning: "The kernel handled a page fault of the thread, or the thread waited for a page.",
-        advice: "Lock the memory before it matters: mlockall(MCL_CURRENT | MCL_FUTURE), touch \
-            the stack and all buffers once, and allocate nothing later.",
+        advice: "Lock the memory before the real-time work begins: mlockall(MCL_CURRENT | \
+            MCL_FUTURE), touch the stack and all buffers once, and allocate nothing later.",
         rules: ["memory-lock-limit", "swap", "transparent-hugepages", "numa-balancing"],
         source: "mlock(2)",
         former: [],
@@ -250,7 +250,7 @@ causes! {
     Reclaim {
         id: "reclaim",
         words: "memory reclaim",
-        meaning: "Memory was short and the thread reclaimed some itself (direct reclaim).",
+        meaning: "Memory was low, and the thread reclaimed memory itself (direct reclaim).",
         advice: "Lock the memory, allocate nothing later, and leave more memory free.",
         rules: ["memory-lock-limit", "swap", "hugepage-defrag"],
         source: "Documentation/admin-guide/mm/concepts.rst",
@@ -260,9 +260,8 @@ causes! {
     Waiting {
         id: "waiting",
         words: "waiting",
-        meaning: "The thread waited, for what is not recorded.",
-        advice: "Look at what the thread that woke it did meanwhile, or record more groups of \
-            events.",
+        meaning: "The thread waited; what it waited for was not recorded.",
+        advice: "Check what the waking thread did meanwhile, or record more groups of events.",
         rules: [],
         source: "include/trace/events/sched.h (prev_state of sched_switch)",
         former: ["sleeping", "blocked"],
@@ -271,8 +270,8 @@ causes! {
     Overrun {
         id: "overrun",
         words: "previous cycle not ended",
-        meaning: "The release passed while the thread still worked on the cycle before.",
-        advice: "Look at what delayed the cycle before: this one is late because of it.",
+        meaning: "The release passed while the thread was still in the previous cycle.",
+        advice: "Find what delayed the previous cycle: it made this one late.",
         rules: [],
         source: "docs/attach.md",
         former: [],
@@ -301,10 +300,10 @@ causes! {
     Steal {
         id: "steal",
         words: "steal",
-        meaning: "Steal: the hypervisor had taken the CPU, as the steal clock shows, or several \
-            CPUs that stopped at once.",
-        advice: "No setting of this system removes what the hypervisor takes: give the guest \
-            CPUs of its own, or measure on the hardware.",
+        meaning: "Steal: the hypervisor had taken the CPU. The steal clock shows it, or several \
+            CPUs stopped at once.",
+        advice: "No setting of the guest prevents steal: give the guest dedicated CPUs on the \
+            host, or measure on bare metal.",
         rules: ["steal-time", "hypervisor", "smi-count"],
         source: "proc_stat(5)",
         former: ["stolen"],
@@ -326,8 +325,8 @@ causes! {
         id: "unknown",
         words: "not attributed",
         meaning: "Not attributed: no recorded event proves a cause.",
-        advice: "Larger buffers lose fewer events ([explain] buffer), and a kernel with BTF \
-            records more of them.",
+        advice: "Use larger buffers ([explain] buffer), which lose fewer events, or a kernel with \
+            BTF, which records more.",
         rules: ["kernel-recorder"],
         source: "docs/explain.md",
         former: [],

@@ -127,7 +127,7 @@ impl PerfEvent {
 
 /// A text that names no event.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no event{1}", text.escape_debug(), hint(near))]
+#[error("`{0}` is not an event{1}", text.escape_debug(), hint(near))]
 pub struct UnknownEvent {
     /// As it was written.
     pub text: String,

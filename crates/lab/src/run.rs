@@ -68,7 +68,7 @@ impl Guest {
                 Some(Ok(made_of)) => result.made_of = Some(made_of.clone()),
                 // A full disk is no reason to lose what was measured.
                 Some(Err(why)) => {
-                    let message = format!("what the run was made of is not kept: {why}");
+                    let message = format!("the inputs of the run are not kept: {why}");
                     result.problems.push(message);
                 }
             }

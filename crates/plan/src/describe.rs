@@ -49,7 +49,7 @@ impl Plan {
         );
         target(&mut page, &self.target);
         if self.force {
-            page.fact(1, "force", "what could make the system unusable is let through");
+            page.fact(1, "force", "settings that could make the system unusable are allowed");
         }
         if let Some(command) = &self.on_violation {
             page.fact(1, "on violation", command);
@@ -104,7 +104,7 @@ fn virtual_machine(page: &mut Page, vm: &VmPlan) {
         format!("{} ({}), {cpus}, {}", vm.machine.word(), vm.arch.word(), vm.memory),
     );
     if !vm.cmdline.is_empty() {
-        page.fact(1, "kernel's words", &vm.cmdline);
+        page.fact(1, "kernel command line", &vm.cmdline);
     }
     if !vm.devices.is_empty() {
         page.fact(
@@ -116,7 +116,7 @@ fn virtual_machine(page: &mut Page, vm: &VmPlan) {
     vm.timeout
         .iter()
         .for_each(|timeout| page.fact(1, "timeout", format!("{timeout} by this system's clock")));
-    vm.binary.iter().for_each(|binary| page.fact(1, "punctual there", binary.display()));
+    vm.binary.iter().for_each(|binary| page.fact(1, "punctual on target", binary.display()));
 }
 
 fn record(page: &mut Page, record: &RecordPlan) {

@@ -108,8 +108,8 @@ pub(crate) fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problem
     };
     if bytes.len() > MAX_FILE_BYTES {
         let message =
-            format!("the file has more than {MAX_FILE_BYTES} bytes: that is no experiment file");
-        return refuse("", None, message, "is it the right file?");
+            format!("the file has more than {MAX_FILE_BYTES} bytes: not an experiment file");
+        return refuse("", None, message, "check the path");
     }
     match std::str::from_utf8(bytes) {
         Ok(text) if text.trim().is_empty() => refuse(

@@ -48,7 +48,7 @@ pub(crate) fn dma_latency(text: &str) -> Read<DmaLatency> {
 /// What sh(1) runs.
 pub(crate) fn shell_command(text: &str) -> Read<String> {
     match text.trim().is_empty() || text.contains('\0') {
-        true => Err(Wrong::new("this is no command for sh(1)")
+        true => Err(Wrong::new("this is not a command for sh(1)")
             .help("write `on_violation = \"logger \\\"$PUNCTUAL_SERIES\\\"\"`")),
         false => Ok(text.to_owned()),
     }
@@ -202,9 +202,8 @@ pub(crate) fn priority(number: i64) -> Read<Priority> {
 
 /// A nice value.
 pub(crate) fn nice(number: i64) -> Read<Nice> {
-    let wrong = || {
-        Wrong::new(format!("{number} is not a nice value")).help("-20 (greedy) to 19 (yielding)")
-    };
+    let wrong =
+        || Wrong::new(format!("{number} is not a nice value")).help("-20 (highest) to 19 (lowest)");
     i8::try_from(number).ok().and_then(Nice::new).ok_or_else(wrong)
 }
 
@@ -268,7 +267,7 @@ pub(crate) fn command(text: &str) -> Read<Vec<String>> {
     // shell_words takes ` #` for a comment and would drop the rest of the line in silence.
     let stand_in = ('\u{e000}'..='\u{f8ff}').find(|c| !text.contains(*c)).unwrap_or('\u{f8ff}');
     let split = shell_words::split(&text.replace('#', &stand_in.to_string()));
-    let words = split.map_err(|_| Wrong::new("a quote is opened and never closed"))?;
+    let words = split.map_err(|_| Wrong::new("a quote is never closed"))?;
     arguments(words.into_iter().map(|word| word.replace(stand_in, "#")).collect())
 }
 
@@ -364,7 +363,7 @@ mod tests {
         assert!(period("-1ms").contains("negative"));
         assert_eq!(message(priority(100)), "100 is not a priority (1 (lowest) to 99 (highest))");
         assert_eq!(message(priority(-1)), "-1 is not a priority (1 (lowest) to 99 (highest))");
-        assert_eq!(message(nice(20)), "20 is not a nice value (-20 (greedy) to 19 (yielding))");
+        assert_eq!(message(nice(20)), "20 is not a nice value (-20 (highest) to 19 (lowest))");
         assert!(message(count(0, 1, 5)).contains("1 to 5"));
         assert!(message(dma_latency("1500ns")).contains("whole microseconds"));
         assert!(message(dma_latency("leaf")).contains("leave"));

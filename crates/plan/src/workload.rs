@@ -199,19 +199,15 @@ impl WorkloadKind {
             WorkloadKind::Switch => {
                 "from the last instruction of one task to the first of the next"
             }
-            WorkloadKind::Irq => {
-                "from an interrupt to its handler, and on to the thread that waits"
-            }
-            WorkloadKind::Mutex => "each wait for a lock, with its holders",
+            WorkloadKind::Irq => "from an interrupt to its handler and to the waiting thread",
+            WorkloadKind::Mutex => "waits for a lock, with its holders",
             WorkloadKind::Heap => "malloc, first touch, free",
-            WorkloadKind::Storage => "open, write, close, and forcing data to the disk",
+            WorkloadKind::Storage => "open, write, close and sync of a file",
             WorkloadKind::Netio => {
-                "a periodic task that receives, encrypts and writes, and each part of it"
+                "a periodic task that receives, encrypts and writes, step by step"
             }
             WorkloadKind::Spin => "gaps in a loop that only reads the clock",
-            WorkloadKind::TestpointCost => {
-                "what writing a test point costs, by the way it is written"
-            }
+            WorkloadKind::TestpointCost => "the cost of a test point, by mechanism",
         }
     }
 }

@@ -23,9 +23,9 @@ fn an_empty_file_is_refused() {
 #[test]
 fn a_file_of_100_megabytes_is_refused_at_once() {
     insta::assert_snapshot!(refused(&vec![b'['; 100 << 20]), @r"
-    error: the file has more than 1048576 bytes: that is no experiment file
+    error: the file has more than 1048576 bytes: not an experiment file
     --> test.toml
-     = help: is it the right file?
+     = help: check the path
     ");
     assert!(
         load(Path::new("test.toml"), &vec![b'#'; MAX_FILE_BYTES], &LoadOptions::default()).is_ok()

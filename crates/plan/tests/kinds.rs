@@ -25,7 +25,7 @@ fn what_cannot_be_is_refused_in_its_place() {
     "#);
     insta::assert_snapshot!(of("switch", "mechanism = 'yield'; distance = 'other-cpu'; threads = 2"), @r#"
     1:1: error: a switch is measured by one ring; leave `threads` out; `ring` is the number of tasks
-    4:12: error: sched_yield gives way only to tasks of the same CPU; choose `distance = "same-cpu"`, or another mechanism
+    4:12: error: sched_yield yields only to tasks of the same CPU; choose `distance = "same-cpu"`, or another mechanism
     "#);
     insta::assert_snapshot!(of("heap", "sizes = 'list'; nodes = 1000000; size = '99999999999GiB'; size_max = 4"), @r#"
     5:8: error: `size`: `99999999999GiB` is too large a size
@@ -74,14 +74,14 @@ fn what_could_do_harm_needs_force() {
     if cfg!(target_arch = "x86_64") {
         let reboot = "call = 'number'; number = 169";
         insta::assert_snapshot!(of("syscall", reboot), @r#"
-    4:10: error: system call 169 is not one of those that are known to do no harm; with --force (in a file: `force = true` in [experiment]) it is called all the same
+    4:10: error: system call 169 is not known to be harmless; to call it anyway, use --force (in a file: `force = true` in [experiment])
     "#);
         let forced = format!(
             "[experiment]\nforce = true\n[[measure]]\nkind = 'syscall'\n{}\n",
             reboot.replace("; ", "\n")
         );
         insta::assert_snapshot!(problems(&forced), @r#"
-    6:10: warning: system call 169 is not one of those that are known to do no harm; let through because it is forced
+    6:10: warning: system call 169 is not known to be harmless; allowed because of --force or `force = true`
     "#);
         assert!(plan(&forced).force && plan(&forced).to_toml().contains("force = true"));
     }

@@ -159,7 +159,7 @@ fn wrong_values_are_refused() {
     2:17: error: `sched.priority`: `100x` is not a whole number
     3:15: error: CPUs 4-7 do not exist; this system has CPUs 0-3
     3:15: error: CPU 3 is offline; online are 0-2
-    6:10: error: `cmdline`: a quote is opened and never closed
+    6:10: error: `cmdline`: a quote is never closed
     8:1: error: this program has no command; write `cmdline` and the command
     ");
     insta::assert_snapshot!(cfg_problems("timer_thread[0] {\n sched.priority 50\n}\nprogram[1] {\n cmdline no-such\n termination.ok RESPAN\n}\n"), @r"

@@ -59,13 +59,13 @@ fn what_cannot_be_is_refused() {
     ");
     insta::assert_snapshot!(wrong("kind = 'vm'; kernel = '6.1'; cpus = 2; accel = 'virtual-time'"), @r#"4:8: error: virtual time needs 1 CPU: several take turns in one thread of QEMU, and under load their latencies are the length of those turns, not the kernel's; write `cpus = 1`, or `accel = "tcg"`, whose latencies are the host's noise"#);
     insta::assert_snapshot!(wrong("kind = 'vm'; kernel = '6.1'; host = 'board'; modules = '/lib/modules'"), @r"
-    4:8: error: `host` means nothing to a target of the kind `vm`; leave it out; it belongs to the kind `ssh`
+    4:8: error: `host` does not apply to a target of the kind `vm`; leave it out; it belongs to the kind `ssh`
     5:11: error: a kernel by name brings its own modules; leave `modules` out, or name the kernel by the path of its image
     ");
     insta::assert_snapshot!(wrong("kind = 'ssh'; kernel = '6.1'; cpus = 2"), @r#"
     1:1: error: a target reached by ssh needs a host; write `host = "board.local"`
-    3:10: error: `kernel` means nothing to a target of the kind `ssh`; leave it out; it belongs to the kind `vm`
-    4:8: error: `cpus` means nothing to a target of the kind `ssh`; leave it out; it belongs to the kind `vm`
+    3:10: error: `kernel` does not apply to a target of the kind `ssh`; leave it out; it belongs to the kind `vm`
+    4:8: error: `cpus` does not apply to a target of the kind `ssh`; leave it out; it belongs to the kind `vm`
     "#);
     insta::assert_snapshot!(wrong("kind = 'ssh'; host = '-oProxyCommand=x'; user = 'a b'; port = 70000"), @r"
     3:8: error: `host`: `-oProxyCommand=x` cannot be a host or a user: it begins with `-`, which ssh would take for an option
@@ -77,7 +77,7 @@ fn what_cannot_be_is_refused() {
     5:11: error: a Raspberry Pi 3 has no PCI bus for devices; leave `devices` out, or choose `machine = "virt"`
     6:10: error: a Raspberry Pi 3 has 1 GiB of memory; leave `memory` out
     "#);
-    insta::assert_snapshot!(wrong("kind = 'host'; port = 22"), @"3:8: error: `port` means nothing to a target of the kind `host`; leave it out; it belongs to the kind `ssh`");
+    insta::assert_snapshot!(wrong("kind = 'host'; port = 22"), @"3:8: error: `port` does not apply to a target of the kind `host`; leave it out; it belongs to the kind `ssh`");
     insta::assert_snapshot!(wrong("kind = 'vm'; kernel = '6.1'; cmdline = \"a\\nb\""), @"4:11: error: `cmdline`: a kernel's command line is one line of printable ASCII");
 }
 

@@ -172,5 +172,5 @@ fn a_run_on_this_machine_cannot_be_replayed() {
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let refused = place.punctual(&["explain", "bundle", "--exact"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("no run in virtual time"), "{}", text(&refused));
+    assert!(text(&refused).contains("not a run in virtual time"), "{}", text(&refused));
 }

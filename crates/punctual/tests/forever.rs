@@ -51,7 +51,7 @@ fn killed_at_any_moment_its_bundle_opens_and_another_terminal_shows_it() {
     let mut child = place.start();
     eventually("a second and a half", || has_checkpoint(&place));
     let watched = place.punctual(&["watch", "--once", "bundle"]);
-    assert!(text(&watched).contains("goes on"), "{}", text(&watched));
+    assert!(text(&watched).contains("running since"), "{}", text(&watched));
     assert!(text(&watched).contains("timer/1"), "{}", text(&watched));
     kill(child.id(), "KILL");
     child.wait().expect("it is gone");

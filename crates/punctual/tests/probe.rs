@@ -138,7 +138,7 @@ fn a_function_of_the_kernel_is_timed_or_refused_with_the_cause() {
     };
     let wrong = [
         (&["kernel:vfs_opn"][..], "did you mean `kernel:vfs_open`?"),
-        (&["kernel:vfs_open", "libc:fopen"], "are timed apart"),
+        (&["kernel:vfs_open", "libc:fopen"], "cannot be probed together"),
         (&["kernel:*"], "narrow it down"),
     ];
     for (functions, said) in wrong {

@@ -250,7 +250,7 @@ fn what_cannot_be_is_refused() {
     let place = Place::with("");
     for (settings, said) in [
         (&["lock=pthread"][..], "not a lock"),
-        (&["terms=3"], "do not go round"),
+        (&["terms=3"], "are fewer than"),
         (&["priorities=[1, 2, 3, 4, 5]"], "5 priorities for 4 threads"),
         (&["priorities=[2, 1]"], "only policies fifo and rr"),
         (&["terms=99999999999999999999"], ""),

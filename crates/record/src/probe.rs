@@ -88,7 +88,7 @@ impl Probes {
         let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
         if in_kernel && functions.iter().any(|function| function.site != Site::Kernel) {
             return Err(LoadError::NoKprobe(
-                "functions of the kernel and of programs are timed apart".to_owned(),
+                "kernel functions and program functions cannot be probed together".to_owned(),
             ));
         }
         let argument = u32::from(request.argument.unwrap_or(0));

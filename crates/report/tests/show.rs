@@ -75,7 +75,7 @@ fn every_loss_in_ascii_on_a_narrow_terminal() {
     insta::assert_snapshot!(shown("lossy", &ShowOptions { ascii: true, ..wide(80) }), @r#"
     lossy  2026-11-21 08:00:00 UTC
     interrupted; what was measured until then is whole
-    NOT REAL-TIME: 1 of 5 series are not proven to be those of a real-time thread
+    NOT REAL-TIME: 1 of 5 series are not proven to come from a real-time thread
     INVALID: samples of main/dropped: 130 of 2130 samples were lost (6.103 %)
     INVALID: scheduling of main/time-sharing: SCHED_FIFO 80 was requested, it ran as
     SCHED_OTHER

@@ -26,7 +26,7 @@ pub fn count(event: &PerfEvent, total: &Result<Total, String>) -> Count {
              from those that this user may not read"
                 .to_owned(),
         ),
-        None => Fact::Unavailable("its counter never had its turn on the PMU".to_owned()),
+        None => Fact::Unavailable("its counter was never scheduled on the PMU".to_owned()),
     };
     count
 }

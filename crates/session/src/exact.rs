@@ -41,9 +41,9 @@ pub fn explain(
     let target = bundle.manifest.target.as_ref();
     let made_of = target.and_then(|target| target.made_of.clone()).ok_or_else(|| {
         Failure::refused(format!(
-            "{} is no run in virtual time that can be replayed.\nMeasure with `punctual run \
-             --target vm:6.12-rt`: on one CPU of an x86-64 machine, in virtual time, what the run \
-             was made of is kept",
+            "{} is not a run in virtual time that can be replayed.\nMeasure with `punctual run \
+             --target vm:6.12-rt`: on one CPU of an x86-64 machine, in virtual time, the bundle \
+             keeps the inputs of the run",
             bundle.directory.display()
         ))
     })?;
@@ -74,8 +74,8 @@ pub fn explain(
     let again = punctual_analyze::summarize(&replayed).digest.unwrap_or_default();
     if again != digest {
         return Err(Failure::no_evidence(format!(
-            "the replay took other samples (digest {again}) than the run ({digest}): nothing that \
-             it shows is the run's"
+            "the replay gave different samples (digest {again}) from the run ({digest}): its \
+             explanation does not apply to the run"
         )));
     }
     say("following the calls");

@@ -52,7 +52,7 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
 
 fn no_events(bundle: &Bundle) -> Failure {
     Failure::refused(format!(
-        "{} holds no events to explain samples with: neither windows nor a recording.\nMeasure \
+        "{} has no events that explain samples: neither windows nor a recording.\nMeasure \
          again with `punctual run --explain` or `punctual measure --explain` (or an [explain] \
          section) to keep the events around the worst samples; `--trace` records everything",
         bundle.directory.display()

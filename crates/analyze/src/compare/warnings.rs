@@ -41,7 +41,7 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
 
 /// A side that was not measured as it should have been: its differences decide nothing.
 pub fn unequal(name: &str, why: &str) -> Finding {
-    let message = "a side was not measured as requested: this may be the difference, so no \
+    let message = "a side was not measured as requested: this may explain the difference, so no \
                    requirement is decided";
     Finding::new("unequal-sides", Severity::Bad, name, message).evidence(why).remedy(
         "measure that side again; `punctual show` reports what is missing (docs/validity.md)",
@@ -96,8 +96,9 @@ pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
 }
 
 fn order_unknown(subject: &str) -> Finding {
-    let message = "how its samples depend on each other is unknown: intervals and probabilities \
-                   take them as independent, and are too sure where late samples come in bursts";
+    let message = "the dependence between its samples is unknown: intervals and p-values assume \
+                   independent samples, and intervals are too narrow if long latencies come in \
+                   bursts";
     Finding::new("autocorrelation-unknown", MISLEADS, subject, message)
         .evidence(
             "at least one side holds a histogram and no samples in order of time (an import, or \

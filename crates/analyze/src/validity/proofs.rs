@@ -345,13 +345,13 @@ fn load(load: &LoadEvidence) -> Judgement {
         || load.looks.saturating_sub(load.idle_looks) as f64 / (load.looks as f64) >= WORKING;
     if !works && !load.may_rest {
         return fails(format!(
-            "it idled: in {} of {} polls none of its processes had run (one that rests on purpose \
-             has `may_rest = true`)",
+            "it idled: in {} of {} polls none of its processes had run (set `may_rest = true` for \
+             a load that rests on purpose)",
             load.idle_looks, load.looks
         ));
     }
     let rested = match load.may_rest {
-        true => format!("; it rested in {} of {} polls, as it may", load.idle_looks, load.looks),
+        true => format!("; it rested in {} of {} polls, as allowed", load.idle_looks, load.looks),
         false => String::new(),
     };
     match &load.progress {

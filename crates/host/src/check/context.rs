@@ -75,7 +75,7 @@ impl<'a> Context<'a> {
             Chosen::Named | Chosen::Isolated => Ok(&self.cpus),
             Chosen::All => Err(match &self.environment.topology.online {
                 Fact::Known(online) => not_applicable(
-                    "no CPU is set apart for real time",
+                    "no CPU is isolated for real time",
                     format!("CPUs {online} are alike"),
                 ),
                 _ => unknown(reason(&self.environment.topology.online)),

@@ -89,12 +89,12 @@ fn the_shape_of_a_result_is_the_documented_one() {
     {
       "id": "numa-balancing",
       "group": "memory",
-      "title": "pages are not moved between nodes behind the program's back",
+      "title": "automatic NUMA balancing is disabled",
       "verdict": "warning",
       "applies": true,
-      "message": "pages are unmapped to see who touches them",
+      "message": "automatic NUMA balancing is enabled",
       "evidence": "/proc/sys/kernel/numa_balancing is `1`",
-      "why": "Automatic balancing unmaps pages to see who touches them: page faults in the middle of real-time work.",
+      "why": "NUMA balancing unmaps pages to detect accesses, and this causes page faults in real-time tasks.",
       "source": "Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
       "fix": "echo 0 > /proc/sys/kernel/numa_balancing",
       "writes": [
@@ -128,7 +128,7 @@ fn warnings_become_findings_with_their_remedy() {
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @"
     bad clocksource: reading the clock hpet is slow | echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource
-    warning numa-balancing: pages are unmapped to see who touches them | echo 0 > /proc/sys/kernel/numa_balancing
+    warning numa-balancing: automatic NUMA balancing is enabled | echo 0 > /proc/sys/kernel/numa_balancing
     ");
 }
 

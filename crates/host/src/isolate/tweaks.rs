@@ -133,7 +133,7 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: IRQ_AFFINITY,
-        doc: "Moves each interrupt off the partition's CPUs; those that refuse are listed.",
+        doc: "Moves each interrupt off the partition's CPUs, and lists those that cannot be moved.",
         source: "kernel/irq/proc.c, irq_affinity_list_proc_write",
         phase: Phase::First,
         settings: irq::affinity,
@@ -162,38 +162,38 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "workqueue-writeback",
-        doc: "Keeps the writing back of dirty pages off the partition's CPUs, and switches its \
-              NUMA affinity off where the kernel has that switch (before 6.6).",
+        doc: "Keeps the writeback of dirty pages off the partition's CPUs, and disables its NUMA \
+              affinity where the kernel has that setting (before 6.6).",
         source: "kernel/workqueue.c, wq_cpumask_store; mm/backing-dev.c, bdi_wq",
         phase: Phase::First,
         settings: workqueue::writeback,
     },
     Tweak {
         name: "workqueue-block",
-        doc: "Keeps the block layer's and every other workqueue that shows its mask off the \
-              partition's CPUs.",
+        doc: "Keeps the block layer's workqueue, and every other one with a cpumask in sysfs, off \
+              the partition's CPUs.",
         source: "kernel/workqueue.c, workqueue_sysfs_register; block/blk-cgroup.c",
         phase: Phase::First,
         settings: workqueue::others,
     },
     Tweak {
         name: "rt-throttling",
-        doc: "Lets real-time tasks have all of the CPU: `sched_rt_runtime_us` −1.",
+        doc: "Lets real-time tasks use all CPU time: `sched_rt_runtime_us` −1.",
         source: "kernel/sched/rt.c, sched_rt_handler",
         phase: Phase::First,
         settings: sched::throttling,
     },
     Tweak {
         name: "tick-deferment",
-        doc: "Lets a CPU without tick stay so for ever: debugfs `sched_tick_max_deferment` −1 \
-              (gone since 4.17).",
+        doc: "Lets a CPU defer its tick without limit: debugfs `sched_tick_max_deferment` −1 \
+              (removed in 4.17).",
         source: "kernel/sched/core.c before 4.17, scheduler_tick_max_deferment",
         phase: Phase::First,
         settings: sched::tick_deferment,
     },
     Tweak {
         name: "timer-migration",
-        doc: "Keeps timers of other CPUs from migrating to a busy one: `kernel.timer_migration` 0.",
+        doc: "Stops timers from migrating between CPUs: `kernel.timer_migration` 0.",
         source: "kernel/time/timer.c, timer_migration_handler",
         phase: Phase::First,
         settings: sched::timer_migration,
@@ -215,30 +215,29 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "vmstat",
-        doc: "Folds the memory counters of each CPU every 1,000 s only: `vm.stat_interval`.",
+        doc: "Updates the vm statistics of each CPU only every 1,000 s: `vm.stat_interval`.",
         source: "mm/vmstat.c, vmstat_shepherd",
         phase: Phase::First,
         settings: memory::vmstat,
     },
     Tweak {
         name: "transparent-hugepages",
-        doc: "Stops the collapsing of pages into huge ones, which stalls the processes that use \
-              them: `enabled` never.",
+        doc: "Stops khugepaged from collapsing pages into huge pages, which stalls the processes \
+              that use them: `enabled` never.",
         source: "mm/huge_memory.c, enabled_store; mm/khugepaged.c",
         phase: Phase::First,
         settings: memory::transparent_hugepages,
     },
     Tweak {
         name: "ksm",
-        doc: "Stops the merging of equal pages, where it runs: `ksm/run` 0.",
+        doc: "Stops kernel same-page merging (KSM) if it runs: `ksm/run` 0.",
         source: "mm/ksm.c, run_store",
         phase: Phase::First,
         settings: memory::ksm,
     },
     Tweak {
         name: "numa-balancing",
-        doc: "Stops the page faults by which the kernel learns who uses which memory: \
-              `kernel.numa_balancing` 0.",
+        doc: "Stops the page faults of automatic NUMA balancing: `kernel.numa_balancing` 0.",
         source: "kernel/sched/fair.c, task_numa_work",
         phase: Phase::First,
         settings: memory::numa_balancing,
@@ -260,15 +259,14 @@ const TABLE: [Tweak; 20] = [
     },
     Tweak {
         name: "idle-states",
-        doc: "Disables, on the partition's CPUs, each idle state that takes more than 2 µs to \
-              leave.",
+        doc: "Disables idle states with an exit latency above 2 µs on the partition's CPUs.",
         source: "drivers/cpuidle/sysfs.c, store_state_disable",
         phase: Phase::Last,
         settings: power::idle_states,
     },
     Tweak {
         name: "resume-latency",
-        doc: "Asks that the partition's CPUs wake within 2 µs, whatever the idle driver: \
+        doc: "Limits the resume latency of the partition's CPUs to 2 µs with any idle driver: \
               `pm_qos_resume_latency_us`.",
         source: "drivers/base/power/sysfs.c, pm_qos_resume_latency_us_store",
         phase: Phase::Last,

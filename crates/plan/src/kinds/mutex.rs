@@ -88,7 +88,7 @@ impl MutexSpec {
     pub(crate) fn check(&self, plan: &MutexPlan, problems: &mut ParameterProblems) {
         if plan.terms < problems.threads as u64 {
             let message =
-                format!("{} terms do not go round {} threads", plan.terms, problems.threads);
+                format!("{} terms are fewer than {} threads", plan.terms, problems.threads);
             problems.wrong(&self.terms, message, "choose at least as many terms as threads");
         }
         if plan.priorities.len() > problems.threads {

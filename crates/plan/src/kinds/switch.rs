@@ -106,7 +106,7 @@ impl SwitchSpec {
             let help = "choose `distance = \"same-cpu\"`, or another mechanism";
             problems.wrong(
                 &self.distance,
-                "sched_yield gives way only to tasks of the same CPU",
+                "sched_yield yields only to tasks of the same CPU",
                 help,
             );
         }

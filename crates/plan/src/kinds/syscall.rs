@@ -116,16 +116,14 @@ impl SyscallSpec {
             }
             (Call::Number, Some(number)) if NEVER_TIMED.contains(&number) => {
                 let message = format!(
-                    "system call {number} does not come back as itself: there is nothing to time"
+                    "system call {number} does not return to its caller: it cannot be timed"
                 );
                 problems.wrong(&self.number, message, "choose another call");
             }
             (Call::Number, Some(number)) if !harmless(number) => {
-                let message = format!(
-                    "system call {number} is not one of those that are known to do no harm"
-                );
-                let help = "with --force (in a file: `force = true` in [experiment]) it is called \
-                            all the same";
+                let message = format!("system call {number} is not known to be harmless");
+                let help = "to call it anyway, use --force (in a file: `force = true` in \
+                            [experiment])";
                 problems.dangerous(&self.number, message, help);
             }
             _ => {}

@@ -326,7 +326,7 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
         path if path.contains('.') => {
             let keys: Vec<&str> = path.split('.').map(str::trim).collect();
             match keys.iter().any(|key| key.is_empty()) {
-                true => Err(Wrong::new("this is no path of keys")),
+                true => Err(Wrong::new("this is not a path of keys")),
                 false => Ok(vec![Step::Set(nested(&keys, value.clone()))]),
             }
         }

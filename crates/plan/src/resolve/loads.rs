@@ -58,7 +58,7 @@ impl Resolver<'_> {
         }
         let nice = spec.nice();
         if !matches!(policy, Policy::Other | Policy::Batch) && spec.nice.is_some() {
-            let message = format!("a nice value means nothing to {policy}");
+            let message = format!("a nice value has no effect with {policy}");
             self.error(
                 ProblemKind::Combination,
                 place(&spec.nice, spec.span),

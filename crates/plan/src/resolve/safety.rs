@@ -44,7 +44,7 @@ impl Resolver<'_> {
     pub(super) fn note_dangerous(&mut self, problem: Problem) {
         let forced = self.context.force || value(&self.experiment.settings.force, false);
         self.note(if forced {
-            problem.warning().help("let through because it is forced")
+            problem.warning().help("allowed because of --force or `force = true`")
         } else {
             problem
         });

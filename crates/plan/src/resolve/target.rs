@@ -35,7 +35,7 @@ pub(crate) fn target(spec: Option<&TargetSpec>, problems: &mut Problems) -> Targ
     };
     let places = spec.places().into_iter().filter(|(key, _)| *key != "kind");
     for (key, span) in places.filter(|(key, _)| !known.contains(key)) {
-        let message = format!("`{key}` means nothing to a target of the kind `{}`", kind.word());
+        let message = format!("`{key}` does not apply to a target of the kind `{}`", kind.word());
         let others = [TargetKind::Vm, TargetKind::Ssh].into_iter().zip([&VM_KEYS[..], &SSH_KEYS]);
         let owner = others
             .filter(|(_, keys)| keys.contains(&key))

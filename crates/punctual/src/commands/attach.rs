@@ -18,31 +18,30 @@ use std::path::{Path, PathBuf};
 
 /// Measure the cycles of a running program's threads, and what delayed them
 ///
-/// The program is not changed, not stopped and not traced: the kernel's events alone show when a
-/// thread's cycle was due, when it began, and when the thread waited again. Which wait a cycle
-/// begins with is inferred from the first cycles of each thread. What a real-time thread does that
-/// it does better otherwise (page faults, calls for files, relative sleeps, and more) is among the
-/// findings. docs/attach.md explains the figures.
+/// The program is not changed, stopped or traced: kernel events show when a thread's cycle was due,
+/// when it began, and when the thread waited again. The wait that begins a cycle is inferred from
+/// the first cycles of each thread. Findings report what a real-time thread should avoid (page
+/// faults, system calls on files, relative sleeps, and more). docs/attach.md explains the figures.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual attach 4711\n  punctual attach --comm linuxcnc \
-                        --duration 10min --require 'response p99.9 < 800us'\n  punctual attach \
-                        -- ./control-loop\n  punctual attach 4711 --thread 4713 --cycle timerfd \
+                        --duration 10min --require 'response p99.9 < 800us'\n  punctual attach -- \
+                        ./control-loop\n  punctual attach 4711 --thread 4713 --cycle timerfd \
                         --deadline 900us --stop-above 2ms --explain\n  punctual attach 4711 \
                         --metrics /var/lib/node_exporter/textfile/loop.prom\n\nWith a command, \
-                        punctual writes to standard error alone: standard output is the \
-                        command's.\n\nExit codes: that of the command, 128 + n where signal n \
-                        ended it; without a command, or where it ended with 0: 0 done; 1 failed \
-                        while measuring, or no cycles were found; 2 the request was wrong, \
-                        nothing was started; with --require also 3 a requirement was not met, 4 \
-                        it could not be decided.")]
+                        punctual writes only to standard error; standard output belongs to the \
+                        command.\n\nExit codes: that of the command, 128 + n where signal n ended \
+                        it; without a command, or where it ended with 0: 0 done; 1 failed while \
+                        measuring, or no cycles were found; 2 the request was invalid, nothing was \
+                        started; with --require also 3 a requirement was not met, 4 it could not \
+                        be decided.")]
 pub struct Args {
-    /// Processes, by their ids
+    /// Process IDs
     #[arg(value_name = "PID", conflicts_with_all = ["comm", "command"])]
     pids: Vec<u32>,
     /// All processes of this name
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     comm: Option<String>,
-    /// These threads alone, by their ids
+    /// Only these threads, by thread ID
     #[arg(long, value_name = "TID", value_delimiter = ',', conflicts_with = "command")]
     thread: Vec<u32>,
     /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event
@@ -52,14 +51,14 @@ pub struct Args {
     /// Count the cycles whose response time exceeds this
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Nanos>,
-    /// End when a response time exceeds this; the command, where it still runs, is sent SIGTERM
+    /// End when a response time exceeds this; a command that still runs is sent SIGTERM
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
-    /// End after this time; the command, where it still runs, is sent SIGTERM
+    /// End after this time; a command that still runs is sent SIGTERM
     #[arg(long, short, value_name = "DURATION")]
     duration: Option<Nanos>,
-    /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response (if
-    /// left out), execution or period; `response p99.9 < 800us`, `overruns == 0`. On one thread:
+    /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response
+    /// (default), execution or period; `response p99.9 < 800us`, `overruns == 0`. On one thread:
     /// `servo/response max < 800us`
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<SeriesRequirement>,
@@ -70,20 +69,20 @@ pub struct Args {
     /// textfile collector (FILE ends in .prom there)
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// Run CMD by sh(1), once, when a requirement is violated; measuring goes on. It finds the
-    /// environment variables of `punctual run` (docs/weeks.md)
+    /// Run CMD with sh(1), once, when a requirement is violated; the measurement continues. CMD
+    /// gets the environment variables of `punctual run` (docs/weeks.md)
     #[arg(long, value_name = "CMD")]
     on_violation: Option<String>,
-    /// The bundle's directory; it must not exist [default: punctual-attach-<time>]
+    /// The bundle's directory, which must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// No live view
+    /// Do not show the live view
     #[arg(long, short)]
     quiet: bool,
-    /// Print summary.json's shape (docs/json.md) at the end instead of tables
+    /// Print JSON in the format of summary.json (docs/json.md) at the end instead of tables
     #[arg(long)]
     json: bool,
-    /// The command to start and to measure
+    /// The command to start and measure
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }

@@ -27,10 +27,10 @@ pub struct Args {
     /// The bundles; the first one is the reference
     #[arg(value_name = "BUNDLE", required_unless_present = "a", conflicts_with_all = ["a", "b"])]
     bundles: Vec<PathBuf>,
-    /// The id of the runs of the first side
+    /// The bundles of the first side
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "b")]
     a: Vec<PathBuf>,
-    /// The id of the runs of the other side
+    /// The bundles of the other side
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "a")]
     b: Vec<PathBuf>,
     /// Compare series that have different names, each written PHASE/SERIES
@@ -40,7 +40,7 @@ pub struct Args {
     /// `p99.9:10us`, `max:5%`
     #[arg(long, value_name = "FIGURE:MARGIN")]
     fail_if_worse: Vec<Limit>,
-    /// Fail unless the data demonstrate that a figure is not larger by more than this
+    /// Fail unless the data exclude that a figure is larger by more than this
     #[arg(long, value_name = "FIGURE:MARGIN")]
     require: Vec<Limit>,
     /// Print the comparison as JSON (docs/compare.md)
@@ -86,7 +86,7 @@ pub fn run(args: Args) -> Ending {
     })
 }
 
-/// The id of the runs of a side, each with the name by which it was given.
+/// The runs of a side, each with the name by which it was given.
 type Runs = Vec<(String, Bundle)>;
 
 fn open_sides(args: &Args) -> Result<Vec<Runs>, Failure> {

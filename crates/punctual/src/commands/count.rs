@@ -19,27 +19,27 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Count context switches, faults, system calls and the like of a command
+/// Count context switches, page faults, system calls and other events of a command
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual count -- ./control-loop\n  punctual count --events \
                         +sched:sched_wakeup,cycles -- ./control-loop\n  punctual count --json -- \
                         ls | jq '.counts[] | {name, count}'\n  punctual count --events \
                         list\n\nCounting begins with the first instruction of the command and \
-                        includes all that it starts. Nothing is recorded. The result is on \
-                        standard error; with --json it is on standard output, and what the \
-                        command writes there goes to standard error. What cannot be counted is \
-                        named as unavailable, with the reason.\n\nExit codes: that of the \
-                        command, 128 + n where signal n ended it; 1 counting failed; 2 the \
-                        request was wrong, nothing was started.")]
+                        includes all threads and processes that it starts. Nothing is recorded. \
+                        The result goes to standard error; with --json it goes to standard output, \
+                        and the standard output of the command goes to standard error. Unavailable \
+                        counts are listed with the reason.\n\nExit codes: that of the command, 128 \
+                        + n where signal n ended it; 1 counting failed; 2 the request was invalid, \
+                        nothing was started.")]
 pub struct Args {
     /// What to count, separated by commas: names of perf-list(1) or GROUP:NAME of tracepoints;
     /// `+cycles` adds to the default counts; `list` shows the names
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
-    /// Print punctual-counts/1 instead (docs/count.md)
+    /// Print JSON in the format punctual-counts/1 (docs/count.md)
     #[arg(long)]
     json: bool,
-    /// Write punctual-counts/1 to this file; the command keeps its standard output
+    /// Write JSON (punctual-counts/1) to this file; the command keeps its standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     /// The command

@@ -28,9 +28,9 @@ use std::path::{Path, PathBuf};
                         200us --json | jq '.samples[].parts'\n  punctual explain BUNDLE --pair \
                         'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
                         worst.pftrace\n  punctual explain BUNDLE --exact --folded \
-                        worst.folded\n\nExit codes: 0 done; 2 the bundle holds no events to \
-                        explain samples with; 4 parts do not add up to their latency, which is a \
-                        bug, or the replay of --exact took other samples.")]
+                        worst.folded\n\nExit codes: 0 done; 2 the bundle has no events that \
+                        explain samples; 4 the parts of a sample do not add up to its latency (a \
+                        bug), or the replay of --exact gave different samples.")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -42,13 +42,13 @@ pub struct Args {
     /// of samples (see `punctual pairs`); can be repeated
     #[arg(long, value_name = "PAIR", conflicts_with = "series")]
     pair: Vec<String>,
-    /// At most this many samples of each series, the worst ones [default: all that were kept]
+    /// Show at most the N worst samples of each series [default: all that were kept]
     #[arg(long, value_name = "N")]
     worst: Option<usize>,
     /// Only samples with at least this latency
     #[arg(long, value_name = "DURATION")]
     min_latency: Option<Nanos>,
-    /// Replay a run in virtual time with every instruction seen, and explain its worst samples by
+    /// Replay a run in virtual time, trace every instruction, and explain the worst samples by
     /// function (x86-64; docs/exact.md)
     #[arg(long, conflicts_with_all = ["series", "pair", "min_latency", "perfetto"])]
     exact: bool,

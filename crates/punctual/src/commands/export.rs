@@ -30,8 +30,8 @@ pub struct Args {
     /// kcidb: the name of the CI system that submits [default: punctual]
     #[arg(long, value_name = "NAME")]
     origin: Option<String>,
-    /// kcidb: the build that these are results of, submitted before [default: one is submitted,
-    /// described by the kernel's release]
+    /// kcidb: the id of a build that was submitted before [default: submit one, described by the
+    /// kernel's release]
     #[arg(long, value_name = "ID")]
     build: Option<String>,
 }

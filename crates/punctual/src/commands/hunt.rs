@@ -13,13 +13,13 @@ use punctual_session::hunt::spec::Spec;
 use punctual_session::messages::shown;
 use std::path::PathBuf;
 
-/// Search for what makes a kernel late
+/// Search a kernel for causes of latency
 ///
-/// Tries the stressors of stress-ng, alone and together, with their parameters and at other
-/// moments, in virtual time with every instruction seen. Shows the distinct causes: the longest
-/// sections with interrupts disabled, whether or not a sample met them, and the longest parts of
-/// samples in which the kernel did not preempt. Each has the smallest experiment that shows it
-/// again, to the last digit. It proves no bound.
+/// Runs the stressors of stress-ng, alone and combined, with different parameters and start times,
+/// in virtual time with instruction tracing. Lists the distinct causes: the longest sections with
+/// interrupts disabled, even if no sample met them, and the longest parts of samples in which the
+/// kernel did not preempt. For each cause it writes the smallest experiment that reproduces it
+/// exactly. It proves no bound.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -27,7 +27,7 @@ use std::path::PathBuf;
                   6.12-rt --against 6.1-rt --stressors vm,mremap,clone\n  punctual hunt \
                   hunt.toml\n  punctual hunt --resume punctual-hunt-6.1 --budget 1h\n  punctual \
                   run punctual-hunt-6.1/found/01-free_pcppages_bulk.toml --exact\n\nExit codes: 0 \
-                  done, every requirement met; 1 interrupted or failed; 2 the request was wrong, \
+                  done, every requirement met; 1 interrupted or failed; 2 the request was invalid, \
                   nothing was started; 3 a requirement is not met; 4 nothing could be \
                   measured.\nWith --bisect: 1 a requirement is not met; 125 nothing could be \
                   measured; 128 interrupted, failed or a wrong request."
@@ -52,25 +52,26 @@ struct SearchArgs {
     /// The kernel: 6.1, 6.12-rt, … (docs/targets.md)
     #[arg(long, value_name = "KERNEL", required_unless_present_any = ["file", "resume"])]
     kernel: Option<String>,
-    /// Measure what was found on these kernels, too
+    /// Compare with these kernels: run the smallest inputs there, too
     #[arg(long, value_name = "KERNELS", value_delimiter = ',')]
     against: Vec<String>,
-    /// How long trials are started [default: 30min]
+    /// How long to start new trials [default: 30min]
     #[arg(long, value_name = "DURATION")]
     budget: Option<Nanos>,
-    /// Number of trials at most: the same number and seed are the same search
+    /// Maximum number of trials; the same number and seed repeat the same search
     #[arg(long, value_name = "N")]
     trials: Option<usize>,
-    /// How long a trial measures, in its own time [default: 1s]
+    /// Duration of a trial, in virtual time [default: 1s]
     #[arg(long, value_name = "DURATION")]
     duration: Option<Nanos>,
-    /// Only these stressors of stress-ng [default: all that it has]
+    /// Use only these stressors of stress-ng [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     stressors: Vec<String>,
     /// The random seed of the search [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u32>,
-    /// What must hold of all that is found: 'max < 20000 instructions', 'max < 100us'
+    /// A requirement on the longest cause and the worst sample: 'max < 20000 instructions', 'max <
+    /// 100us'
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,
     /// The directory; an existing search is continued [default: punctual-hunt-KERNEL]

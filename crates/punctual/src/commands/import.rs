@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cyclictest -q -D 60 -t -a -m -p 95 -h 1000 --json=old.json; \
                         punctual import old.json\n  punctual import histogram.txt -o old && \
-                        punctual report old new\n\nrtla timerlat hist -c 1 -d 1m >hist.txt; \
+                        punctual report old new\n  rtla timerlat hist -c 1 -d 1m >hist.txt; \
                         punctual import hist.txt\n  punctual import --from svsematest \
                         output.txt\n\nRecognised by content: cyclictest (JSON, histogram, -v, \
                         status lines), cyclicdeadline, signaltest, ptsematest, svsematest, \
@@ -31,7 +31,7 @@ pub struct Args {
     /// content]
     #[arg(long, value_name = "TOOL", value_parser = tool_parser())]
     from: Option<Tool>,
-    /// The figures in text output are in ns (cyclictest -N); the text itself does not say so
+    /// Read the figures of text output as ns (cyclictest -N); the text does not state the unit
     #[arg(long)]
     nanoseconds: bool,
 }

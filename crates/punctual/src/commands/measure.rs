@@ -35,13 +35,13 @@ pub struct Args {
     /// How long to measure [default: 5s, unless --count is given]
     #[arg(long, value_name = "DURATION", conflicts_with = "count")]
     duration: Option<String>,
-    /// How many samples to take of each series
+    /// Number of samples per series
     #[arg(long, value_name = "N")]
     count: Option<String>,
     /// A requirement on every series, such as "p99 < 10us"; can be repeated
     #[arg(long, value_name = "REQUIREMENT")]
     require: Vec<String>,
-    /// Events to count of each measuring thread, by the names of perf-list(1): cycles,instructions
+    /// Events to count in each measuring thread, by their perf-list(1) names: cycles,instructions
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     counters: Vec<String>,
     #[command(flatten)]
@@ -54,10 +54,10 @@ fn after_help() -> String {
         .collect::<String>();
     format!(
         "Kinds:\n{kinds}\npunctual-experiment(5) and docs/workloads.md describe their parameters; \
-         --plan shows all of them with their defaults.\n\nExamples:\n  punctual measure syscall\n \
-         punctual measure syscall --set call=read --set target=pipe --count 1000000 --cpus 3\n  \
-         punctual measure timer --cpus all --duration 10s --require \"max < 100us\"\n\nExit \
-         codes: see punctual run."
+         --plan shows all of them with their defaults.\n\nExamples:\n  punctual measure \
+         syscall\n  punctual measure syscall --set call=read --set target=pipe --count 1000000 \
+         --cpus 3\n  punctual measure timer --cpus all --duration 10s --require \"max < \
+         100us\"\n\nExit codes: see punctual run."
     )
 }
 

@@ -23,7 +23,7 @@ const EXPLAINED: usize = 3;
 
 /// Measure the time between any two points of a recording
 ///
-/// A pair is A->B. Each is a test point (NAME, NAME:begin, NAME:end), a probed function
+/// A pair is A->B. Each end is a test point (NAME, NAME:begin, NAME:end), a probed function
 /// (NAME:entry, NAME:exit), or a kernel event with its object (sched_waking:TASK,
 /// irq_handler_entry:virtio0, sys_enter:futex). A single name is a scope from begin to end, or the
 /// calls of a function. Without pairs: all scopes, all points with the points that follow them, and

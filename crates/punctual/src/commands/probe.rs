@@ -40,16 +40,15 @@ use target::Target;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual probe libc:fopen libc:fclose -- ls -l\n  punctual \
                         probe -p 1234 'control_*' --duration 10s\n  punctual probe \
-                        ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  punctual \
-                        probe --argument 1 --calls libc:malloc -- ls\n  punctual probe loop.c:42 \
-                        loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n  punctual \
-                        probe 'kernel:vfs_*' -- dd if=/dev/zero of=file count=100\n\nMessages go \
-                        to standard error. With --json, the result goes to standard output, and \
-                        the command's standard output goes to standard error.\n\nExit codes: 0 \
-                        done; 1 failed while recording; 2 the request was wrong, nothing was \
-                        started; 3 a limit was violated; 4 the recording does not decide a \
-                        limit, or lost too many events. If the command fails, its exit code is \
-                        used.")]
+                        ./netio:netio_task --limit 'netio_task < 1ms' -- ./netio\n  punctual probe \
+                        --argument 1 --calls libc:malloc -- ls\n  punctual probe loop.c:42 \
+                        loop.c:57 --limit 'loop.c:42->loop.c:57 < 1ms' -- ./loop\n  punctual probe \
+                        'kernel:vfs_*' -- dd if=/dev/zero of=file count=100\n\nMessages go to \
+                        standard error. With --json, the result goes to standard output, and the \
+                        command's standard output goes to standard error.\n\nExit codes: 0 done; 1 \
+                        failed while recording; 2 the request was invalid, nothing was started; 3 \
+                        a limit was violated; 4 the recording does not decide a limit, or lost too \
+                        many events. If the command fails, its exit code is used.")]
 pub struct Args {
     /// Functions: NAME, FILE:NAME, kernel:NAME, or with `*` and `?`; source lines: SOURCE:LINE,
     /// FILE:SOURCE:LINE
@@ -58,11 +57,10 @@ pub struct Args {
     /// Probe this running process
     #[arg(long, short, value_name = "PID", conflicts_with_all = ["command", "everyone"])]
     pid: Option<u32>,
-    /// Probe every process; files must then be named by their paths
+    /// Probe all processes; files must be given by path
     #[arg(long, conflicts_with_all = ["pid", "children"])]
     everyone: bool,
-    /// Also probe the processes that it starts; this slows down all other processes that run these
-    /// functions
+    /// Also probe child processes; this slows down all other processes that run these functions
     #[arg(long)]
     children: bool,
     /// Record this argument of each call (1 to 6; integers and pointers)
@@ -80,7 +78,7 @@ pub struct Args {
     /// Print JSON in the format punctual-pairs/2 (docs/pairs.md)
     #[arg(long)]
     json: bool,
-    /// Kernel events to record as well, to show what ran during the calls; `none` for none
+    /// Kernel events to record as well, to show what ran during the calls; `none` records none
     #[arg(
         long,
         short,
@@ -194,8 +192,8 @@ fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>),
     }
     let in_kernel = specs.iter().filter(|spec| is_of_kernel(spec)).count();
     if in_kernel > 0 && in_kernel < specs.len() + lines.len() {
-        let message =
-            "functions of the kernel and of programs are timed apart: run punctual probe for each";
+        let message = "kernel functions and program functions cannot be probed together: run punctual probe \
+             for each";
         return Err(Failure::refused(message));
     }
     let found = match in_kernel {

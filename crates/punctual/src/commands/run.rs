@@ -26,13 +26,15 @@ use std::path::{Path, PathBuf};
 
 /// Run an experiment file
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual run examples/quickstart.toml\n  punctual run \
-                        --plan experiment.toml\n  punctual run stress.cfg --output \
+#[command(
+    after_help = "Examples:\n  punctual run examples/quickstart.toml\n  punctual run --plan \
+                        experiment.toml\n  punctual run stress.cfg --output \
                         results/monday\n\npunctual-experiment(5) describes experiment \
                         files.\n\nExit codes: 0 done; 1 failed while running; 2 the request was \
-                        wrong, nothing was started; 3 a stated requirement (require, stop_above) \
+                        invalid, nothing was started; 3 a stated requirement (require, stop_above) \
                         was not met; 4 measured, but the evidence cannot be used (too much lost, \
-                        not real-time where that was required, undecided).")]
+                        not real-time where that was required, undecided)."
+)]
 pub struct Args {
     /// The experiment: TOML, or a systress .cfg
     file: PathBuf,
@@ -47,8 +49,8 @@ pub struct Args {
 }
 
 /// Why `--metrics` is refused.
-const NO_METRICS: &str = "--metrics is for a run on this host: what is measured on a target is \
-                          known here when it has ended";
+const NO_METRICS: &str = "--metrics is for a run on this host: results of a target arrive only \
+                          when the run has ended";
 
 /// Reads the file, plans, measures and prints the results.
 pub fn run(args: Args) -> Ending {

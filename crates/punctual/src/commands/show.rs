@@ -22,7 +22,7 @@ pub struct Args {
     /// Print only the published figures next to the measured ones
     #[arg(long, conflicts_with = "json")]
     published: bool,
-    /// Print only the long plot of a run for weeks: one line for each five minutes and series
+    /// Print only the five-minute lines of a --forever run, one per series
     #[arg(long, conflicts_with_all = ["json", "published"])]
     lines: bool,
 }

@@ -62,7 +62,7 @@ struct FetchArgs {
     /// How long to retry a lost connection [default: 10min]
     #[arg(long, value_name = "DURATION")]
     reconnect_for: Option<Nanos>,
-    /// Do not show progresss
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
 }

@@ -10,16 +10,17 @@ use std::path::PathBuf;
 
 /// Predict latencies beyond the observed maximum
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual tail punctual-quickstart-20261103-141500\n  \
-                        punctual tail BUNDLE --series loaded/timer/cpu3 --gates\n  punctual tail \
-                        BUNDLE --json | jq '.series[] | {series, levels: \
-                        .model.levels}'\n\nFirst, without a model: an upper bound of the \
-                        probability that a sample exceeds the maximum. Then, if the conditions \
-                        hold (enough samples, independent bursts, no drift, no rare mode, two \
-                        models that fit, agree, and predict the second half of the run), the \
-                        return levels for one hour, one day, …, with confidence intervals; \
-                        otherwise the conditions that do not hold. This is not a guaranteed \
-                        bound (no WCET).")]
+#[command(
+    after_help = "Examples:\n  punctual tail punctual-quickstart-20261103-141500\n  punctual \
+                        tail BUNDLE --series loaded/timer/cpu3 --gates\n  punctual tail BUNDLE \
+                        --json | jq '.series[] | {series, levels: .model.levels}'\n\nPrints an \
+                        upper bound of the probability that a sample exceeds the maximum; this \
+                        needs no model. If the conditions of a model hold (enough samples, \
+                        independent bursts, no drift, no rare mode, two models that fit, agree, \
+                        and predict the second half of the run), prints the return levels for one \
+                        hour, one day, …, with confidence intervals; otherwise prints the \
+                        conditions that fail. This is not a guaranteed bound (no WCET)."
+)]
 pub struct Args {
     /// The bundle
     bundle: PathBuf,

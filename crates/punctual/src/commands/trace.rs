@@ -33,7 +33,7 @@ use std::time::Duration;
                         not changed; messages of punctual go to standard error.\n\nExit codes: \
                         if the recording succeeded and the command failed, that of the command, \
                         or 128 + n if signal n ended it; otherwise: 0 done; 1 failed while \
-                        recording; 2 the request was wrong, nothing was started; 4 recorded, but \
+                        recording; 2 the request was invalid, nothing was started; 4 recorded, but \
                         more than 1 % of the events were lost.")]
 pub struct Args {
     /// Groups of kernel events or tracepoints as GROUP:NAME, separated by commas;
@@ -86,7 +86,7 @@ pub struct Args {
     /// with exit code 3
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     limit: Vec<String>,
-    /// Do not show progress and no summary
+    /// Do not show progress or a summary
     #[arg(long, short)]
     quiet: bool,
     /// The command to run while recording

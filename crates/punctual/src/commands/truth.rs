@@ -10,33 +10,32 @@ use punctual_report::terminal;
 use punctual_session::interrupts::Interrupts;
 use punctual_session::truth::{self, guest};
 
-/// Show how often explanations are right
+/// Measure how often explanations are right
 ///
-/// Injects delays at recorded instants: tasks of higher and of the same priority, and, in guests,
-/// what a kernel module does with interrupts or preemption disabled, in interrupts and in softirqs.
-/// A timer is measured with --explain meanwhile, and what is said of its worst samples is held
-/// against the record.
+/// Injects delays at recorded instants: by tasks of higher or the same priority, and in guests by a
+/// kernel module that runs with interrupts or preemption disabled, in interrupt handlers and in
+/// softirqs. Meanwhile it measures a timer with --explain, and compares the explanations of the
+/// worst samples with the injected delays.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual truth\n  punctual truth --kernel \
-                        6.1,6.1-rt,6.12,6.12-rt --all\n  punctual truth --kernel 6.1 \
-                        irqs-disabled softirq --json\n\nExit codes: 0 done; 3 in guests, a \
-                        score is below its floor (recall and precision 97 %, time error 5 %, \
-                        unknown 3 %); 2 the request was wrong, or the kernel gives no events to \
-                        explain samples with.")]
+                        6.1,6.1-rt,6.12,6.12-rt --all\n  punctual truth --kernel 6.1 irqs-disabled \
+                        softirq --json\n\nExit codes: 0 done; 3 in guests, a score is below its \
+                        floor (recall and precision 97 %, time error 5 %, unknown 3 %); 2 the \
+                        request was invalid, or the kernel provides no events for explanations.")]
 pub struct Args {
-    /// Only these cases: the name of a way to delay, or with its length (higher-priority-3ms)
+    /// Only these cases: a kind of delay, or one with a length (higher-priority-3ms)
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
-    /// In guests with these kernels, in virtual time, instead of on this system
+    /// Run in guests with these kernels, in virtual time, instead of on this system
     #[arg(long, value_name = "KERNELS", value_delimiter = ',')]
     kernel: Vec<String>,
-    /// Delays of all lengths instead of two
+    /// Inject delays of all lengths instead of two
     #[arg(long)]
     all: bool,
-    /// How long each case measures
+    /// Duration of each case
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     duration: Nanos,
-    /// The CPU, where it runs on this system [default: the last one that is allowed]
+    /// The CPU to measure, when run on this system [default: the last allowed CPU]
     #[arg(long, value_name = "CPU", conflicts_with = "kernel")]
     cpu: Option<usize>,
     /// Print JSON in the format punctual-truth/1 (docs/truth.md)

@@ -10,19 +10,19 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Show a run that goes on in another terminal
+/// Show the progress of a run from another terminal
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual watch punctual-nightly-20261103-141500\n  punctual \
-                        watch --once BUNDLE\n\nThe bundle is read, and nothing else: the run \
-                        does not notice. Ctrl-C ends the watching alone. Of a run that has \
-                        ended, its last state is shown.")]
+                        watch --once BUNDLE\n\npunctual watch only reads the bundle: Ctrl-C ends \
+                        the display, not the run. For a run that has ended, the last state is \
+                        shown.")]
 pub struct Args {
     /// The bundle
     bundle: PathBuf,
-    /// The time between two readings
+    /// How often to read the bundle
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
     interval: Nanos,
-    /// Show the state as it is now, and end
+    /// Show the current state and exit
     #[arg(long)]
     once: bool,
 }

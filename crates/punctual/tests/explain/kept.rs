@@ -219,7 +219,7 @@ fn every_fixture_is_explained_or_says_why_not() {
                 sources.extend(any.then(|| document["source"].as_str().unwrap().to_owned()));
             }
             Some(2) => assert!(
-                text(&report).contains("no events to explain samples with"),
+                text(&report).contains("no events that explain samples"),
                 "{}",
                 text(&report)
             ),

@@ -105,8 +105,8 @@ pub fn comparison(comparison: &Comparison) -> Result<String, HtmlError> {
         title: format!("Comparison of {}", sentence::listed(&title)),
         sides: sides.collect(),
         about: format!(
-            "Intervals hold with {:.0} % each. A difference is claimed where one comparison in \
-             {:.0} like this would claim any by chance: {} share that rate (Holm's procedure).",
+            "Each interval has {:.0} % confidence. The family-wise error rate, the probability of \
+             any false difference, is 1 in {:.0} over {} (Holm's procedure).",
             comparison.confidence * 100.0,
             1.0 / comparison.error_rate,
             counted(comparison.tests, "test")

@@ -38,8 +38,8 @@ pub fn of(cause: Cause, names: &Names) -> Advice {
             &[],
         ),
         Cause::Lock { kernel: true, .. } => (
-            "This lock is in the kernel: keep both tasks from the same files, mappings and \
-             descriptors while it matters.",
+            "This lock is in the kernel: let the two tasks use different files, mappings and \
+             descriptors while latency matters.",
             &["preemption-model"],
         ),
         cause => (cause.kind().advice(), cause.kind().rules()),

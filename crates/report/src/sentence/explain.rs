@@ -93,7 +93,7 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
 /// recorded.
 pub fn not_recorded(explanation: &Explanation) -> Option<String> {
     let groups: Vec<&str> = explanation.not_recorded.iter().map(|group| group.word()).collect();
-    (!groups.is_empty()).then(|| format!("Not recorded, and may show why: {}.", groups.join(", ")))
+    (!groups.is_empty()).then(|| format!("Unrecorded events may show why: {}.", groups.join(", ")))
 }
 
 /// What lowers the confidence; `None` where nothing does.
@@ -358,7 +358,7 @@ impl Describer<'_> {
             Mode::Syscall(_) | Mode::Fault => {
                 format!(
                     "{running} was not preempted{place}: preemption was disabled, or this kernel \
-                     has none there"
+                     is not preemptible there"
                 )
             }
             Mode::User => format!(
@@ -367,7 +367,7 @@ impl Describer<'_> {
             ),
             Mode::Unknown => format!(
                 "{running} was not preempted although it has the lower priority: preemption was \
-                 disabled, or this kernel has none there"
+                 disabled, or this kernel is not preemptible there"
             ),
         }
     }
@@ -386,8 +386,7 @@ impl Describer<'_> {
         }
     }
 
-    /// `, which meanwhile ran itself for 3.20 µs and …`: what takes a twentieth of the wait at
-    /// least.
+    /// `; meanwhile that task ran for 3.20 µs and …`: what takes a twentieth of the wait at least.
     fn meanwhile(&self, part: &Part) -> String {
         let mut sums: Vec<(&Part, Nanos)> = Vec::new();
         for other in &part.meanwhile {
@@ -415,7 +414,7 @@ impl Describer<'_> {
         if sentences.is_empty() {
             String::new()
         } else {
-            format!(", and which meanwhile {}", listed(&sentences))
+            format!("; meanwhile that task {}", listed(&sentences))
         }
     }
 

@@ -6,9 +6,9 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
 /// What no search can show.
-pub const NO_BOUND: &str = "No bound is proven: other loads, parameters and moments may show more. \
-                            Virtual time has one CPU, no caches and no hardware. Sections below \
-                            2,000 instructions are not listed.";
+pub const NO_BOUND: &str = "This search proves no bound: other loads, parameters and start times \
+                            may show longer sections. Virtual time has one CPU, no caches and no \
+                            hardware. Sections below 2,000 instructions are not listed.";
 
 /// How much was tried.
 pub fn extent(document: &HuntDocument) -> String {
@@ -58,12 +58,11 @@ pub fn changed(change: Changed) -> &'static str {
     }
 }
 
-/// The least that shows a cause: `stress-ng --mremap 1, measured for 250 ms: nothing can be taken
-/// away`.
+/// The least that shows a cause: `stress-ng --mremap 1, measured for 250 ms: already minimal`.
 pub fn least(cause: &HuntCause) -> String {
     let least = &cause.least;
     let how = match least.minimal {
-        true => "nothing can be taken away",
+        true => "already minimal",
         false => "not minimised",
     };
     let shows = match least.shows == cause.longest {

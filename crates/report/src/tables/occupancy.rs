@@ -248,7 +248,7 @@ pub fn contradictions(document: &OccupancyDocument) -> Vec<String> {
     let all = [
         (covered.lost, "missing from this recording: the time around them is unknown"),
         (document.contradictions, "contradicting earlier ones: the time between is unknown"),
-        (covered.untracked, "of more threads than are followed, in no figure"),
+        (covered.untracked, "of threads beyond the limit of tracked threads: in no figure"),
     ];
     let some = all.iter().filter(|(n, _)| *n > 0);
     some.map(|(n, what)| format!("{} {what}", crate::format::counted(*n, "event"))).collect()

@@ -82,7 +82,7 @@ fn write_sample(out: &mut Page, document: &ExactDocument, sample: &ExactSample, 
                 )
             })
             .collect();
-        let text = format!("more than the ordinary sample: {}", more.join(", "));
+        let text = format!("more than in an ordinary sample: {}", more.join(", "));
         out.paragraph("  ", "    ", Tone::Plain, &text);
     }
     if sample.without > 0 {

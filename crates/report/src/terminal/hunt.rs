@@ -24,7 +24,7 @@ pub fn hunt(document: &HuntDocument, directory: &str, options: &ShowOptions) -> 
     write_least(&mut out, document, directory);
     write_failed(&mut out, document);
     document.against.iter().for_each(|against| write_against(&mut out, document, against));
-    out.heading("what this does not prove");
+    out.heading("limits");
     out.paragraph("  ", "  ", Tone::Faint, words::NO_BOUND);
     out.finish()
 }

@@ -23,7 +23,7 @@ pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> S
     let mut out = Page::new(options);
     if document.pairs.is_empty() && document.functions.is_empty() {
         out.line(
-            "no test points, no probed functions and no pair: name a pair, like \
+            "the recording has no test points and no probed functions: name a pair, like \
              sched_waking->sched_switch",
         );
     }

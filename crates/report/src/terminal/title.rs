@@ -86,7 +86,7 @@ fn not_real_time(summary: &Summary) -> Option<(Tone, String)> {
     let as_wanted = !summary.findings.iter().any(|f| refused(&f.id));
     let tone = if as_wanted { Tone::Uncertain } else { Tone::Bad };
     (without > 0).then(|| {
-        (tone, format!("NOT REAL-TIME: {which} not proven to be those of a real-time thread"))
+        (tone, format!("NOT REAL-TIME: {which} not proven to come from a real-time thread"))
     })
 }
 

@@ -26,15 +26,15 @@ pub fn truth(document: &TruthDocument, options: &ShowOptions) -> String {
                 .iter()
                 .map(|(cause, count)| format!("{cause} {count} ×"))
                 .collect();
-            let text = format!("{}: taken for {}", format::plain(&case.name), others.join(", "));
+            let text = format!("{}: shown as {}", format::plain(&case.name), others.join(", "));
             out.paragraph("  ", "    ", Tone::Plain, &text);
         }
     }
-    let text = "affected: samples that were due while the cause was at work and ended after it, \
-                and of which at least half, and 20 µs, were its. right: their largest part was \
-                given to that cause and its culprit. false: samples that met none of it, given to \
-                it. time error: the differences between injected and attributed time, without \
-                their signs.";
+    let text = "affected: samples that were due while the injected cause was active and ended \
+                after it, with at least 20 µs and half of their latency within it. right: affected \
+                samples whose largest part was attributed to that cause and culprit. false: \
+                samples without this injection that were attributed to it. time error: sum of the \
+                absolute differences between injected and attributed time.";
     out.paragraph("  ", "  ", Tone::Faint, text);
     out.finish()
 }

@@ -63,14 +63,14 @@ fn describe(bundle: &Bundle, state: &RunState) -> String {
     let since = bundle.manifest.created.strftime("%Y-%m-%d %H:%M:%S");
     match state {
         RunState::GoesOn(ago) => {
-            format!("goes on, since {since} UTC; saved {:.1} s ago", ago.as_secs_f64())
+            format!("running since {since} UTC; saved {:.1} s ago", ago.as_secs_f64())
         }
         RunState::Silent(Some(ago)) => format!(
-            "since {since} UTC; no ending, and nothing saved for {}: it was killed, or the system \
-             stopped",
+            "started {since} UTC; no recorded end, and nothing saved for {}: it was killed, or the \
+             system stopped",
             duration(*ago)
         ),
-        RunState::Silent(None) => format!("since {since} UTC; nothing saved yet"),
+        RunState::Silent(None) => format!("started {since} UTC; nothing saved yet"),
         RunState::Ended(outcome) => format!("{}; began {since} UTC", plain(&outcome.to_string())),
     }
 }

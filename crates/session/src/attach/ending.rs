@@ -123,15 +123,17 @@ fn nothing_found(attachment: &Attachment) -> String {
         .take(8)
         .collect();
     let seen = match seen.is_empty() {
-        true => "no thread waited in a system call that could be a cycle's: it ran, or slept, all \
-                 the time"
-            .to_owned(),
+        true => {
+            "no thread waited in a system call that can begin a cycle: it ran or slept all the \
+                 time"
+                .to_owned()
+        }
         false => seen.join("\n       "),
     };
     let few = match attachment.phase.duration {
         Some(span) if attachment.command.is_some() => {
             format!(
-                " (a cycle is known by {} of them; it ran for {})",
+                " ({} cycles are needed to recognise them; it ran for {})",
                 punctual_analyze::cycles::LEAST,
                 span.readable()
             )

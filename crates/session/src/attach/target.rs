@@ -56,9 +56,8 @@ impl Target {
             match process_of(*tid) {
                 None => return Err(Failure::refused(format!("there is no thread {tid}"))),
                 Some(process) if !processes.contains(&process) => {
-                    let message = format!(
-                        "thread {tid} is one of process {process}, which is not attached to"
-                    );
+                    let message =
+                        format!("thread {tid} belongs to process {process}, which is not attached");
                     return Err(Failure::refused(message));
                 }
                 Some(_) => {}
@@ -154,7 +153,7 @@ fn check(pid: u32) -> Result<(), Failure> {
         return Err(Failure::refused(format!("{pid} is a thread of process {process}: {how}")));
     }
     if pid == std::process::id() {
-        return Err(Failure::refused(format!("{pid} is this very process")));
+        return Err(Failure::refused(format!("{pid} is punctual itself")));
     }
     // A kernel thread has no memory of its own.
     if field(pid, "VmSize:").is_none() {

@@ -24,8 +24,8 @@ impl Require {
     pub fn parse(text: &str) -> Result<Require, String> {
         let wrong = || {
             format!(
-                "`{text}` is no requirement on a search\nhelp: write `max < 20000 instructions` or \
-                 `max < 100us`"
+                "`{text}` is not a requirement on a search\nhelp: write `max < 20000 instructions` \
+                 or `max < 100us`"
             )
         };
         let rest = text.trim().strip_prefix("max").ok_or_else(wrong)?.trim_start();

@@ -23,7 +23,7 @@ pub struct Spec {
     /// Kernels on which what was found is measured, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<String>,
-    /// How long trials are started.
+    /// How long to start new trials.
     #[serde(default = "half_an_hour")]
     pub budget: String,
     /// How many trials there are at most.
@@ -107,7 +107,7 @@ impl Spec {
         toml::to_string(self).map_err(Failure::failed)
     }
 
-    /// How long trials are started.
+    /// How long to start new trials.
     pub fn budget(&self) -> Result<Nanos, Failure> {
         positive("budget", &self.budget)
     }
@@ -121,7 +121,7 @@ impl Spec {
 fn positive(key: &str, text: &str) -> Result<Nanos, Failure> {
     match text.parse::<Nanos>() {
         Ok(time) if time > Nanos::ZERO => Ok(time),
-        Ok(_) => Err(Failure::refused(format!("{key}: {text} is no time"))),
+        Ok(_) => Err(Failure::refused(format!("{key}: {text} is not a duration"))),
         Err(why) => Err(Failure::refused(format!("{key}: {why}"))),
     }
 }

@@ -176,7 +176,7 @@ impl Runner<'_> {
                 self.ns_per_instruction = exact.ns_per_instruction;
                 shown(&bundle, &exact)
             }
-            None => failure("nothing was seen of its instructions".to_owned()),
+            None => failure("its instructions were not traced".to_owned()),
         }
     }
 }

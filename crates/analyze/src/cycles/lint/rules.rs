@@ -24,7 +24,7 @@ pub const RULES: [Rule; 14] = [
     Rule {
         id: "memory-call-in-cycle",
         severity: Severity::Warning,
-        title: "brk(2), mmap(2), munmap(2), madvise(2) and their like within cycles",
+        title: "brk(2), mmap(2), munmap(2), madvise(2) and similar calls within cycles",
         evaluate: memory_calls,
         cycles: Some(|of| most_of(of, CallClass::Memory)),
     },
@@ -38,14 +38,14 @@ pub const RULES: [Rule; 14] = [
     Rule {
         id: "file-call-in-cycle",
         severity: Severity::Warning,
-        title: "fsync(2), open(2), write(2) to a file and their like within cycles",
+        title: "fsync(2), open(2), write(2) to a file and similar calls within cycles",
         evaluate: file_calls,
         cycles: Some(|of| most_of(of, CallClass::File).max(most_written(of, Opened::File))),
     },
     Rule {
         id: "relative-sleep",
         severity: Severity::Warning,
-        title: "cycles that begin a time after the end of the one before",
+        title: "cycles that begin a fixed time after the end of the previous one",
         evaluate: relative_sleep,
         cycles: None,
     },
@@ -94,7 +94,7 @@ pub const RULES: [Rule; 14] = [
     Rule {
         id: "throttling-possible",
         severity: Severity::Advice,
-        title: "a real-time thread near what real-time threads may use of a CPU",
+        title: "a real-time thread near the limit of RT throttling",
         evaluate: throttling_possible,
         cycles: None,
     },
@@ -192,7 +192,7 @@ fn memory_calls(of: &Subject<'_>) -> Option<Violation> {
     (!calls.is_empty()).then_some(())?;
     found(
         format!(
-            "memory is mapped or given back in {}",
+            "memory is mapped or released in {}",
             of_cycles(most_of(of, CallClass::Memory), of)
         ),
         format!("{} of {} cycles", calls.join(", "), of.seen.cycles),
@@ -227,8 +227,7 @@ fn prints(of: &Subject<'_>) -> Option<Violation> {
     found(
         format!("it prints in {}", of_cycles(most_written(of, Opened::Output), of)),
         format!("writes into {} of {} cycles", into.join(", "), of.seen.cycles),
-        "pass what is to be printed to a thread without real-time priority, over memory that both \
-         have, and let that thread print",
+        "pass the text through shared memory to a thread without real-time priority that prints it",
     )
 }
 
@@ -241,8 +240,8 @@ fn file_calls(of: &Subject<'_>) -> Option<Violation> {
     found(
         format!("system calls for files in {}", of_cycles(most, of)),
         format!("{} of {} cycles", calls.join(", "), of.seen.cycles),
-        "open files before the first cycle; pass data to a thread without real-time priority, over \
-         memory that both have, and let that thread write",
+        "open files before the first cycle; pass data through shared memory to a thread without \
+         real-time priority that writes it",
     )
 }
 
@@ -257,14 +256,14 @@ fn relative_sleep(of: &Subject<'_>) -> Option<Violation> {
         _ => Nanos((of.seen.span.ns() - mean(of.seen.response)) / (cycles - 1)),
     };
     found(
-        "it sleeps for a time: each cycle comes later by what the one before took".to_owned(),
+        "it uses relative sleeps: the duration of each cycle delays the next one".to_owned(),
         format!(
             "it sleeps for {} and its cycles come every {} (mean of {cycles} cycles)",
             Nanos(mean(of.seen.slept)).readable(),
             period.readable()
         ),
-        "sleep until a time: clock_nanosleep(2) on CLOCK_MONOTONIC with TIMER_ABSTIME, and add the \
-         period to it in each cycle",
+        "use absolute sleeps: clock_nanosleep(2) on CLOCK_MONOTONIC with TIMER_ABSTIME, and add \
+         the period to the time in each cycle",
     )
 }
 
@@ -350,7 +349,10 @@ fn lock_without_pi(of: &Subject<'_>) -> Option<Violation> {
         return None;
     }
     found(
-        format!("in {} it slept for a lock that inherits no priority", of_cycles(delay.cycles, of)),
+        format!(
+            "in {} it waited for a lock without priority inheritance",
+            of_cycles(delay.cycles, of)
+        ),
         format!("asleep in FUTEX_WAIT: {}", time_of(delay)),
         "use a mutex with priority inheritance (FUTEX_LOCK_PI): \
          pthread_mutexattr_setprotocol(3) with PTHREAD_PRIO_INHERIT",
@@ -370,7 +372,7 @@ fn throttled(of: &Subject<'_>) -> Option<Violation> {
         message: format!("it was throttled in {}", of_cycles(delay.cycles, of)),
         evidence: format!("ready while a task of lower priority ran: {}", time_of(delay)),
         remedy: Some(remedy.unwrap_or_else(|| {
-            "look for a limit: sched_rt_runtime_us, the fair server, cpu.max of its control group"
+            "check the limits: sched_rt_runtime_us, the fair server, cpu.max of its cgroup"
                 .to_owned()
         })),
     })
@@ -388,7 +390,7 @@ fn throttling_possible(of: &Subject<'_>) -> Option<Violation> {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     Some(Violation {
         message: format!(
-            "it used {} of a CPU, and real-time threads may use {}",
+            "it used {} of a CPU, and RT throttling allows {}",
             percent(used),
             percent(*share)
         ),

@@ -176,7 +176,7 @@ fn memory_that_is_not_locked() {
 #[test]
 fn memory_calls_are_named() {
     let evidence = "brk in 400, munmap in 400 of 400 cycles";
-    let message = "memory is mapped or given back in 400 of 400 cycles";
+    let message = "memory is mapped or released in 400 of 400 cycles";
     only(&calls(&["brk", "munmap"]), "memory-call-in-cycle", message, evidence);
 }
 
@@ -198,7 +198,7 @@ fn files() {
 #[test]
 fn sleeping_relatively() {
     let case = Case { kind: CycleKind::Relative, ..clean() };
-    let message = "it sleeps for a time: each cycle comes later by what the one before took";
+    let message = "it uses relative sleeps: the duration of each cycle delays the next one";
     let evidence = "it sleeps for 1 ms and its cycles come every 2 ms (mean of 400 cycles)";
     only(&case, "relative-sleep", message, evidence);
 }
@@ -265,7 +265,7 @@ fn a_lock_without_priority_inheritance() {
             }
         })
     };
-    let message = "in 100 of 400 cycles it slept for a lock that inherits no priority";
+    let message = "in 100 of 400 cycles it waited for a lock without priority inheritance";
     let evidence = "asleep in FUTEX_WAIT: 5 ms altogether, at most 50 us";
     only(&lock(false), "lock-without-pi", message, evidence);
     assert!(ids(&lock(true)).is_empty());
@@ -287,7 +287,7 @@ fn throttling_seen_and_possible() {
     let all = findings(&busy());
     assert_eq!(ids(&busy()), ["throttling-possible"], "{all:#?}");
     let message = &all[0].message;
-    assert!(message.ends_with("of a CPU, and real-time threads may use 95.0 %"), "{message}");
+    assert!(message.ends_with("of a CPU, and RT throttling allows 95.0 %"), "{message}");
     let unlimited = Case { host: HostFacts::default(), ..busy() };
     assert!(ids(&unlimited).is_empty());
 }

@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "clocksource",
         group: Group::Clock,
-        title: "time is read from a register of the processor",
+        title: "the clock source is a register of the processor",
         why: "Reading the HPET or the ACPI timer takes a microsecond or more and a system call \
               each time.",
         source: "Documentation/timers/timekeeping.rst",
@@ -25,18 +25,18 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tsc-stability",
         group: Group::Clock,
-        title: "the time stamp counter runs evenly through all power states",
-        why: "A counter that changes its rate or stops in idle states is thrown out as clock \
-              source while the system runs.",
+        title: "the time stamp counter has a constant rate in all power states",
+        why: "If the counter changes its rate or stops in idle states, the kernel marks it \
+              unstable and switches to another clock source at run time.",
         source: "arch/x86/kernel/tsc.c",
         evaluate: tsc_stability,
     },
     Rule {
         id: "tsc-deadline-timer",
         group: Group::Clock,
-        title: "the timer is programmed with the instant itself",
-        why: "The older one-shot mode counts down a slower clock, so each expiry is rounded and \
-              takes longer to program.",
+        title: "the local APIC timer has the TSC-deadline mode",
+        why: "The older one-shot mode counts down with a slower clock: each expiry is rounded, and \
+              programming takes longer.",
         source: "arch/x86/kernel/apic/apic.c",
         evaluate: tsc_deadline_timer,
     },
@@ -44,8 +44,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "clock-event-device",
         group: Group::Clock,
         title: "each CPU has a timer of its own",
-        why: "With a timer shared by all CPUs every expiry is passed on by an interrupt to \
-              another CPU.",
+        why: "With a timer that all CPUs share, each expiry is forwarded to its CPU by an IPI.",
         source: "kernel/time/tick-broadcast.c",
         evaluate: clock_event_device,
     },
@@ -53,8 +52,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "timer-migration",
         group: Group::Clock,
         title: "timers stay on the CPU that set them",
-        why: "With migration on, timers of idle CPUs are served by a busy one, which may be the \
-              real-time one.",
+        why: "With timer migration, a busy CPU, possibly a real-time one, handles the timers of \
+              idle CPUs.",
         source: "Documentation/admin-guide/sysctl/kernel.rst",
         evaluate: timer_migration,
     },
@@ -97,7 +96,7 @@ fn clocksource(ctx: &Context) -> Conclusion {
             bad(format!("reading the clock {current} is slow"), format_evidence(path, current))
         }
         (false, true) => advice(
-            format!("the clock is {current} although the processor's own could be used"),
+            format!("the clock source is {current}, although the processor's own is available"),
             format_evidence(path, current),
         ),
         (false, false) => {
@@ -137,11 +136,9 @@ fn tsc_stability(ctx: &Context) -> Conclusion {
 fn tsc_deadline_timer(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
     match known(&ctx.environment.machine.tsc)?.deadline_timer {
-        true => {
-            ok("the timer takes an instant of the counter", "/proc/cpuinfo has tsc_deadline_timer")
-        }
+        true => ok("the timer has the TSC-deadline mode", "/proc/cpuinfo has tsc_deadline_timer"),
         false => {
-            advice("the timer counts down its own clock", "/proc/cpuinfo lacks tsc_deadline_timer")
+            advice("the timer has no TSC-deadline mode", "/proc/cpuinfo lacks tsc_deadline_timer")
         }
     }
     .conclude()
@@ -172,8 +169,8 @@ fn timer_migration(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let path = "/proc/sys/kernel/timer_migration";
     match ctx.number_of(path, "NO_HZ_COMMON")? {
-        0 => ok("timers stay where they are set", format_evidence(path, 0)),
-        on => advice("timers of idle CPUs move to busy ones", format_evidence(path, on))
+        0 => ok("timers do not migrate", format_evidence(path, 0)),
+        on => advice("timers of idle CPUs migrate to busy ones", format_evidence(path, on))
             .fix(Fix::write(path, "0")),
     }
     .conclude()

@@ -9,8 +9,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "lock-debugging",
         group: Group::Debugging,
         title: "the kernel is built without lock debugging",
-        why: "Each lock and unlock is recorded and proved, which makes every path several times \
-              longer.",
+        why: "Each lock operation is recorded and checked, which makes kernel code several times \
+              slower.",
         source: "Documentation/locking/lockdep-design.rst",
         evaluate: |ctx| {
             built_with(
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "sanitizers",
         group: Group::Debugging,
         title: "the kernel is built without sanitizers and coverage",
-        why: "They add code to every access of memory or every branch.",
+        why: "They add code to every memory access or every branch.",
         source: "Documentation/dev-tools/kasan.rst, kcsan.rst, kcov.rst",
         evaluate: |ctx| built_with(ctx, bad, &["KASAN", "KCSAN", "KMSAN", "KCOV", "GCOV_KERNEL"]),
     },
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "memory-debugging",
         group: Group::Debugging,
         title: "the kernel is built without memory debugging",
-        why: "Filling, checking and scanning of memory happens in the middle of allocations.",
+        why: "The kernel fills, checks and scans memory during allocations.",
         source: "mm/Kconfig.debug",
         evaluate: |ctx| {
             built_with(
@@ -62,15 +62,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "irqsoff-tracers-built",
         group: Group::Debugging,
-        title: "the kernel is built without tracers of interrupts off and preemption off",
-        why: "Even while they are not used, each change of the interrupt flag calls a function.",
+        title: "the kernel is built without the irqsoff and preemptoff tracers",
+        why: "Even if they are not used, each change of the interrupt flag calls a function.",
         source: "kernel/trace/Kconfig, IRQSOFF_TRACER",
         evaluate: |ctx| built_with(ctx, advice, &["IRQSOFF_TRACER", "PREEMPT_TRACER"]),
     },
     Rule {
         id: "current-tracer",
         group: Group::Debugging,
-        title: "no tracer was left on",
+        title: "no tracer is enabled",
         why: "The function tracers record every call in the kernel.",
         source: "Documentation/trace/ftrace.rst, current_tracer",
         evaluate: current_tracer,
@@ -78,8 +78,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "trace-events",
         group: Group::Debugging,
-        title: "no trace event was left on",
-        why: "Each event that is on is formatted into a buffer where it happens.",
+        title: "no trace event is enabled",
+        why: "Each enabled event is written to the trace buffer where it occurs.",
         source: "Documentation/trace/events.rst",
         evaluate: trace_events,
     },
@@ -87,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "stack-tracer",
         group: Group::Debugging,
         title: "the stack tracer is off",
-        why: "It looks at the stack in every call of a function.",
+        why: "It checks the stack at every function call.",
         source: "Documentation/trace/ftrace.rst, Stack trace",
         evaluate: stack_tracer,
     },
@@ -95,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "scheduler-statistics",
         group: Group::Debugging,
         title: "scheduler statistics are off",
-        why: "They are counted in each wake-up and each switch.",
+        why: "They are updated at each wake-up and each context switch.",
         source: "Documentation/scheduler/sched-stats.rst",
         evaluate: scheduler_statistics,
     },
@@ -150,7 +150,7 @@ fn scheduler_statistics(ctx: &Context) -> Conclusion {
 fn current_tracer(ctx: &Context) -> Conclusion {
     let (path, tracer) = ctx.tracefs("current_tracer")?;
     if tracer == "nop" {
-        return ok("no tracer is on", format_evidence(&path, tracer)).conclude();
+        return ok("no tracer is enabled", format_evidence(&path, tracer)).conclude();
     }
     if tracer.is_empty() {
         return unknown(format!("{path} is empty")).conclude();
@@ -161,8 +161,8 @@ fn current_tracer(ctx: &Context) -> Conclusion {
     let fix = Fix::write(path, "nop");
     // A tracer that is chosen costs its hooks even while the buffer takes nothing.
     match on == "0" {
-        true => advice(format!("the tracer {tracer} is chosen and stopped"), evidence).fix(fix),
-        false => warning(format!("the tracer {tracer} is on"), evidence).fix(fix),
+        true => advice(format!("the tracer {tracer} is selected, but stopped"), evidence).fix(fix),
+        false => warning(format!("the tracer {tracer} is enabled"), evidence).fix(fix),
     }
     .conclude()
 }
@@ -172,9 +172,9 @@ fn trace_events(ctx: &Context) -> Conclusion {
     let on: Vec<String> =
         events.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
     if on.is_empty() {
-        return ok("no event is on", format!("{path} is empty")).conclude();
+        return ok("no trace event is enabled", format!("{path} is empty")).conclude();
     }
-    advice(format!("{} trace events are on", on.len()), format!("{path}: {}", join_some(&on)))
+    advice(format!("{} trace events are enabled", on.len()), format!("{path}: {}", join_some(&on)))
         .fix(Fix::by_hand(format!("echo > {path}")))
         .conclude()
 }

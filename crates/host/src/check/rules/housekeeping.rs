@@ -9,7 +9,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "workqueues",
         group: Group::Housekeeping,
-        title: "unbound work is done on other CPUs",
+        title: "unbound workqueues run on other CPUs",
         why: "Workers of unbound workqueues run on any CPU of this mask.",
         source: "Documentation/core-api/workqueue.rst, Affinity Scopes",
         evaluate: workqueues,
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "writeback-workqueue",
         group: Group::Housekeeping,
-        title: "dirty pages are written back on other CPUs",
+        title: "writeback runs on other CPUs",
         why: "The writeback workqueue has a mask of its own, beside that of all unbound ones.",
         source: "Documentation/core-api/workqueue.rst",
         evaluate: writeback_workqueue,
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "soft-watchdog",
         group: Group::Housekeeping,
-        title: "the soft-lockup watchdog leaves real-time CPUs out",
+        title: "the soft-lockup watchdog excludes real-time CPUs",
         why: "Its thread runs on each CPU of its mask every few seconds, above every real-time \
               task.",
         source: "Documentation/admin-guide/lockup-watchdogs.rst",
@@ -44,14 +44,14 @@ pub(super) const RULES: &[Rule] = &[
         id: "hung-task-detector",
         group: Group::Housekeeping,
         title: "the hung-task detector is off or has a long timeout",
-        why: "It walks all tasks, and reports those as hung that wait for real-time tasks.",
+        why: "It walks all tasks, and reports tasks as hung that wait behind real-time tasks.",
         source: "Documentation/admin-guide/sysctl/kernel.rst, hung_task_timeout_secs",
         evaluate: hung_task_detector,
     },
     Rule {
         id: "machine-check-polling",
         group: Group::Housekeeping,
-        title: "corrected machine errors are not polled for",
+        title: "corrected machine checks are not polled",
         why: "Each CPU reads its error banks in a timer, by default every five minutes.",
         source: "Documentation/arch/x86/x86_64/machinecheck.rst, check_interval",
         evaluate: machine_check_polling,
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "vm-statistics",
         group: Group::Housekeeping,
-        title: "memory statistics are gathered seldom",
+        title: "vm statistics are updated rarely",
         why: "A worker on each CPU folds its counters into the global ones at this interval.",
         source: "Documentation/admin-guide/sysctl/vm.rst, stat_interval",
         evaluate: vm_statistics,
@@ -68,8 +68,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "console-messages",
         group: Group::Housekeeping,
         title: "kernel messages do not flood the console",
-        why: "A message to a slow console is written with interrupts off by kernels before 6.12's \
-              threaded printing, and by many drivers since.",
+        why: "Kernels before 6.12 write messages to a slow console with interrupts disabled, and \
+              many console drivers still do.",
         source: "Documentation/admin-guide/sysctl/kernel.rst, printk",
         evaluate: console_messages,
     },
@@ -77,8 +77,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "serial-console",
         group: Group::Housekeeping,
         title: "no serial port is a console",
-        why: "At 115,200 baud a line of 80 characters takes 7 ms, during which the writing CPU \
-              may be held.",
+        why: "At 115,200 baud a line of 80 characters takes 7 ms, during which the writing CPU may \
+              be blocked.",
         source: "Documentation/admin-guide/serial-console.rst",
         evaluate: serial_console,
     },
@@ -105,12 +105,12 @@ fn mask_leaves_out(ctx: &Context, path: &str, work: &str) -> Conclusion {
     let text = ctx.setting(path)?;
     let rest = ctx.housekeeping()?;
     match as_mask(path, &text)?.intersection(cpus).is_empty() {
-        true => ok(format!("{work} is done on other CPUs"), format_evidence(path, text)),
+        true => ok(format!("{work} runs on other CPUs"), format_evidence(path, text)),
         false if rest.is_empty() => {
-            advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
+            advice(format!("{work} may run on the real-time CPUs"), format_evidence(path, text))
         }
         false => {
-            advice(format!("{work} may be done on the real-time CPUs"), format_evidence(path, text))
+            advice(format!("{work} may run on the real-time CPUs"), format_evidence(path, text))
                 .fix(Fix::write(path, rest.to_mask()))
         }
     }
@@ -150,10 +150,9 @@ fn soft_watchdog(ctx: &Context) -> Conclusion {
     let fix =
         if rest.is_empty() { Fix::write(switch, "0") } else { Fix::write(path, rest.to_string()) };
     match mask.intersection(cpus).is_empty() {
-        true => ok(
-            "the soft-lockup watchdog leaves the real-time CPUs out",
-            format_evidence(path, text),
-        ),
+        true => {
+            ok("the soft-lockup watchdog excludes the real-time CPUs", format_evidence(path, text))
+        }
         false => advice(
             "the soft-lockup watchdog runs on the real-time CPUs",
             format_evidence(path, text),
@@ -172,7 +171,7 @@ fn hung_task_detector(ctx: &Context) -> Conclusion {
             ok("the hung-task detector has a long timeout", format_evidence(path, seconds))
         }
         seconds => advice(
-            format!("the hung-task detector calls a task hung after {seconds} s"),
+            format!("the hung-task detector reports a task as hung after {seconds} s"),
             format_evidence(path, seconds),
         )
         .fix(Fix::write(path, HUNG_TASK.to_string())),
@@ -198,7 +197,7 @@ fn vm_statistics(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/vm/stat_interval";
     match ctx.number(path)? {
         seconds if seconds >= STAT_INTERVAL => {
-            ok("memory statistics are gathered seldom", format_evidence(path, seconds))
+            ok("vm statistics are updated rarely", format_evidence(path, seconds))
         }
         seconds => advice(
             format!("every CPU folds its counters every {seconds} s"),

@@ -12,8 +12,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "interrupts-elsewhere",
         group: Group::Interrupts,
         title: "device interrupts go to other CPUs",
-        why: "Each interrupt that lands on a real-time CPU stops its task, PREEMPT_RT or not, at \
-              least for the hard part.",
+        why: "Each interrupt on a real-time CPU delays its task at least by the hard interrupt \
+              handler, also with PREEMPT_RT.",
         source: "Documentation/core-api/irq/irq-affinity.rst",
         evaluate: interrupts_elsewhere,
     },
@@ -37,9 +37,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "managed-interrupts",
         group: Group::Interrupts,
-        title: "isolcpus= keeps managed interrupts away too",
-        why: "The kernel places the queues of NVMe and virtio disks itself, and they cannot be \
-              moved; only this flag keeps them off.",
+        title: "isolcpus=managed_irq keeps managed interrupts away",
+        why: "The kernel sets the affinity of managed interrupts (queues of NVMe and virtio disks) \
+              itself; only the flag managed_irq keeps them off isolated CPUs.",
         source: "Documentation/admin-guide/kernel-parameters.txt, isolcpus=",
         evaluate: managed_interrupts,
     },
@@ -47,8 +47,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "irqbalance",
         group: Group::Interrupts,
         title: "irqbalance does not move interrupts to real-time CPUs",
-        why: "It spreads interrupts over all CPUs that it does not know as isolated, and undoes \
-              what was set by hand.",
+        why: "It spreads interrupts over all CPUs that it does not know to be isolated, and \
+              overrides manual settings.",
         source: "irqbalance(1)",
         evaluate: irqbalance,
     },

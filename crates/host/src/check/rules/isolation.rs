@@ -9,9 +9,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "isolated-cpus",
         group: Group::Isolation,
-        title: "the real-time CPUs are set apart from the others",
-        why: "On a CPU that is not set apart the scheduler puts any task, and real-time work \
-              shares it with whatever comes.",
+        title: "the real-time CPUs are isolated",
+        why: "The scheduler may place any task on a CPU that is not isolated, and real-time tasks \
+              share the CPU with it.",
         source: "Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.partition",
         evaluate: isolated_cpus,
     },
@@ -26,9 +26,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "housekeeping-cpus",
         group: Group::Isolation,
-        title: "CPUs are left for all the rest, the first one among them",
-        why: "Interrupts, kernel threads and all other tasks need a CPU, and the first one keeps \
-              duties from boot.",
+        title: "housekeeping CPUs remain, the first CPU among them",
+        why: "Interrupts, kernel threads and all other tasks need housekeeping CPUs, and some work \
+              stays on the first CPU from boot on.",
         source: "kernel/sched/isolation.c",
         evaluate: housekeeping_cpus,
     },
@@ -43,9 +43,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "nohz-full-isolated",
         group: Group::Isolation,
-        title: "every CPU that can stop its tick is set apart too",
-        why: "The tick stops only while one task is runnable, which the scheduler's balancing \
-              does not respect.",
+        title: "every CPU in nohz_full= is isolated",
+        why: "The tick stops only while a single task is runnable; without isolation the load \
+              balancer adds others.",
         source: "Documentation/timers/no_hz.rst",
         evaluate: nohz_full_isolated,
     },
@@ -53,15 +53,15 @@ pub(super) const RULES: &[Rule] = &[
         id: "rcu-callbacks",
         group: Group::Isolation,
         title: "RCU callbacks of real-time CPUs run elsewhere",
-        why: "Otherwise freeing what others dropped is done in softirq context on the real-time \
-              CPU.",
+        why: "Otherwise the callbacks, many of which free memory, run in a softirq on the \
+              real-time CPU.",
         source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
         evaluate: rcu_callbacks,
     },
     Rule {
         id: "systemd-affinity",
         group: Group::Isolation,
-        title: "systemd starts services beside the real-time CPUs",
+        title: "systemd starts services on housekeeping CPUs only",
         why: "Services inherit the affinity of systemd, which is all CPUs unless they are \
               isolated or CPUAffinity= says otherwise.",
         source: "systemd-system.conf(5)",
@@ -91,13 +91,13 @@ fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
 fn isolated_cpus(ctx: &Context) -> Conclusion {
     let (apart, evidence) = set_apart(ctx)?;
     if ctx.chosen == Chosen::All {
-        return advice("no CPU is set apart for real time", evidence)
+        return advice("no CPU is isolated for real time", evidence)
             .fix(Fix::by_hand("punctual isolate create CPUS"))
             .conclude();
     }
     let shared = ctx.cpus.difference(&apart);
     if shared.is_empty() {
-        return ok(format!("CPUs {} are set apart", ctx.cpus), evidence).conclude();
+        return ok(format!("CPUs {} are isolated", ctx.cpus), evidence).conclude();
     }
     let cpus =
         if shared.len() == 1 { format!("CPU {shared} is") } else { format!("CPUs {shared} are") };
@@ -128,16 +128,16 @@ fn cpus_online(ctx: &Context) -> Conclusion {
 fn housekeeping_cpus(ctx: &Context) -> Conclusion {
     ctx.dedicated()?;
     let rest = ctx.housekeeping()?;
-    let evidence = format!("CPUs {} are for real time, `{rest}` for the rest", ctx.cpus);
+    let evidence = format!("real-time CPUs {}, housekeeping CPUs `{rest}`", ctx.cpus);
     if rest.is_empty() {
-        return bad("no CPU is left for anything else", evidence)
+        return bad("no housekeeping CPU remains", evidence)
             .fix(Fix::by_hand("leave at least one CPU out of the real-time set"))
             .conclude();
     }
     match ctx.cpus.contains(0) {
-        true => advice("the first CPU is for real time; it keeps duties from boot", evidence)
+        true => advice("the first CPU is a real-time CPU; work from boot stays on it", evidence)
             .fix(Fix::by_hand("take higher CPUs for real time")),
-        false => ok("the rest has CPUs of its own", evidence),
+        false => ok("housekeeping CPUs remain", evidence),
     }
     .conclude()
 }
@@ -186,12 +186,9 @@ fn nohz_full_isolated(ctx: &Context) -> Conclusion {
     let shared = full.difference(&apart);
     let evidence = format!("{evidence}; {evidence_apart}");
     match shared.is_empty() {
-        true => ok("CPUs without tick are set apart", evidence),
-        false => warning(
-            format!("CPUs {shared} can stop their tick but other tasks are put on them"),
-            evidence,
-        )
-        .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
+        true => ok("all CPUs in nohz_full= are isolated", evidence),
+        false => warning(format!("CPUs {shared} are in nohz_full=, but not isolated"), evidence)
+            .fix(Fix::boot_parameter(&format!("isolcpus=managed_irq,domain,{full}"))),
     }
     .conclude()
 }
@@ -247,7 +244,7 @@ fn systemd_affinity(ctx: &Context) -> Conclusion {
     }
     let (apart, apart_evidence) = set_apart(ctx)?;
     if cpus.is_subset(&apart) {
-        return ok("isolation keeps services off", apart_evidence).conclude();
+        return ok("isolation keeps services off the real-time CPUs", apart_evidence).conclude();
     }
     let path = "/etc/systemd/system.conf";
     let mut affinity = None;
@@ -273,7 +270,7 @@ fn systemd_affinity(ctx: &Context) -> Conclusion {
     match commas.parse::<CpuSet>() {
         Err(why) => unknown(format!("{file}: CPUAffinity={list}: {why}")),
         Ok(set) if set.intersection(cpus).is_empty() => {
-            ok("services start beside them", format_evidence(&file, format!("CPUAffinity={list}")))
+            ok("services avoid these CPUs", format_evidence(&file, format!("CPUAffinity={list}")))
         }
         Ok(_) => advice(
             "services start on the real-time CPUs too",

@@ -10,17 +10,17 @@ pub(super) const RULES: &[Rule] = &[
         id: "preemption-model",
         group: Group::Kernel,
         title: "the kernel is PREEMPT_RT",
-        why: "A task waits until the kernel lets go of the CPU; only PREEMPT_RT lets go nearly \
-              everywhere, interrupt handlers included.",
+        why: "A woken task waits while the kernel is not preemptible; a PREEMPT_RT kernel is \
+              preemptible nearly everywhere, interrupt handlers included.",
         source: "kernel/Kconfig.preempt",
         evaluate: preemption_model,
     },
     Rule {
         id: "preemption-request",
         group: Group::Kernel,
-        title: "the preemption model that was asked for at boot is in force",
-        why: "A kernel ignores in silence a `preempt=` that it does not know, and architectures \
-              without PREEMPT_DYNAMIC ignore all of them.",
+        title: "the preemption model requested at boot is in force",
+        why: "The kernel silently ignores an unknown value of `preempt=`, and architectures \
+              without PREEMPT_DYNAMIC ignore the parameter.",
         source: "kernel/sched/core.c, sched_dynamic_mode",
         evaluate: preemption_request,
     },
@@ -28,8 +28,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "threaded-interrupts",
         group: Group::Kernel,
         title: "interrupt handlers run as threads",
-        why: "A handler in a thread has a priority, and a task with a higher priority runs before \
-              it; otherwise every handler runs before every task.",
+        why: "A threaded handler has a priority, and tasks of higher priority preempt it; other \
+              handlers interrupt every task.",
         source: "kernel/irq/manage.c, force_irqthreads",
         evaluate: threaded_interrupts,
     },
@@ -37,8 +37,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "rt-throttling",
         group: Group::Kernel,
         title: "real-time tasks may use the whole CPU",
-        why: "Where the limit is enforced, real-time tasks that together reach it are all stopped \
-              for the rest of the period.",
+        why: "When real-time tasks together reach the limit, and the kernel enforces it, all of \
+              them are throttled for the rest of the period.",
         source: "Documentation/scheduler/sched-rt-group.rst",
         evaluate: rt_throttling,
     },
@@ -46,8 +46,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "fair-server",
         group: Group::Kernel,
         title: "no time is reserved for other tasks on real-time CPUs",
-        why: "Since Linux 6.12 a deadline server lends starved normal tasks 50 ms of each second, \
-              before any real-time task.",
+        why: "Since Linux 6.12, a deadline server runs starved fair tasks for up to 50 ms of each \
+              second, ahead of real-time tasks.",
         source: "kernel/sched/debug.c, debugfs_fair_server_init",
         evaluate: fair_server,
     },
@@ -94,7 +94,7 @@ fn debugfs() -> Fix {
 fn preemption_request(ctx: &Context) -> Conclusion {
     let line = ctx.command_line()?;
     let Some(asked) = line.value("preempt") else {
-        return ok("no model was asked for at boot", "/proc/cmdline has no preempt=").conclude();
+        return ok("no model was requested at boot", "/proc/cmdline has no preempt=").conclude();
     };
     let preemption = known(&ctx.environment.kernel.preemption)?;
     let evidence = format!("/proc/cmdline has preempt={asked}; {}", preemption.evidence);
@@ -103,27 +103,25 @@ fn preemption_request(ctx: &Context) -> Conclusion {
         return unknown(evidence).fix(debugfs()).conclude();
     }
     if asked == preemption.model.to_string() {
-        return ok("the model that was asked for is in force", evidence).conclude();
+        return ok("the requested model is in force", evidence).conclude();
     }
-    let message = format!(
-        "the kernel was asked for another model than the one in force, {}",
-        preemption.model
-    );
+    let message =
+        format!("the requested model is not in force; the model in force is {}", preemption.model);
     warning(message, evidence)
-        .fix(Fix::by_hand("remove `preempt=`, or boot a kernel that knows this model"))
+        .fix(Fix::by_hand("remove `preempt=`, or boot a kernel that supports this model"))
         .conclude()
 }
 
 fn threaded_interrupts(ctx: &Context) -> Conclusion {
     if ctx.environment.kernel.is_real_time() == Some(true) {
         let evidence = known(&ctx.environment.kernel.preemption)?.evidence.clone();
-        return ok("PREEMPT_RT makes threads of the interrupt handlers", evidence).conclude();
+        return ok("PREEMPT_RT runs interrupt handlers in threads", evidence).conclude();
     }
     if ctx.command_line()?.has("threadirqs") {
         return ok("interrupt handlers are threads", "/proc/cmdline has threadirqs").conclude();
     }
     advice(
-        "interrupt handlers go before every task",
+        "interrupt handlers do not run in threads",
         "/proc/cmdline has no threadirqs and the kernel is not PREEMPT_RT",
     )
     .fix(Fix::boot_parameter("threadirqs"))
@@ -175,10 +173,10 @@ fn fair_server(ctx: &Context) -> Conclusion {
     }
     let files = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
     if lent.is_empty() {
-        return ok("no time is lent to normal tasks", format_evidence(files, "0")).conclude();
+        return ok("no time is reserved for other tasks", format_evidence(files, "0")).conclude();
     }
     let fix = Fix::writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
-    advice("a starved normal task preempts real-time tasks", format!("not 0: {}", join_some(&lent)))
+    advice("a starved fair task preempts real-time tasks", format!("not 0: {}", join_some(&lent)))
         .fix(fix)
         .conclude()
 }
@@ -191,7 +189,7 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
     }
     if ctx.command_line()?.value("rt_group_sched").is_some_and(|value| value == "0") {
         return ok(
-            "real-time groups are switched off at boot",
+            "real-time group scheduling is disabled at boot",
             "/proc/cmdline has rt_group_sched=0",
         )
         .conclude();
@@ -200,8 +198,7 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
         // Version 2 has no budgets: the controller refuses real-time tasks outside the root
         // (cgroup-v2.rst, CPU).
         return advice(
-            "real-time tasks cannot be put into control groups of version 2 with the cpu \
-             controller",
+            "real-time tasks cannot run in a version 2 cgroup with the cpu controller",
             format!("{} has CONFIG_RT_GROUP_SCHED=y", config.source.0),
         )
         .fix(Fix::boot_parameter("rt_group_sched=0"))

@@ -10,17 +10,17 @@ pub(super) const RULES: &[Rule] = &[
         id: "swap",
         group: Group::Memory,
         title: "there is no swap",
-        why: "A page that was swapped out takes milliseconds to come back, and memory that nobody \
-              locked can be.",
+        why: "Access to a swapped-out page takes milliseconds, and memory that is not locked can \
+              be swapped out.",
         source: "mlockall(2)",
         evaluate: swap,
     },
     Rule {
         id: "transparent-hugepages",
         group: Group::Memory,
-        title: "huge pages are made only where a program asks",
-        why: "Otherwise khugepaged copies pages behind the program's back and changes mappings \
-              under its locks.",
+        title: "transparent huge pages are never used, or only on madvise(2)",
+        why: "Otherwise khugepaged copies pages of running programs, and locks their mappings \
+              meanwhile.",
         source: "Documentation/admin-guide/mm/transhuge.rst",
         evaluate: transparent_hugepages,
     },
@@ -28,24 +28,23 @@ pub(super) const RULES: &[Rule] = &[
         id: "hugepage-defrag",
         group: Group::Memory,
         title: "a page fault does not compact memory",
-        why: "With `always` a fault that wants a huge page moves others until there is room for \
-              it.",
+        why: "With `always`, a fault that allocates a huge page may compact memory to make room \
+              for it.",
         source: "Documentation/admin-guide/mm/transhuge.rst, defrag",
         evaluate: hugepage_defrag,
     },
     Rule {
         id: "proactive-compaction",
         group: Group::Memory,
-        title: "memory is not compacted in advance",
-        why: "kcompactd moves pages in the background, and a task that touches one meanwhile \
-              waits.",
+        title: "proactive compaction is disabled",
+        why: "kcompactd moves pages in the background, and a task that accesses such a page waits.",
         source: "Documentation/admin-guide/sysctl/vm.rst, compaction_proactiveness",
         evaluate: proactive_compaction,
     },
     Rule {
         id: "same-page-merging",
         group: Group::Memory,
-        title: "equal pages are not merged",
+        title: "kernel same-page merging (KSM) is disabled",
         why: "Merging write-protects pages, and the next write to one is a page fault with a copy.",
         source: "Documentation/admin-guide/mm/ksm.rst",
         evaluate: same_page_merging,
@@ -53,9 +52,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "numa-balancing",
         group: Group::Memory,
-        title: "pages are not moved between nodes behind the program's back",
-        why: "Automatic balancing unmaps pages to see who touches them: page faults in the middle \
-              of real-time work.",
+        title: "automatic NUMA balancing is disabled",
+        why: "NUMA balancing unmaps pages to detect accesses, and this causes page faults in \
+              real-time tasks.",
         source: "Documentation/admin-guide/sysctl/kernel.rst, numa_balancing",
         evaluate: numa_balancing,
     },
@@ -78,10 +77,10 @@ fn transparent_hugepages(ctx: &Context) -> Conclusion {
     let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
     match chosen(path, &text)? {
         "always" => {
-            warning("the kernel makes huge pages where it likes", format_evidence(path, &text))
+            warning("transparent huge pages are always enabled", format_evidence(path, &text))
                 .fix(Fix::write(path, "madvise"))
         }
-        _ => ok("only programs that ask get huge pages", format_evidence(path, &text)),
+        _ => ok("only programs that request huge pages get them", format_evidence(path, &text)),
     }
     .conclude()
 }
@@ -109,7 +108,7 @@ fn chosen<'a>(path: &str, text: &'a str) -> Result<&'a str, Outcome> {
 fn proactive_compaction(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/vm/compaction_proactiveness";
     match ctx.number_of(path, "COMPACTION")? {
-        0 => ok("only when there is need", format_evidence(path, 0)),
+        0 => ok("memory is compacted only on demand", format_evidence(path, 0)),
         on => advice("memory is compacted in the background", format_evidence(path, on))
             .fix(Fix::write(path, "0")),
     }
@@ -119,8 +118,8 @@ fn proactive_compaction(ctx: &Context) -> Conclusion {
 fn same_page_merging(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/ksm/run";
     match ctx.number_of(path, "KSM")? {
-        1 => warning("equal pages are merged", format_evidence(path, 1)).fix(Fix::write(path, "0")),
-        off => ok("no pages are merged", format_evidence(path, off)),
+        1 => warning("KSM merges equal pages", format_evidence(path, 1)).fix(Fix::write(path, "0")),
+        off => ok("KSM does not run", format_evidence(path, off)),
     }
     .conclude()
 }
@@ -128,8 +127,8 @@ fn same_page_merging(ctx: &Context) -> Conclusion {
 fn numa_balancing(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/numa_balancing";
     match ctx.number_of(path, "NUMA_BALANCING")? {
-        0 => ok("pages stay", format_evidence(path, 0)),
-        on => warning("pages are unmapped to see who touches them", format_evidence(path, on))
+        0 => ok("automatic NUMA balancing is disabled", format_evidence(path, 0)),
+        on => warning("automatic NUMA balancing is enabled", format_evidence(path, on))
             .fix(Fix::write(path, "0")),
     }
     .conclude()

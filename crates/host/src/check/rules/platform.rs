@@ -9,8 +9,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "hypervisor",
         group: Group::Platform,
-        title: "the kernel runs on the hardware itself",
-        why: "A hypervisor takes the CPU away at any instant, for any time, and the guest does \
+        title: "the kernel runs on bare metal",
+        why: "A hypervisor can take the CPU at any time and for any duration, and the guest does \
               not see it.",
         source: "Documentation/virt/kvm/x86/cpuid.rst",
         evaluate: hypervisor,
@@ -18,15 +18,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "steal-time",
         group: Group::Platform,
-        title: "no hypervisor has given the CPUs' time to others",
-        why: "Stolen time is latency that no setting of the guest removes.",
+        title: "there is no steal time",
+        why: "Steal time is latency that no setting of the guest removes.",
         source: "proc_stat(5)",
         evaluate: steal_time,
     },
     Rule {
         id: "smi-count",
         group: Group::Platform,
-        title: "the firmware has not interrupted the CPUs",
+        title: "no system management interrupt (SMI) has occurred",
         why: "A system management interrupt stops all CPUs for up to milliseconds, and the kernel \
               cannot see it.",
         source: "Documentation/trace/hwlat_detector.rst",
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "microcode",
         group: Group::Platform,
         title: "the processor has the microcode that its mitigations need",
-        why: "Without it the kernel does the expensive part of a mitigation to no avail.",
+        why: "Without it, the mitigation has its cost, but no effect.",
         source: "Documentation/arch/x86/microcode.rst",
         evaluate: microcode,
     },
@@ -52,8 +52,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "thermal-throttling",
         group: Group::Platform,
-        title: "the processor was not slowed down for heat",
-        why: "A hot processor lowers its frequency by itself, whatever the governor says.",
+        title: "the processor was not thermally throttled",
+        why: "A hot processor lowers its frequency by itself, regardless of the governor.",
         source: "Documentation/ABI/testing/sysfs-devices-system-cpu, thermal_throttle",
         evaluate: thermal_throttling,
     },
@@ -61,9 +61,9 @@ pub(super) const RULES: &[Rule] = &[
 
 fn hypervisor(ctx: &Context) -> Conclusion {
     let hypervisor = known(&ctx.environment.machine.hypervisor)?;
-    let name = hypervisor.name.as_deref().unwrap_or("a hypervisor that does not tell its name");
+    let name = hypervisor.name.as_deref().unwrap_or("an unknown hypervisor");
     match hypervisor.present {
-        false => ok("no hypervisor shows", &hypervisor.evidence),
+        false => ok("no hypervisor was detected", &hypervisor.evidence),
         true => warning(format!("the kernel is a guest of {name}"), &hypervisor.evidence).fix(
             Fix::by_hand(
                 "measure on the hardware; in a guest compare settings, do not trust maxima",
@@ -82,8 +82,8 @@ fn steal_time(ctx: &Context) -> Conclusion {
     let total = ours().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
     let files = format!("/proc/stat, CPUs {}, since boot", ctx.cpus);
     match total.ns() > 0 {
-        false => ok("no time was stolen", files),
-        true => warning(format!("{total} were stolen since boot"), format!("{files}: {total}"))
+        false => ok("no steal time since boot", files),
+        true => warning(format!("{total} of steal time since boot"), format!("{files}: {total}"))
             .fix(Fix::by_hand("give the guest CPUs of its own on the host")),
     }
     .conclude()
@@ -110,7 +110,7 @@ fn smi_count(ctx: &Context) -> Conclusion {
     match most {
         0 => ok("none since power-on", format_evidence("/dev/cpu/*/msr register 0x34", 0)),
         n => advice(
-            format!("up to {n} a CPU since power-on; compare before and after a run"),
+            format!("up to {n} per CPU since power-on; compare before and after a run"),
             format_evidence("/dev/cpu/*/msr register 0x34", n),
         )
         .fix(Fix::by_hand(
@@ -141,7 +141,7 @@ fn microcode(ctx: &Context) -> Conclusion {
         .collect();
     if without.is_empty() {
         return ok(
-            "no mitigation misses its microcode",
+            "no mitigation lacks its microcode",
             format_evidence("/proc/cpuinfo microcode", revision),
         )
         .conclude();
@@ -151,7 +151,7 @@ fn microcode(ctx: &Context) -> Conclusion {
         join_some(&without),
         format_evidence("/proc/cpuinfo microcode", revision)
     );
-    advice(format!("{} mitigation(s) want newer microcode", without.len()), evidence)
+    advice(format!("{} mitigation(s) need newer microcode", without.len()), evidence)
         .fix(Fix::by_hand(
             "apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)",
         ))
@@ -183,13 +183,13 @@ fn mitigations(ctx: &Context) -> Conclusion {
     let directory = "/sys/devices/system/cpu/vulnerabilities";
     if expensive.is_empty() {
         return ok(
-            "none costs much at each entry",
+            "no mitigation slows down kernel entry much",
             format!("{directory}: {} files", weaknesses.len()),
         )
         .conclude();
     }
     advice(
-        format!("{} mitigation(s) cost at each entry to the kernel", expensive.len()),
+        format!("{} mitigation(s) slow down each entry to the kernel", expensive.len()),
         format!("{directory}: {}", join_some(&expensive)),
     )
     .fix(Fix::by_hand("only where all code on the machine is trusted: boot with `mitigations=off`"))
@@ -215,7 +215,7 @@ fn thermal_throttling(ctx: &Context) -> Conclusion {
     let files = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count";
     match most {
         0 => ok("never since boot", format_evidence(files, 0)),
-        n => warning(format!("up to {n} times a CPU since boot"), format_evidence(files, n))
+        n => warning(format!("up to {n} times per CPU since boot"), format_evidence(files, n))
             .fix(Fix::by_hand("improve the cooling")),
     }
     .conclude()

@@ -12,25 +12,25 @@ pub(super) const RULES: &[Rule] = &[
         id: "governor",
         group: Group::Power,
         title: "the frequency governor is performance",
-        why: "Other governors slow an idle CPU down, and the first work after a pause runs at the \
-              low frequency.",
+        why: "Other governors lower the frequency of an idle CPU, and the first work after idle \
+              runs at that frequency.",
         source: "Documentation/admin-guide/pm/cpufreq.rst",
         evaluate: governor,
     },
     Rule {
         id: "energy-preference",
         group: Group::Power,
-        title: "the processor is told to prefer performance",
-        why: "Processors that choose their frequency themselves weigh it against energy by this \
-              preference.",
+        title: "the energy-performance preference is performance",
+        why: "Processors that select their own frequency use this preference to trade performance \
+              for energy.",
         source: "Documentation/admin-guide/pm/intel_pstate.rst",
         evaluate: energy_preference,
     },
     Rule {
         id: "frequency-cap",
         group: Group::Power,
-        title: "the highest frequency is not capped",
-        why: "A cap left by a power profile makes everything slower than the hardware is.",
+        title: "the maximum frequency is not limited",
+        why: "A limit left by a power profile makes everything slower than the hardware allows.",
         source: "Documentation/admin-guide/pm/cpufreq.rst",
         evaluate: frequency_cap,
     },
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "turbo",
         group: Group::Power,
         title: "turbo is off",
-        why: "With turbo the frequency of a CPU depends on its neighbours' work and on the \
+        why: "With turbo, the frequency of a CPU depends on the load of the other CPUs and on the \
               temperature.",
         source: "Documentation/admin-guide/pm/cpufreq.rst, Frequency Boost Support",
         evaluate: turbo,
@@ -46,17 +46,16 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "idle-states",
         group: Group::Power,
-        title: "no idle state takes long to leave",
-        why: "An interrupt that meets a sleeping CPU waits until it is awake, up to hundreds of \
-              µs.",
+        title: "no enabled idle state has a long exit latency",
+        why: "An interrupt waits until the CPU has left its idle state, up to hundreds of µs.",
         source: "Documentation/admin-guide/pm/cpuidle.rst",
         evaluate: idle_states,
     },
     Rule {
         id: "pcie-power-saving",
         group: Group::Power,
-        title: "PCIe links do not sleep",
-        why: "A link in a low-power state takes µs to carry the next interrupt.",
+        title: "PCIe links do not enter low-power states",
+        why: "A link in a low-power state delays the next interrupt by some µs.",
         source: "drivers/pci/pcie/aspm.c",
         evaluate: pcie_power_saving,
     },
@@ -85,7 +84,7 @@ fn governor(ctx: &Context) -> Conclusion {
         governors.iter().filter(|(_, governor)| *governor != "performance").collect();
     let Some((cpu, governor)) = others.first() else {
         return ok(
-            "every CPU runs at full speed",
+            "every CPU has the governor performance",
             format_evidence("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance"),
         )
         .conclude();
@@ -123,7 +122,7 @@ fn energy_preference(ctx: &Context) -> Conclusion {
     let writes =
         others.iter().map(|(cpu, _)| (cpufreq(*cpu, name), "performance".into())).collect();
     advice(
-        "the processor weighs performance against energy",
+        "the processor trades performance for energy",
         format_evidence(&cpufreq(*cpu, name), preference),
     )
     .fix(Fix::writes(writes))
@@ -168,7 +167,7 @@ fn turbo(ctx: &Context) -> Conclusion {
     match is_on {
         false => ok("turbo is off", format_evidence(path, off)),
         true => advice(
-            "the frequency depends on neighbours and temperature",
+            "the frequency depends on the other CPUs and the temperature",
             format!("{path} is not {off}"),
         )
         .fix(Fix::write(path, off)),
@@ -186,12 +185,12 @@ fn latency_request(files: &dyn Files) -> Option<Nanos> {
 fn idle_states(ctx: &Context) -> Conclusion {
     let line = ctx.command_line();
     if line.as_ref().is_ok_and(|line| line.value("idle").is_some_and(|value| value == "poll")) {
-        return ok("an idle CPU waits awake", "/proc/cmdline has idle=poll").conclude();
+        return ok("idle CPUs poll", "/proc/cmdline has idle=poll").conclude();
     }
     let request = latency_request(ctx.files()).filter(|asked| *asked <= SHALLOW);
     if let Some(asked) = request {
         return ok(
-            "some process holds the CPUs awake",
+            "a process keeps the CPUs out of deep idle states",
             format_evidence("/dev/cpu_dma_latency", asked),
         )
         .conclude();
@@ -223,14 +222,14 @@ fn idle_states(ctx: &Context) -> Conclusion {
     else {
         let files = "/sys/devices/system/cpu/cpu*/cpuidle/state*/latency";
         return ok(
-            "every idle state in use is left quickly",
+            "every enabled idle state has a short exit latency",
             format!("{files} are at most {SHALLOW}, or disabled"),
         )
         .conclude();
     };
     let message = format!(
-        "the idle state {} takes up to {latency} to leave; a run of punctual holds the CPUs \
-         awake, your application sees it unless it does the same",
+        "the idle state {} has an exit latency of up to {latency}; punctual avoids the state \
+         during its runs (/dev/cpu_dma_latency), an application has to do the same",
         state.name
     );
     let writes =
@@ -244,10 +243,10 @@ fn pcie_power_saving(ctx: &Context) -> Conclusion {
     let path = "/sys/module/pcie_aspm/parameters/policy";
     let policy = ctx.unless_guest(ctx.setting_of(path, "PCIEASPM"), "the power of links")?;
     match policy.contains("[powersave]") || policy.contains("[powersupersave]") {
-        true => advice("links sleep when they can", format_evidence(path, policy))
+        true => advice("links enter low-power states", format_evidence(path, policy))
             .fix(Fix::write(path, "performance")),
         false => {
-            ok("links are left as the firmware set them, or awake", format_evidence(path, policy))
+            ok("links stay active, or as the firmware set them", format_evidence(path, policy))
         }
     }
     .conclude()

@@ -11,8 +11,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "realtime-priority-limit",
         group: Group::Rights,
         title: "this user may use every real-time priority",
-        why: "Without the right the kernel refuses SCHED_FIFO, and a measurement is not one of \
-              real time.",
+        why: "Without this right the kernel refuses SCHED_FIFO, and the measuring threads are not \
+              real-time.",
         source: "sched(7), Privileges and resource limits",
         evaluate: realtime_priority_limit,
     },
@@ -28,8 +28,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "realtime-timeout",
         group: Group::Rights,
         title: "real-time tasks are not ended for running long",
-        why: "RLIMIT_RTTIME sends SIGXCPU to a real-time task that does not block for so long; \
-              desktops and rtkit set it.",
+        why: "RLIMIT_RTTIME sends SIGXCPU to a real-time task that runs for this long without \
+              blocking; desktops and rtkit set it.",
         source: "getrlimit(2), RLIMIT_RTTIME",
         evaluate: realtime_timeout,
     },
@@ -37,8 +37,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "timer-slack",
         group: Group::Rights,
         title: "timers of normal tasks are not deferred beyond the default",
-        why: "The kernel may fire a timer of a task without real-time policy later by the slack, \
-              to fire several at once.",
+        why: "The kernel may delay a timer of a task without real-time policy by the timer slack, \
+              to group expirations.",
         source: "prctl(2), PR_SET_TIMERSLACK",
         evaluate: timer_slack,
     },

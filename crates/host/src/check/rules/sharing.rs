@@ -11,8 +11,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "smt-siblings",
         group: Group::Isolation,
         title: "no real-time CPU shares its core with another",
-        why: "Hardware threads of one core compete for its units and caches: a task becomes \
-              slower when its sibling works.",
+        why: "Hardware threads of one core share execution units and caches: a task slows down \
+              when the sibling is busy.",
         source: "Documentation/admin-guide/cputopology.rst",
         evaluate: smt_siblings,
     },
@@ -20,16 +20,16 @@ pub(super) const RULES: &[Rule] = &[
         id: "shared-cache",
         group: Group::Isolation,
         title: "real-time CPUs share no second-level cache with others",
-        why: "What a neighbour loads throws the task's data out of a shared cache.",
+        why: "Memory accesses of other CPUs evict the task's data from a shared cache.",
         source: "Documentation/ABI/testing/sysfs-devices-system-cpu, cache",
         evaluate: shared_cache,
     },
     Rule {
         id: "one-memory-node",
         group: Group::Isolation,
-        title: "the real-time CPUs are of one memory node",
-        why: "Memory of another node takes longer to reach, by an amount that depends on where a \
-              page happens to be.",
+        title: "the real-time CPUs belong to one NUMA node",
+        why: "Access to memory of another node takes longer, and the latency depends on where a \
+              page is.",
         source: "Documentation/admin-guide/mm/numa_memory_policy.rst",
         evaluate: one_memory_node,
     },
@@ -101,7 +101,7 @@ fn one_memory_node(ctx: &Context) -> Conclusion {
     let cpus = ctx.dedicated()?;
     let nodes = match &ctx.environment.topology.nodes {
         Fact::Unavailable(why) if ctx.config().is_ok_and(|config| !config.has("NUMA")) => {
-            return not_applicable("the kernel knows one memory node only", why).conclude();
+            return not_applicable("the system has one NUMA node only", why).conclude();
         }
         nodes => known(nodes)?,
     };
@@ -114,8 +114,8 @@ fn one_memory_node(ctx: &Context) -> Conclusion {
     let evidence = format!("/sys/devices/system/node/node*/cpulist: nodes {}", join_some(&of_ours));
     match of_ours.len() {
         0 => unknown("/sys/devices/system/node/node*/cpulist name none of the CPUs"),
-        1 => ok("they are of one memory node", evidence),
-        n => advice(format!("they are spread over {n} memory nodes"), evidence)
+        1 => ok("they belong to one NUMA node", evidence),
+        n => advice(format!("they are spread over {n} NUMA nodes"), evidence)
             .fix(Fix::by_hand("punctual isolate create --node N")),
     }
     .conclude()

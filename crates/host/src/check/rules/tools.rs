@@ -9,17 +9,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cpuset-controller",
         group: Group::Tools,
-        title: "control groups can make partitions of CPUs",
-        why: "`punctual isolate` sets CPUs apart with the cpuset controller, of version 2 or 1.",
+        title: "the cpuset controller is available",
+        why: "`punctual isolate` uses the cpuset controller, of cgroup version 2 or 1.",
         source: "Documentation/admin-guide/cgroup-v2.rst, Cpuset",
         evaluate: cpuset_controller,
     },
     Rule {
         id: "kernel-recorder",
         group: Group::Tools,
-        title: "kernel events are recorded in the cheapest way",
-        why: "`punctual trace` and `explain` fall back to costlier ways, and to fewer details, \
-              where the kernel or the rights are not there.",
+        title: "kernel events are recorded at the lowest cost",
+        why: "`punctual trace` and `explain` fall back to backends with a higher cost and fewer \
+              details if the kernel or the rights do not allow more.",
         source: "docs/recorder.md",
         evaluate: kernel_recorder,
     },
@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "bpf",
         group: Group::Tools,
         title: "this process may load BPF programs",
-        why: "They count and record inside the kernel at the lowest cost.",
+        why: "BPF programs count and record in the kernel at the lowest cost.",
         source: "bpf(2), capabilities(7)",
         evaluate: bpf,
     },
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "kernel-types",
         group: Group::Tools,
         title: "the kernel describes its types (BTF)",
-        why: "BPF programs that were built elsewhere find the kernel's fields by it.",
+        why: "BPF programs built elsewhere use BTF to find the fields of kernel structures.",
         source: "Documentation/bpf/btf.rst",
         evaluate: kernel_types,
     },
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "tracefs",
         group: Group::Tools,
         title: "the kernel's trace buffer can be used",
-        why: "It shows what ran and what interrupted while a sample was late.",
+        why: "It shows which tasks and interrupts ran during a late sample.",
         source: "Documentation/trace/ftrace.rst",
         evaluate: tracefs,
     },
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "kernel-probes",
         group: Group::Tools,
         title: "functions of the kernel can be probed",
-        why: "Where there is no tracepoint a kprobe makes one.",
+        why: "A kprobe traces kernel functions that have no tracepoint.",
         source: "Documentation/trace/kprobetrace.rst",
         evaluate: |ctx| probe_events(ctx, "kprobe_events", "KPROBES", "functions of the kernel"),
     },
@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "user-probes",
         group: Group::Tools,
         title: "functions of programs can be probed",
-        why: "A uprobe times a function of a program that was not prepared for it.",
+        why: "A uprobe measures the duration of a function in an unmodified program.",
         source: "Documentation/trace/uprobetracer.rst",
         evaluate: |ctx| probe_events(ctx, "uprobe_events", "UPROBES", "functions of programs"),
     },
@@ -84,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "perf-events",
         group: Group::Tools,
         title: "this process may use performance events",
-        why: "Sampling and counting need the right, unless the system allows it to everybody.",
+        why: "Sampling and counting need this right, unless the system allows them to all users.",
         source: "Documentation/admin-guide/perf-security.rst",
         evaluate: perf_events,
     },
@@ -101,8 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "debugfs",
         group: Group::Tools,
         title: "debugfs can be read",
-        why: "Only there the kernel states the preemption model in force and the fair server's \
-              budget.",
+        why: "Only debugfs shows the preemption model in force and the runtime of the fair server.",
         source: "kernel/sched/debug.c",
         evaluate: debugfs,
     },
@@ -115,7 +114,7 @@ fn cpuset_controller(ctx: &Context) -> Conclusion {
             format!("/proc/self/mounts: {point}"),
         ),
         other => advice(
-            "no control group has the cpuset controller",
+            "no cgroup hierarchy has the cpuset controller",
             crate::check::context::reason(other),
         )
         .fix(Fix::by_hand(
@@ -155,10 +154,9 @@ fn kernel_recorder(ctx: &Context) -> Conclusion {
     };
     let btf = "/sys/kernel/btf/vmlinux";
     match (lacks("BPF_SYSCALL"), ctx.files().exists(btf), lacks("FTRACE")) {
-        (false, true, _) => ok(
-            "by BPF programs that know the kernel's types",
-            format!("{btf} is there; /proc/self/status, CapEff"),
-        ),
+        (false, true, _) => {
+            ok("by BPF programs with BTF", format!("{btf} is there; /proc/self/status, CapEff"))
+        }
         (false, false, false) => advice(
             "by BPF programs that copy records as tracefs describes them",
             format!("{btf} is not there"),
@@ -310,7 +308,7 @@ fn perf_events(ctx: &Context) -> Conclusion {
         }
     }
     match paranoid <= -1 {
-        true => ok("everybody may use them", format_evidence(path, paranoid)),
+        true => ok("all users may use them", format_evidence(path, paranoid)),
         false => advice("only a part of them may be used", format_evidence(path, paranoid))
             .fix(by_root()),
     }
@@ -329,9 +327,9 @@ fn hardware_counters(ctx: &Context) -> Conclusion {
             || name.starts_with("armv")
     };
     match devices.iter().find(is_cpu) {
-        Some(device) => ok("the counters are there", format!("{path}/{device}")),
+        Some(device) => ok("the counters are available", format!("{path}/{device}")),
         None => {
-            advice("the processor shows no counters", format!("{path} has {}", join_some(&devices)))
+            advice("the processor has no counters", format!("{path} has {}", join_some(&devices)))
                 .fix(Fix::by_hand(
                     "in a guest: let the host pass them through (QEMU: -cpu host,pmu=on)",
                 ))

@@ -9,15 +9,15 @@ pub(super) const RULES: &[Rule] = &[
         id: "user-tasks",
         group: Group::Workload,
         title: "no other process may run on real-time CPUs",
-        why: "A task that may run there does so when it likes, and takes caches and locks with it \
-              even at low priority.",
+        why: "A task that is allowed on a CPU may run there at any time, and even at low priority \
+              it evicts cache lines and holds locks.",
         source: "sched_setaffinity(2)",
         evaluate: user_tasks,
     },
     Rule {
         id: "kernel-threads",
         group: Group::Workload,
-        title: "no kernel thread that could be elsewhere may run on real-time CPUs",
+        title: "no kernel thread that can be moved may run on real-time CPUs",
         why: "Writeback, memory reclaim and drivers work in threads that are not bound to a CPU, \
               some of them real-time.",
         source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "competing-priorities",
         group: Group::Workload,
         title: "no other process holds a high real-time priority",
-        why: "A task of higher priority goes first, however urgent the lower one is.",
+        why: "A task of higher priority preempts every task of lower priority.",
         source: "sched(7)",
         evaluate: competing_priorities,
     },
@@ -35,8 +35,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "audit",
         group: Group::Workload,
         title: "system calls are not audited",
-        why: "With audit rules each system call is compared with all of them, and events wait for \
-              the audit daemon.",
+        why: "With audit rules, the kernel checks each system call against all rules, and records \
+              wait for the audit daemon.",
         source: "kernel/auditsc.c",
         evaluate: audit,
     },

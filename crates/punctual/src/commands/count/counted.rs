@@ -37,7 +37,7 @@ fn count(wanted: &Wanted, counter: Option<&Result<Counter, String>>, used: &Used
     // Seen once in thousands: a tracepoint that others switch off and on at the same time stays
     // off. No program ends without a system call.
     if wanted.name == "system-calls" && count.count == Fact::Known(0) {
-        let why = "its tracepoint stayed off, as others switched it at the same instant";
+        let why = "its tracepoint was disabled by another process at the same time";
         count.count = Fact::Unavailable(why.to_owned());
     }
     if count.count.known().is_none()

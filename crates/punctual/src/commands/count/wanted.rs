@@ -89,5 +89,5 @@ pub fn list() -> String {
     }
     text += "GROUP:NAME                 any tracepoint, as under events/ of tracefs\n\n";
     let usual: Vec<String> = usual().into_iter().map(|one| one.name).collect();
-    text + &format!("Counted unless something else is asked for: {}\n", usual.join(", "))
+    text + &format!("Counted by default: {}\n", usual.join(", "))
 }

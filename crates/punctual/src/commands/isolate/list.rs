@@ -15,7 +15,7 @@ pub struct Args {
     /// Only count the tasks
     #[arg(short, long)]
     quiet: bool,
-    /// Print them as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

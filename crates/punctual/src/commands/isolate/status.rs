@@ -29,7 +29,7 @@ pub struct Args {
     /// Observe these CPUs instead of the partition's
     #[arg(long, value_name = "CPUS")]
     cpus: Option<String>,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -17,13 +17,14 @@ use std::time::Duration;
 /// Run a cell and seed of a lab again with recording enabled, and check whether recording changed
 /// the timeline
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  punctual lab replay punctual-lab-p2 6.1_voluntary_loaded\n  \
-                        punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7 \
-                        --output worst\n  punctual lab replay punctual-lab-p2 \
-                        6.1_voluntary_loaded --seed 7 --plain\n\nWithout --seed, the worst seed \
-                        is used. --plain repeats the run without recording: in virtual time the \
-                        samples must be identical.\n\nExit codes: 0 done; 1 the run failed, or \
-                        with --plain in virtual time the samples differ; 2 the request was wrong.")]
+#[command(after_help = "Examples:\n  punctual lab replay punctual-lab-p2 \
+                        6.1_voluntary_loaded\n  punctual lab replay punctual-lab-p2 \
+                        6.1_voluntary_loaded --seed 7 --output worst\n  punctual lab replay \
+                        punctual-lab-p2 6.1_voluntary_loaded --seed 7 --plain\n\nWithout --seed, \
+                        the worst seed is used. --plain repeats the run without recording: in \
+                        virtual time the samples must be identical.\n\nExit codes: 0 done; 1 the \
+                        run failed, or with --plain in virtual time the samples differ; 2 the \
+                        request was invalid.")]
 pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]

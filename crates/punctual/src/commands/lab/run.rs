@@ -26,7 +26,7 @@ use std::path::PathBuf;
                         --seeds 1..10 --repeat 2 -j 4 --junit result.xml\n\nTo continue a lab \
                         that was interrupted or killed, run the same command again.\n\nExit \
                         codes: 0 done, every requirement met; 1 a cell failed, repetitions \
-                        differ, or interrupted; 2 the request was wrong, nothing was started; 3 \
+                        differ, or interrupted; 2 the request was invalid, nothing was started; 3 \
                         a requirement is not met; 4 the evidence does not decide a requirement.")]
 pub struct Args {
     /// The lab file (docs/lab.md)
@@ -52,8 +52,8 @@ pub struct Args {
         value_parser = clap::value_parser!(u16).range(1..=1024)
     )]
     jobs: Option<u16>,
-    /// Run each cell with every instruction seen, and explain its worst samples by function (cells
-    /// in virtual time on x86-64; docs/exact.md)
+    /// Trace every instruction of each cell, and explain its worst samples by function (cells in
+    /// virtual time on x86-64; docs/exact.md)
     #[arg(long)]
     exact: bool,
     /// Also write the verdicts as JUnit XML to this file: one suite per cell, one case per

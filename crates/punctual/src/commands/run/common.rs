@@ -29,19 +29,19 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     pub lava: Option<PathBuf>,
     /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
-    /// textfile collector (FILE ends in .prom there); not on a target
+    /// textfile collector (FILE ends in .prom there); not with a remote target
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
     /// End the run if a latency exceeds this (overrides stop_above of the file)
     #[arg(long, value_name = "DURATION")]
     stop_above: Option<Nanos>,
-    /// Run CMD by sh(1), once, when a requirement is violated; the run goes on. PUNCTUAL_BUNDLE,
-    /// PUNCTUAL_SERIES, PUNCTUAL_REQUIREMENT, PUNCTUAL_VALUE and PUNCTUAL_LIMIT are set (overrides
-    /// on_violation of the file; docs/weeks.md)
+    /// Run CMD with sh(1), once, when a requirement is violated; the run continues.
+    /// PUNCTUAL_BUNDLE, PUNCTUAL_SERIES, PUNCTUAL_REQUIREMENT, PUNCTUAL_VALUE and PUNCTUAL_LIMIT
+    /// are set (overrides on_violation of the file; docs/weeks.md)
     #[arg(long, value_name = "CMD")]
     on_violation: Option<String>,
-    /// Run until it is interrupted, for weeks: what falls into each five minutes is kept for good,
-    /// older samples give way, within 500 MB a month (8 CPUs at 1 kHz; docs/weeks.md)
+    /// Run until interrupted, for weeks: keep a summary of every five minutes and the newest
+    /// samples, at most 500 MB per month (8 CPUs at 1 kHz; docs/weeks.md)
     #[arg(long)]
     forever: bool,
     /// Also record test points and these groups of kernel events, or tracepoints as GROUP:NAME
@@ -58,15 +58,15 @@ pub struct Common {
     /// follow, separated by commas (overrides [target] of the file)
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// The random seed: start times and seeds of loads, phase of timers (overrides seed of the
-    /// file)
+    /// The random seed for start times and seeds of loads, and for timer phases (overrides seed of
+    /// the file)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Run this many times on a target in virtual time and verify that all samples are identical
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// Run with every instruction seen, and explain the worst samples by function (virtual time,
-    /// x86-64; docs/exact.md)
+    /// Trace every instruction, and explain the worst samples by function (virtual time, x86-64;
+    /// docs/exact.md)
     #[arg(long)]
     pub exact: bool,
     #[command(flatten)]
@@ -77,15 +77,15 @@ pub struct Common {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options for ssh targets")]
 pub struct SshArgs {
-    /// Follow the run with this id, which was left there, instead of starting one (`punctual ssh
-    /// list` shows the ids)
+    /// Reconnect to the run with this id instead of starting one (`punctual ssh list` shows the
+    /// ids)
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
     /// How long to retry a lost connection; the run continues meanwhile [default: 10min]
     #[arg(long, value_name = "DURATION")]
     reconnect_for: Option<Nanos>,
-    /// How long the run continues and its bundle is kept while no client is connected; then the
-    /// run is ended and removed [default: 24h]
+    /// How long to keep the run and its bundle without a connected client; then both are removed
+    /// [default: 24h]
     #[arg(long, value_name = "DURATION")]
     keep_for: Option<Nanos>,
 }

@@ -118,10 +118,10 @@ fn a_spike_in_80_columns() {
     insta::assert_snapshot!(text, @r#"
     main/timer/cpu0: 1 of 1 sample
       Latency 1,545 µs on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) was not
-      preempted in clone(): preemption was disabled, or this kernel has none there
-      (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs \u{1b}[31mevil\n
-      (SCHED_OTHER) ran with a higher priority. The other 43.0 µs are 3 shorter
-      parts.
+      preempted in clone(): preemption was disabled, or this kernel is not
+      preemptible there (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs
+      \u{1b}[31mevil\n (SCHED_OTHER) ran with a higher priority. The other 43.0 µs
+      are 3 shorter parts.
       |DEBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACC|
             µs  cause                           who
       A  1,402  running task not preempted      stress-ng-fork (SCHED_OTHER) in clo…
@@ -143,9 +143,8 @@ fn a_spike_in_80_columns() {
       hidden: terminal too narrow: longest
 
     What to do
-      · running task not preempted (stress-ng-fork), 90.7 %: Only a real-time kernel
-        is preemptible nearly everywhere; with another kernel keep this task off the
-        CPU.
+      · running task not preempted (stress-ng-fork), 90.7 %: A PREEMPT_RT kernel is
+        preemptible nearly everywhere; on other kernels, keep this task off the CPU.
         check preemption-model: the model is voluntary; boot a PREEMPT_RT kernel
     "#);
 }
@@ -172,8 +171,8 @@ fn an_inversion_in_120_columns() {
 
     main/timer/cpu0: 1 of 1 sample
       Latency 1,545 µs on CPU 0. For 1,402 µs stress-ng-fork (SCHED_OTHER) was not preempted in clone(): preemption was
-      disabled, or this kernel has none there (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs \u{1b}[31mevil\n
-      (SCHED_OTHER) ran with a higher priority. The other 43.0 µs are 3 shorter parts.
+      disabled, or this kernel is not preemptible there (2 times); for 60.0 µs the softirq NET_RX ran; for 40.0 µs
+      \u{1b}[31mevil\n (SCHED_OTHER) ran with a higher priority. The other 43.0 µs are 3 shorter parts.
       |DDABBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACCC|
             µs   share  cause                           who
       A  1,402  90.7 %  running task not preempted      stress-ng-fork (SCHED_OTHER) in clone()
@@ -199,8 +198,8 @@ fn an_inversion_in_120_columns() {
     What to do
       · priority inversion (mid), 75.2 %: Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then runs
         with the priority of the waiting thread.
-      · running task not preempted (stress-ng-fork), 21.3 %: Only a real-time kernel is preemptible nearly everywhere; with
-        another kernel keep this task off the CPU.
+      · running task not preempted (stress-ng-fork), 21.3 %: A PREEMPT_RT kernel is preemptible nearly everywhere; on other
+        kernels, keep this task off the CPU.
         check preemption-model: the model is voluntary; boot a PREEMPT_RT kernel
     "#);
 }
