@@ -27,7 +27,8 @@ static void encrypt(long bytes) {
 
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 100;
-    if (!punctual_testpoint_path()) fprintf(stderr, "no test points: %s\n", punctual_testpoint_refusal());
+    if (!punctual_testpoint_path())
+        fprintf(stderr, "no test points: %s\n", punctual_testpoint_refusal());
     struct timespec due;
     clock_gettime(CLOCK_MONOTONIC, &due);
     for (int round = 0; round < rounds; round++) {

@@ -34,7 +34,7 @@ struct head {
     uint64_t round;  /* blocks that are allocated, then touched, then freed */
     int64_t due;     /* when the first begins, with a period */
     int64_t period;  /* 0: one follows the other */
-    int64_t burst;   /* but for the first, no round begins so long after the batch */
+    int64_t burst;   /* but for the first, no round begins so long after the batch began */
     int64_t until;   /* no round begins at or after this instant */
     int64_t limit;   /* an interval longer than this ends the batch */
     uint64_t done;   /* blocks */
@@ -42,7 +42,7 @@ struct head {
     uint64_t skipped; /* periods */
     int64_t spent;   /* ns in rounds, without sleep */
     uint64_t faults; /* page faults in rounds */
-    int64_t cpu_time; /* ns of CPU in rounds of more than one block, without other threads */
+    int64_t cpu_time; /* ns of CPU in rounds of more than one block, without what others ran */
     uint64_t malloc_at;
     uint64_t free_at;
     char libc[32];
