@@ -6,7 +6,8 @@ mod support;
 
 use punctual_core::CpuSet;
 use punctual_plan::{
-    Key, LoadOptions, ResolveContext, ValueType, Word, WorkloadKind, load_and_resolve, sections,
+    DefaultValue, Key, LoadOptions, ResolveContext, ValueType, Word, WorkloadKind,
+    load_and_resolve, sections,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -77,6 +78,43 @@ fn every_key_is_documented() {
         return;
     }
     assert!(page == text, "the man page is out of date; regenerate it: {REGENERATE}");
+}
+
+/// A file that leaves out all that can be left out, with every section.
+const SPARSE: &str = "[experiment]\n[record]\n[explain]\n[partition]\ncpus = '2'\n[target]\n\
+                      kind = 'vm'\nkernel = '6.1'\n[[measure]]\nkind = 'timer'\nsystress = {}\n\
+                      cpus = '2'\nphases = ['phase-1']\n[[load]]\ncommand = 'x'\n[[phase]]\n\
+                      duration = '1s'\nloads = ['x']\n";
+
+#[test]
+fn stated_defaults_are_those_of_plans() {
+    let plan: toml::Table = support::plan(SPARSE).to_toml().parse().unwrap();
+    let mut compared = 0;
+    for section in sections() {
+        let name = section.header.trim_matches(['[', ']']);
+        let written = match plan.get(name) {
+            Some(toml::Value::Array(several)) => several[0].as_table().unwrap(),
+            Some(table) => table.as_table().unwrap(),
+            None => continue,
+        };
+        for key in section.keys {
+            let stated = match &key.default {
+                DefaultValue::Value(value) => value,
+                // Some are stated in words that name the value.
+                DefaultValue::Words(words) if words.starts_with('`') && words.ends_with("]`") => {
+                    words.trim_matches('`')
+                }
+                _ => continue,
+            };
+            let stated: toml::Table = format!("value = {stated}").parse().unwrap();
+            // What a plan leaves out goes without saying, or belongs to another policy.
+            if let Some(value) = written.get(key.name) {
+                assert_eq!(*value, stated["value"], "{name}: {}", key.name);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared >= 20, "{compared}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ section! {
             ["all are, so the worst are kept however good they are"];
         /// How much before the begin of a sample is kept with it.
         key before: Nanos, span(Nanos::ZERO, MAX_BEFORE), [= Nanos::MILLI];
-        /// Whether the kernel also counts, for every sample, what its time went to.
+        /// Whether the kernel also attributes the time of every sample to causes.
         key account: bool, flag(), [= true];
         /// The buffer of each CPU; a power of two is made of it. A sample that took longer than the
         /// buffer reaches back is explained in part.
