@@ -14,7 +14,8 @@ mod read;
 
 use crate::Args;
 use crate::figures::median;
-use punctual_lab::{Accel, Guest, GuestFile, GuestResult, Job, Kernel, Outcome, testing};
+use punctual_lab::{Accel, Guest, GuestFile, GuestResult, Job, Kernel, Outcome};
+use punctual_testing as testing;
 use read::Figures;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -349,8 +349,8 @@ fn with_a_cpu_unplugged() {
 
 /// The tests above, in a guest, after a command that prepares it.
 fn in_a_guest(kernel: &str, prepare: &str) {
-    let Some(mut guest) = punctual_lab::testing::guest(kernel) else { return };
-    let own = punctual_lab::testing::stripped(&std::env::current_exe().unwrap());
+    let Some(mut guest) = punctual_testing::guest(kernel) else { return };
+    let own = punctual_testing::stripped(&std::env::current_exe().unwrap());
     let every = std::env::var("PUNCTUAL_TEST_EVERY_STEP").unwrap_or_default();
     guest.job = punctual_lab::Job::Script(format!(
         "{prepare}
@@ -365,9 +365,9 @@ fn in_a_guest(kernel: &str, prepare: &str) {
     if every == "1" {
         guest.timeout = Duration::from_secs(3600);
     }
-    let Some(result) = punctual_lab::testing::run(&guest) else { return };
+    let Some(result) = punctual_testing::run(&guest) else { return };
     let output = String::from_utf8_lossy(&result.stdout);
-    let story = punctual_lab::testing::story(&result);
+    let story = punctual_testing::story(&result);
     assert!(result.exit_status == Some(0) && !output.contains("SKIPPED"), "{story}");
     assert!(
         ["create", "replug", "undo"].iter().all(|what| output.contains(&format!("{what}: killed"))),

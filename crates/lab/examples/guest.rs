@@ -6,8 +6,9 @@
 use clap::Parser;
 use punctual_lab::{
     Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome,
-    Phase, Progress, testing,
+    Phase, Progress,
 };
+use punctual_testing as testing;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -11,8 +11,8 @@
 //!    watched until it ends or must be ended.
 //! 4. [`Outcome`]: how the guest ended, and what came back through the ports.
 //!
-//! What the machine lacks is [`LabError::Missing`]; see [`testing`] for how a test steps aside
-//! then.
+//! What the machine lacks is [`LabError::Missing`]; the crate `testing` shows how a
+//! test steps aside then.
 
 mod accel;
 mod apt;
@@ -27,6 +27,7 @@ mod emulator;
 mod error;
 pub mod exact;
 mod foreign;
+mod foreign_program;
 mod guest;
 mod headers;
 mod image;
@@ -44,13 +45,14 @@ mod results;
 mod run;
 mod saved;
 pub mod ssh;
-pub mod testing;
 mod tools;
 
 pub use accel::Accel;
 pub use arch::Arch;
 pub use board::Board;
+pub use emulator::check_emulator;
 pub use error::{LabError, Missing};
+pub use foreign_program::debian_program;
 pub use guest::{Guest, GuestFile, Job, Source};
 pub use kernel::Kernel;
 pub use libraries::Libraries;

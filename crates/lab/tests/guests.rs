@@ -3,8 +3,8 @@
 
 use punctual_lab::{
     Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress,
-    testing,
 };
+use punctual_testing as testing;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, eventually, has_program, is_root, kill, text};
-use punctual_lab::testing::HiddenSamples;
+use punctual_testing::HiddenSamples;
 use serde_json::Value;
 
 fn experiment(explain: &str, more: &str) -> String {

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Place, text};
-use punctual_lab::{Arch, Kernel, testing};
+use punctual_lab::{Arch, Kernel};
+use punctual_testing as testing;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,8 +1,9 @@
 //! `method = "deadline"` held against cyclicdeadline (Debian's rt-tests) and against the kernel's
 //! own events, in a guest of virtual time, where the thread's timer is watched.
 
-use punctual_lab::testing::section;
-use punctual_lab::{Accel, GuestResult, Job, testing};
+use punctual_lab::{Accel, GuestResult, Job};
+use punctual_testing as testing;
+use punctual_testing::section;
 use serde_json::Value;
 use std::path::Path;
 

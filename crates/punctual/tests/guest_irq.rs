@@ -4,8 +4,9 @@
 mod irq;
 
 use irq::{figure, notes, series, whole_and_counted};
-use punctual_lab::testing::section;
-use punctual_lab::{Accel, GuestFile, Job, Outcome, testing};
+use punctual_lab::{Accel, GuestFile, Job, Outcome};
+use punctual_testing as testing;
+use punctual_testing::section;
 use serde_json::Value;
 
 /// Of all CPUs, in the row of this handler.

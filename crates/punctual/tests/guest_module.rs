@@ -2,7 +2,8 @@
 //! that stores points, built for a guest's kernel and measured there in virtual time
 //! (docs/workloads.md).
 
-use punctual_lab::{Accel, GuestFile, Job, Outcome, Source, testing};
+use punctual_lab::{Accel, GuestFile, Job, Outcome, Source};
+use punctual_testing as testing;
 use serde_json::Value;
 use std::path::Path;
 

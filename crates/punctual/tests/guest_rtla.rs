@@ -4,7 +4,8 @@
 mod common;
 
 use common::Place;
-use punctual_lab::{Accel, GuestFile, Job, Outcome, testing};
+use punctual_lab::{Accel, GuestFile, Job, Outcome};
+use punctual_testing as testing;
 
 /// Bursts of a task of higher priority than what is measured, on its CPU: longer than the latency
 /// at which rtla is to stop.

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Place, kill, text};
-use punctual_lab::{Control, GuestFile, GuestResult, Job, Outcome, Phase, testing};
+use punctual_lab::{Control, GuestFile, GuestResult, Job, Outcome, Phase};
+use punctual_testing as testing;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

@@ -4,8 +4,9 @@
 mod common;
 
 use common::Place;
-use punctual_lab::testing::section;
-use punctual_lab::{GuestFile, GuestResult, Job, Outcome, testing};
+use punctual_lab::{GuestFile, GuestResult, Job, Outcome};
+use punctual_testing as testing;
+use punctual_testing::section;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;

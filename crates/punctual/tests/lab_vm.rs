@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Place, eventually, kill, processes_with, punctual, text};
-use punctual_lab::testing;
+use punctual_testing as testing;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 

@@ -26,6 +26,7 @@ const FLOORS: &[&str] = &[
     "analyze",
     "report",
     "lab",
+    "testing",
     "session",
     "punctual",
 ];

@@ -1,7 +1,7 @@
 //! `punctual truth`: causes that are injected in a guest are named, and the command says how often.
 
-use punctual_lab::testing;
 use punctual_lab::{Arch, Kernel};
+use punctual_testing as testing;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -6,7 +6,7 @@ mod irq;
 
 use common::{Place, has_program, is_root, text};
 use irq::{figure, notes, series, whole_and_counted_but};
-use punctual_lab::testing::HiddenSamples;
+use punctual_testing::HiddenSamples;
 use serde_json::Value;
 use std::process::Output;
 

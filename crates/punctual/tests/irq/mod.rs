@@ -29,7 +29,7 @@ pub fn whole_and_counted(summary: &Value, hops: &[&str], count: u64) {
 }
 
 /// The same where up to `hidden` interrupts may be in one count alone, because the machine keeps
-/// them from BPF programs (`punctual_lab::testing::HiddenSamples`).
+/// them from BPF programs (`punctual_testing::HiddenSamples`).
 pub fn whole_and_counted_but(summary: &Value, hops: &[&str], count: u64, hidden: usize) {
     assert_eq!(series(summary, "/whole")["count"].as_u64(), Some(count), "{summary}");
     let unresolved =

@@ -2,7 +2,7 @@
 //! own.
 
 use crate::common::{Place, eventually, has_program, is_root, processes_with, punctual, text};
-use punctual_lab::testing;
+use punctual_testing as testing;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

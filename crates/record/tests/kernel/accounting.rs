@@ -1,9 +1,9 @@
 //! The accounting in the kernel against samples of a thread's own clock.
 
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
-use punctual_lab::testing::HiddenSamples;
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
+use punctual_testing::HiddenSamples;
 use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
 

@@ -4,9 +4,9 @@
 use crate::accounting::{bind, now, sleep_through};
 use crate::injected::{alone, cpu};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
-use punctual_lab::testing::{HiddenSamples, Steal};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
+use punctual_testing::{HiddenSamples, Steal};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;

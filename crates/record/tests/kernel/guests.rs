@@ -1,6 +1,7 @@
 //! The same tests on other kernels: this program runs itself in guests.
 
-use punctual_lab::{Accel, Guest, Job, testing};
+use punctual_lab::{Accel, Guest, Job};
+use punctual_testing as testing;
 
 /// What differs between kernels: arguments and fields of tracepoints, and how records are lost.
 const THERE: &[&str] = &[

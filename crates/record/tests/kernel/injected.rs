@@ -3,9 +3,9 @@
 
 use crate::accounting::{bind, now, sleep_through};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
-use punctual_lab::testing::{Excuse, HiddenSamples, Steal};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
+use punctual_testing::{Excuse, HiddenSamples, Steal};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;

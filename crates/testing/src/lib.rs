@@ -1,20 +1,18 @@
+#![forbid(unsafe_code)]
 //! Guests for tests: a test that lacks something says what, and steps aside.
 //!
 //! ```no_run
-//! let Some(mut guest) = punctual_lab::testing::guest("debian:6.1") else { return };
+//! let Some(mut guest) = punctual_testing::guest("debian:6.1") else { return };
 //! guest.job = punctual_lab::Job::Script("cat /proc/version".into());
-//! let Some(result) = punctual_lab::testing::run(&guest) else { return };
+//! let Some(result) = punctual_testing::run(&guest) else { return };
 //! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
 //! ```
 
 mod hidden_samples;
 mod steal;
 
-use crate::apt::Suite;
-use crate::cache::Cache;
-use crate::emulator::Emulator;
-use crate::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
 pub use hidden_samples::HiddenSamples;
+use punctual_lab::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -43,7 +41,7 @@ pub fn guest(kernel: &str) -> Option<Guest> {
 /// The same for any architecture.
 pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
     // Before a kernel is fetched that nothing here could boot.
-    or_skip(Emulator::find(arch))?;
+    or_skip(punctual_lab::check_emulator(arch))?;
     let kernel = or_skip(Kernel::by_name(kernel, arch))?;
     Some(Guest::new(kernel, Job::Command(vec!["true".into()])))
 }
@@ -87,30 +85,9 @@ pub fn stripped(program: &Path) -> PathBuf {
     if made { beside } else { program.to_owned() }
 }
 
-/// A program of a Debian package (of the release that has the 6.12 kernels), with the libraries
-/// that it was built for: the files that a guest needs for it, and the words that start it there.
-/// It is put where this machine's programs and libraries are not.
+/// [`punctual_lab::debian_program`], where the package can be had.
 pub fn debian_program(package: &str, program: &str) -> Option<(Vec<GuestFile>, String)> {
-    or_skip(foreign(package, program))
-}
-
-fn foreign(package: &str, program: &str) -> Result<(Vec<GuestFile>, String), LabError> {
-    let (cache, arch) = (Cache::open()?, Arch::Amd64);
-    let suite = Suite::open(&cache, "trixie", arch)?;
-    let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
-    let place = format!("/opt/{package}");
-    let loader = GuestFile::copy(tree.join(arch.loader()), format!("{place}/ld.so"))?;
-    let mut files =
-        vec![loader, GuestFile::copy(tree.join(program), format!("{place}/{package}"))?];
-    let libraries = tree.join("usr/lib").join(arch.multiarch());
-    let listed = std::fs::read_dir(&libraries).map_err(LabError::io("list", &libraries))?;
-    for path in listed.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.contains(".so") {
-            files.push(GuestFile::copy(path, format!("{place}/lib/{name}"))?);
-        }
-    }
-    Ok((files, format!("{place}/ld.so --library-path {place}/lib {place}/{package}")))
+    or_skip(punctual_lab::debian_program(package, program))
 }
 
 /// Runs a guest that is expected to finish.

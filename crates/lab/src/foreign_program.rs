@@ -1,0 +1,27 @@
+//! Programs of Debian packages that this machine does not have, for guests.
+
+use crate::apt::Suite;
+use crate::cache::Cache;
+use crate::{Arch, GuestFile, LabError};
+
+/// A program of a Debian package (of the release that has the 6.12 kernels), with the libraries
+/// that it was built for: the files that a guest needs for it, and the words that start it there.
+/// It is put where this machine's programs and libraries are not.
+pub fn debian_program(package: &str, program: &str) -> Result<(Vec<GuestFile>, String), LabError> {
+    let (cache, arch) = (Cache::open()?, Arch::Amd64);
+    let suite = Suite::open(&cache, "trixie", arch)?;
+    let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
+    let place = format!("/opt/{package}");
+    let loader = GuestFile::copy(tree.join(arch.loader()), format!("{place}/ld.so"))?;
+    let mut files =
+        vec![loader, GuestFile::copy(tree.join(program), format!("{place}/{package}"))?];
+    let libraries = tree.join("usr/lib").join(arch.multiarch());
+    let listed = std::fs::read_dir(&libraries).map_err(LabError::io("list", &libraries))?;
+    for path in listed.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.contains(".so") {
+            files.push(GuestFile::copy(path, format!("{place}/lib/{name}"))?);
+        }
+    }
+    Ok((files, format!("{place}/ld.so --library-path {place}/lib {place}/{package}")))
+}
