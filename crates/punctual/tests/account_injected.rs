@@ -16,9 +16,6 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Tells the accounting to do as if the kernel did not describe its types.
-const UNTYPED: &str = "PUNCTUAL_TEST_UNTYPED";
-
 /// At each multiple of this a hog takes its CPU for [`BURST`].
 const EVERY: i64 = 23_000_000;
 const BURST: i64 = 3_000_000;
@@ -48,6 +45,14 @@ fn hogged<T>(cpus: &[usize], work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// punctual where the kernel's types are hidden, as on a kernel that does not export them.
+fn without_types() -> Command {
+    let mut command = Command::new("unshare");
+    let hidden = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" \"$@\"";
+    command.args(["--mount", "sh", "-c", hidden, env!("CARGO_BIN_EXE_punctual")]);
+    command
+}
+
 /// The accounts of all series, and how many samples of each may be in none.
 struct Accounts {
     /// By the names of their measures.
@@ -59,16 +64,14 @@ struct Accounts {
 fn accounts(arena: &Arena, experiment: &str, untyped: bool) -> Option<Accounts> {
     arena.place.write("experiment.toml", experiment.as_bytes());
     let _ = std::fs::remove_dir_all(arena.place.bundle());
-    let mut command = common::punctual();
+    let mut command = if untyped { without_types() } else { common::punctual() };
     command.args(["run", "--quiet", "experiment.toml", "--output", "bundle"]);
-    if untyped {
-        command.env(UNTYPED, "1");
-    }
     let hidden = HiddenSamples::begin();
     let ran = command.current_dir(arena.place.path()).output().expect("punctual starts");
     let hidden = hidden.samples(PERIOD);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let summary = arena.place.summary();
+    assert!(!untyped || summary.to_string().contains("account-untyped"), "{}", text(&ran));
     let series = summary["phases"][0]["series"].as_array().unwrap();
     let report = series.iter().map(|series| {
         let account = &series["account"];
@@ -276,6 +279,7 @@ fn a_groups_quota_is_named_although_others_run() {
     assert!(matches!(ended.code(), Some(0 | 4)), "{ended}");
     let times = quota.times();
     let summary = arena.place.summary();
+    assert!(!untyped || summary.to_string().contains("account-untyped"), "{}", text(&ran));
     let account = &summary["phases"][0]["series"][0]["account"];
     if let Some(why) = account["unavailable"].as_str() {
         return println!("SKIPPED: {why}");

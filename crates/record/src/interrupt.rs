@@ -356,16 +356,7 @@ mod tests {
             stamps.wait_as(whose);
             let due = now() + 2_000_000;
             stamps.arm(due);
-            let at = clock::timespec(due);
-            // SAFETY: a valid timespec; with TIMER_ABSTIME nothing is written back.
-            unsafe {
-                libc::clock_nanosleep(
-                    libc::CLOCK_MONOTONIC,
-                    libc::TIMER_ABSTIME,
-                    &at,
-                    std::ptr::null_mut(),
-                )
-            };
+            clock::sleep_until(libc::CLOCK_MONOTONIC, due).unwrap();
             let expiry = stamps.take().expiry.map(|at| at.0);
             assert_eq!(
                 expiry.is_some_and(|at| due <= at && at <= now()),

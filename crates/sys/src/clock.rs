@@ -1,6 +1,7 @@
 //! Reading clocks (clock_gettime(2), through the vDSO where the kernel offers one).
 
 use punctual_core::{Clock, ClockNs, MonotonicNs, Nanos};
+use std::io;
 
 /// The kernel's number of a clock (linux/time.h).
 pub fn id(clock: Clock) -> libc::clockid_t {
@@ -50,4 +51,21 @@ pub fn resolution(clock: Clock) -> Nanos {
 #[inline]
 pub fn timespec(ns: i64) -> libc::timespec {
     libc::timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
+}
+
+/// Sleeps for a time, or with TIMER_ABSTIME until one (clock_nanosleep(2)). EINTR: a signal came.
+#[inline(always)]
+pub fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &libc::timespec) -> io::Result<()> {
+    // SAFETY: `time` is a valid timespec; the remaining time is not asked for.
+    match unsafe { libc::clock_nanosleep(id, flags, time, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        // The call returns the error number itself.
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// Sleeps until an instant of a clock, in ns.
+#[inline(always)]
+pub fn sleep_until(id: libc::clockid_t, at: i64) -> io::Result<()> {
+    sleep(id, libc::TIMER_ABSTIME, &timespec(at))
 }

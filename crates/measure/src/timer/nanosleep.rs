@@ -4,16 +4,6 @@ use super::{Plan, Wakeups, missed_periods};
 use punctual_sys::clock;
 use std::io;
 
-/// One sleep; the call returns the error number itself.
-#[inline(always)]
-fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &libc::timespec) -> io::Result<()> {
-    // SAFETY: `time` is a valid timespec; the remaining time is not asked for.
-    match unsafe { libc::clock_nanosleep(id, flags, time, std::ptr::null_mut()) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
-}
-
 /// Sleeps until an absolute time: errors do not add up.
 pub struct Absolute {
     clock: libc::clockid_t,
@@ -33,7 +23,7 @@ impl Absolute {
 impl Wakeups for Absolute {
     #[inline(always)]
     fn sleep(&mut self) -> io::Result<i64> {
-        sleep(self.clock, libc::TIMER_ABSTIME, &self.time)?;
+        clock::sleep(self.clock, libc::TIMER_ABSTIME, &self.time)?;
         Ok(self.due)
     }
     #[inline(always)]
@@ -84,10 +74,10 @@ impl Wakeups for Relative {
     #[inline(always)]
     fn sleep(&mut self) -> io::Result<i64> {
         if let Some(begin) = self.first.take() {
-            sleep(self.clock, libc::TIMER_ABSTIME, &clock::timespec(begin))?;
+            clock::sleep_until(self.clock, begin)?;
         }
         let due = clock::read(self.clock) + self.period;
-        sleep(self.clock, 0, &self.span)?;
+        clock::sleep(self.clock, 0, &self.span)?;
         Ok(due)
     }
     #[inline(always)]

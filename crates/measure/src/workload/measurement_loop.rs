@@ -36,16 +36,7 @@ impl Ticks for Monotonic {
         "CLOCK_MONOTONIC (clock_gettime in the vDSO)"
     }
     fn sleep_until(&self, at: i64) {
-        let at = clock::timespec(at);
-        // SAFETY: `at` is a valid timespec; with TIMER_ABSTIME nothing is written back.
-        unsafe {
-            libc::clock_nanosleep(
-                libc::CLOCK_MONOTONIC,
-                libc::TIMER_ABSTIME,
-                &at,
-                std::ptr::null_mut(),
-            );
-        }
+        let _ = clock::sleep_until(libc::CLOCK_MONOTONIC, at);
     }
 }
 

@@ -1,45 +1,21 @@
 //! The accounting in the kernel against samples of a thread's own clock.
 
+use crate::common::{bind, gettid, now, sleep_until};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
+use punctual_sys::attributes;
 use punctual_testing::HiddenSamples;
 use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
 
-pub fn now() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the timespec lives through the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
-pub fn bind(cpu: usize) {
-    // SAFETY: a set of plain bits, which lives through the call.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
-}
-
 /// Due and woken, of a thread that sleeps until absolute times, multiples of `period` ns; what it
 /// misses it leaves out.
 pub fn sleep_through(samples: usize, period: i64) -> Vec<(i64, i64)> {
-    // SAFETY: PR_SET_TIMERSLACK takes a number.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    attributes::set_timer_slack(Nanos(1)).unwrap();
     let sleep = |_| {
         let due = (now() / period + 1) * period;
-        let time = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
-        // SAFETY: the timespec lives through the call.
-        unsafe {
-            libc::clock_nanosleep(
-                libc::CLOCK_MONOTONIC,
-                libc::TIMER_ABSTIME,
-                &time,
-                std::ptr::null_mut(),
-            )
-        };
+        sleep_until(due);
         (due, now())
     };
     (0..samples).map(sleep).collect()
@@ -59,8 +35,7 @@ fn every_sample_is_divided_and_the_parts_add_up() {
     let (go, begin) = sync_channel::<()>(1);
     let sleeper = std::thread::spawn(move || {
         bind(CPU);
-        // SAFETY: takes nothing, cannot fail.
-        report.send(unsafe { libc::gettid() } as u32).unwrap();
+        report.send(gettid().0).unwrap();
         begin.recv().unwrap();
         sleep_through(SAMPLES, 500_000)
     });

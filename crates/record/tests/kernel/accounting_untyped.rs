@@ -1,11 +1,13 @@
 //! The accounting without the kernel's types beside the one that has them: both divide the same
 //! samples at the same time.
 
-use crate::accounting::{bind, now, sleep_through};
+use crate::accounting::sleep_through;
+use crate::common::{bind, gettid, now, set_fifo};
 use crate::injected::{alone, cpu};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
+use punctual_sys::clock;
 use punctual_testing::{HiddenSamples, Steal};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,16 +21,10 @@ type Records = HashMap<i64, AccountRecord>;
 /// From and to.
 type Spans = Vec<(i64, i64)>;
 
-fn fifo(priority: i32) -> bool {
-    let priority = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameters live through the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) == 0 }
-}
-
 /// A task of higher priority that takes the CPU for [`BURST`] now and then; when it had it.
 fn hog(stop: &AtomicBool) -> Vec<(i64, i64)> {
     bind(cpu());
-    fifo(90);
+    set_fifo(90);
     let mut bursts = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let from = now();
@@ -65,9 +61,8 @@ fn together(
         let (go, begin) = sync_channel::<()>(1);
         let sleeper = scope.spawn(move || {
             bind(cpu());
-            fifo(80);
-            // SAFETY: takes nothing, cannot fail.
-            report.send(unsafe { libc::gettid() } as u32).unwrap();
+            set_fifo(80);
+            report.send(gettid().0).unwrap();
             begin.recv().unwrap();
             sleep()
         });
@@ -153,20 +148,9 @@ fn without_the_kernels_types_the_same_is_told() {
 
 /// Sleeps of 1 ms until instants of CLOCK_REALTIME.
 fn sleep_by_the_wall() {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     for _ in 0..300 {
-        // SAFETY: the timespec is ours and lives through the calls.
-        unsafe {
-            libc::clock_gettime(libc::CLOCK_REALTIME, &mut time);
-            let due = time.tv_sec * 1_000_000_000 + time.tv_nsec + 1_000_000;
-            time = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
-            libc::clock_nanosleep(
-                libc::CLOCK_REALTIME,
-                libc::TIMER_ABSTIME,
-                &time,
-                std::ptr::null_mut(),
-            );
-        }
+        let due = clock::read(libc::CLOCK_REALTIME) + 1_000_000;
+        clock::sleep_until(libc::CLOCK_REALTIME, due).unwrap();
     }
 }
 

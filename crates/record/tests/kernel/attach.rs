@@ -1,9 +1,12 @@
 //! The cycles of threads, timed and divided from outside of them.
 
-use crate::common::{gettid, online};
+use crate::common::{gettid, now, online, sleep_until};
 use punctual_core::cycle::{Cycle, LockEvidence, WokenBy};
-use punctual_core::{MainPart, Nanos};
+use punctual_core::{MainPart, Nanos, Policy};
 use punctual_record::attach::Attacher;
+use punctual_sys::attributes::{self, Deadline, Scheduling};
+use punctual_sys::futex::{self, Scope};
+use punctual_sys::signals;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -40,26 +43,6 @@ fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
         assert_eq!(cycle.split().sum(), cycle.response_time(), "{cycle:?}");
     }
     Some(cycles)
-}
-
-fn sleep_until(at: i64) {
-    let time = libc::timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
-    // SAFETY: the timespec lives through the call.
-    unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &time,
-            std::ptr::null_mut(),
-        )
-    };
-}
-
-fn now() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the timespec is ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 fn spin(time: Nanos) {
@@ -237,12 +220,10 @@ fn a_posix_timer_whose_signal_was_pending_has_its_cycle() {
         let at =
             |ns: i64| libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
         let times = libc::itimerspec { it_interval: at(PERIOD), it_value: at(first) };
+        let set = signals::set_of(&[libc::SIGRTMIN()]);
+        signals::block(&set);
         // SAFETY: plain data that is all zero is valid; everything lives through the calls.
-        let (timer, set) = unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, libc::SIGRTMIN());
-            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        let timer = unsafe {
             let mut event: libc::sigevent = std::mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
             event.sigev_signo = libc::SIGRTMIN();
@@ -250,7 +231,7 @@ fn a_posix_timer_whose_signal_was_pending_has_its_cycle() {
             let mut timer: libc::timer_t = std::mem::zeroed();
             assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), 0);
             libc::timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut());
-            (timer, set)
+            timer
         };
         // SAFETY: the set lives through the call.
         let wait = || unsafe {
@@ -269,30 +250,11 @@ fn a_posix_timer_whose_signal_was_pending_has_its_cycle() {
 
 /// The calling thread becomes one of SCHED_DEADLINE.
 fn set_deadline(runtime: Nanos, period: Nanos) -> std::io::Result<()> {
-    /// struct sched_attr of sched_setattr(2).
-    #[repr(C)]
-    struct Attributes {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        spans: [u64; 3],
-    }
-    let (runtime, period) = (runtime.ns() as u64, period.ns() as u64);
-    let attributes = Attributes {
-        size: size_of::<Attributes>() as u32,
-        policy: libc::SCHED_DEADLINE as u32,
-        flags: 0,
-        nice: 0,
-        priority: 0,
-        spans: [runtime, period, period],
-    };
-    // SAFETY: the structure has the size that it states; the kernel only reads it.
-    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
+    let deadline = Some(Deadline { runtime, deadline: period, period });
+    attributes::set_scheduling(
+        0,
+        &Scheduling { deadline, ..Scheduling::new(Policy::Deadline, None) },
+    )
 }
 
 #[test]
@@ -436,21 +398,15 @@ impl FutexLock {
             if self.0[0].swap(2, Ordering::Acquire) == 0 {
                 return;
             }
-            self.call(libc::FUTEX_WAIT, 2);
+            let _ = futex::wait(&self.0[0], 2, Scope::Shared, None);
             seen = Err(0);
         }
     }
 
     fn unlock(&self) {
         if self.0[0].swap(0, Ordering::Release) == 2 {
-            self.call(libc::FUTEX_WAKE, 1);
+            futex::wake(&self.0[0], 1, Scope::Shared).unwrap();
         }
-    }
-
-    fn call(&self, operation: i32, value: u32) {
-        let none = std::ptr::null::<libc::timespec>();
-        // SAFETY: the futex is ours; there is no timeout.
-        unsafe { libc::syscall(libc::SYS_futex, self.0[0].as_ptr(), operation, value, none) };
     }
 }
 

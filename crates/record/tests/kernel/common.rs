@@ -1,8 +1,10 @@
 //! What tests of recorders share.
 
-use punctual_core::CpuSet;
 use punctual_core::event::{Event, Tid};
+use punctual_core::{CpuSet, Policy, Priority};
 use punctual_record::{Recorder, Request, StartError, Stopped};
+use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::{clock, status};
 use std::collections::BTreeMap;
 
 pub fn online() -> CpuSet {
@@ -11,9 +13,7 @@ pub fn online() -> CpuSet {
 
 /// The last CPU that this process may use: others may be in somebody's partition.
 pub fn a_cpu() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    list.trim().parse::<CpuSet>().unwrap().iter().last().unwrap()
+    attributes::affinity(0).unwrap().iter().last().unwrap()
 }
 
 /// A recorder; `None`, after saying why, where this machine cannot.
@@ -45,29 +45,41 @@ pub fn record(request: Request, work: impl FnOnce()) -> Option<(Vec<Event>, Stop
 }
 
 pub fn gettid() -> Tid {
-    // SAFETY: takes nothing, cannot fail.
-    Tid(unsafe { libc::gettid() } as u32)
+    Tid(attributes::tid() as u32)
+}
+
+/// CLOCK_MONOTONIC, in ns.
+pub fn now() -> i64 {
+    clock::monotonic().0
+}
+
+pub fn sleep_until(at: i64) {
+    clock::sleep_until(libc::CLOCK_MONOTONIC, at).unwrap();
+}
+
+/// The calling thread runs on this CPU alone.
+pub fn bind(cpu: usize) {
+    attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
+}
+
+/// The calling thread becomes one of SCHED_FIFO. Whether it may.
+pub fn set_fifo(priority: u8) -> bool {
+    let fifo = Scheduling::new(Policy::Fifo, Priority::new(priority));
+    attributes::set_scheduling(0, &fifo).is_ok()
 }
 
 /// Voluntary and involuntary switches of this thread.
 pub fn switches() -> (usize, usize) {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    let field = |name: &str| {
-        status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
-    };
-    (field("voluntary_ctxt_switches:"), field("nonvoluntary_ctxt_switches:"))
+    let field = |name: &str| status::field(&status, name).unwrap().parse().unwrap();
+    (field("voluntary_ctxt_switches"), field("nonvoluntary_ctxt_switches"))
 }
 
 /// Runs `work` in a thread of that name on that CPU.
 pub fn named_thread_on(cpu: usize, name: &str, work: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let body = move || {
-            // SAFETY: a valid set of the size that is said; a set of all zeros is empty.
-            unsafe {
-                let mut set: libc::cpu_set_t = std::mem::zeroed();
-                libc::CPU_SET(cpu, &mut set);
-                assert_eq!(libc::sched_setaffinity(0, size_of_val(&set), &set), 0);
-            }
+            bind(cpu);
             work();
         };
         std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, body).unwrap();

@@ -1,12 +1,12 @@
 //! Counters in the kernel against what is known.
 
+use crate::common::gettid;
 use crate::common::switches;
 use punctual_record::count::{Counters, Counts, Kind, Tasks};
 use std::time::Duration;
 
 fn count(kinds: &[Kind], work: impl FnOnce()) -> Option<Counts> {
-    // SAFETY: takes nothing, cannot fail.
-    let me = unsafe { libc::gettid() } as u32;
+    let me = gettid().0;
     let counters = match Counters::start(&Tasks::Processes(vec![me]), kinds) {
         Ok(counters) => counters,
         Err(why) => {

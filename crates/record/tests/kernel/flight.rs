@@ -4,6 +4,7 @@ use crate::common::{a_cpu, gettid, named_thread_on, start};
 use punctual_core::event::{Event, EventKind, Group, Tid};
 use punctual_core::{CpuSet, MonotonicNs};
 use punctual_record::{Backend, Mode, Request, wire};
+use punctual_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,13 +22,6 @@ fn request(backend: Backend) -> Request {
     request.buffer = 64 << 10;
     request.syscalls = vec![libc::SYS_getppid as u32, libc::SYS_getuid as u32];
     request
-}
-
-fn now() -> MonotonicNs {
-    let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid structure to write to.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut at) };
-    MonotonicNs(at.tv_sec * 1_000_000_000 + at.tv_nsec)
 }
 
 fn calls(number: libc::c_long, times: usize) {
@@ -52,14 +46,14 @@ fn a_window_holds_what_happened_in_it_and_no_old_one() {
         .map(|backend| [CpuSet::single(cpu), with_a_gap.clone()].map(|cpus| (backend, cpus)));
     for (backend, cpus) in each.into_iter().flatten() {
         let Some(mut recorder) = start(Request { cpus, ..request(backend) }) else { return };
-        let (mut from, mut to, mut tid) = (now(), now(), Tid(0));
+        let (mut from, mut to, mut tid) = (clock::monotonic(), clock::monotonic(), Tid(0));
         named_thread_on(cpu, "flyer-1", || {
             tid = gettid();
             // Several times round the buffer.
             calls(libc::SYS_getppid, 20_000);
-            from = now();
+            from = clock::monotonic();
             calls(libc::SYS_getuid, 50);
-            to = now();
+            to = clock::monotonic();
         });
         let window = recorder.window(cpu as u16, from, to).unwrap();
         let events = decoded(&window.records);
@@ -98,7 +92,7 @@ fn windows_are_taken_while_writers_write() {
             })
         });
         for _ in 0..300 {
-            let to = now();
+            let to = clock::monotonic();
             let from = MonotonicNs(to.0 - 100_000_000);
             // Each record that is handed over is whole: decoding would tell.
             if let Some(window) = recorder.window(cpu as u16, from, to) {
@@ -129,19 +123,19 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
     (request.mode, request.timers_only, request.backend) = (Mode::Flight, true, Backend::Btf);
     let Some(mut recorder) = start(request) else { return };
     let cpu = a_cpu();
-    let (from, mut tid) = (now(), Tid(0));
+    let (from, mut tid) = (clock::monotonic(), Tid(0));
     let spin = |work: &mut dyn FnMut()| {
-        let until = MonotonicNs(now().0 + 200_000_000);
-        while now() < until {
+        let until = MonotonicNs(clock::monotonic().0 + 200_000_000);
+        while clock::monotonic() < until {
             work();
         }
-        now()
+        clock::monotonic()
     };
     let (mut called, mut mapped) = (from, from);
     named_thread_on(cpu, "flyer-3", || {
         tid = gettid();
         spin(&mut || std::hint::spin_loop());
-        called = now();
+        called = clock::monotonic();
         // Long calls: most interrupts come within one.
         let mut random = vec![0u8; 1 << 20];
         // SAFETY: a buffer of the length that is said.
@@ -150,7 +144,7 @@ fn beside_timers_interrupts_tell_where_they_found_a_task() {
             let _ = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
         });
     });
-    let window = recorder.window(cpu as u16, from, now()).unwrap();
+    let window = recorder.window(cpu as u16, from, clock::monotonic()).unwrap();
     let events = decoded(&window.records);
     let found = |from: MonotonicNs, to: MonotonicNs| {
         let its =

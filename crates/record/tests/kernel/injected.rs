@@ -1,7 +1,8 @@
 //! Causes that these tests make themselves: most of the late samples must be laid at the right
 //! door, and next to nothing at none.
 
-use crate::accounting::{bind, now, sleep_through};
+use crate::accounting::sleep_through;
+use crate::common::{bind, gettid, now, set_fifo};
 use punctual_core::{CpuSet, MainPart, MonotonicNs, Nanos, Split};
 use punctual_record::Backend;
 use punctual_record::account::{AccountRecord, Accountant};
@@ -66,12 +67,7 @@ pub fn measured(
         let (go, begin) = sync_channel::<()>(1);
         let sleeper = scope.spawn(move || {
             bind(cpu());
-            let priority = libc::sched_param { sched_priority: 80 };
-            // SAFETY: the parameters live through the call; the other takes nothing.
-            let (fifo, tid) = unsafe {
-                (libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority), libc::gettid())
-            };
-            shown.send((tid as u32, fifo == 0)).unwrap();
+            shown.send((gettid().0, set_fifo(80))).unwrap();
             begin.recv().unwrap();
             sleep_through(samples, period().ns())
         });

@@ -3,6 +3,7 @@
 use crate::common::{a_cpu, gettid, online, record, start, switches};
 use punctual_core::event::{Event, EventKind, Futex, Group, TaskState, Tid};
 use punctual_record::{Backend, Recorder, Request};
+use punctual_sys::clock;
 use std::process::Command;
 use std::time::Duration;
 
@@ -302,19 +303,9 @@ fn timers_say_when_they_were_due() {
 }
 
 /// Sleeps for so long on that clock, to an absolute instant, which is returned on CLOCK_MONOTONIC.
-fn sleep_until(clock: libc::clockid_t, ns: i64) -> punctual_core::MonotonicNs {
-    let read = |clock| {
-        let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a valid structure to write to.
-        unsafe { libc::clock_gettime(clock, &mut at) };
-        at.tv_sec * 1_000_000_000 + at.tv_nsec
-    };
-    let (monotonic, due) = (read(libc::CLOCK_MONOTONIC), read(clock) + ns);
-    let until = libc::timespec { tv_sec: due / 1_000_000_000, tv_nsec: due % 1_000_000_000 };
-    // SAFETY: a valid structure to read, and nothing to write to.
-    let slept =
-        unsafe { libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) };
-    assert_eq!(slept, 0);
+fn sleep_until(id: libc::clockid_t, ns: i64) -> punctual_core::MonotonicNs {
+    let monotonic = clock::monotonic().0;
+    clock::sleep_until(id, clock::read(id) + ns).unwrap();
     punctual_core::MonotonicNs(monotonic + ns)
 }
 

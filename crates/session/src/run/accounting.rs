@@ -57,7 +57,7 @@ impl State {
             return State::NotAsked;
         }
         let several_cpus = threads().any(|thread| thread.cpus.len() > 1);
-        match Accountant::start(&cpus, several_cpus, rate.unwrap_or(0), backend()) {
+        match Accountant::start(&cpus, several_cpus, rate.unwrap_or(0), Backend::Auto) {
             Ok(mut accountant) => {
                 findings.extend(accountant.findings.iter().cloned());
                 let cost = accountant.cost();
@@ -146,15 +146,6 @@ impl Accounting {
                 }
             }
         }
-    }
-}
-
-/// Tests show on any kernel what the accounting does on one that does not describe its types.
-fn backend() -> Backend {
-    if std::env::var_os("PUNCTUAL_TEST_UNTYPED").is_some() {
-        Backend::Tracepoint
-    } else {
-        Backend::Auto
     }
 }
 

@@ -166,12 +166,7 @@ impl HandoffMechanism {
             Mechanism::Sleep => {
                 let due = slot.left.load(Ordering::Relaxed) + NAP.ns();
                 slot.due.store(due, Ordering::Release);
-                let at = clock::timespec(due);
-                // SAFETY: a valid timespec; with TIMER_ABSTIME nothing is written back.
-                unsafe {
-                    let none = std::ptr::null_mut();
-                    libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, none);
-                }
+                let _ = clock::sleep_until(libc::CLOCK_MONOTONIC, due);
                 self.wait_turn(shared_memory, me)
             }
             Mechanism::Yield => {
