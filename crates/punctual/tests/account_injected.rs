@@ -279,7 +279,6 @@ fn a_groups_quota_is_named_although_others_run() {
     assert!(matches!(ended.code(), Some(0 | 4)), "{ended}");
     let times = quota.times();
     let summary = arena.place.summary();
-    assert!(!untyped || summary.to_string().contains("account-untyped"), "{}", text(&ran));
     let account = &summary["phases"][0]["series"][0]["account"];
     if let Some(why) = account["unavailable"].as_str() {
         return println!("SKIPPED: {why}");
