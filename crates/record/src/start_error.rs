@@ -10,7 +10,10 @@ pub enum StartError {
     #[error("{0}")]
     Request(String),
     /// The backend does not work here: which, why, and what would help.
-    #[error("recording through {backend} is not possible: {why}{}", remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]
+    #[error(
+        "recording through {backend} is not possible: {why}{}",
+        remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default()
+    )]
     Backend {
         /// Its name.
         backend: &'static str,

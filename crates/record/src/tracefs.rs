@@ -144,8 +144,8 @@ fn is_root() -> bool {
 fn mount_detached(kind: &CStr) -> io::Result<OwnedFd> {
     const CLOEXEC: u32 = 1;
     const CREATE: u32 = 6;
-    // SAFETY: the name is a string that ends with NUL; nothing else is pointed to. fsopen and fsmount
-    // make descriptors.
+    // SAFETY: the name is a string that ends with NUL; nothing else is pointed to. fsopen and
+    // fsmount make descriptors.
     unsafe {
         let context = made(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC))?;
         let (fd, null) = (context.as_raw_fd(), std::ptr::null::<libc::c_void>());

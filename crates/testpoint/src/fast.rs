@@ -56,7 +56,12 @@ fn reserve(head: &AtomicU64) -> u64 {
     // SAFETY: `head` is valid for reads and writes. To the compiler this is a write to memory that
     // it must not move others across.
     unsafe {
-        core::arch::asm!("xadd qword ptr [{head}], {position}", head = in(reg) head.as_ptr(), position = inout(reg) position, options(nostack))
+        core::arch::asm!(
+            "xadd qword ptr [{head}], {position}",
+            head = in(reg) head.as_ptr(),
+            position = inout(reg) position,
+            options(nostack)
+        )
     };
     position
 }

@@ -6,7 +6,8 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-/// Has a child of this process get a file of its own, and the end of the process marked in its file.
+/// Has a child of this process get a file of its own, and the end of the process marked in its
+/// file.
 pub fn watch() {
     // SAFETY: functions that stay as long as this library is loaded.
     unsafe {
@@ -16,7 +17,8 @@ pub fn watch() {
 }
 
 thread_local! {
-    static SIGNALS: UnsafeCell<MaybeUninit<libc::sigset_t>> = const { UnsafeCell::new(MaybeUninit::uninit()) };
+    static SIGNALS: UnsafeCell<MaybeUninit<libc::sigset_t>> =
+        const { UnsafeCell::new(MaybeUninit::uninit()) };
 }
 
 // In the child a handler that records before `in_child` is through would write the parent's ring:

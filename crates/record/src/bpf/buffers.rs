@@ -57,8 +57,8 @@ pub(crate) fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a
     constants.iter().map(|(name, value)| (*name, value.as_slice())).collect()
 }
 
-/// All buffers of one recorder. Words are read and written as atomics; records are copied by the one
-/// thread that has the recorder, and copying writes nothing but its own tail.
+/// All buffers of one recorder. Words are read and written as atomics; records are copied by the
+/// one thread that has the recorder, and copying writes nothing but its own tail.
 pub(crate) struct Buffers {
     memory: Mapping,
     shape: Shape,
