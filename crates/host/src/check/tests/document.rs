@@ -6,20 +6,25 @@ use std::path::Path;
 const REGENERATE: &str =
     "PUNCTUAL_WRITE_DOCS=1 cargo test -p punctual-host the_document_is_up_to_date";
 
+/// What stands above the command.
+const HEAD: &str = "\
+# The rules of `punctual check`
+
+`punctual check [--cpus LIST]` judges whether a system is ready for real time. The CPUs that it
+judges are the named ones, else the isolated ones, else all. The verdict of each rule is `ok`,
+`advice`, `warning`, `bad` or `unknown` (a required file cannot be read), with its evidence; a rule
+that does not apply is `ok`, with the reason. `--fix` applies what can be fixed by writing files,
+through the journal of `punctual isolate`, so that `punctual isolate undo` takes it back; the rest
+is a command or a boot parameter that is shown.
+
+How to add a rule: write a function over `Context` in the file of its group in
+`crates/host/src/check/rules/`, add its entry to the table `RULES` there, its files to
+`check/testing/ideal.txt`, a bad case to `check/tests/cases.rs`, and regenerate this page:
+
+";
+
 fn document() -> String {
-    let mut text = String::from(
-        "# The rules of `punctual check`\n\n`punctual check [--cpus LIST]` judges whether a \
-         system is ready for real time. The CPUs that it judges are the named\nones, else the \
-         isolated ones, else all. Each rule says `ok`, `advice`, `warning`, `bad` or `unknown` (a \
-         file needed\ncould not be read), with its evidence; a rule without anything to judge is \
-         `ok` and says that it does not apply.\n`--fix` applies what can be fixed by writing \
-         files, through the journal of `punctual isolate`, so that\n`punctual isolate undo` takes \
-         it back; the rest is a command or a boot parameter that is shown.\n\n",
-    );
-    text += "How to add a rule: write a function over `Context` in the file of its group in \
-             `crates/host/src/check/rules/`, add its\nentry to the table `RULES` there, its files \
-             to `check/testing/ideal.txt`, a bad case to `check/tests/cases.rs`, and\nregenerate \
-             this page:\n\n";
+    let mut text = String::from(HEAD);
     text += &format!("    {REGENERATE}\n\n");
     text += &format!(
         "{} rules:\n\n| group | rule | expected | why | source |\n|---|---|---|---|---|\n",
