@@ -5,6 +5,7 @@ use crate::tables::figures::{self, Row, named};
 use crate::tables::requirements::{self, Stated};
 use crate::tables::{Cell, Table, Value, account, notes, published};
 use punctual_bundle::Bundle;
+use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::summary::Summary;
 use serde_json::{Value as Json, json};
 use std::io::{self, Write};
@@ -19,10 +20,12 @@ fn of_run(summary: &Summary) -> Vec<Table> {
             cut_off: false,
         });
         tables.push(figures::table(format!("phase {}", phase.name), rows));
-        for measure in &phase.measures {
-            let title = |table: &punctual_core::Table| {
-                format!("{}/{}: {}", phase.name, measure.name, table.title)
-            };
+        let name = |measure: &MeasureMeta| format!("{}/{}", phase.name, measure.name);
+        let measures: Vec<_> = phase.measures.iter().map(|one| (name(one), one)).collect();
+        let shared = [notes::validations(&measures), notes::figures(&measures)];
+        tables.extend(shared.into_iter().filter_map(Table::unless_empty));
+        for (name, measure) in &measures {
+            let title = |table: &punctual_core::Table| format!("{name}: {}", table.title);
             let own = measure.notes.tables.iter();
             tables.extend(own.map(|table| notes::own(title(table), table)));
         }

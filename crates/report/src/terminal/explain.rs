@@ -172,7 +172,7 @@ fn write_culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
     }
     let late = counted(ranking.samples, "sample");
     let sum = format!("{} {}", out.latency(ranking.latency.ns() as f64), out.unit());
-    let table = culprits::table(format!("Culprits of {sum} in {late}"), ranking, names);
+    let table = culprits::table(format!("Culprits: {sum} in {late}"), ranking, names);
     table::section(out, &table);
 }
 

@@ -132,7 +132,7 @@ fn a_spike_in_80_columns() {
       F   5.00  own execution
       hidden: terminal too narrow: share
 
-    Culprits of 1,545 µs in 1 sample (µs)
+    Culprits: 1,545 µs in 1 sample, times in µs
       cause                           who                share   time  samples
       running task not preempted      stress-ng-fork    90.7 %  1,402        1
       softirq                         NET_RX             3.9 %   60.0        1
@@ -182,7 +182,7 @@ fn an_inversion_in_120_columns() {
       E   8.00   0.5 %  interrupt handler               local_timer
       F   5.00   0.3 %  own execution
 
-    Culprits of 6,585 µs in 2 samples (µs)
+    Culprits: 6,585 µs in 2 samples, times in µs
       cause                           who                 share   time  samples  longest in  longest
       priority inversion              mid                75.2 %  4,950        1           1    4,950
       running task not preempted      stress-ng-fork     21.3 %  1,402        1           1    1,402
