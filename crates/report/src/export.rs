@@ -18,6 +18,7 @@ mod micros;
 mod parquet;
 mod perfetto;
 pub mod systress;
+mod tables;
 
 use punctual_bundle::{Bundle, BundleError, Series, Timebase};
 use punctual_core::event::{Event, Names, Recorded};
@@ -62,6 +63,10 @@ pub enum Format {
     Kcidb,
     /// The summary as JSON.
     Json,
+    /// The tables of the terminal as JSON.
+    TablesJson,
+    /// The same as CSV.
+    TablesCsv,
     /// A recording as a Perfetto trace.
     Perfetto,
     /// A recording in Chrome's Trace Event Format.
@@ -70,7 +75,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 15] = [
+    pub const ALL: [Format; 17] = [
         Format::Systress,
         Format::SystressCsv,
         Format::CyclictestJson,
@@ -84,6 +89,8 @@ impl Format {
         Format::Lava,
         Format::Kcidb,
         Format::Json,
+        Format::TablesJson,
+        Format::TablesCsv,
         Format::Perfetto,
         Format::Chrome,
     ];
@@ -107,6 +114,10 @@ impl Format {
             Format::Lava => ("lava", "the requirements' verdicts as lines for LAVA"),
             Format::Kcidb => ("kcidb", "verdicts and figures as a submission to KCIDB (JSON)"),
             Format::Json => ("json", "the summary as JSON (docs/json.md)"),
+            Format::TablesJson => {
+                ("tables-json", "the tables of `punctual show` as JSON, times in ns")
+            }
+            Format::TablesCsv => ("tables-csv", "the same as CSV, one table after the other"),
             Format::Perfetto => ("perfetto", "a recording for ui.perfetto.dev (.pftrace)"),
             Format::Chrome => ("chrome", "a recording in Chrome's Trace Event Format (JSON)"),
         }
@@ -185,6 +196,8 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         Format::Lava => lava::write(bundle, out)?,
         Format::Kcidb => kcidb::write(bundle, &KcidbOptions::default(), out)?,
         Format::Json => json::write(bundle, out)?,
+        Format::TablesJson => tables::write_json(bundle, out)?,
+        Format::TablesCsv => tables::write_csv(bundle, out)?,
         Format::Perfetto | Format::Chrome => return Err(no_recording(format)),
     }
     Ok(())

@@ -8,6 +8,7 @@ pub mod account;
 mod cell;
 mod column;
 pub mod comparison;
+pub mod culprits;
 pub mod exact;
 pub mod figures;
 pub mod hunt;

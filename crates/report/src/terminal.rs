@@ -43,10 +43,11 @@ pub use truth::truth;
 pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;
 
+use crate::tables::figures::named;
 use crate::tables::requirements::{Stated, grouped};
 use punctual_analyze::PhaseView;
 use punctual_bundle::Timebase;
-use punctual_bundle::summary::{SeriesSummary, Summary};
+use punctual_bundle::summary::Summary;
 
 /// How to show a summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,13 +112,6 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     requirements(&mut out, summary);
     findings::write(&mut out, &summary.findings);
     out.finish()
-}
-
-/// Every series with its phase.
-fn named(summary: &Summary) -> impl Iterator<Item = (String, &SeriesSummary)> {
-    summary.phases.iter().flat_map(|phase| {
-        phase.series.iter().map(|series| (format!("{}/{}", phase.name, series.name), series))
-    })
 }
 
 fn account(out: &mut paint::Page, summary: &Summary) {

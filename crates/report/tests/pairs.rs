@@ -229,7 +229,7 @@ fn occupancy_is_shown_in_shares() {
         0  25.0 %       0.3 %  70.0 %    5.0 %        24  worker 25.0 %
 
     processes: shares of one CPU, times in µs
-      name    pid  running  ready  sleeping  blocked  unknown  longest ready  voluntary  involuntary  migrations
+      name    PID  running  ready  sleeping  blocked  unknown  longest ready  voluntary  involuntary  migrations
       worker    7   25.0 %  1.0 %    74.0 %    0.0 %    0.0 %          0.001         12            0           0
       hidden: terminal too narrow: other
 

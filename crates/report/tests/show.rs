@@ -341,6 +341,8 @@ fn virtual_time_is_marked_below_every_section_with_times() {
         "gnuplot",
         "csv",
         "csv-summary",
+        "tables-json",
+        "tables-csv",
         "hdr",
         "junit",
         "lava",

@@ -73,7 +73,7 @@ fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> 
 
 /// A text as a field. A spreadsheet would compute what begins like a formula: such a text gets an
 /// apostrophe before it (OWASP, "CSV Injection").
-fn field(text: &str) -> String {
+pub fn field(text: &str) -> String {
     let apostrophe = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if apostrophe.is_empty() && !text.contains([',', '"', '\n', '\r', ';', '\t']) {
         return text.to_owned();

@@ -8,6 +8,7 @@ use super::text::name;
 use crate::format::{count, counted, micros, percent, span};
 use crate::sentence::advice::{self, Rules};
 use crate::sentence::explain::{blamed, paragraph, reasons, share, title, who};
+use crate::tables;
 use punctual_analyze::explain::{Cause, Explanation, Kind as Begins, Ranking, rank};
 use punctual_analyze::gaps::Gaps;
 use punctual_analyze::threads::{Coverage, Interrupt, Tracker, Windows};
@@ -23,8 +24,6 @@ const OPEN: usize = 2;
 const BAND: usize = 300;
 /// Rows of the table of one sample's reasons.
 const REASONS: usize = 12;
-/// Rows of the table of culprits.
-const CULPRITS: usize = 20;
 /// A culprit with less than this share of the time gets no advice.
 const WORTH_ADVICE: f64 = 0.05;
 /// Items of the finest picture.
@@ -329,41 +328,12 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
 }
 
 fn culprits(ranking: &Ranking, names: &Names) -> Table {
-    let rows = ranking.culprits.iter().take(CULPRITS).map(|culprit| {
-        vec![
-            Cell { swatch: Some(look(culprit.cause).number()), ..Cell::text(title(culprit.cause)) },
-            Cell::text(shown(&blamed(culprit, names))),
-            Cell {
-                bar: Some(culprit.share),
-                sort: Some(culprit.share),
-                ..Cell::text(percent(culprit.share))
-            },
-            Cell { sort: Some(culprit.time.ns() as f64), ..Cell::text(micros(culprit.time)) },
-            Cell { sort: Some(culprit.samples as f64), ..Cell::text(count(culprit.samples)) },
-            Cell { sort: Some(culprit.leads as f64), ..Cell::text(count(culprit.leads)) },
-            Cell { sort: Some(culprit.longest.ns() as f64), ..Cell::text(micros(culprit.longest)) },
-        ]
-    });
-    let more = ranking.culprits.len().saturating_sub(CULPRITS);
-    let more = if more > 0 {
-        format!(" {} with less are not listed.", counted(more as u64, "culprit"))
-    } else {
-        String::new()
-    };
-    Table {
-        caption: format!("Culprits of {}, by time.{more}", counted(ranking.samples, "sample")),
-        columns: vec![
-            Column::text("Cause"),
-            Column::text("Who"),
-            Column::figures("Share"),
-            Column::figures("µs"),
-            Column::figures("Samples"),
-            Column::figures("Longest part in"),
-            Column::figures("Longest, µs"),
-        ],
-        rows: rows.collect(),
-        sortable: true,
+    let heading = format!("Culprits of {}, by time", counted(ranking.samples, "sample"));
+    let mut table = Table::from(tables::culprits::table(heading, ranking, names));
+    for (row, culprit) in table.rows.iter_mut().zip(&ranking.culprits) {
+        row[0].swatch = Some(look(culprit.cause).number());
     }
+    table
 }
 
 fn advices(ranking: &Ranking, names: &Names, rules: &Rules) -> Vec<Advice> {

@@ -55,7 +55,7 @@ pub fn table(content: &Content<'_>, rows: usize, shown: usize) -> Option<Table> 
                 .meaning("since the phase began (of imports: since the series did)"),
             Column::figures("Due, UTC"),
             Column::figures("CPU"),
-            Column::figures("Sequence").meaning("index in the series, from 0"),
+            Column::figures("Sample").meaning("index in the series, from 0"),
         ],
         rows,
         sortable: true,

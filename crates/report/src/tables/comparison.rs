@@ -13,7 +13,8 @@ pub fn labels<'a>(comparison: &'a Comparison, one: &SeriesComparison) -> [&'a st
     [0, one.side].map(|k| comparison.sides.get(k).map_or("?", |side| side.label.as_str()))
 }
 
-/// The figures of both sides, and their differences.
+/// The figures of both sides, and their differences; without those that cannot be compared, which
+/// the sentences of the series name.
 pub fn metrics(comparison: &Comparison, one: &SeriesComparison) -> Table {
     let labels = labels(comparison, one);
     let columns = vec![
@@ -32,11 +33,6 @@ pub fn metrics(comparison: &Comparison, one: &SeriesComparison) -> Table {
     let mut table = Table::new(title, columns).rows(known.map(row));
     for (label, side) in labels.iter().zip([&one.a, &one.b]) {
         table.remark(Tone::Faint, format!("side {label}: {}", amount(side, one.basis)));
-    }
-    for metric in one.metrics.iter().filter(|m| m.verdict == Difference::Unsupported) {
-        if let Some(reason) = &metric.reason {
-            table.remark(Tone::Faint, format!("not compared, {}: {reason}", metric.metric));
-        }
     }
     table
 }

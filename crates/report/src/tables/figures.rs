@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Face, Table, Tone, Value, percentiles};
 use crate::format::{count, plain};
-use punctual_bundle::summary::{SeriesSummary, VerdictWord};
+use punctual_bundle::summary::{SeriesSummary, Summary, VerdictWord};
 use std::collections::BTreeMap;
 
 /// Names in a terminal.
@@ -49,6 +49,13 @@ pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = Row<'a>>
         );
     }
     table
+}
+
+/// Every series with its phase.
+pub fn named(summary: &Summary) -> impl Iterator<Item = (String, &SeriesSummary)> {
+    summary.phases.iter().flat_map(|phase| {
+        phase.series.iter().map(|series| (format!("{}/{}", phase.name, series.name), series))
+    })
 }
 
 /// On a page, common percentiles stand with the details.

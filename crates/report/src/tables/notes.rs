@@ -1,12 +1,85 @@
-//! Figures in rows that a measure has besides its samples.
+//! What measures have besides their samples: counts against independent ones, the cost of the
+//! clock, further figures and tables.
 
-use super::{Cell, Column, Table};
-use crate::notes::cell;
+use super::{Cell, Column, Table, Tone};
+use crate::notes::{allowed, cell, number, unavailable};
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::{Fact, Figure, Validation};
 
 /// No text of a cell is wider in a terminal.
 const WIDEST: usize = 60;
 /// Columns; a hostile bundle may hold any number.
 const COLUMNS: usize = 24;
+
+/// Counts of workloads against independent counts; each measure with its name.
+pub fn validations(measures: &[(String, &MeasureMeta)]) -> Table {
+    let columns = vec![
+        Column::text("measure", 0),
+        Column::text("what", 0),
+        Column::figures("reported", 0).meaning("by the workload"),
+        Column::figures("counted", 0).meaning("by an independent source"),
+        Column::text("verdict", 0),
+        Column::text("counted by", 0),
+    ];
+    let row = |who: &str, one: &Validation| {
+        let counted = match &one.counted {
+            Fact::Known(counted) => Cell::count(*counted),
+            other => Cell::absent("unavailable").sub(unavailable(other)),
+        };
+        vec![
+            Cell::text(who),
+            Cell::text(&one.what),
+            Cell::count(one.claimed),
+            counted,
+            Cell { sub: one.tolerance.as_ref().map(allowed), ..agreement(one) },
+            Cell { sub: one.explanation.clone(), ..Cell::text(&one.source) },
+        ]
+    };
+    let rows = measures
+        .iter()
+        .flat_map(|(who, measure)| measure.notes.validations.iter().map(|one| row(who, one)));
+    let title = "counts of the workloads against independent counts";
+    Table::new(title, columns).rows(rows).shown(40, 200)
+}
+
+/// Whether a count agrees with a claim.
+pub fn agreement(one: &Validation) -> Cell {
+    match one.agrees {
+        Some(true) => Cell::verdict("✓", "agrees", Tone::Good),
+        Some(false) => Cell::verdict("✗", "differs", Tone::Bad),
+        None if one.counted.known().is_some() => Cell::verdict("?", "undecided", Tone::Uncertain),
+        None => Cell::verdict("?", "not counted", Tone::Uncertain),
+    }
+}
+
+/// The cost of the clock, and further figures.
+pub fn figures(measures: &[(String, &MeasureMeta)]) -> Table {
+    let columns = vec![
+        Column::text("measure", 0),
+        Column::text("figure", 0),
+        Column::figures("value", 0),
+        Column::figures("of", 0).meaning("number of events"),
+    ];
+    let figure = |who: &str, one: &Figure| {
+        let value = Cell::figure(one.value, number(one.value, &one.unit));
+        let of = one.count.map_or_else(Cell::default, Cell::count);
+        vec![Cell::text(who), Cell::text(&one.title), value, of]
+    };
+    let mut rows = Vec::new();
+    for (who, measure) in measures {
+        if let Fact::Known(cost) = &measure.notes.clock_cost {
+            let title =
+                format!("one reading of the clock, median, in every sample: {}", cost.clock);
+            let spread = format!("min {}, p99 {}, max {}", cost.min, cost.p99, cost.max);
+            let median = cost.median.ns();
+            let value = Cell::figure(median as f64, format!("{median} ns")).sub(spread);
+            rows.push(vec![Cell::text(who), Cell::text(title), value, Cell::count(cost.count)]);
+        }
+        rows.extend(measure.notes.figures.iter().map(|one| figure(who, one)));
+    }
+    let title = "cost of the clock, and further figures; nothing is subtracted from any sample";
+    Table::new(title, columns).rows(rows).shown(40, 200)
+}
 
 /// A table of a measure, called `title`.
 pub fn own(title: String, of: &punctual_core::Table) -> Table {

@@ -104,9 +104,9 @@ pub fn tasks(document: &OccupancyDocument, which: Rows) -> Table {
         rows.sort_by_key(|(running, _)| -running);
     }
     let (what, id) = match which {
-        Rows::Processes => ("processes", "pid"),
-        Rows::Threads => ("threads", "tid"),
-        Rows::Both => ("processes and their threads", "pid, tid"),
+        Rows::Processes => ("processes", "PID"),
+        Rows::Threads => ("threads", "TID"),
+        Rows::Both => ("processes and their threads", "PID, TID"),
     };
     let columns = vec![
         Column::text("name", 0).at_most(NAME),

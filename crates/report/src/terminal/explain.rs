@@ -7,15 +7,13 @@ use super::table;
 use crate::format::{clipped, count, counted, percent, plain};
 use crate::sentence::advice::{self, Matching, Rules};
 use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, wake_ups, who};
-use crate::tables::{Cell, Column, Table};
+use crate::tables::{Cell, Column, Table, culprits};
 use punctual_analyze::explain::{Culprit, Explanation, Ranking, rank};
 use punctual_analyze::{Explained, Explanations};
 use punctual_core::{Names, Nanos};
 
 /// Parts of one sample in the legend of its bar, the longest ones.
 const LEGEND: usize = 8;
-/// Culprits listed.
-const LISTED: usize = 12;
 /// A culprit with less than this share of the time gets no advice.
 const WORTH_ADVICE: f64 = 0.05;
 /// Names are cut at this many columns.
@@ -48,7 +46,7 @@ pub fn explanations(
         out.paragraph("", "", Tone::Plain, "No sample or interval matches.");
     }
     let ranking = rank(all.samples.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
-    culprits(&mut out, &ranking, &all.names);
+    write_culprits(&mut out, &ranking, &all.names);
     advice(&mut out, &ranking, &all.names, rules);
     if !all.findings.is_empty() {
         super::findings::write(&mut out, &all.findings);
@@ -168,40 +166,14 @@ fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], name
     table::body(out, &Table::new("causes", columns).rows(rows));
 }
 
-fn culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
+fn write_culprits(out: &mut Page, ranking: &Ranking, names: &Names) {
     if ranking.culprits.is_empty() {
         return;
     }
     let late = counted(ranking.samples, "sample");
     let sum = format!("{} {}", out.latency(ranking.latency.ns() as f64), out.unit());
-    out.heading(&format!("Culprits of {sum} in {late}"));
-    let columns = vec![
-        Column::figures("share", 0),
-        Column::figures(out.unit(), 1),
-        Column::figures("samples", 2),
-        Column::figures("longest", 3),
-        Column::text("cause", 0),
-        Column::text("who", 0).at_most(NAME / 2),
-    ];
-    let rows = ranking.culprits.iter().take(LISTED).map(|culprit| {
-        vec![
-            Cell::share(culprit.share),
-            Cell::time(culprit.time.ns()),
-            Cell::count(culprit.samples),
-            Cell::time(culprit.longest.ns()),
-            Cell::text(title(culprit.cause)),
-            Cell::text(blamed(culprit, names)),
-        ]
-    });
-    table::body(out, &Table::new("culprits", columns).rows(rows));
-    if let Some(more) = ranking.culprits.len().checked_sub(LISTED).filter(|more| *more > 0) {
-        let rest: f64 = ranking.culprits.iter().skip(LISTED).map(|culprit| culprit.share).sum();
-        out.line(&format!(
-            "  {} with {} together are not listed.",
-            counted(more as u64, "culprit"),
-            percent(rest)
-        ));
-    }
+    let table = culprits::table(format!("Culprits: {sum} in {late}"), ranking, names);
+    table::section(out, &table);
 }
 
 fn advice(out: &mut Page, ranking: &Ranking, names: &Names, rules: &Rules) {

@@ -34,20 +34,12 @@ fn says_something(measure: &MeasureMeta) -> bool {
 }
 
 fn validation(out: &mut Page, one: &Validation) {
-    let (tone, word) = match one.agrees {
-        Some(true) => (Tone::Good, out.either("✓ agrees", "agrees")),
-        Some(false) => (Tone::Bad, out.either("✗ DIFFERS", "DIFFERS")),
-        None if one.counted.known().is_some() => {
-            (Tone::Uncertain, out.either("? undecided", "undecided"))
-        }
-        None => (Tone::Uncertain, out.either("? not counted", "not counted")),
-    };
     let counted = match &one.counted {
         Fact::Known(counted) => format!("counted {}", format::count(*counted)),
         other => unavailable(other),
     };
-    let begin = format!("  {}  ", out.paint(tone, word));
-    let hang = " ".repeat(4 + format::width_of(word));
+    let (verdict, width) = table::painted(out, &tables::agreement(one));
+    let (begin, hang) = (format!("  {verdict}  "), " ".repeat(4 + width));
     let what =
         format!("{}: claimed {}, {counted} ({})", one.what, format::count(one.claimed), one.source);
     out.paragraph(&begin, &hang, Tone::Plain, &format::plain(&what));

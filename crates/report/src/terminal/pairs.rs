@@ -149,7 +149,7 @@ fn write_limits(out: &mut Page, document: &PairsDocument) {
     }
     out.heading("limits");
     for (pair, limit, count) in all {
-        let word = table::verdict(out, limit.verdict);
+        let (word, _) = table::painted(out, &limit.verdict.into());
         let what = format!("{} {}", name(out, pair), format::plain(&limit.limit));
         let sentence = match &limit.reason {
             Some(reason) => format!(": {}", format::plain(reason)),

@@ -4,7 +4,6 @@
 use super::paint::{Page, Tone};
 use crate::format::{self, shortened, width_of};
 use crate::tables::{Cell, Column, Face, Table, Value};
-use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
 const INDENT: usize = 2;
@@ -60,10 +59,10 @@ pub fn body(out: &mut Page, table: &Table) -> Vec<String> {
     hidden
 }
 
-/// A verdict in its colour.
-pub fn verdict(out: &Page, verdict: VerdictWord) -> String {
-    let cell = Cell::from(verdict);
-    out.paint(cell.tone, &words(out, &cell.value, cell.tone))
+/// A cell in its colour, outside a table, and its width.
+pub fn painted(out: &Page, cell: &Cell) -> (String, usize) {
+    let text = words(out, &cell.value, cell.tone);
+    (out.paint(cell.tone, &text), width_of(&text))
 }
 
 /// A row of second views below its own.

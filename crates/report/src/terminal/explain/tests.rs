@@ -132,15 +132,15 @@ fn a_spike_in_80_columns() {
       F   5.00  own execution
       hidden: terminal too narrow: share
 
-    Culprits of 1,545 µs in 1 sample
-       share     µs  samples  cause                           who
-      90.7 %  1,402        1  running task not preempted      stress-ng-fork
-       3.9 %   60.0        1  softirq                         NET_RX
-       2.6 %   40.0        1  preempted by a higher priority  \u{1b}[31mevil\n
-       1.9 %   30.0        1  timer interrupt delayed         stress-ng-fork
-       0.5 %   8.00        1  interrupt handler               local_timer
-       0.3 %   5.00        1  own execution
-      hidden: terminal too narrow: longest
+    Culprits: 1,545 µs in 1 sample, times in µs
+      cause                           who                share   time  samples
+      running task not preempted      stress-ng-fork    90.7 %  1,402        1
+      softirq                         NET_RX             3.9 %   60.0        1
+      preempted by a higher priority  \u{1b}[31mevil\n   2.6 %   40.0        1
+      timer interrupt delayed         stress-ng-fork     1.9 %   30.0        1
+      interrupt handler               local_timer        0.5 %   8.00        1
+      own execution                                      0.3 %   5.00        1
+      hidden: terminal too narrow: longest in, longest
 
     What to do
       · running task not preempted (stress-ng-fork), 90.7 %: A PREEMPT_RT kernel is
@@ -182,18 +182,18 @@ fn an_inversion_in_120_columns() {
       E   8.00   0.5 %  interrupt handler               local_timer
       F   5.00   0.3 %  own execution
 
-    Culprits of 6,585 µs in 2 samples
-        share     µs  samples  longest  cause                           who
-       75.2 %  4,950        1    4,950  priority inversion              mid
-       21.3 %  1,402        1    1,402  running task not preempted      stress-ng-fork
-        0.9 %   60.0        1     60.0  waiting for a lock              low
-        0.9 %   60.0        1     60.0  softirq                         NET_RX
-        0.6 %   40.0        1     40.0  preempted by a higher priority  \u{1b}[31mevil\n
-        0.5 %   30.0        1     30.0  timer interrupt delayed         stress-ng-fork
-        0.4 %   25.0        2     20.0  own execution
-        0.1 %   9.00        1     9.00  running task not preempted      low
-        0.1 %   8.00        1     8.00  interrupt handler               local_timer
-      < 0.1 %   1.00        1     1.00  wake-up in progress
+    Culprits: 6,585 µs in 2 samples, times in µs
+      cause                           who                 share   time  samples  longest in  longest
+      priority inversion              mid                75.2 %  4,950        1           1    4,950
+      running task not preempted      stress-ng-fork     21.3 %  1,402        1           1    1,402
+      waiting for a lock              low                 0.9 %   60.0        1           0     60.0
+      softirq                         NET_RX              0.9 %   60.0        1           0     60.0
+      preempted by a higher priority  \u{1b}[31mevil\n    0.6 %   40.0        1           0     40.0
+      timer interrupt delayed         stress-ng-fork      0.5 %   30.0        1           0     30.0
+      own execution                                       0.4 %   25.0        2           0     20.0
+      running task not preempted      low                 0.1 %   9.00        1           0     9.00
+      interrupt handler               local_timer         0.1 %   8.00        1           0     8.00
+      wake-up in progress                               < 0.1 %   1.00        1           0     1.00
 
     What to do
       · priority inversion (mid), 75.2 %: Use a mutex with priority inheritance (PTHREAD_PRIO_INHERIT): its holder then runs
