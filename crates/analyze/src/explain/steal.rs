@@ -54,7 +54,8 @@ fn suspicion(context: &TraceContext, part: &Part) -> Option<Warning> {
         }
         // Elsewhere in the kernel interrupts may have been off.
         Cause::OwnExecution { mode: Mode::User | Mode::Unknown }
-        | Cause::NonPreemptible { mode: Mode::User, .. } => {
+        | Cause::NonPreemptible { mode: Mode::User, .. }
+        | Cause::TimerIrqDelay { mode: Mode::User, .. } => {
             let within = |wait: &&crate::steal::Wait| {
                 Some(wait.cpu) == part.cpu
                     && wait.to.min(part.to) - wait.from.max(part.from) >= SHORTEST

@@ -82,9 +82,9 @@ section! {
         /// If one does not hold, the exit status is 3. If the evidence does not decide one, it is
         /// 4: samples were lost, a percentile needs more samples than there are, or the run was
         /// interrupted before its end and nothing had violated the requirement by then. It is 4 too
-        /// if the run is invalid, which means that it was not measured as requested: policy, affinity
-        /// or clock changed, memory was not locked, a load died or idled, another punctual measured
-        /// on the same CPU.
+        /// if the run is invalid, which means that it was not measured as requested: policy,
+        /// affinity or clock changed, memory was not locked, a load died or idled, another punctual
+        /// measured on the same CPU.
         list require: Requirement, text("REQUIREMENT", values::requirement), ["none"];
         /// The phases in which it measures.
         list phases: String, text("NAME", values::name), ["all"];

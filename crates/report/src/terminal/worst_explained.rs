@@ -33,7 +33,7 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
         Column::figures(out.unit(), 0),
         Column::figures("of which", 1),
         Column::text("cause", 0),
-        // Who it was is the answer: where there is little room, names are cut and shares are hidden.
+        // Who it was is the answer: where there is little room, names are cut, shares hidden.
         Column::text("who", 0).at_most(name),
     ];
     let rows = worst.iter().take(LISTED).map(|sample| row(sample, all));
