@@ -38,4 +38,5 @@ pub mod request;
 pub mod run;
 pub mod targets;
 pub mod truth;
+pub mod unfinished;
 mod violation;

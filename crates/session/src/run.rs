@@ -1,9 +1,12 @@
 //! A run from plan to bundle: prepare, phase after phase, end.
 
 mod accounting;
+mod beside;
+mod companion;
 mod counters;
 mod ending;
 mod evidence;
+mod explaining;
 mod joining;
 pub mod mapping;
 mod measure;
@@ -29,8 +32,12 @@ use crate::metrics::MetricsFile;
 use crate::notify::ServiceManager;
 use crate::recording::{Recording, Wanted};
 use crate::request::{self, Loaded};
+use crate::unfinished::Unfinished;
 use crate::violation::ViolationHook;
-use punctual_bundle::BundleWriter;
+use companion::Companion;
+use explaining::Explaining;
+use metrics::RunMetrics;
+use punctual_bundle::{BundleError, BundleWriter};
 use punctual_core::{CpuSet, Finding, Severity};
 use punctual_host::check;
 use punctual_host::environment::{self, Environment};
@@ -70,65 +77,35 @@ pub fn run(
     memory::release_setup();
     let mut writer =
         BundleWriter::create(&plan.output, &plan.name, "run").map_err(Failure::refused)?;
-    let made = plan
-        .partition
-        .as_ref()
-        .map(|asked| partition::Held::make(asked, context.messages))
-        .transpose();
     // If nothing was started, nothing is left behind. Dropping a partition undoes it, at any early
     // return.
-    let discard = |_: &Failure| drop(std::fs::remove_dir_all(writer.directory()));
-    let (made, found) = made.inspect_err(discard)?.unzip();
+    let mut unfinished = Unfinished::of(writer.directory());
+    let make = |asked| partition::Held::make(asked, context.messages);
+    let (made, found) = plan.partition.as_ref().map(make).transpose()?.unzip();
     let partition = match made {
         Some(made) => Some(made),
-        None => partition::Held::join(plan, context.messages).inspect_err(discard)?,
+        None => partition::Held::join(plan, context.messages)?,
     };
-    writer.write_experiment(loaded.kept_as(), &loaded.bytes).map_err(Failure::failed)?;
-    writer.write_plan(&plan.to_toml()).map_err(Failure::failed)?;
-    plan.published
-        .iter()
-        .try_for_each(|published| writer.write_published(published))
-        .map_err(Failure::failed)?;
-
+    write_request(&mut writer, plan, loaded).map_err(Failure::failed)?;
     // Each step of setting up leaves pages that measuring does not need.
     memory::release_setup();
-    let guard = guard_for(plan)?;
-    let findings = found.unwrap_or_default();
-    let accounting = accounting::State::NotAsked;
-    let (preparation, recording, flight) = (None, None, None);
     let plan = &seeded;
-    let hook = |command: &String| ViolationHook::new(command.clone(), writer.directory());
-    let hook = plan.on_violation.as_ref().map(hook);
     let mut run = Run {
+        guard: guard_for(plan)?,
         plan,
         writer,
-        findings,
-        guard,
+        findings: found.unwrap_or_default(),
         partition,
-        preparation,
-        recording,
-        flight,
-        accounting,
+        preparation: None,
+        companions: Vec::new(),
         interrupts,
-        metrics: context.metrics,
-        hook,
-        manager: ServiceManager::of_environment(),
     };
     watcher.preparing("reading the system configuration");
     check_host(&mut run, &files, context.differs)?;
-    let directory = run.writer.directory().to_owned();
-    let start = |record| Recording::start(&directory, Wanted::of(record, &plan.controller_cpus));
-    let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
     if plan.record.is_some() || plan.explain.is_some() {
         watcher.preparing("starting the recorder");
     }
-    run.recording = plan.record.as_ref().map(start).transpose().inspect_err(discard)?;
-    let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
-    let fly = |explain| {
-        Flight::start(&directory, explain, request::online_cpus()?, &plan.controller_cpus)
-    };
-    run.flight = explain.map(fly).transpose().inspect_err(discard)?;
-    run.accounting = accounting::State::start(plan, &mut run.findings);
+    run.companions = companions(plan, &run.writer, &mut run.findings, context.metrics)?;
     signals::prepare_waking()
         .map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
     memory::release_setup();
@@ -136,22 +113,60 @@ pub fn run(
     let ran = phase::run_all(&mut run, watcher);
 
     run.preparation = None;
-    let explained = run.flight.take().map(Flight::stop);
-    run.findings.extend(explained.into_iter().flatten());
-    let recorded = run.recording.take().map(Recording::stop).transpose()?;
-    run.findings.extend(recorded.into_iter().flat_map(|done| done.recorded.findings));
-    run.findings.extend(run.hook.take().and_then(ViolationHook::finish));
+    let phases = ran.as_ref().map_or(&[][..], |(phases, _)| phases);
+    let finished: Result<Vec<_>, Failure> =
+        run.companions.drain(..).map(|companion| companion.finish(phases)).collect();
     let left = run.partition.take().and_then(partition::Held::undo);
-    run.findings.extend(left);
     memory::unlock_all();
     memory::release_setup();
-    let (phases, outcome) = ran.map_err(Failure::refused).inspect_err(discard)?;
+    let (phases, outcome) = ran.map_err(Failure::refused)?;
+    unfinished.keep();
+    run.findings.extend(finished?.into_iter().flatten().chain(left));
     close_environment(&run.writer, &files);
-    if let Some(mut file) = run.metrics.take() {
-        file.write(&metrics::text(&plan.name, &views(&phases)));
-        run.findings.extend(file.finding("run"));
-    }
     Ok(ending::end(run, phases, outcome))
+}
+
+/// What was asked for.
+fn write_request(
+    writer: &mut BundleWriter,
+    plan: &Plan,
+    loaded: &Loaded,
+) -> Result<(), BundleError> {
+    writer.write_experiment(loaded.kept_as(), &loaded.bytes)?;
+    writer.write_plan(&plan.to_toml())?;
+    plan.published.iter().try_for_each(|published| writer.write_published(published))
+}
+
+/// What goes on beside measuring: all of it is in force when this returns.
+fn companions(
+    plan: &Plan,
+    writer: &BundleWriter,
+    findings: &mut Vec<Finding>,
+    metrics: Option<MetricsFile>,
+) -> Result<Vec<Box<dyn Companion>>, Failure> {
+    let (bundle, cpus) = (writer.directory(), &plan.controller_cpus);
+    let record = |record| Recording::start(bundle, Wanted::of(record, cpus));
+    let recording = plan.record.as_ref().map(record).transpose()?;
+    let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
+    let fly = |explain| Flight::start(bundle, explain, request::online_cpus()?, cpus);
+    let flight = explain.map(fly).transpose()?;
+    let accounting = accounting::State::start(plan, findings);
+    let hook = |command: &String| ViolationHook::new(command.clone(), bundle);
+    let metrics = metrics.map(|file| RunMetrics(file, plan.name.clone()));
+    // Windows and accounts are written before a command is started that may look at them.
+    let all = [
+        flight.map(Explaining::new).map(boxed),
+        recording.map(boxed),
+        accounting.map(boxed),
+        plan.on_violation.as_ref().map(hook).map(boxed),
+        ServiceManager::of_environment().map(boxed),
+        metrics.map(boxed),
+    ];
+    Ok(all.into_iter().flatten().collect())
+}
+
+fn boxed<C: Companion + 'static>(companion: C) -> Box<dyn Companion> {
+    Box::new(companion)
 }
 
 /// Files that a run holds open at least, and for each thread: its log, its checkpoint, its lines,

@@ -105,8 +105,7 @@ pub fn run(args: Args) -> Ending {
         on_violation: args.on_violation,
     };
     let mut attachment = Attachment::start(&directory, &target, options)?;
-    let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
-    let started = attachment.begin(&target).inspect_err(discard)?;
+    let started = attachment.begin(&target)?;
     let is_command = !args.command.is_empty();
     let mut watcher = live::attached_watcher(args.quiet, is_command);
     let outcome = attachment.measure(started, &interrupts, &mut *watcher);

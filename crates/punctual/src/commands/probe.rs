@@ -25,6 +25,7 @@ use punctual_session::messages::shown;
 use punctual_session::programs::is_there;
 use punctual_session::recording::{self, Recording, Wanted, WantedProbes};
 use punctual_session::request;
+use punctual_session::unfinished::Unfinished;
 use std::path::PathBuf;
 use target::Target;
 
@@ -120,30 +121,26 @@ pub fn run(args: Args) -> Ending {
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-probe-{stamp}")));
     let writer =
         BundleWriter::create(&directory, &target.name(), "probe").map_err(Failure::refused)?;
-    let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
+    let mut unfinished = Unfinished::of(&directory);
     let environment = environment::capture(&Root::system());
-    writer
-        .write_document("environment", &environment)
-        .map_err(Failure::failed)
-        .inspect_err(discard)?;
-    let process = target.start(args.json).inspect_err(discard)?;
+    writer.write_document("environment", &environment).map_err(Failure::failed)?;
+    let process = target.start(args.json)?;
     let request = ProbeRequest {
         whose: process.whose(args.children),
         argument: args.argument,
         buffer: 4 << 20,
     };
     let probes = WantedProbes { functions, lines, request, costs };
-    let recording =
-        Recording::start(&directory, wanted(&args, online, probes)?).inspect_err(discard)?;
+    let recording = Recording::start(&directory, wanted(&args, online, probes)?)?;
     watch::report_findings(&recording.findings);
     let mut command = match process.release() {
         Ok(command) => command,
         Err(failure) => {
             let _ = recording.stop();
-            discard(&failure);
             return Err(failure);
         }
     };
+    unfinished.keep();
     let goes_on = || args.pid.is_none_or(is_there);
     let outcome =
         wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &goes_on);

@@ -18,6 +18,7 @@ use punctual_session::interrupts::Interrupts;
 use punctual_session::limits;
 use punctual_session::recording::{self, Recording, Wanted};
 use punctual_session::request;
+use punctual_session::unfinished::Unfinished;
 use punctual_sys::clock;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -111,23 +112,20 @@ pub fn run(args: Args) -> Ending {
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-trace-{stamp}")));
     let writer = BundleWriter::create(&directory, &command::name(&args.command), "trace")
         .map_err(Failure::refused)?;
-    let discard = |_: &Failure| drop(std::fs::remove_dir_all(&directory));
+    let mut unfinished = Unfinished::of(&directory);
     let environment = environment::capture(&Root::system());
-    writer
-        .write_document("environment", &environment)
-        .map_err(Failure::failed)
-        .inspect_err(discard)?;
-    let recording = Recording::start(&directory, wanted).inspect_err(discard)?;
+    writer.write_document("environment", &environment).map_err(Failure::failed)?;
+    let recording = Recording::start(&directory, wanted)?;
     watch::report_findings(&recording.findings);
     let mut command =
         match program.map(|program| Command::start(&program, &args.command)).transpose() {
             Ok(command) => command,
             Err(failure) => {
                 let _ = recording.stop();
-                discard(&failure);
                 return Err(failure);
             }
         };
+    unfinished.keep();
     let outcome =
         wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| true);
     let shown = recording.findings.clone();

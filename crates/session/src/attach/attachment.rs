@@ -15,6 +15,7 @@ use crate::flight::{Flight, Watched, Whose};
 use crate::interrupts::Interrupts;
 use crate::request;
 use crate::run::mapping;
+use crate::unfinished::Unfinished;
 use crate::violation::ViolationHook;
 use punctual_analyze::cycles::CallNames;
 use punctual_analyze::cycles::lint::HostFacts;
@@ -44,6 +45,7 @@ const THREADS: usize = 512;
 
 /// A program that is measured.
 pub struct Attachment {
+    unfinished: Unfinished,
     pub(super) options: Options,
     pub(super) writer: BundleWriter,
     pub(super) phase: PhaseMeta,
@@ -94,22 +96,23 @@ impl Attachment {
             evidence: Fact::NotAsked,
             measures: Vec::new(),
         };
-        let discard = |_: &Failure| drop(std::fs::remove_dir_all(directory));
+        let unfinished = Unfinished::of(directory);
         let environment = environment::capture(&Root::system());
         let written = writer
             .write_document("environment", &environment)
             .and_then(|()| writer.write_phase(0, &phase));
         let host = facts::of_host(&Root::system(), environment);
-        written.map_err(Failure::failed).inspect_err(discard)?;
+        written.map_err(Failure::failed)?;
         let plan = || ExplainPlan {
             account: false,
             ..ExplainPlan::usual([WorkloadKind::Mutex, WorkloadKind::Storage])
         };
         let fly = || Flight::start(directory, &plan(), cpus.clone(), &CpuSet::new());
-        let flight = options.explain.then(fly).transpose().inspect_err(discard)?;
+        let flight = options.explain.then(fly).transpose()?;
         let command = options.on_violation.clone();
         Ok(Attachment {
             hook: command.map(|command| ViolationHook::new(command, directory)),
+            unfinished,
             options,
             writer,
             phase,
@@ -132,9 +135,11 @@ impl Attachment {
         })
     }
 
-    /// Watches the target; a command begins when this returns.
+    /// Watches the target; a command begins when this returns. Nothing is left of a bundle where
+    /// that fails and this is dropped.
     pub fn begin(&mut self, target: &Target) -> Result<Started, Failure> {
         let started = target.start(&self.attacher)?;
+        self.unfinished.keep();
         self.phase.started = jiff::Timestamp::now();
         self.phase.started_monotonic = clock::monotonic().ns();
         Ok(started)

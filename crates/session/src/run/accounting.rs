@@ -4,8 +4,12 @@
 //! Nothing of it happens in a measuring thread. The kernel emits the record of a sample when the
 //! next one begins, so a sample is settled one round of draining later.
 
+use super::companion::Companion;
 use super::joining::{Joining, Overdue};
+use super::measure::MeasureRun;
+use super::phase_run::PhaseRun;
 use super::series::SeriesRun;
+use crate::exit::Failure;
 use punctual_core::{AccountCost, CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
 use punctual_plan::{MeasurePlan, PhasePlan, Plan, TimerMethod, Workload};
 use punctual_record::Backend;
@@ -27,10 +31,8 @@ pub struct Accounting {
     overdue: Vec<Overdue>,
 }
 
-/// Whether, and how.
+/// Whether it can be, where it is asked for.
 pub enum State {
-    /// Nobody asked, or there is no timer.
-    NotAsked,
     /// This system cannot, for this reason.
     Unavailable(String),
     /// It goes on.
@@ -38,11 +40,11 @@ pub enum State {
 }
 
 impl State {
-    /// Puts the programs into the kernel, where the plan asks for it. Where this system cannot,
-    /// measuring goes on without.
-    pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> State {
+    /// Puts the programs into the kernel, where the plan asks for it and has a timer. Where this
+    /// system cannot, measuring goes on without.
+    pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> Option<State> {
         if !plan.explain.as_ref().is_some_and(|explain| explain.account) {
-            return State::NotAsked;
+            return None;
         }
         let measures = || {
             plan.phases.iter().flat_map(|phase| &phase.measures).filter(|m| has_timer(&m.workload))
@@ -54,10 +56,10 @@ impl State {
             .flat_map(|cpu| plan.phases.iter().map(move |phase| rate_on(cpu, phase)))
             .max();
         if cpus.is_empty() {
-            return State::NotAsked;
+            return None;
         }
         let several_cpus = threads().any(|thread| thread.cpus.len() > 1);
-        match Accountant::start(&cpus, several_cpus, rate.unwrap_or(0), backend()) {
+        Some(match Accountant::start(&cpus, several_cpus, rate.unwrap_or(0), backend()) {
             Ok(mut accountant) => {
                 findings.extend(accountant.findings.iter().cloned());
                 let cost = accountant.cost();
@@ -72,17 +74,39 @@ impl State {
                 findings.push(finding.evidence(why.to_string()).remedy(remedy));
                 State::Unavailable(why.to_string())
             }
-        }
+        })
     }
 
+    /// Takes the kernel's records and settles the samples that can be: all of them once the threads
+    /// have ended.
+    fn settle(&mut self, series: &mut [SeriesRun], ended: bool) {
+        let State::On(accounting) = self else { return };
+        accounting.take(series, ended);
+        let now = clock::monotonic();
+        let forgotten = accounting.overdue.len().saturating_sub(REMEMBERED);
+        accounting.overdue.drain(..forgotten);
+        let lost = accounting.accountant.lost();
+        let until = (!ended).then(|| MonotonicNs(now.0 - SETTLED.ns()));
+        for joining in series.iter_mut().filter_map(SeriesRun::joining) {
+            joining.settle(until, &accounting.overdue);
+            joining.account.lost = lost;
+            joining.account.complete = ended;
+        }
+    }
+}
+
+impl Companion for State {
     /// Divides the samples of a series from now on, if its thread sleeps on a timer of the
     /// kernel's.
-    pub fn join(&mut self, workload: &Workload, series: &mut SeriesRun) -> Result<(), String> {
+    fn prepare_series(
+        &mut self,
+        workload: &Workload,
+        series: &mut SeriesRun,
+    ) -> Result<(), String> {
         let (Workload::Timer(timer), Some(tid)) = (workload, series.meta.tid) else {
             return Ok(());
         };
         series.account = match self {
-            State::NotAsked => return Ok(()),
             State::Unavailable(why) => Fact::Unavailable(why.clone()),
             State::On(_) if timer.method == TimerMethod::Deadline => Fact::Unavailable(
                 "SCHED_DEADLINE wakes its threads without a timer that expires when the sample is \
@@ -102,21 +126,22 @@ impl State {
         Ok(())
     }
 
-    /// Takes the kernel's records and settles the samples that can be: all of them once the threads
-    /// have ended.
-    pub fn settle(&mut self, series: &mut [SeriesRun], ended: bool) {
-        let State::On(accounting) = self else { return };
-        accounting.take(series, ended);
-        let now = clock::monotonic();
-        let forgotten = accounting.overdue.len().saturating_sub(REMEMBERED);
-        accounting.overdue.drain(..forgotten);
-        let lost = accounting.accountant.lost();
-        let until = (!ended).then(|| MonotonicNs(now.0 - SETTLED.ns()));
-        for joining in series.iter_mut().filter_map(SeriesRun::joining) {
-            joining.settle(until, &accounting.overdue);
-            joining.account.lost = lost;
-            joining.account.complete = ended;
-        }
+    fn tick(&mut self, phase: &mut PhaseRun) {
+        self.settle(&mut phase.series, false);
+    }
+
+    fn checkpoint(&mut self, phase: &mut PhaseRun) {
+        phase.series.iter_mut().for_each(SeriesRun::save_account);
+    }
+
+    fn end_phase(&mut self, phase: &mut PhaseRun) {
+        let ended = phase.measures.iter().all(MeasureRun::is_finished);
+        self.settle(&mut phase.series, ended);
+        phase.series.iter_mut().for_each(SeriesRun::save_account);
+    }
+
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+        Ok(Vec::new())
     }
 }
 

@@ -1,14 +1,37 @@
-//! The figures of a run as OpenMetrics text.
+//! The figures of a run as OpenMetrics text, in a file while it goes on.
 
+use super::companion::Companion;
+use super::phase_run::{PhaseRun, views};
+use crate::exit::Failure;
+use crate::metrics::MetricsFile;
 use punctual_analyze::PhaseView;
-use punctual_core::{MainPart, Nanos, SeriesData};
+use punctual_core::{Finding, MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
+use punctual_sys::clock;
+
+/// The file, and the name of the experiment.
+pub struct RunMetrics(pub MetricsFile, pub String);
+
+impl Companion for RunMetrics {
+    fn tick(&mut self, phase: &mut PhaseRun) {
+        if self.0.is_due(clock::monotonic()) {
+            self.0.write(&text(&self.1, &[phase.view()]));
+        }
+    }
+
+    fn finish(mut self: Box<Self>, phases: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+        if !phases.is_empty() {
+            self.0.write(&text(&self.1, &views(phases)));
+        }
+        Ok(self.0.finding("run").into_iter().collect())
+    }
+}
 
 /// Name, help, and the number of a series.
 type Counter = (&'static str, &'static str, fn(&SeriesData) -> u64);
 
 /// All figures of these phases so far.
-pub fn text(experiment: &str, phases: &[PhaseView<'_>]) -> String {
+fn text(experiment: &str, phases: &[PhaseView<'_>]) -> String {
     let (mut series, mut causes) = (Vec::new(), Vec::new());
     for phase in phases {
         for view in &phase.series {

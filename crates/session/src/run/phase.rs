@@ -1,18 +1,16 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
+use super::companion::Companion;
 use super::counters;
 use super::evidence::{self, Collecting};
 use super::mapping;
 use super::measure::{MeasureRun, PartitionPlacement};
-use super::metrics;
 use super::phase_run::{LoadCounts, PhaseRun};
 use super::relief::Reliever;
 use super::series::{self, SeriesRun};
 use super::state::Run;
 use super::wall_clock::{self, WallClock};
 use super::watcher::{Snapshot, Watcher};
-use crate::flight::{Flight, Watched};
-use crate::notify::ServiceManager;
 use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
@@ -116,9 +114,6 @@ struct Controller<'r, 'p, 'w> {
     times: Option<(CpuTimes, CpuTimes)>,
     /// Since the last refresh.
     cpu_load: Option<CpuLoad>,
-    /// Of the series that the flight recorder watches, in its order, the places of those whose
-    /// samples are only counted.
-    counted: Vec<Option<usize>>,
     /// Empties rings while this thread cannot.
     reliever: Option<Reliever>,
 }
@@ -151,7 +146,6 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             files: Root::system(),
             times: None,
             cpu_load: None,
-            counted: Vec::new(),
             reliever: None,
         }
     }
@@ -162,14 +156,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let outcome = self.measure(current);
         self.evidence.before_stop(&self.files, &current.measures);
         let stopped = self.stop_threads(current);
-        if let (Ok(Some(Outcome::StoppedAbove { series, latency })), Some(hook)) =
-            (&outcome, &mut self.run.hook)
-        {
+        if let Ok(Some(Outcome::StoppedAbove { series, latency })) = &outcome {
             let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
-            let limit = limits.filter(|limit| limit.ns() < *latency).max();
-            hook.stopped_above(series.clone(), Nanos(*latency), limit.unwrap_or_default());
+            let limit = limits.filter(|limit| limit.ns() < *latency).max().unwrap_or_default();
+            self.companions(|companion| companion.stopped_above(series, Nanos(*latency), limit));
         }
-        self.look_for_violations(current, true);
+        self.companions(|companion| companion.end_phase(current));
         // The last events are not judged any more, but say whether the loads were there.
         let _ = self.load_events();
         let partition = self.run.partition.as_ref();
@@ -199,7 +191,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.evidence.begin(&self.files, self.run.partition.as_ref(), &current.series);
         // Last of all: what runs from here on is what stays resident.
         self.hold_resources();
-        let (mut watched, mut rings) = (Vec::new(), Vec::new());
+        let mut rings = Vec::new();
         for measure in &mut current.measures {
             let sources = measure.start(LEAD);
             rings.extend(sources.iter().filter_map(SampleSource::backup_drain));
@@ -207,19 +199,15 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             for (place, (series, source)) in
                 measure.series.clone().zip(series.iter_mut().zip(sources))
             {
-                watched.extend(
-                    self.run
-                        .flight
-                        .as_ref()
-                        .and_then(|_| series.watched(&self.phase.name, &source))
-                        .map(|of| (place, of)),
-                );
+                for companion in &mut self.run.companions {
+                    companion.begin_series(&self.phase.name, place, series, &source);
+                }
                 series.begin(source, keep);
             }
         }
         self.reliever =
             (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
-        self.begin_flight(current, watched);
+        self.companions(|companion| companion.begin_phase(current));
         self.watch(current)
     }
 
@@ -263,7 +251,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                     let limit = lines::log_limit(self.series_planned());
                     series.keep_lines(limit).map_err(|why| why.to_string())?;
                 }
-                self.run.accounting.join(&measure.workload, &mut series)?;
+                for companion in &mut self.run.companions {
+                    companion.prepare_series(&measure.workload, &mut series)?;
+                }
                 // From here on the bundle shows the series, with nothing in it.
                 series.checkpoint();
                 current.series.push(series);
@@ -368,24 +358,14 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             // In this order: what a thread wrote before it ended is drained after its end was seen.
             let finished = current.measures.iter().all(MeasureRun::is_finished);
             current.series.iter_mut().for_each(SeriesRun::drain);
-            self.report_worst(current);
-            self.run.flight.iter_mut().for_each(Flight::poll);
-            self.run.accounting.settle(&mut current.series, false);
+            self.companions(|companion| companion.tick(current));
             let now = clock::monotonic();
             if now >= next_checkpoint {
                 current.series.iter_mut().for_each(SeriesRun::end_line_if_due);
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
-                current.series.iter_mut().for_each(SeriesRun::save_account);
-                self.run.flight.iter_mut().for_each(Flight::save);
                 self.evidence.poll(&self.files, &current.measures);
-                self.look_for_violations(current, false);
-                self.run.manager.iter_mut().for_each(ServiceManager::alive);
+                self.companions(|companion| companion.checkpoint(current));
                 next_checkpoint = now + CHECKPOINT;
-            }
-            if let Some(file) = &mut self.run.metrics
-                && file.is_due(now)
-            {
-                file.write(&metrics::text(&self.run.plan.name, &[current.view()]));
             }
             if now >= next_refresh && self.watcher.watches() {
                 self.refresh(current);
@@ -400,36 +380,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         }
     }
 
-    /// The command for a violation starts a checkpoint after the violation was found: by then the
-    /// bundle holds the sample, and the window around it.
-    fn look_for_violations(&mut self, current: &PhaseRun, ended: bool) {
-        let Some(hook) = &mut self.run.hook else { return };
-        hook.advance();
-        hook.examine(&self.phase.name, current.series.iter().map(SeriesRun::view), ended);
-    }
-
-    /// The flight recorder looks at these series, each with its place in the phase, from now on.
-    fn begin_flight(&mut self, current: &mut PhaseRun, watched: Vec<(usize, Watched)>) {
-        let Some(flight) = &self.run.flight else { return };
-        let counted = |of: &Watched| of.snapshot_reader.is_none();
-        let places: Vec<Option<usize>> =
-            watched.iter().map(|(place, of)| counted(of).then_some(*place)).collect();
-        for place in places.iter().flatten() {
-            current.series[*place].keep_worst();
-        }
-        self.counted = places;
-        flight.watch(watched.into_iter().map(|(_, of)| of).collect());
-    }
-
-    /// Passes the worst samples of counted series to the flight recorder, which cannot see them
-    /// itself.
-    fn report_worst(&mut self, current: &mut PhaseRun) {
-        let Some(flight) = &self.run.flight else { return };
-        for (number, place) in self.counted.iter().enumerate() {
-            if let Some(series) = place.and_then(|place| current.series.get_mut(place)) {
-                flight.add_worst(number, series.take_worst());
-            }
-        }
+    fn companions(&mut self, step: impl FnMut(&mut Box<dyn Companion>)) {
+        self.run.companions.iter_mut().for_each(step);
     }
 
     fn elapsed(&self, current: &PhaseRun) -> Nanos {
@@ -528,13 +480,6 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 .collect();
             meta.notes.tables.extend(counters::table(&planned.counters, &threads));
         }
-        self.report_worst(current);
-        self.run.flight.iter_mut().for_each(|flight| {
-            flight.settle();
-            flight.save();
-        });
-        self.run.accounting.settle(&mut current.series, true);
-        current.series.iter_mut().for_each(SeriesRun::save_account);
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 

@@ -101,7 +101,7 @@ impl SeriesRun {
 
     /// As the flight recorder watches it, in this phase; before its first sample. `None` if the
     /// thread is unknown.
-    pub fn watched(&mut self, phase: &str, source: &SampleSource) -> Option<Watched> {
+    pub fn watched(&self, phase: &str, source: &SampleSource) -> Option<Watched> {
         let own = Tid(self.meta.tid.and_then(|tid| u32::try_from(tid).ok())?);
         Some(Watched {
             phase: phase.to_owned(),

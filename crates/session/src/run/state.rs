@@ -1,13 +1,8 @@
 //! What a run holds from its first step to its last.
 
-use super::accounting;
+use super::companion::Companion;
 use super::partition;
-use crate::flight::Flight;
 use crate::interrupts::Interrupts;
-use crate::metrics::MetricsFile;
-use crate::notify::ServiceManager;
-use crate::recording::Recording;
-use crate::violation::ViolationHook;
 use punctual_bundle::BundleWriter;
 use punctual_core::{Finding, Severity};
 use punctual_measure::load::Guarded;
@@ -29,20 +24,10 @@ pub struct Run<'a> {
     pub partition: Option<partition::Held>,
     /// Memory locks and idle states, from the first measurement to the last.
     pub preparation: Option<Preparation>,
-    /// Kernel events and test points, if the plan records them.
-    pub recording: Option<Recording>,
-    /// What happens around the worst samples, where the plan wants them explained.
-    pub flight: Option<Flight>,
-    /// Where the time of all samples goes, where the plan wants that counted.
-    pub accounting: accounting::State,
+    /// What goes on beside measuring.
+    pub companions: Vec<Box<dyn Companion>>,
     /// What the user asked for by signals.
     pub interrupts: Interrupts,
-    /// Where figures are written to while they are measured.
-    pub metrics: Option<MetricsFile>,
-    /// What runs when a requirement is violated.
-    pub hook: Option<ViolationHook>,
-    /// The service manager, where there is one.
-    pub manager: Option<ServiceManager>,
 }
 
 impl Run<'_> {

@@ -1,0 +1,49 @@
+//! Companions that need little of a run: a recording, the command for a violation, the service
+//! manager.
+
+use super::companion::Companion;
+use super::phase_run::PhaseRun;
+use super::series::SeriesRun;
+use crate::exit::Failure;
+use crate::notify::ServiceManager;
+use crate::recording::Recording;
+use crate::violation::ViolationHook;
+use punctual_core::{Finding, Nanos};
+
+impl Companion for Recording {
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+        Ok(self.stop()?.recorded.findings)
+    }
+}
+
+/// The command starts a checkpoint after its violation was found: by then the bundle holds the
+/// sample, and the window around it.
+impl Companion for ViolationHook {
+    fn checkpoint(&mut self, phase: &mut PhaseRun) {
+        self.advance();
+        self.examine(&phase.meta.name, phase.series.iter().map(SeriesRun::view), false);
+    }
+
+    fn stopped_above(&mut self, series: &str, latency: Nanos, limit: Nanos) {
+        ViolationHook::stopped_above(self, series.to_owned(), latency, limit);
+    }
+
+    fn end_phase(&mut self, phase: &mut PhaseRun) {
+        self.advance();
+        self.examine(&phase.meta.name, phase.series.iter().map(SeriesRun::view), true);
+    }
+
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+        Ok(ViolationHook::finish(*self).into_iter().collect())
+    }
+}
+
+impl Companion for ServiceManager {
+    fn checkpoint(&mut self, _: &mut PhaseRun) {
+        self.alive();
+    }
+
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+        Ok(Vec::new())
+    }
+}

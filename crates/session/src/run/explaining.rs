@@ -1,0 +1,79 @@
+//! The flight recorder beside a run.
+
+use super::companion::Companion;
+use super::phase_run::PhaseRun;
+use super::series::SeriesRun;
+use crate::exit::Failure;
+use crate::flight::{Flight, Watched};
+use punctual_core::Finding;
+use punctual_measure::sink::SampleSource;
+
+/// Passes it what it cannot see itself.
+pub struct Explaining {
+    flight: Flight,
+    /// Series that begin, with their places in the phase.
+    begun: Vec<(usize, Watched)>,
+    /// Of the series that the flight recorder watches, in its order, the places of those whose
+    /// samples are only counted.
+    counted: Vec<Option<usize>>,
+}
+
+impl Explaining {
+    /// With a flight recorder that is in force.
+    pub fn new(flight: Flight) -> Explaining {
+        Explaining { flight, begun: Vec::new(), counted: Vec::new() }
+    }
+
+    /// Passes on the worst samples of counted series.
+    fn report_worst(&mut self, phase: &mut PhaseRun) {
+        for (number, place) in self.counted.iter().enumerate() {
+            if let Some(series) = place.and_then(|place| phase.series.get_mut(place)) {
+                self.flight.add_worst(number, series.take_worst());
+            }
+        }
+    }
+}
+
+impl Companion for Explaining {
+    fn begin_series(
+        &mut self,
+        phase: &str,
+        place: usize,
+        series: &SeriesRun,
+        source: &SampleSource,
+    ) {
+        self.begun.extend(series.watched(phase, source).map(|watched| (place, watched)));
+    }
+
+    fn begin_phase(&mut self, phase: &mut PhaseRun) {
+        let begun = std::mem::take(&mut self.begun);
+        let counted = |of: &Watched| of.snapshot_reader.is_none();
+        self.counted = begun.iter().map(|(place, of)| counted(of).then_some(*place)).collect();
+        for place in self.counted.iter().flatten() {
+            phase.series[*place].keep_worst();
+        }
+        self.flight.watch(begun.into_iter().map(|(_, of)| of).collect());
+    }
+
+    fn tick(&mut self, phase: &mut PhaseRun) {
+        self.report_worst(phase);
+        self.flight.poll();
+    }
+
+    fn checkpoint(&mut self, _: &mut PhaseRun) {
+        self.flight.save();
+    }
+
+    fn end_phase(&mut self, phase: &mut PhaseRun) {
+        self.report_worst(phase);
+        self.flight.settle();
+        self.flight.save();
+        // Those of the next phase stand at other places.
+        self.begun.clear();
+        self.counted.clear();
+    }
+
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {
+        Ok(self.flight.stop())
+    }
+}
