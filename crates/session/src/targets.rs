@@ -2,10 +2,11 @@
 //! bundle comes back.
 //!
 //! A target is one file under `targets/` with a function `carry_out(&its plan, &RemoteRun) ->
-//! Result<Returned, Failure>`. It sends the run's file under its own name, runs punctual there with the
-//! run's arguments and an `--output` of the target's choice, brings the bundle to `remote.output`,
-//! and ends with a function of `returned`: also when what came back is incomplete, or nothing
-//! did. What is shown and written beside the bundle is the command's affair, the same for all.
+//! Result<Returned, Failure>`. It sends the run's file under its own name, runs punctual there with
+//! the run's arguments and an `--output` of the target's choice, brings the bundle to
+//! `remote.output`, and ends with a function of `returned`: also when what came back is incomplete,
+//! or nothing did. What is shown and written beside the bundle is the command's affair, the same
+//! for all.
 
 mod output;
 mod remote;

@@ -60,10 +60,19 @@ pub struct Common {
     pub target: Option<String>,
     /// The random seed for start times and seeds of loads, and for timer phases (overrides seed of
     /// the file)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64)
+    )]
     pub seed: Option<u64>,
     /// Run this many times on a target in virtual time and verify that all samples are identical
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
     pub repeat: u32,
     /// Trace every instruction, and explain the worst samples by function (virtual time, x86-64;
     /// docs/exact.md)
