@@ -13,6 +13,8 @@ mod irq;
 pub mod measurement_loop;
 mod mutex;
 mod netio;
+#[cfg(test)]
+mod simulated;
 mod spin;
 mod storage;
 mod switch;

@@ -176,24 +176,7 @@ impl MeasurementLoop {
 mod tests {
     use super::*;
     use crate::sink::SampleSource;
-    use std::cell::Cell;
-
-    /// A clock on which every reading takes 5 ns and nothing else takes any time but what a test
-    /// adds.
-    struct Simulated(Cell<i64>);
-
-    impl Ticks for Simulated {
-        fn now(&self) -> i64 {
-            self.0.set(self.0.get() + 5);
-            self.0.get()
-        }
-        fn name(&self) -> &'static str {
-            "simulated"
-        }
-        fn sleep_until(&self, at: i64) {
-            self.0.set(self.0.get().max(at));
-        }
-    }
+    use crate::workload::simulated::Simulated;
 
     fn measurement_loop(pacing: Pacing) -> MeasurementLoop {
         MeasurementLoop {
@@ -210,7 +193,7 @@ mod tests {
         measurement_loop: &MeasurementLoop,
         act: impl Fn(&Simulated),
     ) -> (Vec<(i64, i64)>, Taken) {
-        let ticks = Simulated(Cell::new(0));
+        let ticks = Simulated::default();
         let (mut ring, mut reader) = crate::ring::ring(64);
         let taken =
             measurement_loop.run(1_000, &ticks, &mut ring, &Stop::default(), || (), || act(&ticks));
@@ -223,9 +206,7 @@ mod tests {
     #[test]
     fn a_sample_is_what_is_done_and_one_reading_of_the_clock() {
         let (back_to_back, taken) =
-            spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| {
-                t.0.set(t.0.get() + 100)
-            });
+            spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| t.pass(100));
         assert_eq!(taken, Taken { samples: 4, skipped: 0 });
         assert!(back_to_back.iter().all(|(_, span)| *span == 105), "{back_to_back:?}");
     }
@@ -233,8 +214,8 @@ mod tests {
     #[test]
     fn a_period_that_passes_meanwhile_is_skipped_and_counted() {
         let (periodic, taken) = spans(&measurement_loop(Pacing::Periodic(Nanos(1_000))), |t| {
-            let longer = if t.0.get() < 2_000 { 2_500 } else { 10 };
-            t.0.set(t.0.get() + longer);
+            let longer = if t.peek() < 2_000 { 2_500 } else { 10 };
+            t.pass(longer);
         });
         assert_eq!(taken, Taken { samples: 4, skipped: 1 });
         assert_eq!(
@@ -250,14 +231,13 @@ mod tests {
             samples: u64::MAX,
             ..measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO })
         };
-        assert_eq!(spans(&timed, |t| t.0.set(t.0.get() + 90)).1.samples, 3);
-        let ticks = Simulated(Cell::new(0));
+        assert_eq!(spans(&timed, |t| t.pass(90)).1.samples, 3);
+        let ticks = Simulated::default();
         let (mut sink, source) = crate::sink::ring(Nanos::MILLI);
         let stop = Stop::default();
         let limited = MeasurementLoop { limit: 50, series: 7, samples: u64::MAX, ..timed };
         let limited = MeasurementLoop { duration: None, ..limited };
-        let taken =
-            limited.run(0, &ticks, &mut sink, &stop, || (), || ticks.0.set(ticks.0.get() + 60));
+        let taken = limited.run(0, &ticks, &mut sink, &stop, || (), || ticks.pass(60));
         assert_eq!((taken.samples, stop.tripped_by()), (1, Some(7)));
         assert!(matches!(source, SampleSource::Ring(_)));
     }

@@ -606,6 +606,58 @@ impl Drop for Netio {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::simulated::Simulated;
+    use punctual_core::Nanos;
+
+    #[test]
+    fn a_message_that_did_not_come_is_no_sample_and_waiting_is_not_the_tasks_own_time() {
+        let measurement_loop = MeasurementLoop {
+            series: 0,
+            pacing: Pacing::Periodic(Nanos(1_000)),
+            duration: None,
+            samples: 8,
+            limit: i64::MAX,
+            only_cpu: Some(2),
+        };
+        let (ticks, stop) = (Simulated::default(), Stop::default());
+        let (mut whole, mut reader) = ring(16);
+        let (came, waited, mut own) = (Cell::new(false), Cell::new(0), Vec::with_capacity(2));
+        let mut number = 0;
+        let act = || {
+            number += 1;
+            came.set(number % 2 == 0);
+            waited.set(10 * number);
+            ticks.pass(10 * number + 100);
+        };
+        let mut sink = Received { sink: &mut whole, came: &came, waited: &waited, own: &mut own };
+        let taken = measurement_loop.run(1_000, &ticks, &mut sink, &stop, || (), act);
+        assert_eq!(taken, Taken { samples: 8, skipped: 0 });
+        let mut spans = Vec::new();
+        reader.drain(|drained| spans.push(drained.sample.latency().ns()));
+        assert_eq!(spans, [2, 4, 6, 8].map(|number| 10 * number + 100 + Simulated::READING));
+        // Of as many as there is room for.
+        assert!(own.len() == own.capacity() && own.iter().all(|ns| *ns == 105), "{own:?}");
+    }
+
+    #[test]
+    fn parts_are_handed_on_in_their_order_and_no_more_than_there_are() {
+        let mut spans = Spans::default();
+        (0..7).for_each(|part| spans.add([part, 10 * part]));
+        let (mut producers, readers): (Vec<_>, Vec<_>) = (0..7).map(|_| ring(2)).unzip();
+        spans.hand_on(&mut producers);
+        let parts: Vec<_> = readers
+            .into_iter()
+            .map(|mut reader| {
+                let mut part = None;
+                reader.drain(|drained| {
+                    part = Some((drained.sample.due.ns(), drained.sample.latency().ns()));
+                });
+                part
+            })
+            .collect();
+        let expected = (0..6).map(|part| Some((part, 9 * part))).chain([None]);
+        assert!(parts.into_iter().eq(expected));
+    }
 
     #[test]
     fn the_cipher_is_that_of_the_standard() {

@@ -339,3 +339,32 @@ impl Observer for Watch {
         notes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the series of the steps get of a record with these stamps.
+    fn handed_on<const STEPS: usize>(stamps: Option<Stamps>) -> [Vec<(i64, i64)>; STEPS] {
+        let (mut producers, consumers): (Vec<_>, Vec<_>) = (0..STEPS).map(|_| ring(2)).unzip();
+        hand_on(stamps, &mut producers);
+        let mut consumers = consumers.into_iter();
+        [(); STEPS].map(|()| {
+            let mut spans = Vec::new();
+            let mut consumer = consumers.next().unwrap();
+            consumer.drain(|drained| {
+                spans.push((drained.sample.due.ns(), drained.sample.latency().ns()));
+            });
+            spans
+        })
+    }
+
+    #[test]
+    fn each_step_has_its_own_time() {
+        let steps = handed_on::<4>(Some([10, 12, 20, 35, 40]));
+        assert_eq!(steps, [[(10, 2)], [(12, 8)], [(20, 15)], [(35, 5)]]);
+        // Where nothing is forced, closing follows writing.
+        assert_eq!(handed_on::<3>(Some([10, 12, 20, 20, 26])), [[(10, 2)], [(12, 8)], [(20, 6)]]);
+        assert_eq!(handed_on::<3>(None), [const { Vec::new() }; 3]);
+    }
+}

@@ -377,3 +377,56 @@ pub fn opened(directory: &Path) -> Result<File, String> {
         format!("no file can be made in directory {shown}: {why}: {help}")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::simulated::Simulated;
+    use punctual_core::Bytes;
+
+    fn record_file(mode: StorageMode, forcing: Forcing) -> RecordFile {
+        let plan = StoragePlan { mode, forcing, file_max: Bytes(250), ..StoragePlan::default() };
+        RecordFile::new(unnamed(&std::env::temp_dir()).unwrap(), &plan).unwrap()
+    }
+
+    #[test]
+    fn a_step_is_what_lies_between_two_readings() {
+        let stamps = |mode, forcing| {
+            record_file(mode, forcing).write(&Simulated::default(), b"a record").unwrap()
+        };
+        // Nothing is forced: there is no reading for it.
+        assert_eq!(stamps(StorageMode::Direct, Forcing::Fsync), [5, 10, 15, 15, 20]);
+        assert_eq!(stamps(StorageMode::Forced, Forcing::Fsync), [5, 10, 15, 20, 25]);
+    }
+
+    #[test]
+    fn the_file_begins_again_before_it_is_too_large() {
+        let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
+        let ticks = Simulated::default();
+        for byte in [1u8, 2, 3] {
+            file.write(&ticks, &[byte; 100]).unwrap();
+        }
+        let Count { records, bytes, failed, restarts, .. } = file.count;
+        assert_eq!((records, bytes, failed, restarts), (3, 300, 0, 1));
+        assert_eq!((file.end, file.size().unwrap()), (200, 200));
+        assert_eq!(file.read_last(100).unwrap(), [3; 100]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_counted_and_no_sample() {
+        let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
+        file.path = c"/no/such/file".into();
+        assert_eq!(file.write(&Simulated::default(), b"a record"), None);
+        assert_eq!(file.count.last, Some((Step::Open, libc::ENOENT)));
+        assert_eq!((file.count.records, file.count.failed, file.count.bytes), (1, 1, 0));
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_written_leaves_its_place_free() {
+        let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
+        file.flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        assert!(file.write(&Simulated::default(), b"a record").is_some());
+        assert_eq!(file.count.last, Some((Step::Write, libc::EBADF)));
+        assert_eq!((file.offset, file.end, file.count.failed), (0, 0, 1));
+    }
+}

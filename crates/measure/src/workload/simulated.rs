@@ -1,0 +1,37 @@
+//! A clock for tests of what workloads do by themselves: on it nothing takes time but what a test
+//! adds.
+
+use super::measurement_loop::Ticks;
+use std::cell::Cell;
+
+/// Every reading takes [`Simulated::READING`].
+#[derive(Default)]
+pub struct Simulated(Cell<i64>);
+
+impl Simulated {
+    /// What a reading takes, in ns.
+    pub const READING: i64 = 5;
+
+    /// Lets time pass, in ns.
+    pub fn pass(&self, ns: i64) {
+        self.0.set(self.0.get() + ns);
+    }
+
+    /// Now, without reading it.
+    pub fn peek(&self) -> i64 {
+        self.0.get()
+    }
+}
+
+impl Ticks for Simulated {
+    fn now(&self) -> i64 {
+        self.pass(Simulated::READING);
+        self.peek()
+    }
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+    fn sleep_until(&self, at: i64) {
+        self.0.set(self.peek().max(at));
+    }
+}
