@@ -8,7 +8,7 @@ pub mod hunt;
 pub mod lab;
 pub mod tail;
 
-pub use comparison::{of_distributions, of_series};
+pub use comparison::{of_distributions, of_gate, of_series};
 
 use crate::format::micros_f64;
 

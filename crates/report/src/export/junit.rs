@@ -4,10 +4,10 @@
 
 pub(super) mod document;
 
-use crate::format::micros_f64;
+use crate::sentence::of_gate;
 use document::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use punctual_analyze::validity::RUN;
-use punctual_bundle::comparison::{Comparison, GateResult};
+use punctual_bundle::comparison::Comparison;
 use punctual_bundle::summary::{
     Proof, ProofOutcome, RequirementSummary, SeriesSummary, VerdictWord,
 };
@@ -51,7 +51,7 @@ pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<(
         let own = comparison.gates.iter().filter(|gate| gate.side == number);
         suite.add_test_cases(own.map(|gate| {
             let mut case =
-                TestCase::new(gate.gate.as_str(), of_verdict(gate.verdict, &gate_message(gate)));
+                TestCase::new(gate.gate.as_str(), of_verdict(gate.verdict, &of_gate(gate)));
             case.set_classname(gate.series.as_str());
             case
         }));
@@ -65,23 +65,6 @@ pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
     let mut suite = TestSuite::new(name);
     suite.properties.extend(timebase.mark().map(|mark| Property::new("timebase", mark)));
     suite
-}
-
-/// Why a requirement on a difference came out as it did: `the regression is at least 12.0 µs;
-/// allowed are 10.0 µs`.
-pub fn gate_message(gate: &GateResult) -> String {
-    let bound = gate.bound.filter(|_| gate.verdict != VerdictWord::Undecided);
-    let bound = match (
-        bound,
-        gate.reason.ends_with("by at least") || gate.reason.ends_with("by at most"),
-    ) {
-        (Some(bound), true) => format!(" {} µs", micros_f64(bound)),
-        _ => String::new(),
-    };
-    let margin = gate
-        .margin
-        .map_or(String::new(), |margin| format!("; allowed are {} µs", micros_f64(margin)));
-    format!("{}{bound}{margin}", gate.reason)
 }
 
 /// A proof that fails: the test could not be carried out as requested.

@@ -2,10 +2,11 @@
 //! much data would make them so.
 
 use super::{listed, p_is, probability, range, spoken};
-use crate::format::{count, plain};
+use crate::format::{count, micros_f64, plain};
 use punctual_bundle::comparison::{
-    Basis, Comparison, Difference, MetricComparison, SeriesComparison,
+    Basis, Comparison, Difference, GateResult, MetricComparison, SeriesComparison,
 };
+use punctual_bundle::summary::VerdictWord;
 
 /// The sentences about one series.
 pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<String> {
@@ -167,6 +168,23 @@ fn unsupported(series: &SeriesComparison) -> Option<String> {
         })
         .collect();
     (!sentence.is_empty()).then(|| format!("Not compared: {}.", sentence.join("; ")))
+}
+
+/// Why a requirement on a difference came out as it did: `the regression is at least 12.0 µs;
+/// allowed are 10.0 µs`.
+pub fn of_gate(gate: &GateResult) -> String {
+    let bound = gate.bound.filter(|_| gate.verdict != VerdictWord::Undecided);
+    let bound = match (
+        bound,
+        gate.reason.ends_with("by at least") || gate.reason.ends_with("by at most"),
+    ) {
+        (Some(bound), true) => format!(" {} µs", micros_f64(bound)),
+        _ => String::new(),
+    };
+    let margin = gate
+        .margin
+        .map_or(String::new(), |margin| format!("; allowed are {} µs", micros_f64(margin)));
+    format!("{}{bound}{margin}", gate.reason)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Figures of one series on two sides, and requirements on their differences.
 
 use super::{Cell, Column, Table, Tone, Value};
-use crate::export::junit_message;
 use crate::format::{count, counted};
-use crate::sentence::{probability, spoken};
+use crate::sentence::{of_gate, probability, spoken};
 use punctual_bundle::comparison::{
     Basis, Comparison, Difference, MetricComparison, SeriesComparison, SideFigures,
 };
@@ -98,7 +97,7 @@ pub fn gates(comparison: &Comparison) -> Table {
             Value::Command(gate.gate.clone()).into(),
             Cell::name(&gate.series),
             Cell::name(of),
-            Cell::text(junit_message(gate)),
+            Cell::text(of_gate(gate)),
         ]
     });
     Table::new("requirements on the differences", columns).rows(rows)

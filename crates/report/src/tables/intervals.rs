@@ -92,8 +92,8 @@ fn oddities(scope: &ScopeSummary) -> impl Iterator<Item = (&String, u64, &'stati
         (scope.recursive, "within another one of the same name: `inclusive` has them once"),
         (
             scope.overlapping,
-            "ended while a scope that had begun later was open: from then on the time is that \
-             one's",
+            "ended while a scope that began later was open, which counts the time from its \
+             begin on",
         ),
         (scope.open, "had no end: the time of these is in no figure"),
         (scope.uncertain, "uncertain: they reach over missing points and are in no figure"),
