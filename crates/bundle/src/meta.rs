@@ -108,6 +108,13 @@ pub struct SeriesMeta {
 
 /// The workload of the series of an attached program: no experiment file describes them.
 pub const ATTACHED_WORKLOAD: &str = "program";
+
+/// Whether a long sample of the series is a late one. The period and the execution time of an
+/// attached thread's cycle are durations of their own: long where the thread is meant to be slow.
+pub fn is_latency(workload: &str, series: &str) -> bool {
+    let is_duration = series.ends_with("/period") || series.ends_with("/execution");
+    !(workload == ATTACHED_WORKLOAD && is_duration)
+}
 /// The key in [`SeriesMeta::details`] that holds the requested scheduling, written as
 /// [`SeriesMeta::scheduling`].
 pub const REQUESTED_SCHEDULING: &str = "requested";
@@ -140,5 +147,17 @@ impl SeriesMeta {
     /// Whether its overruns and lost samples were counted (see [`UNKNOWN_LOSSES`]).
     pub fn are_losses_known(&self) -> bool {
         !self.details.contains_key(UNKNOWN_LOSSES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_of_a_cycle_is_no_latency() {
+        assert!(is_latency(ATTACHED_WORKLOAD, "servo/response"));
+        assert!(!is_latency(ATTACHED_WORKLOAD, "servo/period"));
+        assert!(is_latency("timer", "servo/period"), "whoever names a thread so measures latency");
     }
 }

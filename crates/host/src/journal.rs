@@ -144,7 +144,7 @@ impl<'a> Journal<'a> {
         if saved.torn {
             store.cut(&saved.name, saved.whole_bytes).map_err(in_store(
                 store,
-                "mend",
+                "repair",
                 &saved.name,
             ))?;
         }

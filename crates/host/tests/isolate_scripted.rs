@@ -291,8 +291,8 @@ fn a_change_of_hands_is_reported_and_not_overwritten() {
         (1, false, "60")
     );
     let one = &changed[0];
-    let told = [&one.path, &one.expected, &one.found, &one.before].map(String::as_str);
-    assert_eq!(told, [path, "1000", "60", "1"]);
+    let shown = [&one.path, &one.expected, &one.found, &one.before].map(String::as_str);
+    assert_eq!(shown, [path, "1000", "60", "1"]);
     assert!(matches!(
         isolate::create(&cpu3(), &kernel, &store),
         Err(CreateError::Refused(Refusal::AlreadyActive(_)))

@@ -178,13 +178,13 @@ loads = ["sh-2", "sh"]
 
 #[test]
 fn the_controller_thread_keeps_away_from_what_is_measured() {
-    let conductor = |more: &str| with_timer(more).controller_cpus.to_string();
-    assert_eq!(conductor("cpus = '1-2'"), "0");
-    assert_eq!(conductor("cpus = '0'\n[[measure]]\nkind = 'timer'\ncpus = '2'"), "1");
-    assert_eq!(conductor(""), "0-2", "nothing is left but all of them");
-    assert_eq!(conductor("[experiment]\ncpus = 'all'"), "0-2");
-    assert_eq!(conductor("[partition]\ncpus = '1-2'"), "0");
-    assert_eq!(conductor("cpus = 'all'\n[partition]\ncpus = '1-2'"), "0");
+    let controller = |more: &str| with_timer(more).controller_cpus.to_string();
+    assert_eq!(controller("cpus = '1-2'"), "0");
+    assert_eq!(controller("cpus = '0'\n[[measure]]\nkind = 'timer'\ncpus = '2'"), "1");
+    assert_eq!(controller(""), "0-2", "nothing is left but all of them");
+    assert_eq!(controller("[experiment]\ncpus = 'all'"), "0-2");
+    assert_eq!(controller("[partition]\ncpus = '1-2'"), "0");
+    assert_eq!(controller("cpus = 'all'\n[partition]\ncpus = '1-2'"), "0");
 }
 
 #[test]

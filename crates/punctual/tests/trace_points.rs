@@ -210,6 +210,6 @@ fn scopes_are_reported_with_and_without_those_within_them() {
     let page = place.punctual(&["report", "bundle", "-o", "page.html"]);
     assert_eq!(page.status.code(), Some(0), "{}", text(&page));
     let page = std::fs::read_to_string(place.path().join("page.html")).expect("the page");
-    assert!(page.contains("Scopes of test points, with and without the scopes within them"));
-    assert!(page.contains("2 within another of the same name"));
+    assert!(page.contains("Scopes, with and without those within them"));
+    assert!(page.contains("2 within another one of the same name"));
 }

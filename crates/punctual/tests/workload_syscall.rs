@@ -153,7 +153,7 @@ fn what_is_wrong_is_said_as_of_any_experiment() {
     for (setting, said) in [
         ("call=wrte", "did you mean `write`?"),
         ("cal=getpid", "did you mean `call`?"),
-        ("period=1", "put it in quotes: `\"1\"`"),
+        ("period=1", "put a unit behind it and both in quotes"),
         ("period=x\nkind = 'timer'", "is not a number"),
         ("arguments=[1]", "has no effect here"),
         ("number=99999", "out of bounds"),

@@ -41,7 +41,7 @@ pub static PROCESS: Process = Process {
 const NAMES_BYTES: usize = (RINGS_AT - NAMES_AT) as usize;
 
 /// What the environment asks for.
-struct Wish {
+struct Requested {
     mode: u32,
     slots: u32,
     clock: u32,
@@ -51,22 +51,22 @@ impl Process {
     /// Makes the file; to be called once, before there are threads. `page` is the memory of
     /// [`CONTROL_PAGE`] bytes that the fast path looks at. Whether it could be made.
     pub fn start(&self, page: *mut Control) -> bool {
-        let made = wish().and_then(|wish| self.first_file(page, &wish));
+        let made = read_request().and_then(|requested| self.first_file(page, &requested));
         self.refusal.store(made.err().map_or(0, |refusal| refusal as u32), Ordering::Relaxed);
         made.is_ok()
     }
 
-    fn first_file(&self, page: *mut Control, wish: &Wish) -> Result<(), Refusal> {
+    fn first_file(&self, page: *mut Control, requested: &Requested) -> Result<(), Refusal> {
         // SAFETY: no pointers.
         if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } > CONTROL_PAGE as libc::c_long {
             return Err(Refusal::PageSize);
         }
-        self.make_file(page, wish)
+        self.make_file(page, requested)
     }
 
     /// Makes a file, maps its control page over `page`, and records the mode that the process
     /// requests.
-    fn make_file(&self, page: *mut Control, wish: &Wish) -> Result<(), Refusal> {
+    fn make_file(&self, page: *mut Control, requested: &Requested) -> Result<(), Refusal> {
         let mut path = Text::new();
         let directory = directory::open(&mut path)?;
         let namespace = namespace();
@@ -90,12 +90,12 @@ impl Process {
         control.pid.store(pid, Ordering::Relaxed);
         control.start_time.store(start, Ordering::Relaxed);
         control.namespace.store(namespace, Ordering::Relaxed);
-        control.ring_slots.store(wish.slots, Ordering::Relaxed);
-        control.clock.store(wish.clock, Ordering::Relaxed);
+        control.ring_slots.store(requested.slots, Ordering::Relaxed);
+        control.clock.store(requested.clock, Ordering::Relaxed);
         for (place, word) in control.comm.iter().zip(sys::comm()) {
             place.store(word, Ordering::Relaxed);
         }
-        if wish.clock != CLOCK_MONOTONIC {
+        if requested.clock != CLOCK_MONOTONIC {
             let pair = counter::pair();
             control.pair_ticks.store(pair.ticks, Ordering::Relaxed);
             control.pair_monotonic.store(pair.monotonic, Ordering::Relaxed);
@@ -106,8 +106,8 @@ impl Process {
             control.recording.store(1, Ordering::Relaxed);
         }
         control.magic.store(MAGIC, Ordering::Release);
-        if wish.mode != 0 {
-            self.ask(wish.mode);
+        if requested.mode != 0 {
+            self.ask(requested.mode);
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Process {
         let recording = parent.recording.load(Ordering::Relaxed) != 0;
         let mode = parent.mode.load(Ordering::Relaxed);
         let requested = parent.requested.load(Ordering::Relaxed);
-        let wish = Wish {
+        let request = Requested {
             mode: 0,
             slots: parent.ring_slots.load(Ordering::Relaxed),
             clock: parent.clock.load(Ordering::Relaxed),
@@ -209,7 +209,7 @@ impl Process {
             parent.names_used.load(Ordering::Relaxed),
             parent.names_refused.load(Ordering::Relaxed),
         );
-        let stride = ring_stride(wish.slots) as usize;
+        let stride = ring_stride(request.slots) as usize;
         for ring in &self.rings {
             let ring = ring.swap(null_mut(), Ordering::Relaxed);
             if !ring.is_null() {
@@ -218,7 +218,7 @@ impl Process {
         }
         let names = self.names();
         self.names.store(null_mut(), Ordering::Relaxed);
-        let made = self.make_file(page, &wish).and_then(|()| match names {
+        let made = self.make_file(page, &request).and_then(|()| match names {
             Some(names) => self.copy_names(names, used, refused).ok_or(Refusal::NoSpace),
             None => Ok(()),
         });
@@ -259,7 +259,7 @@ impl Process {
     }
 }
 
-fn wish() -> Result<Wish, Refusal> {
+fn read_request() -> Result<Requested, Refusal> {
     let mode = match sys::variable(c"PUNCTUAL_POINTS") {
         None | Some(b"" | b"on") => 0,
         Some(b"stream") => STREAM,
@@ -287,7 +287,7 @@ fn wish() -> Result<Wish, Refusal> {
         Some(b"monotonic") => CLOCK_MONOTONIC,
         Some(_) => return Err(Refusal::BadSetting),
     };
-    Ok(Wish { mode, slots, clock })
+    Ok(Requested { mode, slots, clock })
 }
 
 fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, Refusal> {

@@ -144,8 +144,8 @@ impl WindowHead {
         }
         let head: WindowHead =
             serde_json::from_slice(text).map_err(|why| WindowError::Head(why.to_string()))?;
-        let told = head.lanes.iter().fold(0u64, |sum, lane| sum + u64::from(lane.bytes));
-        if told != u64::from(records) {
+        let listed = head.lanes.iter().fold(0u64, |sum, lane| sum + u64::from(lane.bytes));
+        if listed != u64::from(records) {
             return Err(WindowError::Length);
         }
         Ok((head, end, records_crc))

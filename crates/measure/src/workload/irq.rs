@@ -57,7 +57,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         find(plan, config, cpu).map_err(needs)?;
     let stamps = match awaited {
         Some(awaited) => Stamps::start(awaited, at).map(Arc::new).map_err(|why| why.to_string()),
-        None => Err(source.untold.to_owned()),
+        None => Err(source.unstamped.to_owned()),
     };
     let way = match (plan.source, line, &stamps) {
         (IrqSource::Timer, ..) => Trigger::Timer,
@@ -321,7 +321,7 @@ impl Task for Waiter {
         }
         // What can never come is an error before anything starts.
         let why = self.spare(1, Nanos::MILLI).err();
-        why.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.doubt)))
+        why.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.check)))
     }
 
     fn lock_memory(&self) -> io::Result<()> {

@@ -27,7 +27,7 @@ impl Zones {
         }
     }
     /// Where to measure unless the file sets it.
-    pub(super) fn measured(&self) -> &CpuSet {
+    pub(super) fn measured_cpus(&self) -> &CpuSet {
         if self.partition.is_empty() { &self.online } else { &self.partition }
     }
 }

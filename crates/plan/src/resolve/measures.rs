@@ -326,7 +326,7 @@ struct Room {
 /// Where a measure runs that does not set `cpus`; with threads that share their CPUs it must be one
 /// side of a partition.
 fn default_cpus(workload: &Workload, written: &Setting<CpuChoice>, zones: &Zones) -> CpuSet {
-    let all = zones.measured();
+    let all = zones.measured_cpus();
     let few = match workload.default_cpus() {
         DefaultCpus::All => all.clone(),
         DefaultCpus::Last => all.iter().last().map(CpuSet::single).unwrap_or_default(),

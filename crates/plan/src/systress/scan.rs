@@ -33,7 +33,7 @@ pub(super) struct Property<'t> {
 }
 
 enum State<'t> {
-    Outside,
+    Between,
     Headed(Stanza<'t>),
     Inside(Stanza<'t>),
 }
@@ -41,12 +41,12 @@ enum State<'t> {
 /// Reads every stanza; lines that fit nowhere are noted and left out.
 pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
     let mut done = Vec::new();
-    let mut state = State::Outside;
+    let mut state = State::Between;
     for line in text.lines().map(code).filter(|line| !line.is_empty()) {
         state = match state {
             State::Inside(stanza) if line == "}" => {
                 done.push(stanza);
-                State::Outside
+                State::Between
             }
             State::Inside(stanza) if opens_a_stanza(line) => {
                 let message =
@@ -78,7 +78,7 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
                     }
                 }
             }
-            State::Outside => begin(line, text, notes),
+            State::Between => begin(line, text, notes),
         };
     }
     if let State::Headed(stanza) | State::Inside(stanza) = state {
@@ -109,7 +109,7 @@ fn begin<'t>(line: &'t str, text: &'t str, notes: &mut Notes) -> State<'t> {
     };
     if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)) {
         notes.syntax(Span::of(line, text), "this belongs to no stanza", SHAPE);
-        return State::Outside;
+        return State::Between;
     }
     let index = index.map(|index| At::new(Span::of(index, text), index));
     let stanza = Stanza { span: Span::of(head, text), name, index, properties: Vec::new() };

@@ -190,8 +190,7 @@ fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>),
     let in_kernel = specs.iter().filter(|spec| is_of_kernel(spec)).count();
     if in_kernel > 0 && in_kernel < specs.len() + lines.len() {
         let message = "kernel functions and program functions cannot be probed together: run \
-             punctual \
-             for each";
+                       punctual for each";
         return Err(Failure::refused(message));
     }
     let found = match in_kernel {

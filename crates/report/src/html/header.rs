@@ -64,12 +64,12 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
     };
     let mut facts = match inputs {
         [only] => vec![
-            ("Measured", measured(inputs, content)),
+            ("Measured", measured_kinds(inputs, content)),
             ("On", place(only)),
             ("When", when(only)),
             ("Ended", vec![ended(only)]),
         ],
-        _ => vec![("Measured", measured(inputs, content))],
+        _ => vec![("Measured", measured_kinds(inputs, content))],
     };
     if let [only] = inputs {
         facts.extend(validity(only).map(|lines| ("Valid", lines)));
@@ -95,7 +95,7 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
 }
 
 /// What was measured: a line for each kind of series.
-fn measured(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
+fn measured_kinds(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     if inputs.iter().any(|input| input.recording.is_some()) {
         kinds.push("events of the kernel and of applications".to_owned());
@@ -397,7 +397,9 @@ fn sentences(open: &[(&Line<'_>, &RequirementSummary)]) -> Vec<String> {
             r.reason.as_ref().map(|why| format!(" ({})", clip(why, 300))).unwrap_or_default();
         let kind = format!("{} {}{reason}", name(&r.requirement), verdict_words(r.verdict).1);
         let place = match r.figure {
-            Some(_) => format!("{} ({})", line.full, Cell::from(requirements::measured(r)).text),
+            Some(_) => {
+                format!("{} ({})", line.full, Cell::from(requirements::measured_value(r)).text)
+            }
             None => line.full.clone(),
         };
         match kinds.iter_mut().find(|(known, _)| *known == kind) {

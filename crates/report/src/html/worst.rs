@@ -4,6 +4,7 @@ use super::gather::{Content, Line};
 use super::table::{Cell, Column, Show, Table};
 use super::text::name;
 use crate::format::micros;
+use punctual_bundle::meta::is_latency;
 use punctual_core::Sample;
 
 /// The worst `rows` of all series; `shown` of each series are marked in the plot over time.
@@ -15,8 +16,11 @@ pub fn table(content: &Content<'_>, rows: usize, shown: usize) -> Option<Table> 
             .map(move |(place, sample)| (*sample, k, place))
             .collect::<Vec<_>>()
     };
-    let mut all: Vec<(Sample, usize, usize)> =
-        content.lines.iter().enumerate().flat_map(of_line).collect();
+    let is_latency = |(_, line): &(usize, &Line<'_>)| {
+        is_latency(&line.series.meta.workload, &line.series.meta.name)
+    };
+    let lines = content.lines.iter().enumerate();
+    let mut all: Vec<(Sample, usize, usize)> = lines.filter(is_latency).flat_map(of_line).collect();
     all.sort_by_key(|(sample, ..)| std::cmp::Reverse(sample.latency()));
     all.truncate(rows);
     let row = |(sample, k, place): &(Sample, usize, usize)| {

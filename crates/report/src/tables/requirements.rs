@@ -98,11 +98,11 @@ fn nearest<'s, 'a>(group: &[&'s Stated<'a>]) -> &'s Stated<'a> {
 fn row(result: &RequirementSummary, series: &str) -> Vec<Cell> {
     let verdict = Cell { sub: result.reason.clone(), ..result.verdict.into() };
     let requirement = Value::Command(result.requirement.clone());
-    vec![verdict, requirement.into(), Cell::name(series), measured(result)]
+    vec![verdict, requirement.into(), Cell::name(series), measured_value(result)]
 }
 
 /// The figure that a requirement was held against: a time or a count, by what it is about.
-pub fn measured(result: &RequirementSummary) -> Cell {
+pub fn measured_value(result: &RequirementSummary) -> Cell {
     let Some(figure) = result.figure else { return Cell::absent("none") };
     match result.requirement.parse::<Requirement>() {
         Ok(parsed) if !parsed.metric.is_time() => Cell::count(figure.max(0.0) as u64),

@@ -5,6 +5,7 @@ use super::table;
 use crate::format;
 use crate::tables::figures::{self, Row};
 use crate::tables::{Cell, Column, Table};
+use punctual_bundle::meta::is_latency;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary, Summary, WorstSample};
 use punctual_core::{Fact, Nanos};
 
@@ -52,6 +53,7 @@ pub fn write_worst(out: &mut Page, summary: &Summary) {
         phase
             .series
             .iter()
+            .filter(|series| is_latency(&series.workload, &series.name))
             .flat_map(move |series| series.worst.iter().map(move |sample| (phase, series, sample)))
     });
     let mut all: Vec<(&PhaseSummary, &SeriesSummary, &WorstSample)> = all.collect();

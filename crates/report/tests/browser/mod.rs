@@ -23,7 +23,7 @@ pub fn path() -> Option<PathBuf> {
 }
 
 /// How long a browser may take for a page; it takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What the browser made of a page: the document after its script ran, and the lines on its
 /// console.
@@ -62,11 +62,11 @@ pub fn open(page: &str, directory: &Path) -> Option<Seen> {
         .unwrap();
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TIMEOUT {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!(
-                "the browser took longer than {PATIENCE:?}: {}",
+                "the browser took longer than {TIMEOUT:?}: {}",
                 fs::read_to_string(&err).unwrap_or_default()
             );
         }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Compiling the engine takes a browser some seconds.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The directory with engine_bundle.js and trace_processor.wasm, or why there is none; fetched
 /// once.
@@ -98,7 +98,7 @@ pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
         .unwrap();
     let begun = Instant::now();
     let mut answer = None;
-    while answer.is_none() && begun.elapsed() < PATIENCE {
+    while answer.is_none() && begun.elapsed() < TIMEOUT {
         match server.accept() {
             Ok((stream, _)) => answer = serve(stream, engine, trace, queries),
             Err(_) => std::thread::sleep(Duration::from_millis(10)),
@@ -107,7 +107,7 @@ pub fn ask(trace: &[u8], queries: &[&str]) -> Option<Vec<Table>> {
     let _ = child.kill();
     let _ = child.wait();
     let answer =
-        answer.unwrap_or_else(|| panic!("the trace processor did not answer within {PATIENCE:?}"));
+        answer.unwrap_or_else(|| panic!("the trace processor did not answer within {TIMEOUT:?}"));
     let tables = answer.as_array().unwrap_or_else(|| panic!("{answer}"));
     for (table, query) in tables.iter().zip(queries) {
         assert!(table["error"].is_null(), "{query}: {}", table["error"]);

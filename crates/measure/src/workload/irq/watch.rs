@@ -19,9 +19,9 @@ pub struct Source {
     /// In what the thread waits.
     pub waits: &'static str,
     /// What to check when none comes.
-    pub doubt: &'static str,
+    pub check: &'static str,
     /// Why no stamps are taken where none are.
-    pub untold: &'static str,
+    pub unstamped: &'static str,
     /// Whether all of these interrupts are this workload's.
     pub own: bool,
     pub device: Option<String>,
@@ -32,7 +32,7 @@ pub struct Source {
 
 impl Source {
     pub fn of(source: IrqSource) -> Source {
-        let (what, waits, doubt) = match source {
+        let (what, waits, check) = match source {
             IrqSource::Timer => ("a timer of this CPU", "clock_nanosleep(2)", ""),
             IrqSource::SelfIpi => (
                 "irq_work of this CPU",
@@ -57,7 +57,7 @@ impl Source {
             ),
         };
         let own = matches!(source, IrqSource::Edu | IrqSource::Uio | IrqSource::Gpio);
-        let untold = match source {
+        let unstamped = match source {
             IrqSource::Timer => "/proc/interrupts has no row of the timer (arch_timer)",
             IrqSource::Gpio => "the kernel itself stamps an edge of a GPIO line",
             _ => "neither sysfs nor /proc/interrupts shows the number of the device's interrupt",
@@ -66,8 +66,8 @@ impl Source {
             word: source.word(),
             what,
             waits,
-            doubt,
-            untold,
+            check,
+            unstamped,
             own,
             device: None,
             irq: None,
