@@ -4,7 +4,7 @@ use super::search::switched_to;
 use super::segment::Segment;
 use super::trace_context::TraceContext;
 use super::{Budget, Cause, Kind, Mode};
-use crate::threads::{CpuSpan, Interrupt, ThreadState};
+use crate::threads::{CpuSpan, ThreadState};
 use punctual_core::event::{TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs};
 
@@ -268,19 +268,7 @@ fn behind_the_softirq(
     segment: &Segment,
     at: MonotonicNs,
 ) -> Option<Judged> {
-    let wake = segment.timeline.wake_after(at)?;
-    let is_softirq = matches!(wake.interrupt, Some(Interrupt::Soft(_)));
-    if !is_softirq || wake.waker == Tid::IDLE || wake.waker == segment.timeline.tid {
-        return None;
-    }
-    // Else the softirq followed an interrupt, and the task is the one that both interrupted.
-    let since = context.on_cpu(wake.cpu, wake.at).map(|span| span.from)?;
-    let mut served = context.served(wake.cpu).iter();
-    let is_own = |what: &Interrupt| matches!(what, Interrupt::Soft(_));
-    if served.any(|(from, _, what)| *from >= since && *from <= wake.at && !is_own(what)) {
-        return None;
-    }
-    let timeline = context.timeline(wake.waker)?;
+    let timeline = segment.softirq_thread(context, at)?;
     let ThreadState::Ready { cpu: Some(cpu), preempted } = timeline.span(at)?.doing else {
         return None;
     };

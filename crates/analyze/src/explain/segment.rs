@@ -4,8 +4,9 @@
 use super::Kind;
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
-use crate::threads::ThreadState;
+use crate::threads::{Interrupt, ThreadState};
 use punctual_core::{Event, MonotonicNs, Tid};
+use std::rc::Rc;
 
 /// A segment of a thread's time, and the threads that wait for it.
 pub struct Segment<'s> {
@@ -49,6 +50,28 @@ impl Segment<'_> {
         !seen && !context.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
     }
 
+    /// The thread of the softirq in which the timer expired that woke this one. Where the softirq
+    /// followed an interrupt instead, the waker is the task that both interrupted: none.
+    pub fn softirq_thread(
+        &self,
+        context: &TraceContext,
+        at: MonotonicNs,
+    ) -> Option<Rc<ThreadTimeline>> {
+        let wake = self.timeline.wake_after(at).filter(|_| self.kind == Kind::Timer)?;
+        let is_soft = |what: &Interrupt| matches!(what, Interrupt::Soft(_));
+        if !wake.interrupt.as_ref().is_some_and(is_soft)
+            || wake.waker == Tid::IDLE
+            || wake.waker == self.timeline.tid
+        {
+            return None;
+        }
+        let since = context.on_cpu(wake.cpu, wake.at)?.from;
+        let mut served = context.served(wake.cpu).iter();
+        let follows =
+            served.any(|(from, _, what)| *from >= since && *from <= wake.at && !is_soft(what));
+        if follows { None } else { context.timeline(wake.waker) }
+    }
+
     /// The pieces between the segment's ends in which nothing changes, without holes.
     pub fn pieces(&self, context: &TraceContext) -> Vec<(MonotonicNs, MonotonicNs)> {
         let Segment { timeline, from, to, .. } = self;
@@ -68,6 +91,9 @@ impl Segment<'_> {
         cuts.extend(context.lanes.gaps.iter().flat_map(|gap| [gap.from, gap.to]));
         cuts.extend(timeline.changes_of_priority());
         cuts.extend(timeline.wakes.iter().map(|wake| wake.at));
+        // While it waits for a CPU the timer does.
+        let softirq = self.softirq_thread(context, from);
+        cuts.extend(softirq.iter().flat_map(|thread| &thread.spans).map(|span| span.from));
         cuts.retain(|at| (from..=to).contains(at));
         cuts.sort_unstable();
         cuts.dedup();

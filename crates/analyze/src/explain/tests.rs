@@ -506,9 +506,10 @@ fn a_timer_waits_for_the_thread_of_its_softirq() {
         let events = [
             switch(50, 0, own, TaskState::Sleeping, hog),
             event(101, 0, 5, EventKind::VectorEntry { vector: 0xec }),
-            event(103, 0, 5, EventKind::Waking { task, prio, target: 0 }),
-            event(104, 0, 5, woken),
-            event(106, 0, 5, EventKind::VectorExit { vector: 0xec }),
+            event(103, 0, 5, EventKind::VectorExit { vector: 0xec }),
+            // irq_exit() wakes it, behind the end of the interrupt's tracepoint.
+            event(105, 0, 5, EventKind::Waking { task, prio, target: 0 }),
+            event(106, 0, 5, woken),
             switch(500, 0, hog, TaskState::Sleeping, (SOFTIRQS, prio)),
             event(510, 0, SOFTIRQS, EventKind::SoftirqEntry { vector: 8 }),
             event(515, 0, SOFTIRQS, waking),
