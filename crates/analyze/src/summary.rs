@@ -182,21 +182,25 @@ fn failed(manifest: &Manifest) -> bool {
     manifest.ending.as_ref().is_some_and(|ending| matches!(ending.outcome, Outcome::Failed { .. }))
 }
 
-/// Findings about violated or undecided limits on intervals.
-pub const LIMITS: [(&str, VerdictWord); 2] =
-    [("limit-violated", VerdictWord::NotMet), ("limit-undecided", VerdictWord::Undecided)];
+/// Findings that are verdicts: on limits on intervals, and on requirements without a series.
+pub const VERDICTS: [(&str, VerdictWord); 3] = [
+    ("limit-violated", VerdictWord::NotMet),
+    ("limit-undecided", VerdictWord::Undecided),
+    ("requirement-without-thread", VerdictWord::Undecided),
+];
 
-/// All verdicts together, those on limits of a recording included: they stand among what was found
-/// ([`LIMITS`]). A part that is missing may have held a requirement that is not met.
+/// All verdicts together, those among what was found ([`VERDICTS`]) included. A part that is
+/// missing may have held a requirement that is not met.
 fn overall<'a>(
     requirements: impl Iterator<Item = &'a RequirementSummary>,
     found: &[Finding],
     whole: bool,
     validity: &Validity,
 ) -> Option<VerdictWord> {
-    let limits = found.iter().filter_map(|finding| LIMITS.iter().find(|(id, _)| finding.id == *id));
-    let limits = limits.map(|(_, verdict)| validity.gate_recording(*verdict).verdict);
-    let worst = VerdictWord::gravest(requirements.map(|r| r.verdict).chain(limits))?;
+    let of_found =
+        found.iter().filter_map(|finding| VERDICTS.iter().find(|(id, _)| finding.id == *id));
+    let of_found = of_found.map(|(_, verdict)| validity.gate_recording(*verdict).verdict);
+    let worst = VerdictWord::gravest(requirements.map(|r| r.verdict).chain(of_found))?;
     let worst = if worst == VerdictWord::Met && !whole { VerdictWord::Undecided } else { worst };
     Some(validity.gate_run(worst).verdict)
 }

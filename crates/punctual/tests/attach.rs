@@ -247,6 +247,9 @@ fn requirements_decide_where_the_command_ended_well() {
     // Of one thread, and of one that is not there.
     assert_eq!(code("periodic/wakeup count > 1000000"), Some(3));
     assert_eq!(code("aperiodic/wakeup count > 1000000"), Some(4));
+    let shown = place.punctual(&["show", "--json", "bundle"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(shown["verdict"], "undecided", "what was kept says the same: {shown:#}");
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub fn stripped(program: &Path) -> PathBuf {
     if made { beside } else { program.to_owned() }
 }
 
-/// [`punctual_lab::debian_program`], where the package can be had.
+/// [`punctual_lab::debian_program`], where the package is available.
 pub fn debian_program(package: &str, program: &str) -> Option<(Vec<GuestFile>, String)> {
     or_skip(punctual_lab::debian_program(package, program))
 }

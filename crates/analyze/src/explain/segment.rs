@@ -66,10 +66,10 @@ impl Segment<'_> {
             return None;
         }
         let since = context.on_cpu(wake.cpu, wake.at)?.from;
-        let mut served = context.served(wake.cpu).iter();
-        let follows =
-            served.any(|(from, _, what)| *from >= since && *from <= wake.at && !is_soft(what));
-        if follows { None } else { context.timeline(wake.waker) }
+        let served = context.served(wake.cpu);
+        let first = served.partition_point(|(from, ..)| *from < since);
+        let mut own = served[first..].iter().take_while(|(from, ..)| *from <= wake.at);
+        if own.all(|(_, _, what)| is_soft(what)) { context.timeline(wake.waker) } else { None }
     }
 
     /// The pieces between the segment's ends in which nothing changes, without holes.

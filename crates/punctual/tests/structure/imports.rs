@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug)]
 pub struct Module {
@@ -12,27 +12,18 @@ pub struct Module {
     pub imports: Vec<Vec<String>>,
 }
 
-/// The modules below a crate's `src`, but those of tests alone.
-pub fn read(src: &Path) -> Vec<Module> {
+/// The modules of a crate's `src`, but those of tests alone; `files` are those below it.
+pub fn read(src: &Path, files: &[PathBuf]) -> Vec<Module> {
     let mut modules = Vec::new();
-    let mut open = vec![src.to_path_buf()];
-    while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(directory).unwrap().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                open.push(path);
-                continue;
-            }
-            let below = path.strip_prefix(src).unwrap().with_extension("");
-            let mut names: Vec<String> =
-                below.iter().map(|name| name.to_string_lossy().into_owned()).collect();
-            if matches!(names.last().unwrap().as_str(), "lib" | "main" | "mod") {
-                names.pop();
-            }
-            let of_tests = names.iter().any(|name| name.ends_with("tests"));
-            if path.extension().is_some_and(|end| end == "rs") && !of_tests {
-                modules.push(of_source(&names.join("::"), &fs::read_to_string(&path).unwrap()));
-            }
+    for path in files {
+        let below = path.strip_prefix(src).unwrap().with_extension("");
+        let mut names: Vec<String> =
+            below.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+        if matches!(names.last().unwrap().as_str(), "lib" | "main" | "mod") {
+            names.pop();
+        }
+        if !names.iter().any(|name| name.ends_with("tests")) {
+            modules.push(of_source(&names.join("::"), &fs::read_to_string(path).unwrap()));
         }
     }
     known(modules)

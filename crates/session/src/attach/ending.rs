@@ -57,7 +57,6 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
         let _ = attachment.writer.write_document("environment", &environment);
     }
     let unseen = without_thread(&attachment);
-    let is_open = !unseen.is_empty();
     attachment.findings.extend(unseen);
     let cost = cost(&attachment);
     let Attachment { writer, phase, threads, findings, options, .. } = attachment;
@@ -68,9 +67,6 @@ pub fn end(mut attachment: Attachment, outcome: Outcome) -> Finished {
     manifest.ending = Some(ending.clone());
     let views = [view(&phase, &threads)];
     let mut summary = punctual_analyze::summarize_run(&manifest, &views, &findings, &[], None);
-    if is_open && summary.verdict != Some(VerdictWord::NotMet) {
-        summary.verdict = Some(VerdictWord::Undecided);
-    }
     let exit = exit_of(&ending.outcome, &summary, required, none.is_some());
     ending.exit_code = exit as u8;
     summary.ending = Some(ending.clone());

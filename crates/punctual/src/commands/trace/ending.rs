@@ -4,7 +4,7 @@ use super::watch;
 use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_analyze::summary::LIMITS;
+use punctual_analyze::summary::VERDICTS;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, BundleWriter, Outcome};
 use punctual_core::Finding;
@@ -33,7 +33,7 @@ pub fn end(
 ) -> Ending {
     let (exit, bundle) = close(writer, done, outcome, limits)?;
     // Under --quiet too: they are why it ends so.
-    let of_limits = |found: &&Finding| LIMITS.iter().any(|(id, _)| found.id == *id);
+    let of_limits = |found: &&Finding| VERDICTS.iter().any(|(id, _)| found.id == *id);
     watch::report_findings(&bundle.findings.iter().filter(of_limits).cloned().collect::<Vec<_>>());
     if !quiet {
         sum_up(&bundle);
