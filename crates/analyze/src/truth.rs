@@ -4,7 +4,8 @@ use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
 use punctual_bundle::truth::TruthScore;
 use std::collections::BTreeMap;
 
-/// A sample is affected from this overlap on, in ns, if that is at least half of it.
+/// A sample is affected from this overlap on, in ns, if that is at least half of it; and it is given
+/// to a cause from as much of that cause on.
 pub const LEAST_NS: i64 = 20_000;
 
 /// An injected cause was at work from `begin` to `end`, in ns on CLOCK_MONOTONIC.
@@ -43,6 +44,10 @@ pub fn score(
             .iter()
             .map(|one| one.end.min(end).saturating_sub(one.begin.max(sample.at)).max(0))
             .sum();
+        let of = |is: &dyn Fn(&ExplainedPart) -> bool| -> i64 {
+            sample.parts.iter().filter(|part| is(part)).map(|part| part.ns).sum()
+        };
+        let named = of(&|part| expected.is(part));
         let (largest, is_right) = largest_part(sample, expected);
         // What begins after the sample was due may delay it for another reason: with preemption
         // none or voluntary a task in the kernel is not preempted, whatever it does there. And what
@@ -50,13 +55,10 @@ pub fn score(
         let is_due_within =
             injected.iter().any(|one| (one.begin..one.end).contains(&sample.at) && one.end <= end);
         if !is_due_within || overlap < LEAST_NS || overlap.saturating_mul(2) < sample.latency_ns {
-            score.falsely_named += u64::from(is_right && overlap == 0);
+            let is_false = is_right && overlap == 0 && named >= LEAST_NS;
+            score.falsely_named += u64::from(is_false);
             continue;
         }
-        let of = |is: &dyn Fn(&ExplainedPart) -> bool| -> i64 {
-            sample.parts.iter().filter(|part| is(part)).map(|part| part.ns).sum()
-        };
-        let named = of(&|part| expected.is(part));
         score.affected += 1;
         score.latency_ns += sample.latency_ns;
         score.unknown_ns += of(&|part| part.cause == "unknown");

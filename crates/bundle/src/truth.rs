@@ -25,8 +25,15 @@ pub struct TruthSystem {
     pub kernel: String,
     /// Whether it is a guest in virtual time.
     pub virtual_time: bool,
+    /// The command that measured: `run` or `attach`.
+    #[serde(default = "run")]
+    pub through: String,
     /// The cases, in the order in which they ran.
     pub cases: Vec<TruthCase>,
+}
+
+fn run() -> String {
+    "run".to_owned()
 }
 
 /// An injected cause of one size.

@@ -121,6 +121,11 @@ fn tree(guest: &Guest) -> Result<Tree, LabError> {
 }
 
 fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
+    for (place, (name, module)) in guest.drivers.iter().enumerate() {
+        // The init loads them in the order of their names: these after all others.
+        let path = format!("/{OWN}/modules/own-{place:03}-{name}.ko");
+        tree.file("", &path, Source::Bytes(module.clone()), 0o644)?;
+    }
     let Some(dir) = &guest.kernel.modules else {
         return match guest.modules.first() {
             Some(module) => Err(LabError::Request(format!(
@@ -132,7 +137,6 @@ fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
     let own = guest.board.modules().iter().chain(SHARE_MODULES.iter().filter(|_| guest.share_host));
     let wanted = own.copied().chain(guest.modules.iter().map(String::as_str));
     for (place, module) in Modules::open(dir)?.closure(wanted)?.into_iter().enumerate() {
-        // The init loads them in the order of their names.
         let path = format!("/{OWN}/modules/{place:03}-{}.ko", module.name);
         tree.file("", &path, Source::Bytes(module.data), 0o644)?;
     }

@@ -57,6 +57,8 @@ pub struct Guest {
     pub links: Vec<(String, String)>,
     /// Kernel modules to load before the job, with what they need.
     pub modules: Vec<String>,
+    /// Modules of one's own to load after them, by name and content.
+    pub drivers: Vec<(String, Vec<u8>)>,
     /// Whether the job sees this machine's whole file system (read-only, through 9p, with writes
     /// kept in the guest's memory above it), so that installed tools run as they are. Not in
     /// virtual time.
@@ -119,6 +121,7 @@ impl Guest {
             programs: Vec::new(),
             links: Vec::new(),
             modules: Vec::new(),
+            drivers: Vec::new(),
             share_host: false,
             job,
             boot_silence: BOOT_SILENCE,

@@ -3,6 +3,7 @@
 
 use crate::apt::Suite;
 use crate::cache::Cache;
+use crate::toolchain::{self, Toolchain};
 use crate::{Kernel, LabError, tools};
 use std::ffi::OsString;
 use std::fs;
@@ -10,13 +11,14 @@ use std::path::Path;
 
 impl Kernel {
     /// Builds the modules of a directory (its Makefile says which) and returns the one of this
-    /// name, without the suffix. The directory is left as it is.
+    /// name, without the suffix. The directory is left as it is. Where this machine lacks the
+    /// compiler that the kernel was built with, the one of the kernel's suite is fetched.
     ///
     /// # Errors
     /// Where the kernel is of no package, its headers cannot be fetched, or what is needed to build
     /// is missing.
     pub fn build_module(&self, source: &Path, name: &str) -> Result<Vec<u8>, LabError> {
-        let (make, _) = (tools::find("make", "make")?, tools::find("gcc", "gcc")?);
+        let make = tools::find("make", "make")?;
         let cache = Cache::open()?;
         let (Some(release), Some(suite)) = (self.release(), self.package_suite()) else {
             return Err(LabError::Request(format!(
@@ -27,7 +29,8 @@ impl Kernel {
         let suite = Suite::open(&cache, suite, self.arch)?;
         // Headers of the architecture, those of all architectures, and the programs that build
         // modules.
-        let headers = suite.unpacked(&suite.family(&format!("linux-headers-{release}"))?)?;
+        let family = suite.family(&format!("linux-headers-{release}"))?;
+        let headers = suite.unpacked(&family)?;
         let sources = headers.join("usr/src");
         let of_arch = sources.join(format!("linux-headers-{release}"));
         // The Makefile there includes the common one by its path on an installed system.
@@ -71,7 +74,19 @@ impl Kernel {
             assigned("M=", work.path()),
             "modules".into(),
         ];
-        tools::run(&make, words, work.path()).map_err(|said| LabError::malformed(source, said))?;
+        let compiler = toolchain::compiler(&of_arch).unwrap_or_else(|| "gcc".to_owned());
+        let built = match tools::find(&compiler, &compiler) {
+            Ok(_) => tools::run(&make, words, work.path()),
+            // The programs of the headers need the libraries of that suite, too.
+            Err(_) => {
+                let kbuild = family.iter().find(|of| of.name.starts_with("linux-kbuild-"));
+                let packages = kbuild.map(|kbuild| kbuild.name.as_str()).into_iter();
+                let packages: Vec<&str> = packages.chain([compiler.as_str()]).collect();
+                let tools = Toolchain::of(&suite, &packages)?;
+                tools.run("make", &words, work.path())
+            }
+        };
+        built.map_err(|said| LabError::malformed(source, said))?;
         let module = work.path().join(format!("{name}.ko"));
         fs::read(&module).map_err(LabError::io("read", &module))
     }

@@ -45,6 +45,7 @@ mod results;
 mod run;
 mod saved;
 pub mod ssh;
+mod toolchain;
 mod tools;
 
 pub use accel::Accel;

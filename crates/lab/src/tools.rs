@@ -44,10 +44,15 @@ where
     }
 }
 
-/// The last three lines of what a program said, joined into one: the ones with the reason in them.
+/// Three lines of what a program said, joined into one, those with the reason in them: a compiler's
+/// errors, or else the last.
 fn last_lines(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let mut lines: Vec<&str> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if lines.iter().any(|line| line.contains(": error: ")) {
+        lines.retain(|line| line.contains(": error: "));
+    }
     lines[lines.len().saturating_sub(3)..].join("; ")
 }
 

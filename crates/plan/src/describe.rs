@@ -113,6 +113,7 @@ fn virtual_machine(page: &mut Page, vm: &VmPlan) {
             vm.devices.iter().map(|device| device.word()).collect::<Vec<_>>().join(", "),
         );
     }
+    vm.drivers.iter().for_each(|driver| page.fact(1, "driver", driver.display()));
     vm.timeout
         .iter()
         .for_each(|timeout| page.fact(1, "timeout", format!("{timeout} by this system's clock")));

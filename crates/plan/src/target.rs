@@ -132,6 +132,10 @@ section! {
         /// `"storage"`: a disk with an ext4 file system, mounted at */mnt/storage*; `"edu"`: a
         /// device that raises interrupts on request, at */dev/uio0*.
         list devices: Device, word("a device"), ["none"];
+        /// Kernel modules of your own, loaded before the run in this order: files *.ko* that were
+        /// built for this kernel, or files *.c* beside a Makefile that builds them (`obj-m`), which
+        /// are built for it with Debian's headers.
+        list drivers: String, path_text(), ["none"];
         /// How long it may run: by this system's clock, without the time that it waits for a CPU
         /// here or that a hypervisor takes, so that a busy system ends none.
         key timeout: Nanos,
@@ -210,6 +214,8 @@ pub struct VmPlan {
     pub machine: Board,
     /// What it has for workloads, each once, in order.
     pub devices: Vec<Device>,
+    /// Kernel modules to load: a module, or its source file.
+    pub drivers: Vec<PathBuf>,
     /// How long it may run by the host's clock; `None`: what the estimated time suggests.
     pub timeout: Option<Nanos>,
     /// punctual for its architecture; `None`: the running one, or one that was built beside it.
@@ -286,6 +292,11 @@ impl VmPlan {
                 .devices
                 .iter()
                 .map(|device| At::new(Span::default(), *device))
+                .collect()),
+            drivers: set(self
+                .drivers
+                .iter()
+                .map(|path| At::new(Span::default(), path.to_string_lossy().into_owned()))
                 .collect()),
             timeout: self.timeout.and_then(set),
             binary: path(self.binary.as_ref()),

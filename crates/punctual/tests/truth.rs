@@ -16,17 +16,23 @@ fn injected_causes_are_named_in_a_guest() {
     {
         return;
     }
-    let cases = ["higher-priority-3ms", "irqs-disabled-3ms", "softirq-3ms", "nothing"];
-    let mut command = Command::new(&binary);
-    command.args(["truth", "--kernel", KERNEL, "--duration", "500ms", "--json"]).args(cases);
+    let of_run = ["higher-priority-3ms", "irqs-disabled-3ms", "softirq-3ms", "nothing"];
+    score(&binary, "run", &of_run);
+    score(&binary, "attach", &["higher-priority-3ms", "irqs-disabled-3ms"]);
+}
+
+fn score(binary: &Path, through: &str, cases: &[&str]) {
+    let mut command = Command::new(binary);
+    command.args(["truth", "--kernel", KERNEL, "--duration", "500ms", "--json"]);
+    command.args(["--through", through]).args(cases);
     let ran = command.stdin(Stdio::null()).output().expect("punctual starts");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert_eq!(ran.status.code(), Some(0), "{said}");
     let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
     let system = &document["systems"][0];
-    assert_eq!(system["virtual_time"], true);
+    assert_eq!((&system["virtual_time"], &system["through"]), (&true.into(), &through.into()));
     for (case, name) in system["cases"].as_array().expect("cases").iter().zip(cases) {
-        assert_eq!(case["name"], name);
+        assert_eq!(case["name"], *name);
         if let Some(why) = case["skipped"].as_str() {
             println!("SKIPPED: {name} {why} {said}");
             continue;
@@ -34,8 +40,8 @@ fn injected_causes_are_named_in_a_guest() {
         let number = |key: &str| case["score"][key].as_u64().expect("a number");
         assert_eq!(number("affected"), number("right"), "{case:#}");
         // Without an injection there is nothing to be right about, but samples are explained.
-        assert!(number("explained") > 20, "{case:#}");
-        assert_eq!(number("affected") > 2, name != "nothing", "{case:#}");
+        assert!(number("explained") > 10, "{case:#}");
+        assert_eq!(number("affected") > 2, *name != "nothing", "{case:#}");
     }
 }
 

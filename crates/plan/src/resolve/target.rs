@@ -12,9 +12,9 @@ use crate::text::{Span, each};
 use crate::words::{ByteSize, Word};
 use std::path::PathBuf;
 
-const VM_KEYS: [&str; 11] = [
+const VM_KEYS: [&str; 12] = [
     "kernel", "modules", "cmdline", "cpus", "memory", "accel", "arch", "machine", "devices",
-    "timeout", "binary",
+    "drivers", "timeout", "binary",
 ];
 const SSH_KEYS: [&str; 6] = ["host", "user", "port", "identity", "known_hosts", "binary"];
 
@@ -85,6 +85,7 @@ fn vm(spec: &TargetSpec, problems: &mut Problems) -> VmPlan {
         arch,
         machine: board.unwrap_or(usual),
         devices,
+        drivers: each(&spec.drivers).iter().map(|at| PathBuf::from(&at.value)).collect(),
         timeout: spec.timeout.map(|at| at.value),
         binary: spec.binary.as_ref().map(|at| PathBuf::from(&at.value)),
     };

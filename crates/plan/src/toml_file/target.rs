@@ -32,7 +32,7 @@ pub(crate) fn short(form: &str) -> Result<TargetSpec, Problems> {
             && value.len() < 10
             && value.bytes().all(|byte| byte.is_ascii_digit());
         let value = match key {
-            "devices" => {
+            "devices" | "drivers" => {
                 format!("[{}]", value.split('+').map(quoted).collect::<Vec<_>>().join(", "))
             }
             key if is_number(key) && whole => value.to_owned(),

@@ -8,13 +8,13 @@ use punctual_core::Nanos;
 use punctual_lab::Control;
 use punctual_report::terminal;
 use punctual_session::interrupts::Interrupts;
-use punctual_session::truth::{self, guest};
+use punctual_session::truth::{self, Through, guest};
 
 /// Measure how often explanations are right
 ///
 /// Injects delays at recorded instants: by tasks of higher or the same priority, and in guests by a
-/// kernel module that runs with interrupts or preemption disabled, in interrupt handlers and in
-/// softirqs. Meanwhile it measures a timer with --explain, and compares the explanations of the
+/// kernel module that runs with interrupts or preemption disabled, in interrupt handlers, softirqs
+/// and kernel threads. Meanwhile it measures a timer with --explain, and compares the explanations of the
 /// worst samples with the injected delays.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual truth\n  punctual truth --kernel \
@@ -38,6 +38,9 @@ pub struct Args {
     /// The CPU to measure, when run on this system [default: the last allowed CPU]
     #[arg(long, value_name = "CPU", conflicts_with = "kernel")]
     cpu: Option<usize>,
+    /// Score the explanations of this command, which measures meanwhile: run or attach
+    #[arg(long, value_name = "COMMAND", default_value = "run", value_parser = through)]
+    through: Through,
     /// Print JSON in the format punctual-truth/1 (docs/truth.md)
     #[arg(long)]
     json: bool,
@@ -51,6 +54,11 @@ const RECALL: f64 = 0.97;
 const PRECISION: f64 = 0.97;
 const TIME_ERROR: f64 = 0.05;
 const UNKNOWN: f64 = 0.03;
+
+fn through(word: &str) -> Result<Through, String> {
+    let found = Through::ALL.into_iter().find(|through| through.word() == word);
+    found.ok_or_else(|| "known are run and attach".to_owned())
+}
 
 /// Runs the cases and shows the scores.
 pub fn run(args: Args) -> Ending {
@@ -70,7 +78,7 @@ pub fn run(args: Args) -> Ending {
                 case.name, case.score.right, case.score.affected
             ));
         };
-        systems.push(truth::run_locally(&cases, args.duration, cpu, &mut report)?);
+        systems.push(truth::run_locally(&cases, args.duration, cpu, args.through, &mut report)?);
     } else {
         systems = in_guests(&args, &progress)?;
     }
@@ -89,6 +97,7 @@ fn in_guests(args: &Args, progress: &dyn Fn(String)) -> Result<Vec<TruthSystem>,
     let interrupts = Interrupts::listen()?;
     let mut passed_on = args.cases.clone();
     passed_on.extend(args.all.then(|| "--all".to_owned()));
+    passed_on.push(format!("--through={}", args.through.word()));
     let mut systems = Vec::new();
     for kernel in &args.kernel {
         progress(format!("kernel {kernel}"));

@@ -137,6 +137,7 @@ fn trial(
             Stage::Survey => "survey",
             Stage::Halving => "halving",
             Stage::Local => "local",
+            Stage::Random => "random",
             Stage::Minimise => "minimise",
         }
         .to_owned(),

@@ -41,6 +41,10 @@ fn text(spec: &Spec, kernel: &str, space: &Space, input: &Input) -> Result<Strin
     if let Some(memory) = &spec.memory {
         target.insert("memory".into(), string(memory));
     }
+    if !spec.drivers.is_empty() {
+        let drivers = spec.drivers.iter().map(|driver| string(driver)).collect();
+        target.insert("drivers".into(), Value::Array(drivers));
+    }
     let mut measure = spec.measure.clone();
     let mut default = |key: &str, value: Value| {
         measure.entry(key).or_insert(value);
@@ -82,13 +86,11 @@ fn text(spec: &Spec, kernel: &str, space: &Space, input: &Input) -> Result<Strin
 pub fn command(space: &Space, input: &Input, place: usize) -> String {
     let part = &input.parts[place];
     let choice = &space.loads[part.load];
+    let words = &choice.parameters[part.parameter];
+    let gap = if words.is_empty() { "" } else { " " };
     match &choice.command {
-        Some(command) => command.clone(),
-        None => {
-            let words = &choice.parameters[part.parameter];
-            let gap = if words.is_empty() { "" } else { " " };
-            format!("stress-ng --{} {}{gap}{words} --quiet", choice.name, part.instances)
-        }
+        Some(command) => format!("{command}{gap}{words}"),
+        None => format!("stress-ng --{} {}{gap}{words} --quiet", choice.name, part.instances),
     }
 }
 
@@ -99,8 +101,11 @@ mod tests {
 
     #[test]
     fn an_input_is_an_experiment() {
-        let space =
-            Space { loads: ["vm", "io-uring"].map(stressors::choice).to_vec(), shift_us: 1_000 };
+        let space = Space {
+            loads: ["vm", "io-uring"].map(stressors::choice).to_vec(),
+            thorough: 0,
+            shift_us: 1_000,
+        };
         let mut input = Input::simple(0..2, 7);
         input.parts[0].parameter = 1;
         input.parts[0].instances = 2;

@@ -44,10 +44,10 @@ pub struct Ended {
 /// # Errors
 /// There is no stress-ng, or it has no such stressor.
 pub fn space(spec: &Spec) -> Result<Space, Failure> {
-    let names = match &spec.stressors {
-        Some(none) if none.is_empty() => Vec::new(),
+    let (names, thorough) = match &spec.stressors {
+        Some(none) if none.is_empty() => (Vec::new(), 0),
         Some(asked) => {
-            let known = stressors::known()?;
+            let (known, _) = stressors::known()?;
             match asked.iter().find(|name| !known.contains(name)) {
                 Some(name) => {
                     return Err(Failure::refused(format!(
@@ -55,20 +55,20 @@ pub fn space(spec: &Spec) -> Result<Space, Failure> {
                          `stress-ng --stressors` lists them"
                     )));
                 }
-                None => asked.clone(),
+                None => (asked.clone(), asked.len()),
             }
         }
         None => stressors::known()?,
     };
     let own = spec.load.iter().map(|load| Choice {
         name: load.name.clone(),
-        parameters: vec![String::new()],
+        parameters: [String::new()].into_iter().chain(load.parameters.iter().cloned()).collect(),
         command: Some(load.command.clone()),
     });
     let loads: Vec<Choice> = own.chain(names.iter().map(|name| stressors::choice(name))).collect();
     match loads.is_empty() {
         true => Err(Failure::refused("there is no load to try: name stressors, or a [[load]]")),
-        false => Ok(Space { loads, shift_us: 1_000 }),
+        false => Ok(Space { loads, thorough: spec.load.len() + thorough, shift_us: 1_000 }),
     }
 }
 
@@ -96,7 +96,7 @@ pub fn run(
     let interrupts = Interrupts::listen()?;
     let trials = place.join(TRIALS);
     let mut runner = Runner::new(spec, &spec.kernel, &space, &trials, &interrupts, parallel)?;
-    let mut search = Search::new(&space, spec.seed);
+    let mut search = Search::new(&space, spec.seed, spec.order);
     let began = Instant::now();
     runner.until = Some(began + budget * SEARCHED / 4);
     let most = spec.trials.unwrap_or(usize::MAX);

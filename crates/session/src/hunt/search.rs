@@ -8,6 +8,7 @@
 use super::archive::{Archive, Key, Shown};
 use super::random::Random;
 use super::space::{Input, MAX_LOADS, QUARTERS, Space};
+use super::spec::Order;
 use std::collections::{HashMap, HashSet};
 
 /// Trials of a batch.
@@ -49,6 +50,8 @@ pub enum Stage {
     Halving,
     /// A change of what showed most.
     Local,
+    /// Drawn evenly.
+    Random,
     /// Whether less shows it, too.
     Minimise,
 }
@@ -69,6 +72,7 @@ pub struct Search<'a> {
     space: &'a Space,
     random: Random,
     seed: u32,
+    order: Order,
     /// Loads of the survey so far.
     surveyed: usize,
     /// All trials in order.
@@ -85,11 +89,12 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search from its beginning.
-    pub fn new(space: &'a Space, seed: u32) -> Search<'a> {
+    pub fn new(space: &'a Space, seed: u32, order: Order) -> Search<'a> {
         Search {
             space,
             random: Random::new(seed.into()),
             seed,
+            order,
             surveyed: 0,
             tried: Vec::new(),
             archive: Archive::default(),
@@ -105,7 +110,12 @@ impl<'a> Search<'a> {
     /// # Errors
     /// As [`Trials::run`].
     pub fn step<T: Trials>(&mut self, trials: &mut T) -> Result<bool, T::Error> {
-        let batch = self.batch();
+        let batch = match self.order {
+            Order::Search => self.batch(),
+            Order::Random => {
+                (0..BATCH).map(|_| (self.space.random(&mut self.random), Stage::Random)).collect()
+            }
+        };
         self.try_all(batch, trials)
     }
 
@@ -145,8 +155,13 @@ impl<'a> Search<'a> {
         let alone = if self.tried.len() < FIRST * BATCH { BATCH } else { SURVEYED };
         let mut batch: Vec<(Input, Stage)> = Vec::new();
         while batch.len() < alone && self.surveyed < self.space.loads.len() {
-            let end = (self.surveyed + MAX_LOADS).min(self.space.loads.len());
-            let input = Input::simple(self.surveyed..end, self.seed);
+            let is_thorough = self.surveyed < self.space.thorough;
+            let together = if is_thorough { 1 } else { MAX_LOADS };
+            let end = (self.surveyed + together).min(self.space.loads.len());
+            let mut input = Input::simple(self.surveyed..end, self.seed);
+            if is_thorough {
+                input.quarters = QUARTERS[1];
+            }
             batch.push((self.space.whole(input), Stage::Survey));
             self.surveyed = end;
         }

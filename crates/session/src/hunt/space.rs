@@ -26,6 +26,9 @@ pub struct Choice {
 pub struct Space {
     /// The loads, those that are tried first first.
     pub loads: Vec<Choice>,
+    /// So many of the first are surveyed one by one, for the whole duration: those that need memory
+    /// or a rare moment show little in a quarter of it, beside others.
+    pub thorough: usize,
     /// A load starts up to so many µs later: the period of the timer, or 1 ms.
     pub shift_us: u32,
 }
@@ -64,7 +67,6 @@ impl Input {
 
 impl Space {
     /// Any input, each part of it drawn evenly: what a search is compared with.
-    #[cfg(test)]
     pub fn random(&self, random: &mut Random) -> Input {
         let parts = (0..1 + random.below(MAX_LOADS)).map(|_| self.random_part(random)).collect();
         let quarters = QUARTERS[random.below(QUARTERS.len())];

@@ -20,6 +20,9 @@ pub struct Spec {
     /// Memory of the virtual machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
+    /// Kernel modules of one's own, as in `[target]` of an experiment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<String>,
     /// Kernels on which what was found is measured, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<String>,
@@ -35,6 +38,9 @@ pub struct Spec {
     /// What the order of trials follows from.
     #[serde(default = "one")]
     pub seed: u32,
+    /// How inputs are chosen.
+    #[serde(default, skip_serializing_if = "Order::is_search")]
+    pub order: Order,
     /// The stressors of stress-ng; all that it has where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stressors: Option<Vec<String>>,
@@ -57,6 +63,26 @@ pub struct OwnLoad {
     pub name: String,
     /// Its command.
     pub command: String,
+    /// Words behind it that make it work differently; without them it is tried, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<String>,
+}
+
+/// How inputs are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// By what was seen so far.
+    #[default]
+    Search,
+    /// Evenly, whatever was seen: to compare with.
+    Random,
+}
+
+impl Order {
+    fn is_search(&self) -> bool {
+        *self == Order::Search
+    }
 }
 
 fn half_an_hour() -> String {
@@ -78,11 +104,13 @@ impl Spec {
             kernel: kernel.to_owned(),
             cmdline: String::new(),
             memory: None,
+            drivers: Vec::new(),
             against: Vec::new(),
             budget: half_an_hour(),
             trials: None,
             duration: a_second(),
             seed: one(),
+            order: Order::Search,
             stressors: None,
             require: Vec::new(),
             measure: toml::Table::new(),
@@ -99,7 +127,13 @@ impl Spec {
             Failure::refused(format!("cannot read {}: {why}", shown(path)))
         };
         let text = fs::read_to_string(path).map_err(|why| refused(&why))?;
-        toml::from_str(&text).map_err(|why| refused(&why))
+        let mut spec: Spec = toml::from_str(&text).map_err(|why| refused(&why))?;
+        // What was found is run again from anywhere.
+        for driver in &mut spec.drivers {
+            let whole = std::path::absolute(&*driver).map_err(|why| refused(&why))?;
+            *driver = whole.to_string_lossy().into_owned();
+        }
+        Ok(spec)
     }
 
     /// As a hunt file.

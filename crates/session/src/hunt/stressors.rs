@@ -46,16 +46,21 @@ const PARAMETERS: [(&str, &[&str]); 24] = [
     ("bigheap", &["--bigheap-growth 1m"]),
 ];
 
-/// The stressors that this machine's stress-ng has, those of promising classes first.
+/// The stressors that this machine's stress-ng has, those of promising classes first; and how many
+/// of them are of the most promising one.
 ///
 /// # Errors
 /// There is no stress-ng.
-pub fn known() -> Result<Vec<String>, Failure> {
+pub fn known() -> Result<(Vec<String>, usize), Failure> {
     let mut all: Vec<String> = Vec::new();
+    let mut thorough = 0;
     for class in FIRST {
         let text = asked(&["--class", &format!("{class}?")])?;
         let names = text.split_once("stressors:").map_or("", |(_, names)| names);
         all.extend(names.split_whitespace().map(str::to_owned));
+        if class == FIRST[0] {
+            thorough = all.len();
+        }
     }
     all.extend(asked(&["--stressors"])?.split_whitespace().map(str::to_owned));
     let is_name = |name: &String| {
@@ -63,7 +68,7 @@ pub fn known() -> Result<Vec<String>, Failure> {
     };
     let mut known = std::collections::HashSet::new();
     all.retain(|name| is_name(name) && known.insert(name.clone()));
-    Ok(all)
+    Ok((all, thorough))
 }
 
 /// A stressor as a load of the space.

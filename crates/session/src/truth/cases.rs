@@ -34,6 +34,7 @@ const PREEMPTION: (&str, &str) = ("non-preemptible", CULPRIT);
 /// The names of the interrupt and of the softirq that the module takes.
 const IRQ: (&str, &str) = ("irq", "irq_work");
 const SOFTIRQ: (&str, &str) = ("softirq", "TASKLET");
+const THREAD: (&str, &str) = ("preempted", "truth-kthread");
 
 const fn kernel(
     name: &'static str,
@@ -57,6 +58,14 @@ const WAYS: &[Way] = &[
         causes: &[("runqueue", CULPRIT)],
         policy: Policy::Fifo,
         priority: Some(PRIORITY),
+        measured: "fifo",
+        steps: &["spin"],
+    },
+    Way {
+        name: "deadline",
+        causes: &[("preempted", CULPRIT)],
+        policy: Policy::Deadline,
+        priority: None,
         measured: "fifo",
         steps: &["spin"],
     },
@@ -84,6 +93,19 @@ const WAYS: &[Way] = &[
     kernel("softirq", &[SOFTIRQ], &["softirq"]),
     kernel("irqs-then-preemption", &[IRQS, PREEMPTION], &["irqs", "preempt"]),
     kernel("softirq-then-irq", &[SOFTIRQ, IRQ], &["softirq", "irq"]),
+    kernel("preemption-then-softirq", &[PREEMPTION, SOFTIRQ], &["preempt", "softirq"]),
+    kernel("irq-then-irqs", &[IRQ, IRQS], &["irq", "irqs"]),
+    kernel("timer-softirq", &[("softirq", "TIMER")], &["timer"]),
+    kernel("rcu-softirq", &[("softirq", "RCU")], &["rcu"]),
+    kernel("timer-irq", &[("irq", "local_timer")], &["hrtimer"]),
+    Way {
+        name: "kernel-thread",
+        causes: &[THREAD],
+        policy: Policy::Fifo,
+        priority: LOW,
+        measured: "other",
+        steps: &["kthread"],
+    },
     Way {
         name: "task-then-irqs",
         causes: &[("preempted", CULPRIT), ("timer-irq-delay", CULPRIT)],

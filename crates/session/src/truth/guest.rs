@@ -4,9 +4,7 @@
 use crate::exit::Failure;
 use punctual_bundle::truth::{TruthDocument, TruthSystem};
 use punctual_core::Nanos;
-use punctual_lab::{
-    Accel, Arch, Control, Guest, GuestFile, Job, Kernel, LabError, Outcome, Progress, Source,
-};
+use punctual_lab::{Accel, Arch, Control, Guest, Job, Kernel, LabError, Outcome, Progress};
 use std::fs;
 use std::time::Duration;
 
@@ -29,7 +27,7 @@ pub fn run(
     let module = build(&kernel);
     let own = std::env::current_exe().map_err(Failure::failed)?;
     let script = format!(
-        "insmod /{MODULE}.ko\n/usr/bin/punctual truth --quiet --json --duration {duration} {} \
+        "/usr/bin/punctual truth --quiet --json --duration {duration} {} \
          >/results/truth.json\n",
         shell_words::join(arguments)
     );
@@ -40,8 +38,7 @@ pub fn run(
     guest.timeout = TIMEOUT;
     let missing = match module {
         Ok(module) => {
-            let (path, source) = (format!("/{MODULE}.ko"), Source::Bytes(module));
-            guest.files = vec![GuestFile { path, source, mode: 0o644 }];
+            guest.drivers = vec![(MODULE.to_owned(), module)];
             None
         }
         Err(why) => Some(format!("the kernel module cannot be built: {why}")),

@@ -5,7 +5,7 @@ use super::cases::{CULPRIT, Case, DEVICE};
 use crate::exit::Failure;
 use punctual_analyze::truth::Injected;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
-use punctual_sys::attributes::{self, Scheduling};
+use punctual_sys::attributes::{self, Deadline, Scheduling};
 use punctual_sys::{clock, memory};
 use std::fs::{File, OpenOptions};
 use std::hint::spin_loop;
@@ -103,7 +103,15 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     memory::lock_all()?;
     attributes::set_affinity(0, &CpuSet::single(cpu))?;
     let priority = way.priority.and_then(Priority::new);
-    attributes::set_scheduling(0, &Scheduling::new(way.policy, priority))?;
+    // Half as much again for what is around the delay itself: it must not be throttled.
+    let deadline = Deadline {
+        runtime: Nanos(case.length.0 * 3 / 2),
+        deadline: Nanos(apart / 2),
+        period: Nanos(apart / 2),
+    };
+    let deadline = (way.policy == Policy::Deadline).then_some(deadline);
+    let scheduling = Scheduling { deadline, ..Scheduling::new(way.policy, priority) };
+    attributes::set_scheduling(0, &scheduling)?;
     let begin = clock::monotonic().0;
     let mut due = begin + apart;
     while due < begin + for_ns && !ended.load(Ordering::Relaxed) {

@@ -12,6 +12,7 @@ use punctual_lab::{
     Accel, Arch, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source,
 };
 use punctual_plan::{Acceleration, Architecture, Board, KernelChoice, Plan, VmPlan, Word};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,6 +67,7 @@ impl Machine {
             source: Source::Bytes(remote.asked.bytes.clone()),
             mode: 0o644,
         }];
+        guest.drivers = drivers(&vm.drivers, &guest.kernel).map_err(|why| Failure::of_lab(&why))?;
         let devices = devices::add(vm, place, &mut guest).map_err(|why| Failure::of_lab(&why))?;
         guest.job = Job::Script(script(remote, &path, &devices));
         guest.cmdline_extra = vm.cmdline.clone();
@@ -101,7 +103,8 @@ impl Machine {
             .devices
             .iter()
             .map(|device| ("device".to_owned(), devices::title(*device, vm.accel).to_owned()));
-        let facts = facts.into_iter().chain(devices).collect();
+        let drivers = guest.drivers.iter().map(|(name, _)| ("driver".to_owned(), name.clone()));
+        let facts = facts.into_iter().chain(devices).chain(drivers).collect();
         Ok(Machine { guest, accel: vm.accel, title, facts })
     }
 
@@ -197,6 +200,27 @@ pub fn preemption_word(model: PreemptionModel) -> String {
         PreemptionModel::RealTime => "real-time".to_owned(),
         other => other.to_string(),
     }
+}
+
+/// Modules as they are, or built for the kernel from their source.
+fn drivers(paths: &[PathBuf], kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+    let one = |path: &PathBuf| {
+        require_exists(path, path.is_file(), "driver")?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let whole = std::path::absolute(path);
+        let failed = |source| LabError::Io { action: "read", path: path.clone(), source };
+        let content =
+            match (path.extension().and_then(OsStr::to_str), whole.map_err(failed)?.parent()) {
+                (Some("c"), Some(directory)) => kernel.build_module(directory, &name)?,
+                (Some("ko"), _) => std::fs::read(path).map_err(failed)?,
+                _ => {
+                    let why = "a driver is a module (.ko) or its source (.c)".to_owned();
+                    return Err(LabError::Malformed { path: path.clone(), why });
+                }
+            };
+        Ok((name, content))
+    };
+    paths.iter().map(one).collect()
 }
 
 fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {

@@ -7,20 +7,32 @@
  *	irqs	interrupts disabled
  *	preempt	preemption disabled
  *	irq	in the handler of an interrupt
- *	softirq	in a softirq
+ *	softirq	in a tasklet
+ *	timer	in a timer's function, which is the softirq TIMER
+ *	rcu	in an RCU callback
+ *	hrtimer	in a high-resolution timer's function, which is the timer interrupt
+ *	kthread	in a kernel thread with SCHED_FIFO and its default priority, 50
  *
  * The write returns when that is over; a read then gives the first and the last instant of it, in
  * ns of CLOCK_MONOTONIC.
  */
+#include <linux/completion.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/timer.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 
 #define NS_MAX 100000000ULL
 
@@ -47,6 +59,62 @@ static void spin_in_softirq(struct tasklet_struct *tasklet)
 
 static struct irq_work irq_work = IRQ_WORK_INIT_HARD(spin_in_irq);
 static DECLARE_TASKLET(tasklet, spin_in_softirq);
+
+static DECLARE_COMPLETION(done);
+
+static void spin_in_timer(struct timer_list *unused)
+{
+	spin(length);
+	complete(&done);
+}
+
+static DEFINE_TIMER(timer, spin_in_timer);
+static struct rcu_head head;
+
+static void spin_in_callback(struct rcu_head *unused)
+{
+	spin(length);
+	complete(&done);
+}
+
+static struct hrtimer hrtimer;
+
+static enum hrtimer_restart spin_in_hrtimer(struct hrtimer *unused)
+{
+	spin(length);
+	complete(&done);
+	return HRTIMER_NORESTART;
+}
+
+static int spin_in_thread(void *unused)
+{
+	spin(length);
+	complete(&done);
+	return 0;
+}
+
+static long run_thread(void)
+{
+	struct task_struct *thread = kthread_create(spin_in_thread, NULL, "truth-kthread");
+
+	if (IS_ERR(thread))
+		return PTR_ERR(thread);
+	kthread_bind(thread, raw_smp_processor_id());
+	sched_set_fifo(thread);
+	wake_up_process(thread);
+	return 0;
+}
+
+static void run_hrtimer(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&hrtimer, spin_in_hrtimer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+#else
+	hrtimer_init(&hrtimer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer.function = spin_in_hrtimer;
+#endif
+	hrtimer_start(&hrtimer, ns_to_ktime(50000), HRTIMER_MODE_REL_PINNED_HARD);
+}
 
 static ssize_t write(struct file *file, const char __user *from, size_t count, loff_t *at)
 {
@@ -79,7 +147,22 @@ static ssize_t write(struct file *file, const char __user *from, size_t count, l
 		tasklet_schedule(&tasklet);
 		local_bh_enable();
 	} else {
-		return -EINVAL;
+		long failed = 0;
+
+		reinit_completion(&done);
+		if (!strcmp(word, "timer"))
+			mod_timer(&timer, jiffies + 1);
+		else if (!strcmp(word, "rcu"))
+			call_rcu(&head, spin_in_callback);
+		else if (!strcmp(word, "hrtimer"))
+			run_hrtimer();
+		else if (!strcmp(word, "kthread"))
+			failed = run_thread();
+		else
+			return -EINVAL;
+		if (failed)
+			return failed;
+		wait_for_completion(&done);
 	}
 	return count;
 }
@@ -106,7 +189,10 @@ static struct miscdevice device = {
 	.fops = &operations,
 };
 
-/* No tasklet and no work is left when a write has returned. */
+/*
+ * No tasklet, no work and no timer is left when a write has returned. An RCU callback may still be
+ * returning then: the module is not to be removed.
+ */
 module_misc_device(device);
 MODULE_DESCRIPTION("Delays at known instants, for punctual truth");
 MODULE_LICENSE("GPL");

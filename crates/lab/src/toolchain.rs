@@ -1,0 +1,83 @@
+//! The compiler that a kernel was built with, where this machine's release has another one: taken
+//! from the kernel's own suite, with its libraries, and run in a mount namespace in which they lie
+//! over this machine's /usr. Nothing is installed, and nothing of it is left.
+
+use crate::apt::Suite;
+use crate::{LabError, tools};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// $1: the directories above one another, the highest first; then the command. The mount ends with
+/// the namespace. What is already running keeps the libraries that it has.
+const SCRIPT: &str = r#"mount -t overlay overlay -o "lowerdir=$1" /usr || exit
+shift
+exec "$@""#;
+
+/// The compiler, as `.kernelvariables` of a kernel's headers names it: `gcc-14`.
+pub fn compiler(headers: &Path) -> Option<String> {
+    let text = fs::read_to_string(headers.join(".kernelvariables")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("CC = "))?;
+    let start = line.rfind("gcc-")?;
+    let version: String =
+        line[start + 4..].chars().take_while(|digit| digit.is_ascii_digit()).collect();
+    (!version.is_empty()).then(|| format!("gcc-{version}"))
+}
+
+/// Programs of a suite above those of this machine.
+pub struct Toolchain {
+    unshare: PathBuf,
+    directories: OsString,
+}
+
+impl Toolchain {
+    /// With these packages and all that they depend on, fetched where the cache lacks them.
+    ///
+    /// # Errors
+    /// As those of [`Suite`], or what is needed to mount is missing.
+    pub fn of(suite: &Suite, packages: &[&str]) -> Result<Toolchain, LabError> {
+        let mut directories = OsString::new();
+        for package in packages {
+            let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
+            directories.push(tree.join("usr"));
+            directories.push(":");
+        }
+        directories.push("/usr");
+        Ok(Toolchain { unshare: tools::find("unshare", "util-linux")?, directories })
+    }
+
+    /// Runs a program of it. `Err` holds what it said when it failed.
+    pub fn run(
+        &self,
+        program: &str,
+        arguments: &[OsString],
+        directory: &Path,
+    ) -> Result<String, String> {
+        let mut words: Vec<OsString> = vec!["--mount".into()];
+        // Without root the mounts are those of a user namespace.
+        if !rustix::process::geteuid().is_root() {
+            words.push("--map-root-user".into());
+        }
+        words.extend(["sh", "-c", SCRIPT, "sh"].map(From::from));
+        words.push(self.directories.clone());
+        words.push(program.into());
+        words.extend_from_slice(arguments);
+        tools::run(&self.unshare, words, directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_headers_name_their_compiler() {
+        let headers = tempfile::tempdir().unwrap();
+        let file = headers.path().join(".kernelvariables");
+        let first = "override ARCH = x86\nCC = $(if $(X),$(CCACHE)) $(CROSS_COMPILE)gcc-14\n";
+        for (text, compiler_) in [(first, Some("gcc-14")), ("CC = clang\n", None), ("", None)] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(compiler(headers.path()).as_deref(), compiler_, "{text}");
+        }
+    }
+}
