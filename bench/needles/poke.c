@@ -1,5 +1,5 @@
-/* poke DEVICE WORD [NUMBER]: writes so many bytes to a device, or calls ioctl(2) with the number, again
- * and again with pauses. */
+/* poke DEVICE WORD [NUMBER]: writes so many bytes to a device, or calls ioctl(2) with the number,
+ * again and again with pauses. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@ use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
 use punctual_bundle::truth::TruthScore;
 use std::collections::BTreeMap;
 
-/// A sample is affected from this overlap on, in ns, if that is at least half of it; and it is given
-/// to a cause from as much of that cause on.
+/// A sample is affected from this overlap on, in ns, if that is at least half of it; and it is
+/// given to a cause from as much of that cause on.
 pub const LEAST_NS: i64 = 20_000;
 
 /// An injected cause was at work from `begin` to `end`, in ns on CLOCK_MONOTONIC.

@@ -14,8 +14,8 @@ use punctual_session::truth::{self, Through, guest};
 ///
 /// Injects delays at recorded instants: by tasks of higher or the same priority, and in guests by a
 /// kernel module that runs with interrupts or preemption disabled, in interrupt handlers, softirqs
-/// and kernel threads. Meanwhile it measures a timer with --explain, and compares the explanations of the
-/// worst samples with the injected delays.
+/// and kernel threads. Meanwhile it measures a timer with --explain, and compares the explanations
+/// of the worst samples with the injected delays.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual truth\n  punctual truth --kernel \
                         6.1,6.1-rt,6.12,6.12-rt --all\n  punctual truth --kernel 6.1 irqs-disabled \
