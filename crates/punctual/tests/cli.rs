@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 43] = [
     "",
     "demo",
     "new",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 42] = [
     "compare",
     "lab",
     "lab run",
+    "lab cell",
     "lab replay",
     "lab report",
     "pairs",
