@@ -19,6 +19,7 @@
 use super::jobs::{Job, Planned};
 use super::run_name::RunName;
 use crate::exit::Failure;
+use crate::machine;
 use punctual_bundle::{Bundle, Completeness, Member, Outcome, lab};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -85,7 +86,7 @@ impl Directory {
             .map_err(|_| cannot("use", &"another `punctual lab run` is using it"))?;
         let program =
             sum_of_file(Path::new("/proc/self/exe")).map_err(|why| cannot("use", &why))?;
-        Ok(Directory { path: path.to_owned(), _lock: Some(lock), program, host: host() })
+        Ok(Directory { path: path.to_owned(), _lock: Some(lock), program, host: machine::name() })
     }
 
     /// Takes one up to make a single run in it, beside whoever works there.
@@ -99,7 +100,7 @@ impl Directory {
         }
         let program = sum_of_file(Path::new("/proc/self/exe"))
             .map_err(|why| Failure::failed(format!("cannot read this program: {why}")))?;
-        Ok(Directory { path: path.to_owned(), _lock: None, program, host: host() })
+        Ok(Directory { path: path.to_owned(), _lock: None, program, host: machine::name() })
     }
 
     /// The run that a word means: its name, or its place in the list of all runs, from 0.
@@ -290,12 +291,6 @@ fn paths(experiment: &str) -> Vec<PathBuf> {
         (keys.contains(&key.trim()) && value.contains('/')).then(|| PathBuf::from(value))
     };
     experiment.lines().filter_map(target).collect()
-}
-
-/// uname(2) without a call of our own.
-fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().replace('/', "_")
 }
 
 fn sum_of_file(path: &Path) -> io::Result<String> {
