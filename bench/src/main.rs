@@ -8,6 +8,7 @@ mod disturbance;
 mod disturbance_rt;
 mod explain;
 mod figures;
+mod fleet;
 mod heap;
 mod points;
 mod process;
@@ -59,7 +60,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 17] = [
+    let parts: [Part; 18] = [
         ("cost_of_the_loop", |args| cost::measure(args.quick)),
         ("one_millisecond", rounds::one_millisecond),
         ("twenty_microseconds", rounds::twenty_microseconds),
@@ -76,6 +77,7 @@ fn compare(args: &Args) -> Result<(), String> {
         ("heap", heap::measure),
         ("points", points::measure),
         ("explain", explain::measure),
+        ("fleet", fleet::measure),
         ("build", build::measure),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part))

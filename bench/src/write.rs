@@ -110,10 +110,12 @@ fn table(results: &Value) -> String {
     text += &heap(&results["heap"]);
     text += &points(&results["points"]);
     text += &build(&results["build"]);
-    match &results["scale"] {
-        Value::Null => text,
-        scale => text + &format!("\n## scale\n\n`{scale}`\n"),
+    for part in ["scale", "fleet"] {
+        if !results[part].is_null() {
+            text += &format!("\n## {part}\n\n`{}`\n", results[part]);
+        }
     }
+    text
 }
 
 /// What building takes, and the largest parts of each program.

@@ -52,6 +52,7 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
         published: None,
         origin: "run".into(),
         target: None,
+        machine: None,
         created: jiff::Timestamp::UNIX_EPOCH,
         ending: outcome.map(|outcome| Ending {
             at: jiff::Timestamp::UNIX_EPOCH,

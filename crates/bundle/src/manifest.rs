@@ -29,6 +29,9 @@ pub struct Manifest {
     /// Where it took place, where that is not the requesting system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<RanOn>,
+    /// The name of the system that it was measured on; absent in imports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// When the run began, UTC (RFC 3339).
     pub created: jiff::Timestamp,
     /// How it ended; absent while it runs and for ever when it was cut off.

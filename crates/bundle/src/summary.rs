@@ -351,6 +351,15 @@ impl VerdictWord {
     pub fn gravest(all: impl IntoIterator<Item = VerdictWord>) -> Option<VerdictWord> {
         all.into_iter().max_by_key(|verdict| verdict.gravity())
     }
+    /// As it is written in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            VerdictWord::Met => "met",
+            VerdictWord::NotMet => "not-met",
+            VerdictWord::Undecided => "undecided",
+            VerdictWord::Invalid => "invalid",
+        }
+    }
     /// Its place in that order.
     pub fn gravity(self) -> u8 {
         match self {

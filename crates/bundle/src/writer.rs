@@ -61,6 +61,7 @@ impl BundleWriter {
             published: None,
             origin: origin.to_owned(),
             target: None,
+            machine: None,
             created,
             ending: None,
         };
@@ -94,6 +95,12 @@ impl BundleWriter {
     /// Says where the run took place, where that is not here.
     pub fn set_target(&mut self, target: RanOn) -> Result<(), BundleError> {
         self.manifest.target = Some(target);
+        self.write_manifest()
+    }
+
+    /// Names the system that is measured.
+    pub fn set_machine(&mut self, name: String) -> Result<(), BundleError> {
+        self.manifest.machine = Some(name).filter(|name| !name.is_empty());
         self.write_manifest()
     }
 

@@ -9,7 +9,7 @@ use ssh_support::Sshd;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const TIMER: &str =
     "[[measure]]\nname = \"timer\"\nkind = \"timer\"\ncpus = \"0\"\nperiod = \"1ms\"\n";
@@ -304,6 +304,35 @@ fn a_place_for_no_programs_is_said() {
         text(&refused)
     );
     sshd.assert_clean();
+}
+
+#[test]
+fn cells_of_a_host_that_dies_go_to_another() {
+    let (Some(one), Some(mut other)) = (Sshd::start("a lab"), Sshd::start("its other host")) else {
+        return;
+    };
+    let place = Place::with("");
+    let periods = "[axes]\n'measure.timer.period' = ['1ms', '2ms', '3ms', '4ms', '5ms']\n";
+    let lab = format!("[lab]\nname = 'hosts'\n{periods}{}", lasting("1s"));
+    place.write("lab.toml", lab.as_bytes());
+    let on = format!("{},{}", one.target(), other.target().replace("ssh:", ""));
+    let mut command = common::punctual();
+    command.args(["lab", "run", "lab.toml", "-o", "lab", "--on", &on]);
+    command.current_dir(place.path()).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = command.spawn().expect("punctual starts");
+    let runs_there = |sshd: &Sshd| !processes_with(&sshd.tmp().display().to_string()).is_empty();
+    eventually("both hosts run something", || runs_there(&one) && runs_there(&other));
+    other.die();
+    let ran = running.wait_with_output().expect("it ended");
+    assert_code(&ran, 0);
+    assert!(text(&ran).contains("is not used any more"), "{}", text(&ran));
+    let document = fs::read(place.path().join("lab/lab.json")).expect("lab.json");
+    let document: serde_json::Value = serde_json::from_slice(&document).expect("JSON");
+    let cells = document["cells"].as_array().expect("cells");
+    assert!(cells.len() == 5 && cells.iter().all(|cell| cell["state"] == "done"), "{document}");
+    assert!(cells.iter().all(|cell| cell["seeds"][0]["runs"].as_array().unwrap().len() == 1));
+    one.assert_clean();
 }
 
 /// Unmounted at the end.

@@ -4,6 +4,8 @@ mod chrome;
 mod csv;
 mod cyclictest;
 mod explained;
+#[cfg(feature = "parquet")]
+pub mod fleet;
 mod folded;
 mod gnuplot;
 mod hdr;
@@ -34,6 +36,10 @@ pub use systress::{
     Layout, file_name as systress_file_name, write_series as write_systress_series,
 };
 
+/// What a program says that cannot write Parquet.
+pub const WITHOUT_PARQUET: &str = "the feature `parquet` was left out when punctual was built, as \
+                                   ./x demo does; `./x build` makes the whole program";
+
 /// A format to export to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
@@ -55,6 +61,8 @@ pub enum Format {
     Hdr,
     /// Every kept sample in Apache Parquet.
     Parquet,
+    /// The results of many bundles in Apache Parquet, as tables.
+    ParquetTables,
     /// Verdicts as JUnit XML.
     Junit,
     /// Verdicts as LAVA's lines.
@@ -75,7 +83,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 17] = [
+    pub const ALL: [Format; 18] = [
         Format::Systress,
         Format::SystressCsv,
         Format::CyclictestJson,
@@ -85,6 +93,7 @@ impl Format {
         Format::CsvSummary,
         Format::Hdr,
         Format::Parquet,
+        Format::ParquetTables,
         Format::Junit,
         Format::Lava,
         Format::Kcidb,
@@ -110,6 +119,10 @@ impl Format {
             Format::CsvSummary => ("csv-summary", "the figures, one series per row"),
             Format::Hdr => ("hdr", "HdrHistogram V2 interval log, one tag per series"),
             Format::Parquet => ("parquet", "every kept sample in Apache Parquet"),
+            Format::ParquetTables => (
+                "parquet-tables",
+                "tables of many bundles and labs for queries, with -o DIR (docs/fleet.md)",
+            ),
             Format::Junit => ("junit", "the requirements' verdicts as JUnit XML"),
             Format::Lava => ("lava", "the requirements' verdicts as lines for LAVA"),
             Format::Kcidb => ("kcidb", "verdicts and figures as a submission to KCIDB (JSON)"),
@@ -188,9 +201,12 @@ pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<()
         Format::Parquet => parquet::write(bundle, out)?,
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => {
-            let why = "the feature `parquet` was left out when punctual was built, as ./x demo \
-                       does; `./x build` makes the whole program; csv holds the same";
-            return Err(ExportError::Impossible { format: format.name(), why: why.to_owned() });
+            let why = format!("{WITHOUT_PARQUET}; csv holds the same");
+            return Err(ExportError::Impossible { format: format.name(), why });
+        }
+        Format::ParquetTables => {
+            let why = "it is a directory of tables, not a stream".to_owned();
+            return Err(ExportError::Impossible { format: format.name(), why });
         }
         Format::Junit => junit::write(bundle, out)?,
         Format::Lava => lava::write(bundle, out)?,

@@ -30,6 +30,7 @@ fn duckdb_answers_the_queries_as_printed() {
         return println!("SKIPPED: duckdb_answers_the_queries_as_printed lacks duckdb (pip)");
     }
     let text = document("fleet.md");
+    let (_, text) = text.split_once("### Every sample of a bundle").expect("that part");
     let queries: Vec<&str> =
         text.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert_eq!(queries.len(), 4);
@@ -38,7 +39,7 @@ fn duckdb_answers_the_queries_as_printed() {
     for (machine, name) in [("one", "good"), ("two", "lossy")] {
         let bundle =
             Bundle::open(&repository().join("fixtures/bundles").join(name)).expect("a bundle");
-        let directory = place.path().join(format!("fleet/day=2026-11-23/machine={machine}"));
+        let directory = place.path().join(format!("samples/day=2026-11-23/machine={machine}"));
         fs::create_dir_all(&directory).expect("created");
         let mut bytes = Vec::new();
         export(&bundle, Format::Parquet, &mut bytes).expect("exported");

@@ -27,6 +27,7 @@ pub mod hunt;
 pub mod interrupts;
 pub mod labs;
 pub mod limits;
+mod machine;
 pub mod messages;
 pub mod metrics;
 mod notify;

@@ -27,6 +27,7 @@ pub use series::SeriesRun;
 use crate::exit::Failure;
 use crate::flight::Flight;
 use crate::interrupts::Interrupts;
+use crate::machine;
 use crate::messages::Listener;
 use crate::metrics::MetricsFile;
 use crate::notify::ServiceManager;
@@ -134,6 +135,7 @@ fn write_request(
 ) -> Result<(), BundleError> {
     writer.write_experiment(loaded.kept_as(), &loaded.bytes)?;
     writer.write_plan(&plan.to_toml())?;
+    writer.set_machine(machine::name())?;
     plan.published.iter().try_for_each(|published| writer.write_published(published))
 }
 

@@ -1,5 +1,8 @@
 //! `punctual export`: a bundle in another tool's format.
 
+#[cfg(feature = "parquet")]
+mod tables;
+
 use super::bundle::open;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
@@ -14,10 +17,12 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:\n  punctual export BUNDLE --format gnuplot | gnuplot -p\n  \
                         punctual export before/ after/ --format gnuplot | gnuplot -p\n  punctual \
                         export BUNDLE --format parquet -o samples.parquet\n  punctual export \
+                        results/ --format parquet-tables -o fleet\n  punctual export \
                         BUNDLE --format cyclictest-json | jq .thread\n  punctual export BUNDLE \
                         --format perfetto -o trace.pftrace")]
 pub struct Args {
-    /// The bundle; gnuplot accepts several and plots them together
+    /// The bundle; gnuplot accepts several and plots them together; parquet-tables accepts
+    /// bundles, labs and directories of them
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// The format
@@ -34,6 +39,9 @@ pub struct Args {
     /// kernel's release]
     #[arg(long, value_name = "ID")]
     build: Option<String>,
+    /// parquet-tables: the machine of bundles that do not name theirs [default: unknown]
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
 }
 
 fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
@@ -49,6 +57,15 @@ fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
 
 /// Opens the bundle, converts and writes it.
 pub fn run(args: Args) -> Ending {
+    if args.machine.is_some() && args.format != Format::ParquetTables {
+        return Err(Failure::refused("--machine is for --format parquet-tables"));
+    }
+    if args.format == Format::ParquetTables {
+        #[cfg(feature = "parquet")]
+        return tables::write(&args.bundles, args.machine.as_deref(), args.output.as_deref());
+        #[cfg(not(feature = "parquet"))]
+        return Err(Failure::refused(export::WITHOUT_PARQUET));
+    }
     let bundles =
         args.bundles.iter().map(|path| open(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {

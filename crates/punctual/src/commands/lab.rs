@@ -1,5 +1,6 @@
 //! `punctual lab`: an experiment over kernels, configurations and loads.
 
+mod cell;
 mod exit;
 mod replay;
 mod report;
@@ -21,6 +22,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     Run(run::Args),
+    Cell(cell::Args),
     Replay(replay::Args),
     Report(report::Args),
 }
@@ -29,6 +31,7 @@ enum Action {
 pub fn run(args: Args) -> Ending {
     match args.action {
         Action::Run(args) => run::run(args),
+        Action::Cell(args) => cell::run(args),
         Action::Replay(args) => replay::run(args),
         Action::Report(args) => report::run(args),
     }

@@ -19,6 +19,8 @@ fn services_accept_the_files() {
     check("the template's check", "check-jsonschema", &gitlab, &file("gitlab.yml"));
     let job = file("kubernetes-job.yaml");
     check("the Job's check", "kubernetes-validate", &["--strict"], &job);
+    let job = file("kubernetes-lab.yaml");
+    check("the indexed Job's check", "kubernetes-validate", &["--strict"], &job);
     let modules = ["yaml", "lava_common"];
     if let Some(python) = python_with("the check of the LAVA definition", &modules) {
         let script = "

@@ -117,9 +117,11 @@ impl Sshd {
         self.place.write("known", format!("[127.0.0.1]:{} {key}", self.port).as_bytes());
     }
 
-    /// What follows `ssh:`, with all keys.
+    /// What follows `ssh:`, with all keys, wherever it is said.
     pub fn address(&self) -> String {
-        format!("root@127.0.0.1:{},identity=user,known_hosts=known", self.port)
+        let file = |name| self.place.path().join(name).display().to_string();
+        let (identity, known) = (file("user"), file("known"));
+        format!("root@127.0.0.1:{},identity={identity},known_hosts={known}", self.port)
     }
 
     /// What follows `--target`.
@@ -195,6 +197,20 @@ impl Sshd {
         let sessions: Vec<&str> = children.split_whitespace().collect();
         assert!(!sessions.is_empty(), "there are connections");
         sessions.iter().for_each(|pid| crate::common::kill(pid.parse().unwrap(), "KILL"));
+    }
+
+    /// The host is gone, with everything that runs on it.
+    pub fn die(&mut self) {
+        let children =
+            fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.listener.id())).unwrap();
+        self.listener.kill().unwrap();
+        self.listener.wait().unwrap();
+        let sessions = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        let runs = processes_with(&self.tmp().display().to_string());
+        for pid in sessions.chain(runs) {
+            let mut kill = Command::new("kill");
+            let _ = kill.args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+        }
     }
 
     /// Whether nothing is left: no file, no process.

@@ -8,10 +8,11 @@ use super::space::{Input, Space};
 use super::spec::Spec;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
+use crate::labs::attempt::Done;
 use crate::labs::directory::Directory;
 use crate::labs::jobs::{Job, Planned};
 use crate::labs::request::Overrides;
-use crate::labs::schedule::{self, Done};
+use crate::labs::schedule;
 use crate::messages::Silent;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::{Bundle, Member};
@@ -117,11 +118,12 @@ impl Trials for Runner<'_> {
             .map(|(job, _)| job.clone())
             .collect();
         self.directory.prepare(&planned)?;
+        self.directory.clean(&planned);
         let before = left
             .iter()
             .filter(|job| {
                 let inputs = self.directory.inputs(&planned, job);
-                self.directory.finished(&planned, job, &inputs).is_none()
+                self.directory.finished(&planned.name(job), &inputs).is_none()
             })
             .count();
         if before > 0 && planned.budget == Some(Duration::ZERO) {
@@ -170,7 +172,7 @@ fn failure(why: String) -> Shown {
 
 impl Runner<'_> {
     fn seen(&mut self, planned: &Planned, job: &Job) -> Shown {
-        let place = self.directory.path().join(Directory::bundle(planned, job));
+        let place = self.directory.path().join(planned.name(job).bundle());
         match explained(&place) {
             Some((bundle, exact)) => {
                 self.ns_per_instruction = exact.ns_per_instruction;

@@ -1,8 +1,8 @@
 //! The results of a lab: the document of its directory.
 
+use super::attempt::{Done, Ran, outcome};
 use super::directory::{Directory, hex};
 use super::jobs::{Job, Planned};
-use super::schedule::{Done, Ran};
 use crate::exit::Failure;
 use punctual_analyze::divergence::first_divergence;
 use punctual_analyze::lab::{Measured, SeedRuns, cell as measured, requiring};
@@ -52,6 +52,14 @@ pub fn document(
         verdict: worst(cells.iter().map(|cell| cell.verdict)),
         cells,
     })
+}
+
+/// What is there of each run, whoever made it.
+pub fn what_is_there(planned: &Planned, jobs: &[Job], directory: &Directory) -> Ran {
+    let done = jobs
+        .iter()
+        .map(|job| outcome(directory, &planned.name(job), &directory.inputs(planned, job)));
+    Ran { done: done.collect(), interrupted: false }
 }
 
 /// The document of a lab of which nothing has been looked at: which cells there are, before the
@@ -132,7 +140,7 @@ fn cell(
         trouble.extend(opened.iter().filter_map(|(run, _)| run.failure.clone()));
         seeds.push(SeedDocument {
             seed: planned.seeds[seed],
-            experiment: Directory::experiment(planned, &Job { cell: number, seed, repeat: 0 }),
+            experiment: planned.name(&Job { cell: number, seed, repeat: 0 }).experiment(),
             runs: opened.iter().map(|(run, _)| run.clone()).collect(),
             verdict: None,
             series: Vec::new(),
@@ -196,12 +204,12 @@ fn opened(
     match done {
         Done::Waiting => (waiting, None),
         Done::Failed { why, exit_code, took } => {
-            let name = super::schedule::name(planned, job);
+            let name = planned.words(job);
             let failure = Some(format!("{name} failed, {why}"));
             (RunDocument { took: Some(took.ns()), exit_code: *exit_code, failure, ..waiting }, None)
         }
         Done::Whole(stamp) => {
-            let name = Directory::bundle(planned, job);
+            let name = planned.name(job).bundle();
             match Bundle::open(&directory.join(&name)) {
                 Ok(bundle) => {
                     let run = RunDocument {

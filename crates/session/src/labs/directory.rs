@@ -7,14 +7,19 @@
 //! cells/6.1_rt_idle/s7.toml       the cell's experiment with the seed 7 (cell.toml: with its own)
 //! cells/6.1_rt_idle/s7-r1/        the bundle of its first repetition (r1: without seeds)
 //! cells/6.1_rt_idle/s7-r1.log     what that run said
+//! cells/6.1_rt_idle/s7-r1.failed/ what a run left that failed
+//! runs                            the names of all runs, one a line (`6.1_rt_idle/s7-r1`)
 //! ```
 //!
-//! A run writes into a directory of another name (`.s7-r1.PID`), which gets its own when the run is
-//! over: a bundle that is there is whole, whenever the lab was killed. In it `lab-run.json` says of
-//! which inputs it is; of others it is made anew.
+//! A run writes into a directory of another name (`.s7-r1.HOST.PID`), which gets its own when the
+//! run is over: a bundle that is there is whole, whenever the lab was killed. In it `lab-run.json`
+//! says of which inputs it is; of others it is made anew. Of two runs at once of the same inputs
+//! the first stays. Other machines may run them (`punctual lab cell`): their names are enough.
 
 use super::jobs::{Job, Planned};
+use super::run_name::RunName;
 use crate::exit::Failure;
+use crate::machine;
 use punctual_bundle::{Bundle, Completeness, Member, Outcome, lab};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -25,13 +30,19 @@ use std::path::{Path, PathBuf};
 /// Says in a run's bundle what it is a run of.
 const STAMP: &str = "lab-run.json";
 const LOCK: &str = "lab.lock";
+/// Names of runs, in their order.
+const RUNS: &str = "runs";
+/// Follows the name of a run that failed by itself, where `punctual lab cell` ran it.
+const FAILED: &str = ".failed.json";
 
-/// A lab's directory, held by this process alone.
+/// A lab's directory, held by this process alone, or joined to make one run.
 pub struct Directory {
     path: PathBuf,
-    _lock: File,
+    _lock: Option<File>,
     /// A sum of this program: another one is another timeline in a guest.
     program: String,
+    /// The name of this machine: process ids are one machine's.
+    host: String,
 }
 
 /// [`STAMP`].
@@ -43,6 +54,14 @@ pub struct Stamp {
     pub took: i64,
     /// The exit code of the run.
     pub exit_code: i32,
+}
+
+/// A run without a bundle.
+#[derive(Serialize, Deserialize)]
+struct FailedRun {
+    #[serde(flatten)]
+    stamp: Stamp,
+    why: String,
 }
 
 impl Directory {
@@ -67,7 +86,39 @@ impl Directory {
             .map_err(|_| cannot("use", &"another `punctual lab run` is using it"))?;
         let program =
             sum_of_file(Path::new("/proc/self/exe")).map_err(|why| cannot("use", &why))?;
-        Ok(Directory { path: path.to_owned(), _lock: lock, program })
+        Ok(Directory { path: path.to_owned(), _lock: Some(lock), program, host: machine::name() })
+    }
+
+    /// Takes one up to make a single run in it, beside whoever works there.
+    ///
+    /// # Errors
+    /// It is not the directory of a lab.
+    pub fn join(path: &Path) -> Result<Directory, Failure> {
+        if !path.join(LOCK).exists() {
+            let why = "it is not the directory of a lab: `punctual lab run --prepare` makes one";
+            return Err(Failure::refused(format!("{}: {why}", path.display())));
+        }
+        let program = sum_of_file(Path::new("/proc/self/exe"))
+            .map_err(|why| Failure::failed(format!("cannot read this program: {why}")))?;
+        Ok(Directory { path: path.to_owned(), _lock: None, program, host: machine::name() })
+    }
+
+    /// The run that a word means: its name, or its place in the list of all runs, from 0.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(&self, word: &str) -> Result<RunName, Failure> {
+        let Ok(place) = word.parse::<usize>() else {
+            return word.parse().map_err(Failure::refused);
+        };
+        let runs = fs::read_to_string(self.path.join(RUNS)).map_err(|why| {
+            Failure::refused(format!("cannot read the list of runs of this lab: {why}"))
+        })?;
+        let count = runs.lines().count();
+        let line = runs.lines().nth(place).ok_or_else(|| {
+            Failure::refused(format!("this lab has {count} runs, from 0: there is no run {place}"))
+        })?;
+        line.parse().map_err(Failure::refused)
     }
 
     /// Where it is.
@@ -75,88 +126,130 @@ impl Directory {
         &self.path
     }
 
-    /// The experiment of a cell with a seed, relative to the directory.
-    pub fn experiment(planned: &Planned, job: &Job) -> String {
-        let name = planned.seeds[job.seed].map_or("cell".to_owned(), |seed| format!("s{seed}"));
-        format!("cells/{}/{name}.toml", planned.cells[job.cell].cell.name)
-    }
-
-    /// The bundle of a run, relative to the directory.
-    pub fn bundle(planned: &Planned, job: &Job) -> String {
-        let seed = planned.seeds[job.seed].map_or(String::new(), |seed| format!("s{seed}-"));
-        format!("cells/{}/{seed}r{}", planned.cells[job.cell].cell.name, job.repeat + 1)
-    }
-
     /// Where a run writes until it is over.
-    pub fn unfinished(&self, planned: &Planned, job: &Job) -> PathBuf {
-        let bundle = self.path.join(Directory::bundle(planned, job));
-        let name = bundle.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        bundle.with_file_name(format!(".{name}.{}", std::process::id()))
+    pub fn unfinished(&self, name: &RunName) -> PathBuf {
+        self.beside(name, "")
+    }
+
+    /// A name beside the bundle's that no other process uses.
+    fn beside(&self, name: &RunName, suffix: &str) -> PathBuf {
+        let own = format!(".{}.{}.{}{suffix}", name.leaf(), self.host, std::process::id());
+        self.path.join(name.bundle()).with_file_name(own)
     }
 
     /// What a run says is kept here.
-    pub fn log(&self, planned: &Planned, job: &Job) -> PathBuf {
-        self.path.join(format!("{}.log", Directory::bundle(planned, job)))
+    pub fn log(&self, name: &RunName) -> PathBuf {
+        self.path.join(format!("{}.log", name.bundle()))
     }
 
-    /// Writes the lab file and all experiments, and removes what killed runs have left.
+    /// Writes the lab file, all experiments, and the list of the runs.
     pub fn prepare(&self, planned: &Planned) -> Result<(), Failure> {
         self.replace("lab.toml", planned.lab.source.text.as_bytes())?;
         for (number, cell) in planned.cells.iter().enumerate() {
             let place = self.path.join("cells").join(&cell.cell.name);
             fs::create_dir_all(&place).map_err(|why| cannot_write(&place, &why))?;
-            for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
-                if entry.file_name().to_string_lossy().starts_with('.') {
-                    // A run of a killed lab may still be ending there: then the next time removes
-                    // it.
-                    let _ = fs::remove_dir_all(entry.path());
-                }
-            }
             for seed in 0..planned.seeds.len() {
-                let name = Directory::experiment(planned, &Job { cell: number, seed, repeat: 0 });
+                let name = planned.name(&Job { cell: number, seed, repeat: 0 }).experiment();
                 self.replace(&name, cell.cell.experiment(planned.seeds[seed]).as_bytes())?;
             }
         }
-        Ok(())
+        let name = |job| format!("{}\n", planned.name(job));
+        self.replace(RUNS, planned.jobs().iter().map(name).collect::<String>().as_bytes())
+    }
+
+    /// Removes what killed runs have left, and what is known of failures: they are tried again.
+    pub fn clean(&self, planned: &Planned) {
+        for cell in &planned.cells {
+            let place = self.path.join("cells").join(&cell.cell.name);
+            for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.starts_with('.') {
+                    // A run of a killed lab may still be ending there: then the next time removes
+                    // it.
+                    let _ = fs::remove_dir_all(entry.path());
+                } else if name.ends_with(FAILED) {
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
+    }
+
+    /// The inputs of a run.
+    pub fn inputs(&self, planned: &Planned, job: &Job) -> String {
+        let text = planned.cells[job.cell].cell.experiment(planned.seeds[job.seed]);
+        self.inputs_of(&text, planned.exact)
     }
 
     /// The sum of everything that a run depends on and that is known before it: the experiment,
     /// this program, a kernel by path.
-    pub fn inputs(&self, planned: &Planned, job: &Job) -> String {
-        let text = planned.cells[job.cell].cell.experiment(planned.seeds[job.seed]);
+    pub fn inputs_of(&self, experiment: &str, exact: bool) -> String {
         let mut sum = Sha256::new();
-        for part in [text.as_str(), &self.program] {
+        for part in [experiment, &self.program] {
             sum.update(part.as_bytes());
             sum.update([0]);
         }
         // Of a run that was not seen instruction by instruction the bundle lacks what is wanted.
-        if planned.exact {
+        if exact {
             sum.update(b"exact");
         }
-        for path in paths(&text) {
+        for path in paths(experiment) {
             sum.update(sum_of_file(&path).unwrap_or_else(|why| why.to_string()));
         }
         hex(&sum.finalize())
     }
 
     /// The stamp of a run that is over, if its bundle is whole and of these inputs.
-    pub fn finished(&self, planned: &Planned, job: &Job, inputs: &str) -> Option<Stamp> {
-        let bundle = self.path.join(Directory::bundle(planned, job));
+    pub fn finished(&self, name: &RunName, inputs: &str) -> Option<Stamp> {
+        let bundle = self.path.join(name.bundle());
         let stamp: Stamp = Member::root(&bundle).join(STAMP).read_json().ok()?;
         (stamp.inputs == inputs && is_whole(&bundle)).then_some(stamp)
     }
 
-    /// Gives a bundle that is whole its name.
-    pub fn finish(&self, planned: &Planned, job: &Job, stamp: &Stamp) -> Result<(), Failure> {
-        let from = self.unfinished(planned, job);
-        let to = self.path.join(Directory::bundle(planned, job));
-        let failed = |why: &dyn std::fmt::Display| cannot_write(&to, why);
-        Member::root(&from).join(STAMP).replace_json(stamp).map_err(Failure::failed)?;
-        match fs::remove_dir_all(&to) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(&why)),
-            _ => {}
+    /// Gives a bundle that is whole its name, and the stamp of the one that has it then: where
+    /// another run of the same inputs was first, this one is removed.
+    pub fn finish(&self, name: &RunName, stamp: Stamp) -> Result<Stamp, Failure> {
+        let from = self.unfinished(name);
+        let to = self.path.join(name.bundle());
+        Member::root(&from).join(STAMP).replace_json(&stamp).map_err(Failure::failed)?;
+        loop {
+            let why = match fs::rename(&from, &to) {
+                Ok(()) => return Ok(stamp),
+                Err(why) => why,
+            };
+            // rename(2): a directory that is not empty is in the way.
+            let taken = [io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::AlreadyExists];
+            if !taken.contains(&why.kind()) {
+                return Err(cannot_write(&to, &why));
+            }
+            if let Some(first) = self.finished(name, &stamp.inputs) {
+                let _ = fs::remove_dir_all(&from);
+                return Ok(first);
+            }
+            // It is of other inputs. Moved first: never is half of it there under its name.
+            let old = self.beside(name, ".old");
+            match fs::rename(&to, &old) {
+                Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                    return Err(cannot_write(&to, &why));
+                }
+                _ => fs::remove_dir_all(&old).unwrap_or_default(),
+            }
         }
-        fs::rename(&from, &to).map_err(|why| failed(&why))
+    }
+
+    /// Says why a run failed, for who collects.
+    pub fn fail(&self, name: &RunName, stamp: Stamp, why: &str) -> Result<(), Failure> {
+        let failure = FailedRun { stamp, why: why.to_owned() };
+        self.member_of_failure(name).replace_json(&failure).map_err(Failure::failed)
+    }
+
+    /// Why a run of these inputs failed.
+    pub fn failed(&self, name: &RunName, inputs: &str) -> Option<(Stamp, String)> {
+        let failure: FailedRun = self.member_of_failure(name).read_json().ok()?;
+        (failure.stamp.inputs == inputs).then_some((failure.stamp, failure.why))
+    }
+
+    fn member_of_failure(&self, name: &RunName) -> Member {
+        Member::root(&self.path).join(format!("{}{FAILED}", name.bundle()))
     }
 
     /// Puts a whole file in the place of what was there.

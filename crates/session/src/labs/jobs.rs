@@ -1,9 +1,12 @@
 //! Every run of a lab.
 
+use super::engine::Engine;
 use super::lane::{Lane, limit, place};
 use super::request::{Overrides, checked};
+use super::run_name::RunName;
 use crate::exit::Failure;
 use punctual_core::Nanos;
+use punctual_plan::TargetPlan;
 use punctual_plan::lab::{Cell, Lab};
 use std::time::Duration;
 
@@ -26,6 +29,10 @@ pub struct Planned {
     pub repeat: u32,
     /// Runs in virtual time that may go on at once.
     pub parallel: usize,
+    /// Tasks of Slurm that may go on at once; none: as many as it has room for.
+    pub at_once: Option<usize>,
+    /// Who runs the cells instead of this machine.
+    pub engine: Option<Engine>,
     /// Whether every instruction of each run is seen (`run --exact`).
     pub exact: bool,
     /// How long runs may be started; none: until all ran.
@@ -72,11 +79,15 @@ impl Planned {
     /// # Errors
     /// What is wrong in the cells.
     pub fn of_cells(lab: Lab, cells: Vec<Cell>, overrides: &Overrides) -> Result<Planned, Failure> {
-        let planned = checked(&lab, cells)?;
+        let planned = checked(&lab, cells, overrides)?;
+        let engine = overrides.engine.as_ref();
         let cells = planned.into_iter().map(|(cell, target, measures)| PlannedCell {
             cell,
             lane: Lane::of(&target),
-            place: place(&target),
+            place: match (&target, engine) {
+                (TargetPlan::Host, Some(engine)) => engine.place(),
+                _ => place(&target),
+            },
             limit: limit(&target),
             measures,
         });
@@ -87,6 +98,8 @@ impl Planned {
             seeds: seeds.map_or(vec![None], |seeds| seeds.iter().map(Some).collect()),
             repeat: overrides.repeat.unwrap_or(lab.repeat),
             parallel: overrides.parallel.or(lab.parallel).unwrap_or(cpus),
+            at_once: overrides.parallel,
+            engine: overrides.engine.clone(),
             exact: overrides.exact,
             budget: overrides.budget,
             lab,
@@ -106,6 +119,23 @@ impl Planned {
         let mut jobs: Vec<Job> = each.collect();
         jobs.sort_by(|a, b| self.cells[a.cell].lane.cmp(&self.cells[b.cell].lane));
         jobs
+    }
+
+    /// The name of a run in the lab's directory.
+    pub fn name(&self, job: &Job) -> RunName {
+        RunName {
+            cell: self.cells[job.cell].cell.name.clone(),
+            seed: self.seeds[job.seed],
+            number: job.repeat + 1,
+        }
+    }
+
+    /// A run in a few words: `6.1_rt_idle seed 7 run 2`.
+    pub fn words(&self, job: &Job) -> String {
+        let seed = self.seeds[job.seed].map_or(String::new(), |seed| format!(" seed {seed}"));
+        let repeat =
+            if self.repeat > 1 { format!(" run {}", job.repeat + 1) } else { String::new() };
+        format!("{}{seed}{repeat}", self.cells[job.cell].cell.name)
     }
 
     /// Whether runs of a cell must be equal to the last sample.

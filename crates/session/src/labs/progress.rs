@@ -1,5 +1,6 @@
 //! How far a lab is: a line that changes on a terminal, a line for each run on a pipe.
 
+use super::attempt::nanos;
 use crate::messages::Listener;
 use punctual_core::Nanos;
 use punctual_report::format::{clipped, counted, duration, roughly};
@@ -79,9 +80,4 @@ impl Progress {
         };
         format!("[{} of {}{left}]", self.over, self.total)
     }
-}
-
-/// A time of this machine's clock.
-pub fn nanos(time: Duration) -> Nanos {
-    Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -1,5 +1,6 @@
 //! From the file that the user named to cells that can be run.
 
+use super::engine::Engine;
 use crate::exit::{Exit, Failure};
 use crate::messages::shown;
 use crate::programs::find_program;
@@ -30,6 +31,10 @@ pub struct Overrides {
     pub exact: bool,
     /// How long runs may be started; none: until all ran.
     pub budget: Option<Duration>,
+    /// `--on`
+    pub engine: Option<Engine>,
+    /// Whether the cells are run by other machines than this one.
+    pub elsewhere: bool,
 }
 
 /// Reads a lab file.
@@ -54,11 +59,12 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 pub fn checked(
     lab: &Lab,
     cells: Vec<Cell>,
+    overrides: &Overrides,
 ) -> Result<Vec<(Cell, TargetPlan, Option<Nanos>)>, Failure> {
     let mut good = Vec::new();
     let mut bad: Vec<Failure> = Vec::new();
     for cell in cells {
-        match check(lab, &cell) {
+        match check(lab, &cell, overrides) {
             Ok((target, measures)) => good.push((cell, target, measures)),
             Err(failure) => bad.push(failure),
         }
@@ -72,12 +78,26 @@ pub fn checked(
     Err(Failure { exit: Exit::Refused, parts: all.flat_map(|failure| failure.parts).collect() })
 }
 
-fn check(lab: &Lab, cell: &Cell) -> Result<(TargetPlan, Option<Nanos>), Failure> {
+fn check(
+    lab: &Lab,
+    cell: &Cell,
+    overrides: &Overrides,
+) -> Result<(TargetPlan, Option<Nanos>), Failure> {
     let path = PathBuf::from(format!("{}, cell {}.toml", lab.source.path.display(), cell.name));
     let text = cell.experiment(None);
     let options = LoadOptions::default();
     let target = punctual_plan::target(&path, text.as_bytes(), &options, None)?;
-    if let TargetPlan::Ssh(_) = &target {
+    let refused = match (&overrides.engine, &target) {
+        (Some(Engine::Ssh(_)), TargetPlan::Vm(_)) => Some("a virtual machine runs here: use -j"),
+        (Some(_), TargetPlan::Ssh(_)) => Some("its target names the host that runs it"),
+        _ => None,
+    };
+    if let Some(why) = refused {
+        let place = path.display();
+        return Err(Failure::refused(format!("{place}: --on is for cells of a host; {why}")));
+    }
+    let elsewhere = overrides.elsewhere && target == TargetPlan::Host;
+    if elsewhere || matches!(target, TargetPlan::Ssh(_)) {
         // Its CPUs and programs are known there alone.
         cell.check(lab, &options)?;
         return Ok((target, None));

@@ -1,66 +1,28 @@
-//! Runs the jobs of a lab, each in a process of its own; jobs that do not disturb each other run
-//! concurrently.
+//! Runs the jobs of a lab, each in a process of its own, here or on hosts; jobs that do not disturb
+//! each other run concurrently.
 
-use super::directory::{Directory, Stamp, is_whole};
+use super::attempt::{Attempt, Done, END_TIMEOUT, How, POLL_INTERVAL, Ran};
+use super::directory::Directory;
+use super::hosts::{Hosts, Next};
 use super::jobs::{Job, Planned};
 use super::lane::Lane;
-use super::progress::{Progress, nanos};
+use super::progress::Progress;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::messages::Listener;
-use punctual_bundle::{Bundle, Outcome};
-use punctual_core::{CpuSet, Nanos};
-use punctual_report::format::plain;
-use punctual_sys::attributes::{affinity, set_affinity, tid};
-use punctual_sys::children;
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-
-/// How often child processes are polled.
-const POLL_INTERVAL: Duration = Duration::from_millis(40);
-/// How long a run that was asked to end may take for it.
-const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of a failed run's log is shown.
-const LOG_TAIL_BYTES: usize = 600;
-
-/// The result of a job.
-#[derive(Clone, Debug)]
-pub enum Done {
-    /// Its bundle is there.
-    Whole(Stamp),
-    /// There is no whole bundle, for this reason.
-    Failed {
-        /// In a line.
-        why: String,
-        /// The exit code, where there is one.
-        exit_code: Option<i32>,
-        /// By this machine's clock.
-        took: Nanos,
-    },
-    /// It has not been run.
-    Waiting,
-}
-
-/// The result of every job, in their order, and whether the lab was interrupted.
-pub struct Ran {
-    /// One for each job.
-    pub done: Vec<Done>,
-    /// Ended early.
-    pub interrupted: bool,
-}
+use punctual_core::Nanos;
+use punctual_sys::attributes::affinity;
+use std::process::ExitStatus;
+use std::time::Instant;
 
 /// A run going on.
 struct Running {
     job: usize,
-    child: Child,
-    began: Instant,
+    attempt: Attempt,
     /// The CPU that it has for itself, by its place among those that may be used.
     slot: Option<usize>,
-    inputs: String,
-    ended_by_us: bool,
+    /// The host of `--on ssh:` that it is on.
+    host: Option<usize>,
 }
 
 /// Runs all jobs without a finished bundle.
@@ -75,10 +37,11 @@ pub fn run(
     messages: Listener,
 ) -> Result<Ran, Failure> {
     let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
-    let finished = |(job, inputs): (&Job, &String)| match directory.finished(planned, job, inputs) {
-        Some(stamp) => Done::Whole(stamp),
-        None => Done::Waiting,
-    };
+    let finished =
+        |(job, inputs): (&Job, &String)| match directory.finished(&planned.name(job), inputs) {
+            Some(stamp) => Done::Whole(stamp),
+            None => Done::Waiting,
+        };
     let done: Vec<Done> = jobs.iter().zip(&inputs).map(finished).collect();
     let there = done.iter().filter(|done| matches!(done, Done::Whole(_))).count();
     let mut scheduler = Scheduler {
@@ -87,6 +50,7 @@ pub fn run(
         directory,
         cpus: affinity(0).map(|cpus| cpus.iter().collect()).unwrap_or_default(),
         progress: Progress::new(jobs.len(), there, messages),
+        hosts: Hosts::of(planned.engine.as_ref()),
         pending: (0..jobs.len()).filter(|k| matches!(done[*k], Done::Waiting)).collect(),
         running: Vec::new(),
         done,
@@ -103,6 +67,7 @@ struct Scheduler<'a> {
     jobs: &'a [Job],
     directory: &'a Directory,
     cpus: Vec<usize>,
+    hosts: Hosts,
     progress: Progress,
     pending: Vec<usize>,
     running: Vec<Running>,
@@ -124,6 +89,9 @@ impl Scheduler<'_> {
                 self.pending.clear();
             }
             self.start_ready(inputs)?;
+            if self.running.is_empty() && !self.pending.is_empty() && !self.hosts.is_here() {
+                self.no_host();
+            }
             std::thread::sleep(POLL_INTERVAL);
             self.reap()?;
             let left = self.left();
@@ -136,29 +104,50 @@ impl Scheduler<'_> {
 
     fn start_ready(&mut self, inputs: &[String]) -> Result<(), Failure> {
         loop {
+            let Some(host) = self.free_host() else { return Ok(()) };
             let lanes: Vec<&Lane> =
                 self.running.iter().map(|running| self.lane(running.job)).collect();
-            let next = self
-                .pending
-                .iter()
-                .position(|k| self.lane(*k).may_begin(&lanes, self.planned.parallel));
+            let next = self.pending.iter().position(|k| {
+                host.is_some() || self.lane(*k).may_begin(&lanes, self.planned.parallel)
+            });
             let Some(next) = next else { return Ok(()) };
             let job = self.pending.remove(next);
-            let running = self.begin(job, inputs[job].clone())?;
+            let running = self.begin(job, inputs[job].clone(), host)?;
             self.running.push(running);
         }
     }
 
-    fn begin(&mut self, job: usize, inputs: String) -> Result<Running, Failure> {
-        let slot = (*self.lane(job) == Lane::Virtual).then(|| self.free_slot());
-        let command = command(self.planned, &self.jobs[job], self.directory)?;
-        let child = match slot.and_then(|slot| self.cpus.get(slot % self.cpus.len().max(1))) {
-            Some(cpu) => started_on(*cpu, command),
-            None => started(command),
-        };
-        let child =
-            child.map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))?;
-        Ok(Running { job, child, began: Instant::now(), slot, inputs, ended_by_us: false })
+    /// The host of the next run, `None` for this machine; nothing where all hosts are busy or gone.
+    fn free_host(&self) -> Option<Option<usize>> {
+        if self.hosts.is_here() {
+            return Some(None);
+        }
+        let busy = |host| self.running.iter().any(|running| running.host == Some(host));
+        self.hosts.free(busy).map(Some)
+    }
+
+    /// What is left waits for the next `lab run`.
+    fn no_host(&mut self) {
+        for job in std::mem::take(&mut self.pending) {
+            let why = "no host of --on answers".to_owned();
+            self.done[job] = Done::Failed { why, exit_code: None, took: Nanos::ZERO };
+        }
+    }
+
+    fn begin(
+        &mut self,
+        job: usize,
+        inputs: String,
+        host: Option<usize>,
+    ) -> Result<Running, Failure> {
+        let alone = host.is_none() && *self.lane(job) == Lane::Virtual;
+        let slot = alone.then(|| self.free_slot());
+        let cpu = slot.and_then(|slot| self.cpus.get(slot % self.cpus.len().max(1)).copied());
+        let options = host.map_or(Vec::new(), |host| self.hosts.options(host));
+        let how = How { exact: self.planned.exact, cpu, options: &options };
+        let name = self.planned.name(&self.jobs[job]);
+        let attempt = Attempt::start(self.directory, &name, inputs, how)?;
+        Ok(Running { job, attempt, slot, host })
     }
 
     /// The first CPU that no run has for itself.
@@ -171,61 +160,40 @@ impl Scheduler<'_> {
     fn reap(&mut self) -> Result<(), Failure> {
         let mut k = 0;
         while k < self.running.len() {
-            match self.running[k].child.try_wait() {
-                Ok(None) => k += 1,
-                Ok(Some(status)) => {
+            match self.running[k].attempt.status()? {
+                None => k += 1,
+                Some(status) => {
                     let running = self.running.remove(k);
                     self.over(running, status)?;
                 }
-                Err(why) => return Err(Failure::failed(format!("cannot wait for a run: {why}"))),
             }
         }
         Ok(())
     }
 
     fn over(&mut self, running: Running, status: ExitStatus) -> Result<(), Failure> {
-        let job = &self.jobs[running.job];
-        let took = nanos(running.began.elapsed());
-        let unfinished = self.directory.unfinished(self.planned, job);
-        if running.ended_by_us {
-            let _ = fs::remove_dir_all(&unfinished);
+        let job = running.job;
+        let name = self.planned.name(&self.jobs[job]);
+        let elapsed = running.attempt.elapsed();
+        let done = running.attempt.conclude(self.directory, &name, status)?;
+        let failure = match &done {
+            Done::Waiting => return Ok(()),
+            Done::Whole(stamp) => {
+                self.took.push((Nanos(stamp.took), self.planned.expected(self.jobs[job].cell)));
+                None
+            }
+            Done::Failed { why, .. } => Some(why.clone()),
+        };
+        if let (Some(host), Some(why)) = (running.host, &failure)
+            && let Next::Again(reason) = self.hosts.failed(job, host)
+        {
+            self.progress.say(&format!("{}  {why}; {reason}", self.name(job)));
+            self.pending.insert(0, job);
             return Ok(());
         }
-        let exit_code = status.code();
-        let done = if is_whole(&unfinished) {
-            let stamp = Stamp {
-                inputs: running.inputs,
-                took: took.ns(),
-                exit_code: exit_code.unwrap_or(-1),
-            };
-            self.directory.finish(self.planned, job, &stamp)?;
-            Done::Whole(stamp)
-        } else {
-            let why = failed_outcome(&unfinished)
-                .unwrap_or_else(|| why(status, &self.directory.log(self.planned, job)));
-            let kept = self
-                .directory
-                .path()
-                .join(format!("{}.failed", Directory::bundle(self.planned, job)));
-            let _ = fs::remove_dir_all(&kept);
-            let _ = fs::rename(&unfinished, &kept);
-            Done::Failed { why, exit_code, took }
-        };
-        if matches!(done, Done::Whole(_)) {
-            self.took.push((took, self.planned.expected(job.cell)));
-        }
-        let failure = match &done {
-            Done::Failed { why, .. } => Some(why.clone()),
-            _ => None,
-        };
-        self.done[running.job] = done;
+        self.done[job] = done;
         let left = self.left();
-        self.progress.over(
-            &self.name(running.job),
-            running.began.elapsed(),
-            failure.as_deref(),
-            left,
-        );
+        self.progress.over(&self.name(job), elapsed, failure.as_deref(), left);
         Ok(())
     }
 
@@ -250,15 +218,17 @@ impl Scheduler<'_> {
         let going_on = self
             .running
             .iter()
-            .map(|running| (running.job, running.began.elapsed().as_nanos() as f64));
+            .map(|running| (running.job, running.attempt.elapsed().as_nanos() as f64));
         for (job, so_far) in rest.chain(going_on) {
             let expected = expected(self.jobs[job].cell)?;
             match self.lane(job) {
-                Lane::Machine => alone += (expected - so_far).max(0.0),
-                Lane::Virtual | Lane::Remote(_) => side_by_side += (expected - so_far).max(0.0),
+                Lane::Machine if self.hosts.is_here() => alone += (expected - so_far).max(0.0),
+                _ => side_by_side += (expected - so_far).max(0.0),
             }
         }
-        Some(Nanos((alone + side_by_side / self.planned.parallel.max(1) as f64) as i64))
+        let parallel =
+            if self.hosts.is_here() { self.planned.parallel } else { self.hosts.count() };
+        Some(Nanos((alone + side_by_side / parallel.max(1) as f64) as i64))
     }
 
     /// Ends all running jobs and waits for them.
@@ -268,13 +238,7 @@ impl Scheduler<'_> {
         let until = Instant::now() + END_TIMEOUT;
         let mut signal = libc::SIGTERM;
         while !self.running.is_empty() {
-            for running in &mut self.running {
-                if !running.ended_by_us || signal == libc::SIGKILL {
-                    // Gone already is as good.
-                    let _ = children::send(-(running.child.id() as i32), signal);
-                    running.ended_by_us = true;
-                }
-            }
+            self.running.iter_mut().for_each(|running| running.attempt.end(signal));
             std::thread::sleep(POLL_INTERVAL);
             self.reap()?;
             if Instant::now() > until {
@@ -289,68 +253,6 @@ impl Scheduler<'_> {
     }
 
     fn name(&self, job: usize) -> String {
-        name(self.planned, &self.jobs[job])
+        self.planned.words(&self.jobs[job])
     }
-}
-
-/// A run in a few words: `6.1_rt_idle seed 7 run 2`.
-pub fn name(planned: &Planned, job: &Job) -> String {
-    let seed = planned.seeds[job.seed].map_or(String::new(), |seed| format!(" seed {seed}"));
-    let repeat =
-        if planned.repeat > 1 { format!(" run {}", job.repeat + 1) } else { String::new() };
-    format!("{}{seed}{repeat}", planned.cells[job.cell].cell.name)
-}
-
-fn command(planned: &Planned, job: &Job, directory: &Directory) -> Result<Command, Failure> {
-    let log = directory.log(planned, job);
-    let opened = File::create(&log).and_then(|out| Ok((out.try_clone()?, out)));
-    let (out, err) =
-        opened.map_err(|why| Failure::failed(format!("cannot write {}: {why}", log.display())))?;
-    let unfinished = directory.unfinished(planned, job);
-    let _ = fs::remove_dir_all(&unfinished);
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["run", "--quiet", "--child-of", &std::process::id().to_string(), "--output"]);
-    command.arg(&unfinished).arg(directory.path().join(Directory::experiment(planned, job)));
-    command.args(planned.exact.then_some("--exact"));
-    command.stdin(Stdio::null()).stdout(out).stderr(err);
-    Ok(command)
-}
-
-/// In a process group of its own, so that Ctrl-C comes to us alone and we end it in good order.
-pub fn started(mut command: Command) -> std::io::Result<Child> {
-    command.process_group(0).spawn()
-}
-
-/// As [`started`], on one CPU: a child has the affinity of the thread that starts it.
-fn started_on(cpu: usize, command: Command) -> std::io::Result<Child> {
-    let own = affinity(tid())?;
-    set_affinity(tid(), &CpuSet::single(cpu))?;
-    let child = started(command);
-    set_affinity(tid(), &own)?;
-    child
-}
-
-/// What a bundle says of a run that failed.
-fn failed_outcome(bundle: &Path) -> Option<String> {
-    match Bundle::open(bundle).ok()?.manifest.ending?.outcome {
-        Outcome::Failed { why } => Some(plain(&why)),
-        _ => None,
-    }
-}
-
-/// Why a run left no complete bundle: the end of its log.
-fn why(status: ExitStatus, log: &Path) -> String {
-    let messages = fs::read(log).unwrap_or_default();
-    let messages =
-        String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();
-    let line = messages
-        .lines()
-        .rev()
-        .find(|line| line.contains("error"))
-        .or(messages.lines().rev().find(|l| !l.trim().is_empty()));
-    let mut line = plain(line.unwrap_or("no output").trim());
-    if let Some((end, _)) = line.char_indices().nth(LOG_TAIL_BYTES) {
-        line.truncate(end);
-    }
-    format!("{status}: {line}")
 }

@@ -7,7 +7,7 @@ use punctual_bundle::lab::{self, CellDocument, SeedDocument};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_report::format::{micros, plain};
 use punctual_session::interrupts::Interrupts;
-use punctual_session::labs::schedule;
+use punctual_session::labs::attempt;
 use punctual_session::messages::shown;
 use punctual_sys::children;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus,
     }
     command.stdin(Stdio::null());
     let cannot = |why: std::io::Error| Failure::failed(format!("cannot start punctual: {why}"));
-    let mut child = schedule::started(command).map_err(cannot)?;
+    let mut child = attempt::started(command).map_err(cannot)?;
     loop {
         if let Some(status) = child.try_wait().map_err(cannot)? {
             return Ok(status);

@@ -11,10 +11,11 @@ use punctual_report::terminal;
 use punctual_session::interrupts::Interrupts;
 use punctual_session::labs::collect;
 use punctual_session::labs::directory::Directory;
+use punctual_session::labs::engine::Engine;
 use punctual_session::labs::jobs::Planned;
 use punctual_session::labs::lane::Lane;
 use punctual_session::labs::request::{self, Overrides};
-use punctual_session::labs::schedule;
+use punctual_session::labs::{schedule, slurm};
 use punctual_session::messages::shown;
 use punctual_session::targets::NOT_EXACT;
 use std::path::PathBuf;
@@ -23,7 +24,9 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab \
                         run --plan examples/p2-lab.toml\n  punctual lab run examples/p2-lab.toml \
-                        --seeds 1..10 --repeat 2 -j 4 --junit result.xml\n\nTo continue a lab \
+                        --seeds 1..10 --repeat 2 -j 4 --junit result.xml\n  punctual lab run \
+                        examples/lab-quick.toml -o /shared/quick --on slurm\n  punctual lab run \
+                        boards.toml --on ssh:root@board1,root@board2\n\nTo continue a lab \
                         that was interrupted or killed, run the same command again.\n\nExit \
                         codes: 0 done, every requirement met; 1 a cell failed, repetitions \
                         differ, or interrupted; 2 the request was invalid, nothing was started; 3 \
@@ -44,7 +47,13 @@ pub struct Args {
     /// repeat of the file)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
-    /// Number of concurrent runs in virtual time [default: parallel of the file, else one per CPU]
+    /// Run the cells on other machines (docs/fleet.md): slurm: job arrays, the lab's directory is
+    /// shared; ssh:[USER@]HOST[:PORT],…: one run at a time on each host; none: start nothing,
+    /// others run `lab cell`, and what is there is collected
+    #[arg(long, value_name = "MACHINES")]
+    on: Option<Engine>,
+    /// Number of concurrent runs in virtual time [default: parallel of the file, else one per CPU];
+    /// with --on slurm, of concurrent tasks
     #[arg(
         long,
         short = 'j',
@@ -77,6 +86,8 @@ pub fn run(args: Args) -> Ending {
         parallel: args.jobs.map(usize::from),
         exact: args.exact,
         budget: None,
+        elsewhere: args.on.is_some(),
+        engine: args.on.clone(),
     };
     let planned = Planned::of(lab, &overrides)?;
     let elsewhere = planned.cells.iter().find(|cell| cell.lane != Lane::Virtual);
@@ -98,8 +109,15 @@ pub fn run(args: Args) -> Ending {
     if !path.join(punctual_bundle::lab::FILE).exists() {
         directory.write(&collect::nothing_yet(&planned, &jobs, &directory)?)?;
     }
-    let ran =
-        schedule::run(&planned, &jobs, &directory, &interrupts, output::messages(args.quiet))?;
+    let messages = output::messages(args.quiet);
+    let ran = match &args.on {
+        Some(Engine::None) => collect::what_is_there(&planned, &jobs, &directory),
+        Some(Engine::Slurm) => slurm::run(&planned, &jobs, &directory, &interrupts, messages)?,
+        Some(Engine::Ssh(_)) | None => {
+            directory.clean(&planned);
+            schedule::run(&planned, &jobs, &directory, &interrupts, messages)?
+        }
+    };
     let document = collect::document(&planned, &jobs, &ran, &directory)?;
     directory.write(&document)?;
     let page = report::write(&document, &path, None)?;

@@ -1,0 +1,160 @@
+//! `punctual export --format parquet-tables`: the results of many bundles and labs for queries.
+
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_bundle::{Bundle, Manifest, Member, lab};
+use punctual_report::export::fleet::{FleetRun, FleetTables, LabRun, Partition, id_of};
+use punctual_report::format::{counted, plain};
+use punctual_session::explained::{self, Wanted};
+use punctual_session::labs::run_name::RunName;
+use punctual_session::messages::shown;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How deep bundles are looked for: a directory of labs has theirs three below it.
+const DEPTH: usize = 6;
+
+/// A bundle that was found.
+struct Found {
+    path: PathBuf,
+    id: String,
+    lab: Option<(String, RunName)>,
+}
+
+/// What became of the bundles.
+#[derive(Default)]
+struct Counted {
+    added: u64,
+    there: u64,
+    without_end: u64,
+    unreadable: u64,
+}
+
+/// Finds all bundles, and writes what is not there yet, partition by partition.
+pub fn write(paths: &[PathBuf], machine: Option<&str>, output: Option<&Path>) -> Ending {
+    let root = output.ok_or_else(|| {
+        Failure::refused("this format is a directory of tables: name it with -o DIR")
+    })?;
+    let mut finder = Finder { machine: machine.unwrap_or("unknown"), ..Finder::default() };
+    for path in paths {
+        if !path.is_dir() {
+            return Err(Failure::refused(format!("{} is no directory", shown(path))));
+        }
+        finder.look(path, None, DEPTH);
+    }
+    if finder.found.is_empty() && finder.counted.without_end + finder.counted.unreadable == 0 {
+        let all: Vec<String> = paths.iter().map(|path| shown(path)).collect();
+        return Err(Failure::refused(format!("there is no bundle in {}", all.join(", "))));
+    }
+    let Finder { found, mut counted, .. } = finder;
+    for (partition, bundles) in found {
+        let mut tables = FleetTables::open(root, partition).map_err(Failure::failed)?;
+        for found in bundles {
+            add(&mut tables, found, &mut counted);
+        }
+        tables.finish().map_err(Failure::failed)?;
+    }
+    output::print(&format!("{}\n", counted.words(root)))?;
+    Ok(if counted.unreadable > 0 { Exit::Failed } else { Exit::Done })
+}
+
+fn add(tables: &mut FleetTables, found: Found, counted: &mut Counted) {
+    if tables.has(&found.id) {
+        counted.there += 1;
+        return;
+    }
+    match Bundle::open(&found.path) {
+        Ok(bundle) => {
+            let explanations = bundle.windows.is_some().then(|| {
+                explained::open(&bundle, &Wanted::default()).map(|found| found.document())
+            });
+            let document = explanations.and_then(Result::ok);
+            let lab = found.lab.as_ref().map(|(lab, run)| LabRun {
+                lab,
+                cell: &run.cell,
+                seed: run.seed,
+            });
+            tables.add(found.id, &FleetRun { bundle: &bundle, explained: document.as_ref(), lab });
+            counted.added += 1;
+        }
+        Err(why) => {
+            output::complain(&plain(&why.to_string()));
+            counted.unreadable += 1;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Finder<'a> {
+    machine: &'a str,
+    found: BTreeMap<Partition, Vec<Found>>,
+    counted: Counted,
+}
+
+impl Finder<'_> {
+    /// A bundle, or what is below a directory; `lab` is the name of the lab that it is in.
+    fn look(&mut self, path: &Path, lab: Option<&str>, depth: usize) {
+        let place = Member::root(path);
+        if place.join("bundle.json").exists() {
+            return self.bundle(path, lab);
+        }
+        if depth == 0 {
+            return;
+        }
+        let own = lab::read(path).ok().map(|document| document.name);
+        let mut below: Vec<PathBuf> =
+            std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
+        below.sort();
+        for path in below {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // What runs of a lab write to before they have a name, and what failed.
+            if !name.starts_with('.') && !name.ends_with(".failed") && is_directory(&path) {
+                self.look(&path, own.as_deref().or(lab), depth - 1);
+            }
+        }
+    }
+
+    fn bundle(&mut self, path: &Path, lab: Option<&str>) {
+        let manifest: Manifest = match Member::root(path).join("bundle.json").read_json() {
+            Ok(manifest) => manifest,
+            Err(why) => {
+                output::complain(&plain(&why.to_string()));
+                self.counted.unreadable += 1;
+                return;
+            }
+        };
+        if manifest.ending.is_none() {
+            self.counted.without_end += 1;
+            return;
+        }
+        let name =
+            |part: &Path| part.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let run = || {
+            let text = format!("{}/{}", name(path.parent()?), name(path));
+            Some((lab?.to_owned(), text.parse().ok()?))
+        };
+        let found = Found { path: path.to_owned(), id: id_of(&manifest), lab: run() };
+        let partition = Partition::of(&manifest, self.machine);
+        self.found.entry(partition).or_default().push(found);
+    }
+}
+
+fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+}
+
+impl Counted {
+    fn words(&self, root: &Path) -> String {
+        let mut text = format!("{} added to {}", counted(self.added, "run"), shown(root));
+        for (count, what) in [
+            (self.there, "there already"),
+            (self.without_end, "without an end: running or cut off, left out"),
+            (self.unreadable, "unreadable"),
+        ] {
+            if count > 0 {
+                text += &format!("; {count} {what}");
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,169 @@
+//! The results of many bundles in Apache Parquet, as tables for queries: runs, series, histograms,
+//! worst samples and causes. Partitioned by day and machine in directories that engines read as
+//! columns (`runs/day=2026-11-23/machine=board1/….parquet`). docs/fleet.md has the columns.
+
+mod rows;
+mod table;
+
+use super::ExportError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+use punctual_bundle::explanation::ExplainDocument;
+use punctual_bundle::{Bundle, Manifest, Member};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where a bundle belongs, read before the bundle itself.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Partition {
+    /// The day on which the run began, UTC: `2026-11-23`.
+    pub day: String,
+    /// The machine, in signs that every engine takes in a path.
+    pub machine: String,
+}
+
+/// A bundle with what the tables need beside it.
+pub struct FleetRun<'a> {
+    /// The bundle.
+    pub bundle: &'a Bundle,
+    /// Its worst samples with their causes, where events around them were kept.
+    pub explained: Option<&'a ExplainDocument>,
+    /// The lab that it is a run of.
+    pub lab: Option<LabRun<'a>>,
+}
+
+/// A run of a lab.
+#[derive(Clone, Copy, Debug)]
+pub struct LabRun<'a> {
+    /// The lab's name.
+    pub lab: &'a str,
+    /// The cell's directory.
+    pub cell: &'a str,
+    /// The seed, where there are several.
+    pub seed: Option<u64>,
+}
+
+impl Partition {
+    /// Of a bundle; `machine` is for one that does not name its own.
+    pub fn of(manifest: &Manifest, machine: &str) -> Partition {
+        let target = manifest.target.as_ref();
+        let is_vm = target.is_some_and(|target| target.kind == "vm");
+        let fact = target.and_then(|target| {
+            target.facts.iter().find(|(name, _)| name == "host").map(|(_, host)| host.as_str())
+        });
+        let named = manifest.machine.as_deref().or(fact).filter(|name| !name.is_empty());
+        // A guest's figures are of its kernel, whatever machine it runs on.
+        let machine = if is_vm { "vm" } else { named.unwrap_or(machine) };
+        let day = manifest.created.to_string();
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+        Partition {
+            day: day.split('T').next().unwrap_or_default().to_owned(),
+            machine: machine.chars().map(plain).collect(),
+        }
+    }
+
+    fn directory(&self, root: &Path, table: &str) -> PathBuf {
+        let (day, machine) = (format!("day={}", self.day), format!("machine={}", self.machine));
+        root.join(table).join(day).join(machine)
+    }
+}
+
+/// The same run has the same id wherever its bundle lies.
+pub fn id_of(manifest: &Manifest) -> String {
+    let mut sum = Sha256::new();
+    let machine = manifest.machine.as_deref().unwrap_or_default();
+    let ended = manifest.ending.as_ref().map(|ending| ending.at.to_string());
+    let parts = [
+        &manifest.experiment,
+        &manifest.created.to_string(),
+        machine,
+        &ended.unwrap_or_default(),
+        &manifest.origin,
+    ];
+    for part in parts {
+        // The length first: two lists of parts never give the same bytes.
+        sum.update((part.len() as u64).to_le_bytes());
+        sum.update(part);
+    }
+    sum.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The tables of one partition in the making.
+pub struct FleetTables {
+    root: PathBuf,
+    partition: Partition,
+    there: BTreeSet<String>,
+    added: Vec<String>,
+    tables: rows::Tables,
+}
+
+impl FleetTables {
+    /// Begins with what an earlier export has left there.
+    pub fn open(root: &Path, partition: Partition) -> Result<FleetTables, ExportError> {
+        let there = runs_in(&partition.directory(root, rows::RUNS))?;
+        let tables = rows::Tables::default();
+        Ok(FleetTables { root: root.to_owned(), partition, there, added: Vec::new(), tables })
+    }
+
+    /// Whether a run is there already.
+    pub fn has(&self, id: &str) -> bool {
+        self.there.contains(id)
+    }
+
+    /// Adds a run that is not there.
+    pub fn add(&mut self, id: String, run: &FleetRun<'_>) {
+        self.tables.add(&id, run);
+        self.there.insert(id.clone());
+        self.added.push(id);
+    }
+
+    /// Writes a file of each table; all of them are complete before the first has its name, and
+    /// that of the runs comes last.
+    pub fn finish(mut self) -> Result<(), ExportError> {
+        if self.added.is_empty() {
+            return Ok(());
+        }
+        self.added.sort();
+        let sum = Sha256::digest(self.added.concat());
+        let name: String = sum.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let mut written = Vec::new();
+        for table in self.tables.all() {
+            let directory = self.partition.directory(&self.root, table.name());
+            fs::create_dir_all(&directory)?;
+            let beside = directory.join(format!(".{name}.{}", std::process::id()));
+            written.push((beside.clone(), directory.join(format!("{name}.parquet"))));
+            let mut file = File::create(&beside)?;
+            table.write(&mut file).map_err(|why| ExportError::Write(io::Error::other(why)))?;
+        }
+        let named = written.iter().try_for_each(|(from, to)| fs::rename(from, to));
+        written.iter().for_each(|(from, _)| drop(fs::remove_file(from)));
+        Ok(named?)
+    }
+}
+
+/// The ids of the runs that the files of a partition hold.
+fn runs_in(directory: &Path) -> Result<BTreeSet<String>, ExportError> {
+    let mut all = BTreeSet::new();
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry?.path();
+        let member = Member::root(&path);
+        if path.extension().is_none_or(|end| end != "parquet") || member.is_directory() {
+            continue;
+        }
+        let damaged = |why: String| ExportError::Impossible {
+            format: "parquet-tables",
+            why: format!("{} is no table of runs: {why}; remove it", path.display()),
+        };
+        let reader = SerializedFileReader::new(File::open(&path)?)
+            .map_err(|why| damaged(why.to_string()))?;
+        let rows = reader.get_row_iter(None).map_err(|why| damaged(why.to_string()))?;
+        for row in rows {
+            let row = row.map_err(|why| damaged(why.to_string()))?;
+            all.insert(row.get_string(0).map_err(|why| damaged(why.to_string()))?.clone());
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,165 @@
+//! A table with typed columns, written as one Parquet file.
+
+use parquet::basic::Encoding;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use std::fs::File;
+use std::sync::Arc;
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Text,
+    /// Integers, of which neighbours differ little.
+    Number,
+    Fraction,
+    /// µs since 1970, UTC.
+    Time,
+}
+
+/// A value of a row; where it is unknown or not asked, nothing.
+#[derive(Clone, Debug)]
+pub enum Value {
+    Text(Option<String>),
+    Number(Option<i64>),
+    Fraction(Option<f64>),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<Option<&str>> for Value {
+    fn from(text: Option<&str>) -> Value {
+        Value::Text(text.map(str::to_owned))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Number(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Value {
+        Value::Number(number)
+    }
+}
+
+/// Counts are far from the sign.
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::Number(i64::try_from(number).ok())
+    }
+}
+
+impl From<Option<u64>> for Value {
+    fn from(number: Option<u64>) -> Value {
+        Value::Number(number.and_then(|number| i64::try_from(number).ok()))
+    }
+}
+
+impl From<Option<f64>> for Value {
+    fn from(number: Option<f64>) -> Value {
+        Value::Fraction(number)
+    }
+}
+
+/// Names and kinds of columns.
+pub type Columns = &'static [(&'static str, Kind)];
+
+/// The rows so far, by column.
+pub struct Table {
+    name: &'static str,
+    columns: Columns,
+    values: Vec<Vec<Value>>,
+}
+
+impl Table {
+    pub fn new(name: &'static str, columns: Columns) -> Table {
+        Table { name, columns, values: vec![Vec::new(); columns.len()] }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Adds a row: a value for each column, in their order.
+    pub fn push(&mut self, row: impl IntoIterator<Item = Value>) {
+        let mut row = row.into_iter();
+        for column in &mut self.values {
+            column.push(row.next().expect("a value for each column"));
+        }
+        assert!(row.next().is_none(), "as many values as columns");
+    }
+
+    /// Writes the file, of one row group.
+    pub fn write(&self, out: &mut File) -> Result<(), ParquetError> {
+        let schema = Arc::new(parse_message_type(&self.schema())?);
+        let mut properties = WriterProperties::builder()
+            .set_created_by(format!("punctual {}", env!("CARGO_PKG_VERSION")));
+        for (name, _) in self.columns.iter().filter(|(_, kind)| *kind == Kind::Number) {
+            let column = ColumnPath::from(*name);
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+        }
+        let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties.build()))?;
+        let mut group = file.next_row_group()?;
+        for ((_, kind), values) in self.columns.iter().zip(&self.values) {
+            match kind {
+                Kind::Text => column::<ByteArrayType>(&mut group, values, |value| match value {
+                    Value::Text(text) => text.as_deref().map(ByteArray::from),
+                    _ => None,
+                })?,
+                Kind::Number | Kind::Time => {
+                    column::<Int64Type>(&mut group, values, |value| match value {
+                        Value::Number(number) => *number,
+                        _ => None,
+                    })?
+                }
+                Kind::Fraction => column::<DoubleType>(&mut group, values, |value| match value {
+                    Value::Fraction(number) => *number,
+                    _ => None,
+                })?,
+            }
+        }
+        group.close()?;
+        file.close()?;
+        Ok(())
+    }
+
+    fn schema(&self) -> String {
+        let column = |(name, kind): &(&str, Kind)| match kind {
+            Kind::Text => format!("optional binary {name} (UTF8);\n"),
+            Kind::Number => format!("optional int64 {name};\n"),
+            Kind::Fraction => format!("optional double {name};\n"),
+            Kind::Time => format!("optional int64 {name} (TIMESTAMP(MICROS,true));\n"),
+        };
+        let columns: String = self.columns.iter().map(column).collect();
+        format!("message {} {{\n{columns}}}", self.name)
+    }
+}
+
+/// The values that are there, and where there is none.
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, &mut File>,
+    values: &[Value],
+    of: impl Fn(&Value) -> Option<T::T>,
+) -> Result<(), ParquetError> {
+    let all: Vec<Option<T::T>> = values.iter().map(of).collect();
+    let levels: Vec<i16> = all.iter().map(|value| i16::from(value.is_some())).collect();
+    let known: Vec<T::T> = all.into_iter().flatten().collect();
+    let missing =
+        || ParquetError::General("the schema has fewer columns than are written".to_owned());
+    let mut column = group.next_column()?.ok_or_else(missing)?;
+    column.typed::<T>().write_batch(&known, Some(&levels), None)?;
+    column.close()
+}

@@ -1,0 +1,99 @@
+//! Which machines run the cells of a lab, where it is not this one (`--on`).
+
+use punctual_plan::target::SshPlan;
+use punctual_plan::{LoadOptions, TargetPlan};
+use std::path::Path;
+use std::str::FromStr;
+
+/// What runs them.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Engine {
+    /// Slurm's job arrays, on nodes that share the lab's directory.
+    Slurm,
+    /// Hosts that ssh(1) reaches, each one run at a time.
+    Ssh(Vec<Host>),
+    /// Whoever starts `punctual lab cell` for each run.
+    None,
+}
+
+/// A host of [`Engine::Ssh`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Host {
+    /// As `run --target` takes it.
+    pub target: String,
+    /// The same, read.
+    pub plan: SshPlan,
+}
+
+impl Engine {
+    /// Where a cell of this machine runs, in words.
+    pub fn place(&self) -> String {
+        match self {
+            Engine::Slurm => "a node of Slurm".to_owned(),
+            Engine::None => "another machine".to_owned(),
+            Engine::Ssh(hosts) => {
+                let names: Vec<&str> = hosts.iter().map(|host| host.plan.host.as_str()).collect();
+                format!("{} (ssh)", names.join(" or "))
+            }
+        }
+    }
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Engine, String> {
+        let hosts = match (text, text.strip_prefix("ssh:")) {
+            ("slurm", _) => return Ok(Engine::Slurm),
+            ("none", _) => return Ok(Engine::None),
+            (_, Some(hosts)) => hosts,
+            _ => return Err("it is slurm, ssh:HOST,HOST,… or none".to_owned()),
+        };
+        let mut targets: Vec<String> = Vec::new();
+        for word in hosts.split(',') {
+            match targets.last_mut() {
+                // Keys of [target] follow their host.
+                Some(target) if word.contains('=') => *target += &format!(",{word}"),
+                _ => targets.push(format!("ssh:{word}")),
+            }
+        }
+        let mut all: Vec<Host> = Vec::new();
+        for target in targets {
+            let host = host(target)?;
+            let is_same =
+                |a: &Host| (&a.plan.host, a.plan.port) == (&host.plan.host, host.plan.port);
+            if all.iter().any(is_same) {
+                return Err(format!("the host {} is named twice", host.plan.host));
+            }
+            all.push(host);
+        }
+        Ok(Engine::Ssh(all))
+    }
+}
+
+fn host(target: String) -> Result<Host, String> {
+    let read = punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&target));
+    match read {
+        Ok(TargetPlan::Ssh(plan)) => Ok(Host { target, plan }),
+        Ok(_) => Err(format!("{target} is not another system")),
+        Err(problems) => Err(problems.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_separated_by_commas_and_keep_their_keys() {
+        assert_eq!("slurm".parse(), Ok(Engine::Slurm));
+        let engine = "ssh:root@a:2222,identity=key,b".parse().expect("two hosts");
+        let Engine::Ssh(hosts) = &engine else { panic!("{engine:?}") };
+        let targets: Vec<&str> = hosts.iter().map(|host| host.target.as_str()).collect();
+        assert_eq!(targets, ["ssh:root@a:2222,identity=key", "ssh:b"]);
+        assert_eq!(engine.place(), "a or b (ssh)");
+        for bad in ["", "pbs", "ssh:", "ssh:a,,b", "ssh:a,a", "ssh:-oProxyCommand=x", "ssh:a,x=y"] {
+            assert!(bad.parse::<Engine>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A run of a lab by its name: the path of its bundle below `cells/`, as `6.1_rt_idle/s7-r1`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunName {
+    /// The cell's directory.
+    pub cell: String,
+    /// The seed; none: the experiment's own.
+    pub seed: Option<u64>,
+    /// The repetition, from 1.
+    pub number: u32,
+}
+
+impl RunName {
+    /// Its experiment, relative to the lab's directory.
+    pub fn experiment(&self) -> String {
+        let name = self.seed.map_or("cell".to_owned(), |seed| format!("s{seed}"));
+        format!("cells/{}/{name}.toml", self.cell)
+    }
+
+    /// Its bundle, relative to the lab's directory.
+    pub fn bundle(&self) -> String {
+        format!("cells/{self}")
+    }
+
+    /// The bundle's own name.
+    pub fn leaf(&self) -> String {
+        let seed = self.seed.map_or(String::new(), |seed| format!("s{seed}-"));
+        format!("{seed}r{}", self.number)
+    }
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.cell, self.leaf())
+    }
+}
+
+impl FromStr for RunName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RunName, String> {
+        let name = || {
+            let (cell, leaf) = text.split_once('/')?;
+            let (seed, number) = match leaf.strip_prefix('s') {
+                Some(rest) => {
+                    let (seed, number) = rest.split_once('-')?;
+                    (Some(seed.parse().ok()?), number)
+                }
+                None => (None, leaf),
+            };
+            let number = number.strip_prefix('r')?.parse().ok()?;
+            let name = RunName { cell: cell.to_owned(), seed, number };
+            // Hidden files, `..` among them, are no cells; and nothing has two names.
+            (!cell.starts_with('.') && !cell.is_empty() && name.to_string() == text).then_some(name)
+        };
+        name().ok_or_else(|| format!("`{text}` is not a run of a lab, as 6.1_rt_idle/s7-r1 is"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written_and_leads_nowhere_else() {
+        for good in ["a/r1", "6.1_rt_idle/s7-r12"] {
+            assert_eq!(good.parse::<RunName>().expect("a name").to_string(), good);
+        }
+        let run: RunName = "a/s7-r2".parse().expect("a name");
+        assert_eq!(
+            (run.experiment().as_str(), run.bundle().as_str()),
+            ("cells/a/s7.toml", "cells/a/s7-r2")
+        );
+        for bad in ["", "a", "a/r", "../r1", ".a/r1", "/r1", "a/b/r1", "a/r+1", "a/s07-r1"] {
+            assert!(bad.parse::<RunName>().is_err(), "{bad}");
+        }
+    }
+}
