@@ -1,21 +1,19 @@
 //! The figures of an attached program as OpenMetrics text.
 
-use super::series::{CycleSeries, Kind};
-use super::thread::Thread;
+use crate::cycles::Cycles;
+use crate::cycles::series::CycleSeries;
+use crate::cycles::thread::Thread;
+use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
 
 /// Name, help, and the number of a thread, where it has one.
 type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);
 
-/// All figures so far. `lost` records of cycles found no room.
-pub fn text<'a>(
-    program: &str,
-    threads: impl Iterator<Item = &'a Thread>,
-    lost: u64,
-    unseen: u64,
-) -> String {
-    let threads: Vec<&Thread> = threads.filter(|thread| thread.label().is_some()).collect();
+/// All figures so far.
+pub fn text(program: &str, cycles: &Cycles) -> String {
+    let threads: Vec<&Thread> =
+        cycles.threads().filter(|thread| thread.label().is_some()).collect();
     let labels = |thread: &Thread| -> Vec<Label<'static>> {
         vec![
             ("program", program.to_owned()),
@@ -26,12 +24,12 @@ pub fn text<'a>(
     let mut all = Exposition::default();
     for (kind, name, what) in [
         (
-            Kind::Response,
+            SeriesKind::Response,
             "punctual_response_time",
             "Time from the release of a cycle to the next wait",
         ),
         (
-            Kind::Wakeup,
+            SeriesKind::Wakeup,
             "punctual_wakeup_latency",
             "Time from the release of a cycle to the return of the wait",
         ),
@@ -61,7 +59,7 @@ pub fn text<'a>(
     }
     let causes: Vec<(Vec<Label<'_>>, Nanos)> = threads
         .iter()
-        .filter_map(|thread| Some((thread, thread.series(Kind::Response)?)))
+        .filter_map(|thread| Some((thread, thread.series(SeriesKind::Response)?)))
         .flat_map(|(thread, series)| {
             by_cause(series).map(|(cause, time)| {
                 let cause = ("cause", cause.to_owned());
@@ -72,9 +70,9 @@ pub fn text<'a>(
     all.time_counters("punctual_response_cause_seconds", "Response times by cause.", &causes);
     let of_all = |value: u64| [(vec![("program", program.to_owned())], value)];
     let help = "Records of cycles that found no room in the kernel's buffers.";
-    all.counters("punctual_records_lost", help, &of_all(lost));
+    all.counters("punctual_records_lost", help, &of_all(cycles.lost()));
     let help = "Events that the kernel did not show to the BPF programs.";
-    all.counters("punctual_events_unseen", help, &of_all(unseen));
+    all.counters("punctual_events_unseen", help, &of_all(cycles.unseen()));
     all.finish()
 }
 
