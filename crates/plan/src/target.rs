@@ -103,12 +103,12 @@ section! {
         key kind: TargetKind,
             word("a kind of target"),
             [needed "this target has no kind", "write `kind = \"vm\"`, `\"ssh\"` or `\"host\"`"];
-        /// Of a virtual machine, and needed there: Debian's kernel by name (`"6.1"`, `"6.1-rt"`,
-        /// `"6.12"`, `"6.12-rt"`, or another series that one of Debian's suites has now, as
-        /// `"7.2"`), fetched and verified by apt(8) into a cache, or the path of an image, with a
-        /// `/` in it.
+        /// For a virtual machine, where it is required: Debian's kernel by name (`"6.1"`,
+        /// `"6.1-rt"`, `"6.12"`, `"6.12-rt"`, or another series that one of Debian's suites has
+        /// now, as `"7.2"`), fetched and verified by apt(8) into a cache, or the path of an image,
+        /// with a `/` in it.
         key kernel: String, text("STRING", values::path), [""];
-        /// The directory of the modules of an image by path, *…/lib/modules/RELEASE*.
+        /// The directory of the modules for a kernel given by path, *…/lib/modules/RELEASE*.
         key modules: String, path_text(), ["everything needed is built in"];
         /// More words for the kernel's command line, at most 1024 bytes.
         key cmdline: String, text("STRING", values::kernel_words), [= String::new()];
@@ -118,8 +118,8 @@ section! {
         key memory: ByteSize,
             size(MIN_VM_MEMORY, MAX_VM_MEMORY, values::vm_memory),
             [= ByteSize(1 << 30)];
-        /// How its time goes on: counted in instructions, the same at each run (`virtual-time`);
-        /// the host's, translated by QEMU (`tcg`); the host's, on its own processor (`kvm`).
+        /// Its time base: counted in instructions, the same at each run (`virtual-time`); the
+        /// host's, translated by QEMU (`tcg`); the host's, on its own processor (`kvm`).
         key accel: Acceleration,
             word("an acceleration"),
             ["`\"virtual-time\"` with one CPU, else `\"tcg\"`"];
@@ -136,8 +136,8 @@ section! {
         /// built for this kernel, or files *.c* beside a Makefile that builds them (`obj-m`), which
         /// are built for it with Debian's headers.
         list drivers: String, path_text(), ["none"];
-        /// How long it may run: by this system's clock, without the time that it waits for a CPU
-        /// here or that a hypervisor takes, so that a busy system ends none.
+        /// How long it may run, by this system's clock, not counting the time that it waits for a
+        /// CPU or that a hypervisor takes, so that no machine is ended because this system is busy.
         key timeout: Nanos,
             span(Nanos::SECOND, MAX_DURATION),
             ["ten minutes and twenty times the estimated time"];
@@ -145,7 +145,7 @@ section! {
         key binary: String,
             path_text(),
             ["the running program where it fits, else one that was built beside it"];
-        /// Of another system, and needed there: its name or address.
+        /// For another system, where it is required: its name or address.
         key host: String, text("STRING", values::remote_name), [""];
         /// The user there.
         key user: String, text("STRING", values::remote_name), ["what ssh(1) takes"];

@@ -13,31 +13,32 @@ use punctual_core::event::Group;
 section! {
     /// What is kept to explain the worst samples.
     ExplainSpec {
-        /// Of how many samples of each series; with 0 there is no flight recorder, and `account`
-        /// alone remains. A worse one takes the place of the least bad one.
+        /// The number of samples of each series for which kernel events are kept. A worse sample
+        /// replaces the best one kept. With 0 there is no flight recorder, and only `account`
+        /// remains.
         key worst: u32, count(0, MAX_EXPLAINED.into()), [= 20];
         /// The latency from which on samples are kept.
         key above: Nanos,
             span(Nanos(1), MAX_LATENCY),
             ["all are, so the worst are kept however good they are"];
-        /// How much before the begin of a sample is kept with it.
+        /// How long before the begin of a sample events are kept with it.
         key before: Nanos, span(Nanos::ZERO, MAX_BEFORE), [= Nanos::MILLI];
         /// Whether the kernel also attributes the time of every sample to causes.
         key account: bool, flag(), [= true];
-        /// The buffer of each CPU; a power of two is made of it. A sample that took longer than the
-        /// buffer reaches back is explained in part.
+        /// The size of the buffer of each CPU; a power of two is made of it. A sample that began
+        /// before the oldest event in the buffer is explained in part.
         key buffer: ByteSize,
             size(MIN_BUFFER, MAX_BUFFER, values::buffer_size),
             [= ByteSize(DEFAULT_BUFFER)];
-        /// Groups of kernel events; `punctual trace --events list` shows them. `sched` must be
-        /// among them.
+        /// The groups of kernel events to record; `punctual trace --events list` shows them.
+        /// `sched` must be among them.
         list events: Group,
             group(),
             ["those that show who ran where, what interrupted it, and what the kinds of measure \
              can wait for; `punctual run --plan` shows them"];
-        /// Whether the kernel's stack is kept of tasks that an interrupt interrupts or that wait
-        /// uninterruptibly: where in the kernel a task was that could not be preempted. Each takes
-        /// some microseconds where it happens, so that latencies on a busy CPU get longer by that.
+        /// Whether the kernel stack is kept of tasks that an interrupt interrupts or that wait
+        /// uninterruptibly. It shows where in the kernel a non-preemptible task was. Each stack
+        /// takes some microseconds, by which latencies on a busy CPU get longer.
         key stacks: bool, flag(), [= false];
     }
 }

@@ -17,12 +17,12 @@ section! {
         /// The program and its arguments, at most 32 KiB. A string is split into words as a shell
         /// would, quotes and backslashes included, but there is no shell: nothing is expanded, and
         /// `;`, `#`, `$`, `|`, `*` are characters like any other. For a shell, write `"sh -c '…'"`.
-        /// An array holds the arguments as they are. The program must be there, in the PATH unless
-        /// it has a `/`.
+        /// An array holds the arguments as they are. The program must exist, in the PATH unless it
+        /// contains a `/`.
         key command: Vec<String>,
             command(),
             [needed "this load has no command", "write `command = \"stress-ng --fork 2\"`"];
-        /// Where it may run.
+        /// The CPUs that it may run on.
         key cpus: CpuChoice,
             text_or("CPUS", "all", values::cpu_choice),
             ["`\"all\"`; with a `[partition]` all CPUs outside"];
@@ -35,10 +35,10 @@ section! {
             [= Priority::new(1).expect("1 is a priority")];
         /// Only with `other` and `batch`.
         key nice: Nice, number(-20, 19, values::nice), [= Nice::default()];
-        /// Where its output goes: a file, emptied first, or */dev/null*. (A file called *null* is
-        /// written `"./null"`.)
+        /// Where its standard output goes: a file, truncated first, or */dev/null*. (A file called
+        /// *null* is written `"./null"`.)
         key stdout: Output, text_or("PATH", "null", values::output), [= Output::Null];
-        /// The same of its error output.
+        /// The same for its standard error.
         key stderr: Output, text_or("PATH", "null", values::output), [= Output::Null];
         /// What is done when it ends by itself with exit status 0: `respawn` starts it again (with
         /// growing delays if it ends at once every time), so that it lasts as long as the phase,
@@ -47,12 +47,13 @@ section! {
         /// What is done when it ends with another exit status or by a signal. Figures measured
         /// under a load that was not there mislead.
         key on_failure: OnExit, word("something to do when a load ends"), [= OnExit::Stop];
-        /// How long after the start of the phase it is started, and before the end of the phase.
+        /// The time from the start of the phase to the start of the load; it must be before the end
+        /// of the phase.
         key start_delay: Nanos, span(Nanos::ZERO, MAX_DURATION), [= Nanos::ZERO];
-        /// Whether it may do nothing for most of the time, as one that waits on purpose for what
-        /// the measured program does. A load that idles is no load: without this key it makes the
-        /// run invalid. With it, it must still exist, and how long it rested is kept with the
-        /// evidence of the run and shown with the proofs.
+        /// Whether it may be idle most of the time, for example because it waits on purpose for an
+        /// action of the measured program. Without this key, a load that idles makes the run
+        /// invalid. With it, the load must still exist, and the time that it was idle is kept with
+        /// the evidence of the run and shown with the proofs.
         key may_rest: bool, flag(), [= false];
     }
 }
@@ -62,7 +63,7 @@ section! {
     PhaseSpec {
         /// Unique in the file.
         key name: String, text("NAME", values::name), ["`phase-1`, `phase-2`, …"];
-        /// How long it lasts. A phase that would never end can only be the last one.
+        /// How long it lasts. A phase that never ends can only be the last one.
         key duration: Nanos,
             span(Nanos::MICRO, MAX_DURATION),
             ["until the last of its measures is over"];

@@ -19,7 +19,7 @@ section! {
         key name: String,
             text("NAME", values::name),
             ["the kind; of several measures without a name the second is `timer-2`, and so on"];
-        /// Where it measures.
+        /// The CPUs that it measures on.
         key cpus: CpuChoice,
             text_or("CPUS", "all", values::cpu_choice),
             ["the CPUs of the `[partition]`, or `\"all\"` without one; of most other kinds the \
@@ -46,10 +46,10 @@ section! {
         key runtime: Nanos,
             span(MIN_RUNTIME, MAX_PERIOD),
             ["a tenth of the period, at least 10us, at most `deadline`"];
-        /// By when in each period the budget is granted, only with the policy `deadline`; at most
-        /// the period. Of a measure of the kind `program`: response times above it are counted.
+        /// The time in each period by which the budget is granted, only with the policy `deadline`;
+        /// at most the period. Of a measure of the kind `program`: response times above it are counted.
         key deadline: Nanos, span(MIN_RUNTIME, MAX_PERIOD), ["the period; of a `program` none"];
-        /// How long each thread measures, and no longer than the phase.
+        /// How long each thread measures; at most as long as the phase.
         key duration: Nanos, span(Nanos::MICRO, MAX_DURATION), [];
         /// How many samples each thread takes; instead of `duration`. At one sample a period they
         /// must fit into the phase.
@@ -58,9 +58,9 @@ section! {
         /// somebody ends the run.
         key samples: u64, count(1, MAX_SAMPLES), [];
         /// The exact histogram of each series: bins of the width `resolution` from zero up to the
-        /// one that holds `range`. What falls outside is counted, and is in all statistics and in
-        /// the HDR histogram of the whole. At most 16777216 bins a series, and all series of the
-        /// run together at most a quarter of the memory.
+        /// one that holds `range`. Samples outside are counted, and are in all statistics and in
+        /// the HDR histogram, which covers all samples. At most 16777216 bins per series, and all
+        /// series of the run together at most a quarter of the memory.
         table histogram: HistogramSpec,
             "`histogram`",
             ["`{ range = \"1ms\", resolution = \"1us\" }`"];
@@ -72,17 +72,17 @@ section! {
         /// the latency includes that. What this machine cannot count is shown as unavailable, with
         /// the reason.
         list counters: PerfEvent, text("EVENT", values::perf_event), ["none"];
-        /// What must hold of each series, at most 64 of them: a figure, a comparison (`<`, `<=`,
+        /// Requirements that each series must meet, at most 64: a figure, a comparison (`<`, `<=`,
         /// `==`, `>=`, `>`) and a bound. Figures that are times are `min`, `mean` (`avg`), `max`,
         /// `stddev`, `median`, percentiles like `p99.9`, and `corrected p99.9`, the percentile
         /// corrected for coordinated omission; their bounds are durations. Figures that are counts
         /// are `count`, `overruns` (missed periods), `lost`, `faults` (page faults of the thread)
         /// and `switches` (its involuntary context switches); their bounds are whole numbers.
         ///
-        /// If one does not hold, the exit status is 3. If the evidence does not decide one, it is
-        /// 4: samples were lost, a percentile needs more samples than there are, or the run was
-        /// interrupted before its end and nothing had violated the requirement by then. It is 4 too
-        /// if the run is invalid, which means that it was not measured as requested: policy,
+        /// If a requirement is not met, the exit status is 3. If the evidence does not decide one,
+        /// it is 4: samples were lost, a percentile needs more samples than there are, or the run
+        /// was interrupted before its end and nothing had violated the requirement by then. It is 4
+        /// too if the run is invalid, which means that it was not measured as requested: policy,
         /// affinity or clock changed, memory was not locked, a load died or idled, another punctual
         /// measured on the same CPU.
         ///
@@ -95,11 +95,10 @@ section! {
             ["none"];
         /// The phases in which it measures.
         list phases: String, text("NAME", values::name), ["all"];
-        /// Leaves a result file in the layout of systress beside the results. Only a measure with a
-        /// single thread and in a single phase can have one. `file` is by default
-        /// `timer_thread`*NN*`.txt` with the index in two digits, `format` is `"txt"`, `index` is
-        /// what the file's first column shows, by default the place of the measure in the file,
-        /// from 0.
+        /// Writes an additional result file in the layout of systress. Only a measure with a single
+        /// thread and in a single phase can have one. `file` is by default `timer_thread`*NN*`.txt`
+        /// with the index in two digits, `format` is `"txt"`, `index` is what the file's first
+        /// column shows, by default the place of the measure in the file, from 0.
         table systress: SystressSpec, "`systress`", ["none"];
     }
     beside {

@@ -14,8 +14,8 @@ section! {
             [needed "`[partition]` needs the CPUs to set apart", "write `cpus = \"3\"`"];
         /// The partition's name.
         key name: String, text("NAME", values::name), [= "rt".to_owned()];
-        /// Tweaks that are not to be made; their names are those of the `--no-`*NAME* options of
-        /// `punctual isolate create`.
+        /// Tweaks to leave out; their names are those of the `--no-`*NAME* options of `punctual
+        /// isolate create`.
         list disable: String, text("NAME", values::name), ["none"];
     }
 }

@@ -8,7 +8,7 @@ use punctual_core::Term;
 section! {
     /// What was published of this experiment.
     PublishedSpec {
-        /// Who published it, of which system.
+        /// Who published it, and for which system.
         key source: String,
             text("TEXT", values::remark),
             [needed "the source of this result is missing", "write `source = \"who, which \
@@ -21,7 +21,7 @@ section! {
 section! {
     /// One published result.
     ResultSpec {
-        /// What the value is of, in words for people.
+        /// A description of the value.
         key what: String,
             text("TEXT", values::remark),
             [needed "this result does not name what it is of", "write `what = \"…\"`"];
@@ -32,13 +32,13 @@ section! {
         /// Where the same figure is found in this run, as `"writes/open: p99"`: a measure or a
         /// series, a colon, and a figure of a series (as in `require`) or one that the measure
         /// states, like `futex-calls-round`. A `*` stands for any part of a series' name;
-        /// `@`*PHASE* behind it says which phase, where it was measured in several. Of several
-        /// series: the least minimum, the largest maximum, the mean of all samples, the sum of
-        /// counts, the median of other figures.
+        /// `@`*PHASE* after it names the phase if it was measured in several. For several series:
+        /// the smallest minimum, the largest maximum, the mean of all samples, the sum of counts,
+        /// the median of other figures.
         key here: Term, text("FIGURE", values::term), ["none"];
-        /// What must come out on any machine: two figures, or a figure and a number, with `<`,
-        /// `<=`, `>`, `>=` or `~` (within a tenth of) between them, as `"forces/whole: p50 > 2 *
-        /// writes/whole: p50"`.
+        /// The trend that must be reproduced on any machine: two figures, or a figure and a number,
+        /// with `<`, `<=`, `>`, `>=` or `~` (within a tenth of) between them, as `"forces/whole:
+        /// p50 > 2 * writes/whole: p50"`.
         key shape: String, text("TEXT", values::shape), ["none"];
     }
 }

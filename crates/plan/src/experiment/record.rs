@@ -20,15 +20,15 @@ section! {
         key pids: Vec<u32>, pids(MAX_PIDS), ["none, which is all processes"];
         /// Whether test points of running applications are recorded.
         key points: bool, flag(), [= true];
-        /// How large the recording may get. Where it gets larger, recording ends, the measures go
-        /// on, and a finding says since when events are missing.
+        /// The maximum size of the recording. When it is reached, recording ends, the measures go
+        /// on, and a finding reports since when events are missing.
         key max_size: ByteSize,
             size(MIN_RECORDING, u64::MAX, values::recording_size),
             [= ByteSize(DEFAULT_RECORDING)];
         /// How long intervals in the recording may take: `"request->reply < 500us"`, `"frame <=
         /// 2ms"`, `"sched_waking:worker->sched_switch < 100us"`. An interval beyond a limit ends
-        /// the run with exit code 3; a limit that the recording does not decide, with 4. What can
-        /// be named is in punctual-pairs(1).
+        /// the run with exit code 3; a limit that the recording does not decide, with 4.
+        /// punctual-pairs(1) lists what can be named.
         list limits: String, text("LIMIT", values::design_limit), ["none"];
     }
 }

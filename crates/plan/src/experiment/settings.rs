@@ -22,10 +22,10 @@ section! {
         key refresh: Nanos, span(MIN_REFRESH, MAX_REFRESH), [= Nanos::from_millis(500)];
         /// Whether all memory of punctual is locked with mlockall(2).
         key memory_lock: bool, flag(), [= true];
-        /// What */dev/cpu_dma_latency* is held at during the run, in whole microseconds up to
-        /// 2147483647us; `"0us"` keeps CPUs out of every idle state that takes time to leave. Mind
-        /// that an application which does not do the same will see longer latencies. `"leave"` does
-        /// not touch it.
+        /// The value that is requested in */dev/cpu_dma_latency* during the run, in whole
+        /// microseconds up to 2147483647us; `"0us"` keeps CPUs out of every idle state that takes
+        /// time to leave. An application that does not do the same will have longer latencies.
+        /// `"leave"` makes no request.
         key dma_latency: DmaLatency,
             text_or("DURATION", "leave", values::dma_latency),
             [= DmaLatency(Some(Nanos::ZERO))];
@@ -41,27 +41,27 @@ section! {
         key output: String, path_text(), ["`punctual-`*NAME*`-`*TIME* in the current directory"];
         /// Whether the load of each CPU is shown and recorded.
         key cpu_load: bool, flag(), [= true];
-        /// How many raw samples are kept of each series. Statistics and histograms are always over
+        /// How many raw samples of each series are kept. Statistics and histograms always include
         /// all samples.
         key keep_samples: u64, count(0, MAX_KEPT_SAMPLES), [= 1_000_000];
         /// Whether the run is invalid unless every requested policy is in force. If one is not,
         /// it is still measured, and the exit status is 4.
         key require_real_time: bool, flag(), [= false];
-        /// Whether what could make the system unusable is done, as with `--force`.
+        /// Whether requests that could make the system unusable are carried out, as with `--force`.
         key force: bool, flag(), [= false];
-        /// What sh(1) runs, once a run, when a requirement (`require`, `stop_above`) is violated
-        /// while the run goes on, or at its end; it does not end the run. It finds the bundle as it
-        /// is then, with the worst sample in it, and these environment variables:
-        /// `PUNCTUAL_BUNDLE`, the bundle's absolute path; `PUNCTUAL_SERIES`, the series that
-        /// violates it, as PHASE/SERIES; `PUNCTUAL_REQUIREMENT`, the requirement as text;
+        /// A command that sh(1) runs, once per run, when a requirement (`require`, `stop_above`) is
+        /// violated while the run goes on, or at its end; it does not end the run. The bundle can
+        /// be opened at that time and contains the worst sample. The command has these environment
+        /// variables: `PUNCTUAL_BUNDLE`, the bundle's absolute path; `PUNCTUAL_SERIES`, the series
+        /// that violates it, as PHASE/SERIES; `PUNCTUAL_REQUIREMENT`, the requirement as text;
         /// `PUNCTUAL_VALUE` and `PUNCTUAL_LIMIT`, figure and bound, in ns for times, else counts.
         /// It runs on the CPUs of the controller thread. What it prints goes to *on-violation.log*
         /// in the bundle; its exit status is in the findings.
         key on_violation: String, text("COMMAND", values::shell_command), ["none"];
-        /// Whether the run goes on until it is interrupted, for weeks, within bounds of memory and
-        /// disk, whatever `duration` and `samples` say; the experiment has one phase. What falls
-        /// into each five minutes is kept for good; of samples and one-second windows the newest
-        /// are kept, 128 MiB of all series together.
+        /// Whether the run goes on until it is interrupted, even for weeks, with bounded memory and
+        /// disk use, whatever `duration` and `samples` say; the experiment has one phase. What
+        /// falls into each five minutes is kept for good; of samples and one-second windows the
+        /// newest are kept, 128 MiB of all series together.
         key forever: bool, flag(), [= false];
     }
 }

@@ -45,7 +45,7 @@ parameters! {
         /// The shared library of an allocator to be preloaded, or `built-in`, that of punctual
         /// itself; without it that of the machine's C library.
         allocator: Option<PathBuf> = None, some(path());
-        /// The distance between two blocks; without it one follows the other.
+        /// The time from one block to the next; without it the blocks are back to back.
         period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));
     }
 }

@@ -34,8 +34,8 @@ parameters! {
         source: IrqSource = IrqSource::Timer, word("a source of interrupts");
         /// The distance between two interrupts.
         period: Nanos = Nanos::MILLI, span(Nanos::from_micros(20), MAX_PERIOD);
-        /// The CPU that `membarrier` interrupts; without it the first other CPU of the measure, or
-        /// else that is allowed.
+        /// The CPU that `membarrier` interrupts; without it the first other CPU of the measure,
+        /// else the first other one that is allowed.
         target_cpu: Option<u32> = None, some(count(0, 8_191));
         /// The device of `uio` (`/dev/uio0`), `edu` (its directory in sysfs) or `gpio`
         /// (`/dev/gpiochip0`).

@@ -42,14 +42,14 @@ parameters! {
         /// `rwlock` (taken for writing).
         lock: LockKind = LockKind::Normal, word("a lock");
         /// What they compute: `shared`: the integral of 4/(1+x²) in one sum, the lock taken for
-        /// every term; `own`: each thread has a sum of its own, the lock taken once a thread and
+        /// every term; `own`: each thread has a sum of its own, the lock taken once per thread and
         /// round.
         sums: Sums = Sums::Shared, word("a way to sum up");
         /// Terms of the integral in each round, all threads together.
         terms: u64 = 4_000, count(1, 1_000_000_000);
         /// How many rounds; 0: as many as fit into the measure's length.
         rounds: u64 = 0, count(0, 1_000_000_000);
-        /// How long the lock is held beside the addition.
+        /// How long the lock is held in addition to the summation.
         hold: Nanos = Nanos::ZERO, span(Nanos::ZERO, Nanos::SECOND);
         /// Whether each thread has one of the CPUs, in turn; without, each runs wherever the
         /// scheduler puts it.

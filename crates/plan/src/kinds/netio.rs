@@ -57,7 +57,7 @@ parameters! {
         /// Where it goes: `direct`, `buffered`, `forced` (buffered, and each batch forced to the
         /// disk) or `none`.
         writing: Writing = Writing::Direct, word("a way to write");
-        /// How a forced write is forced, as of storage.
+        /// How a write is forced to the disk, as for `storage`.
         forcing: Forcing = Forcing::Sync, word("a way to force data to the disk");
         /// Results that the writer takes at once.
         batch: u32 = 10, count(1, 100_000);

@@ -8,7 +8,7 @@ use punctual_core::Nanos;
 parameters! {
     /// A busy loop on each CPU; a gap is where two readings lie further apart than `threshold`.
     SpinPlan, SpinSpec {
-        /// The shortest distance of two readings that counts as a gap.
+        /// The shortest time between two readings that counts as a gap.
         threshold: Nanos = Nanos::MICRO, span(Nanos(100), Nanos::SECOND);
         /// Whether each gap is attributed by the kernel's counters.
         attribute: bool = true, flag();

@@ -43,9 +43,9 @@ parameters! {
         /// `batch` records at a time; `forced`: the task writes, and forces each record to the
         /// disk.
         mode: StorageMode = StorageMode::Direct, word("a way to write");
-        /// How it is forced, where it is.
+        /// How a record is forced to the disk, in the mode `forced`.
         forcing: Forcing = Forcing::Fsync, word("a way to force data to the disk");
-        /// Where the file is made; it has no name, and is gone at the end, also after kill -9.
+        /// Where the file is created; it has no name and is gone at the end, even after kill -9.
         directory: PathBuf = PathBuf::from("/var/tmp"), path();
         /// The size of a record.
         record: Bytes = Bytes(64), bytes(Bytes(1), Bytes::mib(64));

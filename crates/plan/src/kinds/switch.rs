@@ -56,7 +56,7 @@ parameters! {
         mechanism: Mechanism = Mechanism::Pipe, word("a way to hand over");
         /// What the tasks are: `threads` of one process, or `processes`.
         tasks: Tasks = Tasks::Threads, word("a kind of task");
-        /// How many are in the ring.
+        /// The number of tasks in the ring.
         ring: u32 = 2, count(2, 1_024);
         /// Where neighbours run: `same-cpu`, `smt` (the other hardware thread of the core),
         /// `same-cache` (another core below the same last-level cache), `other-cache`, or
@@ -65,7 +65,7 @@ parameters! {
         /// What each task reads and writes between two switches; a series `ws-SIZE` for each where
         /// there are several.
         working_set: Vec<Bytes> = vec![Bytes(0)], list(1, 32, bytes(Bytes(0), Bytes::mib(16)));
-        /// How long all sleep after every 10ms.
+        /// How long all tasks sleep after every 10ms.
         rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
     }
 }

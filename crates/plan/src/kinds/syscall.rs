@@ -42,19 +42,19 @@ words! {
 parameters! {
     /// One system call, over and over.
     SyscallPlan, SyscallSpec {
-        /// Which one: `clock-gettime` is of CLOCK_MONOTONIC, past the vDSO; `read` and `write` are
-        /// of one byte, eight of an eventfd; `futex-wake` is with nobody waiting; `number` is any,
-        /// by its number.
+        /// Which one: `clock-gettime` reads CLOCK_MONOTONIC, bypassing the vDSO; `read` and `write`
+        /// transfer one byte, eight for an eventfd; `futex-wake` has no waiter; `number` is any
+        /// call, by its number.
         call: Call = Call::Getpid, word("a system call that has a name here");
         /// What `read` and `write` work on: `null`, `pipe` or `eventfd`; they never block, because
-        /// another call that is not timed goes before each.
+        /// an untimed call prepares each of them.
         target: Target = Target::Null, word("something to read and write");
-        /// With `call = "number"`: the number of the call on this machine. All but a few that only
-        /// return something are refused without force.
+        /// With `call = "number"`: the number of the call on this machine. Refused without force,
+        /// except for a few that only return a value.
         number: Option<u32> = None, some(count(0, MAX_NUMBER));
-        /// Of a call given by its number, constant.
+        /// The constant arguments of a call given by its number.
         arguments: Vec<i64> = Vec::new(), list(0, 6, any_number());
-        /// The distance between two calls; without it one follows the other.
+        /// The time from one call to the next; without it the calls are back to back.
         period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));
         /// Without a period, how long it sleeps after every 10ms: a real-time thread that never
         /// sleeps is throttled.
