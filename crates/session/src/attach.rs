@@ -5,10 +5,12 @@
 //! a run.
 
 mod attachment;
+pub mod cpus;
 pub mod ending;
 mod facts;
 mod findings;
 mod holders;
+mod kept;
 mod metrics;
 mod options;
 mod practice;

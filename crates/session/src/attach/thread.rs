@@ -255,7 +255,7 @@ impl Thread {
 
     /// What its response times are in the bundle.
     pub fn response_meta(&self) -> Option<&SeriesMeta> {
-        self.series(Kind::Response).map(|series| &series.meta)
+        self.series(Kind::Response).map(|series| &series.kept.meta)
     }
 
     /// Response times since the last call.
@@ -300,9 +300,10 @@ impl Thread {
     /// As a measure of the bundle.
     pub fn measure(&self) -> MeasureMeta {
         let (name, series) = match self.cyclic() {
-            Some(cyclic) => {
-                (cyclic.label.clone(), cyclic.series.iter().map(|s| s.meta.name.clone()).collect())
-            }
+            Some(cyclic) => (
+                cyclic.label.clone(),
+                cyclic.series.iter().map(|s| s.kept.meta.name.clone()).collect(),
+            ),
             None => (self.name.clone(), Vec::new()),
         };
         let parameters =
@@ -380,7 +381,7 @@ impl Thread {
     pub fn findings(&self, calls: &CallNames) -> Vec<Finding> {
         match &self.state {
             State::Cyclic(cyclic) => {
-                let trouble = cyclic.series.iter().find_map(|series| series.trouble.as_ref());
+                let trouble = cyclic.series.iter().find_map(|series| series.kept.trouble.as_ref());
                 let subject = format!("{PHASE}/{}", cyclic.label);
                 let missed = (self.beyond > 0).then(|| {
                     let deadline = cyclic.deadline.unwrap_or_default();
@@ -437,7 +438,7 @@ impl Thread {
     }
 
     fn longest_response(&self) -> Option<Nanos> {
-        self.series(Kind::Response)?.state.data.max
+        self.series(Kind::Response)?.kept.state.data.max
     }
 
     /// One of its series, if it has cycles.
