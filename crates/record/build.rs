@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 11] = [
     "events",
     "raw",
     "probe",
@@ -17,6 +17,7 @@ const PROGRAMS: [&str; 10] = [
     "release",
     "gaps",
     "attach",
+    "cpus",
 ];
 /// Compiled once more with -DFLIGHT, as `NAME_flight`: what is known when a program is compiled
 /// costs no instruction.

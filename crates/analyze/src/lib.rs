@@ -9,6 +9,7 @@ pub mod counts;
 pub mod cycles;
 pub mod distribution;
 pub mod divergence;
+pub mod entries;
 pub mod event_counts;
 pub mod exact;
 pub mod explain;

@@ -8,6 +8,7 @@
 
 use crate::Distribution;
 use crate::percentiles;
+use punctual_bundle::meta::ENTRIES_WORKLOAD;
 use punctual_bundle::state::{State, ThreadUsage};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_bundle::{Completeness, SeriesMeta};
@@ -107,6 +108,16 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     }
 }
 
+/// Nothing interrupted the CPU, as far as is known.
+fn nothing_came(metric: Metric, evidence: &Evidence) -> Range {
+    let lost = at_least(evidence.state.data.losses.dropped, evidence);
+    match metric {
+        Metric::Lost => lost,
+        _ if lost.high > 0.0 => Range::wide(0.0, f64::INFINITY, "entries were lost"),
+        _ => Range::exactly(0.0),
+    }
+}
+
 /// The range of the metric, or why it is unknown.
 fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     let losses = &evidence.state.data.losses;
@@ -118,6 +129,9 @@ fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
             "it ran as {}, not with the requested real-time scheduling",
             evidence.meta.scheduling
         ));
+    }
+    if losses.recorded == 0 && evidence.meta.workload == ENTRIES_WORKLOAD {
+        return Ok(nothing_came(metric, evidence));
     }
     if losses.recorded == 0 {
         return Err("nothing was measured".into());

@@ -109,6 +109,10 @@ pub struct SeriesMeta {
 /// The workload of the series of an attached program: no experiment file describes them.
 pub const ATTACHED_WORKLOAD: &str = "program";
 
+/// The workload of the series of a CPU whose entries into the kernel are measured. No sample means
+/// that nothing came.
+pub const ENTRIES_WORKLOAD: &str = "cpu";
+
 /// Whether a long sample of the series is a late one. The period and the execution time of an
 /// attached thread's cycle are durations of their own: long where the thread is meant to be slow.
 pub fn is_latency(workload: &str, series: &str) -> bool {

@@ -452,6 +452,74 @@ struct wire_gaps {
 	u64 away_other; /* `hard` and `soft` then */
 };
 
+/* An entry into the kernel on a chosen CPU, with who caused it; never in a recording. The header
+ * has its end, and the thread that was interrupted. */
+#define WIRE_ENTRY 82
+#define WIRE_ENTRY_NONE 0
+#define WIRE_ENTRY_IRQ 1 /* `what`: its number */
+#define WIRE_ENTRY_VECTOR 2 /* WIRE_VECTOR_… */
+#define WIRE_ENTRY_SOFTIRQ 3 /* its number */
+#define WIRE_ENTRY_TASK 4 /* the thread that ran */
+#define WIRE_ENTRY_CALL 5 /* a function call that came without an interrupt, to an idle CPU */
+#define WIRE_ENTRY_NMI 6 /* its handler */
+#define WIRE_ENTRY_NESTED 1 /* in `flags`: within a softirq */
+#define WIRE_ENTRY_AWAY 2 /* while a preempted thread waited */
+#define WIRE_ENTRY_FURTHER 4 /* a further function of an entry that has a record of its own */
+#define WIRE_ENTRY_KERNEL 8 /* a kernel thread */
+#define WIRE_ENTRY_SOFTIRQS 10
+#define WIRE_VECTOR_LOCAL_TIMER 0
+#define WIRE_VECTOR_RESCHEDULE 1
+#define WIRE_VECTOR_CALL_FUNCTION 2
+#define WIRE_VECTOR_CALL_FUNCTION_SINGLE 3
+#define WIRE_VECTOR_IRQ_WORK 4
+#define WIRE_VECTOR_PLATFORM_IPI 5
+#define WIRE_VECTOR_ERROR 6
+#define WIRE_VECTOR_SPURIOUS 7
+#define WIRE_VECTOR_THERMAL 8
+#define WIRE_VECTOR_THRESHOLD 9
+#define WIRE_VECTOR_DEFERRED_ERROR 10
+struct wire_entry {
+	u64 begin;
+	u64 own; /* ns, without what came in between */
+	u64 func; /* what it ran for somebody; 0: none, or not known */
+	u64 what;
+	u64 at; /* when it was sent, queued or armed; 0: nobody is known */
+	u64 via_what;
+	u32 over; /* the thread that was interrupted; 0: the idle one */
+	u32 by; /* the thread that did that */
+	u32 by_cpu;
+	i32 stack; /* of that thread; below 0: none */
+	u32 detail; /* what keeps the tick: TICK_DEP_MASK_… */
+	u8 kind;
+	u8 flags;
+	u8 via; /* it came out of this kind of entry, on that CPU; 0: out of the thread */
+	u8 spare;
+	u8 by_comm[16];
+	u8 name[16]; /* of a task */
+};
+
+/* Counts of a chosen CPU, independent of the buffer's room. */
+struct wire_entry_counts {
+	u64 vectors[16]; /* WIRE_VECTOR_… */
+	u64 irqs;
+	u64 shootdowns; /* of the TLB */
+	u64 own_lost; /* entries of tasks that found no room */
+};
+
+/* What a task did itself: a system call by number, or a page fault. */
+#define WIRE_OWN_FAULT_USER 2000
+#define WIRE_OWN_FAULT_KERNEL 2001
+struct wire_own_key {
+	u32 cpu;
+	u32 tid;
+	u32 what;
+	u32 spare;
+};
+struct wire_own {
+	u64 count;
+	u8 comm[16];
+};
+
 /* Room that is never used on purpose: several writers may stand between their check and
  * their reservation. */
 #define WIRE_MARGIN_WORDS 512

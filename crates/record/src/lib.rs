@@ -4,6 +4,7 @@ pub mod account;
 pub mod attach;
 mod bpf;
 pub mod count;
+pub mod entries;
 mod format;
 pub mod gaps;
 pub mod interrupt;

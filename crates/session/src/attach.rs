@@ -2,6 +2,7 @@
 //! attaching to a bundle.
 
 mod attachment;
+pub mod cpus;
 pub mod ending;
 mod metrics;
 mod options;

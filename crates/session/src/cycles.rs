@@ -8,6 +8,7 @@
 mod facts;
 mod findings;
 mod holders;
+pub mod kept;
 mod options;
 mod practice;
 mod recent;
@@ -18,7 +19,7 @@ pub mod target;
 mod testing;
 pub mod thread;
 
-pub use findings::incomplete;
+pub use findings::{incomplete, not_seen};
 pub use options::CycleOptions;
 
 use crate::exit::Failure;

@@ -2,7 +2,7 @@
 
 use crate::{Distribution, percentiles};
 use punctual_bundle::SeriesMeta;
-use punctual_bundle::meta::{ATTACHED_WORKLOAD, SOURCE_RESOLUTION};
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD, SOURCE_RESOLUTION};
 use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::SeriesSummary;
@@ -26,6 +26,10 @@ pub fn of_series(
 ) -> Vec<Finding> {
     let about = About { subject: format!("{phase}/{}", meta.name), meta, state, summary };
     let scheduling = about.scheduling();
+    // Nothing interrupted the CPU.
+    if summary.count == 0 && meta.workload == ENTRIES_WORKLOAD {
+        return Vec::new();
+    }
     if summary.count == 0 {
         return scheduling.into_iter().chain([about.no_samples()]).collect();
     }
@@ -197,8 +201,9 @@ impl About<'_> {
 
     fn overflowed(&self) -> Option<Finding> {
         let (above, count) = (self.summary.above_range, self.summary.count);
-        // Of an attached program the range is inferred, and nothing can be set.
-        (above > 0 && !self.is_attached()).then(|| {
+        // Of an attached program the range is inferred, of a CPU it is fixed: nothing can be set.
+        let is_entries = self.meta.workload == ENTRIES_WORKLOAD;
+        (above > 0 && !self.is_attached() && !is_entries).then(|| {
             let end = self.state.data.exact.end();
             let max = self.summary.max.unwrap_or_default();
             // Rounded up to whole µs, to be typed into a file.

@@ -7,7 +7,7 @@ mod hosts;
 
 use super::testing::{FakeFiles, ideal};
 use super::*;
-use punctual_core::CpuSet;
+use punctual_core::{CauseKind, CpuSet, EntryKind};
 
 fn results(files: &FakeFiles, cpus: Option<&str>) -> Vec<RuleResult> {
     let cpus = cpus.map(|list| list.parse::<CpuSet>().expect("a list"));
@@ -19,6 +19,15 @@ fn result(files: &FakeFiles, cpus: Option<&str>, rule: &str) -> RuleResult {
         .into_iter()
         .find(|result| result.id == rule)
         .unwrap_or_else(|| panic!("no rule {rule}"))
+}
+
+#[test]
+fn what_removes_causes_and_entries_are_rules() {
+    let causes = CauseKind::ALL.iter().flat_map(|cause| cause.rules());
+    let entries = EntryKind::ALL.iter().flat_map(|kind| kind.rules());
+    for named in causes.chain(entries) {
+        assert!(rules().any(|rule| rule.id == *named), "no rule {named}");
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ words! {
         Memfd = "memfd",
         /// write(2) to a pipe.
         Pipe = "pipe",
-        /// A no-op through io_uring(7).
+        /// A write to a memfd through io_uring(7).
         IoUring = "io_uring",
         /// A uprobe with a BPF program.
         Uprobe = "uprobe",

@@ -1,11 +1,13 @@
-//! `punctual attach`: the cycles of a program's threads, without its help.
+//! `punctual attach`: the cycles of a program's threads, without its help, or who disturbs a CPU.
+
+mod cpus;
 
 use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::{live, output};
 use punctual_bundle::Bundle;
 use punctual_core::cycle::CycleKind;
-use punctual_core::{Nanos, SeriesRequirement};
+use punctual_core::{CpuSet, Nanos, SeriesRequirement};
 use punctual_report::{format, terminal};
 use punctual_session::attach::ending::{self, Finished};
 use punctual_session::attach::{Attachment, Options, PHASE};
@@ -16,19 +18,23 @@ use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
 use std::path::{Path, PathBuf};
 
-/// Measure the cycles of a running program's threads, and what delayed them
+/// Measure the cycles of a program's threads and what delayed them, or who disturbs a CPU
 ///
 /// The program is not changed, stopped or traced: kernel events show when a thread's cycle was due,
 /// when it began, and when the thread waited again. The wait that begins a cycle is inferred from
 /// the first cycles of each thread. Findings report what a real-time thread should avoid (page
 /// faults, system calls on files, relative sleeps, and more). docs/attach.md explains the figures.
+///
+/// With --cpus, every entry into the kernel on these CPUs is measured, and the task, CPU and kernel
+/// stack that sent, queued or armed it are shown: docs/attach-cpus.md.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual attach 4711\n  punctual attach --comm linuxcnc \
                         --duration 10min --require 'response p99.9 < 800us'\n  punctual attach -- \
                         ./control-loop\n  punctual attach 4711 --thread 4713 --cycle timerfd \
                         --deadline 900us --stop-above 2ms --explain\n  punctual attach 4711 \
-                        --metrics /var/lib/node_exporter/textfile/loop.prom\n\nWith a command, \
-                        punctual writes only to standard error; standard output belongs to the \
+                        --metrics /var/lib/node_exporter/textfile/loop.prom\n  punctual attach \
+                        --cpus 3 --duration 1min --require 'interruption max < 50us'\n\nWith a \
+                        command, punctual writes only to standard error; standard output belongs to the \
                         command.\n\nExit codes: that of the command, 128 + n where signal n ended \
                         it; without a command, or where it ended with 0: 0 done; 1 failed while \
                         measuring, or no cycles were found; 2 the request was invalid, nothing was \
@@ -44,6 +50,10 @@ pub struct Args {
     /// Only these threads, by thread ID
     #[arg(long, value_name = "TID", value_delimiter = ',', conflicts_with = "command")]
     thread: Vec<u32>,
+    /// Show who disturbs these CPUs, instead of a program
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["pids", "comm", "thread", "command",
+          "cycle", "deadline", "stop_above", "explain", "metrics", "on_violation"])]
+    cpus: Option<CpuSet>,
     /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event
     /// [default: inferred for each thread]
     #[arg(long, value_name = "KIND")]
@@ -59,9 +69,10 @@ pub struct Args {
     duration: Option<Nanos>,
     /// A requirement on every thread: SERIES METRIC < BOUND, where SERIES is wakeup, response
     /// (default), execution or period; `response p99.9 < 800us`, `overruns == 0`. On one thread:
-    /// `servo/response max < 800us`
+    /// `servo/response max < 800us`. With --cpus SERIES is interruption (default) or entry;
+    /// `interruption max < 50us`, `entries < 10`, `cpu3/entries == 0`
     #[arg(long, value_name = "REQUIREMENT")]
-    require: Vec<SeriesRequirement>,
+    require: Vec<String>,
     /// Also keep what happened around the longest response times: `punctual explain` shows it
     #[arg(long)]
     explain: bool,
@@ -89,18 +100,30 @@ pub struct Args {
 
 /// Attaches, measures, shows.
 pub fn run(args: Args) -> Ending {
-    let target = Target::find(&args.pids, args.comm.as_deref(), &args.thread, &args.command)?;
-    let interrupts = Interrupts::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
+    if let Some(cpus) = &args.cpus {
+        let request = cpus::Request {
+            cpus,
+            duration: args.duration,
+            requirements: &args.require,
+            json: args.json,
+            quiet: args.quiet,
+        };
+        return cpus::run(&request, &directory);
+    }
+    let target = Target::find(&args.pids, args.comm.as_deref(), &args.thread, &args.command)?;
+    let requirements =
+        args.require.iter().map(|text| requirement(text)).collect::<Result<_, _>>()?;
+    let interrupts = Interrupts::listen()?;
     let options = Options {
         cycles: CycleOptions {
             phase: PHASE.to_owned(),
             kind: args.cycle,
             deadline: args.deadline,
             stop_above: args.stop_above,
-            requirements: args.require,
+            requirements,
             ..CycleOptions::default()
         },
         duration: args.duration,
@@ -123,6 +146,11 @@ pub fn run(args: Args) -> Ending {
         Some(_) if finished.none.is_some() && !finished.required => Ok(Exit::Done),
         _ => Ok(finished.exit),
     }
+}
+
+fn requirement(text: &str) -> Result<SeriesRequirement, Failure> {
+    text.parse()
+        .map_err(|why| Failure::refused(format!("--require '{}': {why}", text.escape_debug())))
 }
 
 /// Where the result goes.

@@ -14,6 +14,7 @@ pub(crate) enum Command {
     MapCreate = 0,
     MapLookup = 1,
     MapUpdate = 2,
+    MapNextKey = 4,
     ProgramLoad = 5,
     ProgramRun = 10,
     InfoByFd = 15,
@@ -132,6 +133,16 @@ pub(crate) fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result
     // SAFETY: key and value live through the call; callers give them the sizes that the map was
     // made with.
     unsafe { attr.clone().call(Command::MapLookup) }.map(drop)
+}
+
+/// The key after this one, or the first; an error where there is none.
+pub(crate) fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]) -> io::Result<()> {
+    let key = key.map_or(std::ptr::null(), <[u8]>::as_ptr);
+    let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key);
+    let attr = attr.pointer(16, next.as_mut_ptr());
+    // SAFETY: key, where there is one, and next live through the call; callers give them the size
+    // of the map's keys.
+    unsafe { attr.clone().call(Command::MapNextKey) }.map(drop)
 }
 
 pub(crate) fn freeze_map(map: &OwnedFd) -> io::Result<()> {

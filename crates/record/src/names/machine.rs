@@ -1,6 +1,7 @@
 //! Names of interrupts, system calls, devices and idle states on this machine.
 
 use punctual_core::Nanos;
+use punctual_core::entry::SOFTIRQS;
 use punctual_core::event::Names;
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,10 +30,6 @@ pub fn syscall_names() -> BTreeMap<u32, String> {
 pub fn syscall_number(name: &str) -> Option<u32> {
     name.parse::<syscalls::Sysno>().ok().and_then(|call| u32::try_from(call.id()).ok())
 }
-
-/// include/linux/interrupt.h; the same on every architecture.
-const SOFTIRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// arch/x86/include/asm/irq_vectors.h; other architectures have no such tracepoints.
 const VECTORS: [(u8, &str); 11] = [

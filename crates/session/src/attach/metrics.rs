@@ -36,7 +36,7 @@ pub fn text(program: &str, cycles: &Cycles) -> String {
     ] {
         let data = threads
             .iter()
-            .filter_map(|&thread| Some((labels(thread), &thread.series(kind)?.state.data)));
+            .filter_map(|&thread| Some((labels(thread), &thread.series(kind)?.kept.state.data)));
         let data: Vec<(Vec<Label<'_>>, &SeriesData)> = data.collect();
         all.histograms(&format!("{name}_seconds"), &format!("{what}."), &data);
         let worst = data.into_iter().filter_map(|(labels, data)| Some((labels, data.max?)));

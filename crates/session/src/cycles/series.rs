@@ -1,14 +1,12 @@
 //! The series of a thread: what a cycle gives, and where it goes.
 
+use super::kept::KeptSeries;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::Measured;
-use punctual_bundle::state::State;
-use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta, SeriesWriter};
+use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::SeriesKind;
-use punctual_core::{
-    Account, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
-};
-use punctual_measure::collect::{Recent, extend_window};
+use punctual_core::{Account, Fact, MonotonicNs, Nanos, Sample, Split};
+use punctual_measure::collect::Recent;
 
 /// What a cycle gives: an interval, and how its time is divided.
 fn interval(
@@ -42,24 +40,14 @@ pub struct SeriesPlace<'a> {
     pub keep: u64,
 }
 
-/// Bins of an exact histogram, at most.
-const BINS: i64 = 4_096;
-
 /// A series that is being measured.
 pub struct CycleSeries {
     kind: SeriesKind,
-    /// What it is.
-    pub meta: SeriesMeta,
+    /// It and its statistics.
+    pub kept: KeptSeries,
     /// The last sample.
     pub recent: Option<Recent>,
-    /// Its statistics.
-    pub state: State,
-    /// The first thing that went wrong with its files.
-    pub trouble: Option<BundleError>,
     account: Fact<SeriesAccount>,
-    writer: SeriesWriter,
-    window: Option<Window>,
-    pending: Vec<Sample>,
     /// Releases so far, those without a cycle among them.
     releases: u64,
 }
@@ -73,29 +61,13 @@ impl CycleSeries {
         place: &SeriesPlace<'_>,
         number: usize,
     ) -> Result<CycleSeries, BundleError> {
-        let range = span.max(Nanos::MILLI);
-        let resolution = Nanos((range.ns() / BINS / 1_000 + 1) * 1_000);
-        let data = SeriesData::new(SeriesShape { range, resolution, period: meta.period });
         let account = match kind {
             SeriesKind::Wakeup | SeriesKind::Response => Fact::Known(SeriesAccount::default()),
             SeriesKind::Execution | SeriesKind::Period => Fact::NotAsked,
         };
         let writer = place.writer.series(place.phase, number, &meta, place.keep)?;
-        let state =
-            State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 };
-        let (window, pending) = (None, Vec::new());
-        let mut series = CycleSeries {
-            kind,
-            meta,
-            recent: None,
-            state,
-            trouble: None,
-            account,
-            writer,
-            window,
-            pending,
-            releases: 0,
-        };
+        let kept = KeptSeries::begin(meta, span, writer);
+        let mut series = CycleSeries { kind, kept, recent: None, account, releases: 0 };
         series.checkpoint();
         Ok(series)
     }
@@ -106,21 +78,13 @@ impl CycleSeries {
         let seq = self.releases;
         self.releases += 1;
         let (due, woke, split) = interval(self.kind, measured)?;
-        let (due, woke) = (ClockNs(due.ns()), ClockNs(woke.ns()));
-        let sample = Sample { seq, due, woke, cpu: u32::from(measured.cycle.cpu) };
         let missed = if self.kind.misses_releases() { measured.skipped } else { 0 };
-        self.state.data.record(&sample, missed);
+        let sample = self.kept.push(seq, (due, woke), u32::from(measured.cycle.cpu), missed);
         if let (Fact::Known(account), Some(split)) = (&mut self.account, split) {
             account.account.record(&split);
         }
         let latency = sample.latency();
         self.recent = Some(Recent { count: 1, last: latency, max: latency });
-        let one = Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency };
-        if let Some(ended) = extend_window(&mut self.window, one) {
-            let written = self.writer.append_window(&ended);
-            self.keep_trouble(written);
-        }
-        self.pending.push(sample);
         Some(sample)
     }
 
@@ -131,10 +95,6 @@ impl CycleSeries {
 
     /// Saves it for good. `lost` records of all threads found no room.
     pub fn finish(&mut self, lost: u64) {
-        if let Some(ended) = self.window.take() {
-            let written = self.writer.append_window(&ended);
-            self.keep_trouble(written);
-        }
         if let Fact::Known(account) = &mut self.account {
             account.complete = true;
             account.lost = lost;
@@ -143,27 +103,10 @@ impl CycleSeries {
     }
 
     fn save(&mut self, ended: bool) {
-        if self.trouble.is_none() {
-            let written = self.writer.append(&std::mem::take(&mut self.pending));
-            self.keep_trouble(written);
-        }
-        self.pending.clear();
-        (self.state.samples_kept, self.state.log_bytes) =
-            (self.writer.kept(), self.writer.log_bytes());
-        let written = match ended {
-            true => self.writer.finish(&self.state),
-            false => self.writer.checkpoint(&self.state),
-        };
-        self.keep_trouble(written);
+        self.kept.save(ended);
         if self.account.known().is_some() {
-            let written = self.writer.write_account(&self.account);
-            self.keep_trouble(written);
-        }
-    }
-
-    fn keep_trouble(&mut self, written: Result<(), BundleError>) {
-        if let (Err(why), None) = (written, &self.trouble) {
-            self.trouble = Some(why);
+            let written = self.kept.writer.write_account(&self.account);
+            self.kept.keep_trouble(written);
         }
     }
 
@@ -174,7 +117,7 @@ impl CycleSeries {
 
     /// As the analysis wants it.
     pub fn view(&self) -> SeriesView<'_> {
-        SeriesView { meta: &self.meta, state: &self.state, account: Some(&self.account) }
+        SeriesView { meta: &self.kept.meta, state: &self.kept.state, account: Some(&self.account) }
     }
 
     /// Which.

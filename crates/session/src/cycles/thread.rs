@@ -268,7 +268,7 @@ impl Thread {
 
     /// What its response times are in the bundle.
     pub fn response_meta(&self) -> Option<&SeriesMeta> {
-        self.series(SeriesKind::Response).map(|series| &series.meta)
+        self.series(SeriesKind::Response).map(|series| &series.kept.meta)
     }
 
     /// Response times since the last call.
@@ -318,9 +318,10 @@ impl Thread {
     /// As a measure of the bundle.
     pub fn measure(&self) -> MeasureMeta {
         let (name, series) = match self.cyclic() {
-            Some(cyclic) => {
-                (cyclic.label.clone(), cyclic.series.iter().map(|s| s.meta.name.clone()).collect())
-            }
+            Some(cyclic) => (
+                cyclic.label.clone(),
+                cyclic.series.iter().map(|s| s.kept.meta.name.clone()).collect(),
+            ),
             None => (self.name.clone(), Vec::new()),
         };
         let parameters =
@@ -398,7 +399,7 @@ impl Thread {
     pub fn findings(&self, calls: &CallNames) -> Vec<Finding> {
         match &self.state {
             State::Cyclic(cyclic) => {
-                let trouble = cyclic.series.iter().find_map(|series| series.trouble.as_ref());
+                let trouble = cyclic.series.iter().find_map(|series| series.kept.trouble.as_ref());
                 let subject = format!("{}/{}", self.phase, cyclic.label);
                 let missed = (self.beyond > 0).then(|| {
                     let deadline = cyclic.deadline.unwrap_or_default();
@@ -460,7 +461,7 @@ impl Thread {
     }
 
     fn longest_response(&self) -> Option<Nanos> {
-        self.series(SeriesKind::Response)?.state.data.max
+        self.series(SeriesKind::Response)?.kept.state.data.max
     }
 
     /// One of its series, if it has cycles.

@@ -38,8 +38,8 @@ impl PhaseRun {
         });
         let threads = self.programs.iter().flat_map(|program| program.cycles.threads());
         let cycles = threads.flat_map(Thread::all_series).map(|one| LiveSeries {
-            meta: &one.meta,
-            data: &one.state.data,
+            meta: &one.kept.meta,
+            data: &one.kept.state.data,
             recent: one.recent,
         });
         own.chain(cycles).collect()

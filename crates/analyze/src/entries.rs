@@ -1,0 +1,117 @@
+//! Entries into the kernel on a CPU: summed by what was served and who caused it.
+
+mod describe;
+mod interruptions;
+#[cfg(test)]
+mod tests;
+
+pub use describe::{EntryNames, EntryRow};
+pub use interruptions::{Interruptions, JOINED};
+
+use punctual_core::Nanos;
+use punctual_core::cycle::TaskName;
+use punctual_core::entry::{Entry, Originator, Served, Via};
+use std::collections::BTreeMap;
+
+/// Rows with threads told apart; then threads of one name share one.
+const ROWS: usize = 4_096;
+/// Rows at most.
+const MOST: usize = 2 * ROWS;
+
+/// What makes entries the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key {
+    served: Served,
+    function: u64,
+    /// Thread, name and CPU.
+    by: Option<(u32, TaskName, u32)>,
+    via: Option<Via>,
+}
+
+/// Entries that are the same.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    entries: u64,
+    /// Further functions of other entries.
+    further: u64,
+    total: Nanos,
+    longest: Nanos,
+    /// Of the longest one.
+    originator: Option<Originator>,
+    tick_dependency: u32,
+}
+
+/// The entries of one CPU.
+#[derive(Default)]
+pub struct EntryTable {
+    sums: BTreeMap<Key, Sum>,
+    /// All entries.
+    pub entries: u64,
+    /// Those that interrupted the idle task.
+    pub idle: u64,
+    /// Their time.
+    pub total: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+    /// Entries that found no row.
+    pub left_out: u64,
+}
+
+impl EntryTable {
+    /// Takes an entry in.
+    pub fn push(&mut self, entry: &Entry) {
+        self.total += entry.own;
+        self.longest = self.longest.max(entry.own);
+        if !entry.further {
+            self.entries += 1;
+            self.idle += u64::from(entry.over == 0 && !matches!(entry.served, Served::Task { .. }));
+        }
+        let by = entry.originator.map(|by| (by.tid, by.name, by.cpu));
+        let mut key = Key { served: entry.served, function: entry.function, by, via: entry.via };
+        if self.sums.len() >= ROWS && !self.sums.contains_key(&key) {
+            key.by = by.map(|(_, name, cpu)| (0, name, cpu));
+        }
+        if self.sums.len() >= MOST && !self.sums.contains_key(&key) {
+            self.left_out += 1;
+            return;
+        }
+        let sum = self.sums.entry(key).or_default();
+        sum.entries += u64::from(!entry.further);
+        sum.further += u64::from(entry.further);
+        sum.total += entry.own;
+        sum.tick_dependency |= entry.tick_dependency;
+        if entry.own >= sum.longest {
+            (sum.longest, sum.originator) = (entry.own, entry.originator);
+        }
+    }
+
+    /// The addresses whose names [`EntryTable::rows`] asks for, those of stacks aside.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
+        self.sums.keys().flat_map(|key| {
+            let via = match key.via {
+                Some(Via::Vector(address)) => address,
+                _ => 0,
+            };
+            let handler = match key.served {
+                Served::Nmi(handler) => handler,
+                _ => 0,
+            };
+            [key.function, via, handler]
+                .into_iter()
+                .filter(|address| *address > u64::from(u32::MAX))
+        })
+    }
+
+    /// The stacks of originators, of the longest entry of each row.
+    pub fn stacks(&self) -> impl Iterator<Item = u32> + '_ {
+        self.sums.values().filter_map(|sum| sum.originator?.stack)
+    }
+
+    /// Rows for people, those that took the longest in all first.
+    pub fn rows(&self, names: &EntryNames) -> Vec<EntryRow> {
+        let mut rows: Vec<EntryRow> =
+            self.sums.iter().map(|(key, sum)| names.row(key, sum)).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse((row.total, row.entries)));
+        rows
+    }
+}

@@ -1,0 +1,52 @@
+//! `punctual attach --cpus`: who disturbs a CPU.
+
+use crate::commands::bundle::show_options;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use punctual_core::{CpuSet, Nanos};
+use punctual_report::terminal;
+use punctual_session::attach::cpus::{CpuAttachment, CpuOptions, EntryRequirement};
+use punctual_session::interrupts::Interrupts;
+use punctual_session::messages::shown;
+use std::path::Path;
+
+/// What is asked.
+pub struct Request<'a> {
+    pub cpus: &'a CpuSet,
+    pub duration: Option<Nanos>,
+    pub requirements: &'a [String],
+    pub json: bool,
+    pub quiet: bool,
+}
+
+/// Attaches, measures, shows.
+pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
+    let read = |text: &String| {
+        let why = |why| Failure::refused(format!("--require '{}': {why}", text.escape_debug()));
+        text.parse::<EntryRequirement>().map_err(why)
+    };
+    let requirements = request.requirements.iter().map(read).collect::<Result<_, _>>()?;
+    let options = CpuOptions { duration: request.duration, requirements };
+    let interrupts = Interrupts::listen()?;
+    let mut attachment = CpuAttachment::start(directory, request.cpus, options)?;
+    if !request.quiet && output::has_terminal() {
+        let until = request.duration.map_or("until Ctrl-C".to_owned(), |of| of.to_string());
+        output::say(&format!("measuring CPU {}, {until}\n", request.cpus));
+    }
+    let outcome = attachment.measure(&interrupts);
+    let measured = attachment.end(outcome);
+    if request.json {
+        output::print_json(&measured.summary)?;
+    } else {
+        output::print(&terminal::show(&measured.summary, &[measured.view()], &show_options()))?;
+        if let Some(cost) = &measured.cost {
+            output::print(&format!("\n{cost}\n"))?;
+        }
+        let name = shown(directory);
+        output::print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
+    }
+    match measured.trouble {
+        Some(trouble) => Err(trouble),
+        None => Ok(measured.exit),
+    }
+}

@@ -1,0 +1,256 @@
+//! `punctual attach --cpus` against a program that disturbs a CPU in one known way, by a thread of
+//! another CPU that has a name.
+
+mod common;
+
+use common::{Place, assert_refused, has_program, is_root, text};
+use punctual_testing::HiddenSamples;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// The CPU that is disturbed, and the one that does it.
+const TARGET: usize = 1;
+const OTHER: usize = 0;
+/// The program acts every 2 ms or so, on a machine that may be busy.
+const SPAN: &str = "2s";
+/// Interrupts do not come closer than this, in ns.
+const HIDDEN_PERIOD: i64 = 50_000;
+const LEAST: f64 = 20.0;
+
+/// Runs until it is dropped.
+struct Disturber(Child);
+
+impl Drop for Disturber {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A directory; nothing where this machine cannot do it.
+fn place() -> Option<Place> {
+    if !is_root("attaching to CPUs") {
+        return None;
+    }
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("SKIPPED: attaching to CPUs lacks a second CPU");
+        return None;
+    }
+    Some(Place::with(""))
+}
+
+/// The summary of a CPU that is disturbed in this way.
+fn disturbed(mode: &str) -> Option<Value> {
+    if !has_program("cc", "gcc") {
+        return None;
+    }
+    let place = place()?;
+    place.write("disturb.c", include_bytes!("attach/disturb.c"));
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-pthread", "-o", "disturb", "disturb.c"]).current_dir(place.path());
+    let built = cc.output().unwrap();
+    assert!(built.status.success(), "{}", text(&built));
+    let mut program = Command::new(place.path().join("disturb"));
+    program.args([mode, &TARGET.to_string(), &OTHER.to_string()]).stdout(Stdio::piped());
+    let mut disturber = Disturber(program.spawn().unwrap());
+    let mut begun = String::new();
+    BufReader::new(disturber.0.stdout.take().unwrap()).read_line(&mut begun).unwrap();
+    assert_eq!(begun, "begun\n");
+    let cpus = TARGET.to_string();
+    let hidden = HiddenSamples::begin();
+    let output = place.punctual(&[
+        "attach",
+        "--cpus",
+        &cpus,
+        "--duration",
+        SPAN,
+        "--quiet",
+        "--output",
+        "bundle",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    println!("{}", text(&output));
+    let summary = place.summary();
+    assert_counts(&summary, hidden.samples(HIDDEN_PERIOD) as u64);
+    Some(summary)
+}
+
+fn measure(summary: &Value) -> &Value {
+    &summary["phases"][0]["measures"][0]
+}
+
+/// The counts are those of /proc/interrupts, but for what this machine hides from BPF programs; and
+/// none that the file contradicts is shown as agreed.
+fn assert_counts(summary: &Value, hidden: u64) {
+    let validations = measure(summary)["notes"]["validations"].as_array().unwrap();
+    assert!(validations.iter().any(|one| one["what"] == "local timer interrupts"));
+    for one in validations {
+        let claimed = one["claimed"].as_u64().unwrap();
+        let counted = one["counted"]["known"].as_u64().unwrap();
+        let fewer = one["tolerance"]["fewer"].as_u64().unwrap();
+        let agrees = (claimed.saturating_sub(fewer)..=claimed).contains(&counted);
+        assert_eq!(one["agrees"], Value::Bool(agrees), "{one:#}");
+        assert!(agrees || (claimed..=claimed + hidden).contains(&counted), "{hidden}: {one:#}");
+    }
+}
+
+fn table<'v>(summary: &'v Value, name: &str) -> &'v Value {
+    let tables = measure(summary)["notes"]["tables"].as_array().unwrap();
+    let found = tables.iter().find(|one| one["name"] == name);
+    found.unwrap_or_else(|| panic!("no table {name}: {tables:#?}"))
+}
+
+/// The cell of a row in this column.
+fn cell<'v>(table: &'v Value, row: &'v Value, column: &str) -> &'v Value {
+    let columns = table["columns"].as_array().unwrap();
+    let place = columns.iter().position(|one| one["name"] == column);
+    &row[place.unwrap_or_else(|| panic!("no column {column}: {columns:#?}"))]
+}
+
+/// Rows of this kind that this thread caused.
+fn rows<'v>(summary: &'v Value, kind: &str, by: &str) -> Vec<&'v Value> {
+    let table = table(summary, "entries");
+    let all = table["rows"].as_array().unwrap().iter();
+    let of_kind = all.filter(|row| cell(table, row, "kind") == kind);
+    let by = |row: &&Value| cell(table, row, "originator").as_str().unwrap().starts_with(by);
+    of_kind.filter(by).collect()
+}
+
+/// The first row of this kind that this thread caused, with enough entries: it is from the other
+/// CPU.
+fn caused<'v>(summary: &'v Value, kind: &str, by: &str) -> &'v Value {
+    let table = table(summary, "entries");
+    let rows = rows(summary, kind, by);
+    let often = rows.iter().find(|row| {
+        let times =
+            ["entries", "in other entries"].map(|of| cell(table, row, of).as_f64().unwrap());
+        times.iter().sum::<f64>() >= LEAST
+    });
+    often.unwrap_or_else(|| panic!("no {kind} by {by}: {rows:#?} of {table:#}"))
+}
+
+#[track_caller]
+fn assert_from_other(summary: &Value, row: &Value, function: &str) {
+    let table = table(summary, "entries");
+    assert_eq!(cell(table, row, "by CPU").as_f64(), Some(OTHER as f64), "{row}");
+    assert!(cell(table, row, "by thread").as_f64().unwrap() > 0.0, "{row}");
+    let stack = cell(table, row, "stack").as_str().unwrap();
+    assert!(stack.contains(function), "{function} is not in {stack}");
+}
+
+#[test]
+fn a_task_that_is_woken_there_has_the_waker_as_its_originator() {
+    let Some(summary) = disturbed("wake") else { return };
+    let row = caused(&summary, "task", "waker-x");
+    assert_eq!(cell(table(&summary, "entries"), row, "what"), "task fifo-x");
+    assert_from_other(&summary, row, "eventfd_write");
+}
+
+#[test]
+fn a_membarrier_is_a_function_call_of_the_thread_that_called_it() {
+    let Some(summary) = disturbed("membarrier") else { return };
+    let row = caused(&summary, "function-call", "barrier-x");
+    assert_from_other(&summary, row, "membarrier");
+}
+
+#[test]
+fn an_unmapping_thread_causes_tlb_shootdowns() {
+    let Some(summary) = disturbed("unmap") else { return };
+    let row = caused(&summary, "tlb-shootdown", "unmapper-x");
+    assert_from_other(&summary, row, "munmap");
+}
+
+#[test]
+fn who_sets_an_affinity_wakes_the_stopper_thread() {
+    let Some(summary) = disturbed("move") else { return };
+    let row = caused(&summary, "stop-machine", "mover-x");
+    assert_from_other(&summary, row, "sched_setaffinity");
+    caused(&summary, "task", "");
+}
+
+#[test]
+fn a_timer_is_of_the_thread_that_armed_it() {
+    let Some(summary) = disturbed("timer") else { return };
+    let row = caused(&summary, "timer", "timer-x");
+    assert_eq!(cell(table(&summary, "entries"), row, "what"), "timer timerfd_tmrproc");
+    // The timer wakes the thread that armed it.
+    let task = caused(&summary, "task", "timer-x");
+    assert_eq!(cell(table(&summary, "entries"), task, "what"), "task timer-x");
+}
+
+#[test]
+fn a_work_item_is_of_who_queued_it() {
+    let Some(summary) = disturbed("work") else { return };
+    let row = caused(&summary, "work", "refresher-x");
+    assert_eq!(cell(table(&summary, "entries"), row, "what"), "work refresh_vm_stats");
+    assert_from_other(&summary, row, "schedule_on_each_cpu");
+}
+
+#[test]
+fn page_faults_and_system_calls_are_the_tasks_own() {
+    let Some(summary) = disturbed("fault") else { return };
+    let table = table(&summary, "own-entries");
+    for (kind, what) in [("page-fault", "page fault in user mode"), ("system-call", "madvise")] {
+        let rows = table["rows"].as_array().unwrap().iter();
+        let count: f64 = rows
+            .filter(|row| cell(table, row, "task") == "fault-x" && cell(table, row, "kind") == kind)
+            .filter(|row| cell(table, row, "what").as_str().unwrap().contains(what))
+            .map(|row| cell(table, row, "entries").as_f64().unwrap())
+            .sum();
+        assert!(count >= LEAST, "{count} {what}: {table:#}");
+    }
+}
+
+#[test]
+fn a_spinning_task_is_interrupted_by_the_tick_of_its_cpu() {
+    let Some(summary) = disturbed("tick") else { return };
+    caused(&summary, "tick", "the CPU itself");
+    let series = &summary["phases"][0]["series"][0];
+    assert_eq!(series["name"], format!("cpu{TARGET}/interruption"));
+    assert!(series["count"].as_f64().unwrap() >= LEAST, "{series:#}");
+    let findings = summary["findings"].as_array().unwrap();
+    let tick = findings.iter().find(|one| one["id"] == "entries-tick");
+    let remedy = tick.unwrap_or_else(|| panic!("{findings:#?}"))["remedy"].as_str().unwrap();
+    assert!(remedy.contains("nohz-full"), "{remedy}");
+}
+
+#[test]
+fn requirements_decide_the_exit_code() {
+    let Some(place) = place() else { return };
+    let exit = |requirement: &str, bundle: &str| {
+        let cpus = TARGET.to_string();
+        let output = place.punctual(&[
+            "attach",
+            "--cpus",
+            &cpus,
+            "-d",
+            "1s",
+            "-q",
+            "--require",
+            requirement,
+            "-o",
+            bundle,
+        ]);
+        println!("{}", text(&output));
+        output.status.code()
+    };
+    assert_eq!(exit("interruption max < 1h", "met"), Some(0));
+    // The clock ticks, or its program ends.
+    assert_eq!(exit("entries == 0", "not-met"), Some(3));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let Some(place) = place() else { return };
+    let refused = |arguments: &[&str]| {
+        let output = place.punctual(&[&["attach", "-o", "bundle"], arguments].concat());
+        assert_refused(&output, &place.bundle());
+        text(&output)
+    };
+    assert!(refused(&["--cpus", "1023"]).contains("not online"));
+    assert!(refused(&["--cpus", "1", "4711"]).contains("cannot be used with"));
+    assert!(refused(&["--cpus", "1", "--", "true"]).contains("cannot be used with"));
+    assert!(refused(&["--cpus", "1", "--require", "cpu0/entries == 0"]).contains("CPU 0"));
+    assert!(refused(&["--cpus", "1", "--require", "overrun max < 1us"]).contains("--require"));
+}

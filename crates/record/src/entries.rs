@@ -1,0 +1,286 @@
+//! Every entry into the kernel on some CPUs, with who sent, queued or armed it.
+//!
+//! ```no_run
+//! use punctual_record::entries::EntryRecorder;
+//! let mut recorder = EntryRecorder::start(&"3".parse()?)?;
+//! // … later …
+//! recorder.drain(&mut |entry| println!("{:?} for {}", entry.served, entry.own));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The programs run on all CPUs; nothing of this process runs on the chosen ones. It needs BPF and
+//! BTF.
+
+mod counts;
+mod record;
+
+pub use counts::EntryCounts;
+
+use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::start_error::StartError;
+use crate::wire::layout as wire;
+use aya_obj::btf::Btf;
+use punctual_core::entry::{Entry, OwnCount, Vector};
+use punctual_core::{CpuSet, Finding, Severity};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cpus.bpf.o.z"));
+const BACKEND: &str = "BPF (BTF tracepoints)";
+/// Of each CPU: some 30,000 entries.
+const BUFFER: usize = 4 << 20;
+/// The programs find the chosen CPUs in masks of so many.
+const CPUS: usize = 1024;
+
+/// Without these there is nothing to say: tracepoint, programs; alternatives are separated by `|`.
+/// Ends come first: what began unseen is not seen to end either.
+const NEEDED: [(&str, &str); 8] = [
+    ("irq_handler_exit", "cpu_irq_exit"),
+    ("irq_handler_entry", "cpu_irq_entry"),
+    ("softirq_exit", "cpu_soft_exit"),
+    ("softirq_entry", "cpu_soft_entry"),
+    ("softirq_raise", "cpu_soft_raise"),
+    ("sched_waking", "cpu_waking"),
+    ("sched_wakeup_new", "cpu_wakeup_new"),
+    ("sched_switch", "cpu_switched|cpu_switched_before_5_18"),
+];
+
+/// What each further tracepoint shows. Where one is missing that is not known, and a finding says
+/// so.
+const OPTIONAL: [(&str, &str, &str); 19] = [
+    ("sched_migrate_task", "cpu_migrated", "who moved a task"),
+    ("ipi_send_cpu", "cpu_ipi", "who sent an IPI"),
+    ("ipi_send_cpumask", "cpu_ipi_mask", "who sent an IPI to several CPUs"),
+    ("csd_queue_cpu", "cpu_call_queued", "who called a function on the CPU"),
+    ("csd_function_exit", "cpu_call_exit", "which function was called"),
+    ("csd_function_entry", "cpu_call_entry", "which function was called"),
+    ("timer_start", "cpu_timer_start", "who armed a timer"),
+    ("timer_expire_exit", "cpu_timer_exit", "which timer expired"),
+    ("timer_expire_entry", "cpu_timer_entry", "which timer expired"),
+    ("hrtimer_start", "cpu_hrtimer_start", "who armed a high-resolution timer"),
+    ("hrtimer_expire_exit", "cpu_hrtimer_exit", "which high-resolution timer expired"),
+    ("hrtimer_expire_entry", "cpu_hrtimer_entry", "which high-resolution timer expired"),
+    ("tick_stop", "cpu_tick_stop", "what keeps the tick"),
+    ("workqueue_queue_work", "cpu_work_queued", "who queued a work item"),
+    ("workqueue_execute_end", "cpu_work_end", "which work item ran"),
+    ("workqueue_execute_start", "cpu_work_start", "which work item ran"),
+    ("nmi_handler", "cpu_nmi", "non-maskable interrupts"),
+    ("page_fault_user", "cpu_fault_user", "page faults"),
+    ("page_fault_kernel", "cpu_fault_kernel", "page faults"),
+];
+/// Its first argument is the address of a function, which BTF does not let a program read.
+const RAW: &str = "csd_function_entry";
+const CALLS: (&str, &str) = ("sys_enter", "cpu_syscall");
+
+/// Functions of the kernel that have a meaning of their own.
+const FUNCTIONS: [&str; 4] = [
+    "flush_tlb_func",
+    "generic_smp_call_function_single_interrupt",
+    "tick_nohz_handler",
+    "tick_sched_timer",
+];
+
+/// The programs in the kernel; they end when this is dropped.
+pub struct EntryRecorder {
+    object: Object,
+    attached: Vec<Attach>,
+    buffers: Buffers,
+    cpus: CpuSet,
+    scratch: Vec<u8>,
+    /// What the kernel does not show, and why.
+    pub findings: Vec<Finding>,
+    /// Vectors that are seen.
+    pub vectors: Vec<Vector>,
+    counting: Option<OwnedFd>,
+}
+
+impl EntryRecorder {
+    /// Starts for these CPUs.
+    pub fn start(cpus: &CpuSet) -> Result<EntryRecorder, StartError> {
+        if let Some(last) = cpus.iter().last().filter(|last| *last >= CPUS) {
+            let message = format!("CPU {last}: only the first {CPUS} CPUs can be chosen");
+            return Err(StartError::Request(message));
+        }
+        EntryRecorder::load(cpus).map_err(|why| StartError::of(BACKEND, &why))
+    }
+
+    fn load(cpus: &CpuSet) -> Result<EntryRecorder, LoadError> {
+        let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
+        let (shape, count) = (Shape::of(BUFFER, false), cpus.len() as u32);
+        let [shootdown, call_function, tick, tick_before] =
+            crate::names::kernel_functions(FUNCTIONS);
+        let mut chosen = [0u64; CPUS / 64];
+        cpus.iter().for_each(|cpu| chosen[cpu / 64] |= 1 << (cpu % 64));
+        let mut constants = vec![
+            ("mask", shape.mask().to_ne_bytes().to_vec()),
+            ("chosen", chosen.iter().flat_map(|word| word.to_ne_bytes()).collect()),
+            ("shootdown", shootdown.to_ne_bytes().to_vec()),
+            ("tick", if tick == 0 { tick_before } else { tick }.to_ne_bytes().to_vec()),
+            ("call_function", call_function.to_ne_bytes().to_vec()),
+        ];
+        constants.extend(slots(cpus));
+        let mut object = Object::open(OBJECT, &borrowed(&constants))?;
+        object.shape("buffers", shape.value_size(), count);
+        object.entries("cpus", count);
+        object.prepare(Some(&kernel))?;
+        let bytes = u64::from(shape.value_size()) * u64::from(count);
+        let buffers = Buffers::map(object.map("buffers")?, shape, count)
+            .map_err(|why| LoadError::Map { bytes, why })?;
+        let mut recorder = EntryRecorder {
+            object,
+            attached: Vec::new(),
+            buffers,
+            cpus: cpus.clone(),
+            scratch: Vec::new(),
+            findings: Vec::new(),
+            vectors: Vec::new(),
+            counting: sys::enable_run_time().ok(),
+        };
+        recorder.attach(&kernel)?;
+        Ok(recorder)
+    }
+
+    /// Who causes entries first, then the entries: none is seen whose originator could not be.
+    fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+        let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (tracepoint, program, what) in OPTIONAL {
+            let attached = match tracepoint == RAW {
+                true => self.object.attach_raw_tracepoint(program, tracepoint),
+                false => self.object.attach_btf_tracepoint(kernel, program, tracepoint),
+            };
+            match attached {
+                Ok(attached) => self.attached.push(attached),
+                Err(LoadError::NoTracepoint(_)) => {
+                    missing.entry(what).or_default().push(tracepoint);
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        if missing.values().flatten().any(|name| *name == "csd_function_entry") {
+            let tlb = self.object.attach_btf_tracepoint(kernel, "cpu_tlb", "tlb_flush");
+            self.attached.extend(tlb.ok());
+        }
+        self.findings.extend(missing.iter().map(|(what, names)| not_shown(what, names)));
+        for vector in Vector::ALL {
+            let name = vector.tracepoint();
+            let one = |program: &str, end: &str| {
+                self.object.attach_btf_tracepoint(kernel, program, &format!("{name}_{end}"))
+            };
+            let both = one("cpu_vector_exit", "exit")
+                .and_then(|exit| Ok([exit, one(&format!("cpu_{name}"), "entry")?]));
+            match both {
+                Ok(both) => {
+                    self.attached.extend(both);
+                    self.vectors.push(vector);
+                }
+                Err(LoadError::NoTracepoint(_)) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        if self.vectors.is_empty() {
+            self.findings.push(not_shown("the CPU's own vectors", &["irq_vectors:*"]));
+        }
+        for (tracepoint, programs) in NEEDED.into_iter().chain([CALLS]) {
+            self.attached.push(Attach::first_of(programs, |program| {
+                self.object.attach_btf_tracepoint(kernel, program, tracepoint)
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Hands over the entries that have ended, of each CPU in the order in which they ended.
+    pub fn drain(&mut self, take: &mut dyn FnMut(Entry)) {
+        for slot in 0..self.cpus.len() as u32 {
+            self.scratch.clear();
+            self.buffers.take(slot, &mut self.scratch);
+            record::read(&self.scratch, take);
+        }
+    }
+
+    /// Entries of a CPU that found no room.
+    pub fn lost(&self, cpu: usize) -> u64 {
+        self.slot(cpu).map_or(0, |slot| self.buffers.lost(slot))
+    }
+
+    fn slot(&self, cpu: usize) -> Option<u32> {
+        self.cpus.iter().position(|one| one == cpu).map(|slot| slot as u32)
+    }
+
+    /// Events that the kernel did not show because the same program ran on that CPU already.
+    pub fn unseen(&self) -> u64 {
+        self.attached.iter().filter_map(Attach::misses).sum()
+    }
+
+    /// ns and runs of all programs since the start, on all CPUs; `None` where the kernel does not
+    /// count, or where this was called before: counting takes two readings of the clock a run, so
+    /// it ends here.
+    pub fn cost(&mut self) -> Option<(u64, u64)> {
+        self.counting.take()?;
+        Attach::run_time_of(&self.attached)
+    }
+
+    /// The addresses of a kernel stack, the innermost first.
+    pub fn stack(&self, number: u32) -> Vec<u64> {
+        let mut bytes = vec![0; wire::STACK_DEPTH as usize * 8];
+        let found = self
+            .object
+            .map("stacks")
+            .ok()
+            .and_then(|map| sys::look_up(map, &number.to_ne_bytes(), &mut bytes).ok());
+        let (words, _) = bytes.as_chunks::<8>();
+        let addresses = words.iter().map(|word| u64::from_ne_bytes(*word));
+        found.map_or_else(Vec::new, |()| addresses.take_while(|address| *address != 0).collect())
+    }
+
+    /// The counts of a CPU, which nothing loses.
+    pub fn counts(&self, cpu: usize) -> Option<EntryCounts> {
+        let mut bytes = vec![0; self.object.value_size("cpus")];
+        let slot = self.slot(cpu)?;
+        sys::look_up(self.object.map("cpus").ok()?, &slot.to_ne_bytes(), &mut bytes).ok()?;
+        counts::read(&bytes)
+    }
+
+    /// What tasks did themselves on the chosen CPUs.
+    pub fn own(&self) -> Vec<OwnCount> {
+        self.object.map("own").map(counts::own).unwrap_or_default()
+    }
+}
+
+fn not_shown(what: &str, names: &[&str]) -> Finding {
+    let message = format!("this kernel does not show {what}: it has no {}", names.join(", "));
+    Finding::new("originator-not-shown", Severity::Note, "cpus", message)
+        .remedy("Linux 6.5 and later have all events of IPIs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::entry::{OwnEntry, Served};
+    use punctual_sys::attributes;
+
+    #[test]
+    fn a_thread_that_sleeps_comes_back_as_an_entry_that_its_own_timer_caused() {
+        let cpu = attributes::current_cpu() as usize;
+        attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
+        let tid = attributes::tid() as u32;
+        let mut recorder = match EntryRecorder::start(&CpuSet::single(cpu)) {
+            Ok(recorder) => recorder,
+            Err(why) => return println!("SKIPPED: entries cannot be recorded here: {why}"),
+        };
+        (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(2)));
+        let mut entries = Vec::new();
+        recorder.drain(&mut |entry| entries.push(entry));
+        let by_me = |entry: &&Entry| entry.originator.is_some_and(|by| by.tid == tid);
+        let mine: Vec<&Entry> = entries.iter().filter(by_me).collect();
+        let runs = mine.iter().filter(|entry| matches!(entry.served, Served::Task { .. }));
+        assert!(runs.count() >= 10, "{entries:#?}");
+        let timer = |entry: &&&Entry| entry.served == Served::Vector(Vector::LocalTimer);
+        assert!(mine.iter().filter(timer).count() >= 10, "{entries:#?}");
+        let own = recorder.own();
+        let slept = own.iter().filter(|one| one.tid == tid);
+        let calls = |one: &&OwnCount| matches!(one.what, OwnEntry::SystemCall(Some(_)));
+        assert!(slept.filter(calls).map(|one| one.count).sum::<u64>() >= 20, "{own:?}");
+        let (ns, runs) = recorder.cost().expect("it is counted");
+        println!("{} entries, {runs} runs of {} ns", entries.len(), ns / runs.max(1));
+    }
+}

@@ -1,0 +1,10 @@
+//! Who disturbs CPUs: from attaching to them to a bundle.
+
+mod advice;
+mod checked;
+mod cpu;
+mod measurement;
+mod requirement;
+
+pub use measurement::{CpuAttachment, CpuOptions, MeasuredCpus};
+pub use requirement::EntryRequirement;

@@ -1,0 +1,72 @@
+//! What removes each kind of entry: its advice, and the rules of `punctual check` that the system
+//! does not meet.
+
+use crate::attach::PHASE;
+use punctual_analyze::entries::EntryRow;
+use punctual_core::entry::EntryKind;
+use punctual_core::{CpuSet, Finding, Nanos, Severity};
+use punctual_host::check::{self, Context, Verdict};
+use punctual_report::format;
+use std::collections::BTreeMap;
+
+/// What came of one kind, on all CPUs.
+#[derive(Default)]
+struct Seen<'a> {
+    entries: u64,
+    total: Nanos,
+    longest: Option<&'a EntryRow>,
+    cpus: Vec<usize>,
+}
+
+/// A finding for each kind that came, the one that took the longest first.
+pub fn findings(rows: &BTreeMap<usize, Vec<EntryRow>>, context: &Context<'_>) -> Vec<Finding> {
+    let mut kinds: BTreeMap<EntryKind, Seen<'_>> = BTreeMap::new();
+    for (cpu, row) in rows.iter().flat_map(|(cpu, rows)| rows.iter().map(move |row| (*cpu, row))) {
+        let seen = kinds.entry(row.kind).or_default();
+        seen.entries += row.entries + row.further;
+        seen.total += row.total;
+        if seen.longest.is_none_or(|longest| row.longest > longest.longest) {
+            seen.longest = Some(row);
+        }
+        if !seen.cpus.contains(&cpu) {
+            seen.cpus.push(cpu);
+        }
+    }
+    let mut all: Vec<(EntryKind, Seen<'_>)> = kinds.into_iter().collect();
+    all.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.total));
+    all.iter().filter_map(|(kind, seen)| finding(*kind, seen, context)).collect()
+}
+
+fn finding(kind: EntryKind, seen: &Seen<'_>, context: &Context<'_>) -> Option<Finding> {
+    let longest = seen.longest?;
+    let cpus: CpuSet = seen.cpus.iter().copied().collect();
+    let entries = match seen.entries {
+        1 => "1 entry".to_owned(),
+        n => format!("{} entries", format::count(n)),
+    };
+    let (total, worst) = (seen.total.readable(), longest.longest.readable());
+    let words = kind.words();
+    let message = format!("{words}: {entries} on CPU {cpus}, {total} in all, the longest {worst}");
+    let evidence = format!("longest: {}, by {}", longest.what, longest.originator);
+    let id = format!("entries-{}", kind.id());
+    let finding = Finding::new(&id, Severity::Advice, PHASE, message).evidence(evidence);
+    Some(finding.remedy(remedy(kind, context)))
+}
+
+/// The advice, and what `check` finds first.
+fn remedy(kind: EntryKind, context: &Context<'_>) -> String {
+    let violated = kind.rules().iter().find_map(|rule| {
+        let result = check::evaluate(rule, context)?;
+        let violated = result.applies && !matches!(result.verdict, Verdict::Ok | Verdict::Unknown);
+        violated.then(|| {
+            let fix = result.fix.map_or_else(String::new, |fix| format!(": {fix}"));
+            format!("; check rule {rule}: {}{fix}", result.message)
+        })
+    });
+    let advice = kind.advice().trim_end_matches('.');
+    match violated {
+        Some(violated) => format!("{advice}{violated}"),
+        None if kind.rules().is_empty() => advice.to_owned(),
+        None => format!("{advice}; check rules {}: met", kind.rules().join(", ")),
+    }
+}

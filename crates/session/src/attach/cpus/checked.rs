@@ -1,0 +1,90 @@
+//! The counts of interrupts beside those of /proc/interrupts.
+
+use punctual_core::entry::Vector;
+use punctual_core::{Fact, Tolerance, Validation};
+use punctual_host::environment::Interrupts;
+use punctual_host::files::Root;
+use punctual_record::entries::{EntryCounts, EntryRecorder};
+use std::collections::BTreeMap;
+
+const FILE: &str = "/proc/interrupts";
+/// What is compared: in words, the vectors, and the line of the file.
+const VECTORS: [(&str, &[Vector], &str); 4] = [
+    ("local timer interrupts", &[Vector::LocalTimer], "LOC"),
+    ("reschedule IPIs", &[Vector::Reschedule], "RES"),
+    ("function call IPIs", &[Vector::CallFunction, Vector::CallFunctionSingle], "CAL"),
+    ("irq_work interrupts", &[Vector::IrqWork], "IWI"),
+];
+
+/// The kernel's counts at an instant between two readings of the file.
+pub struct Reading {
+    before: Fact<Interrupts>,
+    counts: BTreeMap<usize, EntryCounts>,
+    after: Fact<Interrupts>,
+}
+
+impl Reading {
+    /// Now.
+    pub fn take(recorder: &EntryRecorder, cpus: impl Iterator<Item = usize>) -> Reading {
+        let before = Interrupts::read(&Root::system(), FILE);
+        let counts = cpus.filter_map(|cpu| Some((cpu, recorder.counts(cpu)?))).collect();
+        Reading { before, counts, after: Interrupts::read(&Root::system(), FILE) }
+    }
+
+    /// Names of the devices' interrupts.
+    pub fn names(&self) -> BTreeMap<u32, String> {
+        let lines = self.after.known().map_or(&[][..], |all| &all.lines);
+        lines.iter().filter_map(|line| Some((line.number()?, line.name()))).collect()
+    }
+
+    /// Entries of tasks of this CPU that found no room.
+    pub fn own_lost(&self, cpu: usize) -> u64 {
+        self.counts.get(&cpu).map_or(0, |counts| counts.own_lost)
+    }
+
+    /// The counts of a CPU since an earlier reading, each beside the file's. `unseen` events of all
+    /// CPUs were not shown.
+    pub fn since(
+        &self,
+        earlier: &Reading,
+        cpu: usize,
+        recorder: &EntryRecorder,
+        unseen: u64,
+    ) -> Vec<Validation> {
+        let (Some(first), Some(last)) = (earlier.counts.get(&cpu), self.counts.get(&cpu)) else {
+            return Vec::new();
+        };
+        let compare = |what: &str, claimed: u64, count: &dyn Fn(&Interrupts) -> Option<u64>| {
+            let at = |reading: &Fact<Interrupts>| reading.known().and_then(count);
+            let all = [at(&earlier.before), at(&earlier.after), at(&self.before), at(&self.after)];
+            let [Some(a), Some(b), Some(c), Some(d)] = all else { return None };
+            let around = b.saturating_sub(a) + d.saturating_sub(c);
+            let tolerance = Tolerance::EXACT
+                .fewer(around, "while the file was read")
+                .more(unseen, "events that the kernel did not show");
+            let counted = Fact::Known(c.saturating_sub(b));
+            Some(Validation::compare(what, claimed, counted, FILE, tolerance))
+        };
+        let line = |id: &'static str| {
+            move |all: &Interrupts| all.count(all.lines.iter().find(|line| line.id == id)?, cpu)
+        };
+        let devices = |all: &Interrupts| {
+            let lines = all.lines.iter().filter(|line| line.number().is_some());
+            Some(lines.filter_map(|line| all.count(line, cpu)).sum())
+        };
+        let of = |vectors: &[Vector]| last.of(vectors) - first.of(vectors);
+        let seen = |vectors: &[Vector]| vectors.iter().all(|one| recorder.vectors.contains(one));
+        let vectors = VECTORS.into_iter().filter(|(_, vectors, _)| seen(vectors));
+        let mut all: Vec<Validation> =
+            vectors.filter_map(|(what, of_it, id)| compare(what, of(of_it), &line(id))).collect();
+        let shootdowns = last.shootdowns - first.shootdowns;
+        all.extend(compare("TLB shootdowns", shootdowns, &line("TLB")));
+        let irqs = compare("device interrupts", last.irqs - first.irqs, &devices);
+        all.extend(
+            irqs.map(|one| {
+                one.explain("handlers that ran; several devices may share an interrupt")
+            }),
+        );
+        all
+    }
+}

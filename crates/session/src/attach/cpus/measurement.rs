@@ -1,0 +1,329 @@
+//! CPUs that are measured: from the first entry to the last, and the end of the bundle.
+
+use super::advice;
+use super::checked::Reading;
+use super::cpu::Cpu;
+use super::requirement::EntryRequirement;
+use crate::attach::PHASE;
+use crate::cycles::{incomplete, not_seen as events_not_seen};
+use crate::exit::{Exit, Failure};
+use crate::interrupts::Interrupts;
+use crate::request;
+use crate::run::{self, mapping};
+use crate::unfinished::Unfinished;
+use punctual_analyze::PhaseView;
+use punctual_analyze::entries::{EntryNames, EntryRow};
+use punctual_bundle::load::CpuLoad;
+use punctual_bundle::summary::Summary;
+use punctual_bundle::{BundleWriter, Ending, Outcome, PhaseMeta};
+use punctual_core::{CpuSet, Fact, Finding, MonotonicNs, Nanos, Severity};
+use punctual_host::check::Context;
+use punctual_host::cpu_time::CpuTimes;
+use punctual_host::environment::{self, Environment};
+use punctual_host::files::Root;
+use punctual_record::entries::EntryRecorder;
+use punctual_record::{kernel_symbols, syscall_names};
+use punctual_report::format;
+use punctual_sys::{attributes, clock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+/// How often records are drained: a CPU's buffer holds 30,000 entries.
+const TICK: Duration = Duration::from_millis(50);
+/// How often statistics are saved: what kill -9 can cost.
+const CHECKPOINT: Nanos = Nanos::from_millis(900);
+/// The run time of the programs is counted for so long.
+const COUNTED: Nanos = Nanos::SECOND;
+
+/// What is asked of CPUs.
+pub struct CpuOptions {
+    /// How long.
+    pub duration: Option<Nanos>,
+    /// What must hold.
+    pub requirements: Vec<EntryRequirement>,
+}
+
+/// CPUs that are measured.
+pub struct CpuAttachment {
+    unfinished: Unfinished,
+    options: CpuOptions,
+    writer: BundleWriter,
+    phase: PhaseMeta,
+    chosen: CpuSet,
+    cpus: BTreeMap<usize, Cpu>,
+    recorder: EntryRecorder,
+    first: Reading,
+    times: Option<CpuTimes>,
+    findings: Vec<Finding>,
+    cost: Option<String>,
+}
+
+/// The result.
+pub struct MeasuredCpus {
+    /// The figures.
+    pub summary: Summary,
+    /// What measuring took of the CPUs, in words.
+    pub cost: Option<String>,
+    /// How the command ends.
+    pub exit: Exit,
+    /// What could not be written at the very end.
+    pub trouble: Option<Failure>,
+    phase: PhaseMeta,
+    cpus: BTreeMap<usize, Cpu>,
+}
+
+impl MeasuredCpus {
+    /// What the figures are of, as the analysis takes it.
+    pub fn view(&self) -> PhaseView<'_> {
+        PhaseView { meta: &self.phase, series: self.cpus.values().flat_map(Cpu::views).collect() }
+    }
+}
+
+impl CpuAttachment {
+    /// Puts the programs into the kernel and begins the bundle. Nothing is left of it where that
+    /// fails.
+    pub fn start(
+        directory: &Path,
+        chosen: &CpuSet,
+        options: CpuOptions,
+    ) -> Result<CpuAttachment, Failure> {
+        let online = request::online_cpus()?;
+        check(chosen, &online, &options.requirements)?;
+        let mut findings: Vec<Finding> = stay_away(chosen, &online).into_iter().collect();
+        let mut recorder = EntryRecorder::start(chosen).map_err(|why| {
+            Failure::refused(format!("entries into the kernel cannot be recorded here: {why}"))
+        })?;
+        findings.append(&mut recorder.findings);
+        let name = format!("CPU {chosen}");
+        let writer = BundleWriter::create(directory, &name, "attach").map_err(Failure::refused)?;
+        let unfinished = Unfinished::of(directory);
+        let mut attachment = CpuAttachment {
+            unfinished,
+            options,
+            writer,
+            phase: PhaseMeta {
+                name: PHASE.to_owned(),
+                started: jiff::Timestamp::now(),
+                started_monotonic: clock::monotonic().ns(),
+                duration: None,
+                loads: Vec::new(),
+                cpu_load: Fact::NotAsked,
+                evidence: Fact::NotAsked,
+                measures: Vec::new(),
+            },
+            chosen: chosen.clone(),
+            cpus: BTreeMap::new(),
+            first: Reading::take(&recorder, chosen.iter()),
+            recorder,
+            times: CpuTimes::read(&Root::system()).ok(),
+            findings,
+            cost: None,
+        };
+        attachment.begin().map_err(Failure::failed)?;
+        attachment.unfinished.keep();
+        Ok(attachment)
+    }
+
+    fn begin(&mut self) -> Result<(), punctual_bundle::BundleError> {
+        let environment = environment::capture(&Root::system());
+        self.writer.write_document("environment", &environment)?;
+        self.writer.write_phase(0, &self.phase)?;
+        for (place, cpu) in self.chosen.iter().enumerate() {
+            let begun = Cpu::begin(cpu, &self.writer, 2 * place, &self.options.requirements)?;
+            self.cpus.insert(cpu, begun);
+        }
+        self.phase.measures = self.cpus.values().map(Cpu::measure).collect();
+        self.writer.write_phase(0, &self.phase)
+    }
+
+    /// Until the time or the user ends it.
+    pub fn measure(&mut self, interrupts: &Interrupts) -> Outcome {
+        // What came while the bundle was begun is none of the measurement.
+        self.recorder.drain(&mut |_| ());
+        self.first = Reading::take(&self.recorder, self.chosen.iter());
+        let began = clock::monotonic();
+        self.phase.started = jiff::Timestamp::now();
+        self.phase.started_monotonic = began.ns();
+        let mut next_checkpoint = began + CHECKPOINT;
+        let outcome = loop {
+            std::thread::sleep(TICK);
+            self.drain(began);
+            let now = clock::monotonic();
+            if now >= next_checkpoint {
+                self.cpus.values_mut().for_each(Cpu::checkpoint);
+                next_checkpoint = now + CHECKPOINT;
+            }
+            if self.cost.is_none() && now - began >= COUNTED {
+                self.count_cost(now - began);
+            }
+            if self.options.duration.is_some_and(|duration| now - began >= duration) {
+                break Outcome::Completed;
+            }
+            if interrupts.end_requested() {
+                break Outcome::Interrupted;
+            }
+        };
+        let took = clock::monotonic() - began;
+        self.phase.duration = Some(took);
+        let last = Reading::take(&self.recorder, self.chosen.iter());
+        self.drain(began);
+        self.count_cost(took);
+        self.finish(&last, took);
+        outcome
+    }
+
+    fn drain(&mut self, began: MonotonicNs) {
+        let cpus = &mut self.cpus;
+        self.recorder.drain(&mut |entry| {
+            if let Some(cpu) = cpus.get_mut(&usize::from(entry.cpu))
+                && entry.end >= began
+            {
+                cpu.push(&entry);
+            }
+        });
+    }
+
+    fn count_cost(&mut self, took: Nanos) {
+        if let Some((ns, runs)) = self.recorder.cost() {
+            let per_second = |n: u64| n as f64 / took.as_secs_f64().max(1e-9);
+            self.cost = Some(format!(
+                "cost, counted in the first {}: {:.0} µs of all CPUs a second, in {} runs of BPF \
+                 programs of {} ns",
+                took.readable(),
+                per_second(ns) / 1_000.0,
+                format::count(per_second(runs) as u64),
+                ns / runs.max(1)
+            ));
+        }
+    }
+
+    /// Names, sums, findings: everything is written.
+    fn finish(&mut self, last: &Reading, took: Nanos) {
+        let names = self.names(last);
+        let (own, calls) = (self.recorder.own(), syscall_names());
+        let unseen = self.recorder.unseen();
+        self.phase.cpu_load = self.load();
+        let mut rows: BTreeMap<usize, Vec<EntryRow>> = BTreeMap::new();
+        for (number, cpu) in &mut self.cpus {
+            let lost = self.recorder.lost(*number);
+            cpu.finish(lost);
+            let load = self.phase.cpu_load.known();
+            let steal = load.and_then(|of| Some(of.cpus.get(&(*number as u32))?.steal));
+            let validations = last.since(&self.first, *number, &self.recorder, unseen);
+            rows.insert(*number, cpu.describe(&names, &own, &calls, took, steal, validations));
+            let more = (lost, cpu.table.left_out, last.own_lost(*number));
+            self.findings.extend(not_seen(*number, more));
+        }
+        self.findings.extend(events_not_seen(PHASE, 0, unseen, 0));
+        let root = Root::system();
+        if let Ok(Some(environment)) = self.writer.document::<Environment>("environment") {
+            let context = Context::of(&root, environment, Some(self.chosen.clone()));
+            self.findings.extend(advice::findings(&rows, &context));
+        }
+        let trouble = self.cpus.values().find_map(Cpu::trouble);
+        self.findings.extend(trouble.map(|why| incomplete(PHASE, why)));
+        self.phase.measures = self.cpus.values().map(Cpu::measure).collect();
+        let written = self.writer.write_phase(0, &self.phase);
+        self.findings.extend(written.err().map(|why| incomplete(PHASE, &why)));
+    }
+
+    fn load(&self) -> Fact<CpuLoad> {
+        let now = CpuTimes::read(&Root::system()).ok();
+        let (Some(first), Some(now)) = (&self.times, now) else { return Fact::NotAsked };
+        mapping::cpu_load(first, &now).map_or(Fact::NotAsked, Fact::Known)
+    }
+
+    /// The names of all addresses, interrupts and stacks that rows have.
+    fn names(&mut self, last: &Reading) -> EntryNames {
+        let tables = || self.cpus.values().map(|cpu| &cpu.table);
+        let numbers: BTreeSet<u32> = tables().flat_map(|table| table.stacks()).collect();
+        let stacks: BTreeMap<u32, Vec<u64>> =
+            numbers.into_iter().map(|number| (number, self.recorder.stack(number))).collect();
+        let mut addresses: BTreeSet<u64> = tables().flat_map(|table| table.addresses()).collect();
+        addresses.extend(stacks.values().flatten());
+        let symbols = match kernel_symbols(&addresses) {
+            Fact::Known(symbols) => symbols,
+            Fact::NotAsked => BTreeMap::new(),
+            Fact::Unavailable(why) => {
+                let message = "functions of the kernel are shown by their addresses, and ticks \
+                               as timers";
+                let finding = Finding::new("no-kernel-symbols", Severity::Warning, PHASE, message);
+                self.findings.push(finding.evidence(why));
+                BTreeMap::new()
+            }
+        };
+        EntryNames { symbols, irqs: last.names(), stacks }
+    }
+
+    /// Computes the figures and ends the bundle.
+    pub fn end(self, outcome: Outcome) -> MeasuredCpus {
+        if let Ok(Some(mut environment)) = self.writer.document::<Environment>("environment") {
+            environment.close(&Root::system());
+            let _ = self.writer.write_document("environment", &environment);
+        }
+        let CpuAttachment { writer, phase, cpus, findings, cost, .. } = self;
+        let mut manifest = writer.manifest().clone();
+        let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
+        manifest.ending = Some(ending.clone());
+        let series = cpus.values().flat_map(Cpu::views).collect();
+        let views = [PhaseView { meta: &phase, series }];
+        let mut summary = punctual_analyze::summarize_run(&manifest, &views, &findings, &[], None);
+        let exit = run::exit_of(&ending.outcome, &summary);
+        ending.exit_code = exit as u8;
+        summary.ending = Some(ending.clone());
+        let trouble = writer.finish(&summary, ending).err().map(Failure::failed);
+        MeasuredCpus { summary, cost, exit, trouble, phase, cpus }
+    }
+}
+
+fn check(
+    chosen: &CpuSet,
+    online: &CpuSet,
+    requirements: &[EntryRequirement],
+) -> Result<(), Failure> {
+    let missing = chosen.difference(online);
+    if chosen.is_empty() || !missing.is_empty() {
+        let message = format!("--cpus {chosen}: CPU {missing} is not online (CPUs {online} are)");
+        return Err(Failure::refused(message));
+    }
+    match requirements.iter().filter_map(|of| of.cpu).find(|cpu| !chosen.contains(*cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(Failure::refused(format!(
+            "a requirement is about CPU {cpu}, which is not measured: --cpus {chosen}"
+        ))),
+    }
+}
+
+/// Nothing of this process shall run on the CPUs that it measures.
+fn stay_away(chosen: &CpuSet, online: &CpuSet) -> Option<Finding> {
+    let allowed = attributes::affinity(0).unwrap_or_else(|_| online.clone());
+    let others = match allowed.difference(chosen) {
+        none if none.is_empty() => online.difference(chosen),
+        others => others,
+    };
+    if !others.is_empty() && attributes::set_affinity(0, &others).is_ok() {
+        return None;
+    }
+    let message = "punctual itself runs on a CPU that it measures: its entries are in the figures";
+    let finding = Finding::new("measures-itself", Severity::Warning, PHASE, message);
+    Some(finding.remedy("leave at least one CPU out of --cpus"))
+}
+
+/// What is not in the figures.
+fn not_seen(cpu: usize, (lost, left_out, own): (u64, u64, u64)) -> Vec<Finding> {
+    let finding = |id: &str, n: u64, noun: &str, what: &str| {
+        let message = format!("CPU {cpu}: {} {what}", format::counted(n, noun));
+        (n > 0).then(|| Finding::new(id, Severity::Warning, PHASE, message))
+    };
+    let lost = finding("entries-lost", lost, "record", "of entries lost: the buffer was full");
+    let left_out =
+        finding("entries-left-out", left_out, "record", "of entries in no row: too many rows");
+    let own = finding(
+        "own-entries-lost",
+        own,
+        "record",
+        "of system calls and page faults not counted: too many threads",
+    );
+    [lost, left_out, own].into_iter().flatten().collect()
+}
