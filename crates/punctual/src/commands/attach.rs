@@ -34,12 +34,12 @@ use std::path::{Path, PathBuf};
                         --deadline 900us --stop-above 2ms --explain\n  punctual attach 4711 \
                         --metrics /var/lib/node_exporter/textfile/loop.prom\n  punctual attach \
                         --cpus 3 --duration 1min --require 'interruption max < 50us'\n\nWith a \
-                        command, punctual writes only to standard error; standard output belongs to the \
-                        command.\n\nExit codes: that of the command, 128 + n where signal n ended \
-                        it; without a command, or where it ended with 0: 0 done; 1 failed while \
-                        measuring, or no cycles were found; 2 the request was invalid, nothing was \
-                        started; with --require also 3 a requirement was not met, 4 it could not \
-                        be decided.")]
+                        command, punctual writes only to standard error; standard output belongs \
+                        to the command.\n\nExit codes: that of the command, 128 + n where \
+                        signal n ended it; without a command, or where it ended with 0: 0 \
+                        done; 1 failed while measuring, or no cycles were found; 2 the request \
+                        was invalid, nothing was started; with --require also 3 a requirement \
+                        was not met, 4 it could not be decided.")]
 pub struct Args {
     /// Process IDs
     #[arg(value_name = "PID", conflicts_with_all = ["comm", "command"])]
