@@ -152,7 +152,7 @@ impl Cluster<'_> {
                         .map(|task| task.place.clone())
                         .collect();
                     progress.refresh(&[format!("{} ({waiting} queued)", on.join(", "))], None);
-                    let stuck = queue.iter().find(|task| task.place.contains("eld"));
+                    let stuck = queue.iter().find(|task| task.is_held());
                     if let Some(task) = stuck.filter(|_| !held) {
                         held = true;
                         progress.say(&format!(
@@ -274,6 +274,13 @@ struct Task {
     state: String,
     /// The node, or why it waits.
     place: String,
+}
+
+impl Task {
+    /// Whether it waits for a person: `(JobHeldUser)`, `(launch failed requeued held)`.
+    fn is_held(&self) -> bool {
+        self.state == "PD" && (self.place.contains("Held") || self.place.contains("held"))
+    }
 }
 
 /// Numbers as Slurm writes them: `0-2,5`.
