@@ -8,83 +8,8 @@ pub mod lint;
 pub use follow::{Follower, Measured};
 pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};
 
-use punctual_core::cycle::{Cycle, WaitingCall, WokenBy};
-use punctual_core::words::nearest;
+use punctual_core::cycle::{Cycle, CycleKind, WaitingCall, WokenBy};
 use std::collections::BTreeMap;
-use std::str::FromStr;
-
-/// What releases the cycles of a thread.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum CycleKind {
-    /// It sleeps until an instant that it computes.
-    Absolute,
-    /// It sleeps for a time, so that every cycle comes later by what the one before took.
-    Relative,
-    /// The expiry of a timer that is read through timerfd_create(2).
-    Timerfd,
-    /// A POSIX timer or an interval timer, by a signal.
-    PosixTimer,
-    /// The period of SCHED_DEADLINE.
-    Deadline,
-    /// Another thread or an interrupt.
-    Event,
-}
-
-impl CycleKind {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [CycleKind; 6] = [
-        CycleKind::Absolute,
-        CycleKind::Relative,
-        CycleKind::Timerfd,
-        CycleKind::PosixTimer,
-        CycleKind::Deadline,
-        CycleKind::Event,
-    ];
-
-    /// The word for it on the command line and in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            CycleKind::Absolute => "absolute",
-            CycleKind::Relative => "relative",
-            CycleKind::Timerfd => "timerfd",
-            CycleKind::PosixTimer => "posix-timer",
-            CycleKind::Deadline => "deadline",
-            CycleKind::Event => "event",
-        }
-    }
-
-    /// What releases a cycle, in words.
-    pub fn release(self) -> &'static str {
-        match self {
-            CycleKind::Absolute => "the time it sleeps until",
-            CycleKind::Relative => "call plus duration of its sleep",
-            CycleKind::Timerfd => "expiry of its timerfd",
-            CycleKind::PosixTimer => "expiry of its timer",
-            CycleKind::Deadline => "begin of its SCHED_DEADLINE period",
-            CycleKind::Event => "wake-up by another thread or an interrupt",
-        }
-    }
-
-    /// Whether releases come at equal distances whatever the thread does.
-    pub fn is_periodic(self) -> bool {
-        !matches!(self, CycleKind::Relative | CycleKind::Event)
-    }
-}
-
-impl FromStr for CycleKind {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<CycleKind, String> {
-        let found = CycleKind::ALL.into_iter().find(|kind| kind.word() == word);
-        found.ok_or_else(|| match nearest(word, CycleKind::ALL.map(CycleKind::word)) {
-            Some(near) => format!(
-                "there is no kind of cycle `{}`; did you mean `{near}`?",
-                word.escape_debug()
-            ),
-            None => format!("a cycle is one of {}", CycleKind::ALL.map(CycleKind::word).join(", ")),
-        })
-    }
-}
 
 /// The names of system calls by number, as [`punctual_core::Names::syscalls`] has them.
 pub type CallNames = BTreeMap<u32, String>;

@@ -1,8 +1,12 @@
 //! A cycle of a thread of some program, as the kernel's events show it.
 
 mod calls;
+mod kind;
+mod series_kind;
 
 pub use calls::{CallClass, CallSet, DescriptorSet, MARKED};
+pub use kind::CycleKind;
+pub use series_kind::SeriesKind;
 
 use crate::{MonotonicNs, Nanos, Split};
 

@@ -25,6 +25,7 @@ pub mod requirement;
 pub mod sample;
 pub mod sched;
 pub mod series;
+pub mod series_requirement;
 pub mod units;
 pub mod words;
 
@@ -47,4 +48,5 @@ pub use requirement::{Comparison, Metric, Requirement, Verdict};
 pub use sample::{Losses, Sample, Window};
 pub use sched::{Clock, Policy, Priority};
 pub use series::{SeriesData, SeriesShape};
+pub use series_requirement::SeriesRequirement;
 pub use units::{ClockNs, MonotonicNs, Nanos};

@@ -13,7 +13,6 @@ mod metrics;
 mod options;
 mod practice;
 mod recent;
-pub mod requirement;
 mod series;
 pub mod target;
 #[cfg(test)]

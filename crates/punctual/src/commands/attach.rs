@@ -3,12 +3,11 @@
 use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};
 use crate::{live, output};
-use punctual_analyze::cycles::CycleKind;
 use punctual_bundle::Bundle;
-use punctual_core::Nanos;
+use punctual_core::cycle::CycleKind;
+use punctual_core::{Nanos, SeriesRequirement};
 use punctual_report::{format, terminal};
 use punctual_session::attach::ending::{self, Finished};
-use punctual_session::attach::requirement::SeriesRequirement;
 use punctual_session::attach::target::Target;
 use punctual_session::attach::{Attachment, Options};
 use punctual_session::interrupts::Interrupts;

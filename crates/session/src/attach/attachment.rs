@@ -5,7 +5,6 @@ use super::findings;
 use super::metrics;
 use super::options::{Options, PHASE};
 use super::recent::Recent;
-use super::series;
 use super::target::{Started, Target};
 use super::thread::{self, Thread};
 use super::watcher::{Attached, Watcher};
@@ -21,7 +20,7 @@ use punctual_analyze::cycles::CallNames;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{BundleWriter, Outcome, PhaseMeta};
-use punctual_core::cycle::Cycle;
+use punctual_core::cycle::{Cycle, SeriesKind};
 use punctual_core::event::Tid;
 use punctual_core::{Clock, CpuSet, Fact, Finding, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
@@ -248,7 +247,7 @@ impl Attachment {
             thread.begin(&label, inferred, &self.writer, self.series, &self.options, &self.calls);
         match begun {
             Ok(waits) => {
-                self.series += series::KINDS.len();
+                self.series += SeriesKind::ALL.len();
                 waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
             }
             Err(why) => self.findings.push(findings::incomplete(&why)),

@@ -1,7 +1,8 @@
 //! The figures of an attached program as OpenMetrics text.
 
-use super::series::{CycleSeries, Kind};
+use super::series::CycleSeries;
 use super::thread::Thread;
+use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
 
@@ -26,12 +27,12 @@ pub fn text<'a>(
     let mut all = Exposition::default();
     for (kind, name, what) in [
         (
-            Kind::Response,
+            SeriesKind::Response,
             "punctual_response_time",
             "Time from the release of a cycle to the next wait",
         ),
         (
-            Kind::Wakeup,
+            SeriesKind::Wakeup,
             "punctual_wakeup_latency",
             "Time from the release of a cycle to the return of the wait",
         ),
@@ -61,7 +62,7 @@ pub fn text<'a>(
     }
     let causes: Vec<(Vec<Label<'_>>, Nanos)> = threads
         .iter()
-        .filter_map(|thread| Some((thread, thread.series(Kind::Response)?)))
+        .filter_map(|thread| Some((thread, thread.series(SeriesKind::Response)?)))
         .flat_map(|(thread, series)| {
             by_cause(series).map(|(cause, time)| {
                 let cause = ("cause", cause.to_owned());

@@ -1,9 +1,8 @@
 //! What is asked of an attachment.
 
-use super::requirement::SeriesRequirement;
 use crate::metrics::MetricsFile;
-use punctual_analyze::cycles::CycleKind;
-use punctual_core::Nanos;
+use punctual_core::cycle::CycleKind;
+use punctual_core::{Nanos, SeriesRequirement};
 
 /// What the user asked for.
 pub struct Options {

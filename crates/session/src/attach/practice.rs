@@ -5,8 +5,8 @@ use super::options::PHASE;
 use punctual_analyze::cycles::lint::{
     HostFacts, Seen, Subject, ThreadFacts, is_meant_real_time, lint,
 };
-use punctual_analyze::cycles::{CycleKind, Inferred, Measured};
-use punctual_core::cycle::{Cycle, DescriptorSet};
+use punctual_analyze::cycles::{Inferred, Measured};
+use punctual_core::cycle::{Cycle, CycleKind, DescriptorSet};
 use punctual_core::{Finding, Nanos};
 use punctual_host::files::{Files, Root};
 use std::collections::BTreeMap;

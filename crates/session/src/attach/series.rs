@@ -4,58 +4,26 @@ use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::Measured;
 use punctual_bundle::state::State;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta, SeriesWriter};
+use punctual_core::cycle::SeriesKind;
 use punctual_core::{
     Account, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
 };
 use punctual_measure::collect::extend_window;
 
-/// What is measured of a cycle.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// From the release to the return of the waiting call.
-    Wakeup,
-    /// From the release to the next wait.
-    Response,
-    /// On a CPU within the cycle.
-    Execution,
-    /// From the release before to this one.
-    Period,
-}
-
-/// All of them, in the order in which they are listed.
-pub const KINDS: [Kind; 4] = [Kind::Wakeup, Kind::Response, Kind::Execution, Kind::Period];
-
-impl Kind {
-    /// The last part of its series' name.
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Wakeup => "wakeup",
-            Kind::Response => "response",
-            Kind::Execution => "execution",
-            Kind::Period => "period",
+/// What a cycle gives: an interval, and how its time is divided.
+fn interval(
+    kind: SeriesKind,
+    measured: &Measured,
+) -> Option<(MonotonicNs, MonotonicNs, Option<Split>)> {
+    let cycle = &measured.cycle;
+    match kind {
+        SeriesKind::Wakeup => Some((cycle.release, cycle.returned, Some(cycle.wake))),
+        SeriesKind::Response => Some((cycle.release, cycle.again, Some(cycle.split()))),
+        SeriesKind::Execution => {
+            Some((cycle.release, cycle.release + cycle.execution_time(), None))
         }
-    }
-
-    /// The kind of this word.
-    pub fn from_word(word: &str) -> Option<Kind> {
-        KINDS.into_iter().find(|kind| kind.word() == word)
-    }
-
-    /// Whether a release that had no cycle is a sample that is missing here.
-    fn misses_releases(self) -> bool {
-        matches!(self, Kind::Wakeup | Kind::Response)
-    }
-
-    /// What a cycle gives: an interval, and how its time is divided.
-    fn of(self, measured: &Measured) -> Option<(MonotonicNs, MonotonicNs, Option<Split>)> {
-        let cycle = &measured.cycle;
-        match self {
-            Kind::Wakeup => Some((cycle.release, cycle.returned, Some(cycle.wake))),
-            Kind::Response => Some((cycle.release, cycle.again, Some(cycle.split()))),
-            Kind::Execution => Some((cycle.release, cycle.release + cycle.execution_time(), None)),
-            Kind::Period => measured
-                .period
-                .map(|period| (cycle.release + Nanos(-period.ns()), cycle.release, None)),
+        SeriesKind::Period => {
+            measured.period.map(|period| (cycle.release + Nanos(-period.ns()), cycle.release, None))
         }
     }
 }
@@ -67,7 +35,7 @@ const BINS: i64 = 4_096;
 
 /// A series that is being measured.
 pub struct CycleSeries {
-    kind: Kind,
+    kind: SeriesKind,
     /// What it is.
     pub meta: SeriesMeta,
     /// Its statistics.
@@ -85,7 +53,7 @@ pub struct CycleSeries {
 impl CycleSeries {
     /// Begins it in the bundle. Response times are expected within `span`.
     pub fn begin(
-        kind: Kind,
+        kind: SeriesKind,
         meta: SeriesMeta,
         span: Nanos,
         writer: &BundleWriter,
@@ -95,8 +63,8 @@ impl CycleSeries {
         let resolution = Nanos((range.ns() / BINS / 1_000 + 1) * 1_000);
         let data = SeriesData::new(SeriesShape { range, resolution, period: meta.period });
         let account = match kind {
-            Kind::Wakeup | Kind::Response => Fact::Known(SeriesAccount::default()),
-            Kind::Execution | Kind::Period => Fact::NotAsked,
+            SeriesKind::Wakeup | SeriesKind::Response => Fact::Known(SeriesAccount::default()),
+            SeriesKind::Execution | SeriesKind::Period => Fact::NotAsked,
         };
         let writer = writer.series(0, number, &meta, KEPT)?;
         let state =
@@ -122,7 +90,7 @@ impl CycleSeries {
         self.releases += measured.skipped;
         let seq = self.releases;
         self.releases += 1;
-        let (due, woke, split) = self.kind.of(measured)?;
+        let (due, woke, split) = interval(self.kind, measured)?;
         let (due, woke) = (ClockNs(due.ns()), ClockNs(woke.ns()));
         let sample = Sample { seq, due, woke, cpu: u32::from(measured.cycle.cpu) };
         let missed = if self.kind.misses_releases() { measured.skipped } else { 0 };
@@ -194,7 +162,7 @@ impl CycleSeries {
     }
 
     /// Which.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> SeriesKind {
         self.kind
     }
 }

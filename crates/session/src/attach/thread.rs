@@ -5,17 +5,17 @@ use super::holders::Holders;
 use super::options::{Options, PHASE, WORKLOAD};
 use super::practice::Practice;
 use super::recent::Recent;
-use super::series::{CycleSeries, KINDS, Kind};
+use super::series::CycleSeries;
 use super::target::comm;
 use super::watcher::ThreadRow;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
-    CallNames, Candidate, Constraint, CycleKind, Follower, Inferred, LEAST, Measured, infer,
+    CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, infer,
 };
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, BundleWriter, SeriesMeta};
-use punctual_core::cycle::{Cycle, TaskName};
+use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName};
 use punctual_core::{
     Cell, Clock, Column, CpuSet, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity,
     Table,
@@ -190,7 +190,7 @@ impl Thread {
         }
         for series in &mut cyclic.series {
             let sample = series.push(measured);
-            if series.kind() == Kind::Response && self.watched_as.is_some() {
+            if series.kind() == SeriesKind::Response && self.watched_as.is_some() {
                 self.worst.extend(sample);
             }
         }
@@ -239,7 +239,7 @@ impl Thread {
         let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
         let (tid, wait) = (self.tid as i32, inferred.site.describe(calls));
         let mut series = Vec::new();
-        for (place, kind) in KINDS.into_iter().enumerate() {
+        for (place, kind) in SeriesKind::ALL.into_iter().enumerate() {
             let meta = meta(label, kind, tid, &inferred, &wait, options);
             series.push(CycleSeries::begin(kind, meta, span, writer, first + place)?);
         }
@@ -255,7 +255,7 @@ impl Thread {
 
     /// What its response times are in the bundle.
     pub fn response_meta(&self) -> Option<&SeriesMeta> {
-        self.series(Kind::Response).map(|series| &series.meta)
+        self.series(SeriesKind::Response).map(|series| &series.meta)
     }
 
     /// Response times since the last call.
@@ -437,11 +437,11 @@ impl Thread {
     }
 
     fn longest_response(&self) -> Option<Nanos> {
-        self.series(Kind::Response)?.state.data.max
+        self.series(SeriesKind::Response)?.state.data.max
     }
 
     /// One of its series, if it has cycles.
-    pub fn series(&self, kind: Kind) -> Option<&CycleSeries> {
+    pub fn series(&self, kind: SeriesKind) -> Option<&CycleSeries> {
         self.cyclic()?.series.iter().find(|series| series.kind() == kind)
     }
 
@@ -540,7 +540,7 @@ fn details(inferred: &Inferred, wait: &str) -> BTreeMap<String, String> {
 
 fn meta(
     label: &str,
-    kind: Kind,
+    kind: SeriesKind,
     tid: i32,
     inferred: &Inferred,
     wait: &str,
@@ -554,7 +554,8 @@ fn meta(
     // As the program wants it.
     details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
     let requirements = options.requirements.iter().filter(|of| of.is_about(label, kind));
-    let has_period = inferred.kind.is_periodic() && matches!(kind, Kind::Wakeup | Kind::Response);
+    let has_period =
+        inferred.kind.is_periodic() && matches!(kind, SeriesKind::Wakeup | SeriesKind::Response);
     SeriesMeta {
         name: format!("{label}/{}", kind.word()),
         measure: label.to_owned(),

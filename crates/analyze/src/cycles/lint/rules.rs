@@ -1,7 +1,7 @@
 //! The table of rules.
 
 use super::{Delay, Opened, Rule, Subject, Violation, opened};
-use crate::cycles::CycleKind;
+use punctual_core::cycle::CycleKind;
 use punctual_core::cycle::{CallClass, DescriptorSet, MARKED};
 use punctual_core::{Nanos, Policy, Severity};
 
