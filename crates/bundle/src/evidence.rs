@@ -23,6 +23,9 @@ pub struct Evidence {
     pub isolation: Fact<IsolationEvidence>,
     /// The loads, in the order of the experiment.
     pub loads: Vec<LoadEvidence>,
+    /// The programs whose cycles were measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramEvidence>,
     /// Who else measured on these CPUs meanwhile.
     pub others: Fact<Vec<OtherMeasurement>>,
     /// What slowed tasks down on purpose while the phase ran; empty where nothing did.
@@ -153,6 +156,26 @@ pub struct LoadProgress {
     pub io_bytes: u64,
     /// Processes that were seen.
     pub processes: u64,
+}
+
+/// A program whose cycles were measured.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ProgramEvidence {
+    /// The measure's name.
+    pub name: String,
+    /// The series of its threads, by their names within the phase.
+    pub series: Vec<String>,
+    /// Whether it was to be measured for a certain time, or has ended by itself.
+    pub has_end: bool,
+    /// Whether it was measured to that end.
+    pub reached_end: bool,
+    /// How it ended, if it did so by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// How long it was measured.
+    pub ran: Nanos,
+    /// Records of cycles that found no room.
+    pub lost: u64,
 }
 
 /// Another run of punctual that measured on CPUs of this one.

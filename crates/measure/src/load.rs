@@ -8,6 +8,7 @@
 
 mod client;
 pub mod guard;
+pub mod launch;
 mod protocol;
 mod respawn;
 

@@ -162,6 +162,9 @@ pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError
         Workload::Storage(plan) => storage::prepare(config, plan),
         Workload::Heap(plan) => heap::prepare(config, plan),
         Workload::Netio(plan) => netio::prepare(config, plan),
+        Workload::Program(_) => {
+            Err(PrepareError::Needs("a program has its own threads".to_owned()))
+        }
     }
 }
 

@@ -185,8 +185,17 @@ fn measure(page: &mut Page, measure: &MeasurePlan) {
             page.fact(2, "series", parts.join(", "));
         }
     }
-    page.fact(2, "lasts", length(measure.length));
-    page.fact(2, "histogram", histogram(measure.histogram));
+    let program = matches!(measure.workload, Workload::Program(_));
+    match measure.length {
+        Length::UntilInterrupted if program => page.fact(2, "lasts", "until the program ends"),
+        ended => page.fact(2, "lasts", length(ended)),
+    }
+    if !program {
+        page.fact(2, "histogram", histogram(measure.histogram));
+    }
+    if let Some(deadline) = measure.deadline {
+        page.fact(2, "counts", format!("response times above {deadline}"));
+    }
     if let Some(threshold) = measure.stop_above {
         page.fact(2, "stops the run", format!("above {threshold}"));
     }

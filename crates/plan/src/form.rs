@@ -3,7 +3,7 @@
 use crate::notes::{Read, Wrong};
 use crate::table::{boolean, integer, mismatch, span as duration_text, text as string};
 use crate::values;
-use crate::words::{ByteSize, Placement, Word};
+use crate::words::{ByteSize, CommandLine, Placement, Word};
 use punctual_core::event::Group;
 use punctual_core::{Bytes, Clock, Nanos, Policy};
 use std::path::PathBuf;
@@ -258,6 +258,12 @@ pub(crate) fn command() -> Form<Vec<String>> {
         }
         other => Err(mismatch(other, "a command line or an array of arguments")),
     })
+}
+
+/// The same as a parameter.
+pub(crate) fn command_line() -> Form<CommandLine> {
+    let Form { read, value } = command();
+    Form { read: Box::new(move |v| read(v).map(CommandLine)), value }
 }
 
 /// `per-cpu`, or a number of threads.

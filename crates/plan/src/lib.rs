@@ -48,6 +48,6 @@ pub use target::{
 };
 pub use text::{At, Place, Setting, SourceFormat, SourceText, Span};
 pub use words::{
-    ByteSize, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod, Word,
-    WorkloadKind,
+    ByteSize, CommandLine, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod,
+    Word, WorkloadKind,
 };

@@ -1,11 +1,14 @@
 //! Values that parameters have: as TOML, and for people.
 
 use crate::words::{
-    ByteSize, CpuChoice, DmaLatency, Nice, OnExit, Output, Placement, RecordedEvents,
+    ByteSize, CommandLine, CpuChoice, DmaLatency, Nice, OnExit, Output, Placement, RecordedEvents,
     SystressFormat, TimerMethod,
 };
+use punctual_core::cycle::CycleKind;
 use punctual_core::event::Group;
-use punctual_core::{Bytes, Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Requirement, Term};
+use punctual_core::{
+    Bytes, Clock, CpuSet, Nanos, PerfEvent, Policy, Priority, Requirement, SeriesRequirement, Term,
+};
 use std::path::PathBuf;
 
 /// A type of parameter.
@@ -41,7 +44,7 @@ macro_rules! text {
         }
     } )* };
 }
-text!(String, Nanos, Bytes, ByteSize, CpuSet, PerfEvent, Requirement, Term);
+text!(String, Nanos, Bytes, ByteSize, CpuSet, PerfEvent, Requirement, SeriesRequirement, Term);
 
 impl Parameter for PathBuf {
     fn toml(&self) -> Option<String> {
@@ -71,6 +74,15 @@ impl<T: Parameter> Parameter for Vec<T> {
         } else {
             self.iter().map(T::plain).collect::<Vec<_>>().join(", ")
         }
+    }
+}
+
+impl Parameter for CommandLine {
+    fn toml(&self) -> Option<String> {
+        self.0.toml()
+    }
+    fn plain(&self) -> String {
+        shell_words::join(&self.0)
     }
 }
 
@@ -142,3 +154,4 @@ pub(crate) use word_parameter;
 word_parameter!(OnExit);
 word_parameter!(SystressFormat);
 word_parameter!(TimerMethod);
+word_parameter!(CycleKind);

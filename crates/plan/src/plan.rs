@@ -7,7 +7,7 @@ pub use crate::target::TargetPlan;
 use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat};
 pub use crate::workload::Workload;
 use punctual_core::event::{Group, NamedTracepoint};
-use punctual_core::{CpuSet, Nanos, PerfEvent, Policy, Priority, Published, Requirement};
+use punctual_core::{CpuSet, Nanos, PerfEvent, Policy, Priority, Published, SeriesRequirement};
 use std::path::PathBuf;
 
 /// What to run, from [`crate::resolve()`].
@@ -59,8 +59,13 @@ impl Plan {
     /// Goes on until it is interrupted, whatever lengths were requested.
     ///
     /// # Errors
-    /// There is more than one phase.
+    /// There is more than one phase, or a program is measured.
     pub fn run_forever(&mut self) -> Result<(), String> {
+        let measures = || self.phases.iter().flat_map(|phase| &phase.measures);
+        if measures().any(|measure| matches!(measure.workload, Workload::Program(_))) {
+            let why = "the series of a `program` have no lines of five minutes";
+            return Err(format!("what runs forever cannot measure a program: {why}"));
+        }
         let [phase] = &mut self.phases[..] else {
             let phases = self.phases.len();
             return Err(format!("what runs forever has one phase, and there are {phases}"));
@@ -173,12 +178,14 @@ pub struct MeasurePlan {
     pub length: Length,
     /// The exact histogram of each series.
     pub histogram: HistogramPlan,
+    /// Of a program: response times above this are counted.
+    pub deadline: Option<Nanos>,
     /// A latency above this ends the run.
     pub stop_above: Option<Nanos>,
     /// What is counted of each measuring thread while it measures.
     pub counters: Vec<PerfEvent>,
-    /// What must hold of each series.
-    pub requirements: Vec<Requirement>,
+    /// What must hold of each series, or of those that it names.
+    pub requirements: Vec<SeriesRequirement>,
     /// The result file to leave as systress would; only with a single thread.
     pub systress: Option<SystressFile>,
 }

@@ -8,6 +8,7 @@ mod loads;
 mod measures;
 mod names;
 mod phases;
+mod program;
 mod published;
 mod safety;
 mod target;
@@ -100,7 +101,7 @@ impl Resolver<'_> {
         if settings.forever()
             && let Err(why) = plan.run_forever()
         {
-            let help = "leave all sections `[[phase]]` but one out, or `forever`";
+            let help = "leave `forever` out, or all but one `[[phase]]` and every `program`";
             let span = place(&settings.forever, settings.span);
             self.error(ProblemKind::Combination, span, why, help);
         }

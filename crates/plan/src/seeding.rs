@@ -42,6 +42,11 @@ impl Plan {
                 }
             }
             for (place, measure) in phase.measures.iter_mut().enumerate() {
+                if let Workload::Program(program) = &mut measure.workload {
+                    let words = program.command.iter_mut().flat_map(|command| &mut command.0);
+                    words.for_each(|word| *word = word.replace(SEED_MARK, &given.to_string()));
+                    continue;
+                }
                 let Some(seed) = self.seed else { continue };
                 let shift = drawn(seed, Stream::Timers, number, place, longest_shift(measure));
                 measure.threads.iter_mut().for_each(|thread| thread.start_offset += shift);

@@ -95,7 +95,7 @@ impl Plan {
             policy: scheduling.map(|scheduling| at(scheduling.policy())),
             priority: scheduling.and_then(Scheduling::priority).map(at),
             runtime: deadline.map(|parameters| at(parameters.runtime)),
-            deadline: deadline.map(|parameters| at(parameters.deadline)),
+            deadline: deadline.map(|of| of.deadline).or(measure.deadline).map(at),
             duration: match measure.length {
                 Length::Duration(duration) if own => set(duration),
                 _ => None,
@@ -111,7 +111,7 @@ impl Plan {
             }),
             stop_above: measure.stop_above.map(at),
             counters: list(measure.counters.iter().cloned()),
-            require: list(measure.requirements.iter().copied()),
+            require: list(measure.requirements.iter().cloned()),
             phases: match occurrences.len() == self.phases.len() {
                 true => None,
                 false => set(occurrences.iter().map(|(phase, _)| at(phase.name.clone())).collect()),

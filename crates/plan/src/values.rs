@@ -10,7 +10,8 @@ use crate::words::{ByteSize, CpuChoice, DmaLatency, Nice, Output, RecordedEvents
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
 use punctual_core::{
-    Clock, CpuSet, Limit, Nanos, PerfEvent, Policy, Priority, Requirement, Shape, ShapeError, Term,
+    Clock, CpuSet, Limit, Nanos, PerfEvent, Policy, Priority, Requirement, SeriesRequirement,
+    Shape, ShapeError, Term,
 };
 
 /// A duration within bounds, both included.
@@ -317,6 +318,12 @@ pub(crate) fn shape(text: &str) -> Read<String> {
 
 /// A requirement on a series.
 pub(crate) fn requirement(text: &str) -> Read<Requirement> {
+    text.parse()
+        .map_err(|why: punctual_core::requirement::RequirementError| Wrong::new(why.to_string()))
+}
+
+/// A requirement, with the series that it is about where the measure is a program.
+pub(crate) fn series_requirement(text: &str) -> Read<SeriesRequirement> {
     text.parse()
         .map_err(|why: punctual_core::requirement::RequirementError| Wrong::new(why.to_string()))
 }

@@ -1,6 +1,7 @@
 //! The words that experiment files are written in, beside those of [`punctual_core`].
 
 use crate::escape::clipped;
+use punctual_core::cycle::CycleKind;
 use punctual_core::event::{Group, NamedTracepoint};
 use punctual_core::{CpuSet, Nanos};
 use std::fmt;
@@ -137,6 +138,10 @@ impl Word for OnExit {
         &[("respawn", OnExit::Respawn), ("ignore", OnExit::Ignore), ("stop", OnExit::Stop)];
 }
 
+/// A program with its arguments.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommandLine(pub Vec<String>);
+
 /// Where the output of a load goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
@@ -183,6 +188,8 @@ pub enum WorkloadKind {
     Spin,
     /// Writing a test point.
     TestpointCost,
+    /// The cycles of a program.
+    Program,
 }
 
 impl Word for WorkloadKind {
@@ -197,6 +204,18 @@ impl Word for WorkloadKind {
         ("netio", WorkloadKind::Netio),
         ("spin", WorkloadKind::Spin),
         ("testpoint-cost", WorkloadKind::TestpointCost),
+        ("program", WorkloadKind::Program),
+    ];
+}
+
+impl Word for CycleKind {
+    const WORDS: &'static [(&'static str, CycleKind)] = &[
+        ("absolute", CycleKind::Absolute),
+        ("relative", CycleKind::Relative),
+        ("timerfd", CycleKind::Timerfd),
+        ("posix-timer", CycleKind::PosixTimer),
+        ("deadline", CycleKind::Deadline),
+        ("event", CycleKind::Event),
     ];
 }
 

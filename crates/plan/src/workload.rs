@@ -3,9 +3,9 @@
 use crate::form::Key;
 use crate::kinds::{
     DefaultCpus, HeapPlan, HeapSpec, HistogramPlan, IrqPlan, IrqSpec, Kind, MutexPlan, MutexSpec,
-    NetioPlan, NetioSpec, ParameterProblems, SpinPlan, SpinSpec, StoragePlan, StorageSpec,
-    SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec, TestpointCostPlan, TestpointCostSpec,
-    TimerPlan, TimerSpec,
+    NetioPlan, NetioSpec, ParameterProblems, ProgramPlan, ProgramSpec, SpinPlan, SpinSpec,
+    StoragePlan, StorageSpec, SwitchPlan, SwitchSpec, SyscallPlan, SyscallSpec, TestpointCostPlan,
+    TestpointCostSpec, TimerPlan, TimerSpec,
 };
 use crate::notes::Notes;
 use crate::section::Section;
@@ -141,6 +141,7 @@ kinds! {
     Netio(NetioSpec, NetioPlan)
     Spin(SpinSpec, SpinPlan)
     TestpointCost(TestpointCostSpec, TestpointCostPlan)
+    Program(ProgramSpec, ProgramPlan)
 }
 
 impl Workload {
@@ -208,6 +209,7 @@ impl WorkloadKind {
             }
             WorkloadKind::Spin => "gaps in a loop that only reads the clock",
             WorkloadKind::TestpointCost => "the cost of a test point, by mechanism",
+            WorkloadKind::Program => "the cycles of an unmodified program's threads",
         }
     }
 }

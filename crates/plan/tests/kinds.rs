@@ -59,6 +59,10 @@ fn what_cannot_be_is_refused_in_its_place() {
     3:14: error: `mechanisms`: `uprobes` is not a way to write a test point; did you mean `uprobe`?
     4:11: error: `payload`: 1MiB is out of bounds: 1B to 4KiB
     "#);
+    insta::assert_snapshot!(of("program", "comm = 'x'; pid = 7; threads = 2; samples = 5; histogram = { range = '1s' }; cycle = 'timrfd'"), @r#""#);
+    insta::assert_snapshot!(of("program", "pid = 7; cpus = '1'; policy = 'fifo'; stdout = 'x'; counters = ['cycles']"), @r#""#);
+    insta::assert_snapshot!(of("program", ""), @r#""#);
+    insta::assert_snapshot!(of("timer", "require = ['wakeup max < 1ms']; deadline = '1ms'"), @r#""#);
     insta::assert_snapshot!(of("syscall", "number = 39; arguments = [1, 2, 3, 4, 5, 6, 7]; target = 'pipe'"), @r#"
     4:13: error: `arguments`: 7 values are out of bounds: 0 to 6
     "#);
@@ -199,6 +203,13 @@ fn settings(kind: &'static str) -> &'static [&'static str] {
             "period = '100ms'",
         ],
         "spin" => &["threshold = '5us'", "attribute = false", "cpus = '1'"],
+        "program" => &[
+            "command = 'prog \"a b\" -x'\nstdout = 'out.txt'",
+            "comm = 'servo'\nthread = 'a/b c'",
+            "pid = 7",
+            "cycle = 'posix-timer'\ndeadline = '900us'",
+            "require = ['servo/response p99.9 < 800us', 'wakeup max < 1ms', 'max < 1s']",
+        ],
         "testpoint-cost" => &["mechanisms = ['lttng', 'clock']", "payload = 1"],
         _ => &["method = 'timerfd'", "period = '3ms'", "clock = 'realtime'"],
     }

@@ -12,7 +12,7 @@ mod output;
 use commands::demo::load;
 use exit::Exit;
 use punctual_lab::ssh::agent;
-use punctual_measure::load::guard;
+use punctual_measure::load::{guard, launch};
 use punctual_measure::workload::heap;
 use punctual_session::truth::inject;
 use punctual_sys::signals;
@@ -48,10 +48,19 @@ fn on_a_stack(work: fn() -> ExitCode) -> ExitCode {
 /// The deepest that any command goes, many times over.
 const STACK: usize = 4 << 20;
 
+/// As a shell reports a program that it cannot execute.
+const NOT_EXECUTED: u8 = 126;
+
 fn serve() -> ExitCode {
     // The guard of the loads is this program again, with nothing of the rest in it.
     if std::env::args_os().nth(1).is_some_and(|first| first == guard::ARGUMENT) {
         return if guard::serve().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    // So is the process that becomes a program that is measured.
+    if std::env::args_os().nth(1).is_some_and(|first| first == launch::ARGUMENT) {
+        let why = launch::serve(std::env::args_os().skip(2));
+        output::complain(&format!("cannot execute the program: {why}"));
+        return ExitCode::from(NOT_EXECUTED);
     }
     // So is the process that allocates, where the machine has no C library of its own.
     if std::env::args_os().nth(1).is_some_and(|first| first == heap::ARGUMENT) {

@@ -19,6 +19,7 @@
 pub mod attach;
 pub mod command;
 pub mod counted;
+pub mod cycles;
 pub mod exact;
 pub mod exit;
 pub mod explained;

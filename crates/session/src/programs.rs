@@ -26,6 +26,11 @@ pub fn find_program(name: &str) -> Result<PathBuf, String> {
 
 /// Whether a process is there and no zombie.
 pub fn is_there(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    state(pid).is_some_and(|state| !['Z', 'X'].contains(&state))
+}
+
+/// The state of a process, as in proc_pid_stat(5).
+pub fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
 }

@@ -14,6 +14,7 @@ mod metrics;
 mod partition;
 mod phase;
 mod phase_run;
+mod program;
 mod relief;
 mod series;
 mod state;
@@ -21,9 +22,10 @@ mod wall_clock;
 pub mod watcher;
 
 pub use ending::{FinishedRun, exit_of};
-pub use phase_run::{LoadCounts, PhaseRun, views};
+pub use phase_run::{LiveSeries, LoadCounts, PhaseRun, views};
 pub use series::SeriesRun;
 
+use crate::cycles::Cycles;
 use crate::exit::Failure;
 use crate::flight::Flight;
 use crate::interrupts::Interrupts;
@@ -44,7 +46,7 @@ use punctual_host::check;
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
 use punctual_measure::load::Guarded;
-use punctual_plan::Plan;
+use punctual_plan::{MeasurePlan, Plan, Workload};
 use punctual_sys::{memory, signals};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use state::Run;
@@ -202,17 +204,31 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
 /// before anything starts.
 fn rehearse(plan: &Plan) -> Result<(), Failure> {
     for phase in plan.phases.iter().skip(1) {
-        let orders =
-            phase.measures.iter().map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
+        let of_threads = phase.measures.iter().filter(|measure| !is_program(measure));
+        let orders = of_threads.map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
         // All at once, as in the phase: some resources are exclusive.
         let asked: Result<Vec<_>, _> = orders.map(|order| measure::ask(&order)).collect();
         asked.map_err(|why| Failure::refused(format!("phase {}: {why}", phase.name)))?;
+        if phase.measures.iter().any(is_program) {
+            Cycles::rehearse()?;
+        }
     }
     Ok(())
 }
 
+fn is_program(measure: &MeasurePlan) -> bool {
+    matches!(measure.workload, Workload::Program(_))
+}
+
 fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {
-    let loads = plan.phases.iter().any(|phase| !phase.loads.is_empty());
+    let starts = |measure: &MeasurePlan| match &measure.workload {
+        Workload::Program(program) => program.command.is_some(),
+        _ => false,
+    };
+    let loads = plan
+        .phases
+        .iter()
+        .any(|phase| !phase.loads.is_empty() || phase.measures.iter().any(starts));
     loads.then(Guarded::start).transpose().map_err(Failure::failed)
 }
 

@@ -1,7 +1,7 @@
 //! Which wait ends the cycles of a thread, from its first waits.
 
-use super::{CallNames, CycleKind, Site, kind_of};
-use punctual_core::cycle::Cycle;
+use super::{CallNames, Site, kind_of};
+use punctual_core::cycle::{Cycle, CycleKind};
 use punctual_core::{MainPart, Nanos};
 use std::collections::BTreeMap;
 

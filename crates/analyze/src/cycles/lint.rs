@@ -11,7 +11,7 @@ pub use files::{Opened, opened};
 pub use rules::RULES;
 pub use seen::{Delay, Seen};
 
-use super::CycleKind;
+use punctual_core::cycle::CycleKind;
 use punctual_core::{Bytes, CpuSet, Fact, Finding, Nanos, Policy, Severity};
 use std::collections::BTreeMap;
 

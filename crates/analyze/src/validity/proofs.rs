@@ -3,7 +3,8 @@
 use super::{RUN, TOO_MUCH_LOST};
 use crate::{PhaseView, SeriesView};
 use punctual_bundle::evidence::{
-    Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ReadBack, ThreadEvidence,
+    Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement, ProgramEvidence, ReadBack,
+    ThreadEvidence,
 };
 use punctual_bundle::ran_on::KernelEvidence;
 use punctual_bundle::summary::{Proof, ProofOutcome, ProofWord};
@@ -100,12 +101,12 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
         let thread = evidence.and_then(|evidence| thread_of(evidence, &view.meta.name));
         let insists =
             required(view) || evidence.is_some_and(|evidence| evidence.real_time_required);
-        all.push(proof(
-            ProofWord::Scheduling,
-            full(&view.meta.name),
-            scheduling(view, thread, insists),
-        ));
-        all.push(proof(ProofWord::Affinity, full(&view.meta.name), affinity(thread)));
+        let (scheduling, affinity) = match program_of(phase, &view.meta.name) {
+            Some(_) => (own(&view.meta.scheduling), own(&format!("CPU {}", view.meta.cpus))),
+            None => (scheduling(view, thread, insists), affinity(thread)),
+        };
+        all.push(proof(ProofWord::Scheduling, full(&view.meta.name), scheduling));
+        all.push(proof(ProofWord::Affinity, full(&view.meta.name), affinity));
         if !is_absent(phase, view) {
             all.push(proof(
                 ProofWord::Samples,
@@ -124,6 +125,15 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
         all.extend(
             evidence.loads.iter().map(|one| proof(ProofWord::Load, full(&one.name), load(one))),
         );
+        let without = evidence.programs.iter().filter(|program| program.series.is_empty());
+        all.extend(without.map(|program| {
+            let cut = !program.reached_end && program.ended.is_none();
+            let why = match cut {
+                true => unknown("the run ended before any cycle was recognised"),
+                false => fails("no thread with cycles was found: nothing was measured"),
+            };
+            proof(ProofWord::Samples, full(&program.name), why)
+        }));
         all.push(proof(ProofWord::Others, name, others(&evidence.others, insists)));
         all.extend(
             throttled(&evidence.throttled).map(|text| proof(ProofWord::Throttling, name, text)),
@@ -140,6 +150,11 @@ fn thread_of<'a>(evidence: &'a Evidence, series: &str) -> Option<&'a ThreadEvide
 fn is_absent(phase: &PhaseView, view: &SeriesView) -> bool {
     let mut absent = phase.meta.measures.iter().flat_map(|measure| &measure.notes.absent);
     view.state.data.count() == 0 && absent.any(|absent| absent.series == view.meta.name)
+}
+
+/// The thread is the program's: nothing was requested of it.
+fn own(what: &str) -> Judgement {
+    holds(format!("the program's own: {what}"))
 }
 
 fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool) -> Judgement {
@@ -219,6 +234,9 @@ fn samples(
         let why = format!("{} of {all} samples were lost ({:.3} %)", losses.dropped, share * 100.0);
         return if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) };
     }
+    if let Some(program) = program_of(phase, &view.meta.name) {
+        return program_samples(program, losses.recorded);
+    }
     let Some(thread) = thread else {
         return not_recorded("whether it reached its end was not recorded");
     };
@@ -248,6 +266,26 @@ fn samples(
         None => {}
     }
     holds(format!("{count} samples to its end, none lost"))
+}
+
+fn program_of<'a>(phase: &'a PhaseView, series: &str) -> Option<&'a ProgramEvidence> {
+    let programs = &phase.meta.evidence.known()?.programs;
+    programs.iter().find(|program| program.series.iter().any(|name| name == series))
+}
+
+/// A thread of a program that was measured.
+fn program_samples(program: &ProgramEvidence, count: u64) -> Judgement {
+    let ran = program.ran.readable();
+    match (&program.ended, program.reached_end) {
+        _ if program.lost > 0 => unknown(format!("{} records of cycles were lost", program.lost)),
+        (Some(how), false) => {
+            unknown(format!("the program {how} early, after {ran}: {count} samples until then"))
+        }
+        (None, false) if program.has_end => {
+            unknown(format!("the run ended early: {count} samples until then"))
+        }
+        _ => holds(format!("{count} samples in {ran}, none lost")),
+    }
 }
 
 fn memory(evidence: &Evidence, insists: bool) -> Option<Judgement> {

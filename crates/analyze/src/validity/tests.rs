@@ -3,7 +3,7 @@ use crate::testing::{manifest, meta, phase, state};
 use crate::{SeriesView, summarize_run};
 use punctual_bundle::evidence::{
     ClockEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence, LoadProgress,
-    MemoryEvidence, OtherMeasurement, ReadBack, ThreadEvidence,
+    MemoryEvidence, OtherMeasurement, ProgramEvidence, ReadBack, ThreadEvidence,
 };
 use punctual_bundle::meta::REQUESTED_SCHEDULING;
 use punctual_bundle::state::State;
@@ -61,6 +61,7 @@ fn proved() -> Case {
             progress: Fact::Known(progress),
             ..Default::default()
         }],
+        programs: Vec::new(),
         others: Fact::Known(Vec::new()),
         throttled: Fact::Known(Vec::new()),
     };
@@ -320,6 +321,38 @@ fn a_load_that_may_end_has_ended_well() {
     let later =
         Case::but(|e| e.loads[0] = LoadEvidence { name: "later".into(), ..Default::default() });
     assert_eq!(later.words().1, Some(Met), "it was not due to start before the end");
+}
+
+#[test]
+fn a_program_is_measured_to_its_end_or_decides_nothing() {
+    let of = |change: fn(&mut ProgramEvidence)| {
+        let mut program = ProgramEvidence {
+            name: "program".into(),
+            series: vec!["cpu0".into()],
+            has_end: true,
+            reached_end: true,
+            ..Default::default()
+        };
+        change(&mut program);
+        Case::but(|e| {
+            e.threads.clear();
+            e.programs = vec![program];
+        })
+    };
+    assert_eq!(of(|_| {}).words(), (Met, Some(Met), ValidityWord::Valid));
+    let open = (Undecided, Some(Undecided), ValidityWord::Undecided);
+    assert_eq!(of(|program| program.lost = 3).words(), open);
+    let early = |program: &mut ProgramEvidence| {
+        (program.reached_end, program.ended) = (false, Some("ended with status 9".into()));
+    };
+    assert_eq!(of(early).words(), open);
+    let mut worse = of(early);
+    worse.meta.requirements = vec!["max < 1us".into()];
+    assert_eq!(worse.words().0, NotMet, "what was seen stays");
+    assert_eq!(of(|program| program.reached_end = false).words(), open);
+    // One of which nothing was seen: there is a series of another.
+    let nothing = of(|program| program.series.clear());
+    assert_eq!(nothing.words().1, Some(Invalid));
 }
 
 #[test]

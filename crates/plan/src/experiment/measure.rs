@@ -10,7 +10,7 @@ use crate::text::Setting;
 use crate::values;
 use crate::words::{CpuChoice, Placement, SystressFormat};
 use crate::workload::WorkloadSpec;
-use punctual_core::{Nanos, PerfEvent, Policy, Priority, Requirement};
+use punctual_core::{Nanos, PerfEvent, Policy, Priority, SeriesRequirement};
 
 section! {
     /// Something to measure.
@@ -47,8 +47,8 @@ section! {
             span(MIN_RUNTIME, MAX_PERIOD),
             ["a tenth of the period, at least 10us, at most `deadline`"];
         /// By when in each period the budget is granted, only with the policy `deadline`; at most
-        /// the period.
-        key deadline: Nanos, span(MIN_RUNTIME, MAX_PERIOD), ["the period"];
+        /// the period. Of a measure of the kind `program`: response times above it are counted.
+        key deadline: Nanos, span(MIN_RUNTIME, MAX_PERIOD), ["the period; of a `program` none"];
         /// How long each thread measures, and no longer than the phase.
         key duration: Nanos, span(Nanos::MICRO, MAX_DURATION), [];
         /// How many samples each thread takes; instead of `duration`. At one sample a period they
@@ -85,7 +85,14 @@ section! {
         /// if the run is invalid, which means that it was not measured as requested: policy,
         /// affinity or clock changed, memory was not locked, a load died or idled, another punctual
         /// measured on the same CPU.
-        list require: Requirement, text("REQUIREMENT", values::requirement), ["none"];
+        ///
+        /// Of a measure of the kind `program` a requirement is about the response times of each
+        /// thread. `wakeup`, `response`, `execution` or `period` before it names another series,
+        /// *THREAD*`/response` that of one thread: `"servo/response p99.9 < 800us"`. If no such
+        /// thread is seen, it is undecided.
+        list require: SeriesRequirement,
+            text("REQUIREMENT", values::series_requirement),
+            ["none"];
         /// The phases in which it measures.
         list phases: String, text("NAME", values::name), ["all"];
         /// Leaves a result file in the layout of systress beside the results. Only a measure with a

@@ -48,6 +48,9 @@ fn explaining_groups(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<G
             }
             WorkloadKind::Netio => &[Group::Napi, Group::Block],
             WorkloadKind::Heap => &[Group::Page, Group::Lock, Group::Block],
+            WorkloadKind::Program => {
+                &[Group::Futex, Group::Lock, Group::Block, Group::Jbd2, Group::Mmc, Group::Page]
+            }
             WorkloadKind::Syscall => &[Group::Lock],
             _ => &[],
         });

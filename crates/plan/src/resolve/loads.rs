@@ -6,6 +6,7 @@ use crate::escape::clipped;
 use crate::experiment::LoadSpec;
 use crate::plan::{LoadPlan, Scheduling};
 use crate::problem::{Problem, ProblemKind};
+use crate::text::Span;
 use crate::words::Output;
 use punctual_core::{Policy, Priority};
 use std::collections::HashMap;
@@ -40,12 +41,17 @@ impl Resolver<'_> {
     fn program(&mut self, spec: &LoadSpec) -> PathBuf {
         let Some(command) = &spec.command else { return Default::default() };
         let Some(word) = command.value.first() else { return Default::default() };
+        self.find_program(word, command.span)
+    }
+
+    /// The file of a program; nothing where there is none.
+    pub(super) fn find_program(&mut self, word: &str, span: Span) -> PathBuf {
         match (self.context.find_program)(word) {
             Ok(program) => program,
             Err(why) => {
                 let message = format!("cannot run `{}`: {why}", clipped(word));
                 let help = "install it, or write the path of the program";
-                self.error(ProblemKind::NotHere, command.span, message, help);
+                self.error(ProblemKind::NotHere, span, message, help);
                 Default::default()
             }
         }

@@ -83,18 +83,23 @@ impl<'a> Resolver<'a> {
         self.warn_of_refused_deadline(spec, &threads, zones);
         self.check_one_length(spec);
         self.check_workload(spec, &workload, policy, count);
+        self.check_program(spec, &workload, &cpus, zones);
         MeasurePlan {
             systress: self.systress(index, spec, count, phases),
             name,
             histogram: self.histogram(spec, workload.histogram()),
-            workload,
             cpus,
             placement,
             threads,
             length: Length::UntilInterrupted,
+            deadline: match &workload {
+                Workload::Program(_) => spec.deadline.as_ref().map(|at| at.value),
+                _ => None,
+            },
+            workload,
             stop_above: spec.stop_above.as_ref().map(|at| at.value),
             counters: each(&spec.counters).iter().map(|at| at.value.clone()).collect(),
-            requirements: each(&spec.require).iter().map(|at| at.value).collect(),
+            requirements: each(&spec.require).iter().map(|at| at.value.clone()).collect(),
         }
     }
 

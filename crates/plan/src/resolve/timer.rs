@@ -5,7 +5,7 @@ use crate::experiment::{MeasureSpec, TimerSpec};
 use crate::limits::DEADLINE_PERIODS;
 use crate::plan::{DeadlineParameters, Scheduling, TimerPlan};
 use crate::problem::{Problem, ProblemKind};
-use crate::words::{Nice, TimerMethod, Word};
+use crate::words::{Nice, TimerMethod, Word, WorkloadKind};
 use punctual_core::{Clock, Nanos, Policy};
 
 /// The default budget of a deadline thread: a tenth of its period, and at least this.
@@ -97,6 +97,9 @@ impl Resolver<'_> {
         if policy != Policy::Deadline {
             for (key, setting) in [("runtime", &spec.runtime), ("deadline", &spec.deadline)] {
                 let Some(setting) = setting else { continue };
+                if key == "deadline" && spec.workload.kind() == WorkloadKind::Program {
+                    continue;
+                }
                 let message =
                     format!("`{key}` belongs to SCHED_DEADLINE, and the policy is {policy}");
                 let help = format!("choose the policy `deadline`, or leave `{key}` out");

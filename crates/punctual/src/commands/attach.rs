@@ -8,8 +8,9 @@ use punctual_core::cycle::CycleKind;
 use punctual_core::{Nanos, SeriesRequirement};
 use punctual_report::{format, terminal};
 use punctual_session::attach::ending::{self, Finished};
-use punctual_session::attach::target::Target;
-use punctual_session::attach::{Attachment, Options};
+use punctual_session::attach::{Attachment, Options, PHASE};
+use punctual_session::cycles::CycleOptions;
+use punctual_session::cycles::target::Target;
 use punctual_session::interrupts::Interrupts;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
@@ -94,11 +95,15 @@ pub fn run(args: Args) -> Ending {
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
     let options = Options {
-        kind: args.cycle,
-        deadline: args.deadline,
-        stop_above: args.stop_above,
+        cycles: CycleOptions {
+            phase: PHASE.to_owned(),
+            kind: args.cycle,
+            deadline: args.deadline,
+            stop_above: args.stop_above,
+            requirements: args.require,
+            ..CycleOptions::default()
+        },
         duration: args.duration,
-        requirements: args.require,
         explain: args.explain,
         metrics: args.metrics.map(MetricsFile::new),
         on_violation: args.on_violation,
@@ -167,7 +172,7 @@ impl Output {
             };
         }
         self.print(&terminal::show(&finished.summary, &[finished.view()], &show_options()))?;
-        let lines = finished.cycles.iter().map(|line| format::plain(line));
+        let lines = finished.described.iter().map(|line| format::plain(line));
         let lines = lines.chain(finished.cost.clone()).map(|line| format!("  {line}\n"));
         self.print(&format!("\ncycles\n{}", lines.collect::<String>()))
     }

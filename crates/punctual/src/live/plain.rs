@@ -46,8 +46,8 @@ impl Watcher for Lines {
         if new_phase {
             text += &(live_header() + "\n");
         }
-        for (index, series) in snapshot.phase.series.iter().enumerate() {
-            let data = &series.state.data;
+        for (index, series) in snapshot.phase.live().iter().enumerate() {
+            let data = series.data;
             let figures = LiveFigures {
                 index,
                 tid: series.meta.tid.unwrap_or_default(),

@@ -1,7 +1,8 @@
 //! The figures of an attached program as OpenMetrics text.
 
-use super::series::CycleSeries;
-use super::thread::Thread;
+use crate::cycles::Cycles;
+use crate::cycles::series::CycleSeries;
+use crate::cycles::thread::Thread;
 use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, MainPart, Nanos, SeriesData};
 use punctual_report::openmetrics::{Exposition, Label};
@@ -9,14 +10,10 @@ use punctual_report::openmetrics::{Exposition, Label};
 /// Name, help, and the number of a thread, where it has one.
 type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);
 
-/// All figures so far. `lost` records of cycles found no room.
-pub fn text<'a>(
-    program: &str,
-    threads: impl Iterator<Item = &'a Thread>,
-    lost: u64,
-    unseen: u64,
-) -> String {
-    let threads: Vec<&Thread> = threads.filter(|thread| thread.label().is_some()).collect();
+/// All figures so far.
+pub fn text(program: &str, cycles: &Cycles) -> String {
+    let threads: Vec<&Thread> =
+        cycles.threads().filter(|thread| thread.label().is_some()).collect();
     let labels = |thread: &Thread| -> Vec<Label<'static>> {
         vec![
             ("program", program.to_owned()),
@@ -73,9 +70,9 @@ pub fn text<'a>(
     all.time_counters("punctual_response_cause_seconds", "Response times by cause.", &causes);
     let of_all = |value: u64| [(vec![("program", program.to_owned())], value)];
     let help = "Records of cycles that found no room in the kernel's buffers.";
-    all.counters("punctual_records_lost", help, &of_all(lost));
+    all.counters("punctual_records_lost", help, &of_all(cycles.lost()));
     let help = "Events that the kernel did not show to the BPF programs.";
-    all.counters("punctual_events_unseen", help, &of_all(unseen));
+    all.counters("punctual_events_unseen", help, &of_all(cycles.unseen()));
     all.finish()
 }
 

@@ -1,21 +1,15 @@
 //! What is asked of an attachment.
 
+use crate::cycles::CycleOptions;
 use crate::metrics::MetricsFile;
-use punctual_core::cycle::CycleKind;
-use punctual_core::{Nanos, SeriesRequirement};
+use punctual_core::Nanos;
 
 /// What the user asked for.
 pub struct Options {
-    /// What releases a cycle.
-    pub kind: Option<CycleKind>,
-    /// Response times above this are counted.
-    pub deadline: Option<Nanos>,
-    /// A response time above this ends it.
-    pub stop_above: Option<Nanos>,
+    /// Of the cycles, in the phase [`PHASE`].
+    pub cycles: CycleOptions,
     /// How long.
     pub duration: Option<Nanos>,
-    /// What must hold.
-    pub requirements: Vec<SeriesRequirement>,
     /// Whether the worst are explained.
     pub explain: bool,
     /// Where figures are written to while they are measured.
@@ -26,5 +20,3 @@ pub struct Options {
 
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "attached";
-/// The kind of workload in its series.
-pub const WORKLOAD: &str = punctual_bundle::meta::ATTACHED_WORKLOAD;

@@ -3,7 +3,6 @@
 
 use super::companion::Companion;
 use super::phase_run::PhaseRun;
-use super::series::SeriesRun;
 use crate::exit::Failure;
 use crate::notify::ServiceManager;
 use crate::recording::Recording;
@@ -21,7 +20,7 @@ impl Companion for Recording {
 impl Companion for ViolationHook {
     fn checkpoint(&mut self, phase: &mut PhaseRun) {
         self.advance();
-        self.examine(&phase.meta.name, phase.series.iter().map(SeriesRun::view), false);
+        self.examine(&phase.meta.name, phase.view().series, false);
     }
 
     fn stopped_above(&mut self, series: &str, latency: Nanos, limit: Nanos) {
@@ -30,7 +29,7 @@ impl Companion for ViolationHook {
 
     fn end_phase(&mut self, phase: &mut PhaseRun) {
         self.advance();
-        self.examine(&phase.meta.name, phase.series.iter().map(SeriesRun::view), true);
+        self.examine(&phase.meta.name, phase.view().series, true);
     }
 
     fn finish(self: Box<Self>, _: &[PhaseRun]) -> Result<Vec<Finding>, Failure> {

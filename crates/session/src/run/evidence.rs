@@ -13,8 +13,10 @@ use super::series::SeriesRun;
 use loads::LoadWatch;
 use others::Announcement;
 use punctual_bundle::Evidence;
-use punctual_bundle::evidence::{ClockEvidence, IsolationEvidence, MemoryEvidence};
-use punctual_core::{CpuSet, Fact, MonotonicNs, Nanos};
+use punctual_bundle::evidence::{
+    ClockEvidence, IsolationEvidence, MemoryEvidence, ProgramEvidence,
+};
+use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::files::{Files, Root};
 use punctual_measure::load::Event;
 use punctual_plan::{PhasePlan, Plan};
@@ -77,16 +79,19 @@ impl Collecting {
         }
     }
 
-    /// Directly before the threads start.
+    /// Directly before the threads start. `programs`: the CPUs of programs that are measured.
     pub fn begin(
         &mut self,
         files: &Root,
         partition: Option<&partition::Held>,
         series: &[SeriesRun],
+        programs: &CpuSet,
     ) {
         self.begin = clock::monotonic();
-        let cpus = series.iter().fold(CpuSet::new(), |all, series| all.union(&series.meta.cpus));
-        let coarsest = series.iter().map(|series| clock::resolution(series.meta.clock)).max();
+        let cpus = series.iter().fold(programs.clone(), |all, series| all.union(&series.meta.cpus));
+        let cycles = (!programs.is_empty()).then_some(Clock::Monotonic);
+        let clocks = series.iter().map(|series| series.meta.clock).chain(cycles);
+        let coarsest = clocks.map(clock::resolution).max();
         self.clock.resolution = coarsest.map_or(Fact::NotAsked, Fact::Known);
         self.clock.source = files.read_trimmed(CLOCK_SOURCE).into();
         self.isolation = match partition.map(partition::Held::missing) {
@@ -139,7 +144,12 @@ impl Collecting {
     }
 
     /// All of it; the loads still run.
-    pub fn end(mut self, files: &Root, partition: Option<&partition::Held>) -> Evidence {
+    pub fn end(
+        mut self,
+        files: &Root,
+        partition: Option<&partition::Held>,
+        programs: Vec<ProgramEvidence>,
+    ) -> Evidence {
         let now = clock::monotonic();
         self.clock.source_after = files.read_trimmed(CLOCK_SOURCE).into();
         self.memory.locked_kib = memory::locked_kib().into();
@@ -156,6 +166,7 @@ impl Collecting {
             clock: self.clock,
             isolation: self.isolation,
             loads: self.loads.into_iter().map(|load| load.into_evidence(files, now)).collect(),
+            programs,
             others: self.others.found(),
             throttled: self.throttling.end(files),
         }

@@ -16,12 +16,14 @@ pub struct Explaining {
     /// Of the series that the flight recorder watches, in its order, the places of those whose
     /// samples are only counted.
     counted: Vec<Option<usize>>,
+    /// How many it watches.
+    watched: usize,
 }
 
 impl Explaining {
     /// With a flight recorder that is in force.
     pub fn new(flight: Flight) -> Explaining {
-        Explaining { flight, begun: Vec::new(), counted: Vec::new() }
+        Explaining { flight, begun: Vec::new(), counted: Vec::new(), watched: 0 }
     }
 
     /// Passes on the worst samples of counted series.
@@ -30,6 +32,9 @@ impl Explaining {
             if let Some(series) = place.and_then(|place| phase.series.get_mut(place)) {
                 self.flight.add_worst(number, series.take_worst());
             }
+        }
+        for program in &mut phase.programs {
+            program.cycles.explain(&self.flight, &mut self.watched);
         }
     }
 }
@@ -52,6 +57,7 @@ impl Companion for Explaining {
         for place in self.counted.iter().flatten() {
             phase.series[*place].keep_worst();
         }
+        self.watched = begun.len();
         self.flight.watch(begun.into_iter().map(|(_, of)| of).collect());
     }
 

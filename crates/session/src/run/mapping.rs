@@ -1,17 +1,19 @@
 //! The plan's words in the words of those who do it.
 
+use crate::programs::find_program;
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::load::{CpuLoad, Shares};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Clock, Nanos, Notes, SeriesShape};
 use punctual_host::cpu_time::{CpuTimes, TimeShares};
-use punctual_measure::load::{LoadSpec, OnExit};
+use punctual_measure::load::{LoadSpec, OnExit, launch};
 use punctual_measure::stop::Stop;
 use punctual_measure::thread::{PreparedThread, ThreadPlan};
 use punctual_measure::workload::{MeasureConfig, SeriesConfig};
 use punctual_plan as plan;
+use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::seeding::SEED_VARIABLE;
-use punctual_plan::{Length, MeasurePlan, TimerMethod, Word, Workload};
+use punctual_plan::{CommandLine, Length, MeasurePlan, TimerMethod, Word, Workload};
 use punctual_sys::attributes::{Deadline, Scheduling};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -139,7 +141,7 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
         real_time: prepared.refused.is_none() && prepared.scheduling.policy.is_real_time(),
         period: series.shape.period,
         tid: Some(prepared.tid),
-        requirements: measure.requirements.iter().map(ToString::to_string).collect(),
+        requirements: measure.requirements.iter().map(|of| of.requirement.to_string()).collect(),
         details,
     }
 }
@@ -152,7 +154,11 @@ pub fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
         name: measure.name.clone(),
         workload: measure.workload.kind().word().to_owned(),
         parameters: parameters.collect(),
-        series: series_names(measure).into_iter().map(|(_, name)| name).collect(),
+        series: match &measure.workload {
+            // Its threads are not known yet.
+            Workload::Program(_) => Vec::new(),
+            _ => series_names(measure).into_iter().map(|(_, name)| name).collect(),
+        },
         notes: Notes::default(),
     }
 }
@@ -168,10 +174,6 @@ fn on_exit(what: plan::OnExit) -> OnExit {
 /// A load as its guard wants it; `joins` is the entrance of the partition that it runs in, `seed`
 /// the experiment's.
 pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpec {
-    let file = |output: &plan::Output| match output {
-        plan::Output::Null => None,
-        plan::Output::File(path) => Some(path.clone()),
-    };
     let asked = scheduling(load.scheduling);
     LoadSpec {
         name: load.name.clone(),
@@ -183,11 +185,51 @@ pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpe
         policy: asked.policy,
         priority: asked.priority,
         nice: asked.nice,
-        stdout: file(&load.stdout),
-        stderr: file(&load.stderr),
+        stdout: file_of(&load.stdout),
+        stderr: file_of(&load.stderr),
         on_success: on_exit(load.on_success),
         on_failure: on_exit(load.on_failure),
         start_delay: load.start_delay,
+    }
+}
+
+/// A program that is measured, as the guard of the loads starts it: it waits for SIGCONT.
+pub fn program(
+    measure: &MeasurePlan,
+    program: &ProgramPlan,
+    command: &CommandLine,
+    joins: Option<PathBuf>,
+    seed: u64,
+) -> Result<LoadSpec, String> {
+    let word = command.0.first().map_or("", String::as_str);
+    let file = find_program(word).map_err(|why| format!("cannot run `{word}`: {why}"))?;
+    let file = file.into_os_string().into_string();
+    let file = file.map_err(|file| format!("the path {} is not UTF-8", file.display()))?;
+    let thread = measure.threads.first().ok_or("the measure has no CPUs")?;
+    let asked = scheduling(thread.scheduling);
+    let waiting = ["punctual".to_owned(), launch::ARGUMENT.to_owned(), file];
+    Ok(LoadSpec {
+        name: measure.name.clone(),
+        program: PathBuf::from("/proc/self/exe"),
+        argv: waiting.into_iter().chain(command.0.iter().cloned()).collect(),
+        environment: vec![(SEED_VARIABLE.to_owned(), seed.to_string())],
+        joins,
+        cpus: thread.cpus.clone(),
+        policy: asked.policy,
+        priority: asked.priority,
+        nice: asked.nice,
+        stdout: file_of(&program.stdout),
+        stderr: file_of(&program.stderr),
+        on_success: OnExit::Ignore,
+        on_failure: OnExit::Ignore,
+        start_delay: Nanos::ZERO,
+    })
+}
+
+fn file_of(output: &plan::Output) -> Option<PathBuf> {
+    match output {
+        plan::Output::Null => None,
+        plan::Output::File(path) => Some(path.clone()),
     }
 }
 

@@ -64,6 +64,11 @@ pub fn ask(order: &MeasureConfig) -> Result<Prepared, String> {
 }
 
 impl MeasureRun {
+    /// One without threads of its own: those of a program.
+    pub fn of_program(place: usize) -> MeasureRun {
+        MeasureRun { series: place..place, threads: Vec::new(), state: State::Ended }
+    }
+
     /// Prepares what the order asks for. Its series stand at `series` in the phase.
     pub fn prepare(
         order: &MeasureConfig,

@@ -1,29 +1,33 @@
 //! One phase: threads prepared, loads started, measured to the end, loads ended.
 
+mod programs;
+
 use super::companion::Companion;
 use super::counters;
 use super::evidence::{self, Collecting};
 use super::mapping;
 use super::measure::{MeasureRun, PartitionPlacement};
 use super::phase_run::{LoadCounts, PhaseRun};
+use super::program::ProgramRun;
 use super::relief::Reliever;
 use super::series::{self, SeriesRun};
 use super::state::Run;
 use super::wall_clock::{self, WallClock};
 use super::watcher::{Snapshot, Watcher};
+use crate::cycles;
 use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
 use punctual_bundle::{Outcome, PhaseMeta};
-use punctual_core::{Clock, Fact, Finding, Nanos, Severity};
+use punctual_core::{Clock, CpuSet, Fact, Finding, Nanos, Severity};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
 use punctual_measure::load::{Event, OnExit};
 use punctual_measure::preparation;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::stop::Stop;
-use punctual_plan::PhasePlan;
 use punctual_plan::limits::MAX_SEED_DELAY;
+use punctual_plan::{PhasePlan, Workload};
 use punctual_sys::clock;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +68,12 @@ pub fn run_all(
     let mut done = Vec::new();
     let plan = run.plan;
     for (index, phase) in plan.phases.iter().enumerate() {
-        let mut current = PhaseRun { meta: begin(phase), measures: Vec::new(), series: Vec::new() };
+        let mut current = PhaseRun {
+            meta: begin(phase),
+            measures: Vec::new(),
+            series: Vec::new(),
+            programs: Vec::new(),
+        };
         let ended = Controller::new(run, index, phase, watcher).run(&mut current);
         done.push(current);
         match ended {
@@ -116,6 +125,8 @@ struct Controller<'r, 'p, 'w> {
     cpu_load: Option<CpuLoad>,
     /// Empties rings while this thread cannot.
     reliever: Option<Reliever>,
+    /// The number of the next series that is found in a program.
+    next_series: usize,
 }
 
 /// An end of the run, or `None` while it goes on; an error fails it.
@@ -147,6 +158,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             times: None,
             cpu_load: None,
             reliever: None,
+            next_series: 0,
         }
     }
 
@@ -156,6 +168,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let outcome = self.measure(current);
         self.evidence.before_stop(&self.files, &current.measures);
         let stopped = self.stop_threads(current);
+        self.stop_programs(current);
         if let Ok(Some(Outcome::StoppedAbove { series, latency })) = &outcome {
             let limits = self.phase.measures.iter().filter_map(|measure| measure.stop_above);
             let limit = limits.filter(|limit| limit.ns() < *latency).max().unwrap_or_default();
@@ -163,12 +176,13 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         }
         self.companions(|companion| companion.end_phase(current));
         // The last events are not judged any more, but say whether the loads were there.
-        let _ = self.load_events();
+        let _ = self.load_events(&mut current.programs);
+        let programs = current.programs.iter().map(ProgramRun::evidence).collect();
         let partition = self.run.partition.as_ref();
         let collected =
             std::mem::replace(&mut self.evidence, Collecting::new(self.run.plan, self.phase));
-        current.meta.evidence = Fact::Known(collected.end(&self.files, partition));
-        let ended = self.end_loads();
+        current.meta.evidence = Fact::Known(collected.end(&self.files, partition, programs));
+        let ended = self.end_loads(current);
         current.meta.duration =
             Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
         self.close(current);
@@ -180,15 +194,17 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.write_phase(current)?;
         self.prepare(current)?;
         self.run.bind_controller();
-        if let Some(outcome) = self.start_loads()? {
+        if let Some(outcome) = self.start_loads(current)? {
             return Ok(Some(outcome));
         }
+        self.start_programs(current)?;
         let keep = self.run.plan.keep_samples > 0;
         current.meta.started = jiff::Timestamp::now();
         current.meta.started_monotonic = clock::monotonic().ns();
         self.write_phase(current)?;
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
-        self.evidence.begin(&self.files, self.run.partition.as_ref(), &current.series);
+        let programs = self.program_measures().fold(CpuSet::new(), |all, of| all.union(&of.cpus));
+        self.evidence.begin(&self.files, self.run.partition.as_ref(), &current.series, &programs);
         // Last of all: what runs from here on is what stays resident.
         self.hold_resources();
         let mut rings = Vec::new();
@@ -208,6 +224,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.reliever =
             (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
         self.companions(|companion| companion.begin_phase(current));
+        current.programs.iter_mut().for_each(ProgramRun::release);
         self.watch(current)
     }
 
@@ -220,6 +237,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let plan = self.run.plan;
         for measure in &self.phase.measures {
             let first = current.series.len();
+            if let Workload::Program(program) = &measure.workload {
+                let run = self.prepare_program(measure, program, current.programs.len());
+                current.programs.push(run.map_err(PhaseError::Missing)?);
+                current.measures.push(MeasureRun::of_program(first));
+                continue;
+            }
             let order = mapping::order(measure, first, plan, &self.stop);
             let placement = PartitionPlacement(self.run.partition.as_ref());
             let (mut prepared, waiting) =
@@ -261,6 +284,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             prepared.keep(waiting);
             current.measures.push(prepared);
         }
+        self.next_series = current.series.len();
         Ok(())
     }
 
@@ -284,7 +308,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
 
     /// Starts the loads; those without a delay are running, or were refused, when this returns. An
     /// outcome when one of them has ended the run already.
-    fn start_loads(&mut self) -> Step {
+    fn start_loads(&mut self, current: &mut PhaseRun) -> Step {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         for (number, load) in self.phase.loads.iter().enumerate() {
             let joins =
@@ -296,7 +320,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let until = clock::monotonic() + LOAD_START;
         while self.waits_for_loads() && clock::monotonic() < until {
             std::thread::sleep(Duration::from_millis(2));
-            if let Some(outcome) = self.load_events()? {
+            if let Some(outcome) = self.load_events(&mut current.programs)? {
                 return Ok(Some(outcome));
             }
         }
@@ -310,12 +334,13 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         both.any(|(load, tally)| load.start_delay <= soon && tally.starts == 0)
     }
 
-    /// What the loads did; an outcome when one of them ends the run.
-    fn load_events(&mut self) -> Step {
+    /// What the loads and programs did; an outcome when one of them ends the run.
+    fn load_events(&mut self, programs: &mut [ProgramRun]) -> Step {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         let mut outcome = None;
         for event in guard.events().map_err(|why| why.to_string())? {
             self.evidence.load_event(&event);
+            programs.iter_mut().try_for_each(|program| program.take_event(&event))?;
             match event {
                 Event::Started { load, .. } => {
                     self.tallies.get_mut(load).into_iter().for_each(|tally| tally.starts += 1);
@@ -343,7 +368,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     /// Until every thread is done or something ends the run.
     fn watch(&mut self, current: &mut PhaseRun) -> Step {
         let refresh = self.run.plan.refresh;
-        let tick = TICK.min(refresh).to_std();
+        let most = if current.programs.is_empty() { TICK } else { cycles::TICK };
+        let tick = most.min(refresh).to_std();
         let (mut next_refresh, mut next_checkpoint) =
             (clock::monotonic() + refresh, clock::monotonic() + CHECKPOINT);
         let on_the_wall = current.series.iter().any(|series| series.meta.clock != Clock::Monotonic);
@@ -356,13 +382,16 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 wall = None; // said once a phase
             }
             // In this order: what a thread wrote before it ended is drained after its end was seen.
-            let finished = current.measures.iter().all(MeasureRun::is_finished);
+            let finished = current.measures.iter().all(MeasureRun::is_finished)
+                && current.programs.iter().all(ProgramRun::is_finished);
             current.series.iter_mut().for_each(SeriesRun::drain);
+            let above = self.drain_programs(current);
             self.companions(|companion| companion.tick(current));
             let now = clock::monotonic();
             if now >= next_checkpoint {
                 current.series.iter_mut().for_each(SeriesRun::end_line_if_due);
                 current.series.iter_mut().for_each(SeriesRun::checkpoint);
+                current.programs.iter_mut().for_each(|program| program.cycles.checkpoint());
                 self.evidence.poll(&self.files, &current.measures);
                 self.companions(|companion| companion.checkpoint(current));
                 next_checkpoint = now + CHECKPOINT;
@@ -370,6 +399,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             if now >= next_refresh && self.watcher.watches() {
                 self.refresh(current);
                 next_refresh = now + refresh;
+            }
+            if let Some((series, latency)) = above {
+                return Ok(Some(Outcome::StoppedAbove { series, latency: latency.ns() }));
             }
             if let Some(outcome) = self.ends(current)? {
                 return Ok(Some(outcome));
@@ -389,7 +421,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     }
 
     /// Whether something ends the run before its time.
-    fn ends(&mut self, current: &PhaseRun) -> Step {
+    fn ends(&mut self, current: &mut PhaseRun) -> Step {
         if let Some(series) =
             self.stop.tripped_by().and_then(|number| current.series.get(number as usize))
         {
@@ -400,7 +432,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         if self.run.interrupts.end_requested() {
             return Ok(Some(Outcome::Interrupted));
         }
-        self.load_events()
+        self.load_events(&mut current.programs)
     }
 
     /// Shows the current state.
@@ -483,10 +515,11 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 
-    fn end_loads(&mut self) -> Result<(), String> {
-        if self.phase.loads.is_empty() {
+    fn end_loads(&mut self, current: &mut PhaseRun) -> Result<(), String> {
+        if self.phase.loads.is_empty() && current.programs.is_empty() {
             return Ok(());
         }
+        self.wait_for_programs(current);
         let Some(guard) = self.run.guard.as_mut() else { return Ok(()) };
         guard.end_loads().map(drop).map_err(|why| why.to_string())
     }
@@ -507,6 +540,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         for (load, tally) in current.meta.loads.iter_mut().zip(&self.tallies) {
             (load.starts, load.failures) = (tally.starts, tally.failures);
         }
+        self.list_measures(current);
         let trouble = current.series.iter_mut().find_map(|series| series.trouble.take());
         let written = self.run.writer.write_phase(self.index, &current.meta);
         self.run.findings.extend(trouble.or(written.err()).map(|trouble| {

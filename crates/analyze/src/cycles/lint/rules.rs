@@ -1,8 +1,7 @@
 //! The table of rules.
 
 use super::{Delay, Opened, Rule, Subject, Violation, opened};
-use punctual_core::cycle::CycleKind;
-use punctual_core::cycle::{CallClass, DescriptorSet, MARKED};
+use punctual_core::cycle::{CallClass, CycleKind, DescriptorSet, MARKED};
 use punctual_core::{Nanos, Policy, Severity};
 
 /// All of them, in the order in which they are listed.

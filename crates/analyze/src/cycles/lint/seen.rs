@@ -1,8 +1,7 @@
 //! Sums over the cycles of a thread, for the rules.
 
 use crate::cycles::Measured;
-use punctual_core::cycle::CycleKind;
-use punctual_core::cycle::{Cycle, MARKED};
+use punctual_core::cycle::{Cycle, CycleKind, MARKED};
 use punctual_core::{MainPart, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 

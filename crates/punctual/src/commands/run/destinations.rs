@@ -3,14 +3,14 @@
 
 use super::common::Common;
 use crate::exit::Failure;
-use punctual_plan::{Output, Plan};
+use punctual_plan::{Output, Plan, Workload};
 use punctual_report::format::plain;
 use punctual_session::messages::shown;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
-/// The files beside the bundle, those of systress, and those that loads write to.
+/// The files beside the bundle, those of systress, and those that programs write to.
 pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
     check_beside(args)?;
     for phase in &plan.phases {
@@ -22,10 +22,15 @@ pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
                 )?;
             }
         }
-        for load in &phase.loads {
-            for (output, what) in [(&load.stdout, "stdout"), (&load.stderr, "stderr")] {
+        let loads = phase.loads.iter().map(|load| (&load.name, [&load.stdout, &load.stderr]));
+        let programs = phase.measures.iter().filter_map(|measure| match &measure.workload {
+            Workload::Program(program) => Some((&measure.name, [&program.stdout, &program.stderr])),
+            _ => None,
+        });
+        for (name, outputs) in loads.chain(programs) {
+            for (output, what) in outputs.into_iter().zip(["stdout", "stderr"]) {
                 if let Output::File(path) = output {
-                    refuse(path, &format!("{what} of the load {}", plain(&load.name)))?;
+                    refuse(path, &format!("{what} of {}", plain(name)))?;
                 }
             }
         }

@@ -4,7 +4,8 @@ use super::draw::progress_bar;
 use super::line::{Line, Paper, Style, clipped_in_the_middle};
 use punctual_core::Nanos;
 use punctual_report::format::{clipped, count, counted, micros, plain, width_of};
-use punctual_session::attach::watcher::{Attached, ThreadRow};
+use punctual_session::attach::watcher::Attached;
+use punctual_session::cycles::rows::ThreadRow;
 
 const KIND: usize = 12;
 const COUNT: usize = 11;
@@ -89,7 +90,7 @@ fn culprit_line(attached: &Attached, paper: Paper) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_session::attach::watcher::TopCulprit;
+    use punctual_session::cycles::rows::TopCulprit;
 
     fn attached() -> Attached {
         let thread = |name: &str, kind, cycles, worst| ThreadRow {

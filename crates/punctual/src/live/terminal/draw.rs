@@ -7,7 +7,7 @@ use super::line::{Line, Paper, Style, clipped_in_the_middle};
 use columns::{Columns, FIGURE, bars};
 use punctual_core::{Nanos, Severity};
 use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
-use punctual_session::run::SeriesRun;
+use punctual_session::run::LiveSeries;
 use punctual_session::run::watcher::Snapshot;
 
 /// All lines, at most so many; what does not fit is cut at the end of the table.
@@ -63,7 +63,7 @@ fn gauge(share: f64, label: &str, paper: Paper) -> String {
 /// A blank line, the head, a line a series; nothing that the room has no line for.
 fn table(snapshot: &Snapshot, paper: Paper, room: usize) -> Vec<String> {
     let columns = Columns::for_width(paper.width, longest_name(snapshot));
-    let series = &snapshot.phase.series;
+    let series = snapshot.phase.live();
     let fitting = room.saturating_sub(2);
     let shown = if series.len() <= fitting { series.len() } else { fitting.saturating_sub(1) };
     let mut lines = vec![String::new(), head(&columns, paper)];
@@ -79,7 +79,7 @@ fn table(snapshot: &Snapshot, paper: Paper, room: usize) -> Vec<String> {
 fn longest_name(snapshot: &Snapshot) -> usize {
     snapshot
         .phase
-        .series
+        .live()
         .iter()
         .map(|series| width_of(&plain(&series.meta.name)))
         .max()
@@ -93,8 +93,8 @@ fn head(columns: &Columns, paper: Paper) -> String {
     line.push(" ", Style::PLAIN).push(&scale, Style::DIM).finish()
 }
 
-fn row(series: &SeriesRun, columns: &Columns, paper: Paper) -> String {
-    let data = &series.state.data;
+fn row(series: &LiveSeries<'_>, columns: &Columns, paper: Paper) -> String {
+    let data = series.data;
     let shown = |latency: Option<Nanos>| latency.map_or("-".to_owned(), micros);
     let p99 = (data.count() >= 1_000).then(|| Nanos(data.whole.value_at_percentile(99.0) as i64));
     let now = series.recent.map(|recent| recent.max);
@@ -156,11 +156,12 @@ fn load_line(snapshot: &Snapshot, paper: Paper) -> String {
 /// What to mind: periods missed and samples lost in all, since their columns may not fit, and
 /// warnings.
 fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
-    let sum = |of: fn(&SeriesRun) -> u64| snapshot.phase.series.iter().map(of).sum::<u64>();
+    let series = snapshot.phase.live();
+    let sum = |of: fn(&LiveSeries<'_>) -> u64| series.iter().map(of).sum::<u64>();
     let grave = snapshot.findings.iter().filter(|f| f.severity >= Severity::Warning).count();
     let parts = [
-        (sum(|series| series.state.data.losses.overruns), "overrun", "overruns", ""),
-        (sum(|series| series.state.data.losses.dropped), "sample lost", "samples lost", ""),
+        (sum(|series| series.data.losses.overruns), "overrun", "overruns", ""),
+        (sum(|series| series.data.losses.dropped), "sample lost", "samples lost", ""),
         (grave as u64, "warning", "warnings", ", shown at the end"),
     ];
     let parts = parts.iter().filter(|(n, ..)| *n > 0);

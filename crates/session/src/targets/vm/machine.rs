@@ -53,7 +53,7 @@ impl Machine {
         };
         let (kernel, title) = kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
         let binary = programs::punctual(vm)?;
-        let loads: Vec<PathBuf> = programs::of_loads(plan).into_iter().collect();
+        let loads: Vec<PathBuf> = programs::of_plan(plan).into_iter().collect();
         let directories =
             loads.iter().filter_map(|program| program.parent()).map(Path::to_string_lossy);
         let mut path: Vec<String> = directories.map(|dir| dir.into_owned()).collect();

@@ -1,8 +1,8 @@
-//! The programs that go into a machine: punctual itself, and those of the loads.
+//! The programs that go into a machine: punctual itself, and those of the experiment.
 
 use crate::exit::Failure;
 use crate::programs::find_program;
-use punctual_plan::{Architecture, Plan, VmPlan};
+use punctual_plan::{Architecture, Plan, VmPlan, Workload};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -54,23 +54,35 @@ pub fn architecture(arch: Architecture) -> &'static str {
     }
 }
 
-/// The programs of the plan's loads, and of what a shell or the like is to start in them as far as
-/// its words tell.
-pub fn of_loads(plan: &Plan) -> BTreeSet<PathBuf> {
+/// The programs of the plan's loads and measures, and of what a shell or the like is to start in
+/// them as far as its words tell.
+pub fn of_plan(plan: &Plan) -> BTreeSet<PathBuf> {
     let mut programs = BTreeSet::new();
-    for load in plan.phases.iter().flat_map(|phase| &phase.loads) {
-        programs.insert(load.program.clone());
-        let name =
-            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if RUNNERS.contains(&name(&load.program).as_str()) {
-            let words = load
-                .argv
-                .iter()
-                .skip(1)
-                .flat_map(|argument| argument.split(|c: char| " \t\n;|&()".contains(c)));
-            let plain = |word: &&str| !word.is_empty() && !word.starts_with('-');
-            programs.extend(words.filter(plain).filter_map(|word| find_program(word).ok()));
+    for phase in &plan.phases {
+        for load in &phase.loads {
+            add(&mut programs, &load.program, &load.argv);
+        }
+        for measure in &phase.measures {
+            if let Workload::Program(program) = &measure.workload
+                && let Some(command) = &program.command
+                && let Some(file) = command.0.first().and_then(|word| find_program(word).ok())
+            {
+                add(&mut programs, &file, &command.0);
+            }
         }
     }
     programs
+}
+
+fn add(programs: &mut BTreeSet<PathBuf>, program: &Path, argv: &[String]) {
+    programs.insert(program.to_owned());
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    if RUNNERS.contains(&&*name) {
+        let words = argv
+            .iter()
+            .skip(1)
+            .flat_map(|argument| argument.split(|c: char| " \t\n;|&()".contains(c)));
+        let plain = |word: &&str| !word.is_empty() && !word.starts_with('-');
+        programs.extend(words.filter(plain).filter_map(|word| find_program(word).ok()));
+    }
 }

@@ -1,7 +1,6 @@
 //! What a thread's cycles and settings show of how it is programmed: the input of the lint.
 
 use super::facts;
-use super::options::PHASE;
 use punctual_analyze::cycles::lint::{
     HostFacts, Seen, Subject, ThreadFacts, is_meant_real_time, lint,
 };
@@ -51,11 +50,11 @@ impl Practice {
         self.facts.policy.known().is_some_and(|policy| policy.is_real_time())
     }
 
-    /// The findings about the thread of this name. `others_are`: another thread with cycles is a
-    /// real-time one.
+    /// The findings about the thread, which is their `subject`. `others_are`: another thread with
+    /// cycles is a real-time one.
     pub fn findings(
         mut self,
-        label: &str,
+        subject: &str,
         kind: CycleKind,
         has_deadline: bool,
         others_are: bool,
@@ -67,7 +66,7 @@ impl Practice {
             return Vec::new();
         }
         self.facts.files = std::mem::take(&mut self.files);
-        let subject = Subject { kind, seen: &self.seen, facts: &self.facts, host, culprits };
-        lint(&format!("{PHASE}/{label}"), &subject)
+        let input = Subject { kind, seen: &self.seen, facts: &self.facts, host, culprits };
+        lint(subject, &input)
     }
 }

@@ -109,6 +109,11 @@ impl Target {
 }
 
 impl Started {
+    /// Those that it is.
+    pub fn processes(&self) -> &[u32] {
+        &self.processes
+    }
+
     /// Whether nothing is left to measure.
     pub fn has_ended(&mut self) -> bool {
         match &mut self.command {
@@ -164,12 +169,16 @@ fn check(pid: u32) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What the kernel keeps of a name: 15 bytes.
+pub fn kept(name: &str) -> String {
+    String::from_utf8_lossy(&name.as_bytes()[..name.len().min(15)]).into_owned()
+}
+
 fn of_name(name: &str) -> Result<Vec<u32>, Failure> {
     let cannot = |why| Failure::failed(format!("cannot read /proc: {why}"));
     let entries = fs::read_dir("/proc").map_err(cannot)?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // The kernel keeps 15 bytes of a name.
-    let kept: String = name.bytes().take(15).map(char::from).collect();
+    let kept = kept(name);
     let found: Vec<u32> = pids
         .filter(|pid| *pid != std::process::id() && comm(*pid).is_some_and(|comm| comm == kept))
         .collect();

@@ -1,6 +1,6 @@
 //! What delayed the cycles of the last minute the most: a task, or a cause.
 
-use super::watcher::TopCulprit;
+use super::rows::TopCulprit;
 use punctual_core::cycle::{Cycle, TaskName};
 use punctual_core::{MainPart, MonotonicNs, Nanos};
 use std::collections::{BTreeMap, VecDeque};

@@ -8,7 +8,7 @@ use punctual_core::cycle::SeriesKind;
 use punctual_core::{
     Account, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Split, Window,
 };
-use punctual_measure::collect::extend_window;
+use punctual_measure::collect::{Recent, extend_window};
 
 /// What a cycle gives: an interval, and how its time is divided.
 fn interval(
@@ -28,8 +28,20 @@ fn interval(
     }
 }
 
-/// Samples that go into the log of a series.
-const KEPT: u64 = 1 << 20;
+/// Where the series of a program go.
+pub struct SeriesPlace<'a> {
+    /// The bundle.
+    pub writer: &'a BundleWriter,
+    /// The number of the phase in it.
+    pub phase: usize,
+    /// The number of the next series in the phase.
+    pub next: &'a mut usize,
+    /// What series of others in the phase begin with.
+    pub taken: &'a [String],
+    /// How many samples of each go into its log.
+    pub keep: u64,
+}
+
 /// Bins of an exact histogram, at most.
 const BINS: i64 = 4_096;
 
@@ -38,6 +50,8 @@ pub struct CycleSeries {
     kind: SeriesKind,
     /// What it is.
     pub meta: SeriesMeta,
+    /// The last sample.
+    pub recent: Option<Recent>,
     /// Its statistics.
     pub state: State,
     /// The first thing that went wrong with its files.
@@ -56,7 +70,7 @@ impl CycleSeries {
         kind: SeriesKind,
         meta: SeriesMeta,
         span: Nanos,
-        writer: &BundleWriter,
+        place: &SeriesPlace<'_>,
         number: usize,
     ) -> Result<CycleSeries, BundleError> {
         let range = span.max(Nanos::MILLI);
@@ -66,13 +80,14 @@ impl CycleSeries {
             SeriesKind::Wakeup | SeriesKind::Response => Fact::Known(SeriesAccount::default()),
             SeriesKind::Execution | SeriesKind::Period => Fact::NotAsked,
         };
-        let writer = writer.series(0, number, &meta, KEPT)?;
+        let writer = place.writer.series(place.phase, number, &meta, place.keep)?;
         let state =
             State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 };
         let (window, pending) = (None, Vec::new());
         let mut series = CycleSeries {
             kind,
             meta,
+            recent: None,
             state,
             trouble: None,
             account,
@@ -99,6 +114,7 @@ impl CycleSeries {
             account.account.record(&split);
         }
         let latency = sample.latency();
+        self.recent = Some(Recent { count: 1, last: latency, max: latency });
         let one = Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency };
         if let Some(ended) = extend_window(&mut self.window, one) {
             let written = self.writer.append_window(&ended);

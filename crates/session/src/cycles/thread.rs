@@ -2,19 +2,19 @@
 
 use super::findings;
 use super::holders::Holders;
-use super::options::{Options, PHASE, WORKLOAD};
+use super::options::{CycleOptions, WORKLOAD};
 use super::practice::Practice;
 use super::recent::Recent;
-use super::series::CycleSeries;
-use super::target::comm;
-use super::watcher::ThreadRow;
+use super::rows::ThreadRow;
+use super::series::{CycleSeries, SeriesPlace};
+use super::target::{comm, kept};
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
     CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, infer,
 };
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING};
-use punctual_bundle::{BundleError, BundleWriter, SeriesMeta};
+use punctual_bundle::{BundleError, SeriesMeta};
 use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName};
 use punctual_core::{
     Cell, Clock, Column, CpuSet, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity,
@@ -40,6 +40,7 @@ const CULPRITS: usize = 256;
 pub struct Thread {
     tid: u32,
     name: String,
+    phase: String,
     since: MonotonicNs,
     state: State,
     cycles: u64,
@@ -64,6 +65,8 @@ enum State {
     Cyclic(Box<Cyclic>),
     /// It has none.
     Other { seen: Vec<Candidate>, waits: usize },
+    /// It has cycles, and not the name that is asked for.
+    Unwanted,
 }
 
 struct Cyclic {
@@ -99,10 +102,11 @@ struct Delay {
 
 impl Thread {
     /// One whose first wait was just seen.
-    pub fn new(tid: u32, since: MonotonicNs) -> Thread {
+    pub fn new(tid: u32, since: MonotonicNs, phase: &str) -> Thread {
         Thread {
             tid,
             name: comm(tid).unwrap_or_else(|| "thread".to_owned()),
+            phase: phase.to_owned(),
             since,
             state: State::Learning { waits: Vec::new(), looked_at: 0 },
             cycles: 0,
@@ -138,7 +142,7 @@ impl Thread {
     fn cyclic(&self) -> Option<&Cyclic> {
         match &self.state {
             State::Cyclic(cyclic) => Some(cyclic),
-            State::Learning { .. } | State::Other { .. } => None,
+            State::Learning { .. } | State::Other { .. } | State::Unwanted => None,
         }
     }
 
@@ -155,6 +159,7 @@ impl Thread {
                 }
             }
             State::Other { waits, .. } => *waits += 1,
+            State::Unwanted => {}
         }
     }
 
@@ -197,10 +202,11 @@ impl Thread {
     }
 
     /// Infers what its cycles are, once there are enough of its waits, or no more will come:
-    /// `Some(None)` where it has none.
+    /// `Some(None)` where it has none, or another name than is `wanted`.
     pub fn infer(
         &mut self,
         kind: Option<CycleKind>,
+        wanted: Option<&str>,
         calls: &CallNames,
         now: MonotonicNs,
         ended: bool,
@@ -213,7 +219,15 @@ impl Thread {
         }
         *looked_at = waits.len();
         match infer(waits, Constraint { kind }, calls) {
-            Ok(inferred) => Some(Some(inferred)),
+            Ok(inferred) => {
+                // Programs name their threads after they have begun.
+                self.name = comm(self.tid).unwrap_or_else(|| std::mem::take(&mut self.name));
+                if wanted.is_some_and(|wanted| kept(wanted) != self.name) {
+                    self.state = State::Unwanted;
+                    return Some(None);
+                }
+                Some(Some(inferred))
+            }
             Err(seen) if ended || waits.len() >= MOST => {
                 let waits = waits.len();
                 self.state = State::Other { seen, waits };
@@ -228,9 +242,8 @@ impl Thread {
         &mut self,
         label: &str,
         inferred: Inferred,
-        writer: &BundleWriter,
-        first: usize,
-        options: &Options,
+        place: &SeriesPlace<'_>,
+        options: &CycleOptions,
         calls: &CallNames,
     ) -> Result<Vec<Cycle>, BundleError> {
         let State::Learning { waits, .. } = &mut self.state else { return Ok(Vec::new()) };
@@ -239,9 +252,9 @@ impl Thread {
         let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
         let (tid, wait) = (self.tid as i32, inferred.site.describe(calls));
         let mut series = Vec::new();
-        for (place, kind) in SeriesKind::ALL.into_iter().enumerate() {
+        for (number, kind) in (*place.next..).zip(SeriesKind::ALL) {
             let meta = meta(label, kind, tid, &inferred, &wait, options);
-            series.push(CycleSeries::begin(kind, meta, span, writer, first + place)?);
+            series.push(CycleSeries::begin(kind, meta, span, place, number)?);
         }
         self.practice.refresh(self.tid, &inferred);
         let label = label.to_owned();
@@ -267,7 +280,7 @@ impl Thread {
     pub fn above(&self) -> Option<(String, Nanos)> {
         let longest = self.cyclic()?.above?;
         let name = &self.response_meta()?.name;
-        Some((format!("{PHASE}/{name}"), longest))
+        Some((format!("{}/{name}", self.phase), longest))
     }
 
     /// Saves what there is.
@@ -292,9 +305,14 @@ impl Thread {
         }
     }
 
+    /// Its series, if it has cycles.
+    pub fn all_series(&self) -> &[CycleSeries] {
+        self.cyclic().map_or(&[], |cyclic| &cyclic.series)
+    }
+
     /// Its series as the analysis wants them.
     pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
-        self.cyclic().into_iter().flat_map(|cyclic| cyclic.series.iter().map(CycleSeries::view))
+        self.all_series().iter().map(CycleSeries::view)
     }
 
     /// As a measure of the bundle.
@@ -381,7 +399,7 @@ impl Thread {
         match &self.state {
             State::Cyclic(cyclic) => {
                 let trouble = cyclic.series.iter().find_map(|series| series.trouble.as_ref());
-                let subject = format!("{PHASE}/{}", cyclic.label);
+                let subject = format!("{}/{}", self.phase, cyclic.label);
                 let missed = (self.beyond > 0).then(|| {
                     let deadline = cyclic.deadline.unwrap_or_default();
                     let message = format!(
@@ -390,16 +408,20 @@ impl Thread {
                     );
                     Finding::new("deadline-missed", Severity::Warning, subject.clone(), message)
                 });
-                trouble.map(findings::incomplete).into_iter().chain(missed).collect()
+                trouble
+                    .map(|why| findings::incomplete(&self.phase, why))
+                    .into_iter()
+                    .chain(missed)
+                    .collect()
             }
-            State::Learning { .. } => Vec::new(),
+            State::Learning { .. } | State::Unwanted => Vec::new(),
             State::Other { seen, waits } => {
                 let message =
                     format!("thread {} has no cycles: {}", self.tid, describe(seen, *waits, calls));
                 vec![Finding::new(
                     "no-cycles",
                     Severity::Note,
-                    format!("{PHASE}/{}", self.name),
+                    format!("{}/{}", self.phase, self.name),
                     message,
                 )]
             }
@@ -419,7 +441,8 @@ impl Thread {
             self.culprits.iter().map(|(name, delay)| (name.to_string(), delay.total)).collect();
         culprits.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let (kind, has_deadline) = (cyclic.inferred.kind, cyclic.deadline.is_some());
-        practice.findings(&cyclic.label, kind, has_deadline, others_are, host, &culprits)
+        let subject = format!("{}/{}", self.phase, cyclic.label);
+        practice.findings(&subject, kind, has_deadline, others_are, host, &culprits)
     }
 
     /// Its line in the live view, if it has cycles.
@@ -442,7 +465,7 @@ impl Thread {
 
     /// One of its series, if it has cycles.
     pub fn series(&self, kind: SeriesKind) -> Option<&CycleSeries> {
-        self.cyclic()?.series.iter().find(|series| series.kind() == kind)
+        self.all_series().iter().find(|series| series.kind() == kind)
     }
 
     /// Its thread id.
@@ -475,6 +498,9 @@ impl Thread {
         match &self.state {
             State::Other { seen, waits } => {
                 Some(format!("{} ({}): {}", self.name, self.tid, describe(seen, *waits, calls)))
+            }
+            State::Unwanted => {
+                Some(format!("{} ({}): cycles, under this name", self.name, self.tid))
             }
             State::Cyclic(_) | State::Learning { .. } => None,
         }
@@ -544,13 +570,14 @@ fn meta(
     tid: i32,
     inferred: &Inferred,
     wait: &str,
-    options: &Options,
+    options: &CycleOptions,
 ) -> SeriesMeta {
     let scheduling = attributes::scheduling(tid).ok();
     let real_time = scheduling.as_ref().is_some_and(|scheduling| scheduling.policy.is_real_time());
     let words =
         scheduling.map_or_else(|| "unknown".to_owned(), |scheduling| scheduling.to_string());
     let mut details = details(inferred, wait);
+    details.extend(options.details.clone());
     // As the program wants it.
     details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
     let requirements = options.requirements.iter().filter(|of| of.is_about(label, kind));

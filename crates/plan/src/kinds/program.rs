@@ -1,0 +1,82 @@
+//! `program`: the cycles of an unmodified program's threads, as `punctual attach` measures them.
+
+use super::{DefaultCpus, HistogramPlan, Kind, ParameterProblems, parameters};
+use crate::form::{command_line, count, some, text, text_or, word};
+use crate::values;
+use crate::words::{CommandLine, Output};
+use punctual_core::cycle::{CycleKind, SeriesKind};
+use punctual_core::{Nanos, Policy};
+
+parameters! {
+    /// The threads of a program that work in cycles. Each has the series
+    /// *THREAD*`/wakeup`, `/response`, `/execution` and `/period`.
+    ProgramPlan, ProgramSpec {
+        /// The program to start and its arguments, as in `[[load]]`. It runs in the background of
+        /// the phase: it is started with the measures and ended with them (SIGTERM, then SIGKILL),
+        /// also when punctual is killed. Without a `duration` of measure or phase the measure is
+        /// over when the program ends. `{seed}` stands for the experiment's seed, as does
+        /// `PUNCTUAL_SEED` in its environment.
+        command: Option<CommandLine> = None, some(command_line());
+        /// Instead of `command`: a process that runs already. It is not ended.
+        pid: Option<u32> = None, some(count(1, i32::MAX as u64));
+        /// Instead of `command`: all processes of this name that run when the phase begins.
+        comm: Option<String> = None, some(text("NAME", values::remark));
+        /// Only the threads of this name, once their cycles are recognised.
+        thread: Option<String> = None, some(text("NAME", values::remark));
+        /// What releases a cycle; see `docs/attach.md`. Without it, it is inferred for each thread.
+        cycle: Option<CycleKind> = None, some(word("a kind of cycle"));
+        /// Where the output of `command` goes: a file, emptied first, or */dev/null*.
+        stdout: Output = Output::Null, text_or("PATH", "null", values::output);
+        /// The same of its error output.
+        stderr: Output = Output::Null, text_or("PATH", "null", values::output);
+    }
+}
+
+impl Kind for ProgramPlan {
+    fn parts(&self) -> Vec<String> {
+        SeriesKind::ALL.map(|kind| kind.word().to_owned()).to_vec()
+    }
+    fn cpus(&self) -> DefaultCpus {
+        DefaultCpus::All
+    }
+    fn policy(&self) -> Policy {
+        Policy::Other
+    }
+    /// The range of each thread follows from its period; this is what one takes at most.
+    fn histogram(&self) -> HistogramPlan {
+        HistogramPlan { range: Nanos::from_micros(4_095), resolution: Nanos::MICRO }
+    }
+}
+
+impl ProgramSpec {
+    pub(crate) fn check(&self, plan: &ProgramPlan, problems: &mut ParameterProblems) {
+        let named = [plan.command.is_some(), plan.pid.is_some(), plan.comm.is_some()];
+        if named.iter().filter(|named| **named).count() != 1 {
+            let what = match named.contains(&true) {
+                true => "a program is a `command`, a `pid` or a `comm`, and only one of them",
+                false => "this measure has no program",
+            };
+            let help = "write `command = \"cyclictest -m -p95\"`, `pid = 4711` or `comm = \
+                        \"linuxcnc\"`";
+            problems.wrong::<()>(&None, what, help);
+        }
+        if plan.command.is_none() {
+            let because = "punctual does not start this program";
+            let usual = ProgramPlan::default();
+            problems.unused("stdout", &self.stdout, &usual.stdout, because);
+            problems.unused("stderr", &self.stderr, &usual.stderr, because);
+            if problems.policy != Policy::Other {
+                let help = "leave `policy` out";
+                problems.wrong::<()>(
+                    &None,
+                    format!("`policy` has no effect here: {because}"),
+                    help,
+                );
+            }
+        }
+        if problems.threads != 1 {
+            let help = "leave `threads` out; `thread` names one of them";
+            problems.wrong::<()>(&None, "a program has its own threads", help);
+        }
+    }
+}

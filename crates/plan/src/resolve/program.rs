@@ -1,0 +1,67 @@
+//! Measures of a program: what stands beside its own keys, and is there.
+
+use super::cpus::Zones;
+use super::{Resolver, place};
+use crate::experiment::MeasureSpec;
+use crate::plan::Workload;
+use crate::problem::ProblemKind;
+use crate::text::{Span, each};
+use punctual_core::CpuSet;
+
+impl Resolver<'_> {
+    /// What a measure of a program cannot have, and others not without one.
+    pub(super) fn check_program(
+        &mut self,
+        spec: &MeasureSpec,
+        workload: &Workload,
+        cpus: &CpuSet,
+        zones: &Zones,
+    ) {
+        let Workload::Program(program) = workload else {
+            self.check_no_thread_is_named(spec);
+            return;
+        };
+        if let Some(command) = &program.command {
+            let word = command.0.first().map_or("", String::as_str);
+            self.find_program(word, spec.span);
+        } else if cpus != zones.measured_cpus() {
+            self.without_effect("cpus", place(&spec.cpus, spec.span), STARTED_BY_OTHERS);
+        }
+        let usual = |range, resolution| {
+            let usual = workload.histogram();
+            range == usual.range && resolution == usual.resolution
+        };
+        let (range, resolution) = (spec.range(), spec.resolution());
+        let histogram = range.zip(resolution).is_some_and(|(r, b)| !usual(r.value, b.value))
+            || range.is_some() != resolution.is_some();
+        let refused = [
+            ("histogram", histogram, place(&range, spec.span), "it follows from the period"),
+            ("samples", spec.samples.is_some(), place(&spec.samples, spec.span), ITS_OWN),
+            ("counters", spec.counters.is_some(), place(&spec.counters, spec.span), ITS_OWN),
+        ];
+        for (key, is_set, span, because) in refused {
+            if is_set {
+                self.without_effect(key, span, because);
+            }
+        }
+    }
+
+    fn without_effect(&mut self, key: &str, span: Span, because: &str) {
+        let message = format!("`{key}` has no effect here: {because}");
+        self.error(ProblemKind::Combination, span, message, &format!("leave `{key}` out"));
+    }
+
+    /// Only a program's threads are named by what they are called when they run.
+    fn check_no_thread_is_named(&mut self, spec: &MeasureSpec) {
+        for at in each(&spec.require) {
+            if at.value.kind.is_some() {
+                let message = "only the threads of a `program` have series of these names";
+                let help = format!("write `{}`, which is about each series", at.value.requirement);
+                self.error(ProblemKind::Combination, at.span, message, &help);
+            }
+        }
+    }
+}
+
+const STARTED_BY_OTHERS: &str = "punctual does not start this program";
+const ITS_OWN: &str = "its threads are the program's own";

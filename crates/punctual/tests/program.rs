@@ -1,0 +1,251 @@
+//! Measures of the kind `program`: cyclictest, which knows nothing of punctual, in experiments.
+
+mod common;
+#[path = "attach/cyclictest.rs"]
+mod cyclictest;
+
+use common::{Place, assert_refused, eventually, has_program, is_root, kill, processes_with, text};
+use serde_json::Value;
+use std::process::{Child, Command, Output, Stdio};
+
+fn can_measure() -> bool {
+    is_root("measuring programs") && has_program("cyclictest", "rt-tests")
+}
+
+fn run(place: &Place, more: &[&str]) -> Output {
+    let run = ["run", "--quiet", "experiment.toml", "--output", "bundle"];
+    place.alone(&[&run[..], more].concat())
+}
+
+fn series<'v>(phase: &'v Value, name: &str) -> &'v Value {
+    let all = phase["series"].as_array().unwrap();
+    all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name}: {phase:#}"))
+}
+
+fn finding<'v>(summary: &'v Value, id: &str) -> &'v Value {
+    let all = summary["findings"].as_array().unwrap();
+    all.iter().find(|one| one["id"] == id).unwrap_or_else(|| panic!("no {id}: {all:#?}"))
+}
+
+/// The outcome of the proof that all samples of a series are there.
+fn samples_proof(summary: &Value, subject: &str) -> String {
+    let proofs = summary["validity"]["proofs"].as_array().unwrap();
+    let of = |one: &&Value| one["proof"] == "samples" && one["subject"] == subject;
+    let found = proofs.iter().find(of).unwrap_or_else(|| panic!("no {subject}: {proofs:#?}"));
+    found["outcome"].as_str().unwrap().to_owned()
+}
+
+/// A phase without and one with a load, whose median cyclictest prints the same.
+const TWO_PHASES: &str = r#"
+[[phase]]
+name = "alone"
+duration = "3s"
+[[phase]]
+name = "loaded"
+duration = "3s"
+loads = ["busy"]
+[[load]]
+name = "busy"
+command = "sh -c 'while :; do :; done'"
+[[measure]]
+name = "alone"
+kind = "program"
+command = "cyclictest -m -p95 -i1000 -v"
+stdout = "alone.txt"
+phases = ["alone"]
+require = ["wakeup max < 1h", "cyclictest/response count > 100"]
+[[measure]]
+name = "loaded"
+kind = "program"
+command = ["cyclictest", "-m", "-p95", "-i1000", "-v"]
+stdout = "loaded.txt"
+phases = ["loaded"]
+cycle = "absolute"
+deadline = "1100ns"
+require = ["wakeup max < 1h"]
+"#;
+
+#[test]
+fn cyclictest_prints_the_same_in_both_phases() {
+    if !can_measure() {
+        return;
+    }
+    let place = Place::with(TWO_PHASES);
+    let output = run(&place, &[]);
+    println!("{}", text(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let summary = place.summary();
+    assert_eq!(summary["verdict"], "met");
+    for (number, name) in ["alone", "loaded"].into_iter().enumerate() {
+        let phase = &summary["phases"][number];
+        let printed = std::fs::read_to_string(place.path().join(format!("{name}.txt"))).unwrap();
+        let theirs = cyclictest::latencies(&printed);
+        let thread = cyclictest::measuring_thread(phase);
+        let ours = series(phase, &format!("{thread}/wakeup"));
+        cyclictest::assert_same_median(ours, &theirs);
+        let count = ours["count"].as_u64().unwrap();
+        assert!(count > 100 && count <= theirs.len() as u64, "{count} of {}", theirs.len());
+        assert_eq!(samples_proof(&summary, &format!("{name}/{thread}/wakeup")), "holds");
+        // Divided by cause in the kernel.
+        let response = series(phase, &format!("{thread}/response"));
+        let parts = response["account"]["known"]["whole"]["mean_ns"].as_object().unwrap();
+        let parts: f64 = parts.values().map(|ns| ns.as_f64().unwrap()).sum();
+        let mean = response["mean"].as_f64().unwrap();
+        assert!((parts - mean).abs() < 1.0, "the parts add up to {parts}, the mean is {mean}");
+    }
+    // Only absolute sleeps were asked for, and each cycle takes longer than 1.1 µs.
+    let missed = finding(&summary, "deadline-missed");
+    assert_eq!(missed["subject"], "loaded/cyclictest", "{missed:#}");
+    let phase = &summary["phases"][1];
+    assert_eq!(phase["measures"].as_array().unwrap().len(), 1, "{phase:#}");
+    assert_eq!(phase["measures"][0]["parameters"]["measure"], "loaded");
+    assert!(processes_with("cyclictest\u{0}-m\u{0}-p95\u{0}-i1000\u{0}-v").is_empty());
+}
+
+#[test]
+fn without_a_duration_it_lasts_as_long_as_the_program() {
+    if !can_measure() {
+        return;
+    }
+    let place = Place::with(
+        "[[measure]]\nkind = 'program'\ncommand = 'cyclictest -q -m -p95 -i1000 -l1500'\nthread = \
+         'cyclictest'\nrequire = ['response max < 1h', 'nobody/period max < 1h']\n",
+    );
+    let output = run(&place, &["--explain"]);
+    // Nobody is there: that requirement is open.
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    let summary = place.summary();
+    assert_eq!(summary["ending"]["outcome"], "completed");
+    assert!(finding(&summary, "requirement-without-thread")["message"].is_string());
+    let thread = cyclictest::measuring_thread(&summary["phases"][0]);
+    let subject = format!("main/{thread}/response");
+    assert_eq!(samples_proof(&summary, &subject), "holds");
+    let explained = place.punctual(&["explain", "bundle"]);
+    assert!(text(&explained).contains(&subject), "{}", text(&explained));
+}
+
+#[test]
+fn one_that_ends_early_decides_nothing() {
+    if !can_measure() {
+        return;
+    }
+    let place = Place::with(
+        "[[measure]]\nkind = 'program'\nduration = '4s'\nname = 'short'\ncommand = \"sh -c \
+         'cyclictest -q -m -p95 -i1000 -l1000; exit 9'\"\nrequire = ['response max < 1h']\n",
+    );
+    let output = run(&place, &[]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    let summary = place.summary();
+    assert_eq!(summary["verdict"], "undecided");
+    let ended = finding(&summary, "program-ended");
+    assert_eq!((&ended["severity"], &ended["subject"]), (&"bad".into(), &"main/short".into()));
+    assert!(ended["message"].as_str().unwrap().contains("ended with status 9"), "{ended:#}");
+    let phase = std::fs::read(place.bundle().join("phases/000/phase.json")).unwrap();
+    let phase: Value = serde_json::from_slice(&phase).unwrap();
+    let program = &phase["evidence"]["known"]["programs"][0];
+    assert_eq!(program["ended"], "ended with status 9", "{phase:#}");
+    assert_eq!(program["reached_end"], false, "{phase:#}");
+}
+
+#[test]
+fn one_without_cycles_makes_the_run_invalid() {
+    if !can_measure() {
+        return;
+    }
+    let place = Place::with(
+        "[[measure]]\nkind = 'program'\nduration = '1s'\ncommand = \"sh -c 'while :; do :; \
+         done'\"\n",
+    );
+    let output = run(&place, &[]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    let summary = place.summary();
+    assert_eq!(summary["validity"]["verdict"], "invalid");
+    assert_eq!(samples_proof(&summary, "main/program"), "fails");
+    let found = finding(&summary, "program-without-cycles");
+    assert!(found["message"].as_str().unwrap().contains("no thread with cycles"), "{found:#}");
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    if !can_measure() {
+        return;
+    }
+    let refused = |keys: &str, why: &str| {
+        let place =
+            Place::with(&format!("[[measure]]\nkind = 'program'\nduration = '1s'\n{keys}\n"));
+        let output = run(&place, &[]);
+        assert_refused(&output, &place.bundle());
+        assert!(text(&output).contains(why), "{keys}: {}", text(&output));
+    };
+    refused("comm = 'no-such-name'", "no process has the name `no-such-name`");
+    refused("pid = 2", "kernel thread");
+    refused("command = 'no-such-program'", "cannot run `no-such-program`");
+    refused("", "this measure has no program");
+    refused("comm = 'x'\npid = 7", "only one of them");
+}
+
+/// A program that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_that_was_there_goes_on() {
+    if !can_measure() {
+        return;
+    }
+    let mut command = Command::new("cyclictest");
+    command.args(["-q", "-m", "-p95", "-i1000"]).stdout(Stdio::null());
+    let mut running = Running(command.spawn().unwrap());
+    let place = Place::with(&format!(
+        "[[measure]]\nkind = 'program'\nduration = '2s'\npid = {}\n",
+        running.0.id()
+    ));
+    let output = run(&place, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(running.0.try_wait().unwrap().is_none(), "it was ended");
+    let phase = &place.summary()["phases"][0];
+    let thread = cyclictest::measuring_thread(phase);
+    assert!(series(phase, &format!("{thread}/period"))["count"].as_u64() > Some(100));
+}
+
+#[test]
+fn kill_9_leaves_no_program_behind() {
+    if !can_measure() {
+        return;
+    }
+    let word = format!("punctual-program-test-{}", std::process::id());
+    let place = Place::with(&format!(
+        "[[measure]]\nkind = 'program'\nduration = '10min'\ncommand = \"sh -c 'cyclictest -q -m \
+         -p95 -i1000; : {word}'\"\n"
+    ));
+    let mut child = place.start();
+    eventually("a bundle with a series", || {
+        place.bundle().join("phases/000/0000.checkpoint").exists()
+    });
+    let started = processes_with(&word);
+    assert!(!started.is_empty());
+    let children = |pid: i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default()
+    };
+    let theirs: Vec<i32> = started
+        .iter()
+        .flat_map(|pid| children(*pid).split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .filter_map(|pid| pid.parse().ok())
+        .collect();
+    assert!(!theirs.is_empty(), "cyclictest runs");
+    kill(child.id(), "KILL");
+    child.wait().unwrap();
+    let is_there = |pid: &i32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    eventually("the end of the program", || {
+        processes_with(&word).is_empty() && !theirs.iter().any(is_there)
+    });
+    let shown = place.punctual(&["show", "bundle"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    assert!(text(&shown).to_lowercase().contains("cut off"), "{}", text(&shown));
+}

@@ -1,0 +1,327 @@
+//! The cycles of a program: records are drained, the cycles of each thread are recognised, and its
+//! series filled. The command `attach` has one of these, a run one for each program that it
+//! measures.
+//!
+//! The kernel makes a record of every cycle (`record::attach`); `analyze::cycles` infers what each
+//! thread's cycles are.
+
+mod facts;
+mod findings;
+mod holders;
+mod options;
+mod practice;
+mod recent;
+pub mod rows;
+pub mod series;
+pub mod target;
+#[cfg(test)]
+mod testing;
+pub mod thread;
+
+pub use findings::incomplete;
+pub use options::CycleOptions;
+
+use crate::exit::Failure;
+use crate::flight::{Flight, Watched, Whose};
+use crate::request;
+use punctual_analyze::SeriesView;
+use punctual_analyze::cycles::lint::HostFacts;
+use punctual_analyze::cycles::{CallNames, LEAST};
+use punctual_bundle::meta::MeasureMeta;
+use punctual_bundle::windows::Waited;
+use punctual_core::cycle::{Cycle, SeriesKind};
+use punctual_core::event::Tid;
+use punctual_core::{Clock, Fact, Finding, MonotonicNs, Nanos};
+use punctual_host::environment::Environment;
+use punctual_host::files::Root;
+use punctual_record::attach::{AttachCost, Attacher};
+use punctual_sys::clock;
+use recent::Recent;
+use rows::{ThreadRow, TopCulprit};
+use series::SeriesPlace;
+use std::collections::BTreeMap;
+use thread::Thread;
+
+/// How often records are drained at least: a CPU's buffer holds 10,000 cycles.
+pub const TICK: Nanos = Nanos::from_millis(50);
+/// Threads whose cycles are kept at once.
+const THREADS: usize = 512;
+
+/// The threads of a program, and the programs in the kernel that watch them.
+pub struct Cycles {
+    options: CycleOptions,
+    threads: BTreeMap<u32, Thread>,
+    calls: CallNames,
+    findings: Vec<Finding>,
+    attacher: Attacher,
+    cost: Fact<AttachCost>,
+    host: HostFacts,
+    /// Records that are not older than the last round.
+    later: Vec<Cycle>,
+    left_out: u64,
+    recent: Recent,
+}
+
+/// What a round of draining showed.
+#[derive(Default)]
+pub struct Drained {
+    /// A response time above the limit, and of which series.
+    pub above: Option<(String, Nanos)>,
+    /// Whether the cycles of another thread are known.
+    pub begun: bool,
+}
+
+fn attacher() -> Result<Attacher, Failure> {
+    let cpus = request::online_cpus()?;
+    Attacher::start(&cpus, true).map_err(|why| {
+        Failure::refused(format!("the cycles of programs cannot be measured here: {why}"))
+    })
+}
+
+impl Cycles {
+    /// Whether they can be measured here.
+    pub fn rehearse() -> Result<(), Failure> {
+        attacher().map(drop)
+    }
+
+    /// Puts the programs into the kernel; nothing is watched yet.
+    pub fn start(options: CycleOptions, environment: Environment) -> Result<Cycles, Failure> {
+        let mut attacher = attacher()?;
+        Ok(Cycles {
+            options,
+            threads: BTreeMap::new(),
+            calls: punctual_record::syscall_names(),
+            findings: attacher.findings.clone(),
+            cost: attacher.cost(),
+            attacher,
+            host: facts::of_host(&Root::system(), environment),
+            later: Vec::new(),
+            left_out: 0,
+            recent: Recent::default(),
+        })
+    }
+
+    /// What watches, and what is to be watched is passed to.
+    pub fn attacher(&self) -> &Attacher {
+        &self.attacher
+    }
+
+    /// Takes what the kernel has. `ended`: nothing will follow.
+    pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> Drained {
+        let until = clock::monotonic();
+        let mut records = std::mem::take(&mut self.later);
+        self.attacher.drain(&mut |cycle| records.push(cycle));
+        // What one CPU recorded meanwhile may come after what another will yet hand over.
+        records.sort_by_key(|cycle| (cycle.again, cycle.release));
+        let ripe = if ended {
+            records.len()
+        } else {
+            records.partition_point(|cycle| cycle.again < until)
+        };
+        self.later = records.split_off(ripe);
+        let mut drained = Drained::default();
+        for record in records {
+            if !self.threads.contains_key(&record.tid) {
+                if self.threads.len() >= THREADS {
+                    self.left_out += 1;
+                    continue;
+                }
+                let new = Thread::new(record.tid, clock::monotonic(), &self.options.phase);
+                self.threads.insert(record.tid, new);
+            }
+            let Some(thread) = self.threads.get_mut(&record.tid) else { continue };
+            thread.push(record, &mut self.recent);
+            drained.above = drained.above.or_else(|| thread.above());
+        }
+        let tids: Vec<u32> = self.threads.keys().copied().collect();
+        for tid in tids {
+            drained.begun |= self.decide(tid, until, ended, place);
+        }
+        drained
+    }
+
+    /// Where enough of a thread was seen: its cycles are known, or none are looked for any more.
+    /// Whether its series have begun.
+    fn decide(
+        &mut self,
+        tid: u32,
+        now: MonotonicNs,
+        ended: bool,
+        place: &mut SeriesPlace<'_>,
+    ) -> bool {
+        let Some(thread) = self.threads.get_mut(&tid) else { return false };
+        let Some(inferred) = thread.infer(
+            self.options.kind,
+            self.options.thread.as_deref(),
+            &self.calls,
+            now,
+            ended,
+        ) else {
+            return false;
+        };
+        if let Err(why) = self
+            .attacher
+            .select(tid, inferred.map(|found| (found.site.call, found.site.by_argument)))
+        {
+            self.findings.push(findings::not_selected(&self.options.phase, thread.name(), &why));
+        }
+        let Some(inferred) = inferred else { return false };
+        let mut taken = self.labels();
+        taken.extend_from_slice(place.taken);
+        let Some(thread) = self.threads.get_mut(&tid) else { return false };
+        let label = thread::label(thread.name(), &taken);
+        match thread.begin(&label, inferred, place, &self.options, &self.calls) {
+            Ok(waits) => {
+                *place.next += SeriesKind::ALL.len();
+                waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
+            }
+            Err(why) => self.findings.push(findings::incomplete(&self.options.phase, &why)),
+        }
+        true
+    }
+
+    /// What the series of its threads begin with.
+    pub fn labels(&self) -> Vec<String> {
+        self.threads.values().filter_map(|thread| thread.label().map(str::to_owned)).collect()
+    }
+
+    /// Passes the worst response times to the flight recorder, which looks at those of each thread
+    /// from when its cycles are known. `watched`: how many series it watches.
+    pub fn explain(&mut self, flight: &Flight, watched: &mut usize) {
+        for thread in self.threads.values_mut() {
+            if thread.watched_as.is_none()
+                && let Some(series) = watched_series(&self.options.phase, thread)
+            {
+                thread.watched_as = Some(*watched);
+                *watched += 1;
+                flight.watch_also(series);
+            }
+            let worst = thread.take_worst();
+            if let Some(place) = thread.watched_as {
+                flight.add_worst(place, worst);
+            }
+        }
+    }
+
+    /// Saves what there is.
+    pub fn checkpoint(&mut self) {
+        self.threads.values_mut().for_each(Thread::checkpoint);
+    }
+
+    /// Saves everything for good; the findings.
+    pub fn finish(&mut self) -> Vec<Finding> {
+        let (lost, unseen) = (self.lost(), self.unseen());
+        self.threads.values_mut().for_each(|thread| thread.finish(lost));
+        let mut all = std::mem::take(&mut self.findings);
+        all.extend(self.threads.values().flat_map(|thread| thread.findings(&self.calls)));
+        let any_real_time = self.threads.values().any(Thread::is_real_time);
+        let lint = self.threads.values_mut().map(|one| one.lint(any_real_time, &self.host));
+        all.extend(lint.flatten().collect::<Vec<_>>());
+        all.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
+        all.extend(self.without_thread());
+        all
+    }
+
+    /// Requirements on threads that had no cycles, or were never seen: nothing decides them.
+    fn without_thread(&self) -> Vec<Finding> {
+        let labels = self.labels();
+        let mut names: Vec<&String> =
+            self.options.requirements.iter().filter_map(|of| of.thread.as_ref()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+            .into_iter()
+            .filter(|name| !labels.contains(name))
+            .map(|name| findings::without_thread(&self.options.phase, name))
+            .collect()
+    }
+
+    /// Why there are no cycles, and what was seen. `ran`: for how long, of a command.
+    pub fn nothing_found(&self, ran: Option<Nanos>) -> Option<String> {
+        if self.threads.values().any(|thread| thread.label().is_some()) {
+            return None;
+        }
+        let why_not = self.threads.values().filter_map(|thread| thread.why_not(&self.calls));
+        let seen: Vec<String> = why_not.take(8).collect();
+        let seen = match seen.is_empty() {
+            true => "no thread waited in a system call that can begin a cycle: it ran or slept \
+                     all the time"
+                .to_owned(),
+            false => seen.join("\n       "),
+        };
+        let few = ran.map_or(String::new(), |span| {
+            format!(
+                " ({LEAST} cycles are needed to recognise them; it ran for {})",
+                span.readable()
+            )
+        });
+        Some(format!("no thread with cycles was found{few}; what was seen:\n       {seen}"))
+    }
+
+    /// Records of cycles that found no room.
+    pub fn lost(&self) -> u64 {
+        self.attacher.lost()
+    }
+
+    /// Events that the kernel did not show.
+    pub fn unseen(&self) -> u64 {
+        self.attacher.unseen()
+    }
+
+    /// All threads that were seen.
+    pub fn threads(&self) -> impl Iterator<Item = &Thread> {
+        self.threads.values()
+    }
+
+    /// The series so far.
+    pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
+        self.threads.values().flat_map(Thread::views)
+    }
+
+    /// Each thread with cycles as a measure of the bundle.
+    pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
+        self.threads.values().filter(|thread| thread.label().is_some()).map(Thread::measure)
+    }
+
+    /// The lines of a live view.
+    pub fn rows(&self) -> Vec<ThreadRow> {
+        self.threads.values().filter_map(Thread::row).collect()
+    }
+
+    /// What delayed the cycles of the last minute the most.
+    pub fn top_culprit(&mut self, now: MonotonicNs) -> Option<TopCulprit> {
+        self.recent.top(now)
+    }
+
+    /// What is asked.
+    pub fn options(&self) -> &CycleOptions {
+        &self.options
+    }
+
+    /// What measuring takes of the CPUs, in words.
+    pub fn cost(&self) -> Option<String> {
+        let cost = self.cost.known()?;
+        let micros = |time: Nanos| time.ns() as f64 / 1_000.0;
+        Some(format!(
+            "cost, measured at the start: {:.2} µs of all CPUs for a cycle, in {} runs of BPF \
+             programs, and {:.2} µs for each further system call",
+            micros(cost.per_cycle),
+            cost.runs_per_cycle,
+            micros(cost.per_call)
+        ))
+    }
+}
+
+/// The response times of a thread as the flight recorder watches them.
+fn watched_series(phase: &str, thread: &Thread) -> Option<Watched> {
+    let meta = thread.response_meta()?;
+    Some(Watched {
+        phase: phase.to_owned(),
+        series: meta.name.clone(),
+        whose: Whose::Thread(Tid(thread.tid())),
+        clock: Clock::Monotonic,
+        waited: if thread.is_timed() { Waited::Timer } else { Waited::Interval },
+        cpus: meta.cpus.clone(),
+        snapshot_reader: None,
+    })
+}

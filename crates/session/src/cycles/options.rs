@@ -1,0 +1,27 @@
+//! What is asked of the cycles of a program.
+
+use punctual_core::cycle::CycleKind;
+use punctual_core::{Nanos, SeriesRequirement};
+use std::collections::BTreeMap;
+
+/// What is asked of the cycles of a program.
+#[derive(Default)]
+pub struct CycleOptions {
+    /// The phase that its series are in.
+    pub phase: String,
+    /// Only threads of this name.
+    pub thread: Option<String>,
+    /// What releases a cycle.
+    pub kind: Option<CycleKind>,
+    /// Response times above this are counted.
+    pub deadline: Option<Nanos>,
+    /// A response time above this ends it.
+    pub stop_above: Option<Nanos>,
+    /// What must hold.
+    pub requirements: Vec<SeriesRequirement>,
+    /// What else the bundle keeps beside each thread.
+    pub details: BTreeMap<String, String>,
+}
+
+/// The kind of workload in its series.
+pub const WORKLOAD: &str = punctual_bundle::meta::ATTACHED_WORKLOAD;

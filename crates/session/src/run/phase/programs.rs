@@ -1,0 +1,130 @@
+//! The programs of a phase: prepared, started, drained and ended with it.
+
+use super::super::phase_run::PhaseRun;
+use super::super::program::{POLL_INTERVAL, ProgramRun};
+use super::{Controller, LOAD_START, PhaseError};
+use crate::cycles::series::SeriesPlace;
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::Nanos;
+use punctual_host::environment::Environment;
+use punctual_plan::kinds::ProgramPlan;
+use punctual_plan::{MeasurePlan, Workload};
+use punctual_sys::clock;
+
+impl Controller<'_, '_, '_> {
+    /// A program of the phase, before those that are prepared already: it is number `place`.
+    pub(super) fn prepare_program(
+        &self,
+        measure: &MeasurePlan,
+        program: &ProgramPlan,
+        place: usize,
+    ) -> Result<ProgramRun, String> {
+        let environment = self.run.writer.document::<Environment>("environment");
+        let environment = environment.ok().flatten();
+        ProgramRun::prepare(
+            measure,
+            program,
+            self.phase.loads.len() + place,
+            &self.phase.name,
+            self.run.plan.seed_or_default(),
+            self.run.partition.as_ref(),
+            environment.ok_or("the bundle does not hold the environment")?,
+        )
+    }
+
+    /// The measures that are programs.
+    pub(super) fn program_measures(&self) -> impl Iterator<Item = &MeasurePlan> {
+        let measures = self.phase.measures.iter();
+        measures.filter(|measure| matches!(measure.workload, Workload::Program(_)))
+    }
+
+    /// Starts those that punctual starts: they wait for their release, and all are watched.
+    pub(super) fn start_programs(&mut self, current: &mut PhaseRun) -> Result<(), PhaseError> {
+        for program in &mut current.programs {
+            program.start(self.run.guard.as_mut())?;
+        }
+        let until = clock::monotonic() + LOAD_START;
+        while current.programs.iter().any(ProgramRun::is_awaited) && clock::monotonic() < until {
+            std::thread::sleep(POLL_INTERVAL);
+            self.load_events(&mut current.programs)?;
+        }
+        Ok(current.programs.iter_mut().try_for_each(ProgramRun::watch)?)
+    }
+
+    /// Takes in what their threads did; a response time above the limit, and of which series.
+    pub(super) fn drain_programs(&mut self, current: &mut PhaseRun) -> Option<(String, Nanos)> {
+        let (mut above, mut begun) = (None, false);
+        for number in 0..current.programs.len() {
+            let drained = self.with_place(current, number, |program, place| program.drain(place));
+            above = above.or(drained.above);
+            begun |= drained.begun;
+        }
+        if begun {
+            let own = self.phase.measures.len();
+            current.meta.measures.truncate(own);
+            current.meta.measures.extend(current.programs.iter().flat_map(ProgramRun::measures));
+            // A file that cannot be written is reported where the phase ends.
+            let _ = self.write_phase(current);
+        }
+        above
+    }
+
+    /// Measures them no more, and asks those to end that were started here.
+    pub(super) fn stop_programs(&mut self, current: &mut PhaseRun) {
+        for number in 0..current.programs.len() {
+            let findings = self.with_place(current, number, |program, place| program.finish(place));
+            self.run.findings.extend(findings);
+        }
+        current.programs.iter().for_each(ProgramRun::terminate);
+    }
+
+    /// Until they have ended, or have had their time for it.
+    pub(super) fn wait_for_programs(&mut self, current: &mut PhaseRun) {
+        let now = clock::monotonic;
+        let waits = |program: &ProgramRun| program.end_deadline().is_some_and(|at| now() < at);
+        while current.programs.iter().any(waits) && self.load_events(&mut current.programs).is_ok()
+        {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// The measures of the bundle: instead of a program its threads, where it has any.
+    pub(super) fn list_measures(&self, current: &mut PhaseRun) {
+        let own = std::mem::take(&mut current.meta.measures);
+        let mut programs = current.programs.iter();
+        for (planned, meta) in self.phase.measures.iter().zip(own) {
+            let program = match &planned.workload {
+                Workload::Program(_) => programs.next(),
+                _ => None,
+            };
+            let threads: Vec<MeasureMeta> =
+                program.into_iter().flat_map(ProgramRun::measures).collect();
+            match threads.is_empty() {
+                true => current.meta.measures.push(meta),
+                false => current.meta.measures.extend(threads),
+            }
+        }
+    }
+
+    /// Does something with a program, and with where its series go.
+    fn with_place<T>(
+        &mut self,
+        current: &mut PhaseRun,
+        number: usize,
+        act: impl FnOnce(&mut ProgramRun, &mut SeriesPlace<'_>) -> T,
+    ) -> T {
+        let threads = self.phase.measures.iter();
+        let threads = threads.filter(|measure| !matches!(measure.workload, Workload::Program(_)));
+        let mut taken: Vec<String> = threads.map(|measure| measure.name.clone()).collect();
+        let others = current.programs.iter().enumerate().filter(|(other, _)| *other != number);
+        taken.extend(others.flat_map(|(_, program)| program.cycles.labels()));
+        let mut place = SeriesPlace {
+            writer: &self.run.writer,
+            phase: self.index,
+            next: &mut self.next_series,
+            taken: &taken,
+            keep: self.run.plan.keep_samples,
+        };
+        act(&mut current.programs[number], &mut place)
+    }
+}

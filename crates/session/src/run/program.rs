@@ -1,0 +1,280 @@
+//! A program that a phase measures: its cycles, and the program itself where punctual starts it.
+//!
+//! The guard of the loads starts it as it starts a load, so that it ends with punctual, whatever
+//! happens. It is stopped until everything else of the phase is ready.
+
+use super::mapping;
+use super::partition;
+use crate::cycles::series::SeriesPlace;
+use crate::cycles::target::Target;
+use crate::cycles::{CycleOptions, Cycles, Drained};
+use crate::exit::Failure;
+use crate::programs;
+use punctual_bundle::evidence::ProgramEvidence;
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
+use punctual_host::environment::Environment;
+use punctual_measure::load::{Event, Guarded, LoadSpec};
+use punctual_plan::kinds::ProgramPlan;
+use punctual_plan::{Length, MeasurePlan};
+use punctual_sys::{children, clock};
+use std::time::Duration;
+
+/// A program that was started is stopped before its first instruction within this time.
+const START_TIMEOUT: Nanos = Nanos::from_secs(5);
+/// How long a program that was asked to end may take before it is killed.
+const END_TIMEOUT: Nanos = Nanos::from_secs(2);
+/// How often a process is looked at that was started, or is to end.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// A program of a phase.
+pub struct ProgramRun {
+    /// The measure's name.
+    pub name: String,
+    /// Its threads, and their series.
+    pub cycles: Cycles,
+    source: Source,
+    length: Option<Nanos>,
+    began: Option<MonotonicNs>,
+    ended: Option<End>,
+    reached_end: bool,
+    finished_at: Option<MonotonicNs>,
+}
+
+/// Where its processes come from.
+enum Source {
+    /// The guard starts it under this number.
+    Command { number: usize, spec: Box<LoadSpec>, pid: Option<i32> },
+    /// They were there before.
+    Processes(Target, Vec<u32>),
+}
+
+/// How it ended by itself.
+struct End {
+    how: String,
+    success: bool,
+    at: MonotonicNs,
+}
+
+impl ProgramRun {
+    /// Puts what watches it into the kernel; nothing of it is started or watched yet. `number`:
+    /// that of its events, after those of the loads.
+    pub fn prepare(
+        measure: &MeasurePlan,
+        program: &ProgramPlan,
+        number: usize,
+        phase: &str,
+        seed: u64,
+        partition: Option<&partition::Held>,
+        environment: Environment,
+    ) -> Result<ProgramRun, String> {
+        let text = |why: Failure| format!("{}: {}", measure.name, why.render(false));
+        let source = match &program.command {
+            Some(command) => {
+                let joins = partition.and_then(|held| held.entrance(&measure.cpus));
+                let spec = mapping::program(measure, program, command, joins, seed);
+                Source::Command { number, spec: Box::new(spec?), pid: None }
+            }
+            None => {
+                let pids: Vec<u32> = program.pid.into_iter().collect();
+                let target = Target::find(&pids, program.comm.as_deref(), &[], &[]);
+                Source::Processes(target.map_err(text)?, Vec::new())
+            }
+        };
+        let mut details = mapping::measure_meta(measure).parameters;
+        details.insert("measure".to_owned(), measure.name.clone());
+        let options = CycleOptions {
+            phase: phase.to_owned(),
+            thread: program.thread.clone(),
+            kind: program.cycle,
+            deadline: measure.deadline,
+            stop_above: measure.stop_above,
+            requirements: measure.requirements.clone(),
+            details,
+        };
+        Ok(ProgramRun {
+            name: measure.name.clone(),
+            cycles: Cycles::start(options, environment).map_err(text)?,
+            source,
+            length: match measure.length {
+                Length::Duration(span) => Some(span),
+                Length::Samples(_) | Length::UntilInterrupted => None,
+            },
+            began: None,
+            ended: None,
+            reached_end: false,
+            finished_at: None,
+        })
+    }
+
+    /// The guard starts it, stopped.
+    pub fn start(&mut self, guard: Option<&mut Guarded>) -> Result<(), String> {
+        let Source::Command { number, spec, .. } = &self.source else { return Ok(()) };
+        match guard {
+            Some(guard) => guard.start_load(*number, spec).map_err(|why| why.to_string()),
+            None => Err("nothing guards the program".to_owned()),
+        }
+    }
+
+    /// Takes an event of the guard, if it is about this program.
+    pub fn take_event(&mut self, event: &Event) -> Result<(), String> {
+        let Source::Command { number, pid, .. } = &mut self.source else { return Ok(()) };
+        match event {
+            Event::Started { load, pid: started } if load == number => *pid = Some(*started),
+            Event::NotStarted { load, why } if load == number => {
+                return Err(format!("the program of {} could not be started: {why}", self.name));
+            }
+            Event::Ended { load, how, success, .. } if load == number => {
+                *pid = None;
+                let at = clock::monotonic();
+                self.ended = Some(End { how: how.clone(), success: *success, at });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the guard has yet to report that it was started.
+    pub fn is_awaited(&self) -> bool {
+        matches!(self.source, Source::Command { pid: None, .. }) && self.ended.is_none()
+    }
+
+    /// Watches it from now on; what was started executes nothing of its own before
+    /// [`ProgramRun::release`].
+    pub fn watch(&mut self) -> Result<(), String> {
+        let text = |why: String| format!("{}: {why}", self.name);
+        match &mut self.source {
+            Source::Processes(target, pids) => {
+                let started = target.start(self.cycles.attacher());
+                *pids = started.map_err(|why| text(why.render(false)))?.processes().to_vec();
+            }
+            Source::Command { pid: Some(pid), .. } => {
+                let until = clock::monotonic() + START_TIMEOUT;
+                while programs::state(*pid as u32) != Some('T') {
+                    if clock::monotonic() > until {
+                        return Err(text("its process did not begin within 5 s".to_owned()));
+                    }
+                    std::thread::sleep(POLL_INTERVAL);
+                }
+                let watched = self.cycles.attacher().watch_process(*pid as u32);
+                watched.map_err(|why| text(why.to_string()))?;
+            }
+            Source::Command { pid: None, .. } => {
+                return Err(text("its process did not begin".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// It begins.
+    pub fn release(&mut self) {
+        if let Source::Command { pid: Some(pid), .. } = &self.source {
+            let _ = children::send(*pid, libc::SIGCONT);
+        }
+        self.began = Some(clock::monotonic());
+    }
+
+    /// Takes what its threads did.
+    pub fn drain(&mut self, place: &mut SeriesPlace<'_>) -> Drained {
+        if let Source::Processes(_, pids) = &self.source
+            && self.ended.is_none()
+            && !pids.iter().any(|pid| programs::is_there(*pid))
+        {
+            let (how, at) = ("ended".to_owned(), clock::monotonic());
+            self.ended = Some(End { how, success: true, at });
+        }
+        self.cycles.drain(self.finished_at.is_some(), place)
+    }
+
+    /// Whether its time is over, or it has ended.
+    pub fn is_finished(&self) -> bool {
+        let over = |length: Nanos| self.began.is_some_and(|at| clock::monotonic() - at >= length);
+        self.ended.is_some() || self.length.is_some_and(over)
+    }
+
+    /// Measures no more: what follows is the end of the program, and not its work.
+    pub fn finish(&mut self, place: &mut SeriesPlace<'_>) -> Vec<Finding> {
+        let Some(began) = self.began else { return Vec::new() };
+        let now = clock::monotonic();
+        self.reached_end = match (&self.ended, self.length) {
+            (None, Some(length)) => now - began >= length,
+            (Some(_), length) => length.is_none(),
+            (None, None) => false,
+        };
+        self.finished_at = Some(now);
+        self.drain(place);
+        let mut findings = self.cycles.finish();
+        let phase = &self.cycles.options().phase;
+        let subject = format!("{phase}/{}", self.name);
+        findings.extend(self.early_end(&subject, began));
+        let ran = self.ended.as_ref().map(|end| end.at - began);
+        if let Some(why) = self.cycles.nothing_found(ran) {
+            let (message, seen) = why.split_once('\n').unwrap_or((&why, ""));
+            let seen: Vec<&str> = seen.lines().map(str::trim).collect();
+            let finding =
+                Finding::new("program-without-cycles", Severity::Bad, subject, message.to_owned());
+            findings.push(finding.evidence(seen.join("; ")).remedy(
+                "measure for longer, or see docs/attach.md for what a cycle is; stderr = \"FILE\" \
+                 keeps what the program complains about",
+            ));
+        }
+        findings
+    }
+
+    fn early_end(&self, subject: &str, began: MonotonicNs) -> Option<Finding> {
+        let end = self.ended.as_ref()?;
+        let ran = (end.at - began).readable();
+        let (severity, message) = match self.length {
+            Some(length) => (
+                Severity::Bad,
+                format!("the program {} after {ran} of {}", end.how, length.readable()),
+            ),
+            None if end.success => return None,
+            None => (Severity::Warning, format!("the program {} after {ran}", end.how)),
+        };
+        Some(Finding::new("program-ended", severity, subject, message).remedy(
+            "stdout = \"FILE\" and stderr = \"FILE\" keep what it prints; without a `duration` the \
+             measure lasts as long as the program",
+        ))
+    }
+
+    /// Asks it to end (SIGTERM to its process group).
+    pub fn terminate(&self) {
+        if let Source::Command { pid: Some(pid), .. } = &self.source {
+            let _ = children::send(-*pid, libc::SIGTERM);
+        }
+    }
+
+    /// Until when it is waited for after that; `None` where it has ended, or is not ours to end.
+    pub fn end_deadline(&self) -> Option<MonotonicNs> {
+        let runs = matches!(self.source, Source::Command { pid: Some(_), .. });
+        self.finished_at.filter(|_| runs).map(|at| at + END_TIMEOUT)
+    }
+
+    /// Whether it did what was asked of it.
+    pub fn evidence(&self) -> ProgramEvidence {
+        ProgramEvidence {
+            name: self.name.clone(),
+            series: self.cycles.views().map(|view| view.meta.name.clone()).collect(),
+            has_end: self.length.is_some() || self.ended.is_some(),
+            reached_end: self.reached_end,
+            ended: self.ended.as_ref().map(|end| end.how.clone()),
+            ran: match (&self.ended, self.began) {
+                (Some(end), Some(began)) => end.at - began,
+                (None, Some(began)) => self.finished_at.unwrap_or(began) - began,
+                (_, None) => Nanos::ZERO,
+            },
+            lost: self.cycles.lost(),
+        }
+    }
+
+    /// Its threads as measures of the bundle.
+    pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
+        let cost = self.cycles.cost();
+        self.cycles.measures().map(move |mut measure| {
+            measure.parameters.extend(self.cycles.options().details.clone());
+            measure.parameters.extend(cost.clone().map(|cost| ("cost".to_owned(), cost)));
+            measure
+        })
+    }
+}
