@@ -59,10 +59,25 @@ fn what_cannot_be_is_refused_in_its_place() {
     3:14: error: `mechanisms`: `uprobes` is not a way to write a test point; did you mean `uprobe`?
     4:11: error: `payload`: 1MiB is out of bounds: 1B to 4KiB
     "#);
-    insta::assert_snapshot!(of("program", "comm = 'x'; pid = 7; threads = 2; samples = 5; histogram = { range = '1s' }; cycle = 'timrfd'"), @r#""#);
-    insta::assert_snapshot!(of("program", "pid = 7; cpus = '1'; policy = 'fifo'; stdout = 'x'; counters = ['cycles']"), @r#""#);
-    insta::assert_snapshot!(of("program", ""), @r#""#);
-    insta::assert_snapshot!(of("timer", "require = ['wakeup max < 1ms']; deadline = '1ms'"), @r#""#);
+    insta::assert_snapshot!(of("program", "comm = 'x'; pid = 7; threads = 2; samples = 5; histogram = { range = '1s' }"), @r#"
+    1:1: error: a program is a `command`, a `pid` or a `comm`, and only one of them; write `command = "cyclictest -m -p95"`, `pid = 4711` or `comm = "linuxcnc"`
+    1:1: error: a program has its own threads; leave `threads` out; `thread` names one of them
+    6:11: error: `samples` has no effect here: its threads are the program's own; leave `samples` out
+    7:23: error: `histogram` has no effect here: it follows from the period; leave `histogram` out
+    "#);
+    insta::assert_snapshot!(of("program", "pid = 7; cpus = '1'; policy = 'fifo'; stdout = 'x'; counters = ['cycles']"), @r#"
+    1:1: error: `policy` has no effect here: punctual does not start this program; leave `policy` out
+    4:8: error: `cpus` has no effect here: punctual does not start this program; leave `cpus` out
+    6:10: error: `stdout` has no effect here: punctual does not start this program; leave `stdout` out
+    7:12: error: `counters` has no effect here: its threads are the program's own; leave `counters` out
+    "#);
+    insta::assert_snapshot!(of("program", ""), @r#"
+    1:1: error: this measure has no program; write `command = "cyclictest -m -p95"`, `pid = 4711` or `comm = "linuxcnc"`
+    "#);
+    insta::assert_snapshot!(of("timer", "require = ['wakeup max < 1ms']; deadline = '1ms'"), @r#"
+    3:12: error: only the threads of a `program` have series of these names; write `max < 1ms`, which is about each series
+    4:12: error: `deadline` belongs to SCHED_DEADLINE, and the policy is SCHED_FIFO; choose the policy `deadline`, or leave `deadline` out
+    "#);
     insta::assert_snapshot!(of("syscall", "number = 39; arguments = [1, 2, 3, 4, 5, 6, 7]; target = 'pipe'"), @r#"
     4:13: error: `arguments`: 7 values are out of bounds: 0 to 6
     "#);
@@ -129,7 +144,8 @@ fn a_kind_says_which_series_there_are_and_where() {
 #[test]
 fn every_default_is_written_out_and_described() {
     for (word, kind) in WorkloadKind::WORDS {
-        let plan = plan(&format!("[[measure]]\nkind = '{word}'\n"));
+        let needed = if *kind == WorkloadKind::Program { "comm = 'x'\n" } else { "" };
+        let plan = plan(&format!("[[measure]]\nkind = '{word}'\n{needed}"));
         let workload = &plan.phases[0].measures[0].workload;
         assert_eq!(workload.kind(), *kind);
         let (toml, page) = (plan.to_toml(), plan.describe());

@@ -96,6 +96,10 @@ fn experiment(args: &Args) -> Result<String, Failure> {
 /// The keys of the measure that are decided.
 fn set_keys(args: &Args) -> String {
     let mut text = format!("kind = {}\n", quoted(args.kind.word()));
+    if args.kind == WorkloadKind::Program {
+        text += "# Your program instead: its threads that work in cycles are measured.\ncommand = \
+                 \"sleep 10\"\n";
+    }
     text.extend(args.cpus.as_ref().map(|cpus| format!("cpus = {}\n", quoted(cpus))));
     if !args.require.is_empty() {
         let list: Vec<String> = args.require.iter().map(|one| quoted(one)).collect();
