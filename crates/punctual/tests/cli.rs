@@ -33,6 +33,7 @@ const COMMANDS: [&str; 43] = [
     "export",
     "hunt",
     "hunt report",
+    "sections",
     "truth",
     "import",
     "trace",

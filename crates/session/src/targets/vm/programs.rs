@@ -1,16 +1,10 @@
 //! The programs that go into a machine: punctual itself, and those of the loads.
 
 use crate::exit::Failure;
-use crate::programs::find_program;
+use crate::programs::programs_of;
 use punctual_plan::{Architecture, Plan, VmPlan};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-/// Programs whose arguments may be commands.
-const RUNNERS: [&str; 11] = [
-    "sh", "bash", "dash", "env", "nice", "timeout", "taskset", "chrt", "setsid", "ionice",
-    "cpulimit",
-];
+use std::path::PathBuf;
 
 /// punctual for the machine: the one that is named, the running one where it is of that
 /// architecture, or one built beside it.
@@ -54,23 +48,8 @@ pub fn architecture(arch: Architecture) -> &'static str {
     }
 }
 
-/// The programs of the plan's loads, and of what a shell or the like is to start in them as far as
-/// its words tell.
+/// The programs of the plan's loads.
 pub fn of_loads(plan: &Plan) -> BTreeSet<PathBuf> {
-    let mut programs = BTreeSet::new();
-    for load in plan.phases.iter().flat_map(|phase| &phase.loads) {
-        programs.insert(load.program.clone());
-        let name =
-            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if RUNNERS.contains(&name(&load.program).as_str()) {
-            let words = load
-                .argv
-                .iter()
-                .skip(1)
-                .flat_map(|argument| argument.split(|c: char| " \t\n;|&()".contains(c)));
-            let plain = |word: &&str| !word.is_empty() && !word.starts_with('-');
-            programs.extend(words.filter(plain).filter_map(|word| find_program(word).ok()));
-        }
-    }
-    programs
+    let loads = plan.phases.iter().flat_map(|phase| &phase.loads);
+    loads.flat_map(|load| programs_of(&load.program, &load.argv[1..])).collect()
 }
