@@ -309,8 +309,8 @@ fn modules_of(initramfs: &Path) -> Vec<(String, u32)> {
     }
 }
 
-/// Where a CPU's `preempt_count` is, below its own data (arch/x86/include/asm/preempt.h): a variable
-/// of its own, and from 6.2 to 6.14 the second member of another (arch/x86/include/asm/current.h).
+/// Where a CPU's `preempt_count` is among its own data (arch/x86/include/asm/preempt.h): a variable
+/// of its own, from 6.2 to 6.14 the second member of another (arch/x86/include/asm/current.h).
 fn preempt_count(kallsyms: &str) -> Option<u64> {
     let address = |wanted: &str| {
         kallsyms.lines().find_map(|line| {

@@ -166,7 +166,7 @@ fn with_sections() -> Dump {
         section(irqs, at(place_of("clear_page"), 0), 0, 1, 9, 0),
     ];
     // From the begin of free_pages to the end of the interrupt's handler.
-    let all = 210;
+    let all = 180;
     script.dump.longest = vec![Stretch {
         kind: preemption,
         pc: lock,
@@ -200,7 +200,10 @@ fn sections_are_of_the_function_that_means_them() {
             )
         })
         .collect();
-    insta::assert_snapshot!(shown.join("\n"), @"");
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    free_pages by Some("_raw_spin_lock") (preemption-disabled): 5 times, 220, longest 60 to resched_curr; [user mode > entry_SYSCALL_64 > do_syscall_64 > free_pages] [("free_pages", 20), ("asm_sysvec_apic_timer_interrupt", 10), ("clear_page", 10), ("hrtimer_interrupt", 10), ("resched_curr", 10)]
+    free_pages by Some("_raw_spin_lock") (softirq): 1 times, 7, longest 7 to last; [] []
+    "#);
     let irqs = sections(&dump, &symbols(), SectionKind::Irqs);
     assert_eq!(irqs.len(), 1);
     assert_eq!((irqs[0].function.as_str(), irqs[0].ended_in.as_str()), ("clear_page", "last"));

@@ -228,8 +228,8 @@ static struct {
 	uint64_t since, pc, caller;
 	uint32_t preempt_count;
 } now[KINDS];
-// Where the last call returns to, and the last one before the current block: what happens in a block
-// comes before the call at its end.
+// Where the last call returns to, and the last one before the current block: what happens in a
+// block comes before the call at its end.
 static uint64_t last_call, call_before;
 
 // The count is believed from the first time on that it is 0: what came before has no begin.
