@@ -36,6 +36,7 @@ pub struct Args {
         last = true,
         value_name = "COMMAND",
         requires = "kernel",
+        conflicts_with = "bundle",
         required_unless_present_any = ["bundle", "boot"]
     )]
     command: Vec<String>,
