@@ -166,8 +166,10 @@ fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {
         Architecture::X86_64 => Arch::Amd64,
         Architecture::Aarch64 => Arch::Arm64,
     };
-    if vm.accel != Acceleration::VirtualTime || !vm.devices.is_empty() {
-        return Err(Failure::refused("--kernel: only a guest in virtual time without devices"));
+    let plain = vm.devices.is_empty() && vm.drivers.is_empty();
+    if vm.accel != Acceleration::VirtualTime || !plain {
+        let message = "--kernel: only a guest in virtual time, without devices and drivers";
+        return Err(Failure::refused(message));
     }
     let (kernel, _) = kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
     let (programs, script) = match work {
