@@ -117,7 +117,7 @@ fn a_run_is_replayed_and_explained_by_function() {
     }
 }
 
-/// A kernel module disables interrupts, and then preemption, until so many ns are over: virtual time
+/// A kernel module disables interrupts, and then preemption, until 300 µs are over: virtual time
 /// counts instructions, so that the length of both sections is known to a turn of its loop.
 #[test]
 fn sections_of_known_length_are_found_by_function() {

@@ -22,6 +22,7 @@ use punctual_lab::exact::{MARK_PORT, Part, Replay, Wanted};
 use punctual_lab::{Accel, Arch, Control, Guest, GuestFile, Job, Outcome};
 use punctual_plan::{Acceleration, Architecture, TargetPlan, VmPlan};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -82,7 +83,9 @@ pub fn of_guest(
         return Err(Failure::failed(result.outcome));
     }
     let dump = Dump::parse(&dump).map_err(Failure::failed)?;
-    let exact = Exact::of(&dump, &KernelSymbols::parse(&symbols.kallsyms), INSN);
+    // Those of modules that the command loaded, too.
+    let names = fs::read_to_string(place.path().join("kallsyms")).unwrap_or(symbols.kallsyms);
+    let exact = Exact::of(&dump, &KernelSymbols::parse(&names), INSN);
     let run = match work {
         Work::Boot => SectionsRun::Boot,
         Work::Command { words, .. } => {
@@ -211,7 +214,8 @@ fn script(program: &Path, arguments: &[String], programs: &BTreeSet<PathBuf>) ->
     format!(
         "{COPY_SYSTEM}export PATH={path}$PATH\nmark() {{ printf x | dd of=/dev/port bs=1 \
          seek={MARK_PORT} conv=notrunc 2>/dev/null; }}\ncd \
-         /tmp\nmark\n{command}\nstatus=$?\nmark\nexit $status\n"
+         /tmp\nmark\n{command}\nstatus=$?\nmark\ncat /proc/kallsyms \
+         >/results/kallsyms\nexit $status\n"
     )
 }
 
