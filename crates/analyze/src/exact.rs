@@ -10,10 +10,10 @@ pub mod symbols;
 #[cfg(test)]
 mod tests;
 
-use dump::{Dump, Window};
+use dump::{Dump, SectionKind, Window};
 use path::{Function, Path};
 use phases::Part;
-use punctual_bundle::exact::IrqsDisabled;
+use punctual_bundle::exact::DisabledSection;
 use punctual_core::Nanos;
 use symbols::KernelSymbols;
 
@@ -47,8 +47,14 @@ pub struct Exact {
     pub worst: Vec<ExactSample>,
     /// Ordinary ones, by their latency.
     pub ordinary: Vec<ExactSample>,
-    /// The sections with interrupts off in the measured part of the run.
-    pub irqs_off: Vec<IrqsDisabled>,
+    /// Instructions in which sections were looked for: the measured part of the run.
+    pub kept: u64,
+    /// Blocks and places of sections that found no room.
+    pub lost: u64,
+    /// The sections with interrupts off there.
+    pub irqs_off: Vec<DisabledSection>,
+    /// Those with preemption off.
+    pub preemption_off: Vec<DisabledSection>,
     /// The names of tasks, by their place in the paths' events and contexts.
     pub tasks: Vec<String>,
 }
@@ -80,7 +86,10 @@ impl Exact {
             cut: dump.cut,
             worst,
             ordinary,
-            irqs_off: sections::sections(dump, symbols),
+            kept: dump.kept,
+            lost: dump.lost,
+            irqs_off: sections::sections(dump, symbols, SectionKind::Irqs),
+            preemption_off: sections::sections(dump, symbols, SectionKind::Preemption),
             tasks: dump.tasks.iter().map(|task| task.comm.clone()).collect(),
         }
     }

@@ -22,6 +22,9 @@ pub struct ExactDocument {
     pub digest: String,
     /// Instructions of the whole run, with boot and preparation.
     pub instructions: u64,
+    /// Those from the first sample to the last, in which sections were looked for.
+    #[serde(default)]
+    pub measured: u64,
     /// Samples whose beginning was not kept.
     pub cut: u64,
     /// The worst samples, the latest first.
@@ -29,7 +32,10 @@ pub struct ExactDocument {
     /// An ordinary sample to compare with: the one in the middle of those that were kept.
     pub ordinary: Option<ExactSample>,
     /// The longest sections with interrupts disabled while samples were taken, the longest first.
-    pub irqs_disabled: Vec<IrqsDisabled>,
+    pub irqs_disabled: Vec<DisabledSection>,
+    /// The longest sections with preemption disabled meanwhile, the longest first.
+    #[serde(default)]
+    pub preemption_disabled: Vec<DisabledSection>,
     /// Limits of all this.
     pub findings: Vec<Finding>,
 }
@@ -119,13 +125,17 @@ pub struct ExactCall {
     pub end: u64,
 }
 
-/// Sections with interrupts disabled that begin in one function.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct IrqsDisabled {
+/// Sections with interrupts or preemption disabled that begin in one function.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct DisabledSection {
     /// By its symbol.
     pub function: String,
     /// The function that it calls for it, if any.
     pub by: Option<String>,
+    /// `irqs`, where interrupts are disabled; else by what `preempt_count` is above 0 at its begin:
+    /// `preemption-disabled`, `softirqs-disabled`, `softirq`, `interrupt`, `nmi`.
+    #[serde(default)]
+    pub context: String,
     /// How often.
     pub count: u64,
     /// Instructions, all together.
@@ -134,4 +144,11 @@ pub struct IrqsDisabled {
     pub longest: u64,
     /// The function in which the longest ended.
     pub ended_in: String,
+    /// The calls around the begin of the longest, from the outermost; empty where they are not
+    /// known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<String>,
+    /// The functions with most own instructions in the longest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<(String, u64)>,
 }

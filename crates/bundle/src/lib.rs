@@ -45,6 +45,7 @@ pub mod meta;
 pub mod ran_on;
 pub mod reader;
 pub mod recording;
+pub mod sections;
 pub mod state;
 pub mod summary;
 pub mod tail;

@@ -50,7 +50,23 @@ pub struct Wanted {
     pub worst: u32,
     /// So many ordinary ones to compare with.
     pub ordinary: u32,
+    /// Of what part of the run sections are looked for.
+    pub part: Part,
 }
+
+/// A part of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// From the first sample to the last.
+    Samples,
+    /// From a byte that is written to [`MARK_PORT`] to the next one.
+    Marked,
+    /// From the first instruction to the last.
+    Whole,
+}
+
+/// An I/O port of the machine that nothing answers at.
+pub const MARK_PORT: u16 = 0x5e0;
 
 /// A run that can be repeated.
 pub struct Replay {
@@ -293,11 +309,32 @@ fn modules_of(initramfs: &Path) -> Vec<(String, u32)> {
     }
 }
 
+/// Where a CPU's `preempt_count` is among its own data (arch/x86/include/asm/preempt.h): a variable
+/// of its own, from 6.2 to 6.14 the second member of another (arch/x86/include/asm/current.h).
+fn preempt_count(kallsyms: &str) -> Option<u64> {
+    let address = |wanted: &str| {
+        kallsyms.lines().find_map(|line| {
+            let (address, rest) = line.split_once(' ')?;
+            let name = rest.split_once(' ')?.1;
+            (name == wanted).then(|| u64::from_str_radix(address, 16).ok())?
+        })
+    };
+    address("__preempt_count").or_else(|| Some(address("pcpu_hot")?.wrapping_add(8)))
+}
+
 /// The plugin's options: where interrupts and exceptions enter the kernel, where it switches tasks,
 /// and where a task has its name.
 fn plugin_option(symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> {
     let mut option = format!("./{PLUGIN_FILE},out={DUMP}");
     option += &format!(",keep={},ordinary={}", wanted.worst, wanted.ordinary);
+    match wanted.part {
+        Part::Samples => {}
+        Part::Marked => option += &format!(",port={MARK_PORT}"),
+        Part::Whole => option += ",all=1",
+    }
+    if let Some(address) = preempt_count(&symbols.kallsyms) {
+        option += &format!(",preempt_count={address:#x}");
+    }
     if let Some((comm, pid)) = symbols.task {
         option += &format!(",comm={comm},pid={pid}");
     }
@@ -354,10 +391,22 @@ mod tests {
     #[test]
     fn the_plugin_is_given_the_kernels_entries() {
         let symbols = Symbols { kallsyms: KALLSYMS.into(), task: Some((2960, 2404)) };
-        let wanted = Wanted { worst: 20, ordinary: 8 };
+        let wanted = Wanted { worst: 20, ordinary: 8, part: Part::Samples };
         insta::assert_snapshot!(plugin_option(&symbols, wanted).unwrap(), @"./exact.so,out=exact.bin,keep=20,ordinary=8,comm=2960,pid=2404,switch=0xffffffff81003270,entries_begin=0xffffffff81c00290,entries_end=0xffffffff81c00990,entry=0xffffffff81c00990,entry=0xffffffff81c00ef0");
         let none = Symbols { kallsyms: "0 T _text".into(), task: None };
         assert!(plugin_option(&none, wanted).is_err());
+    }
+
+    #[test]
+    fn the_preempt_count_is_a_variable_or_in_another() {
+        let own = "000000000001fb40 A __preempt_count\n000000000001fb80 A pcpu_hot\n";
+        assert_eq!(preempt_count(own), Some(0x1fb40));
+        assert_eq!(preempt_count("0000000000035480 A pcpu_hot\n"), Some(0x35488));
+        assert_eq!(preempt_count(KALLSYMS), None);
+        let symbols = Symbols { kallsyms: format!("{KALLSYMS}{own}"), task: None };
+        let wanted = Wanted { worst: 0, ordinary: 0, part: Part::Marked };
+        let option = plugin_option(&symbols, wanted).unwrap();
+        assert!(option.contains(",port=1504,preempt_count=0x1fb40,"), "{option}");
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct Guest {
     pub results_to: Option<PathBuf>,
     /// Whether what it is made of is kept, so that it can run again ([`crate::exact`]).
     pub keep: bool,
+    /// Whether it boots from its first instruction on, though its boot may be saved.
+    pub whole_boot: bool,
     /// More arguments for QEMU (`-device`, `edu`). Files in them need absolute paths.
     pub qemu_args: Vec<String>,
 }
@@ -127,6 +129,7 @@ impl Guest {
             boot_silence: BOOT_SILENCE,
             results_to: None,
             keep: false,
+            whole_boot: false,
             timeout: TIMEOUT,
             qemu_args: Vec::new(),
         }
@@ -138,6 +141,7 @@ impl Guest {
             && self.board == Board::Usual
             && self.kernel.arch == Arch::Amd64
             && self.qemu_args.is_empty()
+            && !self.whole_boot
     }
 }
 

@@ -24,6 +24,7 @@ pub mod pairs;
 pub mod probe;
 pub mod report;
 pub mod run;
+pub mod sections;
 pub mod show;
 pub mod ssh;
 pub mod tail;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 43] = [
+const COMMANDS: [&str; 44] = [
     "",
     "demo",
     "new",
@@ -33,6 +33,7 @@ const COMMANDS: [&str; 43] = [
     "export",
     "hunt",
     "hunt report",
+    "sections",
     "truth",
     "import",
     "trace",

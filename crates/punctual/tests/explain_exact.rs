@@ -66,7 +66,8 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let bundle = place.path().join("bundle");
 
-    let explained = place.punctual(&["explain", "bundle", "--exact", "--worst", "5", "--json"]);
+    let options = ["--worst", "5", "--json", "--perfetto", "worst.pftrace"];
+    let explained = place.punctual(&[&["explain", "bundle", "--exact"], &options[..]].concat());
     assert_eq!(explained.status.code(), Some(0), "{}", text(&explained));
     let document: Value = serde_json::from_slice(&explained.stdout).expect("JSON");
     let summary = std::fs::read(bundle.join("summary.json")).expect("a summary");
@@ -80,9 +81,22 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert!(max.is_null() || &worst[0]["latency_ns"] == max, "{max} {}", worst[0]["latency_ns"]);
     let off = document["irqs_disabled"].as_array().expect("sections");
     assert!(off.iter().any(|section| section["function"] == "__schedule"), "{off:#?}");
+    let trace = std::fs::read(place.path().join("worst.pftrace")).expect("a trace");
+    assert!(trace.len() > 1_000 && trace[0] == 0x0a, "{}", trace.len());
     let kept = std::fs::read(bundle.join("exact.json")).expect("it is kept in the bundle");
     let kept: Value = serde_json::from_slice(&kept).expect("JSON");
     assert_eq!(kept["worst"], document["worst"]);
+
+    // What is in the bundle is not replayed again.
+    let options = ["--json", "--require", "max < 10 instructions"];
+    let sections = place.punctual(&[&["sections", "bundle"], &options[..]].concat());
+    assert_eq!(sections.status.code(), Some(3), "{}", text(&sections));
+    let sections: Value = serde_json::from_slice(&sections.stdout).expect("JSON");
+    assert_eq!(sections["irqs_disabled"], document["irqs_disabled"]);
+    assert_eq!(sections["required"][0]["verdict"], "not-met");
+    assert_eq!(sections["run"]["digest"], summary["digest"]);
+    let off = sections["preemption_disabled"].as_array().expect("sections");
+    assert!(off.iter().any(|section| section["function"] == "__schedule"), "{off:#?}");
 
     // What a bundle from elsewhere may say of itself.
     let manifest = std::fs::read(bundle.join("bundle.json")).expect("a manifest");
@@ -101,6 +115,55 @@ fn a_run_is_replayed_and_explained_by_function() {
         assert_eq!(refused.status.code(), Some(2), "{key}: {}", text(&refused));
         assert!(text(&refused).contains(why), "{key}: {}", text(&refused));
     }
+}
+
+/// A kernel module disables interrupts, and then preemption, until 300 µs are over: virtual time
+/// counts instructions, so that the length of both sections is known to a turn of its loop.
+#[test]
+fn sections_of_known_length_are_found_by_function() {
+    const NS: u64 = 300_000;
+    let Some(kernel) = testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)) else { return };
+    if testing::guest(KERNEL).is_none() {
+        return;
+    }
+    let place = Place::with("");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../session/src/truth/module");
+    let Some(module) = testing::or_skip(kernel.build_module(&source, "punctual_truth")) else {
+        return;
+    };
+    place.write("punctual_truth.ko", &module);
+    let module = place.path().join("punctual_truth.ko");
+    let module = module.to_str().expect("a name");
+    let job = format!(
+        "insmod {module} && echo irqs {NS} >/dev/punctual-truth && echo preempt {NS} \
+         >/dev/punctual-truth"
+    );
+    let arguments = ["sections", "--kernel", KERNEL, "--json", "--file", module, "--"];
+    let ran = place.punctual(&[&arguments[..], &["sh", "-c", &job]].concat());
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert_eq!(document["schema"], "punctual-sections/1");
+    assert_eq!(document["run"]["status"], 0);
+    assert_eq!(document["preemption"], "voluntary");
+    for (key, context) in
+        [("irqs_disabled", "irqs"), ("preemption_disabled", "preemption-disabled")]
+    {
+        let sections = document[key].as_array().expect("sections");
+        let own = sections.iter().find(|one| one["function"] == "write");
+        let own = own.unwrap_or_else(|| panic!("{sections:#?}"));
+        let longest = own["longest"].as_u64().expect("a length");
+        // The clock is read at some distance from both ends, and once more than needed.
+        assert!((NS / 8..NS / 8 + 300).contains(&longest), "{own:#}");
+        assert_eq!((&own["context"], &own["count"]), (&json!(context), &json!(1)));
+        assert_eq!(own["ended_in"], "write");
+        let stack = own["stack"].as_array().expect("a stack");
+        assert!(stack.contains(&json!("vfs_write")), "{stack:?}");
+        assert_eq!(stack.last(), Some(&json!("write")));
+    }
+    // A section ends where the scheduler has chosen.
+    let longest = |key: &str| document[key][0]["longest"].as_u64().expect("a length");
+    assert!(document["measured"].as_u64() < document["instructions"].as_u64());
+    assert!(longest("preemption_disabled") < document["measured"].as_u64().expect("a count"));
 }
 
 #[test]

@@ -2,6 +2,9 @@
 
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::ExactDocument;
+use punctual_bundle::hunt::Required;
+use punctual_bundle::sections::{SectionsDocument, SectionsRun};
+use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_report::{export, html};
 use serde_json::json;
@@ -54,9 +57,49 @@ fn document() -> ExactDocument {
             "function": "free_pcppages_bulk", "by": null, "count": 23, "total": 7_916_154,
             "longest": 4_053_251, "ended_in": "__free_one_page",
         }],
+        "preemption_disabled": [{
+            "function": "unmap_page_range", "by": "_raw_spin_lock", "count": 2, "total": 70_000,
+            "context": "preemption-disabled", "longest": 60_000, "ended_in": "unmap_page_range",
+            "stack": ["user mode", "do_exit", "unmap_page_range"],
+            "functions": [["unmap_page_range", 50_000], ["</b>", 10_000]],
+        }],
         "findings": [],
     });
     serde_json::from_value(document).expect("a document")
+}
+
+fn sections() -> SectionsDocument {
+    let exact = document();
+    let run = SectionsRun::Command {
+        command: ["sh", "-c", "true\u{1b}[2J"].map(str::to_owned).to_vec(),
+        status: Some(0),
+    };
+    SectionsDocument {
+        schema: "punctual-sections/1".to_owned(),
+        kernel: exact.kernel,
+        preemption: Some("voluntary".to_owned()),
+        ns_per_instruction: 8,
+        run,
+        instructions: exact.instructions,
+        measured: 20_000_000,
+        irqs_disabled: exact.irqs_disabled,
+        preemption_disabled: exact.preemption_disabled,
+        required: vec![Required {
+            requirement: "max < 20000 instructions".to_owned(),
+            verdict: VerdictWord::NotMet,
+            longest: Some(4_053_251),
+        }],
+        findings: Vec::new(),
+    }
+}
+
+#[test]
+fn sections_in_a_terminal_of_80_columns() {
+    let options = ShowOptions { width: 80, ..ShowOptions::default() };
+    let text = terminal::sections(&sections(), 10, &options);
+    insta::assert_snapshot!(text);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_eq!(sections().longest(), Some(4_053_251));
 }
 
 #[test]

@@ -9,11 +9,13 @@ mod processor;
 mod recording;
 
 use punctual_bundle::Timebase;
+use punctual_bundle::exact::ExactDocument;
 use punctual_core::event::TaskState;
 use punctual_core::{EventKind, MonotonicNs, Names, Tid};
-use punctual_report::export::{Format, RecordingInput, export_recording};
+use punctual_report::export::{self, Format, RecordingInput, export_recording};
 use punctual_report::marks::{Lane, Marks, Shape};
 use recording::{CONTROL, Recording};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 const STATES: &str = "select t.tid, s.state, s.ts, s.dur from thread_state s join thread t \
@@ -162,6 +164,54 @@ fn perfetto_reads_what_was_recorded() {
     assert!(threads.contains(&["1001", "helper", "1000", "control"]), "{threads:?}");
     assert_eq!(threads.len(), all.names.tasks.len());
     assert!(all.names.tasks.contains_key(&CONTROL));
+}
+
+/// A call of a softirq on an interrupt on a task, each on its own track, in ns from the release.
+#[test]
+fn perfetto_reads_the_calls_of_exact_samples() {
+    let call = |function: &str, context: &str, depth: u32, begin: u64, end: u64| {
+        json!({
+            "function": function, "context": context, "depth": depth, "begin": begin, "end": end,
+        })
+    };
+    let sample = json!({
+        "phase": "main", "series": "t/cpu0", "sample": 609, "due": 9_000,
+        "latency_ns": 8_080, "thread": "timer/cpu0", "instructions": 1_000, "without": 10,
+        "parts": [{
+            "kind": "return", "begin": 0, "instructions": 1_000, "functions": [], "stack": [],
+        }],
+        "functions": [], "more": [],
+        "calls": [
+            call("do_exit", "stress'ng", 0, 0, 1_000),
+            call("free_pages", "stress'ng", 1, 100, 900),
+            call("asm_sysvec_apic_timer_interrupt", "interrupt", 2, 200, 500),
+            call("handle_softirqs", "interrupt", 3, 300, 400),
+            call("net_rx_action", "interrupt", 4, 310, 400),
+        ],
+    });
+    let document = json!({
+        "schema": "punctual-exact/1", "kernel": "6.1.0-test", "ns_per_instruction": 8,
+        "digest": "", "instructions": 1, "cut": 0, "worst": [sample], "ordinary": null,
+        "irqs_disabled": [], "findings": [],
+    });
+    let document: ExactDocument = serde_json::from_value(document).expect("a document");
+    let mut bytes = Vec::new();
+    export::exact_perfetto(&document, &mut bytes).expect("a Vec takes it");
+    let query = "select slice.name, ts, dur, depth, track.name from slice join track on \
+                 slice.track_id = track.id order by ts, dur desc, slice.name";
+    let Some(answers) = processor::ask(&bytes, &[query, TROUBLE]) else { return };
+    let rows: Vec<String> =
+        answers[0].iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(" ")).collect();
+    let expected = [
+        "do_exit 9080 8000 0 task stress'ng",
+        "return to user mode 9080 8000 0 parts",
+        "free_pages 9880 6400 1 task stress'ng",
+        "asm_sysvec_apic_timer_interrupt 10680 2400 0 interrupt",
+        "handle_softirqs 11480 800 0 softirq",
+        "net_rx_action 11560 720 1 softirq",
+    ];
+    assert_eq!(rows, expected);
+    assert!(answers[1].is_empty(), "{:?}", answers[1]);
 }
 
 /// Every text is hostile, threads have no names, instants are impossible: the trace is a trace, and

@@ -10,13 +10,13 @@ use punctual_analyze::exact::symbols::KernelSymbols;
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_core::Nanos;
-use punctual_lab::exact::{Replay, Wanted};
+use punctual_lab::exact::{Part, Replay, Wanted};
 use punctual_lab::{Control, Guest, GuestResult, LabError, Outcome};
 use std::fs;
 use std::path::Path;
 
 /// The virtual time of an instruction (QEMU's `-icount shift=3`).
-const INSN: Nanos = Nanos(8);
+pub(crate) const INSN: Nanos = Nanos(8);
 /// Ordinary samples that are kept to compare with.
 const ORDINARY: u32 = 8;
 /// The most samples that are explained.
@@ -63,9 +63,8 @@ pub fn explain(
     let place =
         place.map_err(|why| Failure::failed(format!("cannot create a directory: {why}")))?;
     let worst = worst.min(WORST_MAX);
-    let wanted = Wanted { worst: worst as u32 + WARM_UP, ordinary: ORDINARY };
     let (result, dump) = replay
-        .run(&symbols, wanted, place.path(), &mut watch)
+        .run(&symbols, samples(worst), place.path(), &mut watch)
         .map_err(|why| Failure::of_lab(&why))?;
     if result.outcome != Outcome::Finished {
         return Err(Failure::failed(format!("the replay did not complete: {}", result.outcome)));
@@ -83,6 +82,10 @@ pub fn explain(
     write(bundle, &dump, &symbols.kallsyms, &kernel, &digest, worst)
 }
 
+fn samples(worst: usize) -> Wanted {
+    Wanted { worst: worst as u32 + WARM_UP, ordinary: ORDINARY, part: Part::Samples }
+}
+
 /// What the plugin wrote, and the kernel's symbols, in the directory of a run that was seen.
 const SEEN: [&str; 3] = ["exact.bin", "kallsyms", "release"];
 
@@ -94,8 +97,7 @@ pub fn run(
 ) -> Result<GuestResult, LabError> {
     let replay = Replay::of(guest.prepared()?)?.within(guest.timeout);
     let symbols = replay.symbols(watch)?;
-    let wanted = Wanted { worst: WORST as u32 + WARM_UP, ordinary: ORDINARY };
-    let (result, dump) = replay.run(&symbols, wanted, place, watch)?;
+    let (result, dump) = replay.run(&symbols, samples(WORST), place, watch)?;
     let release = result.release.clone().unwrap_or_default().into_bytes();
     for (name, bytes) in SEEN.iter().zip([dump, symbols.kallsyms.into_bytes(), release]) {
         let path = place.join(name);

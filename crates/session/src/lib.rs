@@ -38,6 +38,7 @@ pub mod recorded;
 pub mod recording;
 pub mod request;
 pub mod run;
+pub mod sections;
 pub mod targets;
 pub mod truth;
 pub mod unfinished;

@@ -1,8 +1,15 @@
 //! Programs and processes of this system.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// Programs whose arguments may be commands.
+const RUNNERS: [&str; 11] = [
+    "sh", "bash", "dash", "env", "nice", "timeout", "taskset", "chrt", "setsid", "ionice",
+    "cpulimit",
+];
 
 /// Finds a program as execvp(3) does: a name with a slash is a path, any other is looked for in
 /// $PATH.
@@ -22,6 +29,19 @@ pub fn find_program(name: &str) -> Result<PathBuf, String> {
         .map(|directory| directory.join(name))
         .find(|path| runnable(path).is_ok());
     found.ok_or_else(|| "there is no such program in $PATH".to_owned())
+}
+
+/// A program, and those that a shell or the like starts for it as far as its arguments show.
+pub fn programs_of(program: &Path, arguments: &[String]) -> BTreeSet<PathBuf> {
+    let mut programs = BTreeSet::from([program.to_owned()]);
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    if RUNNERS.contains(&name.as_ref()) {
+        let separators = |c: char| " \t\n;|&()".contains(c);
+        let words = arguments.iter().flat_map(|argument| argument.split(separators));
+        let plain = |word: &&str| !word.is_empty() && !word.starts_with('-');
+        programs.extend(words.filter(plain).filter_map(|word| find_program(word).ok()));
+    }
+    programs
 }
 
 /// Whether a process is there and no zombie.

@@ -13,7 +13,7 @@ mod remote;
 mod returned;
 pub mod ssh;
 mod time;
-mod vm;
+pub mod vm;
 
 pub use output::check_output;
 pub use remote::{NO_REPEATS, NOT_EXACT, RemoteRun, Returned};

@@ -13,7 +13,7 @@ use punctual_core::{Finding, Nanos, Severity};
 /// Functions of a sample that are listed; the rest is in its calls.
 const FUNCTIONS: usize = 50;
 /// Sections that are listed.
-const SECTIONS: usize = 50;
+pub const SECTIONS: usize = 50;
 /// Calls of a sample that are listed: a page shows no more, and 4 million instructions have
 /// 300,000.
 pub const CALLS_MAX: usize = 20_000;
@@ -38,7 +38,7 @@ impl Exact {
             .filter(|sample| !sample.series.is_empty())
             .take(samples)
             .collect();
-        let mut findings = Vec::new();
+        let mut findings = self.limits();
         if self.cut > 0 {
             let evidence = format!("{} of {} that were taken", self.cut, self.samples_seen);
             findings.push(
@@ -74,12 +74,32 @@ impl Exact {
             ns_per_instruction: u32::try_from(insn.0).unwrap_or(0),
             digest: digest.to_owned(),
             instructions: self.insns,
+            measured: self.kept,
             cut: self.cut,
             worst,
             ordinary: typical.map(|sample| self.sample(sample, bundle, None)),
             irqs_disabled: self.irqs_off.iter().take(SECTIONS).cloned().collect(),
+            preemption_disabled: self.preemption_off.iter().take(SECTIONS).cloned().collect(),
             findings,
         }
+    }
+
+    /// What was not seen of the whole run.
+    pub fn limits(&self) -> Vec<Finding> {
+        let finding =
+            |id: &str, severity, message: &str| Finding::new(id, severity, "system", message);
+        let lost = (self.lost > 0).then(|| {
+            finding("exact-lost", Severity::Warning, "not all that was executed is counted")
+                .evidence(format!("{} blocks and sections found no room", self.lost))
+                .remedy("run less at a time")
+        });
+        let uncounted = (self.kept > 0 && self.preemption_off.is_empty()).then(|| {
+            let message = "no section with preemption disabled was seen";
+            finding("preemption-uncounted", Severity::Note, message)
+                .evidence("the kernel's symbols name neither __preempt_count nor pcpu_hot")
+                .remedy("sections with interrupts disabled are whole")
+        });
+        lost.into_iter().chain(uncounted).collect()
     }
 
     fn sample(

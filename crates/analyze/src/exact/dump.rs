@@ -1,5 +1,6 @@
 //! What QEMU's plugin wrote (crates/lab/src/exact/plugin.c): little-endian words, in this order:
-//! the header, all blocks, all tasks, the windows of samples, the sections with interrupts off.
+//! the header, all blocks, all tasks, the windows of samples, the sections with interrupts or
+//! preemption disabled, the longest of these with what was executed.
 
 /// A block of instructions that are executed one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,10 +83,22 @@ pub struct Window {
     pub entries: Vec<Entry>,
 }
 
-/// A place where interrupts are switched off, with what came of it in the measured part of the run.
+/// What is disabled in a section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SectionKind {
+    /// Interrupts.
+    Irqs,
+    /// Preemption: the CPU's `preempt_count` is above 0.
+    Preemption,
+}
+
+/// A place where sections of a kind begin, with what came of it in the part of the run that was
+/// looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section {
-    /// The address of the instruction that switches them off.
+    /// What is disabled.
+    pub kind: SectionKind,
+    /// The address of the instruction that begins them.
     pub pc: u64,
     /// Where the last call before it returns to.
     pub caller: u64,
@@ -101,6 +114,27 @@ pub struct Section {
     pub end_caller: u64,
     /// The instructions of the whole run before the longest.
     pub at: u64,
+    /// The `preempt_count` with which the longest began, where that began it.
+    pub preempt_count: u32,
+}
+
+/// One of the longest sections, with what was executed before and in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    /// What is disabled.
+    pub kind: SectionKind,
+    /// As in [`Section::pc`].
+    pub pc: u64,
+    /// As in [`Section::caller`].
+    pub caller: u64,
+    /// Instructions of the whole run before it.
+    pub begin: u64,
+    /// Instructions of the whole run up to its end.
+    pub end: u64,
+    /// Instructions of the whole run behind the last entry.
+    pub at: u64,
+    /// What happened.
+    pub entries: Vec<Entry>,
 }
 
 /// All that the plugin wrote.
@@ -114,6 +148,8 @@ pub struct Dump {
     pub cut: u64,
     /// Blocks and places that found no room.
     pub lost: u64,
+    /// The instructions in which sections were looked for.
+    pub kept: u64,
     /// All blocks.
     pub blocks: Vec<Block>,
     /// All tasks.
@@ -122,8 +158,10 @@ pub struct Dump {
     pub worst: Vec<Window>,
     /// Those of ordinary ones.
     pub ordinary: Vec<Window>,
-    /// The sections with interrupts off, in no order.
+    /// The sections of all kinds, in no order.
     pub sections: Vec<Section>,
+    /// The longest of them, in no order; one for each place.
+    pub longest: Vec<Stretch>,
 }
 
 /// The bytes are not such a dump.
@@ -131,7 +169,7 @@ pub struct Dump {
 #[error("what QEMU's plugin wrote cannot be read: {0}")]
 pub struct Malformed(&'static str);
 
-const MAGIC: &[u8; 8] = b"PEXACT1\0";
+const MAGIC: &[u8; 8] = b"PEXACT2\0";
 
 struct Reader<'a>(&'a [u8]);
 
@@ -177,18 +215,32 @@ impl Dump {
         if from.take(MAGIC.len())? != MAGIC {
             return Err(Malformed("it begins otherwise"));
         }
-        let [insns, samples, cut, blocks_lost, sections_lost] =
-            [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
-        let [blocks, tasks, worst, ordinary, sections, _unused] =
+        let [insns, samples, cut, blocks_lost, sections_lost, kept] =
+            [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
+        let [blocks, tasks, worst, ordinary, sections, longest] =
             [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
         let blocks = from.many(blocks, 16, block)?;
         let tasks = from.many(tasks, 32, task)?;
         let window = |from: &mut Reader<'_>| window(from, blocks.len(), tasks.len());
         let worst = from.many(worst, 40, window)?;
         let ordinary = from.many(ordinary, 40, window)?;
-        let sections = from.many(sections, 64, section)?;
+        let sections = from.many(sections, 72, section)?;
+        let stretch = |from: &mut Reader<'_>| stretch(from, blocks.len(), tasks.len());
+        let longest = from.many(longest, 48, stretch)?;
         let lost = blocks_lost.saturating_add(sections_lost);
-        Ok(Dump { insns, samples, cut, lost, blocks, tasks, worst, ordinary, sections })
+        Ok(Dump {
+            insns,
+            samples,
+            cut,
+            lost,
+            kept,
+            blocks,
+            tasks,
+            worst,
+            ordinary,
+            sections,
+            longest,
+        })
     }
 }
 
@@ -245,16 +297,29 @@ fn entry(word: u32, blocks: usize, tasks: usize) -> Result<Entry, Malformed> {
 }
 
 fn section(from: &mut Reader<'_>) -> Result<Section, Malformed> {
-    Ok(Section {
-        pc: from.u64()?,
-        caller: from.u64()?,
-        count: from.u64()?,
-        total: from.u64()?,
-        longest: from.u64()?,
-        end_pc: from.u64()?,
-        end_caller: from.u64()?,
-        at: from.u64()?,
-    })
+    let [pc, caller, count, total] = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
+    let [longest, end_pc, end_caller, at] = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
+    let (kind, preempt_count) = (section_kind(from.u32()?)?, from.u32()?);
+    Ok(Section { kind, pc, caller, count, total, longest, end_pc, end_caller, at, preempt_count })
+}
+
+fn section_kind(word: u32) -> Result<SectionKind, Malformed> {
+    match word {
+        0 => Ok(SectionKind::Irqs),
+        1 => Ok(SectionKind::Preemption),
+        _ => Err(Malformed("a section is of no known kind")),
+    }
+}
+
+fn stretch(from: &mut Reader<'_>, blocks: usize, tasks: usize) -> Result<Stretch, Malformed> {
+    let (kind, entries) = (section_kind(from.u32()?)?, from.u32()?);
+    let [pc, caller, begin, end, at] =
+        [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
+    let entries = from.many(entries, 4, |from| entry(from.u32()?, blocks, tasks))?;
+    match begin <= end && end <= at {
+        true => Ok(Stretch { kind, pc, caller, begin, end, at, entries }),
+        false => Err(Malformed("a section ends before its begin")),
+    }
 }
 
 #[cfg(test)]
@@ -266,11 +331,11 @@ mod tests {
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
 
-    /// Two blocks, a task, one window, one section.
+    /// Two blocks, a task, one window, one section with what was executed.
     fn dump() -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        words(&mut bytes, &[900, 3, 0, 1, 2]);
-        let counts = [2, 1, 1, 0, 1, 0_u32];
+        words(&mut bytes, &[900, 3, 0, 1, 2, 700]);
+        let counts = [2, 1, 1, 0, 1, 1_u32];
         bytes.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
         for (pc, kind, entry) in [(0x1000_u64, 1_u8, 0_u8), (1 << 63, 5, 1)] {
             words(&mut bytes, &[pc]);
@@ -281,7 +346,9 @@ mod tests {
         words(&mut bytes, &[1000, 1800, 5, 800]);
         let window = [0, 4, 0, 0x8000_0000, 0x9000_0000, 1_u32];
         bytes.extend(window.iter().flat_map(|word| word.to_le_bytes()));
-        words(&mut bytes, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        words(&mut bytes, &[1, 2, 3, 4, 5, 6, 7, 8, 1 | 0x100 << 32]);
+        words(&mut bytes, &[1 | 1 << 32, 1, 2, 8, 13, 14]);
+        bytes.extend(1_u32.to_le_bytes());
         bytes
     }
 
@@ -296,13 +363,18 @@ mod tests {
             read.worst[0].entries,
             [Entry::Block(0), Entry::Switch(Some(0)), Entry::IrqsOff, Entry::Block(1)]
         );
-        assert_eq!((read.sections[0].count, read.sections[0].longest), (3, 5));
+        let section = read.sections[0];
+        assert_eq!((section.count, section.longest, section.preempt_count), (3, 5, 0x100));
+        assert_eq!(section.kind, SectionKind::Preemption);
+        let longest = &read.longest[0];
+        assert_eq!((longest.begin, longest.end, longest.at), (8, 13, 14));
+        assert_eq!((read.kept, &longest.entries), (700, &vec![Entry::Block(1)]));
     }
 
     proptest! {
         #[test]
         fn hostile_bytes_are_no_panic(
-            len in 0..400_usize, place in 0..400_usize, byte in any::<u8>(),
+            len in 0..500_usize, place in 0..500_usize, byte in any::<u8>(),
         ) {
             let mut bytes = dump();
             let place = place % bytes.len();

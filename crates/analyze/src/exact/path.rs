@@ -218,9 +218,9 @@ impl Follower<'_> {
 
     fn switch(&mut self, task: Option<usize>) {
         // For the one that goes the call goes on when it comes back.
-        let interrupt = self.in_interrupt();
         let frames = std::mem::take(&mut self.stack);
         for (depth, frame) in frames.iter().enumerate().rev() {
+            let interrupt = frames[..=depth].iter().any(|frame| frame.interrupt);
             self.ended(frame, depth, interrupt);
         }
         self.stacks.insert(self.task, frames);
@@ -237,6 +237,18 @@ impl Path {
         let (arrival, all) = arrival(dump, window);
         let wanted = window.woke.saturating_sub(window.due).max(0) as u64 / insn.0.max(1) as u64;
         let (release, without) = release(dump, window, arrival, wanted);
+        debug_assert!(arrival <= all);
+        Path { without, ..Path::between(dump, &window.entries, symbols, release, arrival) }
+    }
+
+    /// The path from one instruction to another, of those in the entries.
+    pub fn between(
+        dump: &Dump,
+        entries: &[Entry],
+        symbols: &KernelSymbols,
+        release: u64,
+        arrival: u64,
+    ) -> Path {
         let mut follower = Follower {
             symbols,
             stacks: HashMap::new(),
@@ -247,9 +259,9 @@ impl Path {
             calls: Vec::new(),
             ran: Vec::new(),
         };
-        let mut path = Path { insns: arrival - release, without, ..Path::default() };
+        let mut path = Path { insns: arrival - release, ..Path::default() };
         let mut before: Option<&Block> = None;
-        for entry in &window.entries {
+        for entry in entries {
             if follower.at >= arrival {
                 break;
             }
@@ -285,7 +297,6 @@ impl Path {
             let seen = event.filter(|(at, _)| *at >= release);
             path.events.extend(seen.map(|(at, event)| (at - release, event)));
         }
-        debug_assert!(arrival <= all);
         follower.at = arrival;
         follower.pop_to(0);
         path.calls = follower.calls;
@@ -314,6 +325,23 @@ impl Path {
         let on =
             self.events.iter().rev().find(|(when, event)| *event == Event::IrqsOn && *when <= at);
         on.is_some_and(|(when, _)| at - when <= BLOCK)
+    }
+
+    /// The functions on the stack at the release, from the outermost.
+    pub fn stack(&self) -> Vec<&str> {
+        let open = self.calls.iter().take_while(|call| call.begin == 0).enumerate();
+        open.take_while(|(place, call)| call.depth == *place)
+            .map(|(_, call)| call.function.as_str())
+            .collect()
+    }
+
+    /// The functions on the stack at the arrival, from the outermost.
+    pub fn stack_at_end(&self) -> Vec<&str> {
+        let mut open: Vec<&Call> =
+            self.calls.iter().filter(|call| call.end == self.insns).collect();
+        open.sort_by_key(|call| (call.depth, std::cmp::Reverse(call.begin)));
+        open.dedup_by_key(|call| call.depth);
+        open.into_iter().map(|call| call.function.as_str()).collect()
     }
 
     /// The functions that ran between two instructions with how many each, the most first.

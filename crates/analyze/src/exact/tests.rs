@@ -1,8 +1,9 @@
 //! Paths of windows that are written by hand.
 
-use super::dump::{Block, Dump, Entry, Kind, Task, Window};
+use super::dump::{Block, Dump, Entry, Kind, Section, SectionKind, Stretch, Task, Window};
 use super::path::{Context, Path};
 use super::phases::{PartKind, parts};
+use super::sections::sections;
 use super::symbols::KernelSymbols;
 use super::*;
 use proptest::prelude::*;
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
 
 /// Functions of 256 bytes each, in this order from the kernel's first address on.
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 13] = [
     "entry_SYSCALL_64",
     "do_syscall_64",
     "free_pages",
@@ -22,6 +23,7 @@ const FUNCTIONS: [&str; 12] = [
     "__switch_to_asm",
     "__x86_indirect_thunk_rax",
     "clear_page",
+    "_raw_spin_lock",
     "last",
 ];
 
@@ -136,6 +138,75 @@ fn the_parts_are_the_way_and_name_what_took_it() {
     ");
     assert_eq!(parts.iter().map(|part| part.end - part.begin).sum::<u64>(), path.insns);
     assert_eq!(path.functions().iter().map(|function| function.own).sum::<u64>(), path.insns);
+}
+
+/// Two sections that one function began through a helper, one of them with its blocks: the first
+/// has the window of [`late`] in it.
+fn with_sections() -> Dump {
+    let mut script = late();
+    let lock = at(place_of("_raw_spin_lock"), 4);
+    let caller = at(place_of("free_pages"), 40);
+    let section = |kind, pc, caller, count: u64, longest: u64, preempt_count| Section {
+        kind,
+        pc,
+        caller,
+        count,
+        total: count * longest,
+        longest,
+        end_pc: at(place_of("last"), 0),
+        end_caller: 0,
+        at: 0,
+        preempt_count,
+    };
+    let (irqs, preemption) = (SectionKind::Irqs, SectionKind::Preemption);
+    script.dump.sections = vec![
+        section(preemption, lock, caller, 3, 60, 1),
+        section(preemption, lock, at(place_of("free_pages"), 80), 2, 20, 1),
+        section(preemption, lock, caller, 1, 7, 0x100),
+        section(irqs, at(place_of("clear_page"), 0), 0, 1, 9, 0),
+    ];
+    // From the begin of free_pages to the end of the interrupt's handler.
+    let all = 180;
+    script.dump.longest = vec![Stretch {
+        kind: preemption,
+        pc: lock,
+        caller,
+        begin: 1_030,
+        end: 1_090,
+        at: 1_000 + all,
+        entries: script.entries,
+    }];
+    script.dump
+}
+
+#[test]
+fn sections_are_of_the_function_that_means_them() {
+    let dump = with_sections();
+    let found = sections(&dump, &symbols(), SectionKind::Preemption);
+    let shown: Vec<String> = found
+        .iter()
+        .map(|one| {
+            format!(
+                "{} by {:?} ({}): {} times, {}, longest {} to {}; [{}] {:?}",
+                one.function,
+                one.by,
+                one.context,
+                one.count,
+                one.total,
+                one.longest,
+                one.ended_in,
+                one.stack.join(" > "),
+                one.functions
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    free_pages by Some("_raw_spin_lock") (preemption-disabled): 5 times, 220, longest 60 to resched_curr; [user mode > entry_SYSCALL_64 > do_syscall_64 > free_pages] [("free_pages", 20), ("asm_sysvec_apic_timer_interrupt", 10), ("clear_page", 10), ("hrtimer_interrupt", 10), ("resched_curr", 10)]
+    free_pages by Some("_raw_spin_lock") (softirq): 1 times, 7, longest 7 to last; [] []
+    "#);
+    let irqs = sections(&dump, &symbols(), SectionKind::Irqs);
+    assert_eq!(irqs.len(), 1);
+    assert_eq!((irqs[0].function.as_str(), irqs[0].ended_in.as_str()), ("clear_page", "last"));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Sees every translation block that a guest executes in virtual time, and keeps the blocks before
-// the end of its worst samples. QEMU loads it (-plugin); the guest does not notice: virtual time
-// counts the guest's instructions, and this adds none.
+// the end of its worst samples, and those of the longest sections with interrupts or preemption
+// disabled. QEMU loads it (-plugin); the guest does not notice: virtual time counts the guest's
+// instructions, and this adds none.
 //
 // What it writes is described in dump.rs, which reads it. Its bounds: RING blocks back from the end
-// of a sample, WINDOWS samples, SECTIONS places where interrupts are switched off.
+// of a sample or section, WINDOWS samples, SECTIONS places where sections begin, LONGEST of them
+// with their blocks.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,6 +46,16 @@ struct reg_descriptor {
 enum { NO_REGS, READS_REGS };
 typedef void (*vcpu_cb)(plugin_id id, unsigned cpu);
 typedef void (*data_cb)(unsigned cpu, void *data);
+typedef uint32_t memory_info;
+typedef void (*memory_cb)(unsigned cpu, memory_info info, uint64_t address, void *data);
+struct memory_value {
+	int type;
+	union {
+		uint32_t u32;
+		uint64_t u128[2];
+	} data;
+};
+enum { WRITES = 2 };
 
 void qemu_plugin_outs(const char *string);
 void qemu_plugin_register_vcpu_init_cb(plugin_id id, vcpu_cb cb);
@@ -51,6 +63,9 @@ void qemu_plugin_register_vcpu_idle_cb(plugin_id id, vcpu_cb cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, void (*cb)(plugin_id id, struct tb *tb));
 void qemu_plugin_register_vcpu_tb_exec_cb(struct tb *tb, data_cb cb, int flags, void *data);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct insn *insn, data_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_mem_cb(struct insn *insn, memory_cb cb, int flags, int accesses,
+				      void *data);
+struct memory_value qemu_plugin_mem_get_value(memory_info info);
 void qemu_plugin_register_atexit_cb(plugin_id id, void (*cb)(plugin_id id, void *data), void *data);
 size_t qemu_plugin_tb_n_insns(const struct tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct tb *tb);
@@ -62,16 +77,19 @@ bool qemu_plugin_read_memory_vaddr(uint64_t address, struct glib_array *to, size
 struct glib_array *g_byte_array_new(void);
 struct glib_array *g_byte_array_set_size(struct glib_array *array, unsigned len);
 
-// QEMU refuses a plugin outside of its range. 4 has qemu_plugin_read_memory_vaddr.
+// QEMU refuses a plugin outside of its range. 4 has qemu_plugin_read_memory_vaddr, and came with
+// qemu_plugin_mem_get_value.
 __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 
 #define RING (1u << 23)
 #define BLOCKS (1u << 22)
 #define TASKS 4096
 #define WINDOWS 64
-#define SECTIONS 4096
-// Instructions of a window before its release, for the calls that led there.
+#define SECTIONS 16384
+#define LONGEST 12
+// Instructions of a window before its release, and before a section, for the calls that led there.
 #define BEFORE 200000
+#define BEFORE_SECTION 1000000
 // Samples that threads take to warm up.
 #define WARM_UP 16
 
@@ -123,6 +141,13 @@ struct window {
 	uint32_t *ring;
 };
 
+enum section_kind {
+	IRQS,
+	PREEMPTION,
+	KINDS,
+};
+
+// The sections of a kind that begin at one place.
 struct section {
 	uint64_t pc;
 	uint64_t caller; // behind the last call before it
@@ -132,6 +157,20 @@ struct section {
 	uint64_t longest_end; // its last instruction
 	uint64_t longest_end_caller;
 	uint64_t longest_at; // instructions at its begin
+	uint32_t kind;
+	uint32_t preempt_count; // of PREEMPTION: at its begin
+};
+
+// One section with the blocks before and in it.
+struct stretch {
+	uint32_t kind;
+	uint32_t entries;
+	uint64_t pc;
+	uint64_t caller;
+	uint64_t begin; // instructions
+	uint64_t end;
+	uint64_t at; // instructions behind the last block
+	uint32_t *ring;
 };
 
 static struct {
@@ -143,6 +182,9 @@ static struct {
 	size_t entry_count;
 	uint32_t comm_offset, pid_offset;
 	uint32_t keep, keep_ordinary;
+	uint64_t preempt_count; // its address below the CPU's own, or 0
+	uint64_t port; // the sections between two bytes that are written there
+	bool all; // the sections of the whole run
 } options;
 
 static struct {
@@ -176,8 +218,24 @@ static struct section since[SECTIONS];
 static uint32_t since_used[SECTIONS];
 static uint32_t since_count;
 static uint64_t sections_lost;
-static bool irqs_off;
-static uint64_t off_since, off_pc, off_caller, last_call;
+static struct stretch longest[KINDS][LONGEST];
+static struct stretch longest_since[KINDS][LONGEST];
+static uint64_t kept_insns, kept_until; // instructions in which sections were looked for
+static bool marked;
+
+static struct {
+	bool open;
+	uint64_t since, pc, caller;
+	uint32_t preempt_count;
+} now[KINDS];
+// Where the last call returns to, and the last one before the current block: what happens in a
+// block comes before the call at its end.
+static uint64_t last_call, call_before;
+
+// The count is believed from the first time on that it is 0: what came before has no begin.
+static uint32_t preempt_count;
+static bool preempt_count_known;
+static bool idle;
 
 static void fail(const char *why)
 {
@@ -212,30 +270,77 @@ static void write_entry(uint32_t entry)
 	head += 1;
 }
 
-// Interrupts are off from the block that runs on.
-static void off(uint64_t pc)
+// The place of an instruction: its address, and how many follow it in its block.
+#define PLACE(pc, left) ((void *)(uintptr_t)((pc) << 16 >> 16 | (uint64_t)(left) << 48))
+
+static uint64_t pc_of(void *place)
 {
-	if (irqs_off)
+	return (uint64_t)((int64_t)((uint64_t)(uintptr_t)place << 16) >> 16);
+}
+
+// The instructions up to and with it.
+static uint64_t behind(void *place)
+{
+	return insns - ((uint64_t)(uintptr_t)place >> 48);
+}
+
+static uint64_t length_of(const struct stretch *stretch)
+{
+	return stretch->end - stretch->begin;
+}
+
+// Where a stretch belongs among the longest, one for each place; NULL: there are longer ones.
+static struct stretch *slot_of(struct stretch *table, const struct stretch *one)
+{
+	struct stretch *least = table;
+	for (unsigned i = 0; i < LONGEST; i++) {
+		struct stretch *slot = &table[i];
+		if (slot->ring && slot->pc == one->pc && slot->caller == one->caller)
+			return length_of(slot) < length_of(one) ? slot : NULL;
+		if (least->ring && (!slot->ring || length_of(slot) < length_of(least)))
+			least = slot;
+	}
+	return !least->ring || length_of(least) < length_of(one) ? least : NULL;
+}
+
+static uint64_t back_by(uint64_t wanted, uint64_t *seen);
+
+// Keeps the blocks of a section that is among the longest.
+static void keep_longest(struct stretch one)
+{
+	if (!slot_of(longest[one.kind], &one))
 		return;
-	irqs_off = true;
-	off_since = insns;
-	off_pc = pc;
-	off_caller = last_call;
-	write_entry(EVENT_OF(IRQS_OFF, 0));
+	struct stretch *slot = slot_of(longest_since[one.kind], &one);
+	if (!slot)
+		return;
+	uint64_t seen, from = back_by(insns - one.begin + BEFORE_SECTION, &seen);
+	// Longer than the ring: it is counted, and its calls are not known.
+	if (seen < insns - one.begin)
+		return;
+	one.entries = (uint32_t)(head - from);
+	one.ring = malloc(one.entries * sizeof *ring + 1);
+	if (!one.ring)
+		return;
+	for (uint64_t at = from; at < head; at++)
+		one.ring[at - from] = ring[at & (RING - 1)];
+	one.at = insns;
+	free(slot->ring);
+	*slot = one;
 }
 
 // Adds sections of one place to those in a table; the answer is their place there, or -1 where
 // there is no room.
 static int64_t add(struct section *table, const struct section *one)
 {
-	uint64_t place = (one->pc ^ one->caller << 20) * 0x9e3779b97f4a7c15ull >> 52;
+	uint64_t place = (one->pc ^ one->caller << 20 ^ one->kind) * 0x9e3779b97f4a7c15ull >> 50;
 	for (unsigned step = 0; step < 64; step++, place = (place + 1) % SECTIONS) {
 		struct section *section = &table[place];
 		if (!section->count) {
 			*section = *one;
 			return (int64_t)place;
 		}
-		if (section->pc != one->pc || section->caller != one->caller)
+		if (section->pc != one->pc || section->caller != one->caller ||
+		    section->kind != one->kind)
 			continue;
 		section->count += one->count;
 		section->total += one->total;
@@ -244,6 +349,7 @@ static int64_t add(struct section *table, const struct section *one)
 			section->longest_end = one->longest_end;
 			section->longest_end_caller = one->longest_end_caller;
 			section->longest_at = one->longest_at;
+			section->preempt_count = one->preempt_count;
 		}
 		return (int64_t)place;
 	}
@@ -251,7 +357,7 @@ static int64_t add(struct section *table, const struct section *one)
 	return -1;
 }
 
-// They lie between samples. A place that is free again may be one that others were put behind: all
+// Those since the last time. A place that is free again may be one that others were put behind: all
 // go at once, so that none is looked for in vain.
 static void keep_sections(bool keep)
 {
@@ -261,27 +367,68 @@ static void keep_sections(bool keep)
 		since[since_used[i]].count = 0;
 	}
 	since_count = 0;
+	for (unsigned i = 0; i < KINDS * LONGEST; i++) {
+		struct stretch *one = &longest_since[i / LONGEST][i % LONGEST];
+		struct stretch *slot = one->ring && keep ? slot_of(longest[one->kind], one) : NULL;
+		if (slot) {
+			free(slot->ring);
+			*slot = *one;
+		} else {
+			free(one->ring);
+		}
+		one->ring = NULL;
+	}
+	if (keep)
+		kept_insns += insns - kept_until;
+	kept_until = insns;
 }
 
-static void on(uint64_t pc)
+static void begin(enum section_kind kind, uint64_t pc, uint64_t at)
 {
-	if (!irqs_off)
+	if (now[kind].open)
 		return;
-	irqs_off = false;
-	write_entry(EVENT_OF(IRQS_ON, 0));
-	uint64_t length = insns - off_since;
-	struct section one = { off_pc, off_caller, 1, length, length, pc, last_call, off_since };
+	now[kind].open = true;
+	now[kind].since = at;
+	now[kind].pc = pc;
+	now[kind].caller = call_before;
+	now[kind].preempt_count = preempt_count;
+	if (kind == IRQS)
+		write_entry(EVENT_OF(IRQS_OFF, 0));
+}
+
+static void end(enum section_kind kind, uint64_t pc, uint64_t at)
+{
+	if (!now[kind].open)
+		return;
+	now[kind].open = false;
+	if (kind == IRQS)
+		write_entry(EVENT_OF(IRQS_ON, 0));
+	struct section one = {
+		.pc = now[kind].pc,
+		.caller = now[kind].caller,
+		.count = 1,
+		.total = at - now[kind].since,
+		.longest = at - now[kind].since,
+		.longest_end = pc,
+		.longest_end_caller = call_before,
+		.longest_at = now[kind].since,
+		.kind = kind,
+		.preempt_count = now[kind].preempt_count,
+	};
 	int64_t place = add(since, &one);
 	if (place >= 0 && since[place].count == 1)
 		since_used[since_count++] = (uint32_t)place;
+	keep_longest((struct stretch){
+		.kind = kind, .pc = one.pc, .caller = one.caller, .begin = one.longest_at, .end = at });
 }
 
 static void on_block(unsigned cpu, void *data)
 {
 	uint32_t place = (uint32_t)(uintptr_t)data;
 	struct block *block = &blocks[place];
+	call_before = last_call;
 	if (block->entry)
-		off(block->pc);
+		begin(IRQS, block->pc, insns);
 	write_entry(place);
 	insns += block->insns;
 	// A thunk's own call is none of the program's.
@@ -291,50 +438,73 @@ static void on_block(unsigned cpu, void *data)
 	(void)cpu;
 }
 
-static void on_cli(unsigned cpu, void *data)
+static void on_cli(unsigned cpu, void *place)
 {
-	off((uint64_t)(uintptr_t)data);
+	begin(IRQS, pc_of(place), behind(place));
 	(void)cpu;
 }
 
-static void on_sti(unsigned cpu, void *data)
+static void on_sti(unsigned cpu, void *place)
 {
-	on((uint64_t)(uintptr_t)data);
+	end(IRQS, pc_of(place), behind(place));
 	(void)cpu;
+}
+
+static void enabled_by(uint64_t flags, void *place)
+{
+	if (flags & 1 << 9)
+		end(IRQS, pc_of(place), behind(place));
+	else
+		begin(IRQS, pc_of(place), behind(place));
 }
 
 // The flags that popf takes lie on top of the stack, those of iret in its third word
 // (Intel SDM, volume 2).
-static void from_stack(uint64_t offset, uint64_t pc)
+static void from_stack(uint64_t offset, void *place)
 {
-	if (!read_memory(read_reg(regs.rsp) + offset, 8))
-		return;
-	if (number_of(bytes) & 1 << 9)
-		on(pc);
-	else
-		off(pc);
+	if (read_memory(read_reg(regs.rsp) + offset, 8))
+		enabled_by(number_of(bytes), place);
 }
 
-static void on_popf(unsigned cpu, void *data)
+static void on_popf(unsigned cpu, void *place)
 {
-	from_stack(0, (uint64_t)(uintptr_t)data);
+	from_stack(0, place);
 	(void)cpu;
 }
 
-static void on_iret(unsigned cpu, void *data)
+static void on_iret(unsigned cpu, void *place)
 {
-	from_stack(16, (uint64_t)(uintptr_t)data);
+	from_stack(16, place);
 	(void)cpu;
 }
 
-static void on_sysret(unsigned cpu, void *data)
+static void on_sysret(unsigned cpu, void *place)
 {
 	if (read_reg(regs.r11) & 1 << 9)
-		on((uint64_t)(uintptr_t)data);
+		end(IRQS, pc_of(place), behind(place));
 	(void)cpu;
 }
 
-static uint32_t task_of(uint64_t pointer)
+// The CPU's count has another value. Its highest bit is no count (PREEMPT_NEED_RESCHED,
+// arch/x86/include/asm/preempt.h). It belongs to the CPU: it is the same before and behind a switch
+// of tasks.
+static void on_count(unsigned cpu, memory_info info, uint64_t address, void *place)
+{
+	uint32_t before = preempt_count;
+	preempt_count = qemu_plugin_mem_get_value(info).data.u32 & 0x7fffffff;
+	(void)cpu;
+	(void)address;
+	if (!preempt_count_known) {
+		preempt_count_known = preempt_count == 0;
+		return;
+	}
+	if (!before && preempt_count && !idle)
+		begin(PREEMPTION, pc_of(place), behind(place));
+	else if (before && !preempt_count)
+		end(PREEMPTION, pc_of(place), behind(place));
+}
+
+static uint32_t task_of(uint64_t pointer, bool *is_idle)
 {
 	char comm[16] = "";
 	uint32_t pid = 0;
@@ -342,6 +512,7 @@ static uint32_t task_of(uint64_t pointer)
 		memcpy(comm, bytes->data, sizeof comm);
 	if (options.pid_offset && read_memory(pointer + options.pid_offset, 4))
 		pid = (uint32_t)number_of(bytes);
+	*is_idle = options.pid_offset && pid == 0;
 	for (uint32_t i = task_count; i > 0; i--) {
 		struct task *task = &tasks[i - 1];
 		if (task->pointer == pointer && task->pid == pid && !memcmp(task->comm, comm, 16))
@@ -355,25 +526,38 @@ static uint32_t task_of(uint64_t pointer)
 	return task_count++;
 }
 
-// __switch_to_asm(prev, next), arch/x86/entry/entry_64.S
-static void on_switch(unsigned cpu, void *data)
+// __switch_to_asm(prev, next), arch/x86/entry/entry_64.S. Preemption is disabled before and behind
+// it: a section ends here, because the scheduler chose, and another one begins. The idle task never
+// enables preemption, and delays nobody by that: it looks for others itself.
+static void on_switch(unsigned cpu, void *place)
 {
-	current = task_of(read_reg(regs.rsi));
+	current = task_of(read_reg(regs.rsi), &idle);
 	write_entry(EVENT_OF(SWITCH, current & VALUE_MAX));
+	end(PREEMPTION, pc_of(place), behind(place));
+	// The next one is the new task's, from its first block on.
+	if (!idle && preempt_count_known && preempt_count)
+		begin(PREEMPTION, pc_of(place), insns);
 	(void)cpu;
-	(void)data;
+}
+
+// Where in the ring so many instructions begin, and how many there are really.
+static uint64_t back_by(uint64_t wanted, uint64_t *seen)
+{
+	uint64_t oldest = head > RING ? head - RING : 0;
+	uint64_t from = head;
+	*seen = 0;
+	while (from > oldest && *seen < wanted) {
+		uint32_t entry = ring[--from & (RING - 1)];
+		if (!(entry & EVENT))
+			*seen += blocks[entry].insns;
+	}
+	return from;
 }
 
 static void take(struct window *window, int64_t due, int64_t woke, uint64_t series)
 {
 	uint64_t wanted = (uint64_t)(woke - due) / 8 + BEFORE;
-	uint64_t oldest = head > RING ? head - RING : 0;
-	uint64_t from = head, seen = 0;
-	while (from > oldest && seen < wanted) {
-		uint32_t entry = ring[--from & (RING - 1)];
-		if (!(entry & EVENT))
-			seen += blocks[entry].insns;
-	}
+	uint64_t seen, from = back_by(wanted, &seen);
 	if (seen + BEFORE < wanted)
 		cut += 1;
 	free(window->ring);
@@ -400,9 +584,11 @@ static void on_sample(unsigned cpu, void *data)
 	int64_t latency = woke - due;
 	uint64_t number = samples++;
 	// What came before the measurement is the boot's and the preparation's.
-	keep_sections(number > WARM_UP);
-	if (number == WARM_UP)
-		sections_lost = 0;
+	if (!options.all && !options.port) {
+		keep_sections(number > WARM_UP);
+		if (number == WARM_UP)
+			sections_lost = 0;
+	}
 	(void)cpu;
 	(void)data;
 	// An early one has no path.
@@ -421,6 +607,19 @@ static void on_sample(unsigned cpu, void *data)
 			least = &windows[i];
 	if (window_count && latency > least->woke - least->due)
 		take(least, due, woke, series);
+}
+
+// A byte to the port is the begin of what is looked at, the next one its end.
+static void on_out(unsigned cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	if ((read_reg(regs.rdx) & 0xffff) != options.port || (marked && kept_insns))
+		return;
+	keep_sections(marked);
+	if (!marked)
+		sections_lost = 0;
+	marked = true;
 }
 
 static void on_idle(plugin_id id, unsigned cpu)
@@ -466,9 +665,38 @@ static uint32_t block_of(struct block block)
 	}
 }
 
-static void register_insn(struct insn *insn, data_cb cb, int flags, uint64_t pc)
+static void register_insn(struct insn *insn, data_cb cb, int flags, void *place)
 {
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, cb, flags, (void *)(uintptr_t)pc);
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, cb, flags, place);
+}
+
+// Whether the instruction's operand is the CPU's preempt_count: below gs, relative to the next
+// instruction or without any register (Intel SDM, volume 2, 2.1 and 2.2.1.6).
+static bool is_count(const uint8_t *code, size_t len, uint64_t pc)
+{
+	size_t at = 0;
+	bool gs = false;
+	while (at < len && (code[at] == 0x65 || code[at] == 0x66 || code[at] == 0xf0 ||
+			    code[at] == 0xf2 || code[at] == 0xf3))
+		gs |= code[at++] == 0x65;
+	if (!gs || !options.preempt_count)
+		return false;
+	if (at < len && (code[at] & 0xf0) == 0x40)
+		at++;
+	// Its operation, of one or two bytes.
+	if (at < len && code[at] == 0x0f)
+		at++;
+	at++;
+	if (at + 5 > len || code[at] >> 6 != 0)
+		return false;
+	bool relative = (code[at] & 7) == 5;
+	bool plain = (code[at] & 7) == 4 && code[at + 1] == 0x25;
+	int32_t offset;
+	at += plain ? 2 : 1;
+	if (!(relative || plain) || at + 4 > len)
+		return false;
+	memcpy(&offset, code + at, 4);
+	return (relative ? pc + len : 0) + (uint64_t)(int64_t)offset == options.preempt_count;
 }
 
 // The marker that measuring threads execute: nopl 0x31584550(%rax).
@@ -519,29 +747,34 @@ static void on_translation(plugin_id id, struct tb *tb)
 	// QEMU calls the newest callback of an instruction last: the block's own comes first.
 	for (size_t i = 0; i < count; i++) {
 		struct insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		void *place = PLACE(at, count - i - 1);
 		len = qemu_plugin_insn_data(insn, code, sizeof code);
 		if (len == sizeof MARKER && !memcmp(code, MARKER, len))
-			register_insn(insn, on_sample, READS_REGS, at);
+			register_insn(insn, on_sample, READS_REGS, place);
 		else if (len == 1 && code[0] == 0xfa)
-			register_insn(insn, on_cli, NO_REGS, at);
+			register_insn(insn, on_cli, NO_REGS, place);
 		else if (len == 1 && code[0] == 0xfb)
-			register_insn(insn, on_sti, NO_REGS, at);
+			register_insn(insn, on_sti, NO_REGS, place);
 		else if (len == 1 && code[0] == 0x9d)
-			register_insn(insn, on_popf, READS_REGS, at);
+			register_insn(insn, on_popf, READS_REGS, place);
+		else if (len == 1 && code[0] == 0xee && options.port)
+			register_insn(insn, on_out, READS_REGS, place);
 		else if (is_clock(code, len))
 			block.clock = (uint16_t)(i + 1);
+		else if (is_count(code, len, at))
+			qemu_plugin_register_vcpu_mem_cb(insn, on_count, NO_REGS, WRITES, place);
 		if (at == options.switch_pc)
-			register_insn(insn, on_switch, READS_REGS, at);
+			register_insn(insn, on_switch, READS_REGS, place);
 		at += len;
 		if (i + 1 < count)
 			continue;
 		block.kind = kind_of(code, len);
 		if (block.kind == SYSCALL)
-			register_insn(insn, on_cli, NO_REGS, at - len);
+			register_insn(insn, on_cli, NO_REGS, place);
 		if (block.kind == SYSRET)
-			register_insn(insn, on_sysret, READS_REGS, at - len);
+			register_insn(insn, on_sysret, READS_REGS, place);
 		if (block.kind == IRET)
-			register_insn(insn, on_iret, READS_REGS, at - len);
+			register_insn(insn, on_iret, READS_REGS, place);
 	}
 	block.bytes = (uint16_t)(at - pc);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGS,
@@ -571,8 +804,8 @@ static void on_init(plugin_id id, unsigned cpu)
 
 struct header {
 	char magic[8];
-	uint64_t insns, samples, cut, blocks_lost, sections_lost;
-	uint32_t blocks, tasks, windows, ordinary, sections, unused;
+	uint64_t insns, samples, cut, blocks_lost, sections_lost, kept;
+	uint32_t blocks, tasks, windows, ordinary, sections, longest;
 };
 
 static void write_window(FILE *out, const struct window *window)
@@ -581,16 +814,25 @@ static void write_window(FILE *out, const struct window *window)
 	fwrite(window->ring, sizeof *ring, window->entries, out);
 }
 
+static void write_stretch(FILE *out, const struct stretch *stretch)
+{
+	fwrite(stretch, offsetof(struct stretch, ring), 1, out);
+	fwrite(stretch->ring, sizeof *ring, stretch->entries, out);
+}
+
 static void at_exit(plugin_id id, void *data)
 {
+	if (options.all)
+		keep_sections(true);
 	FILE *out = fopen(options.out, "wb");
 	struct header header = {
-		.magic = "PEXACT1",
+		.magic = "PEXACT2",
 		.insns = insns,
 		.samples = samples,
 		.cut = cut,
 		.blocks_lost = blocks_lost,
 		.sections_lost = sections_lost,
+		.kept = kept_insns,
 		.blocks = block_count,
 		.tasks = task_count,
 		.windows = window_count,
@@ -604,6 +846,9 @@ static void at_exit(plugin_id id, void *data)
 	}
 	for (uint32_t i = 0; i < SECTIONS; i++)
 		header.sections += sections[i].count > 0;
+	const struct stretch *stretches = longest[0];
+	for (uint32_t i = 0; i < KINDS * LONGEST; i++)
+		header.longest += stretches[i].ring != NULL;
 	fwrite(&header, sizeof header, 1, out);
 	fwrite(blocks, sizeof *blocks, block_count, out);
 	fwrite(tasks, sizeof *tasks, task_count, out);
@@ -614,6 +859,9 @@ static void at_exit(plugin_id id, void *data)
 	for (uint32_t i = 0; i < SECTIONS; i++)
 		if (sections[i].count)
 			fwrite(&sections[i], sizeof *sections, 1, out);
+	for (uint32_t i = 0; i < KINDS * LONGEST; i++)
+		if (stretches[i].ring)
+			write_stretch(out, &stretches[i]);
 	if (fclose(out))
 		fail("cannot write all that was seen");
 }
@@ -667,6 +915,12 @@ qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc, char *
 			options.keep = (uint32_t)number;
 		else if (!strcmp(argv[i], "ordinary"))
 			options.keep_ordinary = (uint32_t)number;
+		else if (!strcmp(argv[i], "preempt_count"))
+			options.preempt_count = number;
+		else if (!strcmp(argv[i], "port"))
+			options.port = number;
+		else if (!strcmp(argv[i], "all"))
+			options.all = number;
 		else
 			return -1;
 	}

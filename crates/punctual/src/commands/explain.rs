@@ -28,8 +28,8 @@ use std::path::{Path, PathBuf};
                         200us --json | jq '.samples[].parts'\n  punctual explain BUNDLE --pair \
                         'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
                         worst.pftrace\n  punctual explain BUNDLE --exact --folded \
-                        worst.folded\n\nExit codes: 0 done; 2 the bundle has no events that \
-                        explain samples; 4 the parts of a sample do not add up to its latency (a \
+                        worst.folded --perfetto worst.pftrace\n\nExit codes: 0 done; 2 the \
+                        bundle has no events that explain samples; 4 the parts of a sample do not add up to its latency (a \
                         bug), or the replay of --exact gave different samples.")]
 pub struct Args {
     /// The bundle
@@ -50,7 +50,7 @@ pub struct Args {
     min_latency: Option<Nanos>,
     /// Replay a run in virtual time, trace every instruction, and explain the worst samples by
     /// function (x86-64; docs/exact.md)
-    #[arg(long, conflicts_with_all = ["series", "pair", "min_latency", "perfetto"])]
+    #[arg(long, conflicts_with_all = ["series", "pair", "min_latency"])]
     exact: bool,
     /// Also write the calls of the exact explanation to this file, as folded stacks for flame
     /// graphs
@@ -59,7 +59,8 @@ pub struct Args {
     /// Print JSON in the format punctual-explain/2 (docs/explain.md), with --exact punctual-exact/1
     #[arg(long)]
     json: bool,
-    /// Also write the events around these samples to this file, for ui.perfetto.dev
+    /// Also write the events around these samples to this file, for ui.perfetto.dev; with --exact
+    /// their calls
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
 }
@@ -114,6 +115,11 @@ fn exactly(args: &Args, bundle: &Bundle) -> Ending {
     if let Some(path) = &args.folded {
         output::stream_to(Some(path), |out| {
             export::exact_folded(&document, out).map_err(Failure::from)
+        })?;
+    }
+    if let Some(path) = &args.perfetto {
+        output::stream_to(Some(path), |out| {
+            export::exact_perfetto(&document, out).map_err(Failure::from)
         })?;
     }
     if args.json {

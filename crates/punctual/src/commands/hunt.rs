@@ -1,6 +1,6 @@
 //! `punctual hunt`: searches for what makes a kernel late.
 
-mod exit;
+pub mod exit;
 mod report;
 
 use super::bundle::show_options;
@@ -134,7 +134,7 @@ fn search(args: SearchArgs) -> Ending {
             shown(&place)
         )));
     }
-    Ok(exit::verdict(&document))
+    Ok(exit::verdict(&document.required))
 }
 
 /// What is asked for: the file, or that of the directory, with the options over it.

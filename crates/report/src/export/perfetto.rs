@@ -10,6 +10,7 @@
 //! Time stamps are CLOCK_MONOTONIC. ftrace bundles have no field for it and are taken for
 //! CLOCK_BOOTTIME; the clock snapshot lets both agree and makes CLOCK_MONOTONIC the trace's own.
 
+pub mod exact;
 mod ftrace;
 mod packets;
 mod slices;
@@ -49,7 +50,7 @@ pub fn write_with<'a>(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut packets = Packets::new(out);
-    clocks(&mut packets, recorded)?;
+    clocks(&mut packets, recorded.began)?;
     system(&mut packets, release)?;
     tasks::write(&mut packets, names)?;
     losses(&mut packets, recorded, Phase::Start)?;
@@ -74,12 +75,12 @@ pub fn write_with<'a>(
     losses(&mut packets, recorded, Phase::End)
 }
 
-fn clocks(packets: &mut Packets<'_>, recorded: &Recorded) -> io::Result<()> {
+fn clocks(packets: &mut Packets<'_>, began: MonotonicNs) -> io::Result<()> {
     packets.packet(|packet| {
         packet.message(6, |snapshot| {
             for clock in [MONOTONIC, BOOTTIME] {
                 snapshot.message(1, |entry| {
-                    entry.uint(1, clock).uint(2, instant(recorded.began));
+                    entry.uint(1, clock).uint(2, instant(began));
                 });
             }
             snapshot.uint(2, MONOTONIC);

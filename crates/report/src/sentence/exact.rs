@@ -1,4 +1,9 @@
-//! The parts of a sample's way, in words.
+//! The parts of a sample's way, and sections that are not preemptible, in words.
+
+use crate::format::{self, count, counted, micros};
+use punctual_bundle::exact::DisabledSection;
+use punctual_bundle::sections::{SectionsDocument, SectionsRun};
+use punctual_core::Nanos;
 
 /// What a part is called (`kind` of [`punctual_bundle::exact::ExactPart`]).
 pub fn title(kind: &str) -> &'static str {
@@ -11,4 +16,73 @@ pub fn title(kind: &str) -> &'static str {
         "return" => "return to user mode",
         _ => "other",
     }
+}
+
+/// What raised `preempt_count` (`context` of [`DisabledSection`]).
+pub fn raised_by(context: &str) -> &'static str {
+    match context {
+        "preemption-disabled" => "preempt_disable, lock",
+        "softirqs-disabled" => "softirqs disabled",
+        "softirq" => "softirq",
+        "interrupt" => "interrupt",
+        "nmi" => "NMI",
+        _ => "",
+    }
+}
+
+/// What ran while sections were looked for.
+pub fn looked_in(document: &SectionsDocument) -> String {
+    let what = match &document.run {
+        SectionsRun::Command { command, .. } => {
+            format!("of `{}`", format::plain(&command.join(" ")))
+        }
+        SectionsRun::Boot => "from the first until the guest is switched off".to_owned(),
+        SectionsRun::Measurement { digest } => {
+            format!("from the first sample to the last, digest {}", format::short_digest(digest))
+        }
+    };
+    format!(
+        "{} {what}; {} in all",
+        counted(document.measured, "instruction"),
+        count(document.instructions)
+    )
+}
+
+/// What the preemption model means for sections.
+pub fn model(preemption: Option<&str>) -> String {
+    let Some(model) = preemption else {
+        return "The preemption model in force is not known.".to_owned();
+    };
+    let rest = match model {
+        "none" | "voluntary" => {
+            ": kernel code is not preempted outside of these sections either, but where it \
+             calls the scheduler itself"
+        }
+        "lazy" => {
+            ": kernel code is preempted at once by real-time tasks, by others at the next tick"
+        }
+        "real-time" => ": a spinlock_t does not disable preemption, a raw_spinlock_t does",
+        _ => ": kernel code is preempted outside of these sections",
+    };
+    format!("The preemption model in force is {}{rest}.", format::plain(model))
+}
+
+/// A section with the calls that led there.
+pub fn longest(section: &DisabledSection, insn_ns: u32, stack: &str) -> String {
+    let ns = section.longest.saturating_mul(insn_ns.into());
+    let functions: Vec<String> = section
+        .functions
+        .iter()
+        .map(|(name, own)| format!("{} {}", format::plain(name), count(*own)))
+        .collect();
+    let calls = match stack.is_empty() {
+        true => "its calls are not known".to_owned(),
+        false => format!("{stack}; most instructions: {}", functions.join(", ")),
+    };
+    format!(
+        "{}, {} ({} virtual µs): {calls}",
+        format::plain(&section.function),
+        counted(section.longest, "instruction"),
+        micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
+    )
 }

@@ -2,15 +2,15 @@
 
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::{count, counted, micros, plain};
-use crate::sentence::exact::title;
-use punctual_bundle::exact::{ExactDocument, ExactSample};
+use crate::sentence::exact::{raised_by, title};
+use punctual_bundle::exact::{DisabledSection, ExactDocument, ExactSample};
 use punctual_core::Nanos;
 
 /// Functions that are named beside a part.
 const NAMED: usize = 3;
 
-fn in_micros(document: &ExactDocument, instructions: u64) -> Cell {
-    let ns = instructions.saturating_mul(document.ns_per_instruction.into());
+fn in_micros(insn_ns: u32, instructions: u64) -> Cell {
+    let ns = instructions.saturating_mul(insn_ns.into());
     let text = micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)));
     Cell::figure(instructions as f64, text)
 }
@@ -35,7 +35,7 @@ pub fn parts(document: &ExactDocument, sample: &ExactSample) -> Table {
         vec![
             Cell::text(title(&part.kind)),
             strong(Cell::count(part.instructions)),
-            strong(in_micros(document, part.instructions)),
+            strong(in_micros(document.ns_per_instruction, part.instructions)),
             Cell { bar: Some(share), ..Cell::share(share) },
             Cell::text(named),
         ]
@@ -46,29 +46,53 @@ pub fn parts(document: &ExactDocument, sample: &ExactSample) -> Table {
     table
 }
 
-/// Sections in which a timer that expires waits for their end.
-pub fn sections(document: &ExactDocument) -> Table {
-    let columns = vec![
+/// What sections are listed of.
+#[derive(Clone, Copy)]
+pub enum Disabled {
+    /// A timer that expires waits for their end.
+    Interrupts,
+    /// A task that is woken does.
+    Preemption,
+}
+
+/// Sections with interrupts or preemption disabled.
+pub fn sections(disabled: Disabled, sections: &[DisabledSection], insn_ns: u32) -> Table {
+    let mut columns = vec![
         Column::figures("instructions", 0).meaning("of the longest"),
         Column::figures("virtual µs", 0),
         Column::figures("times", 0),
         Column::figures("all instructions", 3).meaning("of all together"),
         Column::text("begins in", 0),
-        Column::text("the longest ends in", 0).shrinking(),
+        Column::text("the longest ends in", 1).shrinking(),
     ];
-    let rows = document.irqs_disabled.iter().map(|section| {
-        vec![
+    let (title, text) = match disabled {
+        Disabled::Interrupts => (
+            "longest sections with interrupts disabled",
+            "a timer that expires at the begin of one waits for all of it",
+        ),
+        Disabled::Preemption => {
+            columns.push(Column::text("by", 2).meaning("what raised preempt_count above 0"));
+            (
+                "longest sections with preemption disabled",
+                "a task that is woken at the begin of one waits for all of it",
+            )
+        }
+    };
+    let rows = sections.iter().map(|section| {
+        let mut row = vec![
             Cell::count(section.longest).strong(),
-            in_micros(document, section.longest),
+            in_micros(insn_ns, section.longest),
             Cell::count(section.count),
             Cell::count(section.total),
             Cell::name(&section.function),
             Cell::name(&section.ended_in),
-        ]
+        ];
+        if let Disabled::Preemption = disabled {
+            row.push(Cell::text(raised_by(&section.context)));
+        }
+        row
     });
-    let title = "longest sections with interrupts disabled, while samples were taken";
     let mut table = Table::new(title, columns).rows(rows).sortable().shown(8, 20);
-    let text = "a timer that expires at the begin of one waits for all of it";
     table.remark(Tone::Faint, text);
     table
 }

@@ -5,7 +5,7 @@ use super::paint::{Page, Tone};
 use super::table;
 use crate::format;
 use crate::sentence::exact as words;
-use crate::tables::exact as tables;
+use crate::tables::exact::{self as tables, Disabled};
 use punctual_bundle::exact::{ExactDocument, ExactSample};
 use punctual_core::Nanos;
 
@@ -39,8 +39,14 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
         ));
         table::body(&mut out, &tables::parts(document, ordinary));
     }
-    if !document.irqs_disabled.is_empty() {
-        table::section(&mut out, &tables::sections(document));
+    for (disabled, sections) in [
+        (Disabled::Interrupts, &document.irqs_disabled),
+        (Disabled::Preemption, &document.preemption_disabled),
+    ] {
+        if !sections.is_empty() {
+            let table = tables::sections(disabled, sections, document.ns_per_instruction);
+            table::section(&mut out, &table);
+        }
     }
     if !document.findings.is_empty() {
         super::findings::write(&mut out, &document.findings);
@@ -95,7 +101,7 @@ fn write_sample(out: &mut Page, document: &ExactDocument, sample: &ExactSample, 
 }
 
 /// The outermost and the innermost calls.
-fn stack(stack: &[String]) -> String {
+pub fn stack(stack: &[String]) -> String {
     let (outer, inner) = STACK;
     let clean = |names: &[String]| {
         names.iter().map(|name| format::plain(name)).collect::<Vec<_>>().join(" > ")

@@ -1,4 +1,4 @@
-//! What must hold of all that a search found: `max < 20000 instructions`, `max < 100us`.
+//! What must hold of all that was found: `max < 20000 instructions`, `max < 100us`.
 
 use punctual_bundle::hunt::Required;
 use punctual_bundle::summary::VerdictWord;
@@ -24,7 +24,7 @@ impl Require {
     pub fn parse(text: &str) -> Result<Require, String> {
         let wrong = || {
             format!(
-                "`{text}` is not a requirement on a search\nhelp: write `max < 20000 instructions` \
+                "`{text}` is not such a requirement\nhelp: write `max < 20000 instructions` \
                  or `max < 100us`"
             )
         };

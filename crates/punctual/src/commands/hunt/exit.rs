@@ -1,12 +1,12 @@
 //! The exit codes of a search.
 
 use crate::exit::{Ending, Exit, Failure};
-use punctual_bundle::hunt::HuntDocument;
+use punctual_bundle::hunt::Required;
 use punctual_bundle::summary::VerdictWord;
 
 /// The exit code that the requirements mean.
-pub fn verdict(document: &HuntDocument) -> Exit {
-    let any = |verdict| document.required.iter().any(|required| required.verdict == verdict);
+pub fn verdict(required: &[Required]) -> Exit {
+    let any = |verdict| required.iter().any(|required| required.verdict == verdict);
     match (any(VerdictWord::NotMet), any(VerdictWord::Undecided)) {
         (true, _) => Exit::NotMet,
         (false, true) => Exit::NoEvidence,

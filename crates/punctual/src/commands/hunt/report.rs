@@ -53,7 +53,7 @@ pub fn run(args: Args) -> Ending {
         output::print(&terminal::hunt(&document, &directory, &show_options()))?;
         output::print(&format!("\nreport  {}\n", shown(&page)))?;
     }
-    Ok(verdict(&document))
+    Ok(verdict(&document.required))
 }
 
 /// Writes the page; its path.

@@ -1,6 +1,7 @@
-//! `punctual lab replay`: a cell of a lab once more, with the recorder on.
+//! `punctual lab replay`: a cell of a lab once more, with the recorder on, or traced from outside.
 
 use super::report::inside;
+use crate::commands::explain::exactly_of;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::lab::{self, CellDocument, SeedDocument};
@@ -20,11 +21,12 @@ use std::time::Duration;
 #[command(after_help = "Examples:\n  punctual lab replay punctual-lab-p2 \
                         6.1_voluntary_loaded\n  punctual lab replay punctual-lab-p2 \
                         6.1_voluntary_loaded --seed 7 --output worst\n  punctual lab replay \
-                        punctual-lab-p2 6.1_voluntary_loaded --seed 7 --plain\n\nWithout --seed, \
+                        punctual-lab-p2 6.1_voluntary_loaded --seed 7 --plain\n  punctual lab \
+                        replay punctual-lab-p2 6.1_voluntary_loaded --exact\n\nWithout --seed, \
                         the worst seed is used. --plain repeats the run without recording: in \
                         virtual time the samples must be identical.\n\nExit codes: 0 done; 1 the \
                         run failed, or with --plain in virtual time the samples differ; 2 the \
-                        request was invalid.")]
+                        request was invalid; 4 with --exact the samples differ.")]
 pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]
@@ -39,8 +41,12 @@ pub struct Args {
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Repeat the run exactly, without recording
-    #[arg(long)]
+    #[arg(long, conflicts_with = "exact")]
     plain: bool,
+    /// Repeat the run exactly in virtual time, trace every instruction, and explain the worst
+    /// samples by function (docs/exact.md)
+    #[arg(long)]
+    exact: bool,
 }
 
 /// Finds the cell, runs it again and compares.
@@ -66,7 +72,12 @@ pub fn run(args: Args) -> Ending {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", plain(&cell.name))));
-    let status = replayed(experiment.path(), &output, args.plain)?;
+    let how = match (args.plain, args.exact) {
+        (true, _) => None,
+        (_, true) => Some("--exact"),
+        _ => Some("--explain"),
+    };
+    let status = replayed(experiment.path(), &output, how)?;
     let bundle = Bundle::open(&output)
         .map_err(|why| Failure::failed(format!("the run left no bundle ({status}): {why}")))?;
     compare_with_lab(&args, cell, seed, &bundle)
@@ -93,16 +104,14 @@ fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failu
     }
 }
 
-fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus, Failure> {
+fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitStatus, Failure> {
     let interrupts = Interrupts::listen()?;
     let mut command = Command::new("/proc/self/exe");
     command
         .args(["run", "--child-of", &std::process::id().to_string(), "--output"])
         .arg(output)
         .arg(experiment);
-    if !plain {
-        command.arg("--explain");
-    }
+    command.args(how);
     command.stdin(Stdio::null());
     let cannot = |why: std::io::Error| Failure::failed(format!("cannot start punctual: {why}"));
     let mut child = attempt::started(command).map_err(cannot)?;
@@ -117,6 +126,30 @@ fn replayed(experiment: &Path, output: &Path, plain: bool) -> Result<ExitStatus,
         }
         std::thread::sleep(Duration::from_millis(40));
     }
+}
+
+/// The explanation, if it is that of the run in the lab.
+fn traced(
+    recorded: Option<&str>,
+    same: bool,
+    replay: &Bundle,
+    (before, after): (&str, &str),
+) -> Ending {
+    if !same {
+        let digest = punctual_analyze::summarize(replay).digest.unwrap_or_default();
+        return Err(Failure::no_evidence(format!(
+            "the replay gave different samples (digest {digest}, worst {after}) from the lab's \
+             run (digest {}, worst {before}): its explanation does not apply to that run.\nThis \
+             program, kernel, QEMU or a load may be another one than then",
+            recorded.unwrap_or("unknown")
+        )));
+    }
+    output::print(&exactly_of(&replay.directory)?)?;
+    let directory = shown(&replay.directory);
+    output::print(&format!(
+        "\nall samples are identical to those in the lab: worst {after}\nbundle  {directory}\n"
+    ))?;
+    Ok(Exit::Done)
 }
 
 /// Whether the timeline is the same, and what is to be seen of it.
@@ -137,6 +170,9 @@ fn compare_with_lab(
         max.map_or("nothing".to_owned(), |max| format!("{} {unit}", micros(max)))
     };
     let (before, after) = (worst(before.map(punctual_core::Nanos)), worst(after));
+    if args.exact {
+        return traced(recorded, same, replay, (&before, &after));
+    }
     let words = match (same, exact, args.plain) {
         (true, _, true) => format!("identical to the last sample: worst {after}"),
         (true, _, false) => {

@@ -12,7 +12,7 @@ use std::io;
 
 /// TrackEvent.Type.
 #[derive(Clone, Copy)]
-enum Kind {
+pub enum Kind {
     Begin = 1,
     End = 2,
     Instant = 3,
@@ -124,7 +124,7 @@ impl<'a> Slices<'a> {
 }
 
 /// The end of what began last on a track.
-fn end(packets: &mut Packets<'_>, track: Uuid, at: MonotonicNs) -> io::Result<()> {
+pub fn end(packets: &mut Packets<'_>, track: Uuid, at: MonotonicNs) -> io::Result<()> {
     packets.track_packet(|packet| {
         packet.uint(8, instant(at)).message(11, |own| {
             own.uint(9, Kind::End as u64).uint(11, track.0);
@@ -132,7 +132,8 @@ fn end(packets: &mut Packets<'_>, track: Uuid, at: MonotonicNs) -> io::Result<()
     })
 }
 
-fn event(
+/// A track event with its details.
+pub fn event(
     packets: &mut Packets<'_>,
     kind: Kind,
     track: Uuid,

@@ -223,7 +223,8 @@ fn drivers(paths: &[PathBuf], kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>,
     paths.iter().map(one).collect()
 }
 
-fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
+/// The kernel that is asked for, and what the machine is called by it.
+pub fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
     let (kernel, name) = match &vm.kernel {
         KernelChoice::Named(name) => (Kernel::by_name(name, arch)?, name.clone()),
         KernelChoice::Image { image, modules } => {

@@ -1,16 +1,10 @@
 //! The programs that go into a machine: punctual itself, and those of the experiment.
 
 use crate::exit::Failure;
-use crate::programs::find_program;
+use crate::programs::{find_program, programs_of};
 use punctual_plan::{Architecture, Plan, VmPlan, Workload};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-/// Programs whose arguments may be commands.
-const RUNNERS: [&str; 11] = [
-    "sh", "bash", "dash", "env", "nice", "timeout", "taskset", "chrt", "setsid", "ionice",
-    "cpulimit",
-];
+use std::path::PathBuf;
 
 /// punctual for the machine: the one that is named, the running one where it is of that
 /// architecture, or one built beside it.
@@ -60,29 +54,17 @@ pub fn of_plan(plan: &Plan) -> BTreeSet<PathBuf> {
     let mut programs = BTreeSet::new();
     for phase in &plan.phases {
         for load in &phase.loads {
-            add(&mut programs, &load.program, &load.argv);
+            programs.extend(programs_of(&load.program, &load.argv[1..]));
         }
         for measure in &phase.measures {
             if let Workload::Program(program) = &measure.workload
                 && let Some(command) = &program.command
-                && let Some(file) = command.0.first().and_then(|word| find_program(word).ok())
+                && let Some((first, arguments)) = command.0.split_first()
+                && let Ok(file) = find_program(first)
             {
-                add(&mut programs, &file, &command.0);
+                programs.extend(programs_of(&file, arguments));
             }
         }
     }
     programs
-}
-
-fn add(programs: &mut BTreeSet<PathBuf>, program: &Path, argv: &[String]) {
-    programs.insert(program.to_owned());
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    if RUNNERS.contains(&&*name) {
-        let words = argv
-            .iter()
-            .skip(1)
-            .flat_map(|argument| argument.split(|c: char| " \t\n;|&()".contains(c)));
-        let plain = |word: &&str| !word.is_empty() && !word.starts_with('-');
-        programs.extend(words.filter(plain).filter_map(|word| find_program(word).ok()));
-    }
 }

@@ -1,0 +1,65 @@
+//! What `punctual sections` prints with `--json`. Lengths are in instructions of the guest.
+
+use crate::exact::DisabledSection;
+use crate::hunt::Required;
+use punctual_core::Finding;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of [`SectionsDocument`].
+pub const SECTIONS_SCHEMA: &str = "punctual-sections/1";
+
+/// The longest sections of a kernel that are not preemptible, as far as a run reached them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SectionsDocument {
+    /// [`SECTIONS_SCHEMA`].
+    pub schema: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The preemption model in force: `none`, `voluntary`, `full`, `lazy`, `real-time`; none where
+    /// it is not known.
+    pub preemption: Option<String>,
+    /// The virtual time of an instruction, in ns.
+    pub ns_per_instruction: u32,
+    /// What ran.
+    pub run: SectionsRun,
+    /// Instructions of the whole run, with boot and preparation.
+    pub instructions: u64,
+    /// Those of them in which sections were looked for.
+    pub measured: u64,
+    /// With interrupts disabled, the longest first.
+    pub irqs_disabled: Vec<DisabledSection>,
+    /// With preemption disabled, the longest first.
+    pub preemption_disabled: Vec<DisabledSection>,
+    /// Requirements on the longest of all, with their verdicts.
+    pub required: Vec<Required>,
+    /// Limits of all this.
+    pub findings: Vec<Finding>,
+}
+
+/// What ran while sections were looked for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum SectionsRun {
+    /// A command in a guest, from its start to its end.
+    Command {
+        /// Its words.
+        command: Vec<String>,
+        /// Its exit status.
+        status: Option<i32>,
+    },
+    /// The boot of a guest, from the first instruction until it is switched off.
+    Boot,
+    /// A measurement, from its first sample to its last.
+    Measurement {
+        /// Of all its samples.
+        digest: String,
+    },
+}
+
+impl SectionsDocument {
+    /// The longest of all, in instructions.
+    pub fn longest(&self) -> Option<u64> {
+        let all = self.irqs_disabled.iter().chain(&self.preemption_disabled);
+        all.map(|section| section.longest).max()
+    }
+}

@@ -1,0 +1,118 @@
+//! The worst samples in virtual time, exactly: a group of tracks for each, with its parts and every
+//! call as slices, by the task, interrupt or softirq for which it ran.
+
+use super::packets::Packets;
+use super::slices::{Kind, end, event};
+use super::tracks::Uuid;
+use super::{clocks, system};
+use crate::marks::Detail;
+use crate::sentence::exact::title;
+use punctual_bundle::exact::{ExactCall, ExactDocument, ExactSample};
+use punctual_core::MonotonicNs;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// The functions that run softirqs (kernel/softirq.c; the first until 6.9).
+const SOFTIRQ: [&str; 2] = ["__do_softirq", "handle_softirqs"];
+
+/// Writes them. Time is the guest's CLOCK_MONOTONIC: its instructions, at their virtual time.
+pub fn write(document: &ExactDocument, out: &mut dyn Write) -> io::Result<()> {
+    let mut trace = Trace { packets: Packets::new(out), tracks: 0 };
+    let began = document.worst.iter().map(|sample| sample.due).min().unwrap_or(0);
+    clocks(&mut trace.packets, MonotonicNs(began))?;
+    system(&mut trace.packets, Some(&document.kernel))?;
+    for (place, sample) in document.worst.iter().enumerate() {
+        trace.sample(sample, place + 1, i64::from(document.ns_per_instruction))?;
+    }
+    Ok(())
+}
+
+struct Trace<'w> {
+    packets: Packets<'w>,
+    tracks: u64,
+}
+
+impl Trace<'_> {
+    fn track(&mut self, name: &str, parent: Option<Uuid>) -> io::Result<Uuid> {
+        self.tracks += 1;
+        let uuid = Uuid(self.tracks);
+        self.packets.track_packet(|packet| {
+            packet.message(60, |track| {
+                track.uint(1, uuid.0).text(2, name);
+                if let Some(parent) = parent {
+                    track.uint(5, parent.0);
+                }
+            });
+        })?;
+        Ok(uuid)
+    }
+
+    fn sample(&mut self, sample: &ExactSample, place: usize, insn_ns: i64) -> io::Result<()> {
+        let series = match sample.series.is_empty() {
+            true => String::new(),
+            false => format!(" {}/{}", sample.phase, sample.series),
+        };
+        let micros = sample.latency_ns as f64 / 1e3;
+        let group = self.track(&format!("{place}.{series}: {micros} virtual \u{b5}s"), None)?;
+        // Nothing was executed while the CPU waited: the way ends at the arrival.
+        let insns = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let arrival = sample.due.saturating_add(sample.latency_ns);
+        let begin = arrival.saturating_sub(insns(sample.instructions).saturating_mul(insn_ns));
+        let at =
+            |count: u64| MonotonicNs(begin.saturating_add(insns(count).saturating_mul(insn_ns)));
+        let parts = self.track("parts", Some(group))?;
+        for part in &sample.parts {
+            let to = part.begin.saturating_add(part.instructions);
+            self.begin(parts, title(&part.kind), at(part.begin), part.instructions)?;
+            end(&mut self.packets, parts, at(to))?;
+        }
+        for (lane, calls) in lanes(&sample.calls) {
+            let track = self.track(&lane, Some(group))?;
+            let mut open: Vec<u64> = Vec::new();
+            for call in calls {
+                while open.last().is_some_and(|until| *until <= call.begin) {
+                    let until = open.pop().unwrap_or_default();
+                    end(&mut self.packets, track, at(until))?;
+                }
+                // Slices of a track lie within each other.
+                let until = open.last().map_or(call.end, |outer| call.end.min(*outer));
+                if until <= call.begin {
+                    continue;
+                }
+                self.begin(track, &call.function, at(call.begin), until - call.begin)?;
+                open.push(until);
+            }
+            while let Some(until) = open.pop() {
+                end(&mut self.packets, track, at(until))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, track: Uuid, name: &str, at: MonotonicNs, insns: u64) -> io::Result<()> {
+        let insns = Detail::Number(i64::try_from(insns).unwrap_or(i64::MAX));
+        event(&mut self.packets, Kind::Begin, track, at, name, &vec![("instructions", insns)], None)
+    }
+}
+
+/// The calls by whom they ran for, each in the order in which they began.
+fn lanes(calls: &[ExactCall]) -> BTreeMap<String, Vec<&ExactCall>> {
+    let mut lanes: BTreeMap<String, Vec<&ExactCall>> = BTreeMap::new();
+    let mut ordered: Vec<&ExactCall> = calls.iter().collect();
+    ordered.sort_by_key(|call| (call.begin, call.depth));
+    let mut softirq: Option<&ExactCall> = None;
+    for call in ordered {
+        softirq = softirq.filter(|outer| outer.end > call.begin && outer.depth < call.depth);
+        let in_interrupt = call.context == "interrupt";
+        if softirq.is_none() && in_interrupt && SOFTIRQ.contains(&call.function.as_str()) {
+            softirq = Some(call);
+        }
+        let lane = match (in_interrupt, softirq) {
+            (true, Some(_)) => "softirq".to_owned(),
+            (true, None) => "interrupt".to_owned(),
+            (false, _) => format!("task {}", call.context),
+        };
+        lanes.entry(lane).or_default().push(call);
+    }
+    lanes
+}

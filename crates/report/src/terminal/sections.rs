@@ -1,0 +1,51 @@
+//! The longest sections of a kernel that are not preemptible.
+
+use super::ShowOptions;
+use super::exact::stack;
+use super::paint::{Page, Tone};
+use super::table;
+use crate::format;
+use crate::sentence::{exact as words, hunt};
+use crate::tables::Shown;
+use crate::tables::exact::{self as tables, Disabled};
+use punctual_bundle::sections::SectionsDocument;
+use punctual_bundle::summary::VerdictWord;
+
+/// Sections of each kind that are shown with their calls.
+const WITH_CALLS: usize = 3;
+
+/// The whole page, with so many sections of each kind.
+pub fn sections(document: &SectionsDocument, worst: usize, options: &ShowOptions) -> String {
+    let mut out = Page::new(options);
+    let insn_ns = document.ns_per_instruction;
+    out.heading(&format!(
+        "non-preemptible sections (kernel {}, {insn_ns} virtual ns an instruction)",
+        format::plain(&document.kernel)
+    ));
+    out.paragraph("  ", "  ", Tone::Plain, &words::looked_in(document));
+    let model = words::model(document.preemption.as_deref());
+    out.paragraph("  ", "  ", Tone::Plain, &model);
+    for required in &document.required {
+        let tone = match required.verdict {
+            VerdictWord::Met => Tone::Plain,
+            _ => Tone::Bad,
+        };
+        out.paragraph("  ", "    ", tone, &hunt::required(required));
+    }
+    for (disabled, sections) in [
+        (Disabled::Interrupts, &document.irqs_disabled),
+        (Disabled::Preemption, &document.preemption_disabled),
+    ] {
+        let mut table = tables::sections(disabled, sections, insn_ns);
+        table.shown = Shown { terminal: worst, ..table.shown };
+        table::section(&mut out, &table);
+        for (place, section) in sections.iter().take(WITH_CALLS.min(worst)).enumerate() {
+            let text = words::longest(section, insn_ns, &stack(&section.stack));
+            out.paragraph(&format!("  {}  ", place + 1), "     ", Tone::Plain, &text);
+        }
+    }
+    if !document.findings.is_empty() {
+        super::findings::write(&mut out, &document.findings);
+    }
+    out.finish()
+}

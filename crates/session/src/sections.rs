@@ -1,0 +1,238 @@
+//! A kernel's sections that are not preemptible, as far as a run reaches them: any command in a
+//! guest, its boot, or the measurement of a bundle.
+
+use crate::exact::{self, INSN};
+use crate::exit::Failure;
+use crate::hunt::require::Require;
+use crate::interrupts::Interrupts;
+use crate::messages::Listener;
+use crate::programs::{find_program, programs_of};
+use crate::targets::vm::{kernel, preemption_word};
+use punctual_analyze::exact::Exact;
+use punctual_analyze::exact::document::SECTIONS;
+use punctual_analyze::exact::dump::Dump;
+use punctual_analyze::exact::symbols::KernelSymbols;
+use punctual_bundle::Bundle;
+use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
+use punctual_bundle::sections::{SECTIONS_SCHEMA, SectionsDocument, SectionsRun};
+use punctual_core::{Finding, Severity};
+use punctual_host::environment;
+use punctual_host::files::Root;
+use punctual_lab::exact::{MARK_PORT, Part, Replay, Wanted};
+use punctual_lab::{Accel, Arch, Control, Guest, GuestFile, Job, Outcome};
+use punctual_plan::{Acceleration, Architecture, TargetPlan, VmPlan};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A command may take as long as it takes: who waits can end it.
+const TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// What shows the preemption model in force.
+const COPY_SYSTEM: &str = "for file in /proc/sys/kernel/version /proc/cmdline \
+                           /sys/kernel/debug/sched/preempt /sys/kernel/realtime; do\n[ -e $file ] \
+                           && mkdir -p /results/system${file%/*} && cat $file \
+                           >/results/system$file\ndone\n";
+
+/// What runs in the guest.
+pub enum Work {
+    /// A command of this machine, in $PATH or by its path.
+    Command {
+        /// Its words.
+        words: Vec<String>,
+        /// Files that it needs, which get the same path there.
+        files: Vec<PathBuf>,
+    },
+    /// Nothing: its boot is of interest.
+    Boot,
+}
+
+/// Runs it in a guest of the kernel, which may have the settings of `--target vm:`.
+///
+/// # Errors
+/// The guest cannot be made, or did not come to its end.
+pub fn of_guest(
+    kernel: &str,
+    work: &Work,
+    messages: Listener,
+) -> Result<SectionsDocument, Failure> {
+    let vm = machine(kernel)?;
+    let guest = guest(&vm, work)?;
+    let interrupts = Interrupts::listen()?;
+    let mut watch = |_: punctual_lab::Progress| match interrupts.end_requested() {
+        true => Control::Kill,
+        false => Control::GoOn,
+    };
+    let of_lab = |why| Failure::of_lab(&why);
+    let say = |step: &str| messages.progress(&format!("sections: {step}"));
+    let place = tempfile::Builder::new().prefix("punctual-sections-").tempdir();
+    let place =
+        place.map_err(|why| Failure::failed(format!("cannot create a directory: {why}")))?;
+    let replay = Replay::of(guest.prepared().map_err(of_lab)?).map_err(of_lab)?;
+    let replay = replay.within(guest.timeout);
+    say("reading the kernel's symbols");
+    let symbols = replay.symbols(&mut watch).map_err(of_lab)?;
+    say("running");
+    let part = match work {
+        Work::Command { .. } => Part::Marked,
+        Work::Boot => Part::Whole,
+    };
+    let wanted = Wanted { worst: 0, ordinary: 0, part };
+    let (result, dump) = replay.run(&symbols, wanted, place.path(), &mut watch).map_err(of_lab)?;
+    if result.outcome != Outcome::Finished {
+        return Err(Failure::failed(result.outcome));
+    }
+    let dump = Dump::parse(&dump).map_err(Failure::failed)?;
+    // Those of modules that the command loaded, too.
+    let names = fs::read_to_string(place.path().join("kallsyms")).unwrap_or(symbols.kallsyms);
+    let exact = Exact::of(&dump, &KernelSymbols::parse(&names), INSN);
+    let run = match work {
+        Work::Boot => SectionsRun::Boot,
+        Work::Command { words, .. } => {
+            SectionsRun::Command { command: words.clone(), status: result.exit_status }
+        }
+    };
+    let mut findings = exact.limits();
+    findings.extend(failed(&run, &result.stderr));
+    let host = environment::capture(&Root::at(place.path().join("system")));
+    let preemption = host.kernel.preemption.known().map(|known| preemption_word(known.model));
+    Ok(SectionsDocument {
+        schema: SECTIONS_SCHEMA.to_owned(),
+        kernel: result.release.unwrap_or_default(),
+        preemption,
+        ns_per_instruction: u32::try_from(INSN.0).unwrap_or(0),
+        run,
+        instructions: exact.insns,
+        measured: exact.kept,
+        irqs_disabled: listed(exact.irqs_off),
+        preemption_disabled: listed(exact.preemption_off),
+        required: Vec::new(),
+        findings,
+    })
+}
+
+/// Those of the measurement of a bundle, which is replayed if no exact explanation is in it.
+///
+/// # Errors
+/// As [`exact::explain`].
+pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument, Failure> {
+    let kept: Option<ExactDocument> = bundle.document(EXACT_MEMBER).map_err(Failure::failed)?;
+    let exact = match kept.filter(|exact| exact.measured > 0) {
+        Some(exact) => exact,
+        None => exact::explain(bundle, exact::WORST, messages)?,
+    };
+    let kernel = bundle.manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
+    Ok(SectionsDocument {
+        schema: SECTIONS_SCHEMA.to_owned(),
+        kernel: exact.kernel,
+        preemption: kernel.and_then(|kernel| kernel.preemption_in_force.clone()),
+        ns_per_instruction: exact.ns_per_instruction,
+        run: SectionsRun::Measurement { digest: exact.digest },
+        instructions: exact.instructions,
+        measured: exact.measured,
+        irqs_disabled: exact.irqs_disabled,
+        preemption_disabled: exact.preemption_disabled,
+        required: Vec::new(),
+        findings: exact.findings,
+    })
+}
+
+/// Judges the requirements on the longest of all.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub fn requirements(texts: &[String]) -> Result<Vec<Require>, Failure> {
+    texts.iter().map(|text| Require::parse(text).map_err(Failure::refused)).collect()
+}
+
+fn listed<T>(mut sections: Vec<T>) -> Vec<T> {
+    sections.truncate(SECTIONS);
+    sections
+}
+
+fn machine(kernel: &str) -> Result<VmPlan, Failure> {
+    let word = format!("vm:{kernel}");
+    let target = punctual_plan::target(
+        Path::new("--kernel"),
+        &[],
+        &punctual_plan::LoadOptions::default(),
+        Some(&word),
+    )?;
+    match target {
+        TargetPlan::Vm(vm) => Ok(vm),
+        _ => Err(Failure::refused("--kernel: no such name of a kernel")),
+    }
+}
+
+fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {
+    let arch = match vm.arch {
+        Architecture::X86_64 => Arch::Amd64,
+        Architecture::Aarch64 => Arch::Arm64,
+    };
+    let plain = vm.devices.is_empty() && vm.drivers.is_empty();
+    if vm.accel != Acceleration::VirtualTime || !plain {
+        let message = "--kernel: only a guest in virtual time, without devices and drivers";
+        return Err(Failure::refused(message));
+    }
+    let (kernel, _) = kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
+    let (programs, script) = match work {
+        Work::Boot => (BTreeSet::new(), COPY_SYSTEM.to_owned()),
+        Work::Command { words, .. } => {
+            let (name, arguments) =
+                words.split_first().ok_or_else(|| Failure::refused("there is no command"))?;
+            let found =
+                find_program(name).map_err(|why| Failure::refused(format!("{name}: {why}")))?;
+            let programs = programs_of(&found, arguments);
+            let script = script(&found, arguments, &programs);
+            (programs, script)
+        }
+    };
+    let mut guest = Guest::new(kernel, Job::Script(script));
+    guest.programs = programs.into_iter().collect();
+    if let Work::Command { files, .. } = work {
+        for file in files {
+            let path = std::path::absolute(file)?.to_string_lossy().into_owned();
+            guest.files.push(GuestFile::copy(file, path).map_err(|why| Failure::of_lab(&why))?);
+        }
+    }
+    guest.cmdline_extra = vm.cmdline.clone();
+    guest.memory_mb = u32::try_from(vm.memory.0 >> 20).unwrap_or(u32::MAX);
+    (guest.cpus, guest.accel) = (1, Accel::VirtualTime);
+    guest.timeout = vm.timeout.map_or(TIMEOUT, |timeout| timeout.to_std());
+    guest.whole_boot = matches!(work, Work::Boot);
+    Ok(guest)
+}
+
+/// The command between two bytes that the plugin sees.
+fn script(program: &Path, arguments: &[String], programs: &BTreeSet<PathBuf>) -> String {
+    let directories: BTreeSet<_> =
+        programs.iter().filter_map(|program| program.parent()).map(Path::to_string_lossy).collect();
+    let path: String =
+        directories.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect();
+    let program = program.to_string_lossy().into_owned();
+    let command = shell_words::join(std::iter::once(&program).chain(arguments));
+    format!(
+        "{COPY_SYSTEM}export PATH={path}$PATH\nmark() {{ printf x | dd of=/dev/port bs=1 \
+         seek={MARK_PORT} conv=notrunc 2>/dev/null; }}\ncd \
+         /tmp\nmark\n{command}\nstatus=$?\nmark\ncat /proc/kallsyms \
+         >/results/kallsyms\nexit $status\n"
+    )
+}
+
+fn failed(run: &SectionsRun, stderr: &[u8]) -> Option<Finding> {
+    let SectionsRun::Command { status, .. } = run else { return None };
+    let status = status.filter(|status| *status != 0)?;
+    let stderr = String::from_utf8_lossy(stderr);
+    let finding = Finding::new(
+        "command-failed",
+        Severity::Warning,
+        "system",
+        "the command in the guest failed",
+    );
+    let last = stderr.lines().last().unwrap_or("it printed no error");
+    Some(
+        finding
+            .evidence(format!("exit status {status}: {last}"))
+            .remedy("see whether it did its work; the guest has only what the command names"),
+    )
+}
