@@ -96,7 +96,7 @@ pub fn run(
     let interrupts = Interrupts::listen()?;
     let trials = place.join(TRIALS);
     let mut runner = Runner::new(spec, &spec.kernel, &space, &trials, &interrupts, parallel)?;
-    let mut search = Search::new(&space, spec.seed, spec.order);
+    let mut search = Search::new(&space, spec.seed, spec.strategy);
     let began = Instant::now();
     runner.until = Some(began + budget * SEARCHED / 4);
     let most = spec.trials.unwrap_or(usize::MAX);

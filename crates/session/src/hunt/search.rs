@@ -8,7 +8,7 @@
 use super::archive::{Archive, Key, Shown};
 use super::random::Random;
 use super::space::{Input, MAX_LOADS, QUARTERS, Space};
-use super::spec::Order;
+use super::spec::Strategy;
 use std::collections::{HashMap, HashSet};
 
 /// Trials of a batch.
@@ -72,7 +72,7 @@ pub struct Search<'a> {
     space: &'a Space,
     random: Random,
     seed: u32,
-    order: Order,
+    strategy: Strategy,
     /// Loads of the survey so far.
     surveyed: usize,
     /// All trials in order.
@@ -89,12 +89,12 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search from its beginning.
-    pub fn new(space: &'a Space, seed: u32, order: Order) -> Search<'a> {
+    pub fn new(space: &'a Space, seed: u32, strategy: Strategy) -> Search<'a> {
         Search {
             space,
             random: Random::new(seed.into()),
             seed,
-            order,
+            strategy,
             surveyed: 0,
             tried: Vec::new(),
             archive: Archive::default(),
@@ -110,9 +110,9 @@ impl<'a> Search<'a> {
     /// # Errors
     /// As [`Trials::run`].
     pub fn step<T: Trials>(&mut self, trials: &mut T) -> Result<bool, T::Error> {
-        let batch = match self.order {
-            Order::Search => self.batch(),
-            Order::Random => {
+        let batch = match self.strategy {
+            Strategy::Search => self.batch(),
+            Strategy::Random => {
                 (0..BATCH).map(|_| (self.space.random(&mut self.random), Stage::Random)).collect()
             }
         };

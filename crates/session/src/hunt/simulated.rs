@@ -6,7 +6,7 @@ use super::minimise::{minimise, shows, simpler};
 use super::random::Random;
 use super::search::{BATCH, Search, Trials};
 use super::space::{Choice, Input, QUARTERS, Space};
-use super::spec::Order;
+use super::spec::Strategy;
 use std::convert::Infallible;
 
 /// Loads of the landscape, about as many as stress-ng has stressors.
@@ -140,7 +140,7 @@ type Found = [Option<usize>; NEEDLES.len()];
 fn searched(seed: u32) -> Found {
     let space = space();
     let mut landscape = Landscape::new(seed.into(), MOST);
-    let mut search = Search::new(&space, seed, Order::Search);
+    let mut search = Search::new(&space, seed, Strategy::Search);
     while search.step(&mut landscape) == Ok(true) {}
     landscape.found
 }
@@ -219,7 +219,7 @@ fn a_search_is_the_same_again_and_a_longer_one_begins_with_it() {
     let space = space();
     let run = |most: usize| {
         let mut landscape = Landscape::new(3, most);
-        let mut search = Search::new(&space, 3, Order::Search);
+        let mut search = Search::new(&space, 3, Strategy::Search);
         while search.step(&mut landscape) == Ok(true) {}
         search.tried
     };
@@ -246,9 +246,9 @@ impl Trials for Short {
 #[test]
 fn a_batch_that_was_cut_short_counts_as_far_as_it_came() {
     let space = space();
-    let mut short = Search::new(&space, 3, Order::Search);
+    let mut short = Search::new(&space, 3, Strategy::Search);
     assert_eq!(short.step(&mut Short(Landscape::new(3, MOST))), Ok(false));
-    let mut whole = Search::new(&space, 3, Order::Search);
+    let mut whole = Search::new(&space, 3, Strategy::Search);
     assert_eq!(whole.step(&mut Landscape::new(3, MOST)), Ok(true));
     assert_eq!((short.tried.len(), whole.tried.len()), (3, BATCH));
     assert_eq!(short.tried[..], whole.tried[..3]);
@@ -260,7 +260,7 @@ fn what_is_left_shows_it_and_nothing_can_be_taken_away() {
     for seed in 1..20 {
         let mut landscape = Landscape::new(seed, usize::MAX);
         landscape.found = [None; NEEDLES.len()];
-        let mut search = Search::new(&space, 1, Order::Search);
+        let mut search = Search::new(&space, 1, Strategy::Search);
         let mut random = Random::new(seed);
         let mut parts: Vec<_> =
             (0..2).map(|_| space.random(&mut random).parts[0].clone()).collect();

@@ -39,8 +39,8 @@ pub struct Spec {
     #[serde(default = "one")]
     pub seed: u32,
     /// How inputs are chosen.
-    #[serde(default, skip_serializing_if = "Order::is_search")]
-    pub order: Order,
+    #[serde(default, skip_serializing_if = "Strategy::is_search")]
+    pub strategy: Strategy,
     /// The stressors of stress-ng; all that it has where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stressors: Option<Vec<String>>,
@@ -71,7 +71,7 @@ pub struct OwnLoad {
 /// How inputs are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum Strategy {
     /// By what was seen so far.
     #[default]
     Search,
@@ -79,9 +79,9 @@ pub enum Order {
     Random,
 }
 
-impl Order {
+impl Strategy {
     fn is_search(&self) -> bool {
-        *self == Order::Search
+        *self == Strategy::Search
     }
 }
 
@@ -110,7 +110,7 @@ impl Spec {
             trials: None,
             duration: a_second(),
             seed: one(),
-            order: Order::Search,
+            strategy: Strategy::Search,
             stressors: None,
             require: Vec::new(),
             measure: toml::Table::new(),
