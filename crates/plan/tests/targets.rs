@@ -35,6 +35,7 @@ fn a_kernel_is_all_that_a_virtual_machine_needs() {
     arch = "x86_64"
     machine = "pc"
     devices = []
+    drivers = []
     "#);
     let described = plan.describe();
     let of_it: Vec<&str> = described

@@ -123,7 +123,7 @@ fn one(case: &Case, duration: Nanos, cpu: usize, through: Through) -> Result<Tru
     };
     let wanted = Wanted { series, ..Wanted::default() };
     let samples = explained::open(&bundle, &wanted)?.document().samples;
-    let expected = Expected { causes: case.causes() };
+    let expected = Expected { causes: case.causes(), is_shared: case.is_shared() };
     result.score = score(&samples, &injected, expected);
     let begin = samples.iter().map(|sample| sample.at).min().unwrap_or_default();
     let end = samples.iter().map(|sample| sample.at + sample.latency_ns).max().unwrap_or_default();

@@ -42,10 +42,10 @@ fn sample(at: i64, parts: &[(&str, &str, i64)]) -> ExplainedSample {
     }
 }
 
-const EXPECTED: Expected<'static> = Expected { causes: &[("preempted", "hog")] };
+const EXPECTED: Expected<'static> = Expected { causes: &[("preempted", "hog")], is_shared: false };
 
 #[test]
-fn right_wrong_and_falsely_named_are_told_apart() {
+fn right_wrong_and_falsely_named_are_distinguished() {
     let samples = [
         // Delayed by the hog, and so explained; 10 µs of its time are the interrupt's.
         sample(1_000, &[("irq", "timer", 10_000), ("preempted", "hog", 990_000)]),
@@ -64,6 +64,9 @@ fn right_wrong_and_falsely_named_are_told_apart() {
     assert_eq!((score.time_ns, score.time_error_ns), (2_000_000, 10_000 + 1_000_000));
     assert_eq!((score.recall(), score.precision()), (Some(0.5), Some(0.5)));
     assert_eq!(score.unknown(), Some(0.05));
+    // What others have the name of is not false.
+    let shared = Expected { is_shared: true, ..EXPECTED };
+    assert_eq!(super::score(&samples, &injected, shared).falsely_named, 0);
 }
 
 proptest! {

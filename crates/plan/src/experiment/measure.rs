@@ -47,7 +47,8 @@ section! {
             span(MIN_RUNTIME, MAX_PERIOD),
             ["a tenth of the period, at least 10us, at most `deadline`"];
         /// The time in each period by which the budget is granted, only with the policy `deadline`;
-        /// at most the period. Of a measure of the kind `program`: response times above it are counted.
+        /// at most the period. Of a measure of the kind `program`: response times above it are
+        /// counted.
         key deadline: Nanos, span(MIN_RUNTIME, MAX_PERIOD), ["the period; of a `program` none"];
         /// How long each thread measures; at most as long as the phase.
         key duration: Nanos, span(Nanos::MICRO, MAX_DURATION), [];

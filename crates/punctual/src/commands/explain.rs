@@ -29,8 +29,9 @@ use std::path::{Path, PathBuf};
                         'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
                         worst.pftrace\n  punctual explain BUNDLE --exact --folded \
                         worst.folded --perfetto worst.pftrace\n\nExit codes: 0 done; 2 the \
-                        bundle has no events that explain samples; 4 the parts of a sample do not add up to its latency (a \
-                        bug), or the replay of --exact gave different samples.")]
+                        bundle has no events that explain samples; 4 the parts of a sample do \
+                        not add up to its latency (a bug), or the replay of --exact gave \
+                        different samples.")]
 pub struct Args {
     /// The bundle
     #[arg(value_name = "BUNDLE")]

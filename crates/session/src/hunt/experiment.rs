@@ -88,9 +88,16 @@ pub fn command(space: &Space, input: &Input, place: usize) -> String {
     let choice = &space.loads[part.load];
     let words = &choice.parameters[part.parameter];
     let gap = if words.is_empty() { "" } else { " " };
-    match &choice.command {
+    let command = match &choice.command {
         Some(command) => format!("{command}{gap}{words}"),
         None => format!("stress-ng --{} {}{gap}{words} --quiet", choice.name, part.instances),
+    };
+    match part.lives_ms {
+        0 => command,
+        ms => {
+            let again = format!("while :; do timeout -s KILL 0.{ms:03} {command}; done");
+            format!("sh -c {}", shell_words::quote(&again))
+        }
     }
 }
 
@@ -104,18 +111,20 @@ mod tests {
         let space = Space {
             loads: ["vm", "io-uring"].map(stressors::choice).to_vec(),
             thorough: 0,
+            lives_ms: &[0],
             shift_us: 1_000,
         };
         let mut input = Input::simple(0..2, 7);
         input.parts[0].parameter = 1;
         input.parts[0].instances = 2;
         input.parts[1].delay_us = 12;
+        input.parts[1].lives_ms = 100;
         let spec = Spec::of_kernel("6.12-rt");
         let (name, text) = of(&spec, "6.12-rt", &space, &input).expect("an experiment");
         assert!(name.starts_with("vm+io-uring."), "{name}");
         for part in [
             "stress-ng --vm 2 --vm-bytes 16m --quiet",
-            "stress-ng --io-uring 1 --quiet",
+            "sh -c 'while :; do timeout -s KILL 0.100 stress-ng --io-uring 1 --quiet; done'",
             "start_delay = \"12us\"",
             "seed = 7",
             "duration = \"250ms\"",

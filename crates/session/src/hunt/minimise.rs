@@ -15,7 +15,7 @@ pub fn shows(shown: &Shown, key: &Key, length: u64) -> bool {
 }
 
 /// An input with something taken away, the simplest first: one load alone, one load less, no
-/// parameter, fewer instances, no delay, a shorter run.
+/// parameter, fewer instances, no end, no delay, a shorter run.
 pub fn simpler(input: &Input) -> Vec<Input> {
     let mut all = Vec::new();
     let parts = &input.parts;
@@ -43,6 +43,9 @@ pub fn simpler(input: &Input) -> Vec<Input> {
         }
         if part.instances > 2 {
             with(&|part| part.instances /= 2);
+        }
+        if part.lives_ms != 0 {
+            with(&|part| part.lives_ms = 0);
         }
         if part.delay_us != 0 {
             with(&|part| part.delay_us = 0);

@@ -7,7 +7,7 @@ use super::document::{self, Minimised};
 use super::minimise::minimise;
 use super::require::Require;
 use super::search::{Search, Trials};
-use super::space::{Choice, Input, Space};
+use super::space::{Choice, Input, LIVES_MS, Space};
 use super::spec::Spec;
 use super::stressors;
 use super::trials::Runner;
@@ -68,7 +68,12 @@ pub fn space(spec: &Spec) -> Result<Space, Failure> {
     let loads: Vec<Choice> = own.chain(names.iter().map(|name| stressors::choice(name))).collect();
     match loads.is_empty() {
         true => Err(Failure::refused("there is no load to try: name stressors, or a [[load]]")),
-        false => Ok(Space { loads, thorough: spec.load.len() + thorough, shift_us: 1_000 }),
+        false => Ok(Space {
+            loads,
+            thorough: spec.load.len() + thorough,
+            lives_ms: &LIVES_MS,
+            shift_us: 1_000,
+        }),
     }
 }
 

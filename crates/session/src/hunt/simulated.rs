@@ -60,7 +60,7 @@ fn space() -> Space {
             .collect(),
         command: None,
     };
-    Space { loads: (0..LOADS).map(choice).collect(), thorough: 0, shift_us: 1_000 }
+    Space { loads: (0..LOADS).map(choice).collect(), thorough: 0, lives_ms: &[0], shift_us: 1_000 }
 }
 
 impl Landscape {

@@ -7,6 +7,9 @@ use super::random::Random;
 pub const MAX_LOADS: usize = 3;
 /// Instances of a stressor.
 pub const INSTANCES: [u32; 4] = [1, 2, 4, 8];
+/// How long a load runs before it is killed and begins again, in ms; 0: as long as the trial. What
+/// a process does when it ends is seen only so.
+pub const LIVES_MS: [u32; 3] = [0, 100, 400];
 /// Durations of a trial in quarters of the one asked for: each rung of the halving has one.
 pub const QUARTERS: [u32; 3] = [1, 4, 8];
 
@@ -29,6 +32,8 @@ pub struct Space {
     /// So many of the first are surveyed one by one, for the whole duration: those that need memory
     /// or a rare moment show little in a quarter of it, beside others.
     pub thorough: usize,
+    /// The choices of [`Part::lives_ms`], the first of which is 0.
+    pub lives_ms: &'static [u32],
     /// A load starts up to so many µs later: the period of the timer, or 1 ms.
     pub shift_us: u32,
 }
@@ -44,6 +49,8 @@ pub struct Part {
     pub parameter: usize,
     /// How much later it starts, in µs: its phase against the timer.
     pub delay_us: u32,
+    /// See [`LIVES_MS`].
+    pub lives_ms: u32,
 }
 
 /// What one trial runs.
@@ -60,7 +67,7 @@ pub struct Input {
 impl Input {
     /// Loads together, each as simple as it can be.
     pub fn simple(loads: std::ops::Range<usize>, seed: u32) -> Input {
-        let part = |load| Part { load, instances: 1, parameter: 0, delay_us: 0 };
+        let part = |load| Part { load, instances: 1, parameter: 0, delay_us: 0, lives_ms: 0 };
         Input { parts: loads.map(part).collect(), seed, quarters: QUARTERS[0] }
     }
 }
@@ -86,6 +93,14 @@ impl Space {
             instances: if stressor { INSTANCES[random.below(INSTANCES.len())] } else { 1 },
             parameter: random.below(self.loads[load].parameters.len()),
             delay_us: random.below(self.shift_us as usize + 1) as u32,
+            lives_ms: self.lives(random),
+        }
+    }
+
+    fn lives(&self, random: &mut Random) -> u32 {
+        match self.lives_ms.len() {
+            0 | 1 => 0,
+            some => self.lives_ms[random.below(some)],
         }
     }
 
@@ -108,6 +123,9 @@ impl Space {
             }
             2 if choice.command.is_none() => {
                 part.instances = INSTANCES[random.below(INSTANCES.len())];
+            }
+            3 if self.lives_ms.len() > 1 && random.below(2) == 0 => {
+                part.lives_ms = self.lives(random);
             }
             3 => part.delay_us = random.below(self.shift_us as usize + 1) as u32,
             4 => changed.quarters = QUARTERS[random.below(QUARTERS.len())],

@@ -34,6 +34,8 @@ const PREEMPTION: (&str, &str) = ("non-preemptible", CULPRIT);
 /// The names of the interrupt and of the softirq that the module takes.
 const IRQ: (&str, &str) = ("irq", "irq_work");
 const SOFTIRQ: (&str, &str) = ("softirq", "TASKLET");
+/// The timer interrupt, of which the tick is one.
+const TICK: (&str, &str) = ("irq", "local_timer");
 const THREAD: (&str, &str) = ("preempted", "truth-kthread");
 
 const fn kernel(
@@ -97,7 +99,7 @@ const WAYS: &[Way] = &[
     kernel("irq-then-irqs", &[IRQ, IRQS], &["irq", "irqs"]),
     kernel("timer-softirq", &[("softirq", "TIMER")], &["timer"]),
     kernel("rcu-softirq", &[("softirq", "RCU")], &["rcu"]),
-    kernel("timer-irq", &[("irq", "local_timer")], &["hrtimer"]),
+    kernel("timer-irq", &[TICK], &["hrtimer"]),
     Way {
         name: "kernel-thread",
         causes: &[THREAD],
@@ -165,6 +167,11 @@ impl Case {
     /// The causes that are right.
     pub fn causes(&self) -> &'static [(&'static str, &'static str)] {
         self.way.map_or(&[], |way| way.causes)
+    }
+
+    /// Whether samples without an injection have the same culprit.
+    pub fn is_shared(&self) -> bool {
+        self.causes().contains(&TICK)
     }
 
     /// Their ids in one word; none where nothing is injected.
