@@ -74,6 +74,10 @@ impl FromStr for Engine {
 fn host(target: String) -> Result<Host, String> {
     let read = punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&target));
     match read {
+        // What follows a comma and is no key is taken for a part of the name.
+        Ok(TargetPlan::Ssh(plan)) if plan.host.contains(',') => {
+            Err(format!("{target}: a host is followed by keys of [target]"))
+        }
         Ok(TargetPlan::Ssh(plan)) => Ok(Host { target, plan }),
         Ok(_) => Err(format!("{target} is not another system")),
         Err(problems) => Err(problems.to_string()),
