@@ -8,6 +8,7 @@ use punctual_testing::HiddenSamples;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The CPU that is disturbed, and the one that does it.
 const TARGET: usize = 1;
@@ -28,8 +29,12 @@ impl Drop for Disturber {
     }
 }
 
-/// A directory; nothing where this machine cannot do it.
-fn place() -> Option<Place> {
+/// Two tests at once would disturb each other's CPU: of two spinning threads of the same real-time
+/// priority the second never runs.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A directory, and the CPU for this test alone; nothing where this machine cannot do it.
+fn place() -> Option<(Place, MutexGuard<'static, ()>)> {
     if !is_root("attaching to CPUs") {
         return None;
     }
@@ -37,7 +42,8 @@ fn place() -> Option<Place> {
         println!("SKIPPED: attaching to CPUs lacks a second CPU");
         return None;
     }
-    Some(Place::with(""))
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Some((Place::with(""), alone))
 }
 
 /// The summary of a CPU that is disturbed in this way.
@@ -45,7 +51,7 @@ fn disturbed(mode: &str) -> Option<Value> {
     if !has_program("cc", "gcc") {
         return None;
     }
-    let place = place()?;
+    let (place, _alone) = place()?;
     place.write("disturb.c", include_bytes!("attach/disturb.c"));
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-pthread", "-o", "disturb", "disturb.c"]).current_dir(place.path());
@@ -218,7 +224,7 @@ fn a_spinning_task_is_interrupted_by_the_tick_of_its_cpu() {
 
 #[test]
 fn requirements_decide_the_exit_code() {
-    let Some(place) = place() else { return };
+    let Some((place, _alone)) = place() else { return };
     let exit = |requirement: &str, bundle: &str| {
         let cpus = TARGET.to_string();
         let output = place.punctual(&[
@@ -243,7 +249,7 @@ fn requirements_decide_the_exit_code() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let Some(place) = place() else { return };
+    let Some((place, _alone)) = place() else { return };
     let refused = |arguments: &[&str]| {
         let output = place.punctual(&[&["attach", "-o", "bundle"], arguments].concat());
         assert_refused(&output, &place.bundle());
