@@ -13,7 +13,7 @@ use punctual_core::cycle::TaskName;
 use punctual_core::entry::{Entry, Originator, Served, Via};
 use std::collections::BTreeMap;
 
-/// Rows with threads told apart; then threads of one name share one.
+/// Rows of single threads; then threads of one name share one.
 const ROWS: usize = 4_096;
 /// Rows at most.
 const MOST: usize = 2 * ROWS;

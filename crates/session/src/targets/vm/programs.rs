@@ -49,7 +49,7 @@ pub fn architecture(arch: Architecture) -> &'static str {
 }
 
 /// The programs of the plan's loads and measures, and of what a shell or the like is to start in
-/// them as far as its words tell.
+/// them as far as its words show.
 pub fn of_plan(plan: &Plan) -> BTreeSet<PathBuf> {
     let mut programs = BTreeSet::new();
     for phase in &plan.phases {
