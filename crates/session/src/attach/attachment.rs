@@ -1,7 +1,7 @@
 //! A program that is measured: from attaching to its last cycle.
 
 use super::metrics;
-use super::options::{Options, PHASE};
+use super::options::{Options, PHASE, begun_phase};
 use super::watcher::{Attached, Watcher};
 use crate::command::Command;
 use crate::cycles::series::SeriesPlace;
@@ -61,16 +61,7 @@ impl Attachment {
         let cycles = Cycles::start(std::mem::take(&mut options.cycles), environment.clone())?;
         let writer =
             BundleWriter::create(directory, &target.name(), "attach").map_err(Failure::refused)?;
-        let phase = PhaseMeta {
-            name: PHASE.to_owned(),
-            started: jiff::Timestamp::now(),
-            started_monotonic: clock::monotonic().ns(),
-            duration: None,
-            loads: Vec::new(),
-            cpu_load: Fact::NotAsked,
-            evidence: Fact::NotAsked,
-            measures: Vec::new(),
-        };
+        let phase = begun_phase();
         let unfinished = Unfinished::of(directory);
         let written = writer
             .write_document("environment", &environment)

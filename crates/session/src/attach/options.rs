@@ -2,7 +2,10 @@
 
 use crate::cycles::CycleOptions;
 use crate::metrics::MetricsFile;
+use punctual_bundle::PhaseMeta;
+use punctual_core::Fact;
 use punctual_core::Nanos;
+use punctual_sys::clock;
 
 /// What the user asked for.
 pub struct Options {
@@ -20,3 +23,17 @@ pub struct Options {
 
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "attached";
+
+/// The phase, of which nothing is known yet but its begin.
+pub(super) fn begun_phase() -> PhaseMeta {
+    PhaseMeta {
+        name: PHASE.to_owned(),
+        started: jiff::Timestamp::now(),
+        started_monotonic: clock::monotonic().ns(),
+        duration: None,
+        loads: Vec::new(),
+        cpu_load: Fact::NotAsked,
+        evidence: Fact::NotAsked,
+        measures: Vec::new(),
+    }
+}

@@ -4,7 +4,7 @@ use super::advice;
 use super::checked::Reading;
 use super::cpu::Cpu;
 use super::requirement::EntryRequirement;
-use crate::attach::PHASE;
+use crate::attach::options::{PHASE, begun_phase};
 use crate::cycles::{incomplete, not_seen as events_not_seen};
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
@@ -102,16 +102,7 @@ impl CpuAttachment {
             unfinished,
             options,
             writer,
-            phase: PhaseMeta {
-                name: PHASE.to_owned(),
-                started: jiff::Timestamp::now(),
-                started_monotonic: clock::monotonic().ns(),
-                duration: None,
-                loads: Vec::new(),
-                cpu_load: Fact::NotAsked,
-                evidence: Fact::NotAsked,
-                measures: Vec::new(),
-            },
+            phase: begun_phase(),
             chosen: chosen.clone(),
             cpus: BTreeMap::new(),
             first: Reading::take(&recorder, chosen.iter()),
