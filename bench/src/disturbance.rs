@@ -36,9 +36,9 @@ impl Way {
     /// What the experiment says of explaining.
     fn explain(self) -> &'static str {
         match self {
-            Way::Flight => "[explain]\naccount = false\n",
-            Way::Account => "[explain]\nworst = 0\n",
-            Way::Both => "[explain]\n",
+            Way::Flight => "[experiment]\ncalibrate = false\n[explain]\naccount = false\n",
+            Way::Account => "[experiment]\ncalibrate = false\n[explain]\nworst = 0\n",
+            Way::Both => "[experiment]\ncalibrate = false\n[explain]\n",
             _ => "",
         }
     }

@@ -22,7 +22,7 @@ buffers_off() {
 
 # What each tool does: tool_KIND WHERE PRIORITY PERIOD SECONDS.
 experiment() { # where priority period seconds explain
-    printf '[experiment]\nname = "bench"\n%b[[measure]]\nname = "timer"\nkind = "timer"\ncpus = "0"\nperiod = "%sus"\npolicy = "fifo"\npriority = %s\nduration = "%ss"\n' \
+    printf '[experiment]\nname = "bench"\ncalibrate = false\n%b[[measure]]\nname = "timer"\nkind = "timer"\ncpus = "0"\nperiod = "%sus"\npolicy = "fifo"\npriority = %s\nduration = "%ss"\n' \
         "$5" "$3" "$2" "$4" >"$1.toml"
     $punctual run --quiet "$1.toml" --output "$1.bundle" >"$1.said" 2>&1
     cp "$1.bundle/summary.json" "$1.json"

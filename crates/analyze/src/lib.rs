@@ -4,6 +4,7 @@
 //! later.
 
 pub mod account;
+pub mod calibration;
 pub mod compare;
 pub mod counts;
 pub mod cycles;

@@ -9,7 +9,8 @@ use punctual_bundle::summary::{
     Summary, TESTPOINT_COST, VerdictWord, WorstSample,
 };
 use punctual_bundle::{
-    Bundle, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesAccount, SeriesMeta,
+    Bundle, Calibration, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesAccount,
+    SeriesMeta, Timebase,
 };
 use punctual_core::event::Recorded;
 use punctual_core::{Fact, Finding, Nanos};
@@ -130,7 +131,19 @@ pub fn summarize_run(
             .map(|published| published::compare(published, &summaries)),
         phases: summaries,
         findings: merge(found, born),
+        calibration: calibration(manifest),
         recording: None,
+    }
+}
+
+/// As the run has it. Why it was left out in virtual time is known only here.
+fn calibration(manifest: &Manifest) -> Fact<Calibration> {
+    let time = Timebase::of(manifest.target.as_ref());
+    match &manifest.calibration {
+        Fact::Unavailable(_) if time == Timebase::Virtual => {
+            Fact::Unavailable("the run took place in virtual time".to_owned())
+        }
+        calibration => calibration.clone(),
     }
 }
 

@@ -53,6 +53,7 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
         origin: "run".into(),
         target: None,
         machine: None,
+        calibration: Fact::NotAsked,
         created: jiff::Timestamp::UNIX_EPOCH,
         ending: outcome.map(|outcome| Ending {
             at: jiff::Timestamp::UNIX_EPOCH,

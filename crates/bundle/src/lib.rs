@@ -24,6 +24,7 @@
 
 pub mod account;
 pub mod amend;
+pub mod calibration;
 pub mod checkpoint;
 pub mod comparison;
 pub mod counts;
@@ -56,6 +57,7 @@ pub mod windows;
 pub mod writer;
 
 pub use account::SeriesAccount;
+pub use calibration::Calibration;
 pub use counts::{Count, CountShare, CountSource, Counts, CpuTime};
 pub use error::BundleError;
 pub use evidence::Evidence;

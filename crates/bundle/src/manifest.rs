@@ -1,7 +1,8 @@
 //! `bundle.json`: what the directory is and whether its run ended.
 
+use crate::calibration::Calibration;
 use crate::ran_on::RanOn;
-use punctual_core::Published;
+use punctual_core::{Fact, Published};
 use serde::{Deserialize, Serialize};
 
 /// The word in `bundle.json` by which a bundle is known.
@@ -32,6 +33,9 @@ pub struct Manifest {
     /// The name of the system that it was measured on; absent in imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
+    /// What recording does to what is measured; absent where nothing was recorded.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub calibration: Fact<Calibration>,
     /// When the run began, UTC (RFC 3339).
     pub created: jiff::Timestamp,
     /// How it ended; absent while it runs and for ever when it was cut off.

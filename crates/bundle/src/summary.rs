@@ -3,6 +3,7 @@
 
 use crate::Ending;
 use crate::RanOn;
+use crate::calibration::Calibration;
 use crate::load::CpuLoad;
 use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
@@ -50,6 +51,10 @@ pub struct Summary {
     /// experiment names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedSummary>,
+    /// What recording does to what is measured, or why that was not measured; absent where nothing
+    /// was recorded, and in what was written before it was measured.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub calibration: Fact<Calibration>,
     /// What was recorded of kernel events and test points; absent where nothing was, or where it
     /// was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

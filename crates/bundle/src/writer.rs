@@ -2,6 +2,7 @@
 //! checkpointed opens.
 
 use crate::account::{self, SeriesAccount};
+use crate::calibration::Calibration;
 use crate::checkpoint::Slots;
 use crate::lines::{self, Line};
 use crate::log::{self, Window};
@@ -62,6 +63,7 @@ impl BundleWriter {
             origin: origin.to_owned(),
             target: None,
             machine: None,
+            calibration: Fact::NotAsked,
             created,
             ending: None,
         };
@@ -101,6 +103,12 @@ impl BundleWriter {
     /// Names the system that is measured.
     pub fn set_machine(&mut self, name: String) -> Result<(), BundleError> {
         self.manifest.machine = Some(name).filter(|name| !name.is_empty());
+        self.write_manifest()
+    }
+
+    /// Says what recording does to what is measured, or why that is not known.
+    pub fn set_calibration(&mut self, calibration: Fact<Calibration>) -> Result<(), BundleError> {
+        self.manifest.calibration = calibration;
         self.write_manifest()
     }
 

@@ -1,6 +1,6 @@
 //! From the ring to statistics: what the controller thread does with the samples of one series.
 
-use crate::ring::{Consumer, MISSED_MANY};
+use crate::ring::{Consumer, MISSED_MANY, SnapshotReader};
 use crate::sink::SampleSource;
 use punctual_core::digest::{Digest, SampleDigest};
 use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Window};
@@ -52,6 +52,11 @@ impl Collector {
             window: None,
             ended_windows: Vec::new(),
         }
+    }
+
+    /// What looks at samples beside this, from now on.
+    pub fn snapshot_reader(&self) -> Option<SnapshotReader> {
+        self.source.snapshot_reader()
     }
 
     /// Takes what has arrived; `None` when there was nothing.

@@ -9,7 +9,7 @@ use crate::resolve::bytes;
 use crate::target::{Acceleration, KernelChoice, TargetPlan, VmPlan};
 use crate::words::{Output, Word};
 use punctual_core::event::NamedTracepoint;
-use punctual_core::{Nanos, PerfEvent};
+use punctual_core::{Fact, Nanos, PerfEvent};
 
 impl Plan {
     fn describe_kept(&self) -> String {
@@ -65,6 +65,11 @@ impl Plan {
         }
         self.record.iter().for_each(|plan| record(&mut page, plan));
         self.explain.iter().for_each(|plan| explain(&mut page, plan));
+        match self.calibration() {
+            Fact::Known(()) => page.fact(1, "cost of that", "measured before the run"),
+            Fact::Unavailable(why) => page.fact(1, "cost of that", format!("not measured: {why}")),
+            Fact::NotAsked => {}
+        }
         if let Some(published) = &self.published {
             let count = published.results.len();
             page.fact(1, "published", format!("{} ({count} results)", published.source));

@@ -2,6 +2,7 @@
 //! Experiment files: read ([`Experiment`], as written), then resolved ([`Plan`], no options left).
 //! Pure: what must be known of the system is handed in as a [`ResolveContext`].
 
+pub mod calibration;
 mod context;
 mod describe;
 mod escape;

@@ -1,13 +1,16 @@
 //! A plan: an experiment with every default filled in and every name resolved. Nothing is left to
 //! decide.
 
+use crate::calibration;
 use crate::experiment::RecordSpec;
 pub use crate::kinds::{HistogramPlan, TimerPlan};
 pub use crate::target::TargetPlan;
 use crate::words::{ByteSize, Nice, OnExit, Output, Placement, SystressFormat};
 pub use crate::workload::Workload;
 use punctual_core::event::{Group, NamedTracepoint};
-use punctual_core::{CpuSet, Nanos, PerfEvent, Policy, Priority, Published, SeriesRequirement};
+use punctual_core::{
+    CpuSet, Fact, Nanos, PerfEvent, Policy, Priority, Published, SeriesRequirement,
+};
 use std::path::PathBuf;
 
 /// What to run, from [`crate::resolve()`].
@@ -49,6 +52,8 @@ pub struct Plan {
     pub record: Option<RecordPlan>,
     /// What is kept to explain the worst samples.
     pub explain: Option<ExplainPlan>,
+    /// Whether what recording costs is measured before the run; `None`: see [`Plan::calibration`].
+    pub calibrate: Option<bool>,
     /// What was published of this experiment.
     pub published: Option<Published>,
     /// At least one, run one after the other.
@@ -74,6 +79,15 @@ impl Plan {
         phase.measures.iter_mut().for_each(|measure| measure.length = Length::UntilInterrupted);
         self.forever = true;
         Ok(())
+    }
+
+    /// Whether what recording costs is measured before the run, and why not; not asked where
+    /// nothing is recorded.
+    pub fn calibration(&self) -> Fact<()> {
+        match self.record.is_some() || self.explain.is_some() {
+            true => calibration::decide(self.calibrate, self.estimated_time()),
+            false => Fact::NotAsked,
+        }
     }
 }
 

@@ -93,6 +93,7 @@ impl Resolver<'_> {
             partition,
             record: self.record(&zones),
             explain: self.explain(&phases),
+            calibrate: settings.calibrate.map(|at| at.value),
             published: self.published(&phases),
             phases,
             name,

@@ -73,6 +73,7 @@ impl Plan {
             force: self.force.then(|| at(true)),
             on_violation: self.on_violation.clone().map(at),
             forever: self.forever.then(|| at(true)),
+            calibrate: self.calibrate.map(at),
         }
     }
 

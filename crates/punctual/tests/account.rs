@@ -24,18 +24,39 @@ fn account(place: &Place) -> Option<Value> {
     Some(account["known"].clone())
 }
 
+/// What the accounting adds was measured, whatever came out.
+fn is_calibrated(calibration: &Value) {
+    let known = &calibration["known"];
+    assert_eq!(known["recorders"], serde_json::json!(["accounting"]), "{calibration}");
+    let [without, with] = ["samples_without", "samples_with"].map(|key| known[key].as_u64());
+    // 10 turns of 200 ms each way: some periods may be missed.
+    assert!(without > Some(1_000) && with > Some(1_000), "{calibration}");
+    for shift in known["shifts"].as_array().expect("shifts") {
+        let [low, added, high] = ["low_ns", "added_ns", "high_ns"].map(|key| shift[key].as_i64());
+        assert!(low <= added && added <= high, "{shift}");
+        assert_eq!(shift["resolved"], low > Some(0) || high < Some(0), "{shift}");
+    }
+    let programs = &known["programs"]["known"];
+    // Each wake-up of a thread runs the programs of its timer, of waking and of two switches.
+    assert!(programs["runs"].as_u64() > Some(5 * 200), "{calibration}");
+    assert!(programs["total_ns"].as_u64() > Some(0), "{calibration}");
+}
+
 #[test]
 fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
     if !is_root("every_sample_is_in_the_account_and_the_parts_are_its_latency") {
         return;
     }
-    let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"2s\""));
+    let asked = "calibrate = true\n[explain]\nworst = 0";
+    let place = Place::with(&experiment(asked, "duration = \"2s\""));
     let hidden = HiddenSamples::begin();
     let ran = place.run();
     let hidden = hidden.samples(1_000_000);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
     let Some(account) = account(&place) else { return };
     let summary = place.summary();
+    is_calibrated(&summary["calibration"]);
+    assert!(!place.bundle().join("calibration").exists(), "recorders wrote there meanwhile");
     let series = &summary["phases"][0]["series"][0];
     assert_eq!(account["samples"], series["count"]);
     let number = |value: &Value| value.as_f64().unwrap();
@@ -56,6 +77,7 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
     let shown = text(&place.punctual(&["show", "bundle"]));
     assert!(shown.contains("time by cause"), "{shown}");
     assert!(shown.contains("cost of the accounting: "), "{shown}");
+    assert!(shown.contains("cost of recording: latency of a timer thread"), "{shown}");
     let report = place.punctual(&["report", "bundle"]);
     assert!(report.status.success(), "{}", text(&report));
     assert!(

@@ -21,6 +21,7 @@ const LATE: std::ops::Range<u64> = 125_000_000..325_000_000;
 const EXPERIMENT: &str = r#"
 [experiment]
 name = "stopped"
+calibrate = false
 [explain]
 worst = 40
 [[measure]]

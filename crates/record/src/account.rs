@@ -21,6 +21,7 @@ mod record;
 pub use record::AccountRecord;
 pub(crate) use record::part;
 
+use crate::attached::Attached;
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::request::Backend;
 use crate::start_error::StartError;
@@ -68,6 +69,9 @@ pub(crate) const SERVED: [(&str, (&str, &str)); 8] = [
 ];
 /// Those that every kernel has.
 const EVERYWHERE: [&str; 2] = ["softirq", "irq_handler"];
+
+/// What it is called in reports.
+pub const NAME: &str = "accounting";
 
 /// The accounting in the kernel; it ends when this is dropped.
 pub struct Accountant {
@@ -230,6 +234,11 @@ impl Accountant {
     /// Records that found no room.
     pub fn lost(&self) -> u64 {
         (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
+    }
+
+    /// Its programs in force.
+    pub fn attached(&self) -> Attached {
+        Attached::of(NAME, &self.attached)
     }
 
     /// The bytes that it holds in the kernel.

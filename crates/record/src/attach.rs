@@ -18,6 +18,7 @@ mod record;
 pub use cost::AttachCost;
 
 use crate::account::SERVED;
+use crate::attached::Attached;
 use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
 use crate::format::NR_FUTEX;
 use crate::start_error::StartError;
@@ -124,6 +125,9 @@ const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 /// memory, of a control group's, of a node's.
 const RECLAIM: [&str; 3] =
     ["mm_vmscan_direct_reclaim", "mm_vmscan_memcg_reclaim", "mm_vmscan_node_reclaim"];
+
+/// What they are called in reports.
+pub const NAME: &str = "cycles";
 
 /// The programs in the kernel; they end when this is dropped.
 pub struct Attacher {
@@ -274,6 +278,11 @@ impl Attacher {
             self.buffers.take(slot, &mut self.scratch);
             record::read(&self.scratch, take);
         }
+    }
+
+    /// The programs in force.
+    pub fn attached(&self) -> Attached {
+        Attached::of(NAME, &self.attached)
     }
 
     /// Cycles that found no room.

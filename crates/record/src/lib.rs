@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod attach;
+mod attached;
 mod bpf;
 pub mod count;
 pub mod entries;
@@ -21,8 +22,9 @@ pub mod tracefs;
 mod tracepoints;
 pub mod wire;
 
+pub use attached::{Attached, RunTime};
 pub use names::{kernel_symbols, syscall_names, syscall_number};
-pub use recorder::{BufferProgress, Recorder, Stopped, Window};
+pub use recorder::{BufferProgress, FLIGHT, Recorder, STREAM, Stopped, Window};
 pub use request::{Backend, Mode, Request};
 pub use rights::missing_rights;
 pub use start_error::StartError;

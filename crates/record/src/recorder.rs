@@ -14,6 +14,7 @@ mod tracefs;
 
 pub use flight::{BufferProgress, Window};
 
+use crate::attached::Attached;
 use crate::names::{Collector, kernel_symbols};
 use crate::request::{Mode, Request};
 use crate::start_error::StartError;
@@ -23,6 +24,11 @@ use punctual_core::event::{Group, Names, Recorded, Source};
 use punctual_core::{Fact, Finding, MonotonicNs};
 use punctual_sys::clock;
 use seen::Seen;
+
+/// What a recorder of [`Mode::Flight`] is called in reports, and one of [`Mode::Stream`].
+pub const FLIGHT: &str = "flight recorder";
+/// See [`FLIGHT`].
+pub const STREAM: &str = "recording";
 
 /// A running recorder.
 pub struct Recorder {
@@ -91,6 +97,12 @@ impl Recorder {
         if !whole {
             self.names.scan();
         }
+    }
+
+    /// Its programs in force; none without BPF.
+    pub fn attached(&self) -> Attached {
+        let name = if self.request.mode == Mode::Flight { FLIGHT } else { STREAM };
+        Attached::of(name, self.running.attached())
     }
 
     /// How full the fullest buffer is, in hundredths: drain more often when this grows. `None` if

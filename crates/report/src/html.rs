@@ -11,6 +11,7 @@
 
 mod account;
 pub mod breakdown;
+mod calibration;
 mod checks;
 mod comparison;
 mod curve;

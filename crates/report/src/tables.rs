@@ -5,6 +5,7 @@
 //! harmless.
 
 pub mod account;
+pub mod calibration;
 mod cell;
 mod column;
 pub mod comparison;

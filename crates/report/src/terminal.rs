@@ -48,8 +48,9 @@ pub use worst_explained::worst_explained;
 use crate::tables::figures::named;
 use crate::tables::requirements::{Stated, grouped};
 use punctual_analyze::PhaseView;
-use punctual_bundle::Timebase;
 use punctual_bundle::summary::Summary;
+use punctual_bundle::{Calibration, Timebase};
+use punctual_core::Fact;
 
 /// How to show a summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,6 +110,7 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     summary.phases.iter().for_each(|phase| notes::write(&mut out, phase));
     shape::write(&mut out, phases);
     account(&mut out, summary);
+    write_calibration(&mut out, &summary.calibration);
     figures::write_worst(&mut out, summary);
     summary.published.iter().for_each(|results| published::write(&mut out, results));
     requirements(&mut out, summary);
@@ -121,6 +123,19 @@ fn account(out: &mut paint::Page, summary: &Summary) {
     if let Some(table) = crate::tables::account::table(series) {
         table::section(out, &table);
     }
+}
+
+fn write_calibration(out: &mut paint::Page, calibration: &Fact<Calibration>) {
+    if let Some(table) = crate::tables::calibration::table(calibration) {
+        table::section(out, &table);
+    }
+}
+
+/// What recording does to what is measured; empty where nothing was recorded.
+pub fn calibration(calibration: &Fact<Calibration>, options: &ShowOptions) -> String {
+    let mut out = paint::Page::new(options);
+    write_calibration(&mut out, calibration);
+    out.finish()
 }
 
 fn requirements(out: &mut paint::Page, summary: &Summary) {

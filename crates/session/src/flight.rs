@@ -24,7 +24,7 @@ use punctual_bundle::{BundleError, WindowsWriter};
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{Bytes, CpuSet, Fact, Finding, Sample, Severity};
 use punctual_plan::ExplainPlan;
-use punctual_record::{Mode, Recorder, Request, StartError, kernel_symbols};
+use punctual_record::{Attached, Mode, Recorder, Request, StartError, kernel_symbols};
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -61,6 +61,16 @@ impl Flight {
         cpus: CpuSet,
         thread_cpus: &CpuSet,
     ) -> Result<Flight, Failure> {
+        Flight::start_attached(bundle, plan, cpus, thread_cpus).map(|(flight, _)| flight)
+    }
+
+    /// The same, with its BPF programs.
+    pub fn start_attached(
+        bundle: &Path,
+        plan: &ExplainPlan,
+        cpus: CpuSet,
+        thread_cpus: &CpuSet,
+    ) -> Result<(Flight, Attached), Failure> {
         let rule = KeptRule {
             worst: plan.worst,
             above: plan.above,
@@ -87,6 +97,7 @@ impl Flight {
                         recorder.recorded(),
                         recorder.names(),
                         recorder.buffer_progress(),
+                        recorder.attached(),
                     )));
                     Some(Watch::new(recorder, rule, its_pending).run(&received))
                 }
@@ -99,13 +110,15 @@ impl Flight {
         let thread = std::thread::Builder::new().name("punctual-flight".to_owned()).spawn(body);
         let thread =
             thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
-        let (recorded, mut names, buffer_progress) =
+        let (recorded, mut names, buffer_progress, attached) =
             started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
         names.tasks.clear();
         let document = WindowsDocument::new(rule, recorded, names);
         let writer = WindowsWriter::create(bundle, &document).map_err(Failure::failed)?;
         let pacer = buffer_progress.map(Pacer::new);
-        Ok(Flight { thread, commands, pending, pacer, writer, document, named: 0, trouble: None })
+        let (named, trouble) = (0, None);
+        let flight = Flight { thread, commands, pending, pacer, writer, document, named, trouble };
+        Ok((flight, attached))
     }
 
     /// Polls these series from now on, until [`Flight::settle`].

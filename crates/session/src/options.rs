@@ -33,6 +33,8 @@ pub struct RunOptions {
     pub trace: Vec<String>,
     /// Whether the worst samples are explained.
     pub explain: bool,
+    /// Whether what recording costs is measured before the run; `None`: as the experiment has it.
+    pub calibrate: Option<bool>,
     /// Whether experiments are allowed that could make the system unresponsive.
     pub force: bool,
     /// Where to run.
@@ -69,6 +71,11 @@ impl SshOptions {
     }
 }
 
+/// The option that says whether what recording costs is measured.
+pub fn calibration_option(measured: bool) -> &'static str {
+    if measured { "--calibrate" } else { "--no-calibration" }
+}
+
 impl RunOptions {
     /// The arguments that a run on a target is given there. Each option stands here: what is done
     /// on the way back is left out.
@@ -82,6 +89,7 @@ impl RunOptions {
             forever,
             trace,
             explain,
+            calibrate,
             force,
             target: _,
             repeat: _,
@@ -96,6 +104,7 @@ impl RunOptions {
         words.extend(forever.then(|| "--forever".to_owned()));
         words.extend((!trace.is_empty()).then(|| format!("--trace={}", trace.join(","))));
         words.extend(explain.then(|| "--explain".to_owned()));
+        words.extend(calibrate.map(|is| calibration_option(is).to_owned()));
         words.extend(force.then(|| "--force".to_owned()));
         words.extend(seed.map(|seed| format!("--seed={seed}")));
         words.extend(allow_unknown.then(|| "--allow-unknown".to_owned()));
@@ -108,6 +117,7 @@ impl RunOptions {
             plan.output.clone_from(directory);
         }
         plan.seed = self.seed.or(plan.seed);
+        plan.calibrate = self.calibrate.or(plan.calibrate);
         if self.stop_above.is_some() {
             let measures = plan.phases.iter_mut().flat_map(|phase| &mut phase.measures);
             measures.for_each(|measure| measure.stop_above = self.stop_above);

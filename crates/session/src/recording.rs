@@ -16,6 +16,7 @@ use crate::exit::Failure;
 use drain::Drain;
 pub use progress::{Done, Progress};
 use punctual_core::{CpuSet, Finding, Policy, Priority};
+use punctual_record::Attached;
 use punctual_sys::attributes::{self, Scheduling};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,11 @@ impl Recording {
     /// # Errors
     /// Nothing that was wanted can be recorded, or kernel events cannot and the request insists.
     pub fn start(bundle: &Path, wanted: Wanted) -> Result<Recording, Failure> {
+        Recording::start_attached(bundle, wanted).map(|(recording, _)| recording)
+    }
+
+    /// The same, with the BPF programs of kernel events.
+    pub fn start_attached(bundle: &Path, wanted: Wanted) -> Result<(Recording, Attached), Failure> {
         let (stop, progress) = (Arc::<AtomicBool>::default(), Arc::<Progress>::default());
         let (ready, started) = mpsc::sync_channel(1);
         let (bundle, its_stop, its_progress) =
@@ -48,7 +54,7 @@ impl Recording {
             settle_thread(&wanted.thread_cpus);
             match Drain::start(&bundle, wanted, its_progress) {
                 Ok(drain) => {
-                    let _ = ready.send(Ok(drain.findings().to_vec()));
+                    let _ = ready.send(Ok((drain.findings().to_vec(), drain.attached())));
                     Some(drain.run(&its_stop))
                 }
                 Err(failure) => {
@@ -60,8 +66,8 @@ impl Recording {
         let thread = std::thread::Builder::new().name("punctual-record".to_owned()).spawn(body);
         let thread =
             thread.map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
-        let findings = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
-        Ok(Recording { thread, stop, progress, findings })
+        let (findings, attached) = started.recv().unwrap_or_else(|_| Err(Failure::failed(DIED)))?;
+        Ok((Recording { thread, stop, progress, findings }, attached))
     }
 
     /// The state of a recording.

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod beside;
+pub mod calibration;
 mod companion;
 mod counters;
 mod ending;
@@ -37,15 +38,17 @@ use crate::recording::{Recording, Wanted};
 use crate::request::{self, Loaded};
 use crate::unfinished::Unfinished;
 use crate::violation::ViolationHook;
+use calibration::{Recorders, Setup};
 use companion::Companion;
 use explaining::Explaining;
 use metrics::RunMetrics;
 use punctual_bundle::{BundleError, BundleWriter};
-use punctual_core::{CpuSet, Finding, Severity};
+use punctual_core::{CpuSet, Fact, Finding, Severity};
 use punctual_host::check;
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
 use punctual_measure::load::Guarded;
+use punctual_measure::preparation;
 use punctual_plan::{MeasurePlan, Plan, Workload};
 use punctual_sys::{memory, signals};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -105,6 +108,7 @@ pub fn run(
     };
     watcher.preparing("reading the system configuration");
     check_host(&mut run, &files, context.differs)?;
+    calibrate(&mut run, watcher).map_err(Failure::failed)?;
     if plan.record.is_some() || plan.explain.is_some() {
         watcher.preparing("starting the recorder");
     }
@@ -139,6 +143,30 @@ fn write_request(
     writer.write_plan(&plan.to_toml())?;
     writer.set_machine(machine::name())?;
     plan.published.iter().try_for_each(|published| writer.write_published(published))
+}
+
+/// Measures what recording costs, where the plan asks for that; the bundle has the result, or why
+/// there is none.
+fn calibrate(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), BundleError> {
+    let measured = match run.plan.calibration() {
+        Fact::NotAsked => return Ok(()),
+        Fact::Unavailable(why) => Fact::Unavailable(why),
+        Fact::Known(()) => {
+            watcher.preparing(calibration::PREPARING);
+            let held = preparation::prepare(false, run.plan.dma_latency, None);
+            let placement = measure::PartitionPlacement(run.partition.as_ref());
+            let setup = Setup::of_plan(run.plan, &placement, run.writer.directory());
+            let measured = match setup.zip(Recorders::of_plan(run.plan)) {
+                Some((setup, recorders)) => {
+                    calibration::measure(&setup, recorders, &|| !run.interrupts.end_requested())
+                }
+                None => Err("only test points are recorded".to_owned()),
+            };
+            drop(held);
+            measured.map_or_else(Fact::Unavailable, Fact::Known)
+        }
+    };
+    run.writer.set_calibration(measured)
 }
 
 /// What goes on beside measuring: all of it is in force when this returns.

@@ -154,7 +154,7 @@ fn run(
     let own = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(&own);
     match through {
-        Through::Run => command.args(["run", "--quiet", "--output", "bundle"]),
+        Through::Run => command.args(["run", "--quiet", "--no-calibration", "--output", "bundle"]),
         Through::Attach => command
             .args(["attach", "--quiet", "--explain", "--output", "bundle", "--"])
             .arg(&own)

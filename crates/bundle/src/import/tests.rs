@@ -28,6 +28,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         verdict: None,
         validity: None,
         published: None,
+        calibration: punctual_core::Fact::NotAsked,
         recording: None,
     }
 }

@@ -63,5 +63,9 @@ section! {
         /// falls into each five minutes is kept for good; of samples and one-second windows the
         /// newest are kept, 128 MiB of all series together.
         key forever: bool, flag(), [= false];
+        /// Whether what recording costs (`[explain]`, `[record]`) is measured before the run, in
+        /// about 7 s: the latency of a timer thread with and without it. In virtual time it never
+        /// is.
+        key calibrate: bool, flag(), ["true for runs of 10s or longer that record something"];
     }
 }

@@ -16,6 +16,7 @@ use punctual_session::cycles::target::Target;
 use punctual_session::interrupts::Interrupts;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
+use punctual_session::run::calibration;
 use std::path::{Path, PathBuf};
 
 /// Measure the cycles of a program's threads and what delayed them, or who disturbs a CPU
@@ -52,7 +53,7 @@ pub struct Args {
     thread: Vec<u32>,
     /// Show who disturbs these CPUs, instead of a program
     #[arg(long, value_name = "LIST", conflicts_with_all = ["pids", "comm", "thread", "command",
-          "cycle", "deadline", "stop_above", "explain", "metrics", "on_violation"])]
+          "cycle", "deadline", "stop_above", "explain", "calibrate", "metrics", "on_violation"])]
     cpus: Option<CpuSet>,
     /// What releases a cycle: absolute, relative, timerfd, posix-timer, deadline, event
     /// [default: inferred for each thread]
@@ -76,6 +77,10 @@ pub struct Args {
     /// Also keep what happened around the longest response times: `punctual explain` shows it
     #[arg(long)]
     explain: bool,
+    /// First measure what measuring the program costs, in about 7 s: the latency of a timer thread
+    /// of our own with and without it
+    #[arg(long)]
+    calibrate: bool,
     /// Also write the figures as OpenMetrics text every 15 s and at the end, for node_exporter's
     /// textfile collector (FILE ends in .prom there)
     #[arg(long, value_name = "FILE")]
@@ -128,10 +133,14 @@ pub fn run(args: Args) -> Ending {
         },
         duration: args.duration,
         explain: args.explain,
+        calibrate: args.calibrate,
         metrics: args.metrics.map(MetricsFile::new),
         on_violation: args.on_violation,
     };
-    let mut attachment = Attachment::start(&directory, &target, options)?;
+    if args.calibrate && !args.quiet {
+        output::say(&format!("{}\n", calibration::MEASURING));
+    }
+    let mut attachment = Attachment::start(&directory, &target, options, &interrupts)?;
     let started = attachment.begin(&target)?;
     let is_command = !args.command.is_empty();
     let mut watcher = live::attached_watcher(args.quiet, is_command);

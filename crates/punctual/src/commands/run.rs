@@ -3,7 +3,7 @@
 mod common;
 mod destinations;
 
-pub use common::Common;
+pub use common::{Calibration, Common};
 
 use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure};

@@ -4,11 +4,13 @@ pub(super) mod ending;
 mod listing;
 pub(super) mod watch;
 
+use super::run::Calibration;
 use crate::exit::{Ending, Failure};
+use crate::output;
 use punctual_bundle::recording::Keeps;
 use punctual_bundle::{BundleWriter, Outcome};
 use punctual_core::event::{Group, Names};
-use punctual_core::{CpuSet, Finding, Limit, Nanos};
+use punctual_core::{CpuSet, Fact, Finding, Limit, Nanos};
 use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_plan::ByteSize;
@@ -18,9 +20,10 @@ use punctual_session::interrupts::Interrupts;
 use punctual_session::limits;
 use punctual_session::recording::{self, Recording, Wanted};
 use punctual_session::request;
+use punctual_session::run::calibration::{self, PREPARING, Recorders, Setup};
 use punctual_session::unfinished::Unfinished;
 use punctual_sys::clock;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Record kernel events and test points of applications
@@ -87,6 +90,8 @@ pub struct Args {
     /// with exit code 3
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     limit: Vec<String>,
+    #[command(flatten)]
+    calibration: Calibration,
     /// Do not show progress or a summary
     #[arg(long, short)]
     quiet: bool,
@@ -110,11 +115,13 @@ pub fn run(args: Args) -> Ending {
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-trace-{stamp}")));
-    let writer = BundleWriter::create(&directory, &command::name(&args.command), "trace")
+    let mut writer = BundleWriter::create(&directory, &command::name(&args.command), "trace")
         .map_err(Failure::refused)?;
     let mut unfinished = Unfinished::of(&directory);
     let environment = environment::capture(&Root::system());
     writer.write_document("environment", &environment).map_err(Failure::failed)?;
+    let calibration = calibrate(&args, &wanted, &directory, &interrupts);
+    writer.set_calibration(calibration).map_err(Failure::failed)?;
     let recording = Recording::start(&directory, wanted)?;
     watch::report_findings(&recording.findings);
     let mut command =
@@ -165,6 +172,32 @@ pub(super) fn wait(
             return if over { Outcome::Completed } else { Outcome::Interrupted };
         }
     }
+}
+
+/// What recording this costs; why that is not measured, where it is not.
+fn calibrate(
+    args: &Args,
+    wanted: &Wanted,
+    directory: &Path,
+    interrupts: &Interrupts,
+) -> Fact<punctual_bundle::Calibration> {
+    let (Some(recorders), Some(cpu)) = (Recorders::of_recording(wanted), wanted.cpus.first())
+    else {
+        return Fact::NotAsked;
+    };
+    // Without a duration, a command or the user ends it, who knows when.
+    let time = Some(args.duration.unwrap_or(Nanos::ZERO));
+    match punctual_plan::calibration::decide(args.calibration.asked(), time) {
+        Fact::Known(()) => {}
+        Fact::Unavailable(why) => return Fact::Unavailable(why),
+        Fact::NotAsked => return Fact::NotAsked,
+    }
+    if !args.quiet {
+        output::say(&format!("{PREPARING}\n"));
+    }
+    let setup = Setup::on(cpu, directory);
+    let measured = calibration::measure(&setup, recorders, &|| !interrupts.end_requested());
+    measured.map_or_else(Fact::Unavailable, Fact::Known)
 }
 
 fn limit(text: &str) -> Result<String, String> {

@@ -101,6 +101,7 @@ fn what_was_kept_survives_the_death_of_the_run() {
         "--duration",
         "60s",
         "--explain",
+        "--no-calibration",
         "--quiet",
         "--output",
         "bundle",

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::CString;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
 
 /// Why a program does not run.
 #[derive(Debug, thiserror::Error)]
@@ -70,14 +71,57 @@ pub(crate) struct Object {
     maps: BTreeMap<String, OwnedFd>,
 }
 
-/// A program that runs at a tracepoint until this is dropped.
-#[derive(Debug)]
+/// A program that runs at a tracepoint until this and what was cloned of it are dropped.
+#[derive(Clone, Debug)]
 pub(crate) struct Attach {
-    program: OwnedFd,
-    _link: OwnedFd,
+    tracepoint: String,
+    program: Arc<OwnedFd>,
+    /// `None` while it is paused.
+    link: Arc<Mutex<Option<OwnedFd>>>,
+    how: How,
+}
+
+/// How a program is attached.
+#[derive(Clone, Debug)]
+enum How {
+    Btf,
+    Number(u16),
+    Raw(CString),
+}
+
+impl How {
+    fn link(&self, program: &OwnedFd) -> std::io::Result<OwnedFd> {
+        match self {
+            How::Btf => sys::attach_btf_tracepoint(program),
+            How::Number(id) => sys::attach_tracepoint(program, *id),
+            How::Raw(name) => sys::attach_raw_tracepoint(program, name),
+        }
+    }
 }
 
 impl Attach {
+    /// Where it runs.
+    pub(crate) fn tracepoint(&self) -> &str {
+        &self.tracepoint
+    }
+    fn new(tracepoint: &str, program: OwnedFd, how: How) -> std::io::Result<Attach> {
+        let link = how.link(&program)?;
+        let (tracepoint, program) = (tracepoint.to_owned(), Arc::new(program));
+        Ok(Attach { tracepoint, program, link: Arc::new(Mutex::new(Some(link))), how })
+    }
+    /// Stays loaded, and does not run until it is resumed.
+    pub(crate) fn pause(&self) {
+        drop(self.link.lock().map(|mut link| link.take()));
+    }
+    /// Runs again.
+    pub(crate) fn resume(&self) -> std::io::Result<()> {
+        if let Ok(mut link) = self.link.lock()
+            && link.is_none()
+        {
+            *link = Some(self.how.link(&self.program)?);
+        }
+        Ok(())
+    }
     /// See [`sys::recursion_misses`]; `None` where the kernel does not count them.
     pub(crate) fn misses(&self) -> Option<u64> {
         sys::recursion_misses(&self.program).ok()
@@ -197,9 +241,7 @@ impl Object {
         let instructions = self.instructions(program)?;
         let program = sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions)
             .map_err(refused)?;
-        let link =
-            sys::attach_btf_tracepoint(&program).map_err(|why| refused((why, String::new())))?;
-        Ok(Attach { program, _link: link })
+        Attach::new(tracepoint, program, How::Btf).map_err(|why| refused((why, String::new())))
     }
 
     /// The same for a program that reads the tracepoint's own record; `id` is the tracepoint's
@@ -215,9 +257,8 @@ impl Object {
         let instructions = self.instructions(program)?;
         let program =
             sys::load_program(ProgramShape::tracepoint(program), &instructions).map_err(refused)?;
-        let link =
-            sys::attach_tracepoint(&program, id).map_err(|why| refused((why, String::new())))?;
-        Ok(Attach { program, _link: link })
+        let how = How::Number(id);
+        Attach::new(tracepoint, program, how).map_err(|why| refused((why, String::new())))
     }
 
     /// The same for a program that takes the tracepoint's arguments as they are.
@@ -232,8 +273,8 @@ impl Object {
         let program = sys::load_program(ProgramShape::raw_tracepoint(program), &instructions)
             .map_err(refused)?;
         let name = CString::new(tracepoint).map_err(|why| LoadError::Unfit(why.to_string()))?;
-        match sys::attach_raw_tracepoint(&program, &name) {
-            Ok(link) => Ok(Attach { program, _link: link }),
+        match Attach::new(tracepoint, program, How::Raw(name)) {
+            Ok(attach) => Ok(attach),
             Err(why) if why.raw_os_error() == Some(libc::ENOENT) => {
                 Err(LoadError::NoTracepoint(tracepoint.to_owned()))
             }

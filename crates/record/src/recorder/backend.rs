@@ -2,7 +2,7 @@
 
 use super::bpf::BpfRecorder;
 use super::tracefs::{self, TracefsRecorder};
-use crate::bpf::Buffers;
+use crate::bpf::{Attach, Buffers};
 use crate::request::{Backend, Mode, Request};
 use crate::start_error::StartError;
 use punctual_core::event::{Group, StackId, TracepointFormat};
@@ -101,6 +101,13 @@ impl Running {
     }
     pub(super) fn detach(&mut self) {
         each!(self, running => running.detach());
+    }
+    /// Its BPF programs.
+    pub(super) fn attached(&self) -> Box<dyn Iterator<Item = &Attach> + '_> {
+        match self {
+            Running::Bpf(running) => Box::new(running.attached()),
+            Running::Tracefs(_) => Box::new(std::iter::empty()),
+        }
     }
     /// `None` if the backend does not know.
     pub(super) fn fill(&self) -> Option<u64> {

@@ -148,6 +148,9 @@ impl BpfRecorder {
     pub(super) fn add_findings(&mut self, findings: Vec<Finding>) {
         self.findings.extend(findings);
     }
+    pub(super) fn attached(&self) -> impl Iterator<Item = &Attach> {
+        self.attached.iter().map(|(_, attach)| attach).chain(&self.naming)
+    }
     pub(super) fn fill(&self) -> u64 {
         self.buffers.fill()
     }

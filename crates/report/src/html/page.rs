@@ -8,8 +8,8 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, account, breakdown, checks, documents, drawing, environment,
-    exact, figures, header, loads, notes, published, text, warnings, worst,
+    HtmlError, ReportInput, Size, account, breakdown, calibration, checks, documents, drawing,
+    environment, exact, figures, header, loads, notes, published, text, warnings, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -74,6 +74,7 @@ struct Page {
     /// Where the time of all samples went, and whether there is a plot of it.
     account: Option<Table>,
     account_plots: usize,
+    calibrations: Vec<calibration::Section>,
     worst: Option<Table>,
     /// Whether there are series to be shown, or nothing else.
     has_series: bool,
@@ -176,6 +177,7 @@ pub fn render(
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
         account: account::table(content),
         account_plots: account.plots(),
+        calibrations: calibration::sections(inputs, &content.labels),
         worst: worst::table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
         breakdowns: taken.sections,

@@ -11,10 +11,11 @@ use crate::exit::Failure;
 use crate::flight::Flight;
 use crate::interrupts::Interrupts;
 use crate::request;
+use crate::run::calibration::{self, Recorders, Setup};
 use crate::run::mapping;
 use crate::unfinished::Unfinished;
 use crate::violation::ViolationHook;
-use punctual_bundle::{BundleWriter, Outcome, PhaseMeta};
+use punctual_bundle::{BundleWriter, Calibration, Outcome, PhaseMeta};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::environment;
@@ -55,11 +56,11 @@ impl Attachment {
         directory: &Path,
         target: &Target,
         options: Options,
+        interrupts: &Interrupts,
     ) -> Result<Attachment, Failure> {
         let mut options = options;
         let environment = environment::capture(&Root::system());
-        let cycles = Cycles::start(std::mem::take(&mut options.cycles), environment.clone())?;
-        let writer =
+        let mut writer =
             BundleWriter::create(directory, &target.name(), "attach").map_err(Failure::refused)?;
         let phase = begun_phase();
         let unfinished = Unfinished::of(directory);
@@ -68,6 +69,14 @@ impl Attachment {
             .and_then(|()| writer.write_phase(0, &phase));
         written.map_err(Failure::failed)?;
         let plan = || ExplainPlan { account: false, ..ExplainPlan::usual([WorkloadKind::Program]) };
+        // Before its own programs are in the kernel.
+        let calibration = match options.calibrate {
+            true => calibrate(options.explain.then(plan), directory, interrupts),
+            false => Err(calibration::NOT_ASKED_OF_A_PROGRAM.to_owned()),
+        };
+        let calibration = calibration.map_or_else(Fact::Unavailable, Fact::Known);
+        writer.set_calibration(calibration).map_err(Failure::failed)?;
+        let cycles = Cycles::start(std::mem::take(&mut options.cycles), environment.clone())?;
         let fly = || Flight::start(directory, &plan(), request::online_cpus()?, &CpuSet::new());
         let flight = options.explain.then(fly).transpose()?;
         let command = options.on_violation.clone();
@@ -222,4 +231,16 @@ impl Attachment {
                 .map(|why| cycles::incomplete(PHASE, &why)),
         );
     }
+}
+
+/// What measuring costs, on the first CPU.
+fn calibrate(
+    explain: Option<ExplainPlan>,
+    directory: &Path,
+    interrupts: &Interrupts,
+) -> Result<Calibration, String> {
+    let cpus = request::online_cpus().map_err(|why| why.render(false))?;
+    let setup = Setup::on(cpus.first().unwrap_or(0), directory);
+    let recorders = Recorders::of_cycles(explain);
+    calibration::measure(&setup, recorders, &|| !interrupts.end_requested())
 }

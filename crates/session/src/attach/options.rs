@@ -15,6 +15,8 @@ pub struct Options {
     pub duration: Option<Nanos>,
     /// Whether the worst are explained.
     pub explain: bool,
+    /// Whether what measuring costs is measured first.
+    pub calibrate: bool,
     /// Where figures are written to while they are measured.
     pub metrics: Option<MetricsFile>,
     /// What sh(1) runs when a requirement is violated.

@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use punctual_bundle::{RecordingDocument, RecordingWriter};
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
-use punctual_record::{Recorder, Request, StartError};
+use punctual_record::{Attached, Recorder, Request, StartError};
 use punctual_sys::clock;
 use std::path::Path;
 use std::sync::Arc;
@@ -66,6 +66,11 @@ impl Drain {
     /// What of the request is unavailable.
     pub fn findings(&self) -> &[Finding] {
         &self.document.recorded.findings
+    }
+
+    /// The BPF programs of kernel events.
+    pub fn attached(&self) -> Attached {
+        self.kernel.as_ref().map_or_else(Attached::default, Recorder::attached)
     }
 
     /// Drains until it is stopped or cannot continue.

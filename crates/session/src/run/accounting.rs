@@ -31,6 +31,31 @@ pub struct Accounting {
     overdue: Vec<Overdue>,
 }
 
+/// What is divided.
+pub struct Accounted {
+    /// All CPUs of the timers.
+    pub cpus: CpuSet,
+    /// Whether a thread may run on several of them.
+    pub several_cpus: bool,
+    /// How many samples a second come on the busiest.
+    pub rate: u64,
+}
+
+/// What a plan asks for; `None` where it has no timer, or does not ask.
+pub fn accounted(plan: &Plan) -> Option<Accounted> {
+    if !plan.explain.as_ref().is_some_and(|explain| explain.account) {
+        return None;
+    }
+    let measures =
+        || plan.phases.iter().flat_map(|phase| &phase.measures).filter(|m| has_timer(&m.workload));
+    let threads = || measures().flat_map(|measure| &measure.threads);
+    let cpus = threads().fold(CpuSet::new(), |all, thread| all.union(&thread.cpus));
+    let rate =
+        cpus.iter().flat_map(|cpu| plan.phases.iter().map(move |phase| rate_on(cpu, phase))).max();
+    let several_cpus = threads().any(|thread| thread.cpus.len() > 1);
+    (!cpus.is_empty()).then_some(Accounted { cpus, several_cpus, rate: rate.unwrap_or(0) })
+}
+
 /// Whether it can be, where it is asked for.
 pub enum State {
     /// This system cannot, for this reason.
@@ -43,24 +68,9 @@ impl State {
     /// Puts the programs into the kernel, where the plan asks for it and has a timer. Where this
     /// system cannot, measuring goes on without.
     pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> Option<State> {
-        if !plan.explain.as_ref().is_some_and(|explain| explain.account) {
-            return None;
-        }
-        let measures = || {
-            plan.phases.iter().flat_map(|phase| &phase.measures).filter(|m| has_timer(&m.workload))
-        };
-        let threads = || measures().flat_map(|measure| &measure.threads);
-        let cpus = threads().fold(CpuSet::new(), |all, thread| all.union(&thread.cpus));
-        let rate = cpus
-            .iter()
-            .flat_map(|cpu| plan.phases.iter().map(move |phase| rate_on(cpu, phase)))
-            .max();
-        if cpus.is_empty() {
-            return None;
-        }
-        let several_cpus = threads().any(|thread| thread.cpus.len() > 1);
+        let Accounted { cpus, several_cpus, rate } = accounted(plan)?;
         let backend = Backend::Auto;
-        Some(match Accountant::start(&cpus, several_cpus, rate.unwrap_or(0), backend) {
+        Some(match Accountant::start(&cpus, several_cpus, rate, backend) {
             Ok(mut accountant) => {
                 findings.extend(accountant.findings.iter().cloned());
                 let cost = accountant.cost();

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::messages::Listener;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, calibration_option};
 use crate::request::{Asked, Loaded};
 use punctual_plan::{Acceleration, TargetPlan};
 use std::path::PathBuf;
@@ -55,7 +55,12 @@ impl<'a> RemoteRun<'a> {
             return Err(Failure::refused(NOT_EXACT));
         }
         let loaded = asked.load()?;
-        let arguments = options.for_a_target(asked.allow_unknown);
+        let mut arguments = options.for_a_target(asked.allow_unknown);
+        if repeats {
+            // Whatever the experiment has: what is recorded there costs no time of this system.
+            arguments.retain(|word| word != calibration_option(true));
+            arguments.push(calibration_option(false).to_owned());
+        }
         let output = PathBuf::new();
         let mut remote = RemoteRun { asked, loaded, options, arguments, output, messages };
         remote.output = match (&options.output, &remote.loaded.experiment.settings.output) {

@@ -51,6 +51,8 @@ pub struct Common {
     /// Also keep the kernel events around the worst samples of each series, for `punctual explain`
     #[arg(long)]
     explain: bool,
+    #[command(flatten)]
+    calibration: Calibration,
     /// Allow experiments that could make the system unresponsive
     #[arg(long)]
     pub force: bool,
@@ -80,6 +82,25 @@ pub struct Common {
     pub exact: bool,
     #[command(flatten)]
     pub elsewhere: SshArgs,
+}
+
+/// Whether what recording costs is measured.
+#[derive(clap::Args)]
+pub struct Calibration {
+    /// Measure what recording costs before the run, in about 7 s: the latency of a timer thread
+    /// with and without it [default: if something is recorded for 10 s or longer]
+    #[arg(long, conflicts_with = "no_calibration")]
+    calibrate: bool,
+    /// Do not measure what recording costs
+    #[arg(long)]
+    no_calibration: bool,
+}
+
+impl Calibration {
+    /// What was asked for, if anything.
+    pub fn asked(&self) -> Option<bool> {
+        (self.calibrate || self.no_calibration).then_some(self.calibrate)
+    }
 }
 
 /// What is asked of a target that is another system.
@@ -118,6 +139,7 @@ impl Common {
             forever: self.forever,
             trace: self.trace.clone(),
             explain: self.explain,
+            calibrate: self.calibration.asked(),
             force: self.force,
             target: self.target.clone(),
             seed: self.seed,

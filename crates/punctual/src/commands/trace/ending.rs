@@ -92,6 +92,7 @@ fn sum_up(bundle: &Bundle) {
     if opened.recorded.covers(Group::Sched) {
         output::say(&terminal::busiest(&occupancy, &options));
     }
+    output::say(&terminal::calibration(&bundle.manifest.calibration, &options));
     let directory = shown(&bundle.directory);
     let next = [
         ("pairs", "the time between any two points"),

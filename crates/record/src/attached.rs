@@ -1,0 +1,86 @@
+//! The BPF programs of a recorder that is in force: switched off and on, and how long they run, as
+//! the kernel counts it (BPF_STATS_RUN_TIME, since 5.8).
+
+use crate::bpf::{Attach, sys};
+use punctual_core::Fact;
+use std::io;
+
+/// Programs in force; they are that at least as long as this lives.
+#[derive(Clone, Debug, Default)]
+pub struct Attached(Vec<(&'static str, Attach)>);
+
+/// What a program took.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunTime {
+    /// Whose it is.
+    pub recorder: &'static str,
+    /// The tracepoint that it runs at.
+    pub tracepoint: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// For how many ns.
+    pub ns: u64,
+}
+
+impl Attached {
+    /// Those of a recorder of this name.
+    pub(crate) fn of<'a>(
+        recorder: &'static str,
+        attached: impl IntoIterator<Item = &'a Attach>,
+    ) -> Attached {
+        Attached(attached.into_iter().map(|attach| (recorder, attach.clone())).collect())
+    }
+
+    /// With more of them.
+    pub fn extend(&mut self, more: Attached) {
+        self.0.extend(more.0);
+    }
+
+    /// Whether there is none: kernel events are recorded without BPF.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// None of them runs until they are resumed; they stay loaded.
+    pub fn pause(&self) {
+        self.0.iter().for_each(|(_, attach)| attach.pause());
+    }
+
+    /// All of them run again. Interrupts first: a switch must not find one that began unseen.
+    pub fn resume(&self) -> io::Result<()> {
+        self.0.iter().try_for_each(|(_, attach)| attach.resume())
+    }
+
+    /// What each of them took while `what` went on, on all CPUs. Counting takes two readings of
+    /// the clock a run, of all BPF programs of the system.
+    pub fn run_times(&self, what: impl FnOnce()) -> Fact<Vec<RunTime>> {
+        if self.is_empty() {
+            return Fact::Unavailable("nothing is recorded by BPF programs".to_owned());
+        }
+        let counting = match sys::enable_run_time() {
+            Ok(counting) => counting,
+            Err(why) => return Fact::Unavailable(format!("BPF_ENABLE_STATS: {why}")),
+        };
+        let before = self.read();
+        what();
+        let after = self.read();
+        drop(counting);
+        let Some((before, after)) = before.zip(after) else {
+            let why = "the kernel does not count the run time of BPF programs";
+            return Fact::Unavailable(why.to_owned());
+        };
+        let took = self.0.iter().zip(before.into_iter().zip(after));
+        let took = took.map(|((recorder, attach), (before, after))| RunTime {
+            recorder,
+            tracepoint: attach.tracepoint().to_owned(),
+            runs: after.1.saturating_sub(before.1),
+            ns: after.0.saturating_sub(before.0),
+        });
+        Fact::Known(took.collect())
+    }
+
+    /// ns and runs of each so far.
+    fn read(&self) -> Option<Vec<(u64, u64)>> {
+        self.0.iter().map(|(_, attach)| attach.run_time()).collect()
+    }
+}

@@ -1,0 +1,35 @@
+//! What recording does to what is measured, or why that was not measured.
+
+use super::ReportInput;
+use super::table::Table;
+use super::text::{name, sentence};
+use crate::tables::calibration;
+use punctual_core::Fact;
+use serde::Serialize;
+
+/// That of a bundle.
+#[derive(Serialize)]
+pub struct Section {
+    table: Option<Table>,
+    /// Why there is none.
+    left_out: Option<String>,
+}
+
+/// One for each bundle in which something was recorded.
+pub fn sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Section> {
+    let several = inputs.len() > 1;
+    let of = |(input, label): (&ReportInput<'_>, &String)| {
+        if let Fact::Unavailable(why) = &input.summary.calibration {
+            let of = if several { format!(" of {}", name(label)) } else { String::new() };
+            let left_out =
+                Some(format!("The cost of recording{of} was not measured: {}.", sentence(why)));
+            return Some(Section { table: None, left_out });
+        }
+        let mut table = calibration::table(&input.summary.calibration)?;
+        if several {
+            table.title = format!("{} ({})", table.title, name(label));
+        }
+        Some(Section { table: Some(table.into()), left_out: None })
+    };
+    inputs.iter().zip(labels).filter_map(of).collect()
+}

@@ -1,0 +1,163 @@
+//! What recording does to what is measured: shifts of percentiles, and run times of BPF programs.
+
+use super::{Cell, Column, Table, Tone, Value};
+use crate::format::{count, percent, span};
+use punctual_bundle::calibration::{Calibration, ProgramTime, ProgramTimes, Shift};
+use punctual_core::{Fact, Nanos};
+
+/// Programs that are named.
+const NAMED: usize = 3;
+
+/// A row for each percentile; where it was not measured, why. `None` where nothing was recorded.
+pub fn table(calibration: &Fact<Calibration>) -> Option<Table> {
+    let title = "cost of recording: latency of a timer thread, without and with it";
+    let mut table = Table::new(title, columns());
+    match calibration {
+        Fact::NotAsked => return None,
+        Fact::Unavailable(why) => {
+            table.columns.clear();
+            table.title = "cost of recording".to_owned();
+            table.remark(Tone::Faint, format!("not measured: {why}"));
+        }
+        Fact::Known(calibration) => {
+            table.rows.extend(calibration.shifts.iter().map(row));
+            table.remark(Tone::Faint, how(calibration));
+            table.remark(Tone::Faint, programs(&calibration.programs));
+        }
+    }
+    Some(table)
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::text("percentile", 0),
+        Column::figures("without", 1),
+        Column::figures("added", 0),
+        Column::text("95 % interval", 0)
+            .meaning("where the shift lies, at a confidence of at least 95 %"),
+        Column::text("shift", 0),
+    ]
+}
+
+fn row(shift: &Shift) -> Vec<Cell> {
+    let name = if shift.percentile == 50.0 {
+        "median".to_owned()
+    } else {
+        format!("p{}", shift.percentile)
+    };
+    let verdict = match (shift.resolved, shift.added_ns) {
+        (false, _) => Cell::text("not resolved").tone(Tone::Faint),
+        (true, ..0) => Cell::text("shorter"),
+        (true, _) => Cell::text("longer"),
+    };
+    vec![
+        Cell::text(name),
+        Cell::time(shift.without_ns),
+        Cell::time(shift.added_ns),
+        Value::Interval(Some(shift.low_ns as f64), Some(shift.high_ns as f64)).into(),
+        verdict,
+    ]
+}
+
+/// How it was measured.
+fn how(of: &Calibration) -> String {
+    format!(
+        "{} switched on and off beside a thread on CPU {} ({}, period {}), before the run and \
+         without its loads: {} turns of {} each way, {} and {} samples; nothing is subtracted \
+         from any sample",
+        of.recorders.join(" and "),
+        of.cpu,
+        of.scheduling,
+        span(Nanos(of.period_ns)),
+        of.turns,
+        span(Nanos(of.block_ns)),
+        count(of.samples_without),
+        count(of.samples_with)
+    )
+}
+
+/// What the BPF programs took of the CPUs.
+fn programs(times: &Fact<ProgramTimes>) -> String {
+    let times = match times {
+        Fact::Known(times) => times,
+        Fact::Unavailable(why) => return format!("run time of BPF programs: unavailable: {why}"),
+        Fact::NotAsked => return "run time of BPF programs: not counted".to_owned(),
+    };
+    let Some(per_run) = times.per_run_ns() else {
+        return "BPF programs: none ran".to_owned();
+    };
+    let of = |part: u64| part as f64 / times.span_ns.max(1) as f64;
+    let named = times.programs.iter().take(NAMED).map(|of| program(of, times.total_ns));
+    format!(
+        "cost of an event: {} of CPU time (mean of {} runs of BPF programs, {} a second, {} of one \
+         CPU); the most: {}",
+        span(Nanos(per_run.round() as i64)),
+        count(times.runs),
+        count((of(times.runs) * 1e9).round() as u64),
+        percent(of(times.total_ns)),
+        named.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn program(of: &ProgramTime, total: u64) -> String {
+    let mean = Nanos((of.total_ns / of.runs.max(1)) as i64);
+    let share = percent(of.total_ns as f64 / total.max(1) as f64);
+    format!("{} {share} ({} a run, {})", of.tracepoint, span(mean), of.recorder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::{ShowOptions, calibration};
+
+    fn measured() -> Calibration {
+        let shift = |percentile, without_ns, added_ns, low_ns, high_ns| Shift {
+            percentile,
+            without_ns,
+            added_ns,
+            low_ns,
+            high_ns,
+            resolved: low_ns > 0 || high_ns < 0,
+        };
+        let program = |recorder: &str, tracepoint: &str, runs, total_ns| ProgramTime {
+            recorder: recorder.to_owned(),
+            tracepoint: tracepoint.to_owned(),
+            runs,
+            total_ns,
+        };
+        Calibration {
+            recorders: vec!["flight recorder".to_owned(), "accounting".to_owned()],
+            cpu: 1,
+            scheduling: "SCHED_FIFO 80".to_owned(),
+            period_ns: 1_000_000,
+            turns: 10,
+            block_ns: 200_000_000,
+            samples_without: 1_998,
+            samples_with: 2_000,
+            shifts: vec![
+                shift(50.0, 21_345, 1_750, 1_580, 2_080),
+                shift(90.0, 24_100, 1_850, 1_650, 2_370),
+                shift(99.0, 51_400, 1_100, -440, 2_860),
+            ],
+            programs: Fact::Known(ProgramTimes {
+                span_ns: 260_000_000,
+                runs: 4_000,
+                total_ns: 1_600_000,
+                programs: vec![
+                    program("flight recorder", "sched/sched_switch", 1_000, 800_000),
+                    program("accounting", "sched_switch", 1_000, 600_000),
+                ],
+            }),
+        }
+    }
+
+    #[test]
+    fn a_person_reads_shifts_and_what_an_event_costs() {
+        let show = |fact: &Fact<Calibration>| calibration(fact, &ShowOptions::default());
+        insta::assert_snapshot!("known", show(&Fact::Known(measured())));
+        let why = "the run takes less than 10 s";
+        let left_out = show(&Fact::Unavailable(why.to_owned()));
+        assert!(left_out.contains(&format!("not measured: {why}")), "{left_out}");
+        assert_eq!(show(&Fact::NotAsked), "");
+    }
+}

@@ -1,0 +1,171 @@
+//! What recording does to what is measured, on this system: before anything is measured, the
+//! recorders of a run are switched on and off beside a timer thread of our own, which they treat
+//! like a measured one.
+//!
+//! A turn is a block without and a block with them, every other turn in the opposite order, so that
+//! what drifts meets both alike. Shifts are those of `punctual_analyze::calibration`. A last block
+//! with the recorders counts how long their BPF programs run; it is in no shift, because counting
+//! itself takes time.
+
+mod recorders;
+mod stand_in;
+
+pub use recorders::Recorders;
+pub use stand_in::Setup;
+
+use punctual_analyze::calibration::{Turn, shifts};
+use punctual_bundle::calibration::{Calibration, ProgramTime, ProgramTimes};
+use punctual_core::{Fact, MonotonicNs, Nanos};
+use punctual_record::RunTime;
+use punctual_sys::{clock, memory, signals};
+use stand_in::StandIn;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+const TURNS: usize = 10;
+/// 200 samples of a thread with a period of 1 ms.
+const BLOCK: Nanos = Nanos::from_millis(200);
+/// After everything was switched on or off.
+const SETTLING: Duration = Duration::from_millis(50);
+/// A sample that is due in a block may come so much later.
+const LATEST: Duration = Duration::from_millis(10);
+/// How often samples are drained: as in a run.
+const TICK: Duration = Duration::from_millis(100);
+/// The directory in the bundle where recorders write meanwhile.
+const DIRECTORY: &str = "calibration";
+/// Programs that are listed.
+const LISTED: usize = 64;
+
+/// What is shown to whoever waits for it.
+pub const PREPARING: &str =
+    "measuring what recording costs (about 7 s; --no-calibration leaves it out)";
+/// The same, where it was asked for.
+pub const MEASURING: &str = "measuring what recording costs (about 7 s)";
+
+/// Why it was not asked for, where a program is attached to.
+pub const NOT_ASKED_OF_A_PROGRAM: &str =
+    "beside a program it is measured only if requested: --calibrate";
+
+/// Measures it. The error says why it could not be.
+pub fn measure(
+    setup: &Setup<'_>,
+    recorders: Recorders,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Calibration, String> {
+    let failed = |why| format!("cannot install a signal handler: {why}");
+    signals::prepare_waking().map_err(failed)?;
+    let place = setup.directory.join(DIRECTORY);
+    let thread = StandIn::start(setup)?;
+    let mut bench = Bench { thread, recorders, place, is_on: false };
+    let outcome = bench.measure(setup, goes_on);
+    let removed = bench.recorders.remove(&bench.place);
+    bench.thread.end();
+    memory::release_setup();
+    removed.and(outcome)
+}
+
+/// The thread and what is switched beside it.
+struct Bench {
+    thread: StandIn,
+    recorders: Recorders,
+    place: PathBuf,
+    is_on: bool,
+}
+
+impl Bench {
+    fn measure(
+        &mut self,
+        setup: &Setup<'_>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Calibration, String> {
+        let mut turns = vec![Turn::default(); TURNS];
+        for (number, turn) in turns.iter_mut().enumerate() {
+            for on in [number % 2 == 1, number % 2 == 0] {
+                if !goes_on() {
+                    return Err("it was interrupted".to_owned());
+                }
+                self.switch(on)?;
+                let latencies = self.block();
+                *(if on { &mut turn.with } else { &mut turn.without }) = latencies;
+            }
+        }
+        self.switch(true)?;
+        let (programs, mut span) = (self.recorders.programs().clone(), Nanos::ZERO);
+        let programs = programs.run_times(|| {
+            let from = clock::monotonic();
+            self.block();
+            span = clock::monotonic() - from;
+        });
+        let count = |of: fn(&Turn) -> &Vec<i64>| -> u64 {
+            turns.iter().map(|turn| of(turn).len() as u64).sum()
+        };
+        let shifts = shifts(&turns);
+        if shifts.is_empty() {
+            let why = "the timer thread did not run often enough beside the recorders";
+            return Err(why.to_owned());
+        }
+        Ok(Calibration {
+            recorders: self.recorders.names().map(str::to_owned).collect(),
+            cpu: setup.cpu as u32,
+            scheduling: self.thread.scheduling.clone(),
+            period_ns: setup.period.ns(),
+            turns: TURNS as u64,
+            block_ns: BLOCK.ns(),
+            samples_without: count(|turn| &turn.without),
+            samples_with: count(|turn| &turn.with),
+            shifts,
+            programs: match programs {
+                Fact::Known(programs) => Fact::Known(program_times(programs, span)),
+                Fact::Unavailable(why) => Fact::Unavailable(why),
+                Fact::NotAsked => Fact::NotAsked,
+            },
+        })
+    }
+
+    fn switch(&mut self, on: bool) -> Result<(), String> {
+        if on == self.is_on {
+            return Ok(());
+        }
+        self.is_on = on;
+        match on {
+            true => self.recorders.switch_on(&self.place, &self.thread),
+            false => self.recorders.switch_off(&self.place),
+        }
+    }
+
+    /// The latencies of the samples that are due in a block.
+    fn block(&mut self) -> Vec<i64> {
+        sleep(SETTLING);
+        let from = clock::monotonic();
+        let to = from + BLOCK;
+        while clock::monotonic() < to {
+            sleep(TICK.min((to - clock::monotonic()).max(Nanos::ZERO).to_std()));
+            self.thread.drain();
+            self.recorders.poll();
+        }
+        sleep(LATEST);
+        self.thread.take(from, to)
+    }
+}
+
+/// Those that ran, the longest total first.
+fn program_times(programs: Vec<RunTime>, span: Nanos) -> ProgramTimes {
+    let sum = |of: fn(&RunTime) -> u64| programs.iter().map(of).sum();
+    let (runs, total_ns) = (sum(|of| of.runs), sum(|of| of.ns));
+    let ran = programs.into_iter().filter(|of| of.runs > 0).map(|of| ProgramTime {
+        recorder: of.recorder.to_owned(),
+        tracepoint: of.tracepoint,
+        runs: of.runs,
+        total_ns: of.ns,
+    });
+    let mut programs: Vec<ProgramTime> = ran.collect();
+    programs.sort_by_key(|of| std::cmp::Reverse(of.total_ns));
+    programs.truncate(LISTED);
+    ProgramTimes { span_ns: span.ns(), runs, total_ns, programs }
+}
+
+/// Whether a sample that is due then is one of a block.
+fn is_within(due: i64, from: MonotonicNs, to: MonotonicNs) -> bool {
+    (from.0..to.0).contains(&due)
+}

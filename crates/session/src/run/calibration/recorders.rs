@@ -1,0 +1,175 @@
+//! What is switched on and off: the recorders of a run, a trace or an attached program, as they are
+//! used there.
+
+use super::super::accounting::{self, Accounted};
+use super::stand_in::StandIn;
+use crate::exit::Failure;
+use crate::flight::Flight;
+use crate::recording::{Recording, Wanted};
+use crate::request;
+use punctual_core::CpuSet;
+use punctual_plan::{ExplainPlan, Plan};
+use punctual_record::account::Accountant;
+use punctual_record::attach::Attacher;
+use punctual_record::{Attached, Backend};
+use punctual_sys::memory;
+use std::path::Path;
+use std::{fs, io};
+
+/// The recorders, switched off at first.
+#[derive(Default)]
+pub struct Recorders {
+    explain: Option<ExplainPlan>,
+    account: Option<Accounted>,
+    record: Option<Wanted>,
+    cycles: bool,
+    /// Where the threads run that take what they hold.
+    thread_cpus: CpuSet,
+    on: On,
+}
+
+/// Those that are in force.
+#[derive(Default)]
+struct On {
+    flight: Option<Flight>,
+    accountant: Option<Accountant>,
+    recording: Option<Recording>,
+    attacher: Option<Attacher>,
+    programs: Attached,
+    streams_by_programs: bool,
+    is_paused: bool,
+}
+
+impl Recorders {
+    /// Those of a plan; `None` where it has none.
+    pub fn of_plan(plan: &Plan) -> Option<Recorders> {
+        let thread_cpus = plan.controller_cpus.clone();
+        let record = plan.record.as_ref().map(|record| Wanted::of(record, &thread_cpus));
+        let all = Recorders {
+            explain: plan.explain.clone().filter(|explain| explain.worst > 0),
+            account: accounting::accounted(plan),
+            record: record.and_then(without_points),
+            thread_cpus,
+            ..Recorders::default()
+        };
+        all.names().next().is_some().then_some(all)
+    }
+
+    /// That of a recording; `None` where it has only test points.
+    pub fn of_recording(wanted: &Wanted) -> Option<Recorders> {
+        let record = Some(without_points(wanted.clone())?);
+        Some(Recorders { record, ..Recorders::default() })
+    }
+
+    /// Those beside a program that is attached to; with `explain`, also its flight recorder.
+    pub fn of_cycles(explain: Option<ExplainPlan>) -> Recorders {
+        Recorders { explain, cycles: true, ..Recorders::default() }
+    }
+
+    /// What they are called in reports.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let all = [
+            (self.explain.is_some(), punctual_record::FLIGHT),
+            (self.account.is_some(), punctual_record::account::NAME),
+            (self.record.is_some(), punctual_record::STREAM),
+            (self.cycles, punctual_record::attach::NAME),
+        ];
+        all.into_iter().filter(|(is, _)| *is).map(|(_, name)| name)
+    }
+
+    /// Puts all of them in force, for the samples of this thread. `place` is a directory of their
+    /// own, for the first time.
+    pub fn switch_on(&mut self, place: &Path, thread: &StandIn) -> Result<(), String> {
+        if !self.on.is_paused {
+            let made = fs::create_dir(place);
+            made.map_err(|why| format!("{}: {why}", place.display()))?;
+            return self.start(place, thread).map_err(|why| why.render(false));
+        }
+        self.on.is_paused = false;
+        self.on.flight.iter().for_each(|flight| flight.watch(vec![thread.watched()]));
+        self.on.programs.resume().map_err(|why| format!("a BPF program was not attached: {why}"))
+    }
+
+    fn start(&mut self, place: &Path, thread: &StandIn) -> Result<(), Failure> {
+        let on = &mut self.on;
+        if let Some(explain) = &self.explain {
+            let cpus = request::online_cpus()?;
+            let (flight, programs) =
+                Flight::start_attached(place, explain, cpus, &self.thread_cpus)?;
+            flight.watch(vec![thread.watched()]);
+            on.programs.extend(programs);
+            on.flight = Some(flight);
+        }
+        if let Some(account) = &self.account {
+            let Accounted { cpus, several_cpus, rate } = account;
+            let accountant = Accountant::start(cpus, *several_cpus, *rate, Backend::Auto);
+            let mut accountant = accountant.map_err(Failure::failed)?;
+            accountant.watch(thread.tid).map_err(Failure::failed)?;
+            on.programs.extend(accountant.attached());
+            on.accountant = Some(accountant);
+        }
+        if let Some(wanted) = &self.record {
+            let (recording, programs) = Recording::start_attached(place, wanted.clone())?;
+            on.streams_by_programs = !programs.is_empty();
+            on.programs.extend(programs);
+            on.recording = Some(recording);
+        }
+        if self.cycles {
+            let cpus = request::online_cpus()?;
+            let attacher = Attacher::start(&cpus, true).map_err(Failure::failed)?;
+            attacher.watch_thread(thread.tid).map_err(Failure::failed)?;
+            on.programs.extend(attacher.attached());
+            on.attacher = Some(attacher);
+        }
+        Ok(())
+    }
+
+    /// Takes what they hold, as the controller thread does.
+    pub fn poll(&mut self) {
+        self.on.flight.iter_mut().for_each(Flight::poll);
+        self.on.accountant.iter_mut().for_each(|accountant| accountant.drain(&mut |_| ()));
+        self.on.attacher.iter_mut().for_each(|attacher| attacher.drain(&mut |_| ()));
+    }
+
+    /// Their BPF programs.
+    pub fn programs(&self) -> &Attached {
+        &self.on.programs
+    }
+
+    /// Takes them out of force: BPF programs stay loaded, which takes far longer than to attach
+    /// them, and the threads that take what they hold sleep. Other recorders are taken away.
+    pub fn switch_off(&mut self, place: &Path) -> Result<(), String> {
+        let by_programs = self.record.is_none() || self.on.streams_by_programs;
+        if !by_programs {
+            return self.remove(place);
+        }
+        self.on.programs.pause();
+        self.on.flight.iter().for_each(Flight::settle);
+        self.on.is_paused = true;
+        Ok(())
+    }
+
+    /// Takes them away. What they found is found again by those of the run.
+    pub fn remove(&mut self, place: &Path) -> Result<(), String> {
+        let On { flight, recording, programs, accountant, attacher, .. } =
+            std::mem::take(&mut self.on);
+        // First, so that recorders end as they are used to.
+        drop(programs);
+        flight.map(Flight::stop);
+        recording.map(Recording::stop);
+        drop((accountant, attacher));
+        memory::release_setup();
+        match fs::remove_dir_all(place) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                Err(format!("{}: {why}", place.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Kernel events alone: the rings of applications are read by one at a time.
+fn without_points(wanted: Wanted) -> Option<Wanted> {
+    let events = !wanted.events.is_empty();
+    events.then_some(Wanted { points: false, probes: None, ..wanted })
+}

@@ -1,0 +1,186 @@
+//! The thread that recorders are switched on and off beside: the timer workload of a run, with one
+//! thread on a measured CPU.
+
+use super::super::mapping;
+use super::super::measure::PartitionPlacement;
+use super::is_within;
+use crate::flight::{Watched, Whose};
+use punctual_bundle::windows::Waited;
+use punctual_core::{
+    Clock, CpuSet, MonotonicNs, Nanos, Policy, Priority, SeriesData, SeriesShape, Tid,
+};
+use punctual_measure::collect::Collector;
+use punctual_measure::stop::Stop;
+use punctual_measure::thread::ThreadPlan;
+use punctual_measure::workload::{self, CpuPlacement, MeasureConfig, Running, SeriesConfig};
+use punctual_plan::{Plan, TimerMethod, TimerPlan, Workload};
+use punctual_sys::attributes::Scheduling;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Its period, where that of what is measured is not of this order.
+const PERIOD: Nanos = Nanos::MILLI;
+const PERIODS: std::ops::RangeInclusive<Nanos> = Nanos::from_micros(200)..=Nanos::from_millis(2);
+/// Its priority, where the experiment has none that a timer thread can have.
+const PRIORITY: u8 = 80;
+/// From its preparation to its first expiry.
+const LEAD: Nanos = Nanos::from_millis(10);
+/// Its name in messages.
+const NAME: &str = "calibration";
+
+/// Where and how it is measured.
+pub struct Setup<'a> {
+    /// The CPU of the thread.
+    pub cpu: usize,
+    /// As requested.
+    pub scheduling: Scheduling,
+    /// Its period.
+    pub period: Nanos,
+    /// Whether its memory is locked.
+    pub lock_memory: bool,
+    /// Puts it into the partition of its CPU.
+    pub placement: &'a dyn CpuPlacement,
+    /// The bundle, in which recorders write meanwhile.
+    pub directory: &'a Path,
+}
+
+impl<'a> Setup<'a> {
+    /// Like the first thread of the plan. `None` without one.
+    pub fn of_plan(
+        plan: &Plan,
+        placement: &'a dyn CpuPlacement,
+        directory: &'a Path,
+    ) -> Option<Setup<'a>> {
+        let measure = plan.phases.first()?.measures.first()?;
+        let thread = measure.threads.first()?;
+        let requested = mapping::scheduling(thread.scheduling);
+        let period = measure.workload.period().filter(|period| PERIODS.contains(period));
+        Some(Setup {
+            cpu: thread.cpus.first()?,
+            scheduling: if requested.deadline.is_some() { usual() } else { requested },
+            period: period.unwrap_or(PERIOD),
+            lock_memory: plan.memory_lock,
+            placement,
+            directory,
+        })
+    }
+
+    /// On this CPU, of no experiment.
+    pub fn on(cpu: usize, directory: &'a Path) -> Setup<'a> {
+        let placement = &PartitionPlacement(None);
+        let (scheduling, period) = (usual(), PERIOD);
+        Setup { cpu, scheduling, period, lock_memory: true, placement, directory }
+    }
+}
+
+fn usual() -> Scheduling {
+    Scheduling::new(Policy::Fifo, Priority::new(PRIORITY))
+}
+
+/// The thread, measuring.
+pub struct StandIn {
+    /// Its number.
+    pub tid: u32,
+    /// In force.
+    pub scheduling: String,
+    cpus: CpuSet,
+    running: Running,
+    stop: Arc<Stop>,
+    collector: Collector,
+    data: SeriesData,
+}
+
+impl StandIn {
+    /// Starts it.
+    pub fn start(setup: &Setup<'_>) -> Result<StandIn, String> {
+        let (stop, cpus) = (Arc::<Stop>::default(), CpuSet::single(setup.cpu));
+        let shape = SeriesShape {
+            range: Nanos::from_millis(10),
+            resolution: Nanos::from_micros(10),
+            period: Some(setup.period),
+        };
+        let config = MeasureConfig {
+            name: NAME.to_owned(),
+            workload: Workload::Timer(TimerPlan {
+                method: TimerMethod::NanosleepAbsolute,
+                clock: Clock::Monotonic,
+                period: setup.period,
+                offset: Nanos::ZERO,
+            }),
+            threads: vec![ThreadPlan {
+                cpus: cpus.clone(),
+                scheduling: setup.scheduling,
+                clock: Clock::Monotonic,
+                offset: Nanos::ZERO,
+                lock_memory: setup.lock_memory,
+                counters: Vec::new(),
+            }],
+            series: vec![SeriesConfig { number: 0, name: NAME.to_owned(), thread: 0, shape }],
+            cpus: cpus.clone(),
+            clock: Clock::Monotonic,
+            duration: None,
+            samples: None,
+            stop_above: None,
+            lock_memory: false,
+            seed: 1,
+            stop: Arc::clone(&stop),
+        };
+        let waiting = workload::prepare(&config, setup.placement).map_err(|why| why.to_string())?;
+        let prepared = waiting.prepared().next().map(|of| (of.tid, of.scheduling.to_string()));
+        let (running, sources) = waiting.start(LEAD);
+        let (Some((tid, scheduling)), Some(source)) = (prepared, sources.into_iter().next()) else {
+            return Err("the timer thread has no series".to_owned());
+        };
+        Ok(StandIn {
+            tid: tid as u32,
+            scheduling,
+            cpus,
+            running,
+            stop,
+            collector: Collector::new(source, true),
+            data: SeriesData::new(shape),
+        })
+    }
+
+    /// As the flight recorder watches it from now on.
+    pub fn watched(&self) -> Watched {
+        Watched {
+            phase: NAME.to_owned(),
+            series: NAME.to_owned(),
+            whose: Whose::Thread(Tid(self.tid)),
+            clock: Clock::Monotonic,
+            waited: Waited::Timer,
+            cpus: self.cpus.clone(),
+            snapshot_reader: self.collector.snapshot_reader(),
+        }
+    }
+
+    /// Empties its ring.
+    pub fn drain(&mut self) {
+        self.collector.drain(&mut self.data);
+    }
+
+    /// The latencies of the samples that were due from then to then; what came since the last call
+    /// and is not of them is forgotten.
+    pub fn take(&mut self, from: MonotonicNs, to: MonotonicNs) -> Vec<i64> {
+        self.drain();
+        self.collector.take_windows();
+        let mut taken = Vec::new();
+        self.collector.take_samples(|samples| {
+            let within = samples.iter().filter(|sample| is_within(sample.due.ns(), from, to));
+            taken.extend(within.map(|sample| sample.latency().ns()));
+        });
+        taken
+    }
+
+    /// Ends it.
+    pub fn end(self) {
+        self.stop.ask();
+        while !self.running.is_finished() {
+            self.running.wake();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.running.join();
+    }
+}
