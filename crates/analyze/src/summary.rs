@@ -5,8 +5,8 @@ use crate::validity::Gated;
 use crate::{Distribution, Validity, account, findings, percentiles, published};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{
-    CorrectedSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA, SeriesSummary,
-    Summary, TESTPOINT_COST, VerdictWord, WorstSample,
+    CorrectedSummary, GapSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA,
+    SeriesSummary, Summary, TESTPOINT_COST, VerdictWord, WorstSample,
 };
 use punctual_bundle::{
     Bundle, Calibration, Completeness, Manifest, Outcome, Phase, PhaseMeta, Series, SeriesAccount,
@@ -81,7 +81,9 @@ pub fn summarize_run(
         // A phase that ended before the run was cut off is whole: its last checkpoint stands before
         // its duration.
         let ended = manifest.ending.is_some() || phase.meta.duration.is_some();
-        let completeness = if ended { Completeness::Whole } else { Completeness::CutOff };
+        // Of a part that was cut off the last second is missing.
+        let is_whole = ended && manifest.gaps.is_empty();
+        let completeness = if is_whole { Completeness::Whole } else { Completeness::CutOff };
         let (mut series, mut threads) = (Vec::new(), Vec::new());
         for view in &phase.series {
             let mut summary = summarize_as(view, completeness);
@@ -132,6 +134,7 @@ pub fn summarize_run(
         phases: summaries,
         findings: merge(found, born),
         calibration: calibration(manifest),
+        gaps: manifest.gaps.iter().map(GapSummary::of).collect(),
         recording: None,
     }
 }

@@ -55,6 +55,7 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
         machine: None,
         calibration: Fact::NotAsked,
         created: jiff::Timestamp::UNIX_EPOCH,
+        gaps: Vec::new(),
         ending: outcome.map(|outcome| Ending {
             at: jiff::Timestamp::UNIX_EPOCH,
             outcome,

@@ -2,7 +2,7 @@
 
 use crate::calibration::Calibration;
 use crate::ran_on::RanOn;
-use punctual_core::{Fact, Published};
+use punctual_core::{Fact, Nanos, Published};
 use serde::{Deserialize, Serialize};
 
 /// The word in `bundle.json` by which a bundle is known.
@@ -38,9 +38,30 @@ pub struct Manifest {
     pub calibration: Fact<Calibration>,
     /// When the run began, UTC (RFC 3339).
     pub created: jiff::Timestamp,
+    /// When nothing was measured, of a run that was cut off and continued: in the manifest of a
+    /// later part, from the end of the part before to its own begin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
     /// How it ended; absent while it runs and for ever when it was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+}
+
+/// A span of time between two parts of a run, UTC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Gap {
+    /// When statistics were last saved, or the run was interrupted.
+    pub from: jiff::Timestamp,
+    /// When it went on.
+    pub to: jiff::Timestamp,
+}
+
+impl Gap {
+    /// How long it is.
+    pub fn length(&self) -> Nanos {
+        let length = self.to.as_nanosecond() - self.from.as_nanosecond();
+        Nanos(i64::try_from(length).unwrap_or(i64::MAX).max(0))
+    }
 }
 
 /// How a run ended.

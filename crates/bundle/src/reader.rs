@@ -11,10 +11,14 @@ use crate::recording::Recording;
 use crate::state::State;
 use crate::windows::Windows;
 use crate::{BundleError, FORMAT_VERSION, Timebase};
-use punctual_core::{Fact, Finding};
+use punctual_core::{ClockNs, Fact, Finding, Nanos};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+mod parts;
+
+pub use parts::{FIRST as FIRST_LATER, directory_of as part_directory};
 
 /// No log is longer: some hundred million samples, where a million is kept of a series by default.
 const MAX_LOG: u64 = 8 << 30;
@@ -38,6 +42,8 @@ pub struct Bundle {
     pub findings: Vec<Finding>,
     /// Parts that could not be read, each with its reason: every command reports them.
     pub damage: Vec<String>,
+    /// Of a run that was cut off and continued: the directories of its later parts, in order.
+    pub parts: Vec<PathBuf>,
 }
 
 /// Whether the run ended.
@@ -67,6 +73,15 @@ pub struct Series {
     pub state: State,
     /// Where the time of its samples went, in main parts.
     pub account: Fact<SeriesAccount>,
+    files: Files,
+    /// Those of later parts, and how much later than there its instants are on the clock of the
+    /// first part.
+    later: Vec<(Files, Nanos)>,
+}
+
+/// What is read on demand.
+#[derive(Clone, Debug)]
+struct Files {
     log: Member,
     old_log: Member,
     lines: Member,
@@ -74,8 +89,39 @@ pub struct Series {
 
 impl Series {
     /// Reads the samples and windows that were kept. Of a run for weeks these are the newest, and
-    /// the windows before them are the lines of its long plot.
+    /// the windows before them are the lines of its long plot. Of a run that was continued they
+    /// are those of all parts, on the clock of the first.
     pub fn log(&self) -> Result<LogContents, BundleError> {
+        let mut all = self.files.log()?;
+        for (files, ahead) in &self.later {
+            let mut log = files.log()?;
+            log.samples.iter_mut().for_each(|sample| parts::shift_sample(sample, *ahead));
+            log.windows.iter_mut().for_each(|window| window.start = shift(window.start, *ahead));
+            all.samples.append(&mut log.samples);
+            all.windows.append(&mut log.windows);
+            all.torn_bytes += log.torn_bytes;
+        }
+        Ok(all)
+    }
+
+    /// The lines of its long plot; none of a run that was not for weeks.
+    pub fn lines(&self) -> Result<Vec<Line>, BundleError> {
+        let mut all = self.files.lines()?;
+        for (files, ahead) in &self.later {
+            let mut lines = files.lines()?;
+            lines.iter_mut().for_each(|line| line.clock_start = shift(line.clock_start, *ahead));
+            all.append(&mut lines);
+        }
+        Ok(all)
+    }
+}
+
+fn shift(instant: ClockNs, by: Nanos) -> ClockNs {
+    ClockNs(instant.ns().saturating_add(by.ns()))
+}
+
+impl Files {
+    fn log(&self) -> Result<LogContents, BundleError> {
         let Some(mut log) = BundleError::if_there(read_log(&self.old_log))? else {
             let log = read_log(&self.log)?;
             return Ok(self.with_lines(log));
@@ -89,8 +135,7 @@ impl Series {
         Ok(self.with_lines(log))
     }
 
-    /// The lines of its long plot; none of a run that was not for weeks.
-    pub fn lines(&self) -> Result<Vec<Line>, BundleError> {
+    fn lines(&self) -> Result<Vec<Line>, BundleError> {
         let Some(bytes) = BundleError::if_there(self.lines.read_at_most(MAX_LOG))? else {
             return Ok(Vec::new());
         };
@@ -122,9 +167,23 @@ impl Bundle {
     /// Opens a bundle. Only a directory that is none, or one of a newer format, is an error:
     /// whatever else is damaged is left out and listed in [`Bundle::damage`].
     pub fn open(directory: &Path) -> Result<Bundle, BundleError> {
-        let manifest = read_manifest(directory)?;
-        let mut damage = Vec::new();
         let root = Member::root(directory);
+        let mut bundle = Bundle::open_part(&root)?;
+        let damage = &mut bundle.damage;
+        let recording = Recording::open(directory);
+        damage.extend(recording.iter().flat_map(|recording| recording.damage.iter().cloned()));
+        let windows = Windows::open(directory);
+        damage.extend(windows.iter().flat_map(|windows| windows.damage.iter().cloned()));
+        let parts = parts::read(&root, damage);
+        (bundle.recording, bundle.windows) = (recording, windows);
+        parts.into_iter().for_each(|part| bundle.append(part));
+        Ok(bundle)
+    }
+
+    /// Its series and what was found, without what was recorded.
+    fn open_part(root: &Member) -> Result<Bundle, BundleError> {
+        let manifest = read_manifest(root)?;
+        let mut damage = Vec::new();
         let findings = match root.join("findings.json").read_json() {
             Ok(findings) => findings,
             // Every run that ended left one; one that was killed early may not have come to it.
@@ -137,20 +196,16 @@ impl Bundle {
         let completeness =
             if manifest.ending.is_some() { Completeness::Whole } else { Completeness::CutOff };
         let phases = read_phases(&root.join("phases"), &mut damage);
-        let recording = Recording::open(directory);
-        damage.extend(recording.iter().flat_map(|recording| recording.damage.iter().cloned()));
-        let windows = Windows::open(directory);
-        damage.extend(windows.iter().flat_map(|windows| windows.damage.iter().cloned()));
-        let directory = directory.to_owned();
         Ok(Bundle {
-            directory,
+            directory: root.path().to_owned(),
             manifest,
             completeness,
             phases,
-            recording,
-            windows,
+            recording: None,
+            windows: None,
             findings,
             damage,
+            parts: Vec::new(),
         })
     }
 
@@ -178,9 +233,10 @@ impl Bundle {
     }
 }
 
-fn read_manifest(directory: &Path) -> Result<Manifest, BundleError> {
+fn read_manifest(root: &Member) -> Result<Manifest, BundleError> {
+    let directory = root.path();
     let not_a_bundle = |why: String| BundleError::NotABundle { path: directory.to_owned(), why };
-    let text = Member::root(directory).join("bundle.json").read_text();
+    let text = root.join("bundle.json").read_text();
     let text = text.map_err(|error| not_a_bundle(error.to_string()))?;
     // The version is checked first: a newer manifest may have another shape.
     let raw: serde_json::Value =
@@ -250,7 +306,8 @@ fn read_series(meta: &Member, damage: &mut Vec<String>) -> Result<Series, Bundle
     let state = read_state(&stem)?;
     let account = account::read(&stem.with_extension("account.json"), damage);
     let [log, old_log, lines] = ["log", "old.log", "lines"].map(|end| stem.with_extension(end));
-    Ok(Series { meta: meta.read_json()?, state, account, log, old_log, lines })
+    let files = Files { log, old_log, lines };
+    Ok(Series { meta: meta.read_json()?, state, account, files, later: Vec::new() })
 }
 
 /// The statistics for good where the series ended, else those of the newest checkpoint.
@@ -274,15 +331,28 @@ fn read_state(stem: &Member) -> Result<State, BundleError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::Gap;
     use crate::{BundleWriter, PhaseMeta, SeriesWriter};
     use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
     use std::fs;
 
     fn write_one(directory: &Path) -> (SeriesWriter, State) {
-        let writer = BundleWriter::create(directory, "x", "run").unwrap();
+        write_part(directory, 0, 5_000, None)
+    }
+
+    /// Samples of this latency; CLOCK_MONOTONIC began `since` ns after 1970, and the samples after
+    /// that.
+    fn write_part(
+        directory: &Path,
+        since: i64,
+        latency: i64,
+        gap: Option<Gap>,
+    ) -> (SeriesWriter, State) {
+        let mut writer = BundleWriter::create(directory, "x", "run").unwrap();
+        gap.into_iter().for_each(|gap| writer.set_gap(gap).unwrap());
         let phase = PhaseMeta {
             name: "main".into(),
-            started: jiff::Timestamp::now(),
+            started: jiff::Timestamp::from_nanosecond(since.into()).unwrap(),
             started_monotonic: 0,
             duration: None,
             loads: Vec::new(),
@@ -310,7 +380,7 @@ mod tests {
         let mut data = SeriesData::new(shape);
         for seq in 0..8u64 {
             let due = seq as i64 * 1_000_000;
-            let sample = Sample { seq, due: ClockNs(due), woke: ClockNs(due + 5_000), cpu: 0 };
+            let sample = Sample { seq, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
             data.record(&sample, 0);
             series.append(&[sample]).unwrap();
         }
@@ -344,6 +414,34 @@ mod tests {
             assert!(bundle.phases[0].series.is_empty());
             assert!(bundle.damage[0].contains(file), "{:?}", bundle.damage);
         }
+    }
+
+    /// The power failed, and the clock began at 0 again.
+    #[test]
+    fn what_was_cut_off_and_continued_is_one_run() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("b");
+        write_one(&directory);
+        fs::create_dir(directory.join("parts")).unwrap();
+        let part = part_directory(&directory, FIRST_LATER);
+        let [from, to] = [1, 3_600].map(|s| jiff::Timestamp::from_second(s).unwrap());
+        let hour = 3_600_000_000_000;
+        write_part(&part, hour, 9_000, Some(Gap { from, to }));
+        let bundle = Bundle::open(&directory).unwrap();
+        assert_eq!((&bundle.damage, &bundle.parts), (&Vec::new(), &vec![part]));
+        assert_eq!(bundle.manifest.gaps, [Gap { from, to }]);
+        assert_eq!(bundle.manifest.gaps[0].length(), Nanos::from_secs(3_599));
+        let (_, series) = bundle.series().next().unwrap();
+        let data = &series.state.data;
+        assert_eq!((data.count(), data.losses.recorded), (16, 16));
+        assert_eq!((data.min, data.max), (Some(Nanos(5_000)), Some(Nanos(9_000))));
+        assert_eq!((data.mean(), data.worst.len()), (Some(7_000.0), 16));
+        assert!(data.worst.iter().any(|of| of.due.ns() >= hour), "on the first part's clock");
+        let log = series.log().unwrap();
+        assert_eq!((series.state.samples_kept, log.samples.len()), (10, 10));
+        let dues: Vec<i64> = log.samples.iter().map(|sample| sample.due.ns()).collect();
+        assert!(dues.is_sorted() && dues[5] == hour, "{dues:?}");
+        assert_eq!(log.samples[5].latency(), Nanos(9_000));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::Ending;
 use crate::RanOn;
 use crate::calibration::Calibration;
 use crate::load::CpuLoad;
+use crate::manifest::Gap;
 use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
 use punctual_core::event::Recorded;
@@ -51,6 +52,9 @@ pub struct Summary {
     /// experiment names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedSummary>,
+    /// When nothing was measured, of a run that was cut off and continued.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<GapSummary>,
     /// What recording does to what is measured, or why that was not measured; absent where nothing
     /// was recorded, and in what was written before it was measured.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
@@ -59,6 +63,24 @@ pub struct Summary {
     /// was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingSummary>,
+}
+
+/// A span of time in which nothing was measured.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GapSummary {
+    /// When statistics were last saved, or the run was interrupted, UTC.
+    pub from: jiff::Timestamp,
+    /// When it went on.
+    pub to: jiff::Timestamp,
+    /// How long it is, in ns.
+    pub length_ns: i64,
+}
+
+impl GapSummary {
+    /// As a manifest has it.
+    pub fn of(gap: &Gap) -> GapSummary {
+        GapSummary { from: gap.from, to: gap.to, length_ns: gap.length().ns() }
+    }
 }
 
 /// Published results beside those of this run.

@@ -6,7 +6,7 @@ use crate::calibration::Calibration;
 use crate::checkpoint::Slots;
 use crate::lines::{self, Line};
 use crate::log::{self, Window};
-use crate::manifest::{self, Ending, Manifest};
+use crate::manifest::{self, Ending, Gap, Manifest};
 use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::ran_on::RanOn;
@@ -14,6 +14,7 @@ use crate::state::State;
 use crate::summary::Summary;
 use crate::{BundleError, FORMAT_VERSION};
 use punctual_core::{Fact, Finding, Published, Sample};
+use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
@@ -25,12 +26,21 @@ use std::path::{Path, PathBuf};
 pub struct BundleWriter {
     directory: PathBuf,
     manifest: Manifest,
+    /// Held as long as it is written: who wants to continue it sees that.
+    _lock: Option<File>,
 }
 
 /// Space reserved for the last files of a bundle, freed when they are written: on a disk that
 /// filled up meanwhile they record that.
 const RESERVE: &str = "reserve";
 const RESERVE_BYTES: usize = 128 << 10;
+
+/// Locks a bundle until the result is dropped; [`io::ErrorKind::WouldBlock`] while it is written.
+pub fn lock(directory: &Path) -> io::Result<File> {
+    let opened = File::open(directory)?;
+    flock(&opened, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(opened)
+}
 
 impl BundleWriter {
     /// Makes the directory, which must not exist, and writes its manifest.
@@ -65,9 +75,12 @@ impl BundleWriter {
             machine: None,
             calibration: Fact::NotAsked,
             created,
+            gaps: Vec::new(),
             ending: None,
         };
-        let writer = BundleWriter { directory: directory.to_owned(), manifest };
+        // Where a file system has no locks, it is written without.
+        let _lock = lock(directory).ok();
+        let writer = BundleWriter { directory: directory.to_owned(), manifest, _lock };
         let begun = writer
             .write_manifest()
             .and_then(|()| writer.member(RESERVE).replace(&[b'-'; RESERVE_BYTES]));
@@ -103,6 +116,12 @@ impl BundleWriter {
     /// Names the system that is measured.
     pub fn set_machine(&mut self, name: String) -> Result<(), BundleError> {
         self.manifest.machine = Some(name).filter(|name| !name.is_empty());
+        self.write_manifest()
+    }
+
+    /// Says when nothing was measured before it.
+    pub fn set_gap(&mut self, gap: Gap) -> Result<(), BundleError> {
+        self.manifest.gaps = vec![gap];
         self.write_manifest()
     }
 

@@ -200,6 +200,19 @@ impl Account {
         self.buckets.insert(lower_edge, bucket);
     }
 
+    /// Adds the samples of another one.
+    pub fn add(&mut self, other: &Account) {
+        let add = |sums: &mut [u64; MAIN_PARTS], more: &[u64; MAIN_PARTS]| {
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
+        };
+        for (edge, more) in &other.buckets {
+            let bucket = self.buckets.entry(*edge).or_default();
+            bucket.count = bucket.count.saturating_add(more.count);
+            add(&mut bucket.parts, &more.parts);
+            add(&mut bucket.longest, &more.longest);
+        }
+    }
+
     /// The ns of each part over all samples, by [`MainPart::ALL`].
     pub fn time_by_part(&self) -> [u64; MAIN_PARTS] {
         let mut sums = [0u64; MAIN_PARTS];

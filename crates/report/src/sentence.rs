@@ -11,6 +11,28 @@ pub mod tail;
 pub use comparison::{of_distributions, of_gate, of_series};
 
 use crate::format::micros_f64;
+use punctual_bundle::summary::GapSummary;
+
+/// Gaps that are shown; the rest is counted.
+const GAPS: usize = 4;
+
+/// When nothing was measured, of a run that was cut off and continued.
+pub fn gaps(gaps: &[GapSummary]) -> Vec<String> {
+    let instant = |at: jiff::Timestamp| at.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let one = |gap: &GapSummary| {
+        format!(
+            "GAP: nothing was measured from {} to {} ({}); figures are over what was measured",
+            instant(gap.from),
+            instant(gap.to),
+            spoken(gap.length_ns as f64)
+        )
+    };
+    let mut all: Vec<String> = gaps.iter().take(GAPS).map(one).collect();
+    if let Some(more) = gaps.len().checked_sub(GAPS).filter(|more| *more > 0) {
+        all.push(format!("GAP: and {more} more (--json has them)"));
+    }
+    all
+}
 
 /// A duration in two digits: `45 s`, `70 min`, `5 h`, `12 d`.
 pub fn spoken(ns: f64) -> String {

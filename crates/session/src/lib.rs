@@ -18,6 +18,7 @@
 
 pub mod attach;
 pub mod command;
+pub mod continuing;
 pub mod counted;
 pub mod cycles;
 pub mod exact;

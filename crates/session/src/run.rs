@@ -42,6 +42,7 @@ use calibration::{Recorders, Setup};
 use companion::Companion;
 use explaining::Explaining;
 use metrics::RunMetrics;
+use punctual_bundle::manifest::Gap;
 use punctual_bundle::{BundleError, BundleWriter};
 use punctual_core::{CpuSet, Fact, Finding, Severity};
 use punctual_host::check;
@@ -60,6 +61,8 @@ use watcher::Watcher;
 pub struct RunContext {
     /// Where figures are written to while they are measured.
     pub metrics: Option<MetricsFile>,
+    /// Since when nothing was measured, where it continues another.
+    pub gap: Option<Gap>,
     /// In what this build differs from a release.
     pub differs: Option<&'static str>,
     /// Who hears what cannot be a finding any more.
@@ -93,6 +96,7 @@ pub fn run(
         None => partition::Held::join(plan, context.messages)?,
     };
     write_request(&mut writer, plan, loaded).map_err(Failure::failed)?;
+    context.gap.map(|gap| writer.set_gap(gap)).transpose().map_err(Failure::failed)?;
     // Each step of setting up leaves pages that measuring does not need.
     memory::release_setup();
     let plan = &seeded;

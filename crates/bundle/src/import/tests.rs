@@ -29,6 +29,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
         validity: None,
         published: None,
         calibration: punctual_core::Fact::NotAsked,
+        gaps: Vec::new(),
         recording: None,
     }
 }

@@ -47,7 +47,7 @@ pub fn run(args: Args) -> Ending {
         .output
         .get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
     let page = common.report.get_or_insert_with(|| page_beside(bundle)).clone();
-    let exit = run::run_experiment(&common, &asked)?;
+    let exit = run::run_experiment(&common, &asked, None)?;
     if !common.plan && !common.json {
         output::print(&format!(
             "page    {}\n\nnext: `punctual new` writes an experiment of your own; `punctual \

@@ -88,6 +88,7 @@ pub fn run(args: Args) -> Ending {
     run::run_experiment(
         &args.common,
         &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common.options()),
+        None,
     )
 }
 

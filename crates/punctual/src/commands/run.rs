@@ -16,6 +16,7 @@ use punctual_report::export::systress::{self, Layout};
 use punctual_report::export::{self, Format};
 use punctual_report::format::plain;
 use punctual_report::terminal;
+use punctual_session::continuing::Continuation;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
 use punctual_session::request::{self, Asked};
@@ -40,6 +41,11 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     common: Common,
+    /// Go on in this bundle if its run was cut off (a power failure, kill -9) or interrupted, with
+    /// the same experiment; the gap is shown, figures are over all parts. Without such a bundle,
+    /// begin it
+    #[arg(long = "continue", value_name = "BUNDLE", conflicts_with = "output")]
+    continued: Option<PathBuf>,
     /// Ignore unknown sections and keys, with a warning
     #[arg(long)]
     allow_unknown: bool,
@@ -65,19 +71,24 @@ pub fn run(args: Args) -> Ending {
     run_experiment(
         &args.common,
         &Asked::of_file(&args.file, args.allow_unknown, &args.common.options())?,
+        args.continued.as_deref(),
     )
 }
 
-/// Runs an experiment on its target.
-pub fn run_experiment(args: &Common, asked: &Asked) -> Ending {
+/// Why `--continue` is refused.
+const NOT_CONTINUED: &str = "--continue is for a run on this host";
+
+/// Runs an experiment on its target; `continued` is the bundle in which it goes on, if it is there.
+pub fn run_experiment(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending {
     match asked.target()? {
-        TargetPlan::Host => run_locally(args, asked),
+        TargetPlan::Host => run_locally(args, asked, continued),
+        _ if continued.is_some() => Err(Failure::refused(NOT_CONTINUED)),
         _ if args.metrics.is_some() => Err(Failure::refused(NO_METRICS)),
         elsewhere => run_elsewhere(&elsewhere, args, asked),
     }
 }
 
-fn run_locally(args: &Common, asked: &Asked) -> Ending {
+fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending {
     if args.repeat > 1 {
         return Err(Failure::refused(targets::NO_REPEATS));
     }
@@ -89,7 +100,9 @@ fn run_locally(args: &Common, asked: &Asked) -> Ending {
     if plan.phases.is_empty() {
         return Err(Failure::refused("nothing to measure"));
     }
-    let plan = args.options().apply(plan, &request::online_cpus()?)?;
+    let mut plan = args.options().apply(plan, &request::online_cpus()?)?;
+    let prepare = |bundle: &Path| Continuation::of(bundle, &mut plan, &loaded);
+    let continuation = continued.map(prepare).transpose()?.flatten();
     if args.plan {
         output::print(&plan.describe())?;
         return Ok(Exit::Done);
@@ -98,6 +111,7 @@ fn run_locally(args: &Common, asked: &Asked) -> Ending {
     let mut watcher = live::watcher(args.quiet);
     let context = RunContext {
         metrics: args.metrics.clone().map(MetricsFile::new),
+        gap: continuation.as_ref().map(|continuation| continuation.gap),
         differs: option_env!("PUNCTUAL_DIFFERS"),
         messages,
     };
@@ -105,12 +119,28 @@ fn run_locally(args: &Common, asked: &Asked) -> Ending {
     watcher.end();
     drop(watcher);
     let finished = finished?;
+    if let Some(continuation) = continuation {
+        return end_continued(args, &continuation, finished);
+    }
     show(&finished, args.json)?;
     if let Some(trouble) = finished.trouble {
         return Err(trouble);
     }
     write_beside(args, &plan, &finished)?;
     Ok(finished.exit)
+}
+
+/// Shows the figures of all parts, which also decide how it ends.
+fn end_continued(args: &Common, continuation: &Continuation, finished: FinishedRun) -> Ending {
+    let bundle = continuation.finish()?;
+    show_returned(args, &continuation.bundle)?;
+    match (finished.trouble, &bundle.manifest.ending) {
+        (Some(trouble), _) => Err(trouble),
+        (None, Some(ending)) => {
+            Ok(session::exit_of(&ending.outcome, &punctual_analyze::summarize(&bundle)))
+        }
+        (None, None) => Ok(finished.exit),
+    }
 }
 
 /// Runs an experiment on a target other than this process, shows its bundle, and returns the exit

@@ -222,7 +222,9 @@ fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
 fn ended(input: &ReportInput<'_>) -> String {
     match (&input.bundle.manifest.ending, input.bundle.completeness) {
         (Some(ending), Completeness::Whole) => {
-            clip(&format!("{} at {}", ending.outcome, instant(ending.at)), 400)
+            let gaps = crate::sentence::gaps(&input.summary.gaps);
+            let gaps: String = gaps.iter().map(|gap| format!("; {gap}")).collect();
+            clip(&format!("{} at {}{gaps}", ending.outcome, instant(ending.at)), 900)
         }
         _ => "cut off: the run has no recorded end; the page shows the last checkpoint".to_owned(),
     }

@@ -21,6 +21,8 @@ pub fn write(out: &mut Page, summary: &Summary) {
     }
     let (tone, text) = how_it_ended(summary);
     out.paragraph("", "", tone, &text);
+    let gaps = crate::sentence::gaps(&summary.gaps);
+    gaps.iter().for_each(|gap| out.paragraph("", "", Tone::Uncertain, gap));
     if let Some(digest) = &summary.digest {
         out.paragraph("", "", Tone::Plain, &digest_line(summary, digest));
     }

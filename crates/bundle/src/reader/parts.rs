@@ -1,0 +1,137 @@
+//! A run that was cut off and continued: later parts are bundles of their own in `parts/`, and an
+//! opened bundle holds all of them together.
+
+use super::{Bundle, Completeness, Phase, Series, shift};
+use crate::account::SeriesAccount;
+use crate::member::Member;
+use crate::meta::PhaseMeta;
+use punctual_core::{Clock, Fact, Nanos, Sample};
+use std::path::{Path, PathBuf};
+
+/// The directory of later parts.
+pub const DIRECTORY: &str = "parts";
+/// The first of them; the bundle itself is the part before.
+pub const FIRST: usize = 1;
+/// Instants of parts that were measured since the same start of the system agree so well.
+const SAME_START: Nanos = Nanos::from_secs(10);
+
+/// Where part `number` of a bundle is.
+pub fn directory_of(bundle: &Path, number: usize) -> PathBuf {
+    bundle.join(DIRECTORY).join(format!("{number:03}"))
+}
+
+/// The parts that follow the first, in order.
+pub(super) fn read(root: &Member, damage: &mut Vec<String>) -> Vec<Bundle> {
+    let directory = root.join(DIRECTORY);
+    if !directory.is_directory() {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    for member in directory.readable_entries("", damage) {
+        match Bundle::open_part(&member) {
+            Ok(part) => parts.push(part),
+            Err(why) => damage.push(why.to_string()),
+        }
+    }
+    parts
+}
+
+impl Bundle {
+    /// Adds what was measured after it: figures are over both, and how it ended is how the later
+    /// part did.
+    pub(super) fn append(&mut self, part: Bundle) {
+        self.manifest.gaps.extend(part.manifest.gaps);
+        self.manifest.ending = part.manifest.ending;
+        self.completeness = part.completeness;
+        self.damage.extend(part.damage);
+        let known = &self.findings;
+        let new: Vec<_> =
+            part.findings.into_iter().filter(|finding| !known.contains(finding)).collect();
+        self.findings.extend(new);
+        for phase in part.phases {
+            match self.phases.iter_mut().find(|own| own.meta.name == phase.meta.name) {
+                Some(own) => own.append(phase, part.completeness),
+                None => self.phases.push(phase),
+            }
+        }
+        self.parts.push(part.directory);
+    }
+}
+
+impl Phase {
+    fn append(&mut self, later: Phase, completeness: Completeness) {
+        let ahead = ahead(&self.meta, &later.meta);
+        for series in later.series {
+            let of_same = |own: &&mut Series| own.meta.name == series.meta.name;
+            match self.series.iter_mut().find(of_same) {
+                Some(own) => own.append(series, ahead),
+                None => self.series.push(series),
+            }
+        }
+        self.meta.duration = match completeness {
+            Completeness::Whole => self.span().zip(later.meta.duration).map(|(a, b)| a + b),
+            Completeness::CutOff => None,
+        };
+    }
+
+    /// How long it was measured, as far as its figures show that.
+    fn span(&self) -> Option<Nanos> {
+        let of = |series: &Series| {
+            let expected = i64::try_from(series.state.data.losses.expected()).ok()?;
+            Some(Nanos(series.meta.period?.ns().saturating_mul(expected)))
+        };
+        self.meta.duration.or_else(|| self.series.iter().filter_map(of).max())
+    }
+}
+
+/// How far CLOCK_MONOTONIC of the later part is behind that of the first: since the system was
+/// started again, it counts from 0.
+fn ahead(first: &PhaseMeta, later: &PhaseMeta) -> Nanos {
+    let since = |meta: &PhaseMeta| {
+        let started = meta.started.as_nanosecond() - i128::from(meta.started_monotonic);
+        i64::try_from(started).unwrap_or(0)
+    };
+    let ahead = Nanos(since(later).saturating_sub(since(first)));
+    let goes_on = later.started_monotonic >= first.started_monotonic;
+    if goes_on && ahead < SAME_START && ahead > Nanos(-SAME_START.ns()) {
+        Nanos::ZERO
+    } else {
+        ahead
+    }
+}
+
+impl Series {
+    fn append(&mut self, part: Series, ahead: Nanos) {
+        let ahead = if part.meta.clock == Clock::Monotonic { ahead } else { Nanos::ZERO };
+        let mut state = part.state;
+        state.data.worst.iter_mut().for_each(|sample| shift_sample(sample, ahead));
+        self.state.data.add(&state.data);
+        self.state.samples_kept += state.samples_kept;
+        // Neither is of all samples.
+        self.state.digest = None;
+        self.state.usage = Fact::NotAsked;
+        self.account = together(&self.account, part.account);
+        self.later.push((part.files, ahead));
+    }
+}
+
+/// A sample on the clock of the first part.
+pub(super) fn shift_sample(sample: &mut Sample, ahead: Nanos) {
+    (sample.due, sample.woke) = (shift(sample.due, ahead), shift(sample.woke, ahead));
+}
+
+/// Both accounts; unknown where one of them is.
+fn together(first: &Fact<SeriesAccount>, later: Fact<SeriesAccount>) -> Fact<SeriesAccount> {
+    match (first, later) {
+        (Fact::Known(first), Fact::Known(later)) => {
+            let mut both = first.clone();
+            both.complete = later.complete;
+            both.account.add(&later.account);
+            both.unattributed += later.unattributed;
+            both.lost += later.lost;
+            Fact::Known(both)
+        }
+        (Fact::Known(_), unknown) => unknown,
+        (unknown, _) => unknown.clone(),
+    }
+}
