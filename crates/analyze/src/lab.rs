@@ -2,6 +2,8 @@
 
 mod cell;
 mod effect;
+mod stored;
 
 pub use cell::{Measured, SeedRuns, cell, figures, pool, requiring};
 pub use effect::{CONFIDENCE, Contrast, Effect, METRICS, effects, value};
+pub use stored::{StoredCell, of_runs};

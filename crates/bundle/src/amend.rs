@@ -37,3 +37,11 @@ pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleEr
     root.join("summary.json").replace_json(summary)?;
     root.sync()
 }
+
+/// Says how a run ended that goes on in parts, or that it goes on again: for those who read the
+/// header of a bundle alone.
+pub fn set_ending(directory: &Path, ending: Option<Ending>) -> Result<(), BundleError> {
+    let member = Member::root(directory).join("bundle.json");
+    let manifest: Manifest = member.read_json()?;
+    member.replace_json(&Manifest { ending, ..manifest })
+}

@@ -27,6 +27,7 @@ pub mod run;
 pub mod sections;
 pub mod show;
 pub mod ssh;
+mod stored;
 pub mod tail;
 pub mod trace;
 pub mod truth;

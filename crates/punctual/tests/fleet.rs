@@ -155,3 +155,78 @@ fn duckdb_and_polars_read_the_tables_of_many_bundles() {
         place.punctual(&["export", "fleet/runs", "--format", "parquet-tables", "-o", "x"]);
     assert!(text(&nothing).contains("there is no bundle in"), "{}", text(&nothing));
 }
+
+/// The figures of compare and of a lab's report are those of the bundles.
+#[test]
+fn compare_and_lab_report_work_on_the_tables() {
+    let place = Place::with("");
+    let lab = json!({
+        "schema": "punctual-lab/1", "punctual": "0.1.0", "name": "grid", "created":
+        "2026-11-21T10:00:00Z", "finished": true, "axes": [], "seeds": [1, 2], "repeat": 1,
+        "requirements": [], "limits": [], "published": [], "cells": [], "verdict": null,
+    });
+    for (name, fixture, kernel) in [
+        ("grid/cells/quiet/s1-r1", "good", "6.1-rt"),
+        ("grid/cells/quiet/s2-r1", "good", "6.1-rt"),
+        ("grid/cells/busy/s1-r1", "lossy", "6.12-rt"),
+    ] {
+        copy(&place, fixture, name, "board1", 21, kernel);
+    }
+    fs::write(place.path().join("results/grid/lab.json"), lab.to_string()).expect("written");
+    // Of another experiment, so that it is another run.
+    copy(&place, "good", "other", "board2", 22, "6.12-rt");
+    exported(&place);
+
+    let ran = place.punctual(&["lab", "report", "--tables", "fleet", "grid", "--json"]);
+    // A requirement of the run that lost samples was not met: that much is in the tables.
+    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
+    let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert_eq!(document["verdict"], "not-met", "{document}");
+    let shown = |name: &str| -> Value {
+        let shown = place.punctual(&["show", "--json", &format!("results/{name}")]);
+        serde_json::from_slice(&shown.stdout).expect("JSON")
+    };
+    let cells = document["cells"].as_array().expect("cells");
+    let names: Vec<&str> = cells.iter().filter_map(|cell| cell["name"].as_str()).collect();
+    assert_eq!(names.len(), 2, "{document}");
+    let busy = cells.iter().find(|cell| cell["name"] == "busy").expect("a cell");
+    let own = &shown("grid/cells/busy/s1-r1")["phases"][0]["series"][0];
+    let figures = &busy["series"][0];
+    for key in ["series", "count", "lost", "overruns", "min", "median", "max", "percentiles"] {
+        let expected = if key == "series" { &own["name"] } else { &own[key] };
+        assert_eq!(&figures[key], expected, "{key}: {figures}");
+    }
+    let difference = figures["mean"].as_f64().expect("a mean") - own["mean"].as_f64().expect("one");
+    assert!(difference.abs() < 1.0, "{difference}");
+    assert!(document["limits"][0].as_str().is_some_and(|limit| limit.contains("from tables")));
+    let page = fs::read_to_string(place.path().join("grid.html")).expect("a page");
+    assert!(page.contains("quiet") && page.contains("These figures are from tables"));
+
+    let compare = |arguments: &[&str]| -> Value {
+        let ran = place.punctual(&[&["compare", "--json"], arguments].concat());
+        assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
+        serde_json::from_slice(&ran.stdout).expect("JSON")
+    };
+    let of_tables = compare(&["--tables", "fleet", "machine=board2", "kernel=6.1-rt,cell=quiet"]);
+    let of_bundles = compare(&["results/other", "results/grid/cells/quiet/s1-r1"]);
+    let series = |of: &Value| of["series"].as_array().expect("series").clone();
+    assert_eq!(series(&of_tables).len(), series(&of_bundles).len());
+    for (one, other) in series(&of_tables).iter().zip(&series(&of_bundles)) {
+        assert_eq!(one["series"], other["series"]);
+        assert_eq!(one["basis"], "unknown", "single samples are not in the tables: {one}");
+        for side in ["a", "b"] {
+            for key in ["runs", "count", "lost", "overruns"] {
+                assert_eq!(one[side][key], other[side][key], "{one}");
+            }
+        }
+        let max = |of: &Value| -> Vec<Value> {
+            let metrics = of["metrics"].as_array().expect("metrics").iter();
+            let max = metrics.filter(|metric| metric["metric"] == "max");
+            max.map(|metric| json!([metric["a"], metric["b"], metric["difference"]])).collect()
+        };
+        assert_eq!(max(one), max(other));
+    }
+    let wrong = place.punctual(&["compare", "--tables", "fleet", "kernle=6.1", "day=2026-11-21"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
+    assert!(text(&wrong).contains("no column `kernle`"), "{}", text(&wrong));
+}

@@ -106,6 +106,9 @@ fn after_kill_9_the_same_command_goes_on_in_its_bundle() {
     let summary = place.summary();
     assert!(summary["gaps"][0]["length_ns"].as_i64() > Some(0), "{}", summary["gaps"]);
     assert_eq!(summary["ending"]["outcome"], "interrupted");
+    let header = std::fs::read(place.bundle().join("bundle.json")).expect("the header");
+    let header: serde_json::Value = serde_json::from_slice(&header).expect("JSON");
+    assert_eq!(header["ending"]["outcome"], "interrupted", "for who reads it alone");
     let report = place.punctual(&["report", "bundle"]);
     assert_eq!(report.status.code(), Some(0), "{}", text(&report));
     let page = std::fs::read_to_string(place.bundle().join("report.html")).expect("a page");

@@ -56,6 +56,7 @@ impl Continuation {
         let made = part.parent().map_or(Ok(()), fs::create_dir_all);
         made.map_err(|why| Failure::failed(format!("{}: {why}", shown(&part))))?;
         plan.output = part;
+        amend::set_ending(bundle, None).map_err(Failure::failed)?;
         let gap = Gap { from, to: jiff::Timestamp::now().max(from) };
         Ok(Some(Continuation { bundle: bundle.to_owned(), gap, _lock: lock }))
     }
@@ -65,6 +66,7 @@ impl Continuation {
         let bundle = Bundle::open(&self.bundle).map_err(Failure::failed)?;
         let summary = punctual_analyze::summarize(&bundle);
         amend::renew_summary(&self.bundle, &summary).map_err(Failure::failed)?;
+        amend::set_ending(&self.bundle, bundle.manifest.ending.clone()).map_err(Failure::failed)?;
         Ok(bundle)
     }
 }

@@ -1,6 +1,7 @@
 //! `punctual compare`: which differences between runs are statistically significant.
 
 use super::bundle::{open, show_options};
+use super::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_analyze::compare::gate::{Gate, Kind, Limit};
@@ -33,6 +34,11 @@ pub struct Args {
     /// The bundles of the other side
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "a")]
     b: Vec<PathBuf>,
+    /// Compare runs of the Parquet tables in DIR (export --format parquet-tables) instead of
+    /// bundles: each BUNDLE and RUN is then a selection, `kernel=6.1-rt,experiment=nightly`, of all
+    /// runs with these values in the table `runs`
+    #[arg(long, value_name = "DIR")]
+    tables: Option<PathBuf>,
     /// Compare series that have different names, each written PHASE/SERIES
     #[arg(long = "match", value_name = "ONE=OTHER", value_parser = match_of)]
     matches: Vec<(String, String)>,
@@ -61,7 +67,9 @@ fn match_of(text: &str) -> Result<(String, String), String> {
 
 /// Opens the bundles, compares them, prints the result and checks the requirements.
 pub fn run(args: Args) -> Ending {
-    let sides = open_sides(&args)?;
+    // Bundles that were made of tables lie there until the end.
+    let mut made = Vec::new();
+    let sides = open_sides(&args, &mut made)?;
     let inputs: Vec<SideInput> = sides
         .iter()
         .zip(labels(sides.len()))
@@ -89,17 +97,31 @@ pub fn run(args: Args) -> Ending {
 /// The runs of a side, each with the name by which it was given.
 type Runs = Vec<(String, Bundle)>;
 
-fn open_sides(args: &Args) -> Result<Vec<Runs>, Failure> {
-    let named = |path: &PathBuf| Ok((shown(path).to_string(), open(path)?));
+fn open_sides(args: &Args, made: &mut Vec<Stored>) -> Result<Vec<Runs>, Failure> {
+    let mut side = |paths: &[PathBuf]| -> Result<Runs, Failure> {
+        let Some(directory) = &args.tables else {
+            let named = |path: &PathBuf| Ok((shown(path).to_string(), open(path)?));
+            return paths.iter().map(named).collect();
+        };
+        let mut runs = Vec::new();
+        for selection in paths {
+            let words = selection.to_string_lossy();
+            let stored = Stored::select(directory, &words)?;
+            let named = |run: &StoredRun| format!("{words} {}", run.id);
+            runs.extend(stored.runs.iter().map(|run| (named(run), run.bundle.clone())));
+            made.push(stored);
+        }
+        Ok(runs)
+    };
     if args.a.is_empty() {
         if args.bundles.len() < 2 {
             return Err(Failure::refused(
                 "a comparison needs two bundles: punctual compare REFERENCE OTHER",
             ));
         }
-        return args.bundles.iter().map(|path| Ok(vec![named(path)?])).collect();
+        return args.bundles.iter().map(|path| side(std::slice::from_ref(path))).collect();
     }
-    [&args.a, &args.b].into_iter().map(|paths| paths.iter().map(named).collect()).collect()
+    [&args.a, &args.b].into_iter().map(|paths| side(paths)).collect()
 }
 
 /// `A`, `B`, …, `Z`, then numbers.

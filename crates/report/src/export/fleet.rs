@@ -2,8 +2,11 @@
 //! worst samples and causes. Partitioned by day and machine in directories that engines read as
 //! columns (`runs/day=2026-11-23/machine=board1/….parquet`). docs/fleet.md has the columns.
 
+mod read;
 mod rows;
 mod table;
+
+pub use read::{ORIGIN, Selection, StoredRun, select};
 
 use super::ExportError;
 use parquet::file::reader::{FileReader, SerializedFileReader};

@@ -2,9 +2,10 @@
 
 use super::exit;
 use crate::commands::bundle::show_options;
+use crate::commands::stored::{Stored, StoredRun};
 use crate::exit::{Ending, Failure};
 use crate::output;
-use punctual_analyze::lab::{pool, requiring};
+use punctual_analyze::lab::{StoredCell, of_runs, pool, requiring};
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
 use punctual_bundle::{Bundle, Member};
 use punctual_report::{export, html, terminal};
@@ -20,6 +21,10 @@ pub struct Args {
     /// The lab's directory
     #[arg(value_name = "LAB")]
     directory: PathBuf,
+    /// Report a lab of the Parquet tables in DIR (export --format parquet-tables): LAB is its name,
+    /// and the page NAME.html in the current directory
+    #[arg(long, value_name = "DIR")]
+    tables: Option<PathBuf>,
     /// The output file [default: report.html in the lab's directory]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -33,8 +38,14 @@ pub struct Args {
 
 /// Reads the lab, writes the report and prints the tables.
 pub fn run(args: Args) -> Ending {
-    let document = lab::read(&args.directory).map_err(Failure::refused)?;
-    let page = write(&document, &args.directory, args.output.as_deref())?;
+    let (document, page) = match &args.tables {
+        None => {
+            let document = lab::read(&args.directory).map_err(Failure::refused)?;
+            let page = write(&document, &args.directory, args.output.as_deref())?;
+            (document, page)
+        }
+        Some(tables) => of_tables(tables, &args.directory, args.output.as_deref())?,
+    };
     if let Some(file) = &args.junit {
         write_junit(&document, file)?;
     }
@@ -49,6 +60,41 @@ pub fn run(args: Args) -> Ending {
         output::print(&format!("\nreport  {}\n", shown(&page)))?;
     }
     Ok(exit::of(&document))
+}
+
+fn stored_cell(run: &StoredRun) -> Option<StoredCell<'_>> {
+    let (seed, verdict, bundle) = (run.seed, run.verdict, &run.bundle);
+    Some(StoredCell { cell: run.cell.as_deref()?, seed, verdict, bundle })
+}
+
+/// The lab of this name as the tables have it, and its page.
+fn of_tables(
+    tables: &Path,
+    name: &Path,
+    file: Option<&Path>,
+) -> Result<(LabDocument, PathBuf), Failure> {
+    let name = name.to_string_lossy();
+    let stored = Stored::of_lab(tables, &name)?;
+    let cells: Vec<StoredCell<'_>> = stored.runs.iter().filter_map(stored_cell).collect();
+    let document = of_runs(&name, &cells)
+        .ok_or_else(|| Failure::refused(format!("no run of the lab {name} has a cell")))?;
+    let pooled = |cell: &CellDocument| {
+        let mut seeds: Vec<Option<u64>> = Vec::new();
+        let mut of_cell = cells.iter().filter(|run| run.cell == cell.name).filter(|run| {
+            let is_first = !seeds.contains(&run.seed);
+            seeds.push(run.seed);
+            is_first
+        });
+        let mut all = of_cell.next()?.bundle.clone();
+        of_cell.for_each(|run| pool(&mut all, run.bundle));
+        Some(all)
+    };
+    let pooled: Vec<Option<Bundle>> = document.cells.iter().map(pooled).collect();
+    let page = html::lab(&document, &pooled, &tables.display().to_string());
+    let page = page.map_err(Failure::failed)?;
+    let member = Member::root(Path::new(".")).join(format!("{name}.html"));
+    let page = output::write_page(file, &member, &page)?;
+    Ok((document, page))
 }
 
 /// Writes the page and prints its path.

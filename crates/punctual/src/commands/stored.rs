@@ -1,0 +1,86 @@
+//! Runs of Parquet tables, made into bundles for commands that read bundles.
+
+use crate::exit::Failure;
+use punctual_bundle::Bundle;
+use punctual_bundle::summary::VerdictWord;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Runs, and the directory in which their bundles lie.
+pub struct Stored {
+    _place: TempDir,
+    /// In the order in which they were begun; at least one.
+    pub runs: Vec<StoredRun>,
+}
+
+/// A run of the tables.
+pub struct StoredRun {
+    /// Its id.
+    pub id: String,
+    /// The cell of its lab.
+    pub cell: Option<String>,
+    /// Its seed, where there were several.
+    pub seed: Option<u64>,
+    /// Its verdict.
+    pub verdict: Option<VerdictWord>,
+    /// What the tables have of it.
+    pub bundle: Bundle,
+}
+
+impl Stored {
+    /// The runs of a selection in words.
+    #[cfg(feature = "parquet")]
+    pub fn select(tables: &Path, words: &str) -> Result<Stored, Failure> {
+        let selection = words.parse().map_err(|why: String| Failure::refused(why))?;
+        Stored::read(tables, &selection, words)
+    }
+
+    /// The runs of a lab.
+    #[cfg(feature = "parquet")]
+    pub fn of_lab(tables: &Path, lab: &str) -> Result<Stored, Failure> {
+        let selection = punctual_report::export::fleet::Selection::of_lab(lab);
+        Stored::read(tables, &selection, &format!("lab={lab}"))
+    }
+
+    #[cfg(feature = "parquet")]
+    fn read(
+        tables: &Path,
+        selection: &punctual_report::export::fleet::Selection,
+        words: &str,
+    ) -> Result<Stored, Failure> {
+        let found = punctual_report::export::fleet::select(tables, selection);
+        let found = found.map_err(Failure::refused)?;
+        if found.is_empty() {
+            let tables = punctual_session::messages::shown(tables);
+            return Err(Failure::refused(format!("{tables}: no run has {words}")));
+        }
+        let place = TempDir::new().map_err(|why| {
+            Failure::failed(format!("cannot create a directory for the bundles: {why}"))
+        })?;
+        let make = |(number, run): (usize, &punctual_report::export::fleet::StoredRun)| {
+            let directory = place.path().join(number.to_string());
+            let bundle = run.write(&directory, punctual_analyze::summarize);
+            Ok(StoredRun {
+                id: run.id().to_owned(),
+                cell: run.cell().map(str::to_owned),
+                seed: run.seed(),
+                verdict: run.verdict(),
+                bundle: bundle.map_err(Failure::failed)?,
+            })
+        };
+        let runs = found.iter().enumerate().map(make).collect::<Result<_, Failure>>()?;
+        Ok(Stored { _place: place, runs })
+    }
+
+    /// This build cannot read them.
+    #[cfg(not(feature = "parquet"))]
+    pub fn select(_: &Path, _: &str) -> Result<Stored, Failure> {
+        Err(Failure::refused(punctual_report::export::WITHOUT_PARQUET))
+    }
+
+    /// This build cannot read them.
+    #[cfg(not(feature = "parquet"))]
+    pub fn of_lab(_: &Path, _: &str) -> Result<Stored, Failure> {
+        Err(Failure::refused(punctual_report::export::WITHOUT_PARQUET))
+    }
+}

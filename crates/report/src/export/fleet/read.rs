@@ -1,0 +1,404 @@
+//! The tables read back: the runs of a selection, as bundles with what the tables hold of them.
+
+use super::super::ExportError;
+use super::rows::RUNS;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use punctual_bundle::meta::{PhaseMeta, SeriesMeta};
+use punctual_bundle::state::State;
+use punctual_bundle::summary::{Summary, VerdictWord};
+use punctual_bundle::{Bundle, BundleError, BundleWriter, Completeness, Ending, Outcome, RanOn};
+use punctual_core::series::record_hdr;
+use punctual_core::{
+    Clock, ClockNs, CpuSet, Fact, Finding, LinearHistogram, Losses, Nanos, Sample, SeriesData,
+    SeriesShape, Severity,
+};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// What a bundle's `origin` is that was read from tables.
+pub const ORIGIN: &str = "import: parquet-tables";
+/// Bins of the histogram in a bundle that was read; its resolution follows from the maximum.
+const BINS: i64 = 1 << 16;
+
+/// Which runs: each named column has this value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selection(Vec<(String, String)>);
+
+impl FromStr for Selection {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Selection, String> {
+        let one = |part: &str| {
+            let (column, value) = part.split_once('=').filter(|(column, _)| !column.is_empty())?;
+            Some((column.trim().to_owned(), value.trim().to_owned()))
+        };
+        let all: Option<Vec<_>> = text.split(',').map(one).collect();
+        all.map(Selection)
+            .ok_or_else(|| format!("`{text}`: write COLUMN=VALUE, as in kernel=6.1-rt,day=…"))
+    }
+}
+
+impl Selection {
+    /// All runs of a lab.
+    pub fn of_lab(name: &str) -> Selection {
+        Selection(vec![("lab".to_owned(), name.to_owned())])
+    }
+}
+
+/// The fields of a row by the names of their columns; those of its partition too.
+#[derive(Clone, Debug)]
+struct Row(BTreeMap<String, Field>);
+
+impl Row {
+    fn text(&self, column: &str) -> Option<&str> {
+        match self.0.get(column)? {
+            Field::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+    fn number(&self, column: &str) -> Option<i64> {
+        match self.0.get(column)? {
+            Field::Long(number) | Field::TimestampMicros(number) => Some(*number),
+            _ => None,
+        }
+    }
+    fn count(&self, column: &str) -> u64 {
+        self.number(column).and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+    }
+    fn fraction(&self, column: &str) -> Option<f64> {
+        match self.0.get(column)? {
+            Field::Double(number) => Some(*number),
+            _ => None,
+        }
+    }
+    /// As a selection names it.
+    fn is(&self, column: &str, value: &str) -> bool {
+        match self.0.get(column) {
+            Some(Field::Str(text)) => text == value,
+            Some(Field::Long(number)) => value.parse() == Ok(*number),
+            _ => false,
+        }
+    }
+}
+
+/// A run, as the tables have it.
+#[derive(Debug)]
+pub struct StoredRun {
+    row: Row,
+    series: Vec<StoredSeries>,
+}
+
+#[derive(Debug)]
+struct StoredSeries {
+    row: Row,
+    histogram: Vec<Row>,
+    worst: Vec<Row>,
+}
+
+/// The runs of a selection, by when they were begun.
+pub fn select(root: &Path, selection: &Selection) -> Result<Vec<StoredRun>, ExportError> {
+    let mut runs = Vec::new();
+    let partitions = partitions(root)?;
+    for partition in &partitions {
+        let is_selected = |row: &Row| selection.0.iter().all(|(name, value)| row.is(name, value));
+        let rows = rows(root, RUNS, partition)?;
+        if let Some(row) = rows.first() {
+            known_columns(row, selection)?;
+        }
+        let mut of_partition: Vec<StoredRun> = rows
+            .into_iter()
+            .filter(is_selected)
+            .map(|row| StoredRun { row, series: Vec::new() })
+            .collect();
+        if !of_partition.is_empty() {
+            fill(root, partition, &mut of_partition)?;
+            runs.extend(of_partition);
+        }
+    }
+    if partitions.is_empty() {
+        return Err(impossible(format!("{} holds no tables of runs", root.display())));
+    }
+    runs.sort_by_key(|run| run.row.number("created"));
+    Ok(runs)
+}
+
+/// The series of runs, with histograms and worst samples.
+fn fill(root: &Path, partition: &[String; 2], runs: &mut [StoredRun]) -> Result<(), ExportError> {
+    let mut place: BTreeMap<[String; 3], (usize, usize)> = BTreeMap::new();
+    let key = |row: &Row| {
+        ["run", "phase", "series"].map(|name| row.text(name).unwrap_or_default().to_owned())
+    };
+    for row in rows(root, "series", partition)? {
+        let of = runs.iter().position(|run| run.row.text("run") == row.text("run"));
+        let Some(number) = of else { continue };
+        place.insert(key(&row), (number, runs[number].series.len()));
+        let (histogram, worst) = (Vec::new(), Vec::new());
+        runs[number].series.push(StoredSeries { row, histogram, worst });
+    }
+    for table in ["histograms", "worst"] {
+        for row in rows(root, table, partition)? {
+            let Some((run, series)) = place.get(&key(&row)) else { continue };
+            let series = &mut runs[*run].series[*series];
+            match table {
+                "worst" => series.worst.push(row),
+                _ => series.histogram.push(row),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A misspelled column selects nothing, and nobody would see why.
+fn known_columns(row: &Row, selection: &Selection) -> Result<(), ExportError> {
+    let unknown = selection.0.iter().find(|(column, _)| !row.0.contains_key(column));
+    let Some((column, _)) = unknown else { return Ok(()) };
+    let names: Vec<&str> = row.0.keys().map(String::as_str).collect();
+    Err(impossible(format!("runs have no column `{column}`; they have {}", names.join(", "))))
+}
+
+fn impossible(why: String) -> ExportError {
+    ExportError::Impossible { format: "parquet-tables", why }
+}
+
+/// Day and machine of each partition.
+fn partitions(root: &Path) -> Result<Vec<[String; 2]>, ExportError> {
+    let named = |directory: &Path, key: &str| -> Vec<(String, PathBuf)> {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let of = |entry: fs::DirEntry| {
+            let name = entry.file_name().into_string().ok()?;
+            Some((name.strip_prefix(key)?.to_owned(), entry.path()))
+        };
+        let mut all: Vec<_> = entries.filter_map(of).collect();
+        all.sort();
+        all
+    };
+    let mut all = Vec::new();
+    for (day, path) in named(&root.join(RUNS), "day=") {
+        let machines = named(&path, "machine=").into_iter();
+        all.extend(machines.map(|(machine, _)| [day.clone(), machine]));
+    }
+    Ok(all)
+}
+
+/// All rows of a table in a partition.
+fn rows(root: &Path, table: &str, [day, machine]: &[String; 2]) -> Result<Vec<Row>, ExportError> {
+    let directory = root.join(table).join(format!("day={day}")).join(format!("machine={machine}"));
+    let mut all = Vec::new();
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(&directory).into_iter().flatten().flatten().map(|of| of.path()).collect();
+    files.sort();
+    for path in files {
+        let is_hidden =
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if is_hidden || path.extension().is_none_or(|end| end != "parquet") {
+            continue;
+        }
+        let damaged = |why: String| impossible(format!("{}: {why}", path.display()));
+        let reader = SerializedFileReader::new(File::open(&path)?);
+        let reader = reader.map_err(|why| damaged(why.to_string()))?;
+        for row in reader.get_row_iter(None).map_err(|why| damaged(why.to_string()))? {
+            let row = row.map_err(|why| damaged(why.to_string()))?;
+            let fields = row.get_column_iter().map(|(name, field)| (name.clone(), field.clone()));
+            let mut fields: BTreeMap<String, Field> = fields.collect();
+            fields.insert("day".to_owned(), Field::Str(day.clone()));
+            fields.insert("machine".to_owned(), Field::Str(machine.clone()));
+            all.push(Row(fields));
+        }
+    }
+    Ok(all)
+}
+
+impl StoredRun {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        self.row.text("run").unwrap_or_default()
+    }
+    /// The cell of its lab.
+    pub fn cell(&self) -> Option<&str> {
+        self.row.text("cell")
+    }
+    /// Its seed, where there were several.
+    pub fn seed(&self) -> Option<u64> {
+        self.row.number("seed").and_then(|seed| u64::try_from(seed).ok())
+    }
+    /// Its verdict, which the tables have only as a whole.
+    pub fn verdict(&self) -> Option<VerdictWord> {
+        let word = self.row.text("verdict")?;
+        serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
+    }
+
+    /// Writes it as a bundle.
+    pub fn write(
+        &self,
+        directory: &Path,
+        summarize: fn(&Bundle) -> Summary,
+    ) -> Result<Bundle, BundleError> {
+        let row = &self.row;
+        let created = row.number("created").unwrap_or(0);
+        let created =
+            jiff::Timestamp::from_microsecond(created).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let experiment = row.text("experiment").unwrap_or_default();
+        let mut writer = BundleWriter::create_at(directory, experiment, ORIGIN, created)?;
+        writer.set_machine(row.text("machine").unwrap_or_default().to_owned())?;
+        if let Some(target) = target(row, created) {
+            writer.set_target(target)?;
+        }
+        if let Some(kernel) = row.text("kernel") {
+            let release = serde_json::json!({ "kernel": { "release": { "known": kernel } } });
+            writer.write_document("environment", &release)?;
+        }
+        for (number, phase) in self.phases().into_iter().enumerate() {
+            writer.write_phase(number, &phase_meta(phase, created))?;
+            let of_phase = self.series.iter().filter(|of| of.row.text("phase") == Some(phase));
+            for (place, series) in of_phase.enumerate() {
+                let mut written = writer.series(number, place, &series.meta(), 0)?;
+                let state = State {
+                    data: series.data(),
+                    usage: Fact::Unavailable("the tables do not have it".to_owned()),
+                    digest: None,
+                    samples_kept: 0,
+                    log_bytes: written.log_bytes(),
+                };
+                written.finish(&state)?;
+            }
+        }
+        let message = "these figures are from tables: single samples, requirements, evidence and \
+                       recordings are not in them";
+        let finding = Finding::new("from-tables", Severity::Note, "run", message);
+        let path = row.text("bundle").unwrap_or("?");
+        writer.write_findings(&[finding.evidence(format!("the bundle was {path}"))])?;
+        let exit_code = row.number("exit_code").and_then(|code| u8::try_from(code).ok());
+        let ending =
+            Ending { at: created, outcome: outcome(row), exit_code: exit_code.unwrap_or(0) };
+        let mut bundle = Bundle::open(directory)?;
+        bundle.manifest.ending = Some(ending.clone());
+        bundle.completeness = Completeness::Whole;
+        writer.finish(&summarize(&bundle), ending)?;
+        Bundle::open(directory)
+    }
+
+    fn phases(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for phase in self.series.iter().filter_map(|series| series.row.text("phase")) {
+            if !all.contains(&phase) {
+                all.push(phase);
+            }
+        }
+        all
+    }
+}
+
+fn phase_meta(name: &str, started: jiff::Timestamp) -> PhaseMeta {
+    PhaseMeta {
+        name: name.to_owned(),
+        started,
+        started_monotonic: 0,
+        duration: None,
+        loads: Vec::new(),
+        measures: Vec::new(),
+        cpu_load: Fact::NotAsked,
+        evidence: Fact::NotAsked,
+    }
+}
+
+/// Where its time is not the system's own, the name shows in which it is.
+fn target(row: &Row, started: jiff::Timestamp) -> Option<RanOn> {
+    let word = match row.text("timebase")? {
+        "own" => return None,
+        "virtual" => "virtual time",
+        "emulated" => "tcg",
+        _ => "kvm",
+    };
+    let kernel = row.text("kernel").unwrap_or("a kernel");
+    Some(RanOn {
+        kind: "vm".to_owned(),
+        name: format!("{kernel} in {word}"),
+        started,
+        elapsed: None,
+        facts: Vec::new(),
+        kernel: None,
+        repeats: Vec::new(),
+        limits: Vec::new(),
+        made_of: None,
+    })
+}
+
+fn outcome(row: &Row) -> Outcome {
+    match row.text("outcome") {
+        Some("completed") => Outcome::Completed,
+        Some("failed") => Outcome::Failed { why: "the tables do not say why".to_owned() },
+        // What stopped it is not in the tables.
+        _ => Outcome::Interrupted,
+    }
+}
+
+impl StoredSeries {
+    fn meta(&self) -> SeriesMeta {
+        let text = |column: &str| self.row.text(column).unwrap_or_default().to_owned();
+        let scheduling = text("scheduling");
+        let real_time = ["SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"];
+        SeriesMeta {
+            name: text("series"),
+            measure: text("measure"),
+            workload: text("workload"),
+            clock: Clock::Monotonic,
+            cpus: text("cpus").parse().unwrap_or_else(|_| CpuSet::new()),
+            real_time: real_time.iter().any(|policy| scheduling.starts_with(policy)),
+            scheduling,
+            period: self.row.number("period_ns").map(Nanos),
+            tid: None,
+            requirements: Vec::new(),
+            details: BTreeMap::from([("source".to_owned(), "parquet-tables".to_owned())]),
+        }
+    }
+
+    /// The histogram in buckets of 0.1 %, and the exact figures beside it.
+    fn data(&self) -> SeriesData {
+        let row = &self.row;
+        let [min, max] = ["min_ns", "max_ns"].map(|column| row.number(column).map(Nanos));
+        let longest = max.map_or(1, Nanos::ns).max(1);
+        let shape = SeriesShape {
+            range: Nanos(longest),
+            resolution: Nanos((longest / BINS).max(1)),
+            period: row.number("period_ns").map(Nanos),
+        };
+        let mut data = SeriesData::new(shape);
+        let (mut recorded, mut counted) = (0, 0);
+        for bucket in &self.histogram {
+            let (value, count) = (bucket.number("high_ns").unwrap_or(0), bucket.count("count"));
+            record_hdr(&mut data.whole, Nanos(value), count);
+            count_exact(&mut data.exact, value, count);
+            counted += count;
+        }
+        recorded += counted;
+        (data.min, data.max) = if recorded > 0 { (min, max) } else { (None, None) };
+        let mean = row.fraction("mean_ns").unwrap_or(0.0);
+        data.sum = (mean * recorded as f64).round() as i128;
+        let squares = |deviation: f64| (deviation.powi(2) + mean.powi(2)) * recorded as f64;
+        data.sum_squares = row.fraction("stddev_ns").map(|of| squares(of).round() as u128);
+        data.worst = self.worst.iter().map(sample).collect();
+        data.worst.sort_by_key(|sample| std::cmp::Reverse(sample.latency()));
+        data.losses =
+            Losses { recorded, overruns: row.count("overruns"), dropped: row.count("lost") };
+        data
+    }
+}
+
+fn count_exact(exact: &mut LinearHistogram, value: i64, count: u64) {
+    let bin = usize::try_from(value / exact.resolution.ns()).unwrap_or(0);
+    let last = exact.bins.len().saturating_sub(1);
+    exact.bins[bin.min(last)] += count;
+}
+
+fn sample(row: &Row) -> Sample {
+    let due = row.number("due_ns").unwrap_or(0);
+    let latency = row.number("latency_ns").unwrap_or(0);
+    Sample {
+        seq: row.count("seq"),
+        due: ClockNs(due),
+        woke: ClockNs(due.saturating_add(latency)),
+        cpu: u32::try_from(row.count("cpu")).unwrap_or(0),
+    }
+}
