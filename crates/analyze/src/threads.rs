@@ -161,7 +161,7 @@ pub struct ScopeSpan {
     pub point: PointId,
     /// In how many others of that thread it lies.
     pub depth: u16,
-    /// The values of its begin: the first `count` mean something.
+    /// The values of its start: the first `count` mean something.
     pub values: [i64; 2],
     /// How many values there are.
     pub count: u8,

@@ -76,7 +76,7 @@ pub struct ReadBack {
 /// A reading that differs from the request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Deviation {
-    /// How long after the begin of the phase.
+    /// How long after the start of the phase.
     pub at: Nanos,
     /// What was read.
     pub value: String,

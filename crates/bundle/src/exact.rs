@@ -76,7 +76,7 @@ pub struct ExactSample {
 pub struct ExactPart {
     /// `timer`, `irqs-disabled`, `interrupt`, `not-preempted`, `schedule`, `return`
     pub kind: String,
-    /// Instructions from the release to its begin.
+    /// Instructions from the release to its start.
     pub begin: u64,
     /// How many were executed in it.
     pub instructions: u64,
@@ -119,7 +119,7 @@ pub struct ExactCall {
     pub context: String,
     /// How many functions are below it.
     pub depth: u32,
-    /// Instructions from the release to its begin.
+    /// Instructions from the release to its start.
     pub begin: u64,
     /// Instructions from the release to its end.
     pub end: u64,
@@ -132,7 +132,7 @@ pub struct DisabledSection {
     pub function: String,
     /// The function that it calls for it, if any.
     pub by: Option<String>,
-    /// `irqs`, where interrupts are disabled; else by what `preempt_count` is above 0 at its begin:
+    /// `irqs`, where interrupts are disabled; else by what `preempt_count` is above 0 at its start:
     /// `preemption-disabled`, `softirqs-disabled`, `softirq`, `interrupt`, `nmi`.
     #[serde(default)]
     pub context: String,
@@ -144,7 +144,7 @@ pub struct DisabledSection {
     pub longest: u64,
     /// The function in which the longest ended.
     pub ended_in: String,
-    /// The calls around the begin of the longest, from the outermost; empty where they are not
+    /// The calls around the start of the longest, from the outermost; empty where they are not
     /// known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,

@@ -83,7 +83,7 @@ pub struct ExplainedWakeUp {
     pub task: String,
     /// What it had waited for: `lock`, `reclaim`, `page-fault`, `uninterruptible`, `sleep`.
     pub wait: String,
-    /// For how long; `null` where the record does not have the begin.
+    /// For how long; `null` where the record does not have the start.
     pub waited_ns: Option<i64>,
     /// The task or interrupt that woke it.
     pub by: String,

@@ -71,7 +71,18 @@ impl Timebase {
         self.word().map_or(unit.to_owned(), |word| format!("{word} {unit}"))
     }
 
-    /// One line for below every table and plot, so that a copied part of a page still states it.
+    /// Two words for below every table and plot of a page, so that a copied part still states it.
+    pub fn clock(self) -> Option<&'static str> {
+        match self {
+            Timebase::Own => None,
+            Timebase::Virtual => Some("virtual time"),
+            Timebase::Emulated => Some("emulated time"),
+            Timebase::Guest => Some("a guest's time"),
+            Timebase::Mixed => Some("times of several clocks"),
+        }
+    }
+
+    /// What this means, in one line, once.
     pub fn mark(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,

@@ -146,7 +146,7 @@ pub struct ExplainPlan {
     pub worst: u32,
     /// Samples are considered from this latency on; `None`: all are.
     pub above: Option<Nanos>,
-    /// How much before the begin of a sample is kept.
+    /// How much before the start of a sample is kept.
     pub before: Nanos,
     /// Whether the kernel also counts, for every sample, what its time went to.
     pub account: bool,

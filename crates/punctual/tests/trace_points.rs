@@ -121,7 +121,7 @@ fn every_point_lies_among_the_switches_of_its_thread() {
     let samples = explained["samples"].as_array().unwrap();
     let cycles: Vec<_> = samples.iter().filter(|sample| sample["series"] == "cycle").collect();
     assert!(!cycles.is_empty() && cycles.len() == samples.len(), "{explained:#}");
-    // Within each cycle the thread slept: it switched away after its begin, and back to it before
+    // Within each cycle the thread slept: it switched away after its start, and back to it before
     // its end.
     let slept = place.punctual(&["pairs", "bundle", "cycle:begin->sched_switch", "--json"]);
     assert_eq!(slept.status.code(), Some(0), "{}", text(&slept));

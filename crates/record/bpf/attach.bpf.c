@@ -109,7 +109,7 @@ const volatile u32 nanosleep = 0;
 const volatile u32 sched_yield = 0;
 /* What timerfds, POSIX timers and interval timers run when they expire; 0: not known. */
 const volatile u64 expiries[3] = {};
-/* What runs at the begin of a SCHED_DEADLINE task's period; 0: not known. */
+/* What runs at the start of a SCHED_DEADLINE task's period; 0: not known. */
 const volatile u64 period_expiry = 0;
 
 #define FUTEX_COMMAND 0x7f

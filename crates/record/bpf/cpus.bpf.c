@@ -97,12 +97,19 @@ ORIGINS(timers, BPF_MAP_TYPE_LRU_HASH, 16384); /* by timer_list or hrtimer */
 ORIGINS(works, BPF_MAP_TYPE_LRU_HASH, 16384); /* by work_struct */
 ORIGINS(woken, BPF_MAP_TYPE_LRU_HASH, 16384); /* by thread */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
-	__uint(max_entries, 16384);
-	__uint(key_size, 4);
-	__uint(value_size, WIRE_STACK_DEPTH * 8);
-} stacks SEC(".maps");
+/* The kernel keeps one stack for each place; one whose place is taken goes into `more_stacks`. */
+#define TAKEN 17 /* EEXIST */
+
+#define STACKS(name, entries)                             \
+	struct {                                          \
+		__uint(type, BPF_MAP_TYPE_STACK_TRACE);   \
+		__uint(max_entries, entries);             \
+		__uint(key_size, 4);                      \
+		__uint(value_size, WIRE_STACK_DEPTH * 8); \
+	} name SEC(".maps")
+
+STACKS(stacks, WIRE_STACKS);
+STACKS(more_stacks, 4096);
 
 /* What the tasks there did themselves: only counted. */
 struct {
@@ -186,6 +193,11 @@ NOINLINE int origin_here(void *ctx, struct origin *to)
 		to->via_what = 0;
 		bpf_get_current_comm(to->comm, sizeof(to->comm));
 		to->stack = bpf_get_stackid(ctx, &stacks, BPF_F_FAST_STACK_CMP);
+		if (to->stack == -TAKEN) {
+			to->stack = bpf_get_stackid(ctx, &more_stacks, BPF_F_FAST_STACK_CMP);
+			if (to->stack >= 0)
+				to->stack += WIRE_STACKS;
+		}
 	}
 	to->at = bpf_ktime_get_ns();
 	return 0;

@@ -1,5 +1,5 @@
 /* Keeps the instants that a SCHED_DEADLINE task is released at, in memory that it reads. The kernel
- * programs its timer (dl_timer, kernel/sched/deadline.c: start_dl_timer) for the begin of the next
+ * programs its timer (dl_timer, kernel/sched/deadline.c: start_dl_timer) for the start of the next
  * period when the task yields or has used up its budget. */
 #include "kernel.h"
 #include "wire.h"

@@ -15,7 +15,7 @@ INLINE u32 task_cpu(struct task_struct *task)
 #define DEADLINE 0
 #define HRTIMER_STATE_ENQUEUED 1
 
-/* Whether a SCHED_DEADLINE task has no runtime left: the timer for the begin of its next period is
+/* Whether a SCHED_DEADLINE task has no runtime left: the timer for the start of its next period is
  * started exactly then. */
 INLINE bool is_out_of_runtime(struct task_struct *task)
 {

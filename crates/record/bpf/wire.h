@@ -530,6 +530,7 @@ struct wire_own {
 #define WIRE_MAX_RECORD_WORDS 12
 #define WIRE_MAX_CPUS 8192
 #define WIRE_STACK_DEPTH 64
+#define WIRE_STACKS 16384 /* of attach --cpus: numbers from here on are of `more_stacks` */
 #define WIRE_NO_SLOT 0xffff
 #define WIRE_NO_CALL 0xffffffff
 #define WIRE_MAX_SYSCALLS 1024

@@ -222,11 +222,16 @@ impl EntryRecorder {
     /// The addresses of a kernel stack, the innermost first.
     pub fn stack(&self, number: u32) -> Vec<u64> {
         let mut bytes = vec![0; wire::STACK_DEPTH as usize * 8];
+        let places = wire::STACKS as u32;
+        let (map, place) = match number.checked_sub(places) {
+            None => ("stacks", number),
+            Some(place) => ("more_stacks", place),
+        };
         let found = self
             .object
-            .map("stacks")
+            .map(map)
             .ok()
-            .and_then(|map| sys::look_up(map, &number.to_ne_bytes(), &mut bytes).ok());
+            .and_then(|map| sys::look_up(map, &place.to_ne_bytes(), &mut bytes).ok());
         let (words, _) = bytes.as_chunks::<8>();
         let addresses = words.iter().map(|word| u64::from_ne_bytes(*word));
         found.map_or_else(Vec::new, |()| addresses.take_while(|address| *address != 0).collect())

@@ -140,7 +140,7 @@ fn intervals_are_shown_with_what_was_not_matched_and_what_ran_in_the_worst() {
       share: of the exclusive time of all scopes; exclusive: a thread's time while no scope that began
       later was open, all calls together, then of one call; inclusive: all calls together from begin to
       end, recursion once, then of one call
-      cycle: 1 ended while a scope that began later was open, which counts the time from its begin on
+      cycle: 1 ended while a scope that began later was open, which counts the time from its start on
 
     functions (µs)
       function  count   min  mean   p50   max  exclusive mean  exclusive max  period mean  left

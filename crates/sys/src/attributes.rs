@@ -11,7 +11,7 @@ use std::io;
 pub struct Deadline {
     /// CPU time per period.
     pub runtime: Nanos,
-    /// From the begin of the period until it must be done.
+    /// From the start of the period until it must be done.
     pub deadline: Nanos,
     /// The period.
     pub period: Nanos,

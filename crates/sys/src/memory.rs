@@ -134,7 +134,7 @@ fn runs_of_file_pages(entries: &[u8]) -> Vec<std::ops::Range<usize>> {
 struct Begun {
     /// Mappings of files that can be dropped without loss, each as it was before it was cut.
     files: Vec<(usize, usize)>,
-    /// The end of the main thread's stack, which stays; its begin moves down.
+    /// The end of the main thread's stack, which stays; its start moves down.
     stack_end: Option<usize>,
 }
 

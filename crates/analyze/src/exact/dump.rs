@@ -318,7 +318,7 @@ fn stretch(from: &mut Reader<'_>, blocks: usize, tasks: usize) -> Result<Stretch
     let entries = from.many(entries, 4, |from| entry(from.u32()?, blocks, tasks))?;
     match begin <= end && end <= at {
         true => Ok(Stretch { kind, pc, caller, begin, end, at, entries }),
-        false => Err(Malformed("a section ends before its begin")),
+        false => Err(Malformed("a section ends before its start")),
     }
 }
 

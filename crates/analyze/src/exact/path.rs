@@ -45,7 +45,7 @@ pub struct Call {
     pub context: Context,
     /// How many functions are below it.
     pub depth: usize,
-    /// Instructions from the release to its begin.
+    /// Instructions from the release to its start.
     pub begin: u64,
     /// Instructions from the release to its end.
     pub end: u64,
@@ -101,7 +101,7 @@ struct Follower<'a> {
     stacks: HashMap<Option<usize>, Vec<Frame>>,
     task: Option<usize>,
     stack: Vec<Frame>,
-    /// Instructions from the begin of the window.
+    /// Instructions from the start of the window.
     at: u64,
     release: u64,
     calls: Vec<Call>,

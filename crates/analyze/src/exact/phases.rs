@@ -8,7 +8,7 @@ use super::path::{Call, Context, Event, Path};
 pub struct Part {
     /// What it is.
     pub kind: PartKind,
-    /// Instructions from the release to its begin.
+    /// Instructions from the release to its start.
     pub begin: u64,
     /// Instructions from the release to its end.
     pub end: u64,

@@ -93,12 +93,12 @@ fn path_of(dump: &Dump, stretch: &Stretch, symbols: &KernelSymbols) -> Path {
         _ => 0,
     };
     let all: u64 = stretch.entries.iter().map(insns).sum();
-    // From the begin of the entries.
+    // From the start of the entries.
     let at = |insns: u64| all.saturating_sub(stretch.at.saturating_sub(insns));
     Path::between(dump, &stretch.entries, symbols, at(stretch.begin), at(stretch.end))
 }
 
-/// The calls around its begin and its end, and the functions that it took.
+/// The calls around its start and its end, and the functions that it took.
 fn describe(section: &mut DisabledSection, path: &Path) {
     section.stack = meant(path.stack());
     if let Some(end) = meant(path.stack_at_end()).pop() {

@@ -165,7 +165,7 @@ fn with_sections() -> Dump {
         section(preemption, lock, caller, 1, 7, 0x100),
         section(irqs, at(place_of("clear_page"), 0), 0, 1, 9, 0),
     ];
-    // From the begin of free_pages to the end of the interrupt's handler.
+    // From the start of free_pages to the end of the interrupt's handler.
     let all = 180;
     script.dump.longest = vec![Stretch {
         kind: preemption,

@@ -466,7 +466,7 @@ fn wake_ups_are_followed_back_to_an_interrupt() {
     assert_eq!(
         steps,
         [
-            // Where the record begins with the sleep, its begin is not proven.
+            // Where the record begins with the sleep, its start is not proven.
             (THREAD, Wait::Sleep, None, Waker::Task(Tid(first)), 9),
             (first, Wait::Uninterruptible, Some(210), Waker::Task(Tid(second)), 7),
             (second, Wait::Sleep, Some(175), Waker::Interrupt(TIMER), 4),

@@ -17,7 +17,7 @@ pub struct WakeUp {
     pub task: Tid,
     /// What it had waited for.
     pub wait: Wait,
-    /// For how long; `None` where the record does not have the begin.
+    /// For how long; `None` where the record does not have the start.
     pub waited: Option<Nanos>,
     /// When it was woken.
     pub at: MonotonicNs,

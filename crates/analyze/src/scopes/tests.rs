@@ -145,7 +145,7 @@ fn passes() -> impl Strategy<Value = Vec<Event>> {
     )
 }
 
-/// A scope, its begin, and its end.
+/// A scope, its start, and its end.
 type Matched = (u32, i64, i64);
 
 /// Scopes of one thread, each begin with the newest of its name that is open; then those that are

@@ -277,7 +277,7 @@ impl Recording {
                     Severity::Note,
                     "recording",
                     format!(
-                        "{removed} events from before its begin were removed to keep to the \
+                        "{removed} events from before its start were removed to keep to the \
                          requested size"
                     ),
                 ),
@@ -285,7 +285,7 @@ impl Recording {
                     "recording-events-missing",
                     Severity::Bad,
                     "recording",
-                    format!("{removed} events of its begin are not in the bundle"),
+                    format!("{removed} events of its start are not in the bundle"),
                 ),
             });
         }

@@ -64,7 +64,7 @@ pub struct SeriesWindows {
     /// Selected samples without a window, because all windows together had reached their size
     /// limit.
     pub missed_room: u64,
-    /// Kept windows in which events of the begin are missing.
+    /// Kept windows in which events of the start are missing.
     pub partial: u64,
 }
 

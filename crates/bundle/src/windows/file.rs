@@ -35,7 +35,7 @@ pub struct WindowHead {
     pub woke: MonotonicNs,
     /// The thread that was measured.
     pub tid: Tid,
-    /// What its begin is.
+    /// What its start is.
     pub waited: Waited,
     /// The records of each CPU, in this order.
     pub lanes: Vec<Lane>,
@@ -47,7 +47,7 @@ pub struct WindowHead {
     pub steal: Option<Nanos>,
 }
 
-/// What the begin of a sample is.
+/// What the start of a sample is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Waited {

@@ -609,7 +609,7 @@ static void on_sample(unsigned cpu, void *data)
 		take(least, due, woke, series);
 }
 
-// A byte to the port is the begin of what is looked at, the next one its end.
+// A byte to the port is the start of what is looked at, the next one its end.
 static void on_out(unsigned cpu, void *data)
 {
 	(void)cpu;

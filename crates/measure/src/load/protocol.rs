@@ -45,7 +45,7 @@ pub struct LoadSpec {
     pub on_success: OnExit,
     /// When it ends otherwise.
     pub on_failure: OnExit,
-    /// How long after the begin of the phase it starts.
+    /// How long after the start of the phase it starts.
     pub start_delay: Nanos,
 }
 

@@ -21,7 +21,7 @@ section! {
         key above: Nanos,
             span(Nanos(1), MAX_LATENCY),
             ["all are, so the worst are kept however good they are"];
-        /// How long before the begin of a sample events are kept with it.
+        /// How long before the start of a sample events are kept with it.
         key before: Nanos, span(Nanos::ZERO, MAX_BEFORE), [= Nanos::MILLI];
         /// Whether the kernel also attributes the time of every sample to causes.
         key account: bool, flag(), [= true];

@@ -201,14 +201,16 @@ pub fn render(
     fill("page.html", &page, content.timebase)
 }
 
-/// A page of this template, in which every table and figure bears the mark of whose time it is in.
+/// A page of this template: it states once what its time is (`timenote`), and every table and figure
+/// has two words of it (`timemark`).
 pub fn fill(
     template: &str,
     page: &impl Serialize,
     timebase: Timebase,
 ) -> Result<String, HtmlError> {
     let filled = templates().and_then(|mut all| {
-        all.add_global("timemark", timebase.mark());
+        all.add_global("timemark", timebase.clock());
+        all.add_global("timenote", timebase.mark());
         all.get_template(template)?.render(Serde(page))
     });
     filled.map_err(|why| HtmlError::Render(format!("{why:#}")))

@@ -244,7 +244,7 @@ pub fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// The begin of a sentence or of a heading: `min` is `Min`, but `p99` stays.
+/// The start of a sentence or of a heading: `min` is `Min`, but `p99` stays.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {

@@ -68,13 +68,13 @@ pub fn sections(disabled: Disabled, sections: &[DisabledSection], insn_ns: u32) 
     let (title, text) = match disabled {
         Disabled::Interrupts => (
             "longest sections with interrupts disabled",
-            "a timer that expires at the begin of one waits for all of it",
+            "a timer that expires at the start of one waits for all of it",
         ),
         Disabled::Preemption => {
             columns.push(Column::text("by", 2).meaning("what raised preempt_count above 0"));
             (
                 "longest sections with preemption disabled",
-                "a task that is woken at the begin of one waits for all of it",
+                "a task that is woken at the start of one waits for all of it",
             )
         }
     };

@@ -26,7 +26,7 @@ pub struct Options {
 /// The phase of a bundle of this kind.
 pub const PHASE: &str = "attached";
 
-/// The phase, of which nothing is known yet but its begin.
+/// The phase, of which nothing is known yet but its start.
 pub(super) fn begun_phase() -> PhaseMeta {
     PhaseMeta {
         name: PHASE.to_owned(),

@@ -90,7 +90,7 @@ impl<'o, 'b> Around<'o, 'b> {
         }
     }
 
-    /// Whether the recording reaches from the begin of this to its end.
+    /// Whether the recording reaches from the start of this to its end.
     pub(super) fn covers(&self, late: LatencyInterval) -> bool {
         let Recorded { began, ended, .. } = self.opened.recorded;
         late.due >= began && late.woke <= ended

@@ -25,7 +25,7 @@ pub struct Watched {
     pub whose: Whose,
     /// The clock of its samples.
     pub clock: Clock,
-    /// What the begin of a sample is.
+    /// What the start of a sample is.
     pub waited: Waited,
     /// The CPUs that its thread may run on.
     pub cpus: CpuSet,

@@ -22,7 +22,7 @@ pub struct KeptWindow {
     pub number: u64,
     /// How much room it takes.
     pub bytes: u64,
-    /// Whether events of its begin are missing.
+    /// Whether events of its start are missing.
     pub partial: bool,
 }
 

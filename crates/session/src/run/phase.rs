@@ -119,7 +119,7 @@ struct Controller<'r, 'p, 'w> {
     evidence: Collecting,
     tallies: Vec<LoadCounts>,
     files: Root,
-    /// At the begin of the phase, and at the last refresh.
+    /// At the start of the phase, and at the last refresh.
     times: Option<(CpuTimes, CpuTimes)>,
     /// Since the last refresh.
     cpu_load: Option<CpuLoad>,

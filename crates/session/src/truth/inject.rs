@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The first argument of that process.
 pub const ARGUMENT: &str = "truth-inject";
 
-/// From one delay to the begin of the next at least; no multiple of the measured period, so that
+/// From one delay to the start of the next at least; no multiple of the measured period, so that
 /// delays begin at all phases of it.
 const APART: i64 = 7_310_000;
 /// And at least so many times its length, or real-time throttling would come in between.

@@ -54,6 +54,10 @@ pub trait Line: Send + Sync {
     fn handled(&self) -> Option<i64> {
         None
     }
+    /// What the line looks like, in words: for one that was raised and does not come.
+    fn state(&self) -> Option<String> {
+        None
+    }
     /// How many there were by an independent count, with its source.
     fn counted(&self) -> Option<(&'static str, u64)> {
         None
@@ -330,7 +334,8 @@ impl Inner {
         if since < TIMEOUT.ns() {
             return Ok(());
         }
-        Err(format!("an interrupt was raised, and no thread was woken within {TIMEOUT}"))
+        let state = self.line.state().map_or_else(String::new, |state| format!(": {state}"));
+        Err(format!("an interrupt was raised, and no thread was woken within {TIMEOUT}{state}"))
     }
 
     /// `false`: it has ended.

@@ -196,6 +196,24 @@ impl Line for Uio {
         self.quiet();
         self.unmask()
     }
+    fn state(&self) -> Option<String> {
+        let status = self.registers.as_ref()?.read(EDU_STATUS);
+        let mut byte = [0];
+        let masked = match self.command.as_ref()?.read_exact_at(&mut byte, COMMAND_HIGH) {
+            Ok(()) if byte[0] & INTX_DISABLE == 0 => "unmasked",
+            Ok(()) => "masked",
+            Err(_) => "unknown",
+        };
+        let counted = self.count.load(Ordering::Acquire);
+        let waits = match poll_readable([self.file.as_fd()], 0) {
+            Ok([true]) => ", one waits to be read",
+            _ => "",
+        };
+        Some(format!(
+            "the device's interrupt status is {status:#x}, its interrupt {masked}; {counted} were \
+             read{waits}"
+        ))
+    }
     fn counted(&self) -> Option<(&'static str, u64)> {
         Some((
             "the device's own count of interrupts (read(2) of /dev/uioN)",

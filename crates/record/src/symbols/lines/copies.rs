@@ -1,6 +1,6 @@
 //! Which instructions of a line begin another copy of it.
 //!
-//! A line seldom is one stretch of instructions: the head of a loop is at its begin and at its end,
+//! A line seldom is one stretch of instructions: the head of a loop is at its start and at its end,
 //! an optimizer moves parts away. One copy of it is passed once, so of each function, and of each
 //! place where that function was inlined, the first instruction counts (as a breakpoint
 //! of GDB does). A function that is divided into a hot and a cold part may begin its line in

@@ -19,7 +19,17 @@ const CLASSES: [&str; 10] =
 /// A map for each series.
 pub fn tables(lab: &LabDocument) -> Vec<Table> {
     let (rows, across) = arrangement(&lab.axes);
-    lab.series().iter().map(|series| table(lab, series, rows, across)).collect()
+    let all = lab.series();
+    // The phase too, where its name alone does not say which series it is.
+    let title = |series: &(String, String)| {
+        let alike = all.iter().filter(|other| other.1 == series.1).count();
+        name(&if alike > 1 {
+            format!("{}, phase {}", series.1, series.0)
+        } else {
+            series.1.clone()
+        })
+    };
+    all.iter().map(|series| table(lab, series, &title(series), rows, across)).collect()
 }
 
 /// The axes down and, where there are several and it is short, the last one across.
@@ -33,6 +43,7 @@ fn arrangement(axes: &[AxisDocument]) -> (&[AxisDocument], Option<&AxisDocument>
 fn table(
     lab: &LabDocument,
     series: &(String, String),
+    title: &str,
     rows: &[AxisDocument],
     across: Option<&AxisDocument>,
 ) -> Table {
@@ -69,9 +80,8 @@ fn table(
     };
     Table {
         caption: format!(
-            "{}: latency in µs; the colour scale of each metric is logarithmic, from its smallest \
-             to its largest value. Each value links to its cell.",
-            name(&format!("{}/{}", series.0, series.1))
+            "{title}: latency in µs; the colour scale of each metric is logarithmic, from its \
+             smallest to its largest value. Each value links to its cell.",
         ),
         columns,
         rows: row_keys.iter().map(row).collect(),
