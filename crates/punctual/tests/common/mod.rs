@@ -127,6 +127,15 @@ pub fn processes_with(word: &str) -> Vec<i32> {
     with_word.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// All processes whose working directory is this one, whatever they call themselves.
+pub fn processes_in(directory: &std::path::Path) -> Vec<i32> {
+    let all = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let there = all.filter(|entry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == directory)
+    });
+    there.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// Whether this test runs as root; says what is lacking if not.
 pub fn is_root(test: &str) -> bool {
     let root = std::fs::metadata("/proc/self")
