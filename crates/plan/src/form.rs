@@ -52,6 +52,8 @@ pub enum ValueType {
     },
     /// One of these.
     Either(Vec<ValueType>),
+    /// A table of values of one type, by any names.
+    Named(Box<ValueType>),
     /// A table with these keys.
     Table(Vec<Key>),
     /// Any number of sections with these keys.
@@ -209,6 +211,17 @@ pub(crate) fn bytes(least: Bytes, most: Bytes) -> Form<Bytes> {
 /// A size that `read` checks: `"4MiB"`.
 pub(crate) fn size(least: u64, most: u64, read: fn(&str) -> Read<ByteSize>) -> Form<ByteSize> {
     Form::new(ValueType::Size { least, most, bare: false }, move |v| read(string(v)?))
+}
+
+/// A string, or an array of such.
+pub(crate) fn one_or_more(name: &'static str) -> ValueType {
+    let list = ValueType::List { of: Box::new(ValueType::Text(name)), most: None };
+    ValueType::Either(vec![ValueType::Text(name), list])
+}
+
+/// A value of a form that is not described by those above.
+pub(crate) fn any<T: 'static>(value: ValueType, read: fn(&DeValue<'_>) -> Read<T>) -> Form<T> {
+    Form::new(value, read)
 }
 
 /// Something that may be left out.

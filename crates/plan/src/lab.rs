@@ -11,6 +11,7 @@ mod change;
 mod published;
 mod read;
 mod seeds;
+mod settings;
 
 pub use axis::{Axis, AxisValue, Selection};
 pub use cells::{Cell, CellError};
@@ -18,9 +19,12 @@ pub use published::{Published, PublishedRow};
 pub use seeds::{MAX_SEEDS, Seeds};
 
 use crate::context::LoadOptions;
+use crate::experiment::SectionKeys;
 use crate::problem::Problems;
+use crate::section::Section;
 use crate::text::{At, SourceText};
 use punctual_core::Requirement;
+use settings::LabSettings;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -80,6 +84,11 @@ impl Lab {
             base: toml::Table::new(),
         }
     }
+}
+
+/// The declared sections that only a lab file has; `[axes]` and `[[exclude]]` have any names.
+pub fn sections() -> Vec<SectionKeys> {
+    vec![SectionKeys { header: "[lab]", keys: LabSettings::keys() }]
 }
 
 /// A requirement on the series of a measure, or of all.

@@ -56,6 +56,7 @@ macro_rules! section {
         #[derive(Clone, Debug, Default)]
         pub struct $name {
             /// Its header, or the whole of an inline table.
+            #[allow(dead_code, reason = "no message is about some sections as a whole")]
             pub span: $crate::text::Span,
             $( $(#[doc = $doc])+ pub $key: $crate::section::field!($row $type), )*
             $( $( $(#[doc = $also_doc])+ pub $also: $also_type, )* )?

@@ -1,5 +1,7 @@
 //! The man page is complete, and its examples run.
 
+#[path = "manual/markdown.rs"]
+mod markdown;
 #[path = "manual/roff.rs"]
 mod roff;
 mod support;
@@ -78,6 +80,26 @@ fn every_key_is_documented() {
         return;
     }
     assert!(page == text, "the man page is out of date; regenerate it: {REGENERATE}");
+}
+
+/// Before and after the rows of the keys of lab files.
+const ROWS: [&str; 2] = ["| key of `[lab]` | |\n|---|---|\n", "\n| axis |"];
+
+#[test]
+fn every_key_of_labs_is_documented() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(ROWS[0]).expect("the table of keys");
+    let (_, after) = rest.split_once(ROWS[1]).expect("the table of axes");
+    let sections = punctual_plan::lab::sections();
+    let rows: String =
+        sections.iter().map(|section| markdown::rows(&section.keys, section.header)).collect();
+    let made = format!("{before}{}{rows}{}{after}", ROWS[0], ROWS[1]);
+    if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
+        std::fs::write(path, made).unwrap();
+        return;
+    }
+    assert!(page == made, "docs/lab.md is out of date; regenerate it: {REGENERATE}");
 }
 
 /// A file that leaves out all that can be left out, with every section.

@@ -1,6 +1,7 @@
-//! docs/experiment.schema.json: what editors know of experiment files, made of the declarations.
+//! docs/experiment.schema.json and docs/lab.schema.json: what editors know of experiment and lab
+//! files, made of the declarations.
 
-use punctual_plan::{DefaultValue, Key, ValueType, Word, WorkloadKind, sections};
+use punctual_plan::{DefaultValue, Key, SectionKeys, ValueType, Word, WorkloadKind, sections};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -10,9 +11,29 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Of experiments.
 fn schema() -> Value {
+    schema_of("An experiment file of punctual: see punctual-experiment(5)", sections())
+}
+
+/// Of labs: an experiment, unless it is in a file of its own, and three sections more.
+fn lab_schema() -> Value {
+    let all = sections().into_iter().chain(punctual_plan::lab::sections());
+    let mut schema = schema_of("A lab file of punctual: see docs/lab.md", all);
+    let values = json!({"anyOf": [{"type": "array"}, {"type": "object"}]});
+    let some = json!({"anyOf": [
+        {"type": ["string", "integer", "boolean"]},
+        {"type": "array", "items": {"type": ["string", "integer", "boolean"]}},
+    ]});
+    let named = |of: Value| json!({"type": "object", "additionalProperties": of});
+    schema["properties"]["axes"] = named(values);
+    schema["properties"]["exclude"] = json!({"type": "array", "items": named(some)});
+    schema
+}
+
+fn schema_of(title: &str, sections: impl IntoIterator<Item = SectionKeys>) -> Value {
     let (mut properties, mut definitions) = (Map::new(), Map::new());
-    for section in sections() {
+    for section in sections {
         let name = section.header.trim_matches(['[', ']']);
         let value = match name {
             "measure" => measure(&section.keys, &mut definitions),
@@ -24,7 +45,7 @@ fn schema() -> Value {
     }
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "An experiment file of punctual: see punctual-experiment(5)",
+        "title": title,
         "type": "object",
         "additionalProperties": false,
         "properties": properties,
@@ -99,21 +120,26 @@ fn value_schema(value: &ValueType) -> Value {
         ValueType::Either(types) => {
             json!({"anyOf": types.iter().map(value_schema).collect::<Vec<_>>()})
         }
+        ValueType::Named(of) => {
+            json!({"type": "object", "additionalProperties": value_schema(of)})
+        }
         ValueType::Table(keys) => table(keys),
         ValueType::Sections(keys) => json!({"type": "array", "items": table(keys)}),
     }
 }
 
 #[test]
-fn the_schema_is_up_to_date() {
-    let path = root().join("docs/experiment.schema.json");
-    let made = format!("{:#}\n", schema());
-    if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
-        std::fs::write(path, made).unwrap();
-        return;
+fn the_schemas_are_up_to_date() {
+    for (name, made) in [("experiment", schema()), ("lab", lab_schema())] {
+        let path = root().join(format!("docs/{name}.schema.json"));
+        let made = format!("{made:#}\n");
+        if std::env::var_os("PUNCTUAL_WRITE_DOCS").is_some() {
+            std::fs::write(path, made).unwrap();
+            continue;
+        }
+        let found = std::fs::read_to_string(path).unwrap();
+        assert!(found == made, "docs/{name}.schema.json is out of date: {REGENERATE}");
     }
-    let found = std::fs::read_to_string(path).unwrap();
-    assert!(found == made, "docs/experiment.schema.json is out of date: {REGENERATE}");
 }
 
 /// Why a value does not fit, by the words of the schema that this file uses.
@@ -164,35 +190,41 @@ fn misfit(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<St
         return Some(format!("{place}: {value} is out of bounds"));
     }
     if let Some(items) = value.as_array() {
-        return items.iter().find_map(|item| misfit(root, &schema["items"], item, place));
+        let schema = schema.get("items")?;
+        return items.iter().find_map(|item| misfit(root, schema, item, place));
     }
     let object = value.as_object()?;
     let needed = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     if let Some(missing) = needed.into_iter().find(|key| !object.contains_key(*key)) {
         return Some(format!("{place}: {missing} is missing"));
     }
-    object.iter().find_map(|(key, value)| match schema["properties"].get(key) {
-        Some(schema) => misfit(root, schema, value, &format!("{place}.{key}")),
-        None => Some(format!("{place}: {key} is unknown")),
+    // Without a word on them any are taken.
+    let others = schema.get("additionalProperties").unwrap_or(&Value::Bool(true));
+    object.iter().find_map(|(key, value)| {
+        let known = schema.get("properties").and_then(|all| all.get(key));
+        match known.unwrap_or(others) {
+            Value::Bool(true) => None,
+            Value::Bool(false) => Some(format!("{place}: {key} is unknown")),
+            schema => misfit(root, schema, value, &format!("{place}.{key}")),
+        }
     })
 }
 
 #[test]
 fn it_fits_the_examples_and_refuses_mistakes() {
-    let schema = schema();
+    let (schema, lab_schema) = (schema(), lab_schema());
     let why = |text: &str| {
         let table: toml::Table = text.parse().expect(text);
-        // Labs have sections of their own.
         let is_lab = table.contains_key("axes") || table.contains_key("lab");
-        (!is_lab).then(|| misfit(&schema, &schema, &json!(table), ""))
+        let schema = if is_lab { &lab_schema } else { &schema };
+        misfit(schema, schema, &json!(table), "")
     };
     let mut fitting = 0;
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml")
-            && let Some(misfit) = why(&std::fs::read_to_string(&path).unwrap())
-        {
-            assert_eq!(misfit, None, "{}", path.display());
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(why(&text), None, "{}", path.display());
             fitting += 1;
         }
     }
@@ -207,7 +239,13 @@ fn it_fits_the_examples_and_refuses_mistakes() {
         "[[load]]\nname = 'x'\n",
         "[experiment]\nforever = 'yes'\n",
         "[experimnt]\n",
+        "[lab]\nseed = '1..2'\n",
+        "[lab]\nrepeat = 0\n",
+        "[lab]\nrequire = { timer = 1 }\n",
+        "[axes]\nkernel = '6.1'\n",
+        "[axes]\n[[exclude]]\nkernel = { a = 1 }\n",
+        "[[lab.publication]]\n[[lab.publication.row]]\nmins = '1us'\n",
     ] {
-        assert!(matches!(why(wrong), Some(Some(_))), "{wrong}");
+        assert!(why(wrong).is_some(), "{wrong}");
     }
 }

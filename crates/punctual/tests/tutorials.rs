@@ -17,7 +17,7 @@ const SHORTER: &[(&str, &str)] = &[
     ("duration = \"10min\"", "duration = \"1s\""),
     ("--duration 10s", "--duration 1s"),
     ("-D10", "-D1"),
-    ("./late-loop 30", "./late-loop 4"),
+    ("./late-loop 10", "./late-loop 4"),
 ];
 
 /// What does not run here, and where it does.

@@ -217,11 +217,11 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
     bait.assert_untouched(&seen);
 }
 
-/// Whoever cuts one table or one plot out of the page still sees whose time it is in.
+/// Whoever cuts one table or one plot out of the page still sees whose time it is in, in two words.
 #[test]
 fn virtual_time_is_marked_at_every_table_and_plot() {
     let directory = tempfile::tempdir().unwrap();
-    let mark = punctual_bundle::Timebase::Virtual.mark().unwrap();
+    let mark = punctual_bundle::Timebase::Virtual.clock().unwrap();
     let count = |page: &str, selector: &str| {
         let has_mark =
             |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
@@ -230,12 +230,14 @@ fn virtual_time_is_marked_at_every_table_and_plot() {
         (document.select(&selector).filter(has_mark).count(), document.select(&selector).count())
     };
     let own = page(&directory.path().join("own"), "this machine");
-    assert!(!own.contains("virtual time:"));
+    assert!(!own.contains(mark));
     let page = page(&directory.path().join("virtual"), "virtual machine, virtual time");
     assert_eq!(count(&page, "figcaption"), (2, 2));
     // Two heat maps, figures and effects; the table of cells holds no latency.
     assert_eq!(count(&page, "caption"), (4, 5));
     assert!(page.contains(">latency (virtual)</text>"), "the drawing's axis");
+    let sentence = punctual_bundle::Timebase::Virtual.mark().unwrap();
+    assert!(page.matches(sentence).count() < 2, "what that means is stated once");
     let Some(seen) = open(&page, directory.path()) else { return };
     assert_drawn(&seen, 2);
 }

@@ -4,7 +4,8 @@ use super::change::Step;
 use crate::notes::{Notes, Read};
 use crate::table::{Table, mismatch};
 use crate::text::Span;
-use toml::de::DeValue;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 /// What is varied.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,6 +38,17 @@ impl Axis {
 pub struct Selection(pub Vec<(String, Vec<String>)>);
 
 impl Selection {
+    /// From an inline table, in the order of its text.
+    pub(super) fn read(table: &DeTable<'_>) -> Read<Selection> {
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(axis, _)| axis.span().start);
+        let one = |(axis, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+            labels(value.get_ref())
+                .map(|labels| (axis.get_ref().to_string(), labels))
+                .map_err(|wrong| wrong.about(axis.get_ref()))
+        };
+        entries.into_iter().map(one).collect::<Read<Vec<_>>>().map(Selection)
+    }
     /// Whether a cell with these values (by axis) is chosen.
     pub fn chooses(&self, axes: &[(String, String)]) -> bool {
         self.0.iter().all(|(axis, labels)| {
@@ -49,17 +61,19 @@ impl Selection {
 pub(super) fn selection(notes: &mut Notes, table: &Table) -> Selection {
     let mut chosen = Vec::new();
     for (axis, _, value) in table.entries() {
-        let span = Span::from(value.span());
-        let labels = match value.get_ref() {
-            DeValue::Array(items) => items.iter().map(|item| scalar(item.get_ref())).collect(),
-            other => scalar(other).map(|label| vec![label]),
-        };
-        match labels {
+        match labels(value.get_ref()) {
             Ok(labels) => chosen.push((axis.to_owned(), labels)),
-            Err(wrong) => notes.wrong(span, wrong.about(axis)),
+            Err(wrong) => notes.wrong(Span::from(value.span()), wrong.about(axis)),
         }
     }
     Selection(chosen)
+}
+
+fn labels(value: &DeValue<'_>) -> Read<Vec<String>> {
+    match value {
+        DeValue::Array(items) => items.iter().map(|item| scalar(item.get_ref())).collect(),
+        other => scalar(other).map(|label| vec![label]),
+    }
 }
 
 fn scalar(value: &DeValue<'_>) -> Read<String> {

@@ -1,14 +1,15 @@
 //! Published figures, set beside the measured ones.
 
-use super::axis::{Selection, selection};
+use super::axis::Selection;
 use crate::context::LoadOptions;
+use crate::form::{ValueType, any, one_or_more, span, text};
 use crate::limits::MAX_LATENCY;
-use crate::notes::Notes;
-use crate::table::{Table, span, text};
+use crate::notes::{Notes, Read};
+use crate::section::{read_all, section};
+use crate::table::{Table, mismatch};
 use crate::text::{Setting, SourceText, Span};
-use crate::values;
 use punctual_core::Nanos;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 /// A table of a publication.
 #[derive(Clone, PartialEq, Debug)]
@@ -56,41 +57,86 @@ pub(super) fn known(name: &str) -> Option<Vec<Published>> {
     let mut notes = Notes::new(SourceText::shared(name, *text), &LoadOptions::default());
     let (document, _) = DeTable::parse_recoverable(text);
     let mut file = Table::new(document.get_ref(), Span::default(), "a table of published figures");
-    let sections = file.take_sections(&mut notes, "publication", "`[[publication]]`");
-    Some(sections.into_iter().map(|table| read(&mut notes, table)).collect())
+    let all =
+        read_all::<PublicationSpec>(&mut notes, &mut file, "publication", "`[[publication]]`");
+    Some(all.iter().map(PublicationSpec::published).collect())
 }
 
-/// `[[lab.publication]]`.
-pub(super) fn read(notes: &mut Notes, mut t: Table) -> Published {
-    let said = |setting: Setting<String>| setting.map(|at| at.value).unwrap_or_default();
-    let title = said(t.take(notes, "title", |v| text(v).map(str::to_owned)));
-    let setup = said(t.take(notes, "setup", |v| text(v).map(str::to_owned)));
-    let rows = t.take_sections(notes, "row", "`[[lab.publication.row]]`");
-    let rows = rows.into_iter().map(|table| row(notes, table)).collect();
-    t.finish(notes);
-    Published { title, setup, rows }
+section! {
+    /// A table of a publication.
+    PublicationSpec {
+        /// What it shows.
+        key title: String, text("TEXT", any_text), ["none"];
+        /// The hardware, kernel and method that it is of.
+        key setup: String, text("TEXT", any_text), ["none"];
+        /// Its rows, in the order of the publication.
+        sections row: RowSpec, "`[[lab.publication.row]]`", [];
+    }
 }
 
-fn row(notes: &mut Notes, mut t: Table) -> PublishedRow {
-    let said = |setting: Setting<String>| setting.map(|at| at.value).unwrap_or_default();
-    let time = |notes: &mut Notes, t: &mut Table, key| {
-        t.take(notes, key, |v| values::duration(span(v)?, Nanos::ZERO, MAX_LATENCY))
-            .map(|at| at.value)
-    };
-    let row = PublishedRow {
-        label: said(t.take(notes, "label", |v| text(v).map(str::to_owned))),
-        cells: t
-            .take_table(notes, "cells", "`cells`")
-            .map(|table| selection(notes, &table))
-            .unwrap_or_default(),
-        series: said(t.take(notes, "series", |v| text(v).map(str::to_owned))),
-        min: time(notes, &mut t, "min"),
-        mean: time(notes, &mut t, "mean"),
-        max: time(notes, &mut t, "max"),
-        note: said(t.take(notes, "note", |v| text(v).map(str::to_owned))),
-    };
-    t.finish(notes);
-    row
+section! {
+    /// A row of such a table.
+    RowSpec {
+        /// What the row is called.
+        key label: String, text("TEXT", any_text), ["none"];
+        /// The cells that are set beside it: a value or an array of values for each axis.
+        key cells: Selection, any(selection_type(), selected), ["all"];
+        /// The series that are set beside it, with those below it (`irq` is also
+        /// `irq/cpu0/to-handler`).
+        key series: String, text("SERIES", any_text), ["all"];
+        /// The smallest value.
+        key min: Nanos, span(Nanos::ZERO, MAX_LATENCY), ["not published"];
+        /// The arithmetic mean.
+        key mean: Nanos, span(Nanos::ZERO, MAX_LATENCY), ["not published"];
+        /// The largest value.
+        key max: Nanos, span(Nanos::ZERO, MAX_LATENCY), ["not published"];
+        /// The limits of the figures.
+        key note: String, text("TEXT", any_text), ["none"];
+    }
+}
+
+impl PublicationSpec {
+    pub(super) fn published(&self) -> Published {
+        Published {
+            title: set(&self.title),
+            setup: set(&self.setup),
+            rows: self.row.iter().map(RowSpec::row).collect(),
+        }
+    }
+}
+
+impl RowSpec {
+    fn row(&self) -> PublishedRow {
+        let time = |time: &Setting<Nanos>| time.as_ref().map(|at| at.value);
+        PublishedRow {
+            label: set(&self.label),
+            cells: set(&self.cells),
+            series: set(&self.series),
+            min: time(&self.min),
+            mean: time(&self.mean),
+            max: time(&self.max),
+            note: set(&self.note),
+        }
+    }
+}
+
+fn set<T: Clone + Default>(setting: &Setting<T>) -> T {
+    setting.as_ref().map(|at| at.value.clone()).unwrap_or_default()
+}
+
+fn any_text(text: &str) -> Read<String> {
+    Ok(text.to_owned())
+}
+
+fn selection_type() -> ValueType {
+    ValueType::Named(Box::new(one_or_more("VALUE")))
+}
+
+fn selected(value: &DeValue<'_>) -> Read<Selection> {
+    match value {
+        DeValue::Table(table) => Selection::read(table),
+        other => Err(mismatch(other, "a table of axes")),
+    }
 }
 
 #[cfg(test)]
@@ -104,9 +150,9 @@ mod tests {
             let (document, errors) = DeTable::parse_recoverable(source);
             assert!(errors.is_empty(), "{errors:?}");
             let mut file = Table::new(document.get_ref(), Span::default(), "a table");
-            let tables = file.take_sections(&mut notes, "publication", "`[[publication]]`");
-            let tables: Vec<Published> =
-                tables.into_iter().map(|table| read(&mut notes, table)).collect();
+            let title = "`[[publication]]`";
+            let tables = read_all::<PublicationSpec>(&mut notes, &mut file, "publication", title);
+            let tables: Vec<Published> = tables.iter().map(PublicationSpec::published).collect();
             assert!(notes.problems.is_empty(), "{}", notes.problems);
             assert!(tables.iter().all(|table| !table.rows.is_empty() && !table.setup.is_empty()));
         }

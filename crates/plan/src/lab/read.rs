@@ -2,21 +2,19 @@
 
 use super::axis::selection;
 use super::change::{Step, nested};
-use super::published;
-use super::{
-    Axis, AxisValue, Lab, LabRequirement, MAX_AXES, MAX_CELLS, MAX_PARALLEL, MAX_REPEAT,
-    MAX_VALUES, Published, ReadFile, Seeds, Selection,
-};
+use super::settings::LabSettings;
+use super::{Axis, AxisValue, Lab, MAX_AXES, MAX_CELLS, MAX_VALUES, ReadFile, Selection};
 use crate::context::LoadOptions;
 use crate::escape::clipped;
 use crate::limits::MAX_FILE_BYTES;
 use crate::notes::{Notes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::table::{Table, integer, mismatch, text};
-use crate::text::{At, Setting, SourceText, Span};
+use crate::section::Section;
+use crate::table::{Table, mismatch};
+use crate::text::{At, SourceText, Span};
 use crate::values;
+use punctual_core::CpuSet;
 use punctual_core::words::nearest;
-use punctual_core::{CpuSet, Requirement};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Value;
@@ -26,19 +24,6 @@ use toml::de::{DeTable, DeValue};
 const OWN: [&str; 3] = ["lab", "axes", "exclude"];
 /// The axes that need no key's path, each with what its values mean.
 const KNOWN_AXES: [&str; 6] = ["kernel", "cmdline", "preemption", "isolation", "load", "policy"];
-
-/// `[lab]`.
-#[derive(Default)]
-struct Settings {
-    name: Setting<String>,
-    experiment: Setting<String>,
-    repeat: Setting<u64>,
-    seeds: Setting<Seeds>,
-    require: Vec<LabRequirement>,
-    parallel: Setting<u64>,
-    isolated: Setting<CpuSet>,
-    published: Vec<Published>,
-}
 
 /// Reads what can be read, with every problem found on the way.
 pub(super) fn read(
@@ -57,7 +42,7 @@ pub(super) fn read(
     let mut file = Table::new(document.get_ref(), Span::default(), "a lab file");
     let settings = file
         .take_table(&mut notes, "lab", "`[lab]`")
-        .map(|table| lab(&mut notes, table))
+        .map(|table| LabSettings::read_whole(&mut notes, table))
         .unwrap_or_default();
     let axes = match file.take_table(&mut notes, "axes", "`[axes]`") {
         Some(table) => axes(
@@ -83,93 +68,15 @@ pub(super) fn read(
         source,
         axes,
         excludes: excludes.into_iter().map(|(_, exclude)| exclude).collect(),
-        repeat: settings.repeat.map_or(1, |at| u32::try_from(at.value).unwrap_or(u32::MAX)),
+        repeat: settings.repeat(),
+        published: settings.all_published(),
         seeds: settings.seeds.map(|at| at.value),
-        requirements: settings.require,
-        parallel: settings.parallel.map(|at| usize::try_from(at.value).unwrap_or(1)),
-        published: settings.published,
+        requirements: settings.require.map(|at| at.value.0).unwrap_or_default(),
+        parallel: settings.parallel.map(|at| at.value as usize),
         experiment: settings.experiment.map(|at| PathBuf::from(at.value)),
         base,
     };
     (Some(lab), notes.problems)
-}
-
-fn lab(notes: &mut Notes, mut t: Table) -> Settings {
-    let tables = t.take_sections(notes, "publication", "`[[lab.publication]]`");
-    let publications: Vec<Published> =
-        tables.into_iter().map(|table| published::read(notes, table)).collect();
-    let mut settings = Settings {
-        name: t.take(notes, "name", |v| values::name(text(v)?)),
-        experiment: t.take(notes, "experiment", |v| values::path(text(v)?)),
-        repeat: t.take(notes, "repeat", |v| values::count(integer(v)?, 1, MAX_REPEAT)),
-        seeds: t.take(notes, "seeds", seeds),
-        require: t.take(notes, "require", requirements).map(|at| at.value).unwrap_or_default(),
-        parallel: t.take(notes, "parallel", |v| values::count(integer(v)?, 1, MAX_PARALLEL)),
-        isolated: t.take(notes, "isolated", |v| values::cpus(text(v)?)),
-        published: t
-            .take(notes, "published", published_names)
-            .map(|at| at.value.concat())
-            .unwrap_or_default(),
-    };
-    t.finish(notes);
-    settings.published.extend(publications);
-    settings
-}
-
-fn seeds(value: &DeValue<'_>) -> Read<Seeds> {
-    match value {
-        DeValue::Integer(_) => {
-            values::count(integer(value)?, 0, i64::MAX as u64).map(Seeds::single)
-        }
-        _ => text(value)?
-            .parse()
-            .map_err(|why: super::seeds::SeedsError| Wrong::new(why.to_string())),
-    }
-}
-
-/// One text or an array of them.
-fn texts<'v>(value: &'v DeValue<'_>) -> Read<Vec<(&'v str, Option<Span>)>> {
-    match value {
-        DeValue::Array(items) => items
-            .iter()
-            .map(|item| text(item.get_ref()).map(|text| (text, Some(Span::from(item.span())))))
-            .collect(),
-        other => text(other).map(|text| vec![(text, None)]),
-    }
-}
-
-fn published_names(value: &DeValue<'_>) -> Read<Vec<Vec<Published>>> {
-    let table = |(name, _): (&str, Option<Span>)| {
-        let names: Vec<&str> = published::known_names().collect();
-        let wrong = || Wrong::new(format!("no published figures are known as `{}`", clipped(name)));
-        published::known(name).ok_or_else(|| {
-            wrong().help(format!(
-                "known are {}; others go into `[[lab.publication]]`",
-                names.join(", ")
-            ))
-        })
-    };
-    texts(value)?.into_iter().map(table).collect()
-}
-
-/// `"p100 < 100us"`, an array of such, or a table of them by measure.
-fn requirements(value: &DeValue<'_>) -> Read<Vec<LabRequirement>> {
-    let of = |measure: Option<&str>, value: &DeValue<'_>| -> Read<Vec<LabRequirement>> {
-        let one = |(text, span): (&str, Option<Span>)| -> Read<LabRequirement> {
-            let requirement: Requirement = values::requirement(text)?;
-            let requirement = At::new(span.unwrap_or_default(), requirement);
-            Ok(LabRequirement { measure: measure.map(str::to_owned), requirement })
-        };
-        texts(value)?.into_iter().map(one).collect()
-    };
-    match value {
-        DeValue::Table(table) => {
-            let each =
-                table.iter().map(|(measure, value)| of(Some(measure.get_ref()), value.get_ref()));
-            each.collect::<Read<Vec<_>>>().map(|all| all.concat())
-        }
-        other => of(None, other),
-    }
 }
 
 /// The axes; their values come from the same document read without places.

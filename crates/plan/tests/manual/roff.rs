@@ -93,6 +93,7 @@ fn notation(value: &ValueType) -> String {
             let keys = keys.iter().map(|key| format!("{} = {}", key.name, notation(&key.value)));
             format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
         }
+        ValueType::Named(of) => format!("{{ {} = {}, \\&... }}", placeholder("NAME"), notation(of)),
         ValueType::Sections(_) => String::new(),
     }
 }

@@ -201,8 +201,8 @@ pub fn render(
     fill("page.html", &page, content.timebase)
 }
 
-/// A page of this template: it states once what its time is (`timenote`), and every table and figure
-/// has two words of it (`timemark`).
+/// A page of this template: it states once what its time is (`timenote`), and every table and
+/// figure has two words of it (`timemark`).
 pub fn fill(
     template: &str,
     page: &impl Serialize,

@@ -1,0 +1,140 @@
+//! `[lab]`.
+
+use super::axis::Selection;
+use super::published::{PublicationSpec, known, known_names};
+use super::{LabRequirement, MAX_PARALLEL, MAX_REPEAT, Published, Seeds};
+use crate::escape::clipped;
+use crate::form::{ValueType, any, count, one_or_more, path_text, text};
+use crate::notes::{Read, Wrong};
+use crate::parameter::Parameter;
+use crate::section::section;
+use crate::table::{integer, text as string};
+use crate::text::{At, Span};
+use crate::values;
+use punctual_core::{CpuSet, Requirement};
+use toml::de::DeValue;
+
+/// What every cell must hold.
+#[derive(Clone, Debug)]
+pub struct Requirements(pub(super) Vec<LabRequirement>);
+
+/// Tables of published figures that have a name.
+#[derive(Clone, Debug)]
+pub struct Publications(Vec<Published>);
+
+// A lab file is never written back.
+macro_rules! unwritten {
+    ($($type:ty),*) => { $( impl Parameter for $type {
+        fn toml(&self) -> Option<String> {
+            None
+        }
+    } )* };
+}
+unwritten!(Seeds, Requirements, Publications, Selection);
+
+section! {
+    /// What is set for the whole lab.
+    LabSettings {
+        /// The name of the lab.
+        key name: String,
+            text("NAME", values::name),
+            ["that of the experiment, else the file's name without its extension"];
+        /// The file that holds the experiment, beside this one.
+        key experiment: String, path_text(), ["the experiment's sections stand in the lab file"];
+        /// What every series of every cell must hold: a requirement, an array of them, or a table
+        /// of them by measure. It belongs to no cell: a change of it does not repeat any run.
+        key require: Requirements, any(requirements_type(), requirements), ["nothing"];
+        /// Each cell is run with each of these seeds: `"1..100"`, `"1..10,42"`.
+        key seeds: Seeds, any(seeds_type(), seeds), ["the experiment's own `seed`"];
+        /// How often each cell and seed is run. In virtual time the runs must be equal to the last
+        /// sample.
+        key repeat: u32, count(1, MAX_REPEAT), [= 1];
+        /// The number of simultaneous runs in virtual time.
+        key parallel: u32, count(1, MAX_PARALLEL), ["one per CPU"];
+        /// The CPUs that the axis `isolation` sets apart.
+        key isolated: CpuSet, text("CPUS", values::cpus), ["none"];
+        /// Published figures for comparison, by the name of the publication: `"P2"`, `"P4"`.
+        key published: Publications, any(one_or_more("NAME"), published_names), ["none"];
+        /// Published figures that are written out.
+        sections publication: PublicationSpec, "`[[lab.publication]]`", [];
+    }
+}
+
+impl LabSettings {
+    /// Those with a name, then those that are written out.
+    pub(super) fn all_published(&self) -> Vec<Published> {
+        let named = self.published.iter().flat_map(|at| at.value.0.clone());
+        named.chain(self.publication.iter().map(PublicationSpec::published)).collect()
+    }
+}
+
+fn requirements_type() -> ValueType {
+    let mut each = one_or_more("REQUIREMENT");
+    let by_measure = ValueType::Named(Box::new(each.clone()));
+    if let ValueType::Either(types) = &mut each {
+        types.push(by_measure);
+    }
+    each
+}
+
+fn seeds_type() -> ValueType {
+    let seed = ValueType::Integer { least: 0, most: i64::MAX };
+    ValueType::Either(vec![ValueType::Text("SEEDS"), seed])
+}
+
+fn seeds(value: &DeValue<'_>) -> Read<Seeds> {
+    match value {
+        DeValue::Integer(_) => {
+            values::count(integer(value)?, 0, i64::MAX as u64).map(Seeds::single)
+        }
+        _ => string(value)?
+            .parse()
+            .map_err(|why: super::seeds::SeedsError| Wrong::new(why.to_string())),
+    }
+}
+
+/// One text or an array of them.
+fn texts<'v>(value: &'v DeValue<'_>) -> Read<Vec<(&'v str, Option<Span>)>> {
+    match value {
+        DeValue::Array(items) => items
+            .iter()
+            .map(|item| string(item.get_ref()).map(|text| (text, Some(Span::from(item.span())))))
+            .collect(),
+        other => string(other).map(|text| vec![(text, None)]),
+    }
+}
+
+fn published_names(value: &DeValue<'_>) -> Read<Publications> {
+    let table = |(name, _): (&str, Option<Span>)| {
+        let names: Vec<&str> = known_names().collect();
+        let wrong = || Wrong::new(format!("no published figures are known as `{}`", clipped(name)));
+        known(name).ok_or_else(|| {
+            wrong().help(format!(
+                "known are {}; others go into `[[lab.publication]]`",
+                names.join(", ")
+            ))
+        })
+    };
+    let all = texts(value)?.into_iter().map(table).collect::<Read<Vec<_>>>()?;
+    Ok(Publications(all.concat()))
+}
+
+/// `"p100 < 100us"`, an array of such, or a table of them by measure.
+fn requirements(value: &DeValue<'_>) -> Read<Requirements> {
+    let of = |measure: Option<&str>, value: &DeValue<'_>| -> Read<Vec<LabRequirement>> {
+        let one = |(text, span): (&str, Option<Span>)| -> Read<LabRequirement> {
+            let requirement: Requirement = values::requirement(text)?;
+            let requirement = At::new(span.unwrap_or_default(), requirement);
+            Ok(LabRequirement { measure: measure.map(str::to_owned), requirement })
+        };
+        texts(value)?.into_iter().map(one).collect()
+    };
+    match value {
+        DeValue::Table(table) => {
+            let each =
+                table.iter().map(|(measure, value)| of(Some(measure.get_ref()), value.get_ref()));
+            each.collect::<Read<Vec<_>>>().map(|all| Requirements(all.concat()))
+        }
+        other => of(None, other).map(Requirements),
+    }
+}
