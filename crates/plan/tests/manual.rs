@@ -83,7 +83,7 @@ fn every_key_is_documented() {
 }
 
 /// Before and after the rows of the keys of lab files.
-const ROWS: [&str; 2] = ["| key of `[lab]` | |\n|---|---|\n", "\n| axis |"];
+const ROWS: [&str; 2] = ["| key of `[lab]` | |\n|---|---|\n", "\n[lab.schema.json]"];
 
 #[test]
 fn every_key_of_labs_is_documented() {
