@@ -10,7 +10,7 @@ pub use interruptions::{Interruptions, JOINED};
 
 use punctual_core::Nanos;
 use punctual_core::cycle::TaskName;
-use punctual_core::entry::{Entry, Originator, Served, Via};
+use punctual_core::entry::{Entry, EntryKind, Originator, Served, Via};
 use std::collections::BTreeMap;
 
 /// Rows of single threads; then threads of one name share one.
@@ -39,6 +39,18 @@ struct Sum {
     /// Of the longest one.
     originator: Option<Originator>,
     tick_dependency: u32,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Sum) {
+        self.entries += other.entries;
+        self.further += other.further;
+        self.total += other.total;
+        self.tick_dependency |= other.tick_dependency;
+        if other.longest >= self.longest {
+            (self.longest, self.originator) = (other.longest, other.originator);
+        }
+    }
 }
 
 /// The entries of one CPU.
@@ -75,14 +87,14 @@ impl EntryTable {
             self.left_out += 1;
             return;
         }
-        let sum = self.sums.entry(key).or_default();
-        sum.entries += u64::from(!entry.further);
-        sum.further += u64::from(entry.further);
-        sum.total += entry.own;
-        sum.tick_dependency |= entry.tick_dependency;
-        if entry.own >= sum.longest {
-            (sum.longest, sum.originator) = (entry.own, entry.originator);
-        }
+        self.sums.entry(key).or_default().add(&Sum {
+            entries: u64::from(!entry.further),
+            further: u64::from(entry.further),
+            total: entry.own,
+            longest: entry.own,
+            originator: entry.originator,
+            tick_dependency: entry.tick_dependency,
+        });
     }
 
     /// The addresses whose names [`EntryTable::rows`] asks for, those of stacks aside.
@@ -107,10 +119,25 @@ impl EntryTable {
         self.sums.values().filter_map(|sum| sum.originator?.stack)
     }
 
+    /// The entries of one kind and originator that took the longest in all.
+    pub fn top(&self) -> Option<EntryTable> {
+        let (key, sum) = self.sums.iter().max_by_key(|(_, sum)| sum.total)?;
+        Some(EntryTable { sums: BTreeMap::from([(*key, *sum)]), ..EntryTable::default() })
+    }
+
     /// Rows for people, those that took the longest in all first.
     pub fn rows(&self, names: &EntryNames) -> Vec<EntryRow> {
+        // What has the same words is one row: those of an interrupt, whomever it interrupted.
+        let mut alike: BTreeMap<_, (Key, Sum)> = BTreeMap::new();
+        for (key, sum) in &self.sums {
+            let row = names.row(key, sum);
+            let what = if row.kind == EntryKind::Tick { String::new() } else { row.what };
+            let words = (row.kind, what, row.originator, row.through);
+            let together = alike.entry(words).or_insert_with(|| (*key, Sum::default()));
+            together.1.add(sum);
+        }
         let mut rows: Vec<EntryRow> =
-            self.sums.iter().map(|(key, sum)| names.row(key, sum)).collect();
+            alike.values().map(|(key, sum)| names.row(key, sum)).collect();
         rows.sort_by_key(|row| std::cmp::Reverse((row.total, row.entries)));
         rows
     }

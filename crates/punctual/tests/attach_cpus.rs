@@ -2,8 +2,11 @@
 //! another CPU that has a name.
 
 mod common;
+#[path = "attach/entries.rs"]
+mod entries;
 
 use common::{Place, assert_refused, has_program, is_root, text};
+use entries::{cell, measure, own_entries, table};
 use punctual_testing::HiddenSamples;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -82,10 +85,6 @@ fn disturbed(mode: &str) -> Option<Value> {
     Some(summary)
 }
 
-fn measure(summary: &Value) -> &Value {
-    &summary["phases"][0]["measures"][0]
-}
-
 /// The counts are those of /proc/interrupts, but for what this machine hides from BPF programs; and
 /// none that the file contradicts is shown as agreed.
 fn assert_counts(summary: &Value, hidden: u64) {
@@ -102,39 +101,10 @@ fn assert_counts(summary: &Value, hidden: u64) {
     }
 }
 
-fn table<'v>(summary: &'v Value, name: &str) -> &'v Value {
-    let tables = measure(summary)["notes"]["tables"].as_array().unwrap();
-    let found = tables.iter().find(|one| one["name"] == name);
-    found.unwrap_or_else(|| panic!("no table {name}: {tables:#?}"))
-}
-
-/// The cell of a row in this column.
-fn cell<'v>(table: &'v Value, row: &'v Value, column: &str) -> &'v Value {
-    let columns = table["columns"].as_array().unwrap();
-    let place = columns.iter().position(|one| one["name"] == column);
-    &row[place.unwrap_or_else(|| panic!("no column {column}: {columns:#?}"))]
-}
-
-/// Rows of this kind that this thread caused.
-fn rows<'v>(summary: &'v Value, kind: &str, by: &str) -> Vec<&'v Value> {
-    let table = table(summary, "entries");
-    let all = table["rows"].as_array().unwrap().iter();
-    let of_kind = all.filter(|row| cell(table, row, "kind") == kind);
-    let by = |row: &&Value| cell(table, row, "originator").as_str().unwrap().starts_with(by);
-    of_kind.filter(by).collect()
-}
-
-/// The first row of this kind that this thread caused, with enough entries: it is from the other
-/// CPU.
+/// The first row of this kind that this thread caused, with enough entries.
+#[track_caller]
 fn caused<'v>(summary: &'v Value, kind: &str, by: &str) -> &'v Value {
-    let table = table(summary, "entries");
-    let rows = rows(summary, kind, by);
-    let often = rows.iter().find(|row| {
-        let times =
-            ["entries", "in other entries"].map(|of| cell(table, row, of).as_f64().unwrap());
-        times.iter().sum::<f64>() >= LEAST
-    });
-    often.unwrap_or_else(|| panic!("no {kind} by {by}: {rows:#?} of {table:#}"))
+    entries::caused(summary, kind, by, LEAST)
 }
 
 #[track_caller]
@@ -197,15 +167,9 @@ fn a_work_item_is_of_who_queued_it() {
 #[test]
 fn page_faults_and_system_calls_are_the_tasks_own() {
     let Some(summary) = disturbed("fault") else { return };
-    let table = table(&summary, "own-entries");
-    for (kind, what) in [("page-fault", "page fault in user mode"), ("system-call", "madvise")] {
-        let rows = table["rows"].as_array().unwrap().iter();
-        let count: f64 = rows
-            .filter(|row| cell(table, row, "task") == "fault-x" && cell(table, row, "kind") == kind)
-            .filter(|row| cell(table, row, "what").as_str().unwrap().contains(what))
-            .map(|row| cell(table, row, "entries").as_f64().unwrap())
-            .sum();
-        assert!(count >= LEAST, "{count} {what}: {table:#}");
+    for what in ["page fault in user mode", "madvise"] {
+        let count = own_entries(&summary, "fault-x", what);
+        assert!(count >= LEAST, "{count} {what}: {summary:#}");
     }
 }
 

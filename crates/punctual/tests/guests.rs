@@ -2,28 +2,28 @@
 //! (docs/guests.md). A boot serves several tests.
 
 mod common;
+#[path = "guests/disturbed.rs"]
+mod disturbed;
 
 use common::Place;
-use punctual_lab::{GuestFile, GuestResult, Job, Outcome};
+use punctual_lab::{Guest, GuestFile, GuestResult, Job, Outcome};
 use punctual_testing as testing;
 use punctual_testing::section;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// What the guests with a partition do.
 const JOB: &str = include_str!("guests/partition.sh");
 
-/// One CPU of two, set apart by the boot.
-const ISOLATED_AT_BOOT: &str = "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0";
+/// One CPU, set apart by the boot. An emulated clock counts as stable only if it is said to be: one
+/// that is not keeps the tick.
+const ISOLATED_AT_BOOT: &str = "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0 tsc=reliable";
 
 static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("debian:6.1"));
 static REAL_TIME: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("debian:6.12-rt"));
-static ISOLATED: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
-    let script = "punctual check --json --cpus 1 >/results/check-named && punctual check --json \
-                  >/results/check-all";
-    booted("debian:6.1", ISOLATED_AT_BOOT, script, Vec::new())
-});
+static ISOLATED: LazyLock<Option<GuestResult>> = LazyLock::new(|| isolated("debian:6.1"));
+static ISOLATED_6_12: LazyLock<Option<GuestResult>> = LazyLock::new(|| isolated("debian:6.12"));
 
 /// 200 writes and 200 reads of one process, timed in two functions of the kernel of which one calls
 /// the other.
@@ -40,10 +40,38 @@ fn partitioned(kernel: &str) -> Option<GuestResult> {
     booted(kernel, "", JOB, vec![GuestFile::text("/experiment.toml", experiment())])
 }
 
+/// The isolated CPU of four, judged, and then disturbed.
+fn isolated(kernel: &str) -> Option<GuestResult> {
+    let check = "punctual check --json --cpus 1 >/results/check-named && punctual check --json \
+                 >/results/check-all || exit 1\n";
+    let program = disturbed::program();
+    let script = match &program {
+        Some(_) => check.to_owned() + disturbed::SCRIPT,
+        None => check.to_owned(),
+    };
+    booted_with(kernel, ISOLATED_AT_BOOT, &script, Vec::new(), |guest| {
+        guest.cpus = 4;
+        guest.programs.extend(program.clone());
+        let link = |path: PathBuf| ("/usr/bin/disturb".into(), path.to_string_lossy().into_owned());
+        guest.links.extend(program.map(link));
+    })
+}
+
 fn booted(kernel: &str, cmdline: &str, script: &str, files: Vec<GuestFile>) -> Option<GuestResult> {
+    booted_with(kernel, cmdline, script, files, |_| ())
+}
+
+fn booted_with(
+    kernel: &str,
+    cmdline: &str,
+    script: &str,
+    files: Vec<GuestFile>,
+    change: impl FnOnce(&mut Guest),
+) -> Option<GuestResult> {
     let mut guest = testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), kernel, cmdline, 2)?;
     guest.job = Job::Script(script.into());
     guest.files = files;
+    change(&mut guest);
     guest.programs.extend(stress_ng().then(|| "/usr/bin/stress-ng".into()));
     let mut result = testing::or_skip(guest.run())?;
     // QEMU's fault (docs/guests.md), which can come later than at boot here: isolation switches
@@ -257,6 +285,7 @@ fn isolation_at_boot_changes_exactly_the_rules_about_it() {
     let test = "isolation_at_boot_changes_exactly_the_rules_about_it";
     let (Some(plain), Some(isolated)) = (of(&PLAIN, test), of(&ISOLATED, test)) else { return };
     let expected = [
+        "clocksource: bad -> ok",              // tsc=reliable
         "isolated-cpus: warning -> ok",        // isolcpus=1
         "nohz-full: advice -> ok",             // nohz_full=1
         "rcu-callbacks: advice -> ok",         // rcu_nocbs=1
@@ -284,6 +313,7 @@ fn without_isolation_rules_about_it_do_not_apply() {
     let test = "without_isolation_rules_about_it_do_not_apply";
     let (Some(plain), Some(isolated)) = (of(&PLAIN, test), of(&ISOLATED, test)) else { return };
     let expected = [
+        "clocksource: bad -> ok",
         "timer-migration: ok -> advice",
         "isolated-cpus: advice -> ok",
         "managed-interrupts: ok -> advice",
@@ -303,4 +333,22 @@ fn a_guest_reports_its_own_kernel() {
         let environment = section(result, "bundle/environment.json");
         assert!(environment.contains(result.release.as_deref().unwrap()), "{environment}");
     }
+}
+
+/// Each way to disturb the isolated CPU has its originator.
+#[test]
+fn on_6_12_whoever_disturbs_an_isolated_cpu_is_named() {
+    let test = "on_6_12_whoever_disturbs_an_isolated_cpu_is_named";
+    let Some(summary) = disturbed::summary(of(&ISOLATED_6_12, test)) else { return };
+    disturbed::assert_named(&summary);
+    disturbed::assert_callers_named(&summary);
+}
+
+/// Before 6.5 the kernel does not show who sends IPIs: that is said.
+#[test]
+fn on_6_1_whoever_disturbs_an_isolated_cpu_is_named_but_for_ipis() {
+    let test = "on_6_1_whoever_disturbs_an_isolated_cpu_is_named_but_for_ipis";
+    let Some(summary) = disturbed::summary(of(&ISOLATED, test)) else { return };
+    disturbed::assert_named(&summary);
+    disturbed::assert_callers_unknown(&summary);
 }

@@ -549,9 +549,10 @@ PROGRAM(cpu_tlb)
 {
 	struct cpu *cpu = cpu_here();
 
-	if (cpu && (u32)ctx[0] == 1 && cpu->frames[HARD].begin && !cpu->frames[HARD].func) {
+	if (cpu && (u32)ctx[0] == 1 && cpu->frames[HARD].begin) {
 		cpu->counts.shootdowns++;
-		cpu->frames[HARD].func = shootdown;
+		if (!cpu->frames[HARD].func)
+			cpu->frames[HARD].func = shootdown;
 	}
 	return 0;
 }

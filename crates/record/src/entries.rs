@@ -29,6 +29,7 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cpus.bpf.o.z"))
 const BACKEND: &str = "BPF (BTF tracepoints)";
 /// Of each CPU: some 30,000 entries.
 const BUFFER: usize = 4 << 20;
+const STACK: usize = wire::STACK_DEPTH as usize * 8;
 /// The programs find the chosen CPUs in masks of so many.
 const CPUS: usize = 1024;
 
@@ -91,6 +92,9 @@ pub struct EntryRecorder {
     pub findings: Vec<Finding>,
     /// Vectors that are seen.
     pub vectors: Vec<Vector>,
+    /// Whether the functions that other CPUs call are seen; else those TLB shootdowns that find
+    /// something to flush.
+    pub sees_calls: bool,
     counting: Option<OwnedFd>,
 }
 
@@ -134,6 +138,7 @@ impl EntryRecorder {
             scratch: Vec::new(),
             findings: Vec::new(),
             vectors: Vec::new(),
+            sees_calls: true,
             counting: sys::enable_run_time().ok(),
         };
         recorder.attach(&kernel)?;
@@ -156,7 +161,8 @@ impl EntryRecorder {
                 Err(why) => return Err(why),
             }
         }
-        if missing.values().flatten().any(|name| *name == "csd_function_entry") {
+        self.sees_calls = !missing.values().flatten().any(|name| *name == RAW);
+        if !self.sees_calls {
             let tlb = self.object.attach_btf_tracepoint(kernel, "cpu_tlb", "tlb_flush");
             self.attached.extend(tlb.ok());
         }
@@ -221,20 +227,12 @@ impl EntryRecorder {
 
     /// The addresses of a kernel stack, the innermost first.
     pub fn stack(&self, number: u32) -> Vec<u64> {
-        let mut bytes = vec![0; wire::STACK_DEPTH as usize * 8];
-        let places = wire::STACKS as u32;
-        let (map, place) = match number.checked_sub(places) {
+        let (map, place) = match number.checked_sub(wire::STACKS as u32) {
             None => ("stacks", number),
             Some(place) => ("more_stacks", place),
         };
-        let found = self
-            .object
-            .map(map)
-            .ok()
-            .and_then(|map| sys::look_up(map, &place.to_ne_bytes(), &mut bytes).ok());
-        let (words, _) = bytes.as_chunks::<8>();
-        let addresses = words.iter().map(|word| u64::from_ne_bytes(*word));
-        found.map_or_else(Vec::new, |()| addresses.take_while(|address| *address != 0).collect())
+        let map = self.object.map(map);
+        map.map_or_else(|_| Vec::new(), |map| sys::stack::<STACK>(map, place))
     }
 
     /// The counts of a CPU, which nothing loses.

@@ -31,7 +31,7 @@ pub struct EntryRow {
     pub through: Option<String>,
     /// The CPU of the originator.
     pub by_cpu: Option<u32>,
-    /// Its thread.
+    /// Its thread; none where an interrupt did it.
     pub by_tid: Option<u32>,
     /// How many.
     pub entries: u64,
@@ -77,7 +77,8 @@ impl EntryNames {
         let kind = self.kind(key);
         let shown = sum.originator.filter(|_| kind != EntryKind::Tick);
         let is_named = |by: &Originator| !by.name.to_string().is_empty();
-        let is_thread = |by: &Originator| by.tid != 0;
+        let is_thread =
+            |by: &Originator| by.tid != 0 && (key.via.is_some() || self.interrupt(by).is_none());
         EntryRow {
             kind,
             what: self.what(kind, key, sum.tick_dependency),

@@ -76,6 +76,10 @@ fn entries_of_one_originator_are_one_row() {
     assert_eq!(first.originator, "sender-42 [001]");
     assert_eq!(first.stack, ["do_mprotect_pkey+0x2"], "without the functions of BPF");
     assert_eq!(second.by_tid, Some(43));
+    let mut table = EntryTable::default();
+    assert!(table.top().is_none());
+    [shootdown(10), other, shootdown(30)].iter().for_each(|one| table.push(one));
+    assert_eq!(table.top().unwrap().rows(&names()), table.rows(&names())[..1]);
 }
 
 #[test]
@@ -104,6 +108,25 @@ fn a_tick_is_the_cpus_own_and_says_what_keeps_it() {
     let all = rows(&[tick]);
     assert_eq!((all[0].kind, all[0].what.as_str()), (EntryKind::Tick, "tick, kept by SCHED"));
     assert_eq!((all[0].originator.as_str(), all[0].by_tid), ("the CPU itself", None));
+}
+
+#[test]
+fn ticks_are_one_row_and_so_are_those_of_an_interrupt_whomever_it_interrupted() {
+    let tick = |tick_dependency, tid| Entry {
+        function: 0xffff_0000_0000_0010,
+        tick_dependency,
+        originator: by(tid, Some(1)),
+        ..entry(TIMER, 0, 5)
+    };
+    let woken = |tid| Entry { originator: by(tid, Some(2)), ..entry(Served::Softirq(3), 0, 7) };
+    let all = rows(&[tick(4, 42), tick(0x10, 43), woken(42), woken(43)]);
+    let [softirq, ticks] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((ticks.what.as_str(), ticks.entries), ("tick, kept by SCHED and RCU", 2));
+    assert_eq!(
+        (softirq.originator.as_str(), softirq.entries),
+        ("sysvec_apic_timer_interrupt [001]", 2)
+    );
+    assert_eq!((softirq.total, softirq.by_tid), (Nanos(14), None));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 /* Disturbs a CPU in one known way, by a thread of another CPU that has a name, until it is killed:
- * disturb MODE TARGET OTHER. It prints a line when it has begun. */
+ * disturb MODE TARGET OTHER. It prints a line when it has begun. `disturb all TARGET OTHER PLUGGED`
+ * disturbs in every way at once, some of which change the whole system: for guests. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -12,12 +15,14 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-static int target, other, event, timer;
+static int target, other, plugged, event, timer;
 static volatile int moved;
+static int all; /* ways at once */
 
 static void name_and_pin(const char *name, int cpu)
 {
@@ -54,9 +59,20 @@ static void *rest(void *nothing)
 	return nothing;
 }
 
+/* It shares the CPU only where others shall have their turn. */
+static void occupy(void)
+{
+	struct sched_param none = { 0 };
+
+	if (all)
+		must(!sched_setscheduler(0, SCHED_IDLE, &none), "sched_setscheduler");
+	else
+		real_time(1);
+}
+
 static void *spin(void *nothing)
 {
-	real_time(1);
+	occupy();
 	name_and_pin("spinner-x", target);
 	for (;;)
 		;
@@ -77,7 +93,7 @@ static void *wait_for_event(void *nothing)
 static void *spin_moved(void *nothing)
 {
 	name_and_pin("moved-x", target);
-	real_time(1);
+	occupy();
 	moved = syscall(SYS_gettid);
 	for (;;)
 		;
@@ -110,6 +126,55 @@ static void *fault(void *nothing)
 	return nothing;
 }
 
+/* A packet that is received is a softirq of the CPU that sent it. */
+static void *send_packets(void *nothing)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
+	int packets = socket(AF_INET, SOCK_DGRAM, 0);
+
+	name_and_pin("sender-x", target);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (;;) {
+		/* Nobody receives them: every other one reports that. */
+		sendto(packets, "x", 1, 0, (void *)&to, sizeof(to));
+		usleep(5000);
+	}
+	return nothing;
+}
+
+static void write_to(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY);
+
+	must(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text), path);
+	close(file);
+}
+
+/* A kernel thread that is not bound to a CPU gets this one. */
+static void *pin_kernel_thread(void *nothing)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *one;
+
+	while (processes && (one = readdir(processes))) {
+		char path[300], name[16] = "";
+		cpu_set_t set;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", one->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fscanf(file, "%15s", name) == 1 && !strcmp(name, "khugepaged")) {
+			CPU_ZERO(&set);
+			CPU_SET(target, &set);
+			must(!sched_setaffinity(atoi(one->d_name), sizeof(set), &set), name);
+		}
+		fclose(file);
+	}
+	return nothing;
+}
+
 static void once(const char *mode)
 {
 	uint64_t one = 1;
@@ -136,42 +201,80 @@ static void once(const char *mode)
 		file = open("/proc/sys/vm/stat_refresh", O_RDONLY);
 		must(file >= 0 && read(file, buffer, sizeof(buffer)) >= 0, "stat_refresh");
 		close(file);
+	} else if (!strcmp(mode, "kick")) {
+		write_to("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs",
+			 "10000");
+	} else if (!strcmp(mode, "plug")) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", plugged);
+		write_to(path, "0");
+		usleep(300000);
+		write_to(path, "1");
+		usleep(300000);
 	}
+}
+
+struct mode {
+	const char *mode, *name;
+	void *(*thread)(void *);
+};
+
+static const struct mode modes[] = {
+	{ "wake", "waker-x", wait_for_event }, { "membarrier", "barrier-x", spin },
+	{ "unmap", "unmapper-x", spin },       { "move", "mover-x", spin_moved },
+	{ "timer", "idle-x", wait_for_timer }, { "fault", "idle-x", fault },
+	{ "work", "refresher-x", rest },       { "tick", "idle-x", spin },
+	{ "packet", "idle-x", send_packets },  { "kick", "kicker-x", pin_kernel_thread },
+	{ "plug", "plugger-x", rest },
+};
+
+static void *act(void *of)
+{
+	const struct mode *mode = of;
+
+	name_and_pin(mode->name, other);
+	real_time(2);
+	for (;;) {
+		once(mode->mode);
+		usleep(all ? 20000 : 2000);
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct {
-		const char *mode, *name;
-		void *(*thread)(void *);
-	} modes[] = {
-		{ "wake", "waker-x", wait_for_event }, { "membarrier", "barrier-x", spin },
-		{ "unmap", "unmapper-x", spin },       { "move", "mover-x", spin_moved },
-		{ "timer", "idle-x", wait_for_timer }, { "fault", "idle-x", fault },
-		{ "work", "refresher-x", rest },       { "tick", "idle-x", spin },
-	};
+	const struct mode *chosen = 0;
 	pthread_t thread;
 
-	if (argc != 4)
+	if (argc < 4)
 		return 2;
+	all = !strcmp(argv[1], "all");
 	target = atoi(argv[2]);
 	other = atoi(argv[3]);
+	plugged = argc > 4 ? atoi(argv[4]) : -1;
 	event = eventfd(0, 0);
 	timer = timerfd_create(CLOCK_MONOTONIC, 0);
+	must(!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0), "membarrier");
 	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		if (strcmp(argv[1], modes[i].mode))
+		const struct mode *mode = &modes[i];
+
+		if (!all && strcmp(argv[1], mode->mode))
 			continue;
-		must(!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0),
-		     "membarrier");
-		name_and_pin(modes[i].name, other);
-		real_time(2);
-		must(!pthread_create(&thread, 0, modes[i].thread, 0), "pthread_create");
-		puts("begun");
-		fflush(stdout);
-		for (;;) {
-			once(argv[1]);
-			usleep(2000);
+		chosen = mode;
+		if (!all) {
+			name_and_pin(mode->name, other);
+			real_time(2);
 		}
+		must(!pthread_create(&thread, 0, mode->thread, 0), "pthread_create");
+		if (all)
+			must(!pthread_create(&thread, 0, act, (void *)mode), "pthread_create");
 	}
-	return 2;
+	if (!chosen)
+		return 2;
+	puts("begun");
+	fflush(stdout);
+	if (all)
+		pause();
+	act((void *)chosen);
 }

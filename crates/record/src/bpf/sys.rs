@@ -125,6 +125,16 @@ pub(crate) fn update_map(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<
 }
 
 /// Copies the value of a key; `value` is as long as the map's values.
+/// The addresses of a stack in a map whose values have `SIZE` bytes, the innermost first.
+pub(crate) fn stack<const SIZE: usize>(map: &OwnedFd, number: u32) -> Vec<u64> {
+    let mut bytes = [0; SIZE];
+    if look_up(map, &number.to_ne_bytes(), &mut bytes).is_err() {
+        return Vec::new();
+    }
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|word| u64::from_ne_bytes(*word)).take_while(|address| *address != 0).collect()
+}
+
 pub(crate) fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
     let attr = Attr::new()
         .u32(0, map.as_raw_fd() as u32)

@@ -1,0 +1,12 @@
+# CPU 1 is disturbed from CPU 0, and who does it is measured meanwhile.
+/punctual/busybox ip link set lo up || exit 2
+/usr/bin/disturb all 1 0 3 >/tmp/begun 2>/results/disturb-errors & disturb=$!
+for i in $(seq 200); do
+    grep -q begun /tmp/begun && break
+    sleep 0.1
+done
+grep -q begun /tmp/begun || exit 3
+punctual attach --cpus 1 --duration 4s --quiet --output /tmp/disturbed >/results/shown 2>&1 || exit 4
+punctual show --json /tmp/disturbed >/results/disturbed || exit 5
+kill $disturb
+true
