@@ -6,7 +6,7 @@ mod terminal;
 
 use crate::output::has_terminal;
 use line::Line;
-use punctual_session::attach::watcher::{self as attached, Attached};
+use punctual_session::attach::watcher::{self as attached, Attached, Disturbed};
 use punctual_session::run::watcher::{Snapshot, Watcher};
 use terminal::View;
 
@@ -27,6 +27,13 @@ impl attached::Watcher for Nobody {
     fn refresh(&mut self, _: &Attached) {}
 }
 
+impl attached::CpuWatcher for Nobody {
+    fn watches(&self) -> bool {
+        false
+    }
+    fn refresh(&mut self, _: &Disturbed) {}
+}
+
 /// The watcher for standard error: a live view on a terminal, lines on a pipe, nothing with
 /// --quiet. Standard output is reserved for the results.
 pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
@@ -34,6 +41,14 @@ pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
         (true, _) => Box::new(Nobody),
         (false, true) => Box::new(terminal::View::new()),
         (false, false) => Box::new(plain::Lines::new()),
+    }
+}
+
+/// The watcher of CPUs that are measured, where standard error is a terminal.
+pub fn cpu_watcher(quiet: bool) -> Box<dyn attached::CpuWatcher> {
+    match quiet || !has_terminal() {
+        true => Box::new(Nobody),
+        false => Box::new(View::new()),
     }
 }
 

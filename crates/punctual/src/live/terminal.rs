@@ -6,13 +6,14 @@
 //! so a run that is killed leaves the terminal usable.
 
 mod attached;
+mod disturbed;
 mod draw;
 mod line;
 
 use crate::output;
 use line::Paper;
 use punctual_report::format::clipped;
-use punctual_session::attach::watcher::{self, Attached};
+use punctual_session::attach::watcher::{self, Attached, Disturbed};
 use punctual_session::run::watcher::{Snapshot, Watcher};
 use std::io::{self, Write};
 
@@ -89,6 +90,18 @@ impl watcher::Watcher for View {
         let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
         let paper = Paper { width, colored: self.colored };
         self.show(attached::draw(state, paper, height.saturating_sub(1)), width);
+    }
+}
+
+impl watcher::CpuWatcher for View {
+    fn refresh(&mut self, state: &Disturbed) {
+        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
+        let paper = Paper { width, colored: self.colored };
+        self.show(disturbed::draw(state, paper, height.saturating_sub(1)), width);
+    }
+
+    fn end(&mut self) {
+        self.clear();
     }
 }
 

@@ -1,7 +1,7 @@
-//! Who watches while a program is attached to, and what they see.
+//! Who watches while a program or CPUs are attached to, and what they see.
 
 use crate::cycles::rows::{ThreadRow, TopCulprit};
-use punctual_core::Nanos;
+use punctual_core::{CpuSet, Nanos};
 
 /// A watcher of an attached program.
 pub trait Watcher {
@@ -29,4 +29,52 @@ pub struct Attached {
     pub others: usize,
     /// What delayed the cycles of the last minute the most.
     pub culprit: Option<TopCulprit>,
+}
+
+/// A watcher of CPUs that are measured.
+pub trait CpuWatcher {
+    /// Whether anything is shown.
+    fn watches(&self) -> bool {
+        true
+    }
+    /// Shows the current state.
+    fn refresh(&mut self, state: &Disturbed);
+    /// Nothing is measured any more.
+    fn end(&mut self) {}
+}
+
+/// The state of CPUs at a refresh.
+pub struct Disturbed {
+    /// The CPUs.
+    pub chosen: CpuSet,
+    /// Since the begin.
+    pub elapsed: Nanos,
+    /// How long it will take; `None`: until interrupted.
+    pub planned: Option<Nanos>,
+    /// Each CPU.
+    pub cpus: Vec<CpuRow>,
+}
+
+/// A CPU so far.
+pub struct CpuRow {
+    /// Its number.
+    pub cpu: usize,
+    /// Entries into the kernel.
+    pub entries: u64,
+    /// The same a second, since the refresh before.
+    pub a_second: f64,
+    /// The longest interruption.
+    pub longest: Option<Nanos>,
+    /// The share of the time that its tasks were interrupted.
+    pub interrupted: f64,
+    /// The entries that took the most time.
+    pub top: Option<TopEntry>,
+}
+
+/// Entries of one kind and originator.
+pub struct TopEntry {
+    /// What was served.
+    pub what: String,
+    /// Who caused them.
+    pub originator: String,
 }

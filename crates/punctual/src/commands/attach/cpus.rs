@@ -2,7 +2,7 @@
 
 use crate::commands::bundle::show_options;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{live, output};
 use punctual_core::{CpuSet, Nanos};
 use punctual_report::terminal;
 use punctual_session::attach::cpus::{CpuAttachment, CpuOptions, EntryRequirement};
@@ -29,11 +29,9 @@ pub fn run(request: &Request<'_>, directory: &Path) -> Result<Exit, Failure> {
     let options = CpuOptions { duration: request.duration, requirements };
     let interrupts = Interrupts::listen()?;
     let mut attachment = CpuAttachment::start(directory, request.cpus, options)?;
-    if !request.quiet && output::has_terminal() {
-        let until = request.duration.map_or("until Ctrl-C".to_owned(), |of| of.to_string());
-        output::say(&format!("measuring CPU {}, {until}\n", request.cpus));
-    }
-    let outcome = attachment.measure(&interrupts);
+    let mut watcher = live::cpu_watcher(request.quiet);
+    let outcome = attachment.measure(&interrupts, &mut *watcher);
+    drop(watcher);
     let measured = attachment.end(outcome);
     if request.json {
         output::print_json(&measured.summary)?;

@@ -1,6 +1,7 @@
 //! One CPU: its entries, its interruptions, its two series.
 
 use super::requirement::{EntryRequirement, Kind};
+use crate::attach::watcher::{CpuRow, TopEntry};
 use crate::cycles::kept::KeptSeries;
 use punctual_analyze::SeriesView;
 use punctual_analyze::entries::{EntryNames, EntryRow, EntryTable, Interruptions};
@@ -33,6 +34,8 @@ pub struct Cpu {
     entry: KeptSeries,
     away: Nanos,
     notes: Notes,
+    /// Entries at the last look.
+    shown: u64,
 }
 
 impl Cpu {
@@ -58,6 +61,7 @@ impl Cpu {
             interruption: begin(Kind::Interruption, first)?,
             entry: begin(Kind::Entry, first + 1)?,
             away: Nanos::ZERO,
+            shown: 0,
             notes: Notes::default(),
         })
     }
@@ -79,6 +83,21 @@ impl Cpu {
             self.away += end - begin;
             let seq = self.interruption.state.data.count();
             self.interruption.push(seq, (begin, end), self.number as u32, 0);
+        }
+    }
+
+    /// Its line in the live view, `elapsed` after the begin and `since` the look before.
+    pub fn row(&mut self, top: Option<EntryRow>, elapsed: Nanos, since: Nanos) -> CpuRow {
+        let entries = self.table.entries;
+        let new = entries - std::mem::replace(&mut self.shown, entries);
+        let share = |of: f64, span: Nanos| of / span.as_secs_f64().max(1e-9);
+        CpuRow {
+            cpu: self.number,
+            entries,
+            a_second: share(new as f64, since),
+            longest: self.interruption.state.data.max,
+            interrupted: share(self.away.as_secs_f64(), elapsed),
+            top: top.map(|row| TopEntry { what: row.what, originator: row.originator }),
         }
     }
 

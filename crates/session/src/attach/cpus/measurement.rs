@@ -5,6 +5,7 @@ use super::checked::Reading;
 use super::cpu::Cpu;
 use super::requirement::EntryRequirement;
 use crate::attach::options::{PHASE, begun_phase};
+use crate::attach::watcher::{CpuWatcher, Disturbed};
 use crate::cycles::{incomplete, not_seen as events_not_seen};
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
@@ -12,7 +13,7 @@ use crate::request;
 use crate::run::{self, mapping};
 use crate::unfinished::Unfinished;
 use punctual_analyze::PhaseView;
-use punctual_analyze::entries::{EntryNames, EntryRow};
+use punctual_analyze::entries::{EntryNames, EntryRow, EntryTable};
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{BundleWriter, Ending, Outcome, PhaseMeta};
@@ -33,6 +34,9 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(50);
 /// How often statistics are saved: what kill -9 can cost.
 const CHECKPOINT: Nanos = Nanos::from_millis(900);
+/// The distance of two live views, and that of looking for names.
+const REFRESH: Nanos = Nanos::from_millis(500);
+const NAMES: Nanos = Nanos::from_millis(1_900);
 /// The run time of the programs is counted for so long.
 const COUNTED: Nanos = Nanos::SECOND;
 
@@ -57,6 +61,9 @@ pub struct CpuAttachment {
     times: Option<CpuTimes>,
     findings: Vec<Finding>,
     cost: Option<String>,
+    /// Names of what the live view shows, and when they were looked for.
+    names: EntryNames,
+    named: Option<MonotonicNs>,
 }
 
 /// The result.
@@ -110,6 +117,8 @@ impl CpuAttachment {
             times: CpuTimes::read(&Root::system()).ok(),
             findings,
             cost: None,
+            names: EntryNames::default(),
+            named: None,
         };
         attachment.begin().map_err(Failure::failed)?;
         attachment.unfinished.keep();
@@ -129,14 +138,14 @@ impl CpuAttachment {
     }
 
     /// Until the time or the user ends it.
-    pub fn measure(&mut self, interrupts: &Interrupts) -> Outcome {
+    pub fn measure(&mut self, interrupts: &Interrupts, watcher: &mut dyn CpuWatcher) -> Outcome {
         // What came while the bundle was begun is none of the measurement.
         self.recorder.drain(&mut |_| ());
         self.first = Reading::take(&self.recorder, self.chosen.iter());
         let began = clock::monotonic();
         self.phase.started = jiff::Timestamp::now();
         self.phase.started_monotonic = began.ns();
-        let mut next_checkpoint = began + CHECKPOINT;
+        let (mut next_checkpoint, mut shown) = (began + CHECKPOINT, began);
         let outcome = loop {
             std::thread::sleep(TICK);
             self.drain(began);
@@ -144,6 +153,10 @@ impl CpuAttachment {
             if now >= next_checkpoint {
                 self.cpus.values_mut().for_each(Cpu::checkpoint);
                 next_checkpoint = now + CHECKPOINT;
+            }
+            if watcher.watches() && now - shown >= REFRESH {
+                self.show(watcher, now, now - began, now - shown);
+                shown = now;
             }
             if self.cost.is_none() && now - began >= COUNTED {
                 self.count_cost(now - began);
@@ -155,6 +168,7 @@ impl CpuAttachment {
                 break Outcome::Interrupted;
             }
         };
+        watcher.end();
         let took = clock::monotonic() - began;
         self.phase.duration = Some(took);
         let last = Reading::take(&self.recorder, self.chosen.iter());
@@ -162,6 +176,53 @@ impl CpuAttachment {
         self.count_cost(took);
         self.finish(&last, took);
         outcome
+    }
+
+    fn show(
+        &mut self,
+        watcher: &mut dyn CpuWatcher,
+        now: MonotonicNs,
+        elapsed: Nanos,
+        since: Nanos,
+    ) {
+        let tops: BTreeMap<usize, EntryTable> =
+            self.cpus.iter().filter_map(|(cpu, of)| Some((*cpu, of.table.top()?))).collect();
+        self.name(&tops, now);
+        let names = &self.names;
+        let top = |cpu: &usize| tops.get(cpu).and_then(|top| top.rows(names).pop());
+        let row = |(number, cpu): (&usize, &mut Cpu)| cpu.row(top(number), elapsed, since);
+        watcher.refresh(&Disturbed {
+            chosen: self.chosen.clone(),
+            elapsed,
+            planned: self.options.duration,
+            cpus: self.cpus.iter_mut().map(row).collect(),
+        });
+    }
+
+    /// Looks for names that these have and that are not known yet.
+    fn name(&mut self, tops: &BTreeMap<usize, EntryTable>, now: MonotonicNs) {
+        if self.named.is_some_and(|named| now - named < NAMES) {
+            return;
+        }
+        for number in tops.values().flat_map(EntryTable::stacks) {
+            let recorder = &self.recorder;
+            self.names.stacks.entry(number).or_insert_with(|| recorder.stack(number));
+        }
+        let stacks = tops.values().flat_map(EntryTable::stacks);
+        let stacks = stacks.filter_map(|number| self.names.stacks.get(&number)).flatten().copied();
+        let all = tops.values().flat_map(EntryTable::addresses).chain(stacks);
+        let is_new = |address: &u64| !self.names.symbols.contains_key(address);
+        let new: BTreeSet<u64> = all.filter(is_new).collect();
+        if new.is_empty() {
+            return;
+        }
+        self.named = Some(now);
+        if self.names.irqs.is_empty() {
+            self.names.irqs = self.first.names();
+        }
+        if let Fact::Known(symbols) = kernel_symbols(&new) {
+            self.names.symbols.extend(symbols);
+        }
     }
 
     fn drain(&mut self, began: MonotonicNs) {

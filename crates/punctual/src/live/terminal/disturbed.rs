@@ -1,0 +1,107 @@
+//! The picture of `punctual attach --cpus`: progress, and a line a CPU.
+
+use super::draw::progress_bar;
+use super::line::{Line, Paper, Style};
+use punctual_report::format::{clipped, count, micros, plain};
+use punctual_session::attach::watcher::{CpuRow, Disturbed};
+
+const CPU: usize = 8;
+const COUNT: usize = 12;
+const RATE: usize = 10;
+const TIME: usize = 13;
+const SHARE: usize = 12;
+
+/// All lines, at most so many; CPUs that have no room are counted.
+pub fn draw(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
+    let title = Line::new(paper).push(&format!("CPU {}", state.chosen), Style::BOLD);
+    let title = title.push("  entries into the kernel", Style::DIM);
+    let mut lines = vec![
+        title.finish(),
+        progress_bar(state.elapsed, state.planned, paper),
+        String::new(),
+        head(paper),
+    ];
+    let fitting = height.saturating_sub(lines.len());
+    let all = &state.cpus;
+    let shown = if all.len() <= fitting { all.len() } else { fitting.saturating_sub(1) };
+    lines.extend(all.iter().take(shown).map(|cpu| row(cpu, paper)));
+    if shown < all.len() {
+        let more = format!("+ {} more", all.len() - shown);
+        lines.push(Line::new(paper).push(&more, Style::DIM).finish());
+    }
+    lines.truncate(height);
+    lines
+}
+
+fn head(paper: Paper) -> String {
+    let line = Line::new(paper).left("CPU", CPU, Style::DIM).right("entries", COUNT, Style::DIM);
+    let line = line.right("a second", RATE, Style::DIM).right("longest, µs", TIME, Style::DIM);
+    let line = line.right("interrupted", SHARE, Style::DIM);
+    line.push("  most of the time", Style::DIM).finish()
+}
+
+fn row(cpu: &CpuRow, paper: Paper) -> String {
+    let fixed = CPU + COUNT + RATE + TIME + SHARE + 2;
+    let line = Line::new(paper).left(&cpu.cpu.to_string(), CPU, Style::PLAIN);
+    let line = line.right(&count(cpu.entries), COUNT, Style::PLAIN);
+    let line = line.right(&format!("{:.0}", cpu.a_second), RATE, Style::PLAIN);
+    let longest = cpu.longest.map_or("-".to_owned(), micros);
+    let line = line.right(&longest, TIME, Style::BOLD);
+    let line = line.right(&format!("{:.3} %", cpu.interrupted * 100.0), SHARE, Style::PLAIN);
+    let top = cpu.top.as_ref().map_or(String::new(), |top| {
+        format!("  {}, by {}", plain(&top.what), plain(&top.originator))
+    });
+    line.push(&clipped(&top, paper.width.saturating_sub(fixed) + 2, false), Style::PLAIN).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::Nanos;
+    use punctual_report::format::width_of;
+    use punctual_session::attach::watcher::TopEntry;
+
+    fn state(cpus: usize) -> Disturbed {
+        let cpu = |cpu| CpuRow {
+            cpu,
+            entries: 1_234_567,
+            a_second: 250.4,
+            longest: Some(Nanos(317_120)),
+            interrupted: 0.001_25,
+            top: (cpu == 2).then(|| TopEntry {
+                what: "TLB shootdown".to_owned(),
+                originator: "unmapper-4713\u{1b} [001]".to_owned(),
+            }),
+        };
+        Disturbed {
+            chosen: (2..2 + cpus).collect(),
+            elapsed: Nanos::from_secs(75),
+            planned: None,
+            cpus: (2..2 + cpus).map(cpu).collect(),
+        }
+    }
+
+    fn drawn(state: &Disturbed, width: usize, height: usize) -> String {
+        draw(state, Paper { width, colored: false }, height).join("\n")
+    }
+
+    #[test]
+    fn each_cpu_has_a_line_with_who_took_the_most_time() {
+        let text = drawn(&state(2), 100, 24);
+        let row = "2          1,234,567       250        317.1     0.125 %  TLB shootdown, by \
+                   unmapper-4713";
+        assert!(text.contains(row), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert!(text.starts_with("CPU 2-3"), "{text}");
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted_or_cut() {
+        assert!(drawn(&state(100), 80, 10).ends_with("+ 95 more"));
+        for (width, height) in [(0, 0), (10, 3), (20, 5), (80, 24)] {
+            let text = drawn(&state(9), width, height);
+            assert!(text.lines().count() <= height);
+            assert!(text.lines().all(|line| width_of(line) <= width), "{width}: {text}");
+        }
+    }
+}
