@@ -2,10 +2,12 @@
 
 mod calls;
 mod kind;
+mod moment;
 mod series_kind;
 
 pub use calls::{CallClass, CallSet, DescriptorSet, MARKED};
 pub use kind::CycleKind;
+pub use moment::{Moment, MomentKind};
 pub use series_kind::SeriesKind;
 
 use crate::{MonotonicNs, Nanos, Split};
@@ -34,7 +36,8 @@ pub enum WokenBy {
 pub struct WaitingCall {
     /// The system call's, on this architecture.
     pub number: u32,
-    /// futex(2): the command; clock_nanosleep(2): the flags; else 0.
+    /// futex(2): the command, and 0x80 where the waited-for value is that of a lock in
+    /// FUTEX_WAIT_BITSET; clock_nanosleep(2): the flags; else 0.
     pub operation: u16,
     /// Its first argument: a file descriptor, an address, a clock.
     pub argument: u64,

@@ -30,7 +30,8 @@ fn compiled() -> Option<Place> {
     let place = Place::with("");
     place.write("periodic.c", include_bytes!("attach/periodic.c"));
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-pthread", "-o", "periodic", "periodic.c"]).current_dir(place.path());
+    cc.args(["-O1", "-fno-omit-frame-pointer", "-pthread", "-o", "periodic", "periodic.c"])
+        .current_dir(place.path());
     let built = cc.output().unwrap();
     assert!(built.status.success(), "{}", text(&built));
     Some(place)
@@ -164,6 +165,35 @@ fn a_reader_of_a_pipe() {
 }
 
 #[test]
+fn a_thread_that_runs_another_program_is_another_one() {
+    let Some(summary) = summary("exec", &[]) else { return };
+    for (name, kind) in [("periodic", "relative"), ("periodic-2", "absolute")] {
+        assert_eq!(measure(&summary, name)["parameters"]["cycle"], kind, "{summary:#}");
+        let response = series(&summary, &format!("{name}/response"));
+        assert!(response["count"].as_u64().unwrap() >= 150, "{response:#}");
+    }
+}
+
+/// It passes the end of each sleep as an instant, and begins behind a script that starts it.
+#[test]
+fn a_loop_in_python_sleeps_for_a_time() {
+    if !is_root("attaching to programs") || !has_program("python3", "python3") {
+        return;
+    }
+    let place = Place::with("");
+    let program = "import time\nfor n in range(400): sum(range(n * 10)); time.sleep(0.002)";
+    let output = attached(&place, &[], &["python3", "-c", program]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let summary = place.summary();
+    let measures = summary["phases"][0]["measures"].as_array().unwrap();
+    let is_loop = |measure: &&Value| {
+        let response = series(&summary, measure["series"][1].as_str().unwrap());
+        measure["parameters"]["cycle"] == "relative" && response["count"].as_u64() >= Some(300)
+    };
+    assert!(measures.iter().any(|measure| is_loop(&measure)), "{measures:#?}");
+}
+
+#[test]
 fn a_spinner_has_no_cycles() {
     let Some(place) = compiled() else { return };
     let output = attached(&place, &[], &["./periodic", "spinner", "100"]);
@@ -179,6 +209,17 @@ fn a_task_of_higher_priority_is_named() {
     assert_eq!(culprits["rows"][0][0], "hog", "{culprits:#}");
     let preempted = part(&summary, "periodic/response", "preempted");
     assert!(preempted > 50_000.0, "{preempted}");
+    // In its longest cycles, by the function that was interrupted.
+    let tables = measure(&summary, "periodic")["notes"]["tables"].as_array().unwrap();
+    let worst = tables.iter().find(|table| table["name"] == "worst-cycles");
+    let rows = worst.unwrap_or_else(|| panic!("{tables:#?}"))["rows"].as_array().unwrap();
+    let is_hogs = |row: &&Value| {
+        let (by, stack) = (row[3].as_str().unwrap_or_default(), row[4].as_str().unwrap());
+        row[1] == "preempted" && by.starts_with("hog-") && stack.contains("spin < main")
+    };
+    let hogs = rows.iter().find(is_hogs);
+    let hogs = hogs.unwrap_or_else(|| panic!("{rows:#?}"));
+    assert!(hogs[2].as_f64() > Some(1e6) && hogs[2].as_f64() <= hogs[0].as_f64(), "{hogs:#?}");
 }
 
 #[test]
@@ -214,6 +255,12 @@ fn the_owner_of_a_mutex_is_named() {
 #[test]
 fn the_owner_of_a_mutex_with_priority_inheritance_is_named() {
     assert_holder("lock-pi", "owner in the PI futex");
+}
+
+/// It waits in FUTEX_WAIT_BITSET, as locks of Rust's standard library do.
+#[test]
+fn the_owner_of_a_mutex_that_is_waited_for_until_a_time_is_named() {
+    assert_holder("lock-timed", "owner in the mutex");
 }
 
 #[test]

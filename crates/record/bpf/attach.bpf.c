@@ -60,9 +60,11 @@ struct attached {
 	u32 process;
 	u32 holder; /* of the lock that it sleeps for; 0: not known */
 	u32 holder_by;
-	u32 spare;
+	u32 moments; /* of the cycle */
 	u32 next_timer; /* the place in `timers` that is overwritten next */
 	struct own_timer timers[TIMERS];
+	struct wire_moment moment; /* the one that goes on; `begin` 0: none */
+	u64 walked; /* its stack is read: page faults are not its own */
 };
 
 #include "typed.h"
@@ -99,6 +101,13 @@ struct {
 	__type(value, u32);
 } timers SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, WIRE_USER_STACKS);
+	__uint(key_size, 4);
+	__uint(value_size, WIRE_USER_STACK_DEPTH * 8);
+} stacks SEC(".maps");
+
 const volatile bool children = false; /* processes that watched ones start are watched too */
 const volatile u64 waits[WIRE_MAX_SYSCALLS / 64] = {}; /* calls that may be a cycle's wait */
 const volatile u64 files[WIRE_MAX_SYSCALLS / 64] = {}; /* whose uninterruptible sleep is I/O */
@@ -115,8 +124,12 @@ const volatile u64 period_expiry = 0;
 #define FUTEX_COMMAND 0x7f
 #define FUTEX_WAIT 0
 #define FUTEX_LOCK_PI 6
+#define FUTEX_WAIT_BITSET 9
 #define FUTEX_LOCK_PI2 13
 #define FUTEX_TID_MASK 0x3fffffff
+/* A lock that somebody waits for: of glibc (sysdeps/nptl/lowlevellock.h) and of Rust's standard
+ * library (sys/sync/mutex/futex.rs). */
+#define LOCKED_WITH_WAITERS 2
 #define TASK_INTERRUPTIBLE 1
 #define CLOCK_MONOTONIC 1
 #define BPF_NOEXIST 1
@@ -147,22 +160,28 @@ struct call {
 
 INLINE bool read_call(struct pt_regs *regs, struct call *call)
 {
-	u64 second;
+	u64 second, third;
 
 #if defined(TARGET_x86_64)
 	call->number = regs->orig_ax;
 	call->argument = regs->di;
 	second = regs->si;
+	third = regs->dx;
 #elif defined(TARGET_aarch64)
 	call->number = regs->syscallno;
 	call->argument = regs->regs[0];
 	second = regs->regs[1];
+	third = regs->regs[2];
 #endif
 	call->operation = 0;
-	if (call->number == futex)
+	if (call->number == futex) {
 		call->operation = second & FUTEX_COMMAND;
-	else if (call->number == clock_nanosleep)
+		/* Timed waits for a lock, and all of Rust's: those for something else wait for other values. */
+		if (call->operation == FUTEX_WAIT_BITSET && (u32)third == LOCKED_WITH_WAITERS)
+			call->operation = WIRE_FUTEX_WAIT_LOCK;
+	} else if (call->number == clock_nanosleep) {
 		call->operation = second & 1;
+	}
 	/* Outside of any call the number is -1. */
 	return call->number < WIRE_MAX_SYSCALLS;
 }
@@ -198,13 +217,19 @@ INLINE void mark_call(struct attached *t, struct pt_regs *regs, u32 number)
 	t->cycle.written |= 1ull << (written < WIRE_CYCLE_DESCRIPTORS ? written : WIRE_CYCLE_DESCRIPTORS);
 }
 
+/* It waits for a lock without priority inheritance. */
+INLINE bool is_plain_lock(const struct call *call)
+{
+	return call->operation == FUTEX_WAIT || call->operation == WIRE_FUTEX_WAIT_LOCK;
+}
+
 /* What a sleep in this state is, where it is none of the cycle's. */
 INLINE u32 part_of_sleep(const struct call *call, bool in_call, u64 state)
 {
 	if (!in_call)
 		return WIRE_PART_PAGE_FAULT;
 	if (call->number == futex)
-		return call->operation == FUTEX_WAIT || call->operation == FUTEX_LOCK_PI ||
+		return is_plain_lock(call) || call->operation == FUTEX_LOCK_PI ||
 				       call->operation == FUTEX_LOCK_PI2 ?
 			       WIRE_PART_LOCK :
 			       WIRE_PART_BLOCKED;
@@ -469,6 +494,70 @@ NOINLINE int publish_cycle(struct attached *t, u32 tid, u64 again)
 		       sizeof(struct wire_cycle) / 8);
 }
 
+/* --- Where the thread was --- */
+
+INLINE i32 user_stack(void *ctx, struct attached *t)
+{
+	i32 stack;
+
+	*(volatile u64 *)&t->walked = 1;
+	stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
+	*(volatile u64 *)&t->walked = 0;
+	return stack;
+}
+
+/* The running thread leaves its CPU to `next` within a cycle. */
+NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *next, u32 kind, u64 now)
+{
+	struct wire_moment *m;
+
+	if (!t || !next || (t->phase != OPEN && t->phase != WOKEN) ||
+	    t->moments >= WIRE_CYCLE_MOMENTS)
+		return 0;
+	t->moments++;
+	m = &t->moment;
+	m->begin = now;
+	m->slept = 0;
+	m->kind = kind;
+	m->within = t->within;
+	m->call = t->call;
+	m->next = next->pid;
+	bpf_probe_read_kernel(m->next_comm, sizeof(m->next_comm), &next->comm);
+	m->stack = user_stack(ctx, t);
+	return 0;
+}
+
+NOINLINE int end_moment(struct attached *t, u32 tid, u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+
+	if (!t || !buffer || !t->moment.begin)
+		return 0;
+	emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)&t->moment,
+		sizeof(struct wire_moment) / 8);
+	t->moment.begin = 0;
+	return 0;
+}
+
+/* A timer interrupts the running thread: what it did shows where its own time goes. */
+NOINLINE int ran_here(void *ctx, u32 tid)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+	struct attached *t = attached_of(tid);
+	struct wire_moment m = { .kind = WIRE_MOMENT_RAN };
+
+	if (!t || !buffer || t->state != RUNNING || t->phase != OPEN ||
+	    t->moments >= WIRE_CYCLE_MOMENTS)
+		return 0;
+	t->moments++;
+	m.begin = bpf_ktime_get_ns();
+	m.call = t->call;
+	m.stack = user_stack(ctx, t);
+	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
+}
+
 INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered, u32 within)
 {
 	struct wire_cycle *c = &t->cycle;
@@ -493,6 +582,7 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->holder = 0;
 	c->holder_waits = 0;
 	c->holder_by = 0;
+	t->moments = 0;
 }
 
 /* Beyond the end of a stack there is another one, if any. */
@@ -615,9 +705,6 @@ NOINLINE int release_unseen(struct attached *t, u32 tid, struct cpu *cpu, u64 no
 
 /* --- Whose lock --- */
 
-/* The state of a mutex of glibc that somebody waits for (sysdeps/nptl/lowlevellock.h). */
-#define LOCKED_WITH_WAITERS 2
-
 /* Who holds the lock that the running thread is going to sleep for. */
 NOINLINE int find_holder(struct attached *t, struct task_struct *task, const struct call *call)
 {
@@ -628,7 +715,7 @@ NOINLINE int find_holder(struct attached *t, struct task_struct *task, const str
 	if (!t || !task || !call)
 		return 0;
 	t->holder = 0;
-	inherits = call->operation != FUTEX_WAIT;
+	inherits = !is_plain_lock(call);
 	/* In a PID namespace of its own a process has other ids. */
 	if (task->thread_pid->level ||
 	    bpf_probe_read_user(words, inherits ? sizeof(words[0]) : sizeof(words),
@@ -724,6 +811,7 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 		release(t, tid, here, now, expires);
 	} else if (t->state == ASLEEP) {
 		add(a, t->within, slept);
+		t->moment.slept = slept;
 		t->cycle.blocks++;
 		t->cycle.blocked += slept;
 	}
@@ -803,9 +891,9 @@ NOINLINE int other_waits(u32 tid, struct cpu *cpu, struct task_struct *prev, u64
 }
 
 /* The thread is switched away from: it sleeps, or (`state` 0) could run on. */
-INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_struct *task,
-		   u64 state, u64 now)
+INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 state, u64 now)
 {
+	struct task_struct *task = (void *)ctx[1], *next = (void *)ctx[2];
 	struct call call = {};
 	u32 tid = task->pid;
 	bool in_call, cut;
@@ -818,6 +906,7 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 	if (!state && ends_period(task)) {
 		state = TASK_INTERRUPTIBLE;
 	} else if (!state) {
+		begin_moment(ctx, t, next, WIRE_MOMENT_PREEMPTED, now);
 		wait_for_cpu(t, cpu, here, tid, now);
 		return;
 	}
@@ -846,8 +935,10 @@ INLINE void leaves(struct attached *t, struct cpu *cpu, u32 here, struct task_st
 		next_cycle(t, &call, entered, t->within);
 		t->asked = asked_time(bpf_task_pt_regs(task), &call, entered);
 		t->phase = WAITING;
+	} else {
+		begin_moment(ctx, t, next, WIRE_MOMENT_ASLEEP, now);
 	}
-	if (t->within == WIRE_PART_LOCK && call.operation == FUTEX_WAIT)
+	if (t->within == WIRE_PART_LOCK && is_plain_lock(&call))
 		t->cycle.calls |= 1u << WIRE_CYCLE_FUTEX_WAIT;
 	if (t->woken) {
 		t->woken = 0;
@@ -861,6 +952,7 @@ INLINE void arrives_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 {
 	struct wire_account_thread *a = &t->account;
 
+	end_moment(t, tid, now);
 	if (t->state == READY && a->cpu == here) {
 		waited_for(t, cpu, prev, now);
 		leave(cpu, tid);
@@ -906,7 +998,7 @@ INLINE int switch_of(u64 *ctx, u64 state)
 		cpu->watched = 0;
 		t = attached_of(from);
 		if (t && t->state == RUNNING)
-			leaves(t, cpu, here, prev, state, now);
+			leaves(ctx, t, cpu, here, state, now);
 	}
 	change(cpu, now, to ? TASK : IDLE);
 	t = to ? attached_of(to) : 0;
@@ -943,7 +1035,9 @@ NOINLINE int begins_here(struct attached *t, struct cpu *cpu, u32 here, u32 tid,
 		add(&t->account, WIRE_PART_UNKNOWN, later(now, t->account.from));
 	} else if (t->state == ASLEEP && t->phase != WAITING) {
 		add(&t->account, t->within, later(now, t->account.from));
+		t->moment.slept = later(now, t->account.from);
 	}
+	end_moment(t, tid, now);
 	t->state = RUNNING;
 	t->early = 0;
 	t->account.active = 0;
@@ -1114,7 +1208,7 @@ PROGRAM(attach_fault)
 {
 	struct attached *t = attached_of(bpf_get_current_pid_tgid());
 
-	if (t)
+	if (t && !*(volatile u64 *)&t->walked)
 		t->cycle.faults++;
 	return 0;
 }
@@ -1160,6 +1254,8 @@ PROGRAM(attach_expire_entry)
 			expired(cpu->timer, cpu->expires);
 		else if (unlikely(period_expiry && (u64)timer->function == period_expiry))
 			period_begins(cpu);
+		if (cpu->watched)
+			ran_here(ctx, cpu->watched);
 	}
 	return 0;
 }
@@ -1192,6 +1288,21 @@ PROGRAM(attach_fork)
 	return 0;
 }
 
+/* What its waits were, they are no longer. */
+NOINLINE int runs_another(struct attached *t, u32 tid)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct buffer *buffer = buffer_here(cpu);
+	struct wire_moment m = { .kind = WIRE_MOMENT_EXEC, .stack = -1 };
+
+	bpf_map_delete_elem(&selections, &tid);
+	if (!t || !buffer)
+		return 0;
+	t->phase = NO_CYCLE;
+	m.begin = bpf_ktime_get_ns();
+	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
+}
+
 /* A thread that is not its process's first becomes it. */
 PROGRAM(attach_exec)
 {
@@ -1200,6 +1311,8 @@ PROGRAM(attach_exec)
 
 	if (bpf_map_lookup_elem(&processes, &process))
 		begin_watching(task->pid);
+	if (attached_of(task->pid))
+		runs_another(attached_of(task->pid), task->pid);
 	return 0;
 }
 

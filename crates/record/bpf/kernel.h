@@ -34,6 +34,7 @@ typedef _Bool bool;
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_RB_FORCE_WAKEUP (1ULL << 1)
 #define BPF_F_NO_PREALLOC 1
+#define BPF_F_USER_STACK (1 << 8)
 #define BPF_F_FAST_STACK_CMP (1 << 9)
 #define TASK_UNINTERRUPTIBLE 2
 #define PF_KTHREAD 0x00200000

@@ -366,6 +366,9 @@ struct wire_account_clocks {
 #define WIRE_CYCLE_BY_SLEEP 5 /* the timer of the waiting call itself; BY_TIMER: another */
 #define WIRE_CYCLE_BY_PERIOD 6 /* of SCHED_DEADLINE */
 /* How it is known who held a lock. */
+/* In the place of an operation of futex(2): FUTEX_WAIT_BITSET for a lock, by the value that the
+ * word is to have. */
+#define WIRE_FUTEX_WAIT_LOCK 0x89
 #define WIRE_HOLDER_PI 1 /* the futex has the owner's id, for priority inheritance */
 #define WIRE_HOLDER_MUTEX 2 /* so has the mutex of glibc that it is part of */
 #define WIRE_HOLDER_WAKER 3 /* that thread ended the wait */
@@ -403,6 +406,27 @@ struct wire_cycle {
 	u8 holder_comm[16];
 	u64 wake[18]; /* WIRE_CYCLE_PARTS: from `release` to `returned` */
 	u64 run[18]; /* from there to `again` */
+};
+
+/* Where a thread was within a cycle. The header has its end, and the thread. */
+#define WIRE_MOMENT 83
+#define WIRE_MOMENT_PREEMPTED 1
+#define WIRE_MOMENT_ASLEEP 2
+#define WIRE_MOMENT_RAN 3 /* when a timer interrupted it */
+#define WIRE_MOMENT_EXEC 4 /* from then on it runs another program */
+#define WIRE_CYCLE_MOMENTS 64 /* of a cycle: later ones are passed over */
+#define WIRE_USER_STACKS 4096
+#define WIRE_USER_STACK_DEPTH 32
+struct wire_moment {
+	u64 begin;
+	u64 slept; /* ns until it was woken */
+	i32 stack; /* of its functions in user mode; below 0: none */
+	u32 next; /* the thread that got the CPU */
+	u32 call; /* the number of its system call + 1; 0: none, or not looked at */
+	u8 kind; /* WIRE_MOMENT_… */
+	u8 within; /* WIRE_PART_…: what the sleep is */
+	u16 spare;
+	u8 next_comm[16];
 };
 
 /* The waiting call of a thread's cycles. */

@@ -24,13 +24,14 @@ use crate::format::NR_FUTEX;
 use crate::start_error::StartError;
 use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
-use punctual_core::cycle::{CallClass, Cycle, MARKED, WaitingCall};
+use punctual_core::cycle::{CallClass, Cycle, MARKED, Moment, WaitingCall};
 use punctual_core::{CpuSet, Finding, Severity};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
 /// Of each CPU: some 10,000 cycles.
 const BUFFER: usize = 4 << 20;
+const USER_STACK: usize = wire::USER_STACK_DEPTH as usize * 8;
 /// Threads that are looked at at once.
 pub const THREADS: u32 = 4096;
 
@@ -136,6 +137,7 @@ pub struct Attacher {
     buffers: Buffers,
     cpus: CpuSet,
     scratch: Vec<u8>,
+    moments: Vec<Moment>,
     /// What is not told apart here, and why.
     pub findings: Vec<Finding>,
 }
@@ -175,10 +177,10 @@ impl Attacher {
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
-        let (attached, scratch) = (Vec::new(), Vec::new());
+        let (attached, scratch, moments) = (Vec::new(), Vec::new(), Vec::new());
         let findings = expiries.contains(&0).then(timers_not_known).into_iter().collect();
         let mut attacher =
-            Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, findings };
+            Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, moments, findings };
         attacher.attach(&kernel)?;
         Ok(attacher)
     }
@@ -276,13 +278,26 @@ impl Attacher {
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
             self.buffers.take(slot, &mut self.scratch);
-            record::read(&self.scratch, take);
+            record::read(&self.scratch, take, &mut self.moments);
         }
     }
 
     /// The programs in force.
     pub fn attached(&self) -> Attached {
         Attached::of(NAME, &self.attached)
+    }
+
+    /// Where threads were within cycles, of what was handed over since the last call.
+    pub fn take_moments(&mut self) -> Vec<Moment> {
+        let mut moments = std::mem::take(&mut self.moments);
+        moments.sort_by_key(|moment| moment.begin);
+        moments
+    }
+
+    /// The addresses of a stack in user mode, the innermost function first.
+    pub fn user_stack(&self, number: u32) -> Vec<u64> {
+        let map = self.object.map("stacks");
+        map.map_or_else(|_| Vec::new(), |map| sys::stack::<USER_STACK>(map, number))
     }
 
     /// Cycles that found no room.

@@ -9,11 +9,13 @@ mod demangle;
 mod kernel;
 pub mod lines;
 mod object;
+mod place;
 mod site;
 mod spec;
 
 pub use kernel::{is_of_kernel, resolve_in_kernel};
 pub use object::{Function, Object};
+pub use place::{FunctionNames, Mappings, Place};
 pub use site::Site;
 pub use spec::Spec;
 

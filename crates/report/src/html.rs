@@ -15,6 +15,7 @@ mod calibration;
 mod checks;
 mod comparison;
 mod curve;
+mod cycle;
 mod documents;
 mod drawing;
 mod embedded;

@@ -18,6 +18,8 @@ pub mod target;
 #[cfg(test)]
 mod testing;
 pub mod thread;
+mod typical;
+mod worst;
 
 pub use findings::{incomplete, not_seen};
 pub use options::CycleOptions;
@@ -30,12 +32,13 @@ use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{CallNames, LEAST};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::windows::Waited;
-use punctual_core::cycle::{Cycle, SeriesKind};
+use punctual_core::cycle::{Cycle, MomentKind, SeriesKind};
 use punctual_core::event::Tid;
 use punctual_core::{Clock, Fact, Finding, MonotonicNs, Nanos};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_record::attach::{AttachCost, Attacher};
+use punctual_record::symbols::FunctionNames;
 use punctual_sys::clock;
 use recent::Recent;
 use rows::{ThreadRow, TopCulprit};
@@ -52,6 +55,10 @@ const THREADS: usize = 512;
 pub struct Cycles {
     options: CycleOptions,
     threads: BTreeMap<u32, Thread>,
+    /// What threads were before they ran another program.
+    ended: Vec<Thread>,
+    /// Threads that run another program from an instant on.
+    execs: Vec<(u32, MonotonicNs)>,
     calls: CallNames,
     findings: Vec<Finding>,
     attacher: Attacher,
@@ -91,6 +98,8 @@ impl Cycles {
         Ok(Cycles {
             options,
             threads: BTreeMap::new(),
+            ended: Vec::new(),
+            execs: Vec::new(),
             calls: punctual_record::syscall_names(),
             findings: attacher.findings.clone(),
             cost: attacher.cost(),
@@ -112,6 +121,16 @@ impl Cycles {
         let until = clock::monotonic();
         let mut records = std::mem::take(&mut self.later);
         self.attacher.drain(&mut |cycle| records.push(cycle));
+        // Whatever lies within a cycle was recorded before it.
+        for moment in self.attacher.take_moments() {
+            if moment.what == MomentKind::Exec {
+                self.execs.push((moment.tid, moment.begin));
+            } else if let Some(thread) = self.threads.get_mut(&moment.tid)
+                && thread.may_have_cycles()
+            {
+                thread.worst_cycles.push(moment);
+            }
+        }
         // What one CPU recorded meanwhile may come after what another will yet hand over.
         records.sort_by_key(|cycle| (cycle.again, cycle.release));
         let ripe = if ended {
@@ -122,6 +141,7 @@ impl Cycles {
         self.later = records.split_off(ripe);
         let mut drained = Drained::default();
         for record in records {
+            self.exec_until(record.again, Some(record.tid));
             if !self.threads.contains_key(&record.tid) {
                 if self.threads.len() >= THREADS {
                     self.left_out += 1;
@@ -134,11 +154,39 @@ impl Cycles {
             thread.push(record, &mut self.recent);
             drained.above = drained.above.or_else(|| thread.above());
         }
+        self.exec_until(until, None);
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for tid in tids {
             drained.begun |= self.decide(tid, until, ended, place);
         }
+        for (tid, thread) in &mut self.threads {
+            thread.worst_cycles.look_up(*tid, &self.attacher);
+        }
         drained
+    }
+
+    /// Ends the threads that ran another program by then, as what they were: of all, or one.
+    fn exec_until(&mut self, now: MonotonicNs, tid: Option<u32>) {
+        if self.execs.is_empty() {
+            return;
+        }
+        let is_one =
+            |(of, at): &mut (u32, MonotonicNs)| *at <= now && tid.is_none_or(|tid| tid == *of);
+        let lost = self.lost();
+        let ended: Vec<u32> = self.execs.extract_if(.., is_one).map(|(tid, _)| tid).collect();
+        for tid in ended {
+            let Some(mut thread) = self.threads.remove(&tid) else { continue };
+            if thread.label().is_none() || self.ended.len() >= THREADS {
+                continue;
+            }
+            thread.finish(lost);
+            thread.worst_cycles.end();
+            self.ended.push(thread);
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Thread> {
+        self.ended.iter().chain(self.threads.values())
     }
 
     /// Where enough of a thread was seen: its cycles are known, or none are looked for any more.
@@ -183,7 +231,7 @@ impl Cycles {
 
     /// What the series of its threads begin with.
     pub fn labels(&self) -> Vec<String> {
-        self.threads.values().filter_map(|thread| thread.label().map(str::to_owned)).collect()
+        self.all().filter_map(|thread| thread.label().map(str::to_owned)).collect()
     }
 
     /// Passes the worst response times to the flight recorder, which looks at those of each thread
@@ -213,10 +261,17 @@ impl Cycles {
     pub fn finish(&mut self) -> Vec<Finding> {
         let (lost, unseen) = (self.lost(), self.unseen());
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
+        let mut names = FunctionNames::default();
+        for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
+            let tid = thread.tid();
+            thread.worst_cycles.look_up(tid, &self.attacher);
+            thread.worst_cycles.describe(tid, &mut names, &self.calls);
+        }
         let mut all = std::mem::take(&mut self.findings);
-        all.extend(self.threads.values().flat_map(|thread| thread.findings(&self.calls)));
-        let any_real_time = self.threads.values().any(Thread::is_real_time);
-        let lint = self.threads.values_mut().map(|one| one.lint(any_real_time, &self.host));
+        all.extend(self.all().flat_map(|thread| thread.findings(&self.calls)));
+        let any_real_time = self.all().any(Thread::is_real_time);
+        let threads = self.ended.iter_mut().chain(self.threads.values_mut());
+        let lint = threads.map(|one| one.lint(any_real_time, &self.host));
         all.extend(lint.flatten().collect::<Vec<_>>());
         all.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
         all.extend(self.without_thread());
@@ -239,7 +294,7 @@ impl Cycles {
 
     /// Why there are no cycles, and what was seen. `ran`: for how long, of a command.
     pub fn nothing_found(&self, ran: Option<Nanos>) -> Option<String> {
-        if self.threads.values().any(|thread| thread.label().is_some()) {
+        if self.all().any(|thread| thread.label().is_some()) {
             return None;
         }
         let why_not = self.threads.values().filter_map(|thread| thread.why_not(&self.calls));
@@ -271,22 +326,22 @@ impl Cycles {
 
     /// All threads that were seen.
     pub fn threads(&self) -> impl Iterator<Item = &Thread> {
-        self.threads.values()
+        self.all()
     }
 
     /// The series so far.
     pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
-        self.threads.values().flat_map(Thread::views)
+        self.all().flat_map(Thread::views)
     }
 
     /// Each thread with cycles as a measure of the bundle.
     pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
-        self.threads.values().filter(|thread| thread.label().is_some()).map(Thread::measure)
+        self.all().filter(|thread| thread.label().is_some()).map(Thread::measure)
     }
 
     /// The lines of a live view.
     pub fn rows(&self) -> Vec<ThreadRow> {
-        self.threads.values().filter_map(Thread::row).collect()
+        self.all().filter_map(Thread::row).collect()
     }
 
     /// What delayed the cycles of the last minute the most.

@@ -58,8 +58,14 @@ pub fn infer(
     for wait in waits {
         sites.entry((Site::of(wait.call, names), kind_of(wait, names))).or_default().push(wait);
     }
-    let mut candidates: Vec<Candidate> =
-        sites.iter().map(|((site, kind), cycles)| candidate(*site, *kind, cycles)).collect();
+    let mut candidates: Vec<Candidate> = sites
+        .iter()
+        .map(|((site, kind), cycles)| {
+            let is_given = constraint.kind == Some(*kind);
+            let kind = if is_given { *kind } else { truly(*kind, cycles) };
+            candidate(*site, kind, cycles)
+        })
+        .collect();
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.asleep));
     let allowed = |candidate: &&Candidate| {
         let of = &candidate.inferred;
@@ -106,6 +112,29 @@ fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
         asleep,
         lock,
     }
+}
+
+/// Some sleep for a time, and pass the instant at which that ends (time.sleep of Python); others
+/// compute how long it is to an instant, and sleep for that (Java). What is equal shows which: the
+/// sleeps, or the distances of releases.
+fn truly(kind: CycleKind, cycles: &[&Cycle]) -> CycleKind {
+    let sleeps = cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns());
+    let releases: Vec<i64> = cycles.iter().map(|cycle| cycle.release.ns()).collect();
+    let distances = releases.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (sleeps, distances) = (spread(sleeps.collect()), spread(distances));
+    match kind {
+        CycleKind::Absolute if sleeps < distances => CycleKind::Relative,
+        CycleKind::Relative if distances < sleeps && period_of(&releases).1 >= SURE => {
+            CycleKind::Absolute
+        }
+        kind => kind,
+    }
+}
+
+/// The median distance from the median.
+fn spread(values: Vec<i64>) -> i64 {
+    let Some(usual) = median(values.clone()) else { return 0 };
+    median(values.into_iter().map(|value| (value - usual).abs()).collect()).unwrap_or(0)
 }
 
 /// The share of spans near their median.

@@ -235,3 +235,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn sleeps_for_a_time_are_relative_even_where_their_end_is_passed() {
+    let (mut at, mut cycles) = (0, Vec::new());
+    for k in 0..60 {
+        let one =
+            cycle((SLEEP, 1), WokenBy::Sleep, at, at + 5_000_000, 100_000 + k * 7 % 13 * 90_000);
+        at = one.again.ns();
+        cycles.push(one);
+    }
+    let found = inferred(&cycles);
+    assert_eq!((found.kind, found.period, found.confidence), (CycleKind::Relative, None, 1.0));
+    let given = Constraint { kind: Some(CycleKind::Absolute) };
+    let found = infer(&cycles, given, &names()).expect("the kind is given");
+    assert_eq!(found.kind, CycleKind::Absolute);
+}
+
+#[test]
+fn sleeps_until_an_instant_are_absolute_even_where_a_time_is_passed() {
+    let (mut at, mut cycles) = (0, Vec::new());
+    for k in 1..60 {
+        let one = cycle(
+            (FUTEX, 9),
+            WokenBy::Sleep,
+            at,
+            k * 5_000_000 + k % 3 * 1_000,
+            k * 7 % 13 * 90_000,
+        );
+        at = one.again.ns();
+        cycles.push(one);
+    }
+    let found = inferred(&cycles);
+    assert_eq!(found.kind, CycleKind::Absolute);
+    assert!((found.period.unwrap() - Nanos(5_000_000)).ns().abs() < 1_000, "{found:?}");
+}

@@ -201,19 +201,26 @@ int main(int argc, char **argv)
 				return 1;
 		} else if (!strcmp(mode, "deadline")) {
 			sched_yield();
-		} else if (!strcmp(mode, "relative")) {
+		} else if (!strcmp(mode, "relative") || !strcmp(mode, "exec")) {
 			usleep(PERIOD / 1000);
 		} else {
 			sleep_until(next);
 			next += PERIOD;
 		}
-		spin(strcmp(mode, "greedy") ? 100000 : PERIOD * 9 / 10);
+		spin(!strcmp(mode, "greedy") ? PERIOD * 9 / 10 :
+		     !strcmp(mode, "hog")    ? PERIOD / 2 :
+					       100000);
 		if (!strcmp(mode, "deadline") && k % 10 == 9) {
 			spin(PERIOD * 12);
 		} else if (!strcmp(mode, "timerfd-late") && k % 10 == 9) {
 			spin(PERIOD * 3 / 2);
 		} else if (!strncmp(mode, "lock", 4)) {
-			pthread_mutex_lock(&lock);
+			struct timespec far = { now() / 1000000000L + 2000000000L, 0 };
+
+			if (strcmp(mode, "lock-timed"))
+				pthread_mutex_lock(&lock);
+			else
+				pthread_mutex_timedlock(&lock, &far);
 			pthread_mutex_unlock(&lock);
 		} else if (!strcmp(mode, "fault")) {
 			madvise(area, AREA, MADV_DONTNEED);
@@ -235,5 +242,7 @@ int main(int argc, char **argv)
 		}
 	}
 	over = 1;
+	if (!strcmp(mode, "exec"))
+		execl(argv[0], argv[0], "absolute", "300", (char *)0);
 	return 7;
 }

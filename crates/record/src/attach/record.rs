@@ -1,30 +1,61 @@
 //! A cycle from its record.
 
 use crate::account::part;
-use crate::wire::layout::{self as wire, Cycle as Wire, Header};
+use crate::wire::layout::{self as wire, Cycle as Wire, Header, Moment as WireMoment};
 use punctual_core::cycle::{
-    CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, TaskName, WaitingCall,
-    WokenBy,
+    CallSet, Culprit, Cycle, DescriptorSet, LockEvidence, LockHolder, Moment, MomentKind, TaskName,
+    WaitingCall, WokenBy,
 };
 use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 
-/// The cycles in what a buffer held. What is something else, or cut off, is passed over.
-pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle)) {
+/// Instants that are kept until they are taken.
+const MOMENTS: usize = 1 << 16;
+
+/// The cycles in what a buffer held, and the instants within cycles. What is something else, or cut
+/// off, is passed over.
+pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut Vec<Moment>) {
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
         let header = Header::read(head);
         let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else {
             return;
         };
         bytes = rest;
-        if u64::from(header.kind) != wire::CYCLE {
-            continue;
-        }
-        if let Some(cycle) =
-            payload.first_chunk::<{ Wire::SIZE }>().filter(|chunk| chunk.len() == payload.len())
+        if u64::from(header.kind) == wire::CYCLE
+            && let Some(cycle) = whole::<{ Wire::SIZE }>(payload)
         {
             take(decode(&header, &Wire::read(cycle)));
         }
+        if u64::from(header.kind) == wire::MOMENT
+            && moments.len() < MOMENTS
+            && let Some(moment) = whole::<{ WireMoment::SIZE }>(payload)
+        {
+            moments.extend(decode_moment(&header, &WireMoment::read(moment)));
+        }
     }
+}
+
+fn whole<const SIZE: usize>(payload: &[u8]) -> Option<&[u8; SIZE]> {
+    payload.first_chunk().filter(|chunk| chunk.len() == payload.len())
+}
+
+fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
+    let at = |ns: u64| MonotonicNs(i64::try_from(ns).unwrap_or(i64::MAX));
+    let begin = at(wire.begin);
+    let end = at(header.ns).max(begin);
+    let slept = Nanos(i64::try_from(wire.slept).unwrap_or(i64::MAX));
+    let what = match u64::from(wire.kind) {
+        wire::MOMENT_PREEMPTED => {
+            MomentKind::Preempted { by: wire.next, name: TaskName(wire.next_comm) }
+        }
+        wire::MOMENT_ASLEEP => {
+            MomentKind::Asleep { part: part(wire.within.into()), time: slept.min(end - begin) }
+        }
+        wire::MOMENT_RAN => MomentKind::Ran,
+        wire::MOMENT_EXEC => MomentKind::Exec,
+        _ => return None,
+    };
+    let (call, stack) = (wire.call.checked_sub(1), u32::try_from(wire.stack).ok());
+    Some(Moment { tid: header.tid, begin, end, what, call, stack })
 }
 
 fn decode(header: &Header, wire: &Wire) -> Cycle {
@@ -162,7 +193,7 @@ mod tests {
         bytes.extend(head);
         bytes.extend(payload);
         let mut all = Vec::new();
-        read(&bytes, &mut |cycle| all.push(cycle));
+        read(&bytes, &mut |cycle| all.push(cycle), &mut Vec::new());
         let [cycle] = all[..] else { panic!("one cycle") };
         assert_eq!((cycle.tid, cycle.cpu, cycle.by), (7, 1, WokenBy::Timer));
         assert_eq!((cycle.wakeup_latency(), cycle.response_time()), (Nanos(500), Nanos(2_000)));
@@ -171,6 +202,25 @@ mod tests {
         assert_eq!((holder.tid, holder.evidence, holder.waits), (8, LockEvidence::PiFutex, 2));
         assert_eq!((holder.name.to_string().as_str(), holder.time), ("owner", Nanos(60)));
         assert_eq!(cycle.culprit.map(|culprit| culprit.name.to_string()), Some("hog".to_owned()));
+    }
+
+    #[test]
+    fn an_instant_within_a_cycle_is_read_back() {
+        let mut wire = WireMoment::read(&[0; WireMoment::SIZE]);
+        (wire.begin, wire.slept, wire.call, wire.stack) = (1_000, 9_000, 36, -14);
+        wire.kind = wire::MOMENT_ASLEEP as u8;
+        wire.within = wire::PART_LOCK as u8;
+        let moment = |wire: &WireMoment| {
+            let header = Header { ns: 3_000, tid: 7, kind: 0, words: 0, cpu: 1 };
+            decode_moment(&header, wire)
+        };
+        let asleep = moment(&wire).expect("it has a known kind");
+        assert_eq!((asleep.tid, asleep.call, asleep.stack), (7, Some(35), None));
+        assert_eq!(asleep.time(), Nanos(2_000), "no longer than until it ran again");
+        (wire.kind, wire.next, wire.call) = (wire::MOMENT_PREEMPTED as u8, 9, 0);
+        let preempted = moment(&wire).expect("it has a known kind");
+        assert_eq!((preempted.call, preempted.time()), (None, Nanos(2_000)));
+        assert_eq!(moment(&WireMoment { kind: 99, ..wire }), None);
     }
 
     proptest! {
@@ -198,7 +248,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
-            read(&bytes, &mut |_| ());
+            read(&bytes, &mut |_| (), &mut Vec::new());
         }
     }
 }

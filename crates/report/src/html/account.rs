@@ -79,7 +79,7 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
 }
 
 /// Related parts have one hue.
-fn style(part: MainPart) -> Style {
+pub fn style(part: MainPart) -> Style {
     let (hue, strength) = match part {
         MainPart::TimerIrqDelay => (0, 100),
         MainPart::Irq => (1, 100),

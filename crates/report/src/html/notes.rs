@@ -27,7 +27,7 @@ pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
 }
 
 /// Every measure with what it is called: phase and name, and its bundle where there are several.
-fn measures<'a>(
+pub fn measures<'a>(
     inputs: &'a [ReportInput<'_>],
     labels: &[String],
 ) -> Vec<(String, &'a MeasureMeta)> {

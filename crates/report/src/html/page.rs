@@ -8,8 +8,8 @@ use super::recording::section::{self, Section};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, account, breakdown, calibration, checks, documents, drawing,
-    environment, exact, figures, header, loads, notes, published, text, warnings, worst,
+    HtmlError, ReportInput, Size, account, breakdown, calibration, checks, cycle, documents,
+    drawing, environment, exact, figures, header, loads, notes, published, text, warnings, worst,
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -42,7 +42,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 14] = [
+const TEMPLATES: [(&str, &str); 15] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -50,6 +50,7 @@ const TEMPLATES: [(&str, &str); 14] = [
     ("warnings.html", include_str!("assets/warnings.html")),
     ("table.html", include_str!("assets/table.html")),
     ("breakdown.html", include_str!("assets/breakdown.html")),
+    ("cycle.html", include_str!("assets/cycle.html")),
     ("exact.html", include_str!("assets/exact.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
     ("recording.html", include_str!("assets/recording.html")),
@@ -75,6 +76,8 @@ struct Page {
     account: Option<Table>,
     account_plots: usize,
     calibrations: Vec<calibration::Section>,
+    /// The cycles of threads of programs.
+    cycles: Vec<cycle::Section>,
     worst: Option<Table>,
     /// Whether there are series to be shown, or nothing else.
     has_series: bool,
@@ -178,6 +181,7 @@ pub fn render(
         account: account::table(content),
         account_plots: account.plots(),
         calibrations: calibration::sections(inputs, &content.labels),
+        cycles: cycle::sections(inputs, &content.labels),
         worst: worst::table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
         breakdowns: taken.sections,

@@ -8,6 +8,8 @@ use super::recent::Recent;
 use super::rows::ThreadRow;
 use super::series::{CycleSeries, SeriesPlace};
 use super::target::{comm, kept};
+use super::typical::TypicalCycles;
+use super::worst::WorstCycles;
 use punctual_analyze::SeriesView;
 use punctual_analyze::cycles::lint::HostFacts;
 use punctual_analyze::cycles::{
@@ -53,6 +55,9 @@ pub struct Thread {
     checkpoints: u64,
     last: Option<Nanos>,
     holders: Holders,
+    /// Its longest ones.
+    pub(super) worst_cycles: WorstCycles,
+    typical: TypicalCycles,
     /// Its place among the series that the flight recorder watches.
     pub watched_as: Option<usize>,
     worst: Vec<Sample>,
@@ -119,6 +124,8 @@ impl Thread {
             checkpoints: 0,
             last: None,
             holders: Holders::default(),
+            worst_cycles: WorstCycles::default(),
+            typical: TypicalCycles::default(),
             watched_as: None,
             worst: Vec::new(),
         }
@@ -132,6 +139,11 @@ impl Thread {
     /// What its series begin with, if it has cycles.
     pub fn label(&self) -> Option<&str> {
         self.cyclic().map(|cyclic| cyclic.label.as_str())
+    }
+
+    /// Whether it has cycles, or is not known not to have any.
+    pub fn may_have_cycles(&self) -> bool {
+        matches!(self.state, State::Learning { .. } | State::Cyclic(_))
     }
 
     /// Whether a timer releases its cycles.
@@ -183,6 +195,8 @@ impl Thread {
             cyclic.above = cyclic.above.max(Some(response));
         }
         self.holders.add(cycle);
+        self.worst_cycles.add(cycle);
+        self.typical.add(cycle);
         if let Some(culprit) = cycle.culprit
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name))
         {
@@ -224,6 +238,7 @@ impl Thread {
                 self.name = comm(self.tid).unwrap_or_else(|| std::mem::take(&mut self.name));
                 if wanted.is_some_and(|wanted| kept(wanted) != self.name) {
                     self.state = State::Unwanted;
+                    self.worst_cycles = WorstCycles::default();
                     return Some(None);
                 }
                 Some(Some(inferred))
@@ -231,6 +246,7 @@ impl Thread {
             Err(seen) if ended || waits.len() >= MOST => {
                 let waits = waits.len();
                 self.state = State::Other { seen, waits };
+                self.worst_cycles = WorstCycles::default();
                 Some(None)
             }
             Err(_) => None,
@@ -361,11 +377,13 @@ impl Thread {
                 count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond),
             );
         }
-        Notes {
-            figures,
-            tables: self.culprits().into_iter().chain(self.holders.table()).collect(),
-            ..Notes::default()
-        }
+        Notes { figures, tables: self.tables(), ..Notes::default() }
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        let holders = self.holders.table();
+        let all = [self.culprits(), holders, self.typical.table(), self.worst_cycles.table()];
+        all.into_iter().flatten().collect()
     }
 
     /// Who ran while it was ready.
@@ -409,10 +427,13 @@ impl Thread {
                     );
                     Finding::new("deadline-missed", Severity::Warning, subject.clone(), message)
                 });
+                let callers =
+                    self.worst_cycles.finding(&format!("{}/{}", self.phase, cyclic.label));
                 trouble
                     .map(|why| findings::incomplete(&self.phase, why))
                     .into_iter()
                     .chain(missed)
+                    .chain(callers)
                     .collect()
             }
             State::Learning { .. } | State::Unwanted => Vec::new(),

@@ -1,0 +1,162 @@
+//! A typical cycle of a thread beside its longest one: two bands on one scale, each part in the
+//! colour of its cause.
+
+use super::ReportInput;
+use super::account::style;
+use super::notes::measures;
+use super::style::Style;
+use crate::format;
+use punctual_bundle::meta::MeasureMeta;
+use punctual_core::{Cell, MainPart, Nanos};
+use serde::Serialize;
+
+/// What the table of a measure is called that is drawn.
+const TABLE: &str = "typical-and-longest";
+/// Threads and parts that are drawn; a hostile bundle may hold any number.
+const THREADS: usize = 24;
+const PARTS: usize = 64;
+/// No time is longer, in ns: a year.
+const LONGEST: f64 = 3.2e16;
+
+/// The cycles of a thread.
+#[derive(Debug, Serialize)]
+pub struct Section {
+    thread: String,
+    bands: Vec<Band>,
+    key: Vec<Key>,
+}
+
+/// A cycle.
+#[derive(Debug, Serialize)]
+struct Band {
+    title: &'static str,
+    time: String,
+    description: String,
+    segments: Vec<Segment>,
+}
+
+/// Its place and length in per cent of the longer cycle.
+#[derive(Debug, Serialize)]
+struct Segment {
+    x: f64,
+    width: f64,
+    style: Style,
+    label_text: String,
+}
+
+/// What a colour means.
+#[derive(Debug, PartialEq, Serialize)]
+struct Key {
+    title: &'static str,
+    style: Style,
+}
+
+/// A part of both cycles: when, of which cause, and ns in each.
+struct Part {
+    when: String,
+    cause: MainPart,
+    ns: [f64; 2],
+}
+
+/// Of all threads that have such a table.
+pub fn sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Section> {
+    let all = measures(inputs, labels).into_iter();
+    all.filter_map(|(who, measure)| section(who, measure)).take(THREADS).collect()
+}
+
+fn section(thread: String, measure: &MeasureMeta) -> Option<Section> {
+    let table = measure.notes.tables.iter().find(|table| table.name == TABLE)?;
+    let parts: Vec<Part> = table.rows.iter().take(PARTS).filter_map(|row| part(row)).collect();
+    let whole = |cycle: usize| parts.iter().map(|part| part.ns[cycle]).sum::<f64>();
+    let scale = whole(0).max(whole(1));
+    if scale <= 0.0 {
+        return None;
+    }
+    let band = |(cycle, title): (usize, &'static str)| band(&parts, cycle, title, scale);
+    let bands = ["a typical one", "the longest one"].into_iter().enumerate().map(band).collect();
+    let mut key: Vec<Key> = Vec::new();
+    for part in &parts {
+        let one = Key { title: part.cause.words(), style: style(part.cause) };
+        if !key.contains(&one) {
+            key.push(one);
+        }
+    }
+    Some(Section { thread, bands, key })
+}
+
+fn part(row: &[Cell]) -> Option<Part> {
+    let [Cell::Text(when), Cell::Text(cause), Cell::Number(typical), Cell::Number(longest), ..] =
+        row
+    else {
+        return None;
+    };
+    let cause = MainPart::ALL.iter().find(|part| part.words() == cause)?;
+    let ns =
+        [*typical, *longest].map(|ns| if ns.is_finite() { ns.clamp(0.0, LONGEST) } else { 0.0 });
+    Some(Part { when: when.clone(), cause: *cause, ns })
+}
+
+fn band(parts: &[Part], cycle: usize, title: &'static str, scale: f64) -> Band {
+    let (mut segments, mut at) = (Vec::new(), 0.0);
+    let round = |ns: f64| (ns / scale * 100_000.0).round() / 1_000.0;
+    let micros = |ns: f64| format!("{} µs", format::micros(Nanos(ns as i64)));
+    for part in parts.iter().filter(|part| part.ns[cycle] > 0.0) {
+        let ns = part.ns[cycle];
+        segments.push(Segment {
+            x: round(at),
+            width: round(ns),
+            style: style(part.cause),
+            label_text: format!("{}, {}: {}", part.when, part.cause.words(), micros(ns)),
+        });
+        at += ns;
+    }
+    let all: Vec<&str> = segments.iter().map(|segment| segment.label_text.as_str()).collect();
+    Band { title, time: micros(at), description: all.join("; "), segments }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::{Column, Notes, Table};
+    use std::collections::BTreeMap;
+
+    fn drawn(rows: Vec<Vec<Cell>>) -> Option<Section> {
+        let columns = ["when", "cause", "typical", "longest"].map(|name| Column::new(name, ""));
+        let (name, title) = (TABLE.to_owned(), String::new());
+        let table = Table { name, title, columns: columns.to_vec(), rows };
+        let measure = MeasureMeta {
+            name: "servo".to_owned(),
+            workload: String::new(),
+            parameters: BTreeMap::new(),
+            series: Vec::new(),
+            notes: Notes { tables: vec![table], ..Notes::default() },
+        };
+        section("attached/servo".to_owned(), &measure)
+    }
+
+    fn row(cause: &str, typical: f64, longest: f64) -> Vec<Cell> {
+        vec![Cell::from("wake-up"), Cell::from(cause), Cell::Number(typical), Cell::Number(longest)]
+    }
+
+    #[test]
+    fn both_cycles_have_one_scale() {
+        let (own, lock) = (MainPart::OwnExecution.words(), MainPart::Lock.words());
+        let section = drawn(vec![row(own, 50.0, 100.0), row(lock, 0.0, 300.0)]).unwrap();
+        let places = |band: &Band| -> Vec<(f64, f64)> {
+            band.segments.iter().map(|segment| (segment.x, segment.width)).collect()
+        };
+        assert_eq!(places(&section.bands[0]), [(0.0, 12.5)]);
+        assert_eq!(places(&section.bands[1]), [(0.0, 25.0), (25.0, 75.0)]);
+        assert_eq!(section.key.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_time_or_no_cause_is_not_drawn() {
+        let own = MainPart::OwnExecution.words();
+        assert!(drawn(vec![row("<script>", 1.0, 1.0), vec![Cell::Nothing]]).is_none());
+        let strange = vec![row(own, f64::NAN, -5.0), row(own, f64::INFINITY, 1e300)];
+        let section = drawn(strange).unwrap();
+        assert_eq!(section.bands[1].segments.len(), 1);
+        assert_eq!(section.bands[1].segments[0].width, 100.0);
+    }
+}

@@ -1,0 +1,102 @@
+//! A typical cycle of a thread beside its longest one, divided by cause.
+
+use punctual_core::cycle::Cycle;
+use punctual_core::{Cell, Column, MainPart, Nanos, Split, Table};
+
+/// Cycles of which the typical one is the median.
+const KEPT: usize = 64;
+
+/// Some cycles at equal distances, and the longest.
+#[derive(Default)]
+pub struct TypicalCycles {
+    some: Vec<Cycle>,
+    longest: Option<Cycle>,
+    seen: u64,
+    /// Every cycle of this number's multiples is kept: 2 to this.
+    stride: u32,
+}
+
+impl TypicalCycles {
+    /// Takes a cycle in.
+    pub fn add(&mut self, cycle: &Cycle) {
+        if self.longest.is_none_or(|longest| cycle.response_time() > longest.response_time()) {
+            self.longest = Some(*cycle);
+        }
+        let is_one = self.seen.trailing_zeros() >= self.stride;
+        self.seen += 1;
+        if !is_one {
+            return;
+        }
+        if self.some.len() == KEPT {
+            let mut number = 0;
+            self.some.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.stride += 1;
+        }
+        self.some.push(*cycle);
+    }
+
+    fn typical(&self) -> Option<Cycle> {
+        let mut some = self.some.clone();
+        some.sort_by_key(Cycle::response_time);
+        some.get(some.len() / 2).copied()
+    }
+
+    /// The time of each cause in both.
+    pub fn table(&self) -> Option<Table> {
+        let (typical, longest) = (self.typical()?, self.longest?);
+        let splits: [(&str, [Split; 2]); 2] =
+            [("wake-up", [typical.wake, longest.wake]), ("after it", [typical.run, longest.run])];
+        let mut rows = Vec::new();
+        for (phase, both) in splits {
+            for part in MainPart::ALL {
+                let times = both.map(|split| split.of(*part));
+                if times.iter().any(|time| *time > Nanos::ZERO) {
+                    let words = [phase, part.words()].map(Cell::from);
+                    rows.push(words.into_iter().chain(times.map(Cell::from)).collect());
+                }
+            }
+        }
+        Some(Table {
+            name: "typical-and-longest".to_owned(),
+            title: "a typical cycle beside the longest one".to_owned(),
+            columns: vec![
+                Column::new("when", ""),
+                Column::new("cause", ""),
+                Column::new("typical", "ns"),
+                Column::new("longest", "ns"),
+            ],
+            rows,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::cycle;
+    use super::*;
+
+    #[test]
+    fn the_typical_cycle_is_the_median_of_all_times() {
+        let mut of = TypicalCycles::default();
+        assert_eq!(of.table(), None);
+        for k in 0..10_000 {
+            let mut one = cycle(1_000_000 * k);
+            // From 100 to 199 µs, and one of 900.
+            let time = Nanos(if k == 4_321 { 900_000 } else { 100_000 + k % 100 * 1_000 });
+            one.run = Split::default();
+            one.run.add(MainPart::OwnExecution, time);
+            one.again = one.release + time;
+            of.add(&one);
+        }
+        assert!(of.some.len() > KEPT / 2 && of.some.len() <= KEPT, "{}", of.some.len());
+        let typical = of.typical().unwrap().response_time();
+        assert!((Nanos(130_000)..Nanos(170_000)).contains(&typical), "{typical}");
+        let table = of.table().unwrap();
+        let [row] = &table.rows[..] else { panic!("{table:?}") };
+        assert_eq!(row[..2], [Cell::from("after it"), Cell::from(MainPart::OwnExecution.words())]);
+        assert_eq!(row[2..], [Cell::from(typical), Cell::from(Nanos(900_000))]);
+    }
+}

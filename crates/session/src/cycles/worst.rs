@@ -1,0 +1,372 @@
+//! Where a thread was in its longest cycles: at its waits, when it was preempted, and when a timer
+//! interrupted it.
+
+use punctual_analyze::cycles::CallNames;
+use punctual_core::cycle::{Cycle, Moment, MomentKind};
+use punctual_core::{Cell, Column, Finding, MainPart, MonotonicNs, Nanos, Severity, Table};
+use punctual_record::attach::Attacher;
+use punctual_record::symbols::{FunctionNames, Mappings, Place};
+use punctual_report::format;
+use punctual_sys::clock;
+use std::collections::BTreeMap;
+
+/// Cycles that are kept, and instants of each.
+const CYCLES: usize = 10;
+const MOMENTS: usize = 16;
+/// Instants that wait for the end of their cycle.
+const PENDING: usize = 1_024;
+/// What a cycle shows: preemptions, and functions that it ran in.
+const PREEMPTIONS: usize = 8;
+const RAN: usize = 3;
+/// From this share of the response time on a wake-up is late.
+const LATE: f64 = 0.1;
+/// Functions of a stack that stand in a cell.
+const FRAMES: usize = 8;
+/// Mappings are not read more often than this.
+const REREAD: Nanos = Nanos::SECOND;
+/// From this share of stacks without callers on, the program is said to have no frame pointers.
+const FEW_CALLERS: f64 = 0.5;
+
+/// The longest cycles of a thread.
+#[derive(Default)]
+pub struct WorstCycles {
+    pending: Vec<Moment>,
+    worst: Vec<Worst>,
+    mappings: Mappings,
+    read: Option<MonotonicNs>,
+    /// The process has become another program.
+    is_over: bool,
+    described: Option<Table>,
+    /// Stacks that end in the program itself, and those of them that are one function.
+    stacks: (u64, u64),
+}
+
+struct Worst {
+    cycle: Cycle,
+    moments: Vec<Kept>,
+}
+
+struct Kept {
+    moment: Moment,
+    /// The innermost function first; `None`: not looked up yet.
+    stack: Option<Vec<Option<Place>>>,
+}
+
+impl WorstCycles {
+    /// Takes an instant in, before the cycle that it belongs to.
+    pub fn push(&mut self, moment: Moment) {
+        if self.pending.len() < PENDING {
+            self.pending.push(moment);
+        }
+    }
+
+    /// Takes a cycle in.
+    pub fn add(&mut self, cycle: &Cycle) {
+        let (mut moments, time) = (Vec::new(), own_time(cycle));
+        self.pending.retain(|moment| {
+            if moment.begin >= cycle.release && moment.begin < cycle.again {
+                moments.push(*moment);
+            }
+            moment.begin >= cycle.again
+        });
+        let longer = |worst: &Worst| own_time(&worst.cycle) >= time;
+        let place = self.worst.partition_point(longer);
+        if place >= CYCLES {
+            return;
+        }
+        // What took the longest is kept, and of what took no time the first.
+        moments.sort_by_key(|moment| std::cmp::Reverse(moment.time()));
+        moments.truncate(MOMENTS);
+        moments.sort_by_key(|moment| moment.begin);
+        let moments = moments.into_iter().map(|moment| Kept { moment, stack: None }).collect();
+        self.worst.insert(place, Worst { cycle: *cycle, moments });
+        self.worst.truncate(CYCLES);
+    }
+
+    /// Looks the stacks of new cycles up, as long as the process is there.
+    pub fn look_up(&mut self, tid: u32, attacher: &Attacher) {
+        let all = self.worst.iter_mut().flat_map(|worst| &mut worst.moments);
+        let mut new = all.filter(|kept| kept.stack.is_none()).peekable();
+        if new.peek().is_none() {
+            return;
+        }
+        let now = clock::monotonic();
+        if !self.is_over && self.read.is_none_or(|read| now - read >= REREAD) {
+            self.read = Some(now);
+            if let Some(mappings) = Mappings::read(tid) {
+                self.mappings = mappings;
+            }
+        }
+        for kept in new {
+            let addresses = kept.moment.stack.map_or(Vec::new(), |of| attacher.user_stack(of));
+            // A caller's address is that of the instruction after the call.
+            let call = |(depth, address): (usize, &u64)| address - u64::from(depth > 0);
+            let places = addresses.iter().enumerate().map(|one| self.mappings.place(call(one)));
+            let stack: Vec<Option<Place>> = places.collect();
+            if let Some(Some(innermost)) = stack.first()
+                && !innermost.is_in_library()
+            {
+                self.stacks.0 += 1;
+                self.stacks.1 += u64::from(stack.iter().flatten().count() < 2);
+            }
+            kept.stack = Some(stack);
+        }
+    }
+
+    /// The mappings are those of another program from now on.
+    pub fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Names the functions, once and for all.
+    pub fn describe(&mut self, tid: u32, names: &mut FunctionNames, calls: &CallNames) {
+        let mut rows = Vec::new();
+        for worst in &self.worst {
+            let mut of_it = worst.rows(tid, names, calls);
+            if of_it.is_empty() {
+                of_it = vec![worst.row("ran", None, String::new())];
+            }
+            rows.append(&mut of_it);
+        }
+        self.described = (!rows.is_empty()).then(|| Table {
+            name: "worst-cycles".to_owned(),
+            title: "where the thread was in its longest cycles".to_owned(),
+            columns: vec![
+                Column::new("response", "ns"),
+                Column::new("what", ""),
+                Column::new("time", "ns"),
+                Column::new("by", ""),
+                Column::new("stack", ""),
+                Column::new("after release", "ns"),
+                Column::new("system call", ""),
+                Column::new("times", "count"),
+            ],
+            rows,
+        });
+    }
+
+    /// As a table, the longest cycle first.
+    pub fn table(&self) -> Option<Table> {
+        self.described.clone()
+    }
+
+    /// That callers are not known, where that is so.
+    pub fn finding(&self, subject: &str) -> Option<Finding> {
+        let (all, alone) = self.stacks;
+        if alone == 0 || (alone as f64) < all as f64 * FEW_CALLERS {
+            return None;
+        }
+        let message = format!(
+            "{alone} of {} that end in the program itself have one function only: it has no frame \
+             pointers, and who called that function is not known",
+            format::counted(all, "user stack")
+        );
+        let finding = Finding::new("no-frame-pointers", Severity::Note, subject, message);
+        Some(finding.remedy("compile the program with -fno-omit-frame-pointer"))
+    }
+}
+
+/// Its response time without what the cycle before took of it: of several that are late together,
+/// the first is looked for.
+fn own_time(cycle: &Cycle) -> Nanos {
+    cycle.response_time() - cycle.wake.of(MainPart::Overrun)
+}
+
+impl Worst {
+    /// A late wake-up, its longest sleep, its preemptions, and where it ran.
+    fn rows(&self, tid: u32, names: &mut FunctionNames, calls: &CallNames) -> Vec<Vec<Cell>> {
+        let mut name = |kept: &Kept| stack(kept, tid, names);
+        let (mut rows, mut preemptions, mut ran) = (Vec::new(), 0, BTreeMap::new());
+        let asleep = |kept: &&Kept| matches!(kept.moment.what, MomentKind::Asleep { .. });
+        let longest = self.moments.iter().filter(asleep).max_by_key(|kept| kept.moment.time());
+        rows.extend(self.late());
+        for kept in &self.moments {
+            match kept.moment.what {
+                MomentKind::Asleep { .. }
+                    if longest.is_none_or(|longest| longest.moment != kept.moment) => {}
+                MomentKind::Preempted { .. } if preemptions == PREEMPTIONS => {}
+                MomentKind::Exec => {}
+                MomentKind::Ran => {
+                    let times: &mut (u64, &Kept) = ran.entry(name(kept)).or_insert((0, kept));
+                    times.0 += 1;
+                }
+                MomentKind::Asleep { part, .. } => {
+                    rows.push(self.moment(part.words(), kept, name(kept), 1, calls));
+                }
+                MomentKind::Preempted { .. } => {
+                    preemptions += 1;
+                    rows.push(self.moment("preempted", kept, name(kept), 1, calls));
+                }
+            }
+        }
+        let mut ran: Vec<_> = ran.into_iter().collect();
+        ran.sort_by_key(|(_, (times, _))| std::cmp::Reverse(*times));
+        let ran = ran.into_iter().take(RAN);
+        rows.extend(ran.map(|(name, (times, kept))| self.moment("ran", kept, name, times, calls)));
+        rows
+    }
+
+    /// Where it was not there yet for a good part of the time, with whoever ran instead.
+    fn late(&self) -> Option<Vec<Cell>> {
+        let overrun = self.cycle.wake.of(MainPart::Overrun);
+        let (late, time) = (self.cycle.wakeup_latency() - overrun, own_time(&self.cycle));
+        (late.ns() as f64 >= LATE * time.ns() as f64).then(|| {
+            let mut row = self.row("wake-up", None, String::new());
+            row[2] = Cell::from(late);
+            let by = self.cycle.culprit.map(|by| format!("{}-{}", by.name, by.tid));
+            row[3] = by.map_or(Cell::Nothing, |by| Cell::from(format::plain(&by)));
+            row[5] = Cell::from(Nanos::ZERO);
+            row
+        })
+    }
+
+    fn moment(
+        &self,
+        what: &str,
+        kept: &Kept,
+        stack: String,
+        times: u64,
+        calls: &CallNames,
+    ) -> Vec<Cell> {
+        let moment = &kept.moment;
+        let call = |number: u32| match calls.get(&number) {
+            Some(name) => Cell::from(name.clone()),
+            None => Cell::from(format!("system call {number}")),
+        };
+        let mut row = self.row(what, Some(moment), stack);
+        row[6] = moment.call.map_or(Cell::Nothing, call);
+        row[7] = Cell::from(times);
+        row
+    }
+
+    fn row(&self, what: &str, moment: Option<&Moment>, stack: String) -> Vec<Cell> {
+        let by = moment.and_then(|moment| match moment.what {
+            MomentKind::Preempted { by, name } => Some(format!("{name}-{by}")),
+            MomentKind::Asleep { .. } | MomentKind::Ran | MomentKind::Exec => None,
+        });
+        let time = moment.map(Moment::time).filter(|time| *time > Nanos::ZERO);
+        vec![
+            Cell::from(self.cycle.response_time()),
+            Cell::from(what.to_owned()),
+            time.map_or(Cell::Nothing, Cell::from),
+            by.map_or(Cell::Nothing, |by| Cell::from(format::plain(&by))),
+            Cell::from(format::plain(&stack)),
+            moment.map_or(Cell::Nothing, |moment| Cell::from(moment.begin - self.cycle.release)),
+            Cell::Nothing,
+            Cell::Nothing,
+        ]
+    }
+}
+
+/// The innermost functions, as far as they are known.
+fn stack(kept: &Kept, tid: u32, names: &mut FunctionNames) -> String {
+    let places = kept.stack.iter().flatten().take(FRAMES);
+    // Beyond what is no code there are no callers.
+    let known = places.map_while(Option::as_ref);
+    let mut all: Vec<String> = known.map(|place| names.name(place, tid)).collect();
+    if all.len() == 1 {
+        all.push("no frame pointer".to_owned());
+    }
+    all.join(" < ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::cycle;
+    use super::*;
+    use punctual_core::cycle::{Culprit, TaskName};
+
+    fn moment(begin: i64, end: i64, what: MomentKind) -> Moment {
+        let (begin, end) = (MonotonicNs(begin), MonotonicNs(end));
+        Moment { tid: 7, begin, end, what, call: None, stack: None }
+    }
+
+    const PREEMPTED: MomentKind = MomentKind::Preempted { by: 9, name: TaskName([0; 16]) };
+
+    fn asleep(begin: i64, time: i64) -> Moment {
+        let what = MomentKind::Asleep { part: MainPart::Lock, time: Nanos(time) };
+        moment(begin, begin + time + 10, what)
+    }
+
+    fn rows(worst: &mut WorstCycles) -> Vec<(String, String)> {
+        worst.describe(7, &mut FunctionNames::default(), &CallNames::new());
+        let text = |cell: &Cell| match cell {
+            Cell::Text(text) => text.clone(),
+            Cell::Number(number) => number.to_string(),
+            Cell::Nothing => String::new(),
+        };
+        let table = worst.table().map_or(Vec::new(), |table| table.rows);
+        table.iter().map(|row| (text(&row[1]), text(&row[2]))).collect()
+    }
+
+    #[test]
+    fn instants_belong_to_the_cycle_in_which_they_began() {
+        let mut worst = WorstCycles::default();
+        // Before the release, in the cycle, and in the next one.
+        worst.push(moment(500, 600, PREEMPTED));
+        worst.push(moment(2_000, 5_000, PREEMPTED));
+        worst.push(asleep(6_000, 100));
+        worst.push(asleep(7_000, 300));
+        worst.push(moment(8_000, 8_000, MomentKind::Ran));
+        worst.push(moment(201_000, 202_000, PREEMPTED));
+        worst.add(&cycle(1_000));
+        let of = |what: &str, time: &str| (what.to_owned(), time.to_owned());
+        let lock = MainPart::Lock.words();
+        let expected = [of("preempted", "3000"), of(lock, "300"), of("ran", "")];
+        assert_eq!(rows(&mut worst), expected, "of its sleeps the longest");
+        assert_eq!(worst.pending.len(), 1);
+    }
+
+    #[test]
+    fn a_late_wake_up_is_of_the_task_that_ran_instead() {
+        let mut late = cycle(1_000);
+        late.returned = late.release + Nanos(40_000);
+        late.culprit = Some(Culprit {
+            tid: 9,
+            name: TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+            time: Nanos(1),
+        });
+        let mut worst = WorstCycles::default();
+        worst.add(&late);
+        assert_eq!(rows(&mut worst), [("wake-up".to_owned(), "40000".to_owned())]);
+        assert_eq!(worst.table().unwrap().rows[0][3], Cell::from("hog-9"));
+    }
+
+    #[test]
+    fn a_cycle_that_the_one_before_delayed_is_no_longer_for_that() {
+        let (mut delayed, mut longer) = (cycle(0), cycle(1_000_000));
+        delayed.release = MonotonicNs(-900_000);
+        delayed.wake.add(MainPart::Overrun, Nanos(900_000));
+        longer.again = longer.release + Nanos(200_000);
+        let mut worst = WorstCycles::default();
+        [delayed, longer].iter().for_each(|one| worst.add(one));
+        assert_eq!(rows(&mut worst), [("ran", ""), ("ran", "")].map(|(a, b)| (a.into(), b.into())));
+        assert_eq!(worst.worst[0].cycle, longer);
+    }
+
+    #[test]
+    fn only_the_longest_cycles_are_kept() {
+        let mut worst = WorstCycles::default();
+        for k in 0..50 {
+            let mut one = cycle(1_000_000 * (k + 1));
+            one.again = one.release + Nanos(1_000 * (1 + k * 7 % 50));
+            worst.add(&one);
+        }
+        let micros = |one: &Worst| one.cycle.response_time().ns() / 1_000;
+        let kept: Vec<i64> = worst.worst.iter().map(micros).collect();
+        assert_eq!(kept, (41..=50).rev().collect::<Vec<_>>());
+        assert_eq!(rows(&mut worst).len(), CYCLES, "each has a row");
+        (0..2 * PENDING as i64).for_each(|k| worst.push(moment(1 << 60, k, PREEMPTED)));
+        assert_eq!(worst.pending.len(), PENDING);
+    }
+
+    #[test]
+    fn a_program_without_frame_pointers_is_said_to_have_none() {
+        let mut worst = WorstCycles::default();
+        assert!(worst.finding("a").is_none());
+        worst.stacks = (10, 4);
+        assert!(worst.finding("a").is_none());
+        worst.stacks = (10, 5);
+        assert!(worst.finding("a").unwrap().message.starts_with("5 of 10 user stacks"));
+    }
+}
