@@ -507,7 +507,8 @@ INLINE i32 user_stack(void *ctx, struct attached *t)
 }
 
 /* The running thread leaves its CPU to `next` within a cycle. */
-NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *next, u32 kind, u64 now)
+NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *next, u32 kind,
+			  u64 now)
 {
 	struct wire_moment *m;
 
