@@ -55,6 +55,12 @@ pub struct Exact {
     pub irqs_off: Vec<DisabledSection>,
     /// Those with preemption off.
     pub preemption_off: Vec<DisabledSection>,
+    /// From `need_resched` to the call of `__schedule`.
+    pub not_preempted: Vec<DisabledSection>,
+    /// Tasks that cannot migrate.
+    pub migration_off: Vec<DisabledSection>,
+    /// Tasks that wait for a lock.
+    pub lock_waits: Vec<DisabledSection>,
     /// The names of tasks, by their place in the paths' events and contexts.
     pub tasks: Vec<String>,
 }
@@ -90,6 +96,9 @@ impl Exact {
             lost: dump.lost,
             irqs_off: sections::sections(dump, symbols, SectionKind::Irqs),
             preemption_off: sections::sections(dump, symbols, SectionKind::Preemption),
+            not_preempted: sections::sections(dump, symbols, SectionKind::Resched),
+            migration_off: sections::sections(dump, symbols, SectionKind::Migration),
+            lock_waits: sections::sections(dump, symbols, SectionKind::LockWait),
             tasks: dump.tasks.iter().map(|task| task.comm.clone()).collect(),
         }
     }

@@ -36,8 +36,31 @@ pub struct ExactDocument {
     /// The longest sections with preemption disabled meanwhile, the longest first.
     #[serde(default)]
     pub preemption_disabled: Vec<DisabledSection>,
+    /// The longest from `need_resched` to the call of `__schedule` meanwhile, the longest first.
+    #[serde(default)]
+    pub not_preempted: Vec<DisabledSection>,
+    /// The longest in which a task could not migrate, the longest first; others may have run.
+    #[serde(default)]
+    pub migration_disabled: Vec<DisabledSection>,
+    /// The longest waits of tasks for a lock, the longest first.
+    #[serde(default)]
+    pub lock_waits: Vec<DisabledSection>,
     /// Limits of all this.
     pub findings: Vec<Finding>,
+}
+
+impl ExactDocument {
+    /// The sections of all kinds: with interrupts and preemption disabled, from `need_resched` on,
+    /// with migration disabled, and waits for locks.
+    pub fn sections(&self) -> [&[DisabledSection]; 5] {
+        [
+            &self.irqs_disabled,
+            &self.preemption_disabled,
+            &self.not_preempted,
+            &self.migration_disabled,
+            &self.lock_waits,
+        ]
+    }
 }
 
 /// A sample with all that was executed between its release and its arrival.
@@ -125,15 +148,18 @@ pub struct ExactCall {
     pub end: u64,
 }
 
-/// Sections with interrupts or preemption disabled that begin in one function.
+/// Sections with interrupts or preemption disabled, or from `need_resched` to `__schedule`, of one
+/// function: the innermost that is not left within them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct DisabledSection {
-    /// By its symbol.
+    /// By its symbol; where `need_resched` is set in an interrupt, the function that this
+    /// interrupted.
     pub function: String,
     /// The function that it calls for it, if any.
     pub by: Option<String>,
-    /// `irqs`, where interrupts are disabled; else by what `preempt_count` is above 0 at its start:
-    /// `preemption-disabled`, `softirqs-disabled`, `softirq`, `interrupt`, `nmi`.
+    /// `irqs`, where interrupts are disabled; by what `preempt_count` is above 0 at its start:
+    /// `preemption-disabled`, `softirqs-disabled`, `softirq`, `interrupt`, `nmi`; of those from
+    /// `need_resched` on `interrupt` or `task`, by where it is set.
     #[serde(default)]
     pub context: String,
     /// How often.

@@ -79,10 +79,11 @@ pub enum TrialState {
 /// A cause of latency.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HuntCause {
-    /// `irqs-disabled`: a section with interrupts disabled, whether or not a sample met it;
-    /// `not-preempted`: a part of a sample; `sample`: the worst sample as a whole.
+    /// `irqs-disabled`, `preemption-disabled`: a section with interrupts or preemption disabled,
+    /// whether or not a sample met it; `not-preempted`: the time from `need_resched` to the call of
+    /// `__schedule`; `sample`: the worst sample as a whole.
     pub kind: String,
-    /// The function in which the section begins, or that took most of the part.
+    /// The function of the section, or that took most of the time.
     pub function: String,
     /// The longest, in instructions.
     pub longest: u64,
@@ -90,6 +91,9 @@ pub struct HuntCause {
     pub trial: u64,
     /// How many trials met it with at least a tenth of the longest.
     pub trials: u64,
+    /// The number of the first of these.
+    #[serde(default)]
+    pub first: u64,
     /// The least that shows it.
     pub least: Least,
     /// The calls around it, from the outermost; empty where they are not known.

@@ -322,6 +322,22 @@ fn preempt_count(kallsyms: &str) -> Option<u64> {
     address("__preempt_count").or_else(|| Some(address("pcpu_hot")?.wrapping_add(8)))
 }
 
+/// Functions in which a task waits for a lock until they return (kernel/locking), whatever the
+/// compiler made of them.
+fn waits_for_lock(symbol: &str) -> bool {
+    const WAIT: [&str; 7] = [
+        "rtlock_slowlock",
+        "rt_mutex_slowlock",
+        "__rwbase_read_lock",
+        "rwbase_write_lock",
+        "__mutex_lock",
+        "rwsem_down_read_slowpath",
+        "rwsem_down_write_slowpath",
+    ];
+    let (name, rest) = symbol.split_at(symbol.find('.').unwrap_or(symbol.len()));
+    WAIT.contains(&name) && !rest.contains(".cold")
+}
+
 /// The plugin's options: where interrupts and exceptions enter the kernel, where it switches tasks,
 /// and where a task has its name.
 fn plugin_option(symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> {
@@ -359,8 +375,10 @@ fn plugin_option(symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> 
                 option += &format!(",entries_end=0x{address}");
                 "entry"
             }
-            "__indirect_thunk_start" => "thunks_begin",
-            "__indirect_thunk_end" => "thunks_end",
+            "__schedule" => "schedule",
+            "migrate_disable" => "migrate_disable",
+            "migrate_enable" => "migrate_enable",
+            _ if waits_for_lock(name) => "lock",
             "asm_common_interrupt" | "asm_spurious_interrupt" => "entry",
             _ if name.starts_with("asm_exc_") || name.starts_with("asm_sysvec_") => "entry",
             _ => continue,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Place, text};
+use common::{Place, eventually, kill, processes_with, text};
 use punctual_lab::{Arch, Kernel};
 use punctual_testing as testing;
 use serde_json::{Value, json};
@@ -96,7 +96,15 @@ fn a_run_is_replayed_and_explained_by_function() {
     assert_eq!(sections["required"][0]["verdict"], "not-met");
     assert_eq!(sections["run"]["digest"], summary["digest"]);
     let off = sections["preemption_disabled"].as_array().expect("sections");
-    assert!(off.iter().any(|section| section["function"] == "__schedule"), "{off:#?}");
+    assert!(off.iter().any(|section| section["function"] == "schedule"), "{off:#?}");
+    // Those of the whole run have those of the worst samples among them; both are marked within a
+    // few instructions of each other.
+    let waits = sections["not_preempted"].as_array().expect("sections");
+    let longest = waits.iter().filter_map(|section| section["longest"].as_u64()).max();
+    let parts = worst.iter().flat_map(|sample| sample["parts"].as_array().expect("parts"));
+    let parts = parts.filter(|part| part["kind"] == "not-preempted");
+    let part = parts.filter_map(|part| part["instructions"].as_u64()).max();
+    assert!(longest.map(|longest| longest + 200) >= part, "{part:?} {waits:#?}");
 
     // What a bundle from elsewhere may say of itself.
     let manifest = std::fs::read(bundle.join("bundle.json")).expect("a manifest");
@@ -160,6 +168,13 @@ fn sections_of_known_length_are_found_by_function() {
         assert!(stack.contains(&json!("vfs_write")), "{stack:?}");
         assert_eq!(stack.last(), Some(&json!("write")));
     }
+    // Of the functions that take a lock, and not of the lock's own.
+    for key in ["irqs_disabled", "preemption_disabled", "migration_disabled", "lock_waits"] {
+        let sections = document[key].as_array().expect("sections");
+        let names = sections.iter().filter_map(|section| section["function"].as_str());
+        let locks = names.filter(|name| name.starts_with("_raw_") || name.contains("_lock_irq"));
+        assert_eq!(locks.collect::<Vec<_>>(), [""; 0], "{sections:#?}");
+    }
     // A section ends where the scheduler has chosen.
     let longest = |key: &str| document[key][0]["longest"].as_u64().expect("a length");
     assert!(document["measured"].as_u64() < document["instructions"].as_u64());
@@ -182,7 +197,8 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
         command.stdin(Stdio::null()).output().expect("punctual starts")
     };
     let arguments = ["--kernel", KERNEL, "--stressors", "mremap", "--duration", "1s", "--trials"];
-    let options = ["4", "--budget", "1h", "--output", "search", "--json"];
+    let place_of_search = format!("search-{}", std::process::id());
+    let options = ["4", "--budget", "1h", "--output", &place_of_search, "--json"];
     let ran = search(&[&arguments[..], &options[..]].concat());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
@@ -199,22 +215,47 @@ fn a_search_finds_a_known_cause_and_how_to_show_it_again() {
     assert!(known["longest"].as_u64() > Some(5_000), "{known:#}");
     let least = &known["least"];
     assert!(least["shows"].as_u64() >= known["longest"].as_u64().map(|l| l * 9 / 10), "{known:#}");
-    let file = place.path().join("search").join(least["file"].as_str().expect("a file"));
+    let directory = place.path().join(&place_of_search);
+    let file = directory.join(least["file"].as_str().expect("a file"));
     let experiment = std::fs::read_to_string(file).expect("an experiment");
     assert!(experiment.contains("stress-ng --mremap "), "{experiment}");
 
+    // Killed in the middle of a trial, it goes on, and ends as if it had not been.
+    let found = std::fs::read(directory.join("hunt.json")).expect("hunt.json");
+    std::fs::remove_file(directory.join("hunt.json")).expect("it is there");
+    let bundle = directory.join(trials[1]["bundle"].as_str().expect("a bundle"));
+    std::fs::remove_dir_all(&bundle).expect("it is there");
+    let mut killed = Command::new(&binary);
+    killed.args(["hunt", "--quiet", "--resume", &place_of_search]).current_dir(place.path());
+    killed.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut killed = killed.spawn().expect("punctual starts");
+    let unfinished = || {
+        let beside = std::fs::read_dir(bundle.parent().expect("a cell")).expect("a directory");
+        let mut names = beside.filter_map(|entry| Some(entry.ok()?.file_name()));
+        names.any(|name| name.as_encoded_bytes().starts_with(b".punctual-vm-"))
+    };
+    eventually("the trial runs", unfinished);
+    kill(killed.id(), "KILL");
+    killed.wait().expect("it ended");
+    eventually("what it started is gone", || processes_with(&place_of_search).is_empty());
+    assert!(!directory.join("hunt.json").exists());
+    let resumed = search(&["--resume", &place_of_search]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
+    assert!(std::fs::read(directory.join("hunt.json")).expect("hunt.json") == found);
+
     // The same again, from what is there: no trial is run, and nothing differs.
-    let again = search(&["--resume", "search", "--json", "--require", "max < 100 instructions"]);
+    let required = ["--json", "--require", "max < 100 instructions"];
+    let again = search(&[&["--resume", place_of_search.as_str()], &required[..]].concat());
     assert_eq!(again.status.code(), Some(3), "{}", text(&again));
     let again: Value = serde_json::from_slice(&again.stdout).expect("JSON");
     assert_eq!(again["trials"], document["trials"]);
     assert_eq!(again["causes"], document["causes"]);
     assert_eq!(again["required"][0]["verdict"], "not-met");
 
-    let report = place.punctual(&["hunt", "report", "search", "--junit", "verdicts.xml"]);
+    let report = place.punctual(&["hunt", "report", &place_of_search, "--junit", "verdicts.xml"]);
     assert_eq!(report.status.code(), Some(3), "{}", text(&report));
     assert!(text(&report).contains("free_pcppages_bulk"), "{}", text(&report));
-    let page = std::fs::read_to_string(place.path().join("search/report.html")).expect("a page");
+    let page = std::fs::read_to_string(directory.join("report.html")).expect("a page");
     assert!(page.contains("free_pcppages_bulk") && page.contains("stress-ng --mremap"));
     let verdicts = std::fs::read_to_string(place.path().join("verdicts.xml")).expect("JUnit");
     assert!(verdicts.contains("max &lt; 100 instructions"), "{verdicts}");

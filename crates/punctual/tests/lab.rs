@@ -107,6 +107,9 @@ fn cells_are_run_once_and_the_rest_when_asked_for() {
     let wrong = place.punctual(&["lab", "replay", "small", "3ms"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
     assert!(text(&wrong).contains("it has 1ms, 2ms"), "{}", text(&wrong));
+    let exact = place.punctual(&["lab", "replay", "small", "1ms", "--exact", "-o", "again"]);
+    assert_eq!(exact.status.code(), Some(2), "{}", text(&exact));
+    assert!(text(&exact).contains("--exact needs virtual time"), "{}", text(&exact));
     let replayed = place.punctual(&["lab", "replay", "small", "1ms", "--plain", "-o", "again"]);
     assert_eq!(replayed.status.code(), Some(0), "{}", text(&replayed));
     assert!(

@@ -138,6 +138,16 @@ fn a_lab_that_was_killed_ends_with_the_same_digests() {
     };
     assert!(digests("whole").0.is_string());
     assert_eq!(digests(&mark), digests("whole"));
+
+    // A cell of it once more, with every instruction seen: the same samples, explained once.
+    let traced = place.punctual(&["lab", "replay", "whole", "500us", "--exact", "-o", "traced"]);
+    assert_eq!(traced.status.code(), Some(0), "{}", text(&traced));
+    assert_eq!(text(&traced).matches("exact explanation (kernel 6.1.").count(), 1);
+    let identical = "all samples are identical to those in the lab: worst ";
+    assert!(text(&traced).contains(identical), "{}", text(&traced));
+    let exact = std::fs::read(place.path().join("traced/exact.json")).expect("an explanation");
+    let exact: serde_json::Value = serde_json::from_slice(&exact).expect("JSON");
+    assert_eq!(exact["digest"], digests("whole").1);
 }
 
 /// A kernel by path, and repetitions that are not the same because their load is not.

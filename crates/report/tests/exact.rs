@@ -63,6 +63,20 @@ fn document() -> ExactDocument {
             "stack": ["user mode", "do_exit", "unmap_page_range"],
             "functions": [["unmap_page_range", 50_000], ["</b>", 10_000]],
         }],
+        "not_preempted": [{
+            "function": "zap_pte_range", "by": null, "count": 1, "total": 40_000,
+            "context": "interrupt", "longest": 40_000, "ended_in": "unmap_page_range",
+            "stack": ["user mode", "do_exit", "zap_pte_range"],
+            "functions": [["zap_pte_range", 30_000]],
+        }],
+        "migration_disabled": [{
+            "function": "free_unref_folios", "by": "rt_spin_lock", "count": 7, "total": 90_000,
+            "context": "task", "longest": 70_000, "ended_in": "free_unref_folios",
+        }],
+        "lock_waits": [{
+            "function": "vma_link_file", "by": "rwbase_write_lock", "count": 3, "total": 30_000,
+            "context": "task", "longest": 20_000, "ended_in": "vma_link_file",
+        }],
         "findings": [],
     });
     serde_json::from_value(document).expect("a document")
@@ -84,6 +98,9 @@ fn sections() -> SectionsDocument {
         measured: 20_000_000,
         irqs_disabled: exact.irqs_disabled,
         preemption_disabled: exact.preemption_disabled,
+        not_preempted: exact.not_preempted,
+        migration_disabled: exact.migration_disabled,
+        lock_waits: exact.lock_waits,
         required: vec![Required {
             requirement: "max < 20000 instructions".to_owned(),
             verdict: VerdictWord::NotMet,

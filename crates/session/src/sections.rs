@@ -7,7 +7,7 @@ use crate::hunt::require::Require;
 use crate::interrupts::Interrupts;
 use crate::messages::Listener;
 use crate::programs::{find_program, programs_of};
-use crate::targets::vm::{kernel, preemption_word};
+use crate::targets::vm::{kernel, named, preemption_word};
 use punctual_analyze::exact::Exact;
 use punctual_analyze::exact::document::SECTIONS;
 use punctual_analyze::exact::dump::Dump;
@@ -20,7 +20,7 @@ use punctual_host::environment;
 use punctual_host::files::Root;
 use punctual_lab::exact::{MARK_PORT, Part, Replay, Wanted};
 use punctual_lab::{Accel, Arch, Control, Guest, GuestFile, Job, Outcome};
-use punctual_plan::{Acceleration, Architecture, TargetPlan, VmPlan};
+use punctual_plan::{Acceleration, Architecture, VmPlan};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub fn of_guest(
     work: &Work,
     messages: Listener,
 ) -> Result<SectionsDocument, Failure> {
-    let vm = machine(kernel)?;
+    let vm = named(kernel)?;
     let guest = guest(&vm, work)?;
     let interrupts = Interrupts::listen()?;
     let mut watch = |_: punctual_lab::Progress| match interrupts.end_requested() {
@@ -106,6 +106,9 @@ pub fn of_guest(
         measured: exact.kept,
         irqs_disabled: listed(exact.irqs_off),
         preemption_disabled: listed(exact.preemption_off),
+        not_preempted: listed(exact.not_preempted),
+        migration_disabled: listed(exact.migration_off),
+        lock_waits: listed(exact.lock_waits),
         required: Vec::new(),
         findings,
     })
@@ -132,6 +135,9 @@ pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument
         measured: exact.measured,
         irqs_disabled: exact.irqs_disabled,
         preemption_disabled: exact.preemption_disabled,
+        not_preempted: exact.not_preempted,
+        migration_disabled: exact.migration_disabled,
+        lock_waits: exact.lock_waits,
         required: Vec::new(),
         findings: exact.findings,
     })
@@ -148,20 +154,6 @@ pub fn requirements(texts: &[String]) -> Result<Vec<Require>, Failure> {
 fn listed<T>(mut sections: Vec<T>) -> Vec<T> {
     sections.truncate(SECTIONS);
     sections
-}
-
-fn machine(kernel: &str) -> Result<VmPlan, Failure> {
-    let word = format!("vm:{kernel}");
-    let target = punctual_plan::target(
-        Path::new("--kernel"),
-        &[],
-        &punctual_plan::LoadOptions::default(),
-        Some(&word),
-    )?;
-    match target {
-        TargetPlan::Vm(vm) => Ok(vm),
-        _ => Err(Failure::refused("--kernel: no such name of a kernel")),
-    }
 }
 
 fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {

@@ -80,6 +80,9 @@ impl Exact {
             ordinary: typical.map(|sample| self.sample(sample, bundle, None)),
             irqs_disabled: self.irqs_off.iter().take(SECTIONS).cloned().collect(),
             preemption_disabled: self.preemption_off.iter().take(SECTIONS).cloned().collect(),
+            not_preempted: self.not_preempted.iter().take(SECTIONS).cloned().collect(),
+            migration_disabled: self.migration_off.iter().take(SECTIONS).cloned().collect(),
+            lock_waits: self.lock_waits.iter().take(SECTIONS).cloned().collect(),
             findings,
         }
     }

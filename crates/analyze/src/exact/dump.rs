@@ -90,6 +90,12 @@ pub enum SectionKind {
     Irqs,
     /// Preemption: the CPU's `preempt_count` is above 0.
     Preemption,
+    /// Nothing: from `need_resched` to the call of `__schedule`.
+    Resched,
+    /// The migration of a task (`migrate_disable`). Others may run.
+    Migration,
+    /// Nothing: a task waits for a lock. Others run.
+    LockWait,
 }
 
 /// A place where sections of a kind begin, with what came of it in the part of the run that was
@@ -100,8 +106,16 @@ pub struct Section {
     pub kind: SectionKind,
     /// The address of the instruction that begins them.
     pub pc: u64,
-    /// Where the last call before it returns to.
+    /// Where the call that began them returns to, in the innermost function that is not left
+    /// within them; 0 where it began them itself, or its caller is not known. Of
+    /// [`SectionKind::Resched`] that begin in an interrupt: what was interrupted, without the
+    /// highest bit.
     pub caller: u64,
+    /// Where this function returns to; 0: not known.
+    pub outer: u64,
+    /// The same as `caller` in the function that this one calls for it, where that calls another;
+    /// else 0.
+    pub callee: u64,
     /// How often.
     pub count: u64,
     /// Instructions, all together.
@@ -110,11 +124,11 @@ pub struct Section {
     pub longest: u64,
     /// The address of the instruction that ended the longest.
     pub end_pc: u64,
-    /// Where the last call before that returns to.
-    pub end_caller: u64,
+    /// Where the innermost calls around that return to, from the innermost; 0: not known.
+    pub end_callers: [u64; 3],
     /// The instructions of the whole run before the longest.
     pub at: u64,
-    /// The `preempt_count` with which the longest began, where that began it.
+    /// The `preempt_count` with which the longest began.
     pub preempt_count: u32,
 }
 
@@ -169,7 +183,7 @@ pub struct Dump {
 #[error("what QEMU's plugin wrote cannot be read: {0}")]
 pub struct Malformed(&'static str);
 
-const MAGIC: &[u8; 8] = b"PEXACT2\0";
+const MAGIC: &[u8; 8] = b"PEXACT3\0";
 
 struct Reader<'a>(&'a [u8]);
 
@@ -224,7 +238,7 @@ impl Dump {
         let window = |from: &mut Reader<'_>| window(from, blocks.len(), tasks.len());
         let worst = from.many(worst, 40, window)?;
         let ordinary = from.many(ordinary, 40, window)?;
-        let sections = from.many(sections, 72, section)?;
+        let sections = from.many(sections, 104, section)?;
         let stretch = |from: &mut Reader<'_>| stretch(from, blocks.len(), tasks.len());
         let longest = from.many(longest, 48, stretch)?;
         let lost = blocks_lost.saturating_add(sections_lost);
@@ -297,16 +311,29 @@ fn entry(word: u32, blocks: usize, tasks: usize) -> Result<Entry, Malformed> {
 }
 
 fn section(from: &mut Reader<'_>) -> Result<Section, Malformed> {
-    let [pc, caller, count, total] = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
-    let [longest, end_pc, end_caller, at] = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
-    let (kind, preempt_count) = (section_kind(from.u32()?)?, from.u32()?);
-    Ok(Section { kind, pc, caller, count, total, longest, end_pc, end_caller, at, preempt_count })
+    Ok(Section {
+        pc: from.u64()?,
+        caller: from.u64()?,
+        outer: from.u64()?,
+        callee: from.u64()?,
+        count: from.u64()?,
+        total: from.u64()?,
+        longest: from.u64()?,
+        end_pc: from.u64()?,
+        end_callers: [from.u64()?, from.u64()?, from.u64()?],
+        at: from.u64()?,
+        kind: section_kind(from.u32()?)?,
+        preempt_count: from.u32()?,
+    })
 }
 
 fn section_kind(word: u32) -> Result<SectionKind, Malformed> {
     match word {
         0 => Ok(SectionKind::Irqs),
         1 => Ok(SectionKind::Preemption),
+        2 => Ok(SectionKind::Resched),
+        3 => Ok(SectionKind::Migration),
+        4 => Ok(SectionKind::LockWait),
         _ => Err(Malformed("a section is of no known kind")),
     }
 }
@@ -346,7 +373,7 @@ mod tests {
         words(&mut bytes, &[1000, 1800, 5, 800]);
         let window = [0, 4, 0, 0x8000_0000, 0x9000_0000, 1_u32];
         bytes.extend(window.iter().flat_map(|word| word.to_le_bytes()));
-        words(&mut bytes, &[1, 2, 3, 4, 5, 6, 7, 8, 1 | 0x100 << 32]);
+        words(&mut bytes, &[1, 2, 12, 9, 3, 4, 5, 6, 7, 10, 11, 8, 1 | 0x100 << 32]);
         words(&mut bytes, &[1 | 1 << 32, 1, 2, 8, 13, 14]);
         bytes.extend(1_u32.to_le_bytes());
         bytes
@@ -366,6 +393,10 @@ mod tests {
         let section = read.sections[0];
         assert_eq!((section.count, section.longest, section.preempt_count), (3, 5, 0x100));
         assert_eq!(section.kind, SectionKind::Preemption);
+        assert_eq!(
+            (section.outer, section.callee, section.end_callers, section.at),
+            (12, 9, [7, 10, 11], 8)
+        );
         let longest = &read.longest[0];
         assert_eq!((longest.begin, longest.end, longest.at), (8, 13, 14));
         assert_eq!((read.kept, &longest.entries), (700, &vec![Entry::Block(1)]));

@@ -335,15 +335,6 @@ impl Path {
             .collect()
     }
 
-    /// The functions on the stack at the arrival, from the outermost.
-    pub fn stack_at_end(&self) -> Vec<&str> {
-        let mut open: Vec<&Call> =
-            self.calls.iter().filter(|call| call.end == self.insns).collect();
-        open.sort_by_key(|call| (call.depth, std::cmp::Reverse(call.begin)));
-        open.dedup_by_key(|call| call.depth);
-        open.into_iter().map(|call| call.function.as_str()).collect()
-    }
-
     /// The functions that ran between two instructions with how many each, the most first.
     pub fn ran_between(&self, from: u64, to: u64) -> Vec<(String, u64)> {
         let mut sums: HashMap<&str, u64> = HashMap::new();

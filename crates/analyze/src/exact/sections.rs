@@ -1,18 +1,39 @@
-//! The longest sections with interrupts or preemption disabled, by the function in which they
-//! begin.
+//! The longest sections with interrupts or preemption disabled, the longest from `need_resched` to
+//! `__schedule`, and tasks that wait for locks or cannot migrate, by function.
+//!
+//! A section is of the innermost function that is not left within it: what a lock function begins
+//! is of the function that takes the lock, however many functions wrap it.
 
 use super::dump::{Dump, Entry, Section, SectionKind, Stretch};
-use super::path::Path;
+use super::path::{Path, USER};
 use super::symbols::KernelSymbols;
 use punctual_bundle::exact::DisabledSection;
 
 /// Functions of the longest that are named.
 const FUNCTIONS: usize = 5;
+/// Addresses of the kernel have it.
+const KERNEL: u64 = 1 << 63;
+/// Addresses of programs have nothing from here on.
+const USER_BITS: u32 = 47;
 
-/// Functions that disable and enable for their caller.
+/// Functions that lock, disable and enable for their caller.
 fn is_helper(function: &str) -> bool {
-    const LOCKS: [&str; 4] =
-        ["_raw_spin_", "_raw_read_", "_raw_write_", "__raw_spin_unlock_irqrestore"];
+    const LOCKS: [&str; 14] = [
+        "_raw_spin_",
+        "_raw_read_",
+        "_raw_write_",
+        "__raw_spin_unlock_irqrestore",
+        "rt_spin_",
+        "rt_read_",
+        "rt_write_",
+        "rt_mutex_",
+        "rwbase_",
+        "mutex_lock",
+        "__mutex_lock",
+        "ww_mutex_",
+        "down_read",
+        "down_write",
+    ];
     const OTHERS: [&str; 11] = [
         "pv_native_irq_disable",
         "pv_native_irq_enable",
@@ -29,11 +50,25 @@ fn is_helper(function: &str) -> bool {
     LOCKS.iter().any(|lock| function.starts_with(lock)) || OTHERS.contains(&function)
 }
 
+/// Functions that only lead to the scheduler.
+fn is_of_scheduler(function: &str) -> bool {
+    const NAMES: [&str; 7] = [
+        "__schedule",
+        "schedule",
+        "preempt_schedule",
+        "preempt_schedule_common",
+        "preempt_schedule_thunk",
+        "__cond_resched",
+        "dynamic_cond_resched",
+    ];
+    NAMES.contains(&function)
+}
+
 /// The sections of a kind, the longest first.
 pub fn sections(dump: &Dump, symbols: &KernelSymbols, kind: SectionKind) -> Vec<DisabledSection> {
     let mut found: Vec<(DisabledSection, Section)> = Vec::new();
     for section in dump.sections.iter().filter(|one| one.kind == kind && one.count > 0) {
-        let Some((function, by)) = owner(symbols, section.pc, section.caller) else { continue };
+        let Some((function, by)) = owner(symbols, section) else { continue };
         let one = DisabledSection {
             function,
             by,
@@ -79,6 +114,8 @@ fn context(section: &Section) -> &'static str {
     const SERVING_SOFTIRQ: u32 = 0x100;
     match (section.kind, section.preempt_count) {
         (SectionKind::Irqs, _) => "irqs",
+        (SectionKind::Resched, _) if is_interrupted(section) => "interrupt",
+        (SectionKind::Resched | SectionKind::Migration | SectionKind::LockWait, _) => "task",
         (_, count) if count >> 20 != 0 => "nmi",
         (_, count) if count >> 16 != 0 => "interrupt",
         (_, count) if count & SERVING_SOFTIRQ != 0 => "softirq",
@@ -98,35 +135,67 @@ fn path_of(dump: &Dump, stretch: &Stretch, symbols: &KernelSymbols) -> Path {
     Path::between(dump, &stretch.entries, symbols, at(stretch.begin), at(stretch.end))
 }
 
-/// The calls around its start and its end, and the functions that it took.
+/// The calls around its start, and the functions that it took.
 fn describe(section: &mut DisabledSection, path: &Path) {
-    section.stack = meant(path.stack());
-    if let Some(end) = meant(path.stack_at_end()).pop() {
-        section.ended_in = end;
+    let mut stack: Vec<String> = path.stack().into_iter().map(str::to_owned).collect();
+    // Up to its function: what this one called is left by then.
+    if let Some(place) = stack.iter().rposition(|function| *function == section.function) {
+        stack.truncate(place + 1);
     }
+    section.stack = stack;
     let functions = path.ran_between(0, path.insns);
     section.functions = functions.into_iter().take(FUNCTIONS).collect();
 }
 
-/// A stack up to the function that called a helper.
-fn meant(mut stack: Vec<&str>) -> Vec<String> {
-    while stack.len() > 1 && stack.last().is_some_and(|top| is_helper(top)) {
-        stack.pop();
-    }
-    stack.into_iter().map(str::to_owned).collect()
-}
-
+/// The function that the longest ended in: not what enables for it, or calls the scheduler.
 fn ended_in(symbols: &KernelSymbols, section: &Section) -> String {
-    let owner = owner(symbols, section.end_pc, section.end_caller);
-    owner.map_or_else(|| "user mode".to_owned(), |(function, _)| function)
+    let stands_for = |name: &str| match section.kind {
+        SectionKind::Resched => is_of_scheduler(name),
+        _ => is_helper(name),
+    };
+    let callers = section.end_callers.iter().take_while(|caller| **caller != 0);
+    let names = callers.filter_map(|caller| behind_call(symbols, *caller));
+    let mut all = symbols.name(section.end_pc).into_iter().chain(names);
+    let first = all.next();
+    let meant = match first {
+        Some(name) if stands_for(name) => all.find(|name| !stands_for(name)).or(first),
+        name => name,
+    };
+    meant.unwrap_or(USER).to_owned()
 }
 
-/// The function that means it, and the helper that does it; `None` for code before the kernel.
-fn owner(symbols: &KernelSymbols, pc: u64, caller: u64) -> Option<(String, Option<String>)> {
-    let name = symbols.name(pc)?;
-    match is_helper(name) {
-        // The address behind a call may be the next function's first.
-        true => Some((symbols.name(caller.wrapping_sub(1))?.to_owned(), Some(name.to_owned()))),
-        false => Some((name.to_owned(), None)),
+/// Whether its start is that of an interrupt, and its caller what was interrupted.
+fn is_interrupted(section: &Section) -> bool {
+    section.caller != 0 && section.caller & KERNEL == 0
+}
+
+/// The function that it is of, and the one that this calls for it; `None` for code before the
+/// kernel.
+fn owner(symbols: &KernelSymbols, section: &Section) -> Option<(String, Option<String>)> {
+    let named = |function: &str, by: Option<&str>| (function.to_owned(), by.map(str::to_owned));
+    let own = symbols.name(section.pc)?;
+    if is_interrupted(section) {
+        let function = match section.caller >> USER_BITS {
+            0 => USER,
+            _ => symbols.name(section.caller | KERNEL)?,
+        };
+        return Some(named(function, None));
     }
+    let (function, by) = match (section.caller, section.callee) {
+        (0, _) => (own, None),
+        (caller, 0) => (behind_call(symbols, caller)?, Some(own)),
+        (caller, callee) => (behind_call(symbols, caller)?, behind_call(symbols, callee)),
+    };
+    // What a lock function does for itself is its caller's, too.
+    let outer = Some(section.outer).filter(|outer| outer & KERNEL != 0 && is_helper(function));
+    match outer.and_then(|outer| behind_call(symbols, outer)).filter(|outer| !is_helper(outer)) {
+        Some(outer) => Some(named(outer, Some(function))),
+        None => Some(named(function, by)),
+    }
+}
+
+/// The function of a call that returns to this address, which may be the next function's first;
+/// what an interrupt interrupted, too.
+fn behind_call(symbols: &KernelSymbols, back: u64) -> Option<&str> {
+    symbols.name((back | KERNEL).wrapping_sub(1))
 }

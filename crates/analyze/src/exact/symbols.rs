@@ -17,6 +17,9 @@ impl KernelSymbols {
             let kind = words.next()?;
             let name = words.next()?;
             let is_function = matches!(kind, "t" | "T" | "w" | "W") && address >> 63 == 1;
+            // An alias for code that runs before the kernel is where it belongs
+            // (arch/x86/boot/startup).
+            let name = name.strip_prefix("__pi_").unwrap_or(name);
             is_function.then(|| (address, function_of(name).to_owned()))
         };
         let mut functions: Vec<(u64, String)> = kallsyms.lines().filter_map(function).collect();
@@ -49,10 +52,11 @@ mod tests {
     fn an_address_is_in_the_function_before_it() {
         let symbols = KernelSymbols::parse(
             "ffffffff81000000 T _text\nffffffff81000100 t rmqueue.isra.0\nffffffff81000100 t x\n\
-             ffffffff81000200 D data\nffffffffc0000000 t probe.cold\t[virtio]\n0 A __preempt",
+             ffffffff81000180 T __pi___x86_indirect_thunk_rax\nffffffff81000200 D data\nffffffffc0000000 t probe.cold\t[virtio]\n0 A __preempt",
         );
         assert_eq!(symbols.name(0xffff_ffff_8100_00ff), Some("_text"));
-        assert_eq!(symbols.name(0xffff_ffff_8100_0250), Some("rmqueue"));
+        assert_eq!(symbols.name(0xffff_ffff_8100_0150), Some("rmqueue"));
+        assert_eq!(symbols.name(0xffff_ffff_8100_0250), Some("__x86_indirect_thunk_rax"));
         assert_eq!(symbols.name(0xffff_ffff_c000_0001), Some("probe"));
         assert_eq!(symbols.name(0x1000), None);
     }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
 
 /// Functions of 256 bytes each, in this order from the kernel's first address on.
-const FUNCTIONS: [&str; 13] = [
+const FUNCTIONS: [&str; 14] = [
     "entry_SYSCALL_64",
     "do_syscall_64",
     "free_pages",
@@ -24,6 +24,7 @@ const FUNCTIONS: [&str; 13] = [
     "__x86_indirect_thunk_rax",
     "clear_page",
     "_raw_spin_lock",
+    "rt_spin_lock",
     "last",
 ];
 
@@ -150,20 +151,44 @@ fn with_sections() -> Dump {
         kind,
         pc,
         caller,
+        outer: 0,
+        callee: 0,
         count,
         total: count * longest,
         longest,
         end_pc: at(place_of("last"), 0),
-        end_caller: 0,
+        end_callers: [0; 3],
         at: 0,
         preempt_count,
     };
     let (irqs, preemption) = (SectionKind::Irqs, SectionKind::Preemption);
+    let set = at(place_of("resched_curr"), 8);
+    let interrupted = |pc: u64| section(SectionKind::Resched, set, pc & !(1 << 63), 1, pc % 256, 0);
     script.dump.sections = vec![
         section(preemption, lock, caller, 3, 60, 1),
         section(preemption, lock, at(place_of("free_pages"), 80), 2, 20, 1),
         section(preemption, lock, caller, 1, 7, 0x100),
         section(irqs, at(place_of("clear_page"), 0), 0, 1, 9, 0),
+        // A lock in a function of its own, and one that gives it back.
+        Section {
+            callee: at(place_of("rt_spin_lock"), 16),
+            end_pc: at(place_of("_raw_spin_lock"), 40),
+            end_callers: [at(place_of("rt_spin_lock"), 80), at(place_of("free_pages"), 9), 0],
+            ..section(irqs, lock, at(place_of("do_syscall_64"), 20), 1, 8, 0)
+        },
+        // What the lock does for itself.
+        Section {
+            outer: at(place_of("clear_page"), 9),
+            ..section(irqs, at(place_of("rt_spin_lock"), 4), 0, 1, 5, 0)
+        },
+        section(SectionKind::Migration, lock, caller, 1, 9, 0),
+        Section {
+            outer: at(place_of("clear_page"), 9),
+            ..section(SectionKind::LockWait, lock, at(place_of("rt_spin_lock"), 4), 1, 9, 0)
+        },
+        interrupted(at(place_of("clear_page"), 90)),
+        interrupted(0x5511_2233_4450),
+        section(SectionKind::Resched, set, at(place_of("hrtimer_interrupt"), 5), 1, 70, 0),
     ];
     // From the start of free_pages to the end of the interrupt's handler.
     let all = 180;
@@ -182,10 +207,8 @@ fn with_sections() -> Dump {
 #[test]
 fn sections_are_of_the_function_that_means_them() {
     let dump = with_sections();
-    let found = sections(&dump, &symbols(), SectionKind::Preemption);
-    let shown: Vec<String> = found
-        .iter()
-        .map(|one| {
+    let shown = |kind| {
+        let lines = sections(&dump, &symbols(), kind).into_iter().map(|one| {
             format!(
                 "{} by {:?} ({}): {} times, {}, longest {} to {}; [{}] {:?}",
                 one.function,
@@ -198,15 +221,25 @@ fn sections_are_of_the_function_that_means_them() {
                 one.stack.join(" > "),
                 one.functions
             )
-        })
-        .collect();
-    insta::assert_snapshot!(shown.join("\n"), @r#"
-    free_pages by Some("_raw_spin_lock") (preemption-disabled): 5 times, 220, longest 60 to resched_curr; [user mode > entry_SYSCALL_64 > do_syscall_64 > free_pages] [("free_pages", 20), ("asm_sysvec_apic_timer_interrupt", 10), ("clear_page", 10), ("hrtimer_interrupt", 10), ("resched_curr", 10)]
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(shown(SectionKind::Preemption), @r#"
+    free_pages by Some("_raw_spin_lock") (preemption-disabled): 5 times, 220, longest 60 to last; [user mode > entry_SYSCALL_64 > do_syscall_64 > free_pages] [("free_pages", 20), ("asm_sysvec_apic_timer_interrupt", 10), ("clear_page", 10), ("hrtimer_interrupt", 10), ("resched_curr", 10)]
     free_pages by Some("_raw_spin_lock") (softirq): 1 times, 7, longest 7 to last; [] []
     "#);
-    let irqs = sections(&dump, &symbols(), SectionKind::Irqs);
-    assert_eq!(irqs.len(), 1);
-    assert_eq!((irqs[0].function.as_str(), irqs[0].ended_in.as_str()), ("clear_page", "last"));
+    insta::assert_snapshot!(shown(SectionKind::Irqs), @r#"
+    clear_page by None (irqs): 1 times, 9, longest 9 to last; [] []
+    do_syscall_64 by Some("rt_spin_lock") (irqs): 1 times, 8, longest 8 to free_pages; [] []
+    clear_page by Some("rt_spin_lock") (irqs): 1 times, 5, longest 5 to last; [] []
+    "#);
+    insta::assert_snapshot!(shown(SectionKind::Resched), @r#"
+    clear_page by None (interrupt): 1 times, 90, longest 90 to last; [] []
+    user mode by None (interrupt): 1 times, 80, longest 80 to last; [] []
+    hrtimer_interrupt by Some("resched_curr") (task): 1 times, 70, longest 70 to last; [] []
+    "#);
+    insta::assert_snapshot!(shown(SectionKind::Migration), @r#"free_pages by Some("_raw_spin_lock") (task): 1 times, 9, longest 9 to last; [] []"#);
+    insta::assert_snapshot!(shown(SectionKind::LockWait), @r#"clear_page by Some("rt_spin_lock") (task): 1 times, 9, longest 9 to last; [] []"#);
 }
 
 #[test]

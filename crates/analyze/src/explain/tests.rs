@@ -298,7 +298,7 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
     }
     // A page fault just before is what the interrupt met; one long ago is over.
     for (at, mode) in
-        [(140, Mode::Fault), (140 - 30_000, Mode::Unknown), (140 - 2_000_000, Mode::User)]
+        [(140, Mode::Fault), (140 - 2_000_000, Mode::Unknown), (140 - 20_000_000, Mode::User)]
     {
         let fault = event(at, 0, 5, EventKind::PageFault { address: 0, ip: 0, user: true });
         let mut events = lean(None);
@@ -311,6 +311,33 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
             "{at}"
         );
     }
+}
+
+/// A page fault that clears a huge page takes milliseconds: an interrupt that meets no system call
+/// after that time did not return to user mode.
+#[test]
+fn a_long_page_fault_is_no_throttling() {
+    let met = |at| event(at, 0, 9, EventKind::Interrupted { call: None });
+    let explained = |fault: i64| {
+        let mut events = vec![
+            switch(-30_000_000, 0, (5, LOWER), TaskState::Sleeping, (9, LOWER)),
+            event(fault, 0, 9, EventKind::PageFault { address: 0, ip: 0, user: true }),
+        ];
+        for at in [1_000_000, 1_500_000] {
+            let [entry, waking, wakeup, exit] = timer(at, 0, 9);
+            let woken = [waking, wakeup].into_iter().filter(|_| at == 1_000_000);
+            events.extend([entry, met(at + 1)].into_iter().chain(woken).chain([exit]));
+        }
+        events.push(switch(3_000_000, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
+        explained(interval(999_990, 3_000_010, Kind::Timer), &events)
+    };
+    let is_throttled = |explanation: &Explanation| {
+        explanation.parts.iter().any(|part| matches!(part.cause, Cause::Throttled { .. }))
+    };
+    assert!(!is_throttled(&explained(50)), "{:?}", causes(&explained(50)));
+    // One that began so long ago is over, and a task in user mode would have been preempted.
+    let long_ago = explained(-20_000_000);
+    assert!(is_throttled(&long_ago), "{:?}", causes(&long_ago));
 }
 
 #[test]

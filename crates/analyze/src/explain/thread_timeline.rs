@@ -11,7 +11,7 @@ pub const FAULT: Nanos = Nanos(20_000);
 const FAULT_PER_PAGE: Nanos = Nanos(1_000);
 /// If the next event of a thread is a fault on a page this near, it touches one page after the
 /// other: all until then belongs to the fault, up to this duration.
-pub const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
+const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
 /// A thread, and the places of its events among those around the sample.
 pub struct ThreadTimeline {

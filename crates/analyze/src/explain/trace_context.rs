@@ -1,13 +1,13 @@
 //! The events around a sample, indexed for queries by instant.
 
 use super::search::{covering, switched_to};
-use super::thread_timeline::{FAULT, NEXT, ThreadTimeline};
+use super::thread_timeline::{FAULT, ThreadTimeline};
 use super::{LatencyInterval, Mode};
 use crate::gaps::Gaps;
 use crate::steal::{self, Hole, Wait};
 use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, Lanes, Tracker, Windows};
 use punctual_core::event::{StackId, Tid};
-use punctual_core::{Event, EventKind, MonotonicNs};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -17,6 +17,8 @@ use std::rc::Rc;
 const TIMELINES: usize = 32;
 /// A page fault is searched in this many events of its CPU.
 const FAULT_WITHIN: usize = 64;
+/// A page fault may take so long: a huge page is cleared in it, or memory is reclaimed.
+const LONG_FAULT: Nanos = Nanos(10_000_000);
 /// The task that an interrupt found is searched in this many events of its CPU.
 const FOUND_WITHIN: usize = 512;
 /// A stack comes within this many events of its CPU after the interrupt that requested it.
@@ -188,7 +190,7 @@ impl<'e> TraceContext<'e> {
         match (call, self.fault_before(tid, cpu, when).map(|began| when - began)) {
             (Some(number), _) => Mode::Syscall(number),
             (None, Some(since)) if since <= FAULT => Mode::Fault,
-            (None, Some(since)) if since <= NEXT.1 => Mode::Unknown,
+            (None, Some(since)) if since <= LONG_FAULT => Mode::Unknown,
             (None, _) => Mode::User,
         }
     }

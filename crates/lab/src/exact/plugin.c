@@ -2,8 +2,8 @@
 //
 // Sees every translation block that a guest executes in virtual time, and keeps the blocks before
 // the end of its worst samples, and those of the longest sections with interrupts or preemption
-// disabled. QEMU loads it (-plugin); the guest does not notice: virtual time counts the guest's
-// instructions, and this adds none.
+// disabled, and from need_resched to __schedule. QEMU loads it (-plugin); the guest does not
+// notice: virtual time counts the guest's instructions, and this adds none.
 //
 // What it writes is described in dump.rs, which reads it. Its bounds: RING blocks back from the end
 // of a sample or section, WINDOWS samples, SECTIONS places where sections begin, LONGEST of them
@@ -85,8 +85,18 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 #define BLOCKS (1u << 22)
 #define TASKS 4096
 #define WINDOWS 64
-#define SECTIONS 16384
+#define SECTIONS 65536
 #define LONGEST 12
+// The innermost frames of each stack that are known, those that a section keeps, and how many of
+// them a return may leave.
+#define FRAMES 64
+#define CALLERS 6
+#define RETURNED 8
+// Calls from where a section ended.
+#define END_CALLERS 3
+// Of a jump by a call that only puts an address onto the stack (FILL_RETURN_BUFFER and thunks in
+// arch/x86/include/asm/nospec-branch.h): it leads no further.
+#define TRAMPOLINE 16
 // Instructions of a window before its release, and before a section, for the calls that led there.
 #define BEFORE 200000
 #define BEFORE_SECTION 1000000
@@ -144,21 +154,32 @@ struct window {
 enum section_kind {
 	IRQS,
 	PREEMPTION,
+	RESCHED, // from need_resched to the call of __schedule
+	PER_CPU,
+	// Those of a task, in which others may run.
+	MIGRATION = PER_CPU, // it cannot move to another CPU
+	LOCK_WAIT, // it waits for a lock
 	KINDS,
 };
+#define PER_TASK (KINDS - PER_CPU)
 
-// The sections of a kind that begin at one place.
+// The sections of a kind that begin at one place of one function.
 struct section {
 	uint64_t pc;
-	uint64_t caller; // behind the last call before it
+	// In the innermost function that is not left within it: behind its call of what began the
+	// section; 0: it began it itself. Of RESCHED that begins in an interrupt: what this
+	// interrupted.
+	uint64_t caller;
+	uint64_t outer; // in the function that calls this one; 0: not known
+	uint64_t callee; // in the function that this one calls, if that calls another; else 0
 	uint64_t count;
 	uint64_t total;
 	uint64_t longest;
 	uint64_t longest_end; // its last instruction
-	uint64_t longest_end_caller;
-	uint64_t longest_at; // instructions at its begin
+	uint64_t longest_end_callers[END_CALLERS];
+	uint64_t longest_at; // instructions at its start
 	uint32_t kind;
-	uint32_t preempt_count; // of PREEMPTION: at its begin
+	uint32_t preempt_count; // at its start
 };
 
 // One section with the blocks before and in it.
@@ -177,7 +198,9 @@ static struct {
 	const char *out;
 	uint64_t switch_pc;
 	uint64_t entries_begin, entries_end;
-	uint64_t thunks_begin, thunks_end;
+	uint64_t schedule_pc, migrate_disable_pc, migrate_enable_pc;
+	uint64_t *lock_pcs; // of functions that wait
+	size_t lock_count;
 	uint64_t *entry_pcs;
 	size_t entry_count;
 	uint32_t comm_offset, pid_offset;
@@ -223,19 +246,36 @@ static struct stretch longest_since[KINDS][LONGEST];
 static uint64_t kept_insns, kept_until; // instructions in which sections were looked for
 static bool marked;
 
-static struct {
+// One that goes on.
+struct open {
 	bool open;
-	uint64_t since, pc, caller;
+	bool settled; // its task was switched away: what is left now are other frames
+	uint64_t since, pc;
+	uint64_t callers[CALLERS];
+	uint64_t interrupted;
 	uint32_t preempt_count;
-} now[KINDS];
-// Where the last call returns to, and the last one before the current block: what happens in a
-// block comes before the call at its end.
-static uint64_t last_call, call_before;
+	uint32_t depth, least; // of the stack at its start, and the least since
+	uint32_t nested; // of a task's: how often it began
+};
+static struct open now[PER_CPU];
+
+// Where the kernel's calls return to, by task; an interrupt's frame is the place that it
+// interrupted, without the highest bit. The last stack is of tasks that found no room.
+struct stack {
+	uint32_t depth;
+	uint64_t frames[FRAMES];
+	struct open own[PER_TASK];
+};
+static struct stack stacks[TASKS + 1];
+static struct stack *stack = &stacks[TASKS];
+static struct block last; // executed before the current one
+#define KERNEL (1ull << 63)
 
 // The count is believed from the first time on that it is 0: what came before has no begin.
 static uint32_t preempt_count;
 static bool preempt_count_known;
 static bool idle;
+static bool need_resched;
 
 static void fail(const char *why)
 {
@@ -332,7 +372,8 @@ static void keep_longest(struct stretch one)
 // there is no room.
 static int64_t add(struct section *table, const struct section *one)
 {
-	uint64_t place = (one->pc ^ one->caller << 20 ^ one->kind) * 0x9e3779b97f4a7c15ull >> 50;
+	uint64_t key = one->pc ^ one->caller << 20 ^ one->outer << 10 ^ one->kind;
+	uint64_t place = key * 0x9e3779b97f4a7c15ull >> 48;
 	for (unsigned step = 0; step < 64; step++, place = (place + 1) % SECTIONS) {
 		struct section *section = &table[place];
 		if (!section->count) {
@@ -340,14 +381,16 @@ static int64_t add(struct section *table, const struct section *one)
 			return (int64_t)place;
 		}
 		if (section->pc != one->pc || section->caller != one->caller ||
-		    section->kind != one->kind)
+		    section->outer != one->outer || section->kind != one->kind)
 			continue;
 		section->count += one->count;
 		section->total += one->total;
 		if (one->longest > section->longest) {
 			section->longest = one->longest;
+			section->callee = one->callee;
 			section->longest_end = one->longest_end;
-			section->longest_end_caller = one->longest_end_caller;
+			memcpy(section->longest_end_callers, one->longest_end_callers,
+			       sizeof section->longest_end_callers);
 			section->longest_at = one->longest_at;
 			section->preempt_count = one->preempt_count;
 		}
@@ -383,58 +426,190 @@ static void keep_sections(bool keep)
 	kept_until = insns;
 }
 
+// The frame so many from the innermost one; 0: it is not known.
+static uint64_t frame(uint32_t from_top)
+{
+	if (from_top >= stack->depth || from_top >= FRAMES)
+		return 0;
+	return stack->frames[(stack->depth - 1 - from_top) % FRAMES];
+}
+
+static void push(uint64_t back)
+{
+	stack->frames[stack->depth++ % FRAMES] = back;
+}
+
+static void end_own(enum section_kind kind, uint64_t pc, uint64_t at);
+
+static void pop_to(uint32_t depth)
+{
+	stack->depth = depth;
+	for (unsigned kind = 0; kind < PER_CPU; kind++)
+		if (!now[kind].settled && depth < now[kind].least)
+			now[kind].least = depth;
+	for (unsigned kind = 0; kind < PER_TASK; kind++)
+		if (depth < stack->own[kind].least)
+			stack->own[kind].least = depth;
+	// The function that waits returns.
+	struct open *wait = &stack->own[LOCK_WAIT - PER_CPU];
+	if (wait->open && depth < wait->depth)
+		end_own(LOCK_WAIT, last.pc, insns);
+}
+
+// A return to this place, if a call is known that it returns from.
+static void pop(uint64_t pc)
+{
+	for (uint32_t i = 0; i < RETURNED && i < stack->depth; i++) {
+		if (frame(i) == pc) {
+			pop_to(stack->depth - 1 - i);
+			return;
+		}
+	}
+}
+
+// Leaves what ran since the innermost interrupt, and its frame.
+static void pop_interrupt(void)
+{
+	for (uint32_t i = 0; i < FRAMES && i < stack->depth; i++) {
+		if (!(frame(i) & KERNEL)) {
+			pop_to(stack->depth - 1 - i);
+			return;
+		}
+	}
+}
+
+// What the innermost interrupt interrupted; 0: none.
+static uint64_t interrupted(void)
+{
+	for (uint32_t i = 0; i < FRAMES && i < stack->depth; i++)
+		if (!(frame(i) & KERNEL))
+			return frame(i);
+	return 0;
+}
+
+// The stack before a block runs.
+static void enter(const struct block *block)
+{
+	if (block->entry) {
+		if (!(last.pc & KERNEL))
+			pop_to(0);
+		push(last.pc & ~KERNEL);
+	} else if (!(block->pc & KERNEL)) {
+		if (stack->depth)
+			pop_to(0);
+	} else if (!(last.pc & KERNEL)) {
+		return;
+	} else if (last.kind == CALL) {
+		uint64_t back = last.pc + last.bytes;
+		if (block->pc - back >= TRAMPOLINE)
+			push(back);
+	} else if (last.kind == RETURN) {
+		pop(block->pc);
+	} else if (last.kind == IRET) {
+		pop_interrupt();
+	}
+}
+
+static void opens(struct open *open, uint64_t pc, uint64_t at)
+{
+	*open = (struct open){
+		.open = true,
+		.since = at,
+		.pc = pc,
+		.depth = stack->depth,
+		.least = stack->depth,
+		.preempt_count = preempt_count,
+	};
+	for (uint32_t i = 0; i < CALLERS; i++)
+		open->callers[i] = frame(i);
+}
+
 static void begin(enum section_kind kind, uint64_t pc, uint64_t at)
 {
 	if (now[kind].open)
 		return;
-	now[kind].open = true;
-	now[kind].since = at;
-	now[kind].pc = pc;
-	now[kind].caller = call_before;
-	now[kind].preempt_count = preempt_count;
+	opens(&now[kind], pc, at);
+	if (kind == RESCHED)
+		now[kind].interrupted = interrupted();
 	if (kind == IRQS)
 		write_entry(EVENT_OF(IRQS_OFF, 0));
+}
+
+// Counts one that ends here.
+static void closes(struct open *open, enum section_kind kind, uint64_t pc, uint64_t at)
+{
+	open->open = false;
+	uint32_t left = open->depth - open->least;
+	left = left < CALLERS ? left : CALLERS;
+	// Where a task waits, what waits is left at its end.
+	if (kind == LOCK_WAIT)
+		left = 1;
+	// One that is not known was not left.
+	while (left && !open->callers[left - 1])
+		left -= 1;
+	struct section one = {
+		.pc = open->pc,
+		.caller = left ? open->callers[left - 1] : 0,
+		.outer = left < CALLERS ? open->callers[left] : 0,
+		.callee = left > 1 ? open->callers[left - 2] : 0,
+		.count = 1,
+		.total = at - open->since,
+		.longest = at - open->since,
+		.longest_end = pc,
+		.longest_end_callers = { frame(0), frame(1), frame(2) },
+		.longest_at = open->since,
+		.kind = kind,
+		.preempt_count = open->preempt_count,
+	};
+	if (open->interrupted) {
+		one.caller = open->interrupted;
+		one.outer = one.callee = 0;
+	}
+	int64_t place = add(since, &one);
+	if (place >= 0 && since[place].count == 1)
+		since_used[since_count++] = (uint32_t)place;
+	keep_longest((struct stretch){ .kind = kind,
+				       .pc = one.pc,
+				       .caller = one.caller,
+				       .begin = one.longest_at,
+				       .end = at });
 }
 
 static void end(enum section_kind kind, uint64_t pc, uint64_t at)
 {
 	if (!now[kind].open)
 		return;
-	now[kind].open = false;
 	if (kind == IRQS)
 		write_entry(EVENT_OF(IRQS_ON, 0));
-	struct section one = {
-		.pc = now[kind].pc,
-		.caller = now[kind].caller,
-		.count = 1,
-		.total = at - now[kind].since,
-		.longest = at - now[kind].since,
-		.longest_end = pc,
-		.longest_end_caller = call_before,
-		.longest_at = now[kind].since,
-		.kind = kind,
-		.preempt_count = now[kind].preempt_count,
-	};
-	int64_t place = add(since, &one);
-	if (place >= 0 && since[place].count == 1)
-		since_used[since_count++] = (uint32_t)place;
-	keep_longest((struct stretch){
-		.kind = kind, .pc = one.pc, .caller = one.caller, .begin = one.longest_at, .end = at });
+	closes(&now[kind], kind, pc, at);
+}
+
+// A section of the current task.
+static void begin_own(enum section_kind kind, uint64_t pc, uint64_t at)
+{
+	struct open *own = &stack->own[kind - PER_CPU];
+	if (!own->open)
+		opens(own, pc, at);
+	own->nested += 1;
+}
+
+static void end_own(enum section_kind kind, uint64_t pc, uint64_t at)
+{
+	struct open *own = &stack->own[kind - PER_CPU];
+	if (own->open && (kind == LOCK_WAIT || !--own->nested))
+		closes(own, kind, pc, at);
 }
 
 static void on_block(unsigned cpu, void *data)
 {
 	uint32_t place = (uint32_t)(uintptr_t)data;
 	struct block *block = &blocks[place];
-	call_before = last_call;
+	enter(block);
+	last = *block;
 	if (block->entry)
 		begin(IRQS, block->pc, insns);
 	write_entry(place);
 	insns += block->insns;
-	// A thunk's own call is none of the program's.
-	if (block->kind == CALL &&
-	    (block->pc < options.thunks_begin || block->pc >= options.thunks_end))
-		last_call = block->pc + block->bytes;
 	(void)cpu;
 }
 
@@ -485,13 +660,22 @@ static void on_sysret(unsigned cpu, void *place)
 	(void)cpu;
 }
 
-// The CPU's count has another value. Its highest bit is no count (PREEMPT_NEED_RESCHED,
-// arch/x86/include/asm/preempt.h). It belongs to the CPU: it is the same before and behind a switch
-// of tasks.
+// The CPU's count has another value. Its highest bit is no count, but 0 while need_resched is set
+// (PREEMPT_NEED_RESCHED, arch/x86/include/asm/preempt.h). It belongs to the CPU: it is the same
+// before and behind a switch of tasks.
 static void on_count(unsigned cpu, memory_info info, uint64_t address, void *place)
 {
-	uint32_t before = preempt_count;
-	preempt_count = qemu_plugin_mem_get_value(info).data.u32 & 0x7fffffff;
+	uint32_t value = qemu_plugin_mem_get_value(info).data.u32, before = preempt_count;
+	bool needed = !(value >> 31);
+	preempt_count = value & 0x7fffffff;
+	if (preempt_count_known && needed != need_resched) {
+		// The idle task looks by itself.
+		if (needed && !idle)
+			begin(RESCHED, pc_of(place), behind(place));
+		else if (!needed)
+			end(RESCHED, pc_of(place), behind(place));
+	}
+	need_resched = needed;
 	(void)cpu;
 	(void)address;
 	if (!preempt_count_known) {
@@ -534,9 +718,38 @@ static void on_switch(unsigned cpu, void *place)
 	current = task_of(read_reg(regs.rsi), &idle);
 	write_entry(EVENT_OF(SWITCH, current & VALUE_MAX));
 	end(PREEMPTION, pc_of(place), behind(place));
+	for (unsigned kind = 0; kind < PER_CPU; kind++)
+		now[kind].settled = true;
+	stack = &stacks[current < TASKS ? current : TASKS];
+	if (current >= TASKS)
+		memset(stack, 0, sizeof *stack);
 	// The next one is the new task's, from its first block on.
 	if (!idle && preempt_count_known && preempt_count)
 		begin(PREEMPTION, pc_of(place), insns);
+	(void)cpu;
+}
+
+static void on_migrate_disable(unsigned cpu, void *place)
+{
+	begin_own(MIGRATION, pc_of(place), behind(place));
+	(void)cpu;
+}
+
+static void on_migrate_enable(unsigned cpu, void *place)
+{
+	end_own(MIGRATION, pc_of(place), behind(place));
+	(void)cpu;
+}
+
+static void on_lock(unsigned cpu, void *place)
+{
+	begin_own(LOCK_WAIT, pc_of(place), behind(place));
+	(void)cpu;
+}
+
+static void on_schedule(unsigned cpu, void *place)
+{
+	end(RESCHED, pc_of(place), behind(place));
 	(void)cpu;
 }
 
@@ -629,19 +842,21 @@ static void on_idle(plugin_id id, unsigned cpu)
 	(void)cpu;
 }
 
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+	return *left < *right ? -1 : *left > *right;
+}
+
+static bool is_among(uint64_t pc, const uint64_t *sorted, size_t count)
+{
+	return count && bsearch(&pc, sorted, count, sizeof pc, compare);
+}
+
 static bool is_entry(uint64_t pc)
 {
-	if (pc >= options.entries_begin && pc < options.entries_end)
-		return true;
-	size_t low = 0, high = options.entry_count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (options.entry_pcs[middle] < pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < options.entry_count && options.entry_pcs[low] == pc;
+	return (pc >= options.entries_begin && pc < options.entries_end) ||
+	       is_among(pc, options.entry_pcs, options.entry_count);
 }
 
 // The place of a block; the same code translated again has the same one.
@@ -765,6 +980,14 @@ static void on_translation(plugin_id id, struct tb *tb)
 			qemu_plugin_register_vcpu_mem_cb(insn, on_count, NO_REGS, WRITES, place);
 		if (at == options.switch_pc)
 			register_insn(insn, on_switch, READS_REGS, place);
+		if (at == options.schedule_pc)
+			register_insn(insn, on_schedule, NO_REGS, place);
+		else if (at == options.migrate_disable_pc)
+			register_insn(insn, on_migrate_disable, NO_REGS, place);
+		else if (at == options.migrate_enable_pc)
+			register_insn(insn, on_migrate_enable, NO_REGS, place);
+		else if (is_among(at, options.lock_pcs, options.lock_count))
+			register_insn(insn, on_lock, NO_REGS, place);
 		at += len;
 		if (i + 1 < count)
 			continue;
@@ -826,7 +1049,7 @@ static void at_exit(plugin_id id, void *data)
 		keep_sections(true);
 	FILE *out = fopen(options.out, "wb");
 	struct header header = {
-		.magic = "PEXACT2",
+		.magic = "PEXACT3",
 		.insns = insns,
 		.samples = samples,
 		.cut = cut,
@@ -866,20 +1089,13 @@ static void at_exit(plugin_id id, void *data)
 		fail("cannot write all that was seen");
 }
 
-static int compare(const void *a, const void *b)
+static void add_pc(uint64_t **sorted, size_t *count, uint64_t pc)
 {
-	const uint64_t *left = a, *right = b;
-	return *left < *right ? -1 : *left > *right;
-}
-
-static void add_entry(uint64_t pc)
-{
-	options.entry_pcs =
-		realloc(options.entry_pcs, (options.entry_count + 1) * sizeof *options.entry_pcs);
-	if (!options.entry_pcs)
+	*sorted = realloc(*sorted, (*count + 1) * sizeof **sorted);
+	if (!*sorted)
 		abort();
-	options.entry_pcs[options.entry_count++] = pc;
-	qsort(options.entry_pcs, options.entry_count, sizeof *options.entry_pcs, compare);
+	(*sorted)[(*count)++] = pc;
+	qsort(*sorted, *count, sizeof **sorted, compare);
 }
 
 __attribute__((visibility("default"))) int
@@ -902,15 +1118,19 @@ qemu_plugin_install(plugin_id id, const struct qemu_info *info, int argc, char *
 		else if (!strcmp(argv[i], "pid"))
 			options.pid_offset = (uint32_t)number;
 		else if (!strcmp(argv[i], "entry"))
-			add_entry(number);
+			add_pc(&options.entry_pcs, &options.entry_count, number);
+		else if (!strcmp(argv[i], "lock"))
+			add_pc(&options.lock_pcs, &options.lock_count, number);
+		else if (!strcmp(argv[i], "migrate_disable"))
+			options.migrate_disable_pc = number;
+		else if (!strcmp(argv[i], "migrate_enable"))
+			options.migrate_enable_pc = number;
 		else if (!strcmp(argv[i], "entries_begin"))
 			options.entries_begin = number;
 		else if (!strcmp(argv[i], "entries_end"))
 			options.entries_end = number;
-		else if (!strcmp(argv[i], "thunks_begin"))
-			options.thunks_begin = number;
-		else if (!strcmp(argv[i], "thunks_end"))
-			options.thunks_end = number;
+		else if (!strcmp(argv[i], "schedule"))
+			options.schedule_pc = number;
 		else if (!strcmp(argv[i], "keep"))
 			options.keep = (uint32_t)number;
 		else if (!strcmp(argv[i], "ordinary"))

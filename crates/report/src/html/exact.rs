@@ -5,7 +5,7 @@ use super::table::Table;
 use super::text::name;
 use crate::format::{count, counted, micros, short_digest};
 use crate::sentence::exact as words;
-use crate::tables::exact::{self as tables, Disabled};
+use crate::tables::exact as tables;
 use punctual_bundle::exact::{ExactCall, ExactDocument, ExactSample};
 use punctual_core::Nanos;
 use serde::Serialize;
@@ -85,16 +85,11 @@ impl Section {
                 document.ns_per_instruction
             ),
             samples: worst.chain(ordinary).collect(),
-            sections: [
-                (Disabled::Interrupts, &document.irqs_disabled),
-                (Disabled::Preemption, &document.preemption_disabled),
-            ]
-            .into_iter()
-            .filter(|(_, sections)| !sections.is_empty())
-            .map(|(disabled, sections)| {
-                tables::sections(disabled, sections, document.ns_per_instruction).into()
-            })
-            .collect(),
+            sections: tables::kinds(document.sections())
+                .map(|(disabled, sections)| {
+                    tables::sections(disabled, sections, document.ns_per_instruction).into()
+                })
+                .collect(),
         }
     }
 }

@@ -42,6 +42,7 @@ pub fn micros(document: &HuntDocument, instructions: u64) -> String {
 pub fn kind(kind: &str) -> &'static str {
     match kind {
         "irqs-disabled" => "interrupts disabled",
+        "preemption-disabled" => "preemption disabled",
         "sample" => "worst sample",
         _ => "not preempted",
     }

@@ -53,9 +53,27 @@ pub enum Disabled {
     Interrupts,
     /// A task that is woken does.
     Preemption,
+    /// One was woken, and it did.
+    Resched,
+    /// A task cannot move to another CPU.
+    Migration,
+    /// A task waits for a lock.
+    Lock,
 }
 
-/// Sections with interrupts or preemption disabled.
+/// The sections of a run by what is disabled in them, without those that were not seen.
+pub fn kinds(all: [&[DisabledSection]; 5]) -> impl Iterator<Item = (Disabled, &[DisabledSection])> {
+    let disabled = [
+        Disabled::Interrupts,
+        Disabled::Preemption,
+        Disabled::Resched,
+        Disabled::Migration,
+        Disabled::Lock,
+    ];
+    disabled.into_iter().zip(all).filter(|(_, sections)| !sections.is_empty())
+}
+
+/// Sections with interrupts or preemption disabled, or with a task waiting for the scheduler.
 pub fn sections(disabled: Disabled, sections: &[DisabledSection], insn_ns: u32) -> Table {
     let mut columns = vec![
         Column::figures("instructions", 0).meaning("of the longest"),
@@ -77,6 +95,24 @@ pub fn sections(disabled: Disabled, sections: &[DisabledSection], insn_ns: u32) 
                 "a task that is woken at the start of one waits for all of it",
             )
         }
+        Disabled::Resched => {
+            columns[4] = Column::text("set in", 0)
+                .meaning("the function that ran, or that the interrupt interrupted");
+            columns.push(Column::text("by", 2).meaning("who marked the task for rescheduling"));
+            (
+                "longest times from need_resched to __schedule",
+                "a task was woken, and the scheduler was not called before their end",
+            )
+        }
+        Disabled::Migration => (
+            "longest sections with migration disabled",
+            "of a task that cannot move to another CPU; others may run meanwhile",
+        ),
+        Disabled::Lock => {
+            columns[4] = Column::text("taken in", 0);
+            columns.push(Column::text("by", 2));
+            ("longest waits for a lock", "of a task; others run meanwhile")
+        }
     };
     let rows = sections.iter().map(|section| {
         let mut row = vec![
@@ -87,8 +123,11 @@ pub fn sections(disabled: Disabled, sections: &[DisabledSection], insn_ns: u32) 
             Cell::name(&section.function),
             Cell::name(&section.ended_in),
         ];
-        if let Disabled::Preemption = disabled {
-            row.push(Cell::text(raised_by(&section.context)));
+        match disabled {
+            Disabled::Interrupts | Disabled::Migration => {}
+            Disabled::Lock => row.push(section.by.as_deref().map_or(Cell::absent("–"), Cell::name)),
+            Disabled::Preemption => row.push(Cell::text(raised_by(&section.context))),
+            Disabled::Resched => row.push(Cell::text(section.context.clone())),
         }
         row
     });

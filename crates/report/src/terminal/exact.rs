@@ -5,7 +5,7 @@ use super::paint::{Page, Tone};
 use super::table;
 use crate::format;
 use crate::sentence::exact as words;
-use crate::tables::exact::{self as tables, Disabled};
+use crate::tables::exact as tables;
 use punctual_bundle::exact::{ExactDocument, ExactSample};
 use punctual_core::Nanos;
 
@@ -39,14 +39,9 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
         ));
         table::body(&mut out, &tables::parts(document, ordinary));
     }
-    for (disabled, sections) in [
-        (Disabled::Interrupts, &document.irqs_disabled),
-        (Disabled::Preemption, &document.preemption_disabled),
-    ] {
-        if !sections.is_empty() {
-            let table = tables::sections(disabled, sections, document.ns_per_instruction);
-            table::section(&mut out, &table);
-        }
+    for (disabled, sections) in tables::kinds(document.sections()) {
+        let table = tables::sections(disabled, sections, document.ns_per_instruction);
+        table::section(&mut out, &table);
     }
     if !document.findings.is_empty() {
         super::findings::write(&mut out, &document.findings);

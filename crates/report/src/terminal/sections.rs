@@ -7,7 +7,7 @@ use super::table;
 use crate::format;
 use crate::sentence::{exact as words, hunt};
 use crate::tables::Shown;
-use crate::tables::exact::{self as tables, Disabled};
+use crate::tables::exact as tables;
 use punctual_bundle::sections::SectionsDocument;
 use punctual_bundle::summary::VerdictWord;
 
@@ -32,10 +32,7 @@ pub fn sections(document: &SectionsDocument, worst: usize, options: &ShowOptions
         };
         out.paragraph("  ", "    ", tone, &hunt::required(required));
     }
-    for (disabled, sections) in [
-        (Disabled::Interrupts, &document.irqs_disabled),
-        (Disabled::Preemption, &document.preemption_disabled),
-    ] {
+    for (disabled, sections) in tables::kinds(document.sections()) {
         let mut table = tables::sections(disabled, sections, insn_ns);
         table.shown = Shown { terminal: worst, ..table.shown };
         table::section(&mut out, &table);

@@ -50,6 +50,7 @@ pub fn kind_word(kind: Kind) -> &'static str {
         Kind::Sample => "sample",
         Kind::IrqsDisabled => "irqs-disabled",
         Kind::NotPreempted => "not-preempted",
+        Kind::PreemptionDisabled => "preemption-disabled",
     }
 }
 

@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 pub enum Kind {
     /// The worst sample; its function is empty.
     Sample,
-    /// A section with interrupts disabled, by the function in which it begins.
+    /// A section with interrupts disabled, by its function.
     IrqsDisabled,
-    /// The part of a sample in which the kernel did not preempt, by the function with most of it.
+    /// The time from `need_resched` to the call of `__schedule`, of a sample or of any task, by the
+    /// function with most of it.
     NotPreempted,
+    /// A section with preemption disabled, by its function.
+    PreemptionDisabled,
 }
 
 /// A cause of latency.

@@ -4,11 +4,12 @@ use super::against::kind_word;
 use super::archive::{Key, Kind};
 use super::experiment::command;
 use super::minimise::SHOWS_PERCENT;
-use super::search::{Search, Stage};
+use super::search::{Search, Stage, Tried};
 use super::space::{Input, Space};
 use super::spec::Spec;
 use super::trials::{Runner, explained, worst_ns};
 use crate::exit::Failure;
+use punctual_bundle::exact::{DisabledSection, ExactDocument};
 use punctual_bundle::hunt::{HUNT_SCHEMA, HuntCause, HuntDocument, Least, Trial, TrialState};
 use punctual_bundle::summary::{Proof, ProofOutcome};
 use std::collections::HashMap;
@@ -38,7 +39,9 @@ pub fn of(
     let mut causes = Vec::new();
     for (key, longest, number) in search.archive.ranked() {
         let input = &search.tried[number].input;
-        let met = search.tried.iter().filter(|tried| tried.shown.of(key) * MET >= longest).count();
+        let meets = |tried: &&Tried| tried.shown.of(key).saturating_mul(MET) >= longest;
+        let met = search.tried.iter().filter(meets).count();
+        let first = search.tried.iter().position(|tried| meets(&tried)).unwrap_or(number);
         let (least, shows, minimal) =
             minimised.get(key).cloned().unwrap_or((input.clone(), longest, false));
         causes.push(HuntCause {
@@ -47,6 +50,7 @@ pub fn of(
             longest,
             trial: number as u64 + 1,
             trials: met as u64,
+            first: first as u64 + 1,
             least: Least {
                 loads: loads(space, &least),
                 duration_ns: duration(spec, &least)?,
@@ -101,21 +105,37 @@ fn duration(spec: &Spec, input: &Input) -> Result<i64, Failure> {
 
 /// The calls around the longest, where they are known.
 fn stack(key: &Key, input: &Input, runner: &Runner) -> Result<Vec<String>, Failure> {
-    if key.0 != Kind::NotPreempted {
-        return Ok(Vec::new());
-    }
     let Some((_, exact)) = explained(&runner.bundle(input)?) else { return Ok(Vec::new()) };
-    let parts = exact.worst.into_iter().flat_map(|sample| sample.parts);
-    let own = parts.filter(|part| {
-        part.kind == kind_word(key.0) && part.functions.first().is_some_and(|(f, _)| *f == key.1)
-    });
-    Ok(own.max_by_key(|part| part.instructions).map(|part| part.stack).unwrap_or_default())
+    Ok(calls(key, exact))
+}
+
+fn calls(key: &Key, exact: ExactDocument) -> Vec<String> {
+    let is_own = |functions: &[(String, u64)]| functions.first().is_some_and(|(f, _)| *f == key.1);
+    let with_calls = |section: DisabledSection| (section.longest, section.stack);
+    let named = |sections: Vec<DisabledSection>| {
+        let own = sections.into_iter().filter(|section| section.function == key.1);
+        own.map(with_calls).collect()
+    };
+    let all: Vec<(u64, Vec<String>)> = match key.0 {
+        Kind::Sample => Vec::new(),
+        Kind::IrqsDisabled => named(exact.irqs_disabled),
+        Kind::PreemptionDisabled => named(exact.preemption_disabled),
+        Kind::NotPreempted => {
+            let parts = exact.worst.into_iter().flat_map(|sample| sample.parts);
+            let parts = parts.filter(|part| part.kind == kind_word(key.0));
+            let parts = parts.filter(|part| is_own(&part.functions));
+            let sections = exact.not_preempted.into_iter();
+            let sections = sections.filter(|section| is_own(&section.functions)).map(with_calls);
+            sections.chain(parts.map(|part| (part.instructions, part.stack))).collect()
+        }
+    };
+    all.into_iter().max_by_key(|(length, _)| *length).map(|(_, stack)| stack).unwrap_or_default()
 }
 
 fn trial(
     space: &Space,
     number: usize,
-    tried: &super::search::Tried,
+    tried: &Tried,
     runner: &Runner,
     place: &Path,
 ) -> Result<Trial, Failure> {

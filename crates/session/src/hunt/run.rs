@@ -95,6 +95,10 @@ pub fn run(
         .collect::<Result<_, _>>()
         .map_err(Failure::refused)?;
     let (budget, _) = (spec.budget()?.to_std(), spec.duration()?);
+    // What is missing shows now, and not when the budget is used up.
+    for kernel in std::iter::once(&spec.kernel).chain(&spec.against) {
+        fetch(kernel)?;
+    }
     fs::create_dir_all(place)
         .map_err(|why| Failure::refused(format!("cannot write below {}: {why}", shown(place))))?;
     replace(place, SPEC, spec.text()?.as_bytes())?;
@@ -132,30 +136,47 @@ pub fn run(
     }
     let mut document = document::of(spec, &space, &search, &minimised, &runner, place)?;
     write_found(place, &search, &minimised, &runner, &mut document)?;
-    for kernel in &spec.against {
-        if runner.interrupted {
-            break;
-        }
-        let directory = place.join(format!("against-{}", safe(kernel)));
-        let mut other = Runner::new(spec, kernel, &space, &directory, &interrupts, parallel)?;
-        document.against.push(against(kernel, &search, &minimised, &mut other)?);
-        runner.interrupted |= other.interrupted;
-    }
     let measured = document.trials.iter().any(|trial| trial.state != TrialState::Failed);
     let longest = search.archive.ranked().first().map_or(0, |cause| cause.1);
     document.required = requirements
         .iter()
         .map(|require| require.judge(measured.then_some(longest), document.ns_per_instruction))
         .collect();
-    let mut bytes = serde_json::to_vec_pretty(&document).map_err(Failure::failed)?;
-    bytes.push(b'\n');
-    replace(place, DOCUMENT, &bytes)?;
+    save(place, &document)?;
+    for kernel in spec.against.iter().filter(|_| measured) {
+        if runner.interrupted {
+            break;
+        }
+        messages.progress(&format!("{} s: on {kernel}", began.elapsed().as_secs()));
+        let directory = place.join(format!("against-{}", safe(kernel)));
+        let mut other = Runner::new(spec, kernel, &space, &directory, &interrupts, parallel)?;
+        let compared = against(kernel, &search, &minimised, &mut other)?;
+        runner.interrupted |= other.interrupted;
+        if !other.interrupted {
+            document.against.push(compared);
+            save(place, &document)?;
+        }
+    }
     if !measured && !runner.interrupted {
         let why = document.trials.iter().find_map(|trial| trial.why.clone());
         let why = why.unwrap_or_else(|| "the budget is too short for one batch".to_owned());
         return Err(Failure::no_evidence(format!("no trial could be measured: {why}")));
     }
     Ok(Ended { document, interrupted: runner.interrupted })
+}
+
+/// Kernels are packages, which are fetched where they are not here yet.
+fn fetch(kernel: &str) -> Result<(), Failure> {
+    let vm = crate::targets::vm::named(kernel)?;
+    crate::targets::vm::kernel(&vm, punctual_lab::Arch::Amd64)
+        .map(drop)
+        .map_err(|why| Failure::of_lab(&why))
+}
+
+fn save(place: &Path, document: &HuntDocument) -> Result<(), Failure> {
+    let mut bytes = serde_json::to_vec_pretty(document).map_err(Failure::failed)?;
+    bytes.push(b'\n');
+    replace(place, DOCUMENT, &bytes)
 }
 
 fn replace(place: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {

@@ -210,6 +210,15 @@ pub fn shown(bundle: &Bundle, exact: &ExactDocument) -> Shown {
     for section in &exact.irqs_disabled {
         add((Kind::IrqsDisabled, section.function.clone()), section.longest);
     }
+    for section in &exact.preemption_disabled {
+        add((Kind::PreemptionDisabled, section.function.clone()), section.longest);
+    }
+    // Of shorter ones it is not known what took them.
+    for section in &exact.not_preempted {
+        if let Some((function, _)) = section.functions.first() {
+            add((Kind::NotPreempted, function.clone()), section.longest);
+        }
+    }
     for part in exact.worst.iter().flat_map(|sample| &sample.parts) {
         if let ("not-preempted", Some((function, _))) = (part.kind.as_str(), part.functions.first())
         {

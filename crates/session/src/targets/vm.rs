@@ -17,7 +17,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
 use crate::messages::shown;
 use machine::Machine;
-pub use machine::{kernel, preemption_word};
+pub use machine::{kernel, named, preemption_word};
 use progress::Progress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};

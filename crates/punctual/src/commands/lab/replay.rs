@@ -10,10 +10,14 @@ use punctual_report::format::{micros, plain};
 use punctual_session::interrupts::Interrupts;
 use punctual_session::labs::attempt;
 use punctual_session::messages::shown;
+use punctual_session::targets::NOT_EXACT;
 use punctual_sys::children;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
+
+/// The option of `punctual run`.
+const EXACT: &str = "--exact";
 
 /// Run a cell and seed of a lab again with recording enabled, and check whether recording changed
 /// the timeline
@@ -60,6 +64,9 @@ pub fn run(args: Args) -> Ending {
             names.join(", ")
         ))
     })?;
+    if args.exact && cell.timebase() != Timebase::Virtual {
+        return Err(Failure::refused(NOT_EXACT));
+    }
     let seed = seed(cell, args.seed)?;
     let outside =
         || Failure::refused("lab.json names files that the lab's directory does not contain");
@@ -74,12 +81,17 @@ pub fn run(args: Args) -> Ending {
         .unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", plain(&cell.name))));
     let how = match (args.plain, args.exact) {
         (true, _) => None,
-        (_, true) => Some("--exact"),
+        (_, true) => Some(EXACT),
         _ => Some("--explain"),
     };
     let status = replayed(experiment.path(), &output, how)?;
-    let bundle = Bundle::open(&output)
-        .map_err(|why| Failure::failed(format!("the run left no bundle ({status}): {why}")))?;
+    let bundle = Bundle::open(&output).map_err(|why| {
+        let message = format!("the run left no bundle ({status}): {why}");
+        match status.code() {
+            Some(2) => Failure::refused(message),
+            _ => Failure::failed(message),
+        }
+    })?;
     compare_with_lab(&args, cell, seed, &bundle)
 }
 
@@ -113,6 +125,10 @@ fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitS
         .arg(experiment);
     command.args(how);
     command.stdin(Stdio::null());
+    // Its explanation is shown once it is known to be that of the lab's run.
+    if how == Some(EXACT) {
+        command.stdout(Stdio::null());
+    }
     let cannot = |why: std::io::Error| Failure::failed(format!("cannot start punctual: {why}"));
     let mut child = attempt::started(command).map_err(cannot)?;
     loop {
@@ -128,24 +144,32 @@ fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitS
     }
 }
 
-/// The explanation, if it is that of the run in the lab.
+/// The explanation, if it is that of the run in the lab, whose bundle is `kept`.
 fn traced(
     recorded: Option<&str>,
-    same: bool,
     replay: &Bundle,
     (before, after): (&str, &str),
+    kept: Option<&str>,
 ) -> Ending {
-    if !same {
-        let digest = punctual_analyze::summarize(replay).digest.unwrap_or_default();
+    let digest = punctual_analyze::summarize(replay).digest;
+    if recorded.is_none() || recorded != digest.as_deref() {
+        let kept = kept.map_or_else(String::new, |kept| {
+            format!("; `punctual explain {kept} --exact` replays it with what was kept of it")
+        });
         return Err(Failure::no_evidence(format!(
-            "the replay gave different samples (digest {digest}, worst {after}) from the lab's \
-             run (digest {}, worst {before}): its explanation does not apply to that run.\nThis \
-             program, kernel, QEMU or a load may be another one than then",
+            "the replay gave different samples (digest {}, worst {after}) from the lab's run \
+             (digest {}, worst {before}): its explanation does not apply to that run.\nThis \
+             program, kernel, QEMU or a load may be another one than then{kept}",
+            digest.as_deref().unwrap_or("unknown"),
             recorded.unwrap_or("unknown")
         )));
     }
-    output::print(&exactly_of(&replay.directory)?)?;
+    let explanation = exactly_of(&replay.directory)?;
     let directory = shown(&replay.directory);
+    if explanation.is_empty() {
+        return Err(Failure::failed(format!("no instruction of {directory} was traced")));
+    }
+    output::print(&explanation)?;
     output::print(&format!(
         "\nall samples are identical to those in the lab: worst {after}\nbundle  {directory}\n"
     ))?;
@@ -171,7 +195,9 @@ fn compare_with_lab(
     };
     let (before, after) = (worst(before.map(punctual_core::Nanos)), worst(after));
     if args.exact {
-        return traced(recorded, same, replay, (&before, &after));
+        let kept = seed.runs.first().and_then(|run| run.bundle.as_deref());
+        let kept = kept.map(|bundle| shown(&args.directory.join(bundle)));
+        return traced(recorded, replay, (&before, &after), kept.as_deref());
     }
     let words = match (same, exact, args.plain) {
         (true, _, true) => format!("identical to the last sample: worst {after}"),
@@ -194,4 +220,25 @@ fn compare_with_lab(
         if args.plain { String::new() } else { format!("explain  punctual explain {directory}\n") };
     output::print(&format!("{words}\n\nbundle   {directory}\n{explain}"))?;
     Ok(if args.plain && exact && !same { Exit::Failed } else { Exit::Done })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn an_explanation_of_other_samples_is_not_shown() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles/good");
+        let bundle = Bundle::open(&path).expect("a bundle");
+        let digest = punctual_analyze::summarize(&bundle).digest.expect("samples");
+        let ended = |recorded| {
+            let ended = traced(recorded, &bundle, ("1 µs", "2 µs"), Some("lab/cells/a/r1"));
+            ended.map_err(|failure| failure.exit).err()
+        };
+        assert_eq!(ended(Some("another")), Some(Exit::NoEvidence));
+        assert_eq!(ended(None), Some(Exit::NoEvidence));
+        // The same samples, of which no instruction was seen.
+        assert_eq!(ended(Some(&digest)), Some(Exit::Failed));
+    }
 }

@@ -11,7 +11,9 @@ use punctual_host::environment::{Environment, PreemptionModel};
 use punctual_lab::{
     Accel, Arch, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source,
 };
-use punctual_plan::{Acceleration, Architecture, Board, KernelChoice, Plan, VmPlan, Word};
+use punctual_plan::{
+    Acceleration, Architecture, Board, KernelChoice, Plan, TargetPlan, VmPlan, Word,
+};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -221,6 +223,21 @@ fn drivers(paths: &[PathBuf], kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>,
         Ok((name, content))
     };
     paths.iter().map(one).collect()
+}
+
+/// The virtual machine of a kernel's name, with the settings of `--target vm:`.
+pub fn named(kernel: &str) -> Result<VmPlan, Failure> {
+    let word = format!("vm:{kernel}");
+    let target = punctual_plan::target(
+        Path::new("--kernel"),
+        &[],
+        &punctual_plan::LoadOptions::default(),
+        Some(&word),
+    )?;
+    match target {
+        TargetPlan::Vm(vm) => Ok(vm),
+        _ => Err(Failure::refused("--kernel: no such name of a kernel")),
+    }
 }
 
 /// The kernel that is asked for, and what the machine is called by it.
