@@ -52,7 +52,8 @@ mod tests {
     fn an_address_is_in_the_function_before_it() {
         let symbols = KernelSymbols::parse(
             "ffffffff81000000 T _text\nffffffff81000100 t rmqueue.isra.0\nffffffff81000100 t x\n\
-             ffffffff81000180 T __pi___x86_indirect_thunk_rax\nffffffff81000200 D data\nffffffffc0000000 t probe.cold\t[virtio]\n0 A __preempt",
+             ffffffff81000180 T __pi___x86_indirect_thunk_rax\n\
+             ffffffff81000200 D data\nffffffffc0000000 t probe.cold\t[virtio]\n0 A __preempt",
         );
         assert_eq!(symbols.name(0xffff_ffff_8100_00ff), Some("_text"));
         assert_eq!(symbols.name(0xffff_ffff_8100_0150), Some("rmqueue"));
