@@ -129,6 +129,10 @@ fn write_calibration(out: &mut paint::Page, calibration: &Fact<Calibration>) {
     if let Some(table) = crate::tables::calibration::table(calibration) {
         table::section(out, &table);
     }
+    if let Some(sentence) = crate::tables::calibration::left_out(calibration) {
+        out.gap();
+        out.paragraph("", "  ", paint::Tone::Faint, &crate::format::plain(&sentence));
+    }
 }
 
 /// What recording does to what is measured; empty where nothing was recorded.

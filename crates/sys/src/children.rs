@@ -1,5 +1,6 @@
 //! Child processes and their descendants: adopted, noticed, ended.
 
+use crate::clock::wide;
 use crate::usage::Usage;
 use crate::{check, descriptor, signals};
 use punctual_core::Nanos;
@@ -91,7 +92,8 @@ pub fn collect(pid: i32) -> io::Result<(Exit, Used)> {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: both are valid to write to.
     check(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) })?;
-    let nanos = |time: libc::timeval| Nanos(time.tv_sec * 1_000_000_000 + time.tv_usec * 1_000);
+    let nanos =
+        |time: libc::timeval| Nanos(wide(time.tv_sec) * 1_000_000_000 + wide(time.tv_usec) * 1_000);
     let used = Used {
         user: nanos(usage.ru_utime),
         system: nanos(usage.ru_stime),

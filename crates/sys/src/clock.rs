@@ -20,7 +20,13 @@ pub fn read(id: libc::clockid_t) -> i64 {
     // every `id` that this crate hands out is known to every supported kernel; `time` would
     // then read 0.
     unsafe { libc::clock_gettime(id, &mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+    wide(time.tv_sec) * 1_000_000_000 + wide(time.tv_nsec)
+}
+
+/// A part of a time of the C library, which has 32 bits on some systems.
+#[inline(always)]
+pub(crate) fn wide(part: impl Into<i64>) -> i64 {
+    part.into()
 }
 
 /// The time on a clock.
@@ -44,13 +50,16 @@ pub fn resolution(clock: Clock) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as in `read`.
     unsafe { libc::clock_getres(id(clock), &mut time) };
-    Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+    Nanos(wide(time.tv_sec) * 1_000_000_000 + wide(time.tv_nsec))
 }
 
 /// The time as a timespec.
 #[inline]
 pub fn timespec(ns: i64) -> libc::timespec {
-    libc::timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
+    libc::timespec {
+        tv_sec: ns.div_euclid(1_000_000_000) as _,
+        tv_nsec: ns.rem_euclid(1_000_000_000) as _,
+    }
 }
 
 /// Sleeps for a time, or with TIMER_ABSTIME until one (clock_nanosleep(2)). EINTR: a signal came.

@@ -4,7 +4,6 @@ use super::ReportInput;
 use super::table::Table;
 use super::text::{name, sentence};
 use crate::tables::calibration;
-use punctual_core::Fact;
 use serde::Serialize;
 
 /// That of a bundle.
@@ -19,10 +18,9 @@ pub struct Section {
 pub fn sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Section> {
     let several = inputs.len() > 1;
     let of = |(input, label): (&ReportInput<'_>, &String)| {
-        if let Fact::Unavailable(why) = &input.summary.calibration {
-            let of = if several { format!(" of {}", name(label)) } else { String::new() };
-            let left_out =
-                Some(format!("The cost of recording{of} was not measured: {}.", sentence(why)));
+        if let Some(why) = calibration::left_out(&input.summary.calibration) {
+            let of = if several { format!("{}: ", name(label)) } else { String::new() };
+            let left_out = Some(format!("{of}{}.", sentence(&why)));
             return Some(Section { table: None, left_out });
         }
         let mut table = calibration::table(&input.summary.calibration)?;

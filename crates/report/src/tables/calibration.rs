@@ -8,24 +8,22 @@ use punctual_core::{Fact, Nanos};
 /// Programs that are named.
 const NAMED: usize = 3;
 
-/// A row for each percentile; where it was not measured, why. `None` where nothing was recorded.
+/// A row for each percentile; `None` where it was not measured.
 pub fn table(calibration: &Fact<Calibration>) -> Option<Table> {
+    let calibration = calibration.known()?;
     let title = "cost of recording: latency of a timer thread, without and with it";
-    let mut table = Table::new(title, columns());
-    match calibration {
-        Fact::NotAsked => return None,
-        Fact::Unavailable(why) => {
-            table.columns.clear();
-            table.title = "cost of recording".to_owned();
-            table.remark(Tone::Faint, format!("not measured: {why}"));
-        }
-        Fact::Known(calibration) => {
-            table.rows.extend(calibration.shifts.iter().map(row));
-            table.remark(Tone::Faint, how(calibration));
-            table.remark(Tone::Faint, programs(&calibration.programs));
-        }
-    }
+    let mut table = Table::new(title, columns()).rows(calibration.shifts.iter().map(row));
+    table.remark(Tone::Faint, how(calibration));
+    table.remark(Tone::Faint, programs(&calibration.programs));
     Some(table)
+}
+
+/// Why it was not measured, in a sentence; `None` where it was, or nothing was recorded.
+pub fn left_out(calibration: &Fact<Calibration>) -> Option<String> {
+    match calibration {
+        Fact::Unavailable(why) => Some(format!("cost of recording: not measured: {why}")),
+        Fact::Known(_) | Fact::NotAsked => None,
+    }
 }
 
 fn columns() -> Vec<Column> {
