@@ -74,7 +74,7 @@ fn control_characters_do_not_reach_the_terminal() {
     4 | "\n\u0007" = 1 # �
       | ^^^^^^^^^^
       |
-      = help: known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cpu_load, keep_samples, require_real_time, force, on_violation, forever
+      = help: known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cpu_load, keep_samples, require_real_time, force, on_violation, forever, calibrate
 
     error: `name`: `\u{200b}` cannot be a name: it holds a character that does not print
      --> evil\u{1b}[2J\n.toml:5:8

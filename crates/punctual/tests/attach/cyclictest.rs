@@ -16,6 +16,16 @@ pub fn latencies(printed: &str) -> Vec<i64> {
     all
 }
 
+/// How many it took. The thread that prints can be too late for some: they are overwritten.
+pub fn taken(printed: &str) -> u64 {
+    let number = |line: &str| -> Option<u64> {
+        let mut fields = line.split(':').map(str::trim);
+        fields.next().filter(|thread| *thread == "0")?;
+        fields.next()?.parse().ok()
+    };
+    printed.lines().filter_map(number).max().map_or(0, |last| last + 1)
+}
+
 /// What the thread that measures has in a phase of the summary: the one that prints sleeps
 /// relatively.
 pub fn measuring_thread(phase: &Value) -> &str {

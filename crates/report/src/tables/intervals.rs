@@ -93,7 +93,7 @@ fn oddities(scope: &ScopeSummary) -> impl Iterator<Item = (&String, u64, &'stati
         (
             scope.overlapping,
             "ended while a scope that began later was open, which counts the time from its \
-             begin on",
+             start on",
         ),
         (scope.open, "had no end: the time of these is in no figure"),
         (scope.uncertain, "uncertain: they reach over missing points and are in no figure"),

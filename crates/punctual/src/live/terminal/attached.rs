@@ -89,6 +89,7 @@ fn culprit_line(attached: &Attached, paper: Paper) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::line::bare;
     use super::*;
     use punctual_session::cycles::rows::TopCulprit;
 
@@ -130,16 +131,8 @@ mod tests {
     fn drawn(attached: &Attached, width: usize, height: usize) -> String {
         let lines = draw(attached, Paper { width, colored: false }, height);
         assert!(lines.len() <= height);
-        let text = lines.join("\n");
         // Attributes are no columns.
-        let mut plain = String::new();
-        let mut rest = text.as_str();
-        while let Some(at) = rest.find("\u{1b}[") {
-            plain += &rest[..at];
-            let end = rest[at..].find('m').unwrap();
-            rest = &rest[at + end + 1..];
-        }
-        plain += rest;
+        let plain = bare(&lines.join("\n"));
         assert!(plain.lines().all(|line| width_of(line) <= width), "{plain}");
         plain
     }

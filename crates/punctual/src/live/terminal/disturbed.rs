@@ -56,6 +56,7 @@ fn row(cpu: &CpuRow, paper: Paper) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::line::bare;
     use super::*;
     use punctual_core::Nanos;
     use punctual_report::format::width_of;
@@ -82,7 +83,7 @@ mod tests {
     }
 
     fn drawn(state: &Disturbed, width: usize, height: usize) -> String {
-        draw(state, Paper { width, colored: false }, height).join("\n")
+        bare(&draw(state, Paper { width, colored: false }, height).join("\n"))
     }
 
     #[test]
@@ -97,7 +98,8 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_counted_or_cut() {
-        assert!(drawn(&state(100), 80, 10).ends_with("+ 95 more"));
+        let text = drawn(&state(100), 80, 10);
+        assert!(text.ends_with("+ 95 more"), "{text}");
         for (width, height) in [(0, 0), (10, 3), (20, 5), (80, 24)] {
             let text = drawn(&state(9), width, height);
             assert!(text.lines().count() <= height);

@@ -104,6 +104,19 @@ fn as_much_as_fits(characters: impl Iterator<Item = char>, width: usize) -> Stri
     text
 }
 
+/// A drawn text without its attributes.
+#[cfg(test)]
+pub fn bare(text: &str) -> String {
+    let mut bare = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\u{1b}[") {
+        bare += &rest[..at];
+        let end = rest[at..].find('m').expect("the end of an attribute");
+        rest = &rest[at + end + 1..];
+    }
+    bare + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
