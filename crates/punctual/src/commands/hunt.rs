@@ -58,7 +58,8 @@ struct SearchArgs {
     /// How long to start new trials [default: 30min]
     #[arg(long, value_name = "DURATION")]
     budget: Option<Nanos>,
-    /// Maximum number of trials; the same number and seed repeat the same search
+    /// Trials to search with, rounded up to whole batches; the same number and seed repeat the same
+    /// search
     #[arg(long, value_name = "N")]
     trials: Option<usize>,
     /// Duration of a trial, in virtual time [default: 1s]
