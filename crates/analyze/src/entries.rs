@@ -53,6 +53,12 @@ impl Sum {
     }
 }
 
+fn sum(all: &[(&Key, &Sum)]) -> Sum {
+    let mut whole = Sum::default();
+    all.iter().for_each(|(_, sum)| whole.add(sum));
+    whole
+}
+
 /// The entries of one CPU.
 #[derive(Default)]
 pub struct EntryTable {
@@ -120,24 +126,30 @@ impl EntryTable {
     }
 
     /// The entries of one kind and originator that took the longest in all.
-    pub fn top(&self) -> Option<EntryTable> {
-        let (key, sum) = self.sums.iter().max_by_key(|(_, sum)| sum.total)?;
-        Some(EntryTable { sums: BTreeMap::from([(*key, *sum)]), ..EntryTable::default() })
+    pub fn top(&self, names: &EntryNames) -> Option<EntryTable> {
+        let alike = self.alike(names);
+        let top = alike.into_iter().max_by_key(|alike| sum(alike).total)?;
+        let sums = top.into_iter().map(|(key, sum)| (*key, *sum)).collect();
+        Some(EntryTable { sums, ..EntryTable::default() })
     }
 
-    /// Rows for people, those that took the longest in all first.
-    pub fn rows(&self, names: &EntryNames) -> Vec<EntryRow> {
-        // What has the same words is one row: those of an interrupt, whomever it interrupted.
-        let mut alike: BTreeMap<_, (Key, Sum)> = BTreeMap::new();
+    /// What has the same words: entries of an interrupt, whomever it interrupted.
+    fn alike(&self, names: &EntryNames) -> Vec<Vec<(&Key, &Sum)>> {
+        let mut alike: BTreeMap<_, Vec<(&Key, &Sum)>> = BTreeMap::new();
         for (key, sum) in &self.sums {
             let row = names.row(key, sum);
             let what = if row.kind == EntryKind::Tick { String::new() } else { row.what };
             let words = (row.kind, what, row.originator, row.through);
-            let together = alike.entry(words).or_insert_with(|| (*key, Sum::default()));
-            together.1.add(sum);
+            alike.entry(words).or_default().push((key, sum));
         }
-        let mut rows: Vec<EntryRow> =
-            alike.values().map(|(key, sum)| names.row(key, sum)).collect();
+        alike.into_values().collect()
+    }
+
+    /// Rows for people, those that took the longest in all first.
+    pub fn rows(&self, names: &EntryNames) -> Vec<EntryRow> {
+        let alike = self.alike(names);
+        let row = |alike: &Vec<(&Key, &Sum)>| Some(names.row(alike.first()?.0, &sum(alike)));
+        let mut rows: Vec<EntryRow> = alike.iter().filter_map(row).collect();
         rows.sort_by_key(|row| std::cmp::Reverse((row.total, row.entries)));
         rows
     }

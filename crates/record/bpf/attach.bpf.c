@@ -65,6 +65,7 @@ struct attached {
 	struct own_timer timers[TIMERS];
 	struct wire_moment moment; /* the one that goes on; `begin` 0: none */
 	u64 walked; /* its stack is read: page faults are not its own */
+	u64 shown; /* when the interrupt began that showed last where it ran */
 };
 
 #include "typed.h"
@@ -528,6 +529,17 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 	return 0;
 }
 
+/* Half of a buffer is for the cycles alone. */
+INLINE bool has_room(struct buffer *buffer)
+{
+	u64 used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
+
+	if (likely(used <= mask / 2))
+		return true;
+	fetch_add(&buffer->at.refused, 1);
+	return false;
+}
+
 NOINLINE int end_moment(struct attached *t, u32 tid, u64 now)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -535,14 +547,16 @@ NOINLINE int end_moment(struct attached *t, u32 tid, u64 now)
 
 	if (!t || !buffer || !t->moment.begin)
 		return 0;
-	emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)&t->moment,
-		sizeof(struct wire_moment) / 8);
+	if (has_room(buffer))
+		emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)&t->moment,
+			sizeof(struct wire_moment) / 8);
 	t->moment.begin = 0;
 	return 0;
 }
 
-/* A timer interrupts the running thread: what it did shows where its own time goes. */
-NOINLINE int ran_here(void *ctx, u32 tid)
+/* A timer interrupts the running thread: what it did shows where its own time goes. Once for all
+ * timers of an interrupt that began at `since`. */
+NOINLINE int ran_here(void *ctx, u32 tid, u64 since)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);
@@ -550,7 +564,10 @@ NOINLINE int ran_here(void *ctx, u32 tid)
 	struct wire_moment m = { .kind = WIRE_MOMENT_RAN };
 
 	if (!t || !buffer || t->state != RUNNING || t->phase != OPEN ||
-	    t->moments >= WIRE_CYCLE_MOMENTS)
+	    t->moments >= WIRE_CYCLE_MOMENTS || (since && t->shown == since))
+		return 0;
+	t->shown = since;
+	if (!has_room(buffer))
 		return 0;
 	t->moments++;
 	m.begin = bpf_ktime_get_ns();
@@ -1256,7 +1273,7 @@ PROGRAM(attach_expire_entry)
 		else if (unlikely(period_expiry && (u64)timer->function == period_expiry))
 			period_begins(cpu);
 		if (cpu->watched)
-			ran_here(ctx, cpu->watched);
+			ran_here(ctx, cpu->watched, cpu->hard_since);
 	}
 	return 0;
 }

@@ -270,7 +270,8 @@ struct wire_buffer {
 	u64 lost; /* all that were ever lost */
 	u64 held; /* the task that a quota held back here, and is not known to hold no longer */
 	u64 held_tid;
-	u8 writers_line[72];
+	u64 refused; /* instants within cycles, to leave room for the cycles */
+	u8 writers_line[64];
 	u64 tail; /* what the reader has taken; the reader's to write */
 	u8 readers_line[120];
 };
@@ -365,10 +366,10 @@ struct wire_account_clocks {
 #define WIRE_MARK_WRITE 0x80 /* and its first argument in `written` */
 #define WIRE_CYCLE_BY_SLEEP 5 /* the timer of the waiting call itself; BY_TIMER: another */
 #define WIRE_CYCLE_BY_PERIOD 6 /* of SCHED_DEADLINE */
-/* How it is known who held a lock. */
 /* In the place of an operation of futex(2): FUTEX_WAIT_BITSET for a lock, by the value that the
  * word is to have. */
 #define WIRE_FUTEX_WAIT_LOCK 0x89
+/* How it is known who held a lock. */
 #define WIRE_HOLDER_PI 1 /* the futex has the owner's id, for priority inheritance */
 #define WIRE_HOLDER_MUTEX 2 /* so has the mutex of glibc that it is part of */
 #define WIRE_HOLDER_WAKER 3 /* that thread ended the wait */

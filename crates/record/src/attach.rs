@@ -14,6 +14,7 @@
 
 mod cost;
 mod record;
+mod stacks;
 
 pub use cost::AttachCost;
 
@@ -26,12 +27,13 @@ use crate::wire::layout::{self as wire, Selection};
 use aya_obj::btf::Btf;
 use punctual_core::cycle::{CallClass, Cycle, MARKED, Moment, WaitingCall};
 use punctual_core::{CpuSet, Finding, Severity};
+use record::Moments;
+use std::collections::BTreeSet;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
 /// Of each CPU: some 10,000 cycles.
 const BUFFER: usize = 4 << 20;
-const USER_STACK: usize = wire::USER_STACK_DEPTH as usize * 8;
 /// Threads that are looked at at once.
 pub const THREADS: u32 = 4096;
 
@@ -137,7 +139,7 @@ pub struct Attacher {
     buffers: Buffers,
     cpus: CpuSet,
     scratch: Vec<u8>,
-    moments: Vec<Moment>,
+    moments: Moments,
     /// What is not told apart here, and why.
     pub findings: Vec<Finding>,
 }
@@ -177,7 +179,7 @@ impl Attacher {
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
-        let (attached, scratch, moments) = (Vec::new(), Vec::new(), Vec::new());
+        let (attached, scratch, moments) = (Vec::new(), Vec::new(), Moments::default());
         let findings = expiries.contains(&0).then(timers_not_known).into_iter().collect();
         let mut attacher =
             Attacher { object, attached, buffers, cpus: cpus.clone(), scratch, moments, findings };
@@ -289,15 +291,32 @@ impl Attacher {
 
     /// Where threads were within cycles, of what was handed over since the last call.
     pub fn take_moments(&mut self) -> Vec<Moment> {
-        let mut moments = std::mem::take(&mut self.moments);
+        let mut moments = std::mem::take(&mut self.moments.kept);
         moments.sort_by_key(|moment| moment.begin);
         moments
     }
 
-    /// The addresses of a stack in user mode, the innermost function first.
-    pub fn user_stack(&self, number: u32) -> Vec<u64> {
-        let map = self.object.map("stacks");
-        map.map_or_else(|_| Vec::new(), |map| sys::stack::<USER_STACK>(map, number))
+    /// The addresses of the functions in user mode at an instant, the innermost first; `None`
+    /// where they were given up meanwhile.
+    pub fn user_stack(&self, moment: &Moment) -> Option<Vec<u64>> {
+        self.moments.stacks.addresses(self.object.map("stacks").ok()?, moment)
+    }
+
+    /// Makes room for further stacks where it is time to: those that are not `needed` are given up.
+    pub fn free_stacks(&mut self, needed: impl FnOnce() -> BTreeSet<u32>) {
+        if let Ok(map) = self.object.map("stacks") {
+            self.moments.stacks.sweep(map, needed);
+        }
+    }
+
+    /// Stacks that found no room.
+    pub fn lost_stacks(&self) -> u64 {
+        self.moments.stacks.lost
+    }
+
+    /// Instants within cycles that found no room: half of each buffer is for cycles alone.
+    pub fn refused(&self) -> u64 {
+        (0..self.cpus.len() as u32).map(|slot| self.buffers.refused(slot)).sum()
     }
 
     /// Cycles that found no room.

@@ -67,6 +67,7 @@ pub struct Cycles {
     /// Records that are not older than the last round.
     later: Vec<Cycle>,
     left_out: u64,
+    stacks_lost: u64,
     recent: Recent,
 }
 
@@ -107,6 +108,7 @@ impl Cycles {
             host: facts::of_host(&Root::system(), environment),
             later: Vec::new(),
             left_out: 0,
+            stacks_lost: 0,
             recent: Recent::default(),
         })
     }
@@ -160,8 +162,11 @@ impl Cycles {
             drained.begun |= self.decide(tid, until, ended, place);
         }
         for (tid, thread) in &mut self.threads {
-            thread.worst_cycles.look_up(*tid, &self.attacher);
+            self.stacks_lost += thread.worst_cycles.look_up(*tid, &self.attacher);
         }
+        let threads = self.threads.values();
+        let needed = || threads.flat_map(|thread| thread.worst_cycles.needed()).collect();
+        self.attacher.free_stacks(needed);
         drained
     }
 
@@ -176,11 +181,16 @@ impl Cycles {
         let ended: Vec<u32> = self.execs.extract_if(.., is_one).map(|(tid, _)| tid).collect();
         for tid in ended {
             let Some(mut thread) = self.threads.remove(&tid) else { continue };
-            if thread.label().is_none() || self.ended.len() >= THREADS {
+            if thread.label().is_none() {
                 continue;
             }
             thread.finish(lost);
+            if self.ended.len() >= THREADS {
+                self.left_out += thread.cycles();
+                continue;
+            }
             thread.worst_cycles.end();
+            self.stacks_lost += thread.worst_cycles.look_up(tid, &self.attacher);
             self.ended.push(thread);
         }
     }
@@ -237,7 +247,7 @@ impl Cycles {
     /// Passes the worst response times to the flight recorder, which looks at those of each thread
     /// from when its cycles are known. `watched`: how many series it watches.
     pub fn explain(&mut self, flight: &Flight, watched: &mut usize) {
-        for thread in self.threads.values_mut() {
+        for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
             if thread.watched_as.is_none()
                 && let Some(series) = watched_series(&self.options.phase, thread)
             {
@@ -264,7 +274,7 @@ impl Cycles {
         let mut names = FunctionNames::default();
         for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
             let tid = thread.tid();
-            thread.worst_cycles.look_up(tid, &self.attacher);
+            self.stacks_lost += thread.worst_cycles.look_up(tid, &self.attacher);
             thread.worst_cycles.describe(tid, &mut names, &self.calls);
         }
         let mut all = std::mem::take(&mut self.findings);
@@ -274,6 +284,9 @@ impl Cycles {
         let lint = threads.map(|one| one.lint(any_real_time, &self.host));
         all.extend(lint.flatten().collect::<Vec<_>>());
         all.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
+        let stacks_lost = self.attacher.lost_stacks() + self.stacks_lost;
+        let phase = &self.options.phase;
+        all.extend(findings::not_shown(phase, self.attacher.refused(), stacks_lost));
         all.extend(self.without_thread());
         all
     }

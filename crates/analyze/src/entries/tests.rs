@@ -77,9 +77,22 @@ fn entries_of_one_originator_are_one_row() {
     assert_eq!(first.stack, ["do_mprotect_pkey+0x2"], "without the functions of BPF");
     assert_eq!(second.by_tid, Some(43));
     let mut table = EntryTable::default();
-    assert!(table.top().is_none());
+    assert!(table.top(&names()).is_none());
     [shootdown(10), other, shootdown(30)].iter().for_each(|one| table.push(one));
-    assert_eq!(table.top().unwrap().rows(&names()), table.rows(&names())[..1]);
+    assert_eq!(table.top(&names()).unwrap().rows(&names()), table.rows(&names())[..1]);
+}
+
+#[test]
+fn the_top_is_of_all_that_have_the_same_words() {
+    let mut table = EntryTable::default();
+    // None of the three is longer than the other one.
+    let irq = |via| Entry { via: Some(Via::Irq(via)), ..entry(Served::Irq(38), 0, 10) };
+    (1..=3).for_each(|via| table.push(&irq(via)));
+    table.push(&Entry { originator: by(42, Some(1)), ..entry(CALL, 0, 20) });
+    let all = table.rows(&names());
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert_eq!((all[0].entries, all[0].total), (3, Nanos(30)));
+    assert_eq!(table.top(&names()).unwrap().rows(&names()), all[..1]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A cycle from its record.
 
+use super::stacks::UserStacks;
 use crate::account::part;
 use crate::wire::layout::{self as wire, Cycle as Wire, Header, Moment as WireMoment};
 use punctual_core::cycle::{
@@ -11,9 +12,16 @@ use punctual_core::{MainPart, MonotonicNs, Nanos, Split};
 /// Instants that are kept until they are taken.
 const MOMENTS: usize = 1 << 16;
 
+/// What is kept of instants within cycles.
+#[derive(Default)]
+pub(super) struct Moments {
+    pub(super) kept: Vec<Moment>,
+    pub(super) stacks: UserStacks,
+}
+
 /// The cycles in what a buffer held, and the instants within cycles. What is something else, or cut
 /// off, is passed over.
-pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut Vec<Moment>) {
+pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut Moments) {
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
         let header = Header::read(head);
         let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else {
@@ -26,10 +34,13 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
             take(decode(&header, &Wire::read(cycle)));
         }
         if u64::from(header.kind) == wire::MOMENT
-            && moments.len() < MOMENTS
             && let Some(moment) = whole::<{ WireMoment::SIZE }>(payload)
         {
-            moments.extend(decode_moment(&header, &WireMoment::read(moment)));
+            let moment = WireMoment::read(moment);
+            moments.stacks.see(moment.stack);
+            if moments.kept.len() < MOMENTS {
+                moments.kept.extend(decode_moment(&header, &moment));
+            }
         }
     }
 }
@@ -193,7 +204,7 @@ mod tests {
         bytes.extend(head);
         bytes.extend(payload);
         let mut all = Vec::new();
-        read(&bytes, &mut |cycle| all.push(cycle), &mut Vec::new());
+        read(&bytes, &mut |cycle| all.push(cycle), &mut Moments::default());
         let [cycle] = all[..] else { panic!("one cycle") };
         assert_eq!((cycle.tid, cycle.cpu, cycle.by), (7, 1, WokenBy::Timer));
         assert_eq!((cycle.wakeup_latency(), cycle.response_time()), (Nanos(500), Nanos(2_000)));
@@ -248,7 +259,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
-            read(&bytes, &mut |_| (), &mut Vec::new());
+            read(&bytes, &mut |_| (), &mut Moments::default());
         }
     }
 }

@@ -87,6 +87,11 @@ impl Buffers {
         self.control(slot, LOST).load(Ordering::Relaxed)
     }
 
+    /// Instants within cycles that this buffer had no room for beside the cycles.
+    pub(crate) fn refused(&self, slot: u32) -> u64 {
+        self.control(slot, REFUSED).load(Ordering::Relaxed)
+    }
+
     /// Lost since the last record that found room, and since when: not yet in any record.
     fn pending(&self, slot: u32) -> (u64, u64) {
         let count = self.control(slot, MISSED).load(Ordering::Acquire);
@@ -242,6 +247,7 @@ const DONE: usize = 8;
 const MISSED: usize = 16;
 const MISSED_SINCE: usize = 24;
 const LOST: usize = 32;
+const REFUSED: usize = 56;
 const TAIL: usize = 128;
 
 #[cfg(test)]
@@ -270,14 +276,14 @@ mod tests {
             lost: 5,
             held: 0,
             held_tid: 0,
-            writers_line: [0; 72],
+            refused: 7,
+            writers_line: [0; 64],
             tail: 6,
             readers_line: [0; 120],
         };
         block.write(&mut bytes);
-        for (offset, value) in
-            [(HEAD, 1), (DONE, 2), (MISSED, 3), (MISSED_SINCE, 4), (LOST, 5), (TAIL, 6)]
-        {
+        let first = [(HEAD, 1), (DONE, 2), (MISSED, 3), (MISSED_SINCE, 4), (LOST, 5)];
+        for (offset, value) in first.into_iter().chain([(TAIL, 6), (REFUSED, 7)]) {
             assert_eq!(bytes[offset], value);
         }
     }

@@ -14,6 +14,7 @@ pub(crate) enum Command {
     MapCreate = 0,
     MapLookup = 1,
     MapUpdate = 2,
+    MapDelete = 3,
     MapNextKey = 4,
     ProgramLoad = 5,
     ProgramRun = 10,
@@ -124,7 +125,6 @@ pub(crate) fn update_map(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<
     unsafe { attr.clone().call(Command::MapUpdate) }.map(drop)
 }
 
-/// Copies the value of a key; `value` is as long as the map's values.
 /// The addresses of a stack in a map whose values have `SIZE` bytes, the innermost first.
 pub(crate) fn stack<const SIZE: usize>(map: &OwnedFd, number: u32) -> Vec<u64> {
     let mut bytes = [0; SIZE];
@@ -135,6 +135,7 @@ pub(crate) fn stack<const SIZE: usize>(map: &OwnedFd, number: u32) -> Vec<u64> {
     words.iter().map(|word| u64::from_ne_bytes(*word)).take_while(|address| *address != 0).collect()
 }
 
+/// Copies the value of a key; `value` is as long as the map's values.
 pub(crate) fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
     let attr = Attr::new()
         .u32(0, map.as_raw_fd() as u32)
@@ -143,6 +144,12 @@ pub(crate) fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result
     // SAFETY: key and value live through the call; callers give them the sizes that the map was
     // made with.
     unsafe { attr.clone().call(Command::MapLookup) }.map(drop)
+}
+
+pub(crate) fn delete(map: &OwnedFd, key: &[u8]) -> io::Result<()> {
+    let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr());
+    // SAFETY: the key lives through the call; callers give it the size of the map's keys.
+    unsafe { attr.clone().call(Command::MapDelete) }.map(drop)
 }
 
 /// The key after this one, or the first; an error where there is none.

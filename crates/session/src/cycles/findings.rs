@@ -30,6 +30,27 @@ pub fn incomplete(phase: &str, why: &BundleError) -> Finding {
         )
 }
 
+/// What the longest cycles do not show.
+pub fn not_shown(phase: &str, refused: u64, stacks: u64) -> Vec<Finding> {
+    let note = |id, message: String| Finding::new(id, Severity::Note, phase, message);
+    let refused = (refused > 0).then(|| {
+        let message = format!(
+            "{} within cycles not recorded, to leave room for the cycles: preemptions, sleeps and \
+             functions of the longest cycles may be missing",
+            format::counted(refused, "instant")
+        );
+        note("moments-not-recorded", message)
+    });
+    let stacks = (stacks > 0).then(|| {
+        let message = format!(
+            "{} not kept: the kernel's places for them were taken",
+            format::counted(stacks, "user stack")
+        );
+        note("user-stacks-lost", message)
+    });
+    refused.into_iter().chain(stacks).collect()
+}
+
 /// What was not seen.
 pub fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -57,4 +78,19 @@ pub fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Vec<Findi
         findings.push(finding.remedy("name the threads: --thread"));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_longest_cycles_do_not_show_is_said_only_where_it_is_so() {
+        assert!(not_shown("a", 0, 0).is_empty());
+        let both = not_shown("a", 3, 1);
+        let ids: Vec<_> = both.iter().map(|finding| finding.message.as_str()).collect();
+        assert!(ids[0].starts_with("3 instants within cycles not recorded"), "{ids:?}");
+        assert!(ids[1].starts_with("1 user stack not kept"), "{ids:?}");
+        assert_eq!(not_shown("a", 0, 1).len(), 1);
+    }
 }

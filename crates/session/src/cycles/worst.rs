@@ -10,9 +10,8 @@ use punctual_report::format;
 use punctual_sys::clock;
 use std::collections::BTreeMap;
 
-/// Cycles that are kept, and instants of each.
+/// Cycles that are kept.
 const CYCLES: usize = 10;
-const MOMENTS: usize = 16;
 /// Instants that wait for the end of their cycle.
 const PENDING: usize = 1_024;
 /// What a cycle shows: preemptions, and functions that it ran in.
@@ -74,21 +73,25 @@ impl WorstCycles {
         if place >= CYCLES {
             return;
         }
-        // What took the longest is kept, and of what took no time the first.
-        moments.sort_by_key(|moment| std::cmp::Reverse(moment.time()));
-        moments.truncate(MOMENTS);
-        moments.sort_by_key(|moment| moment.begin);
-        let moments = moments.into_iter().map(|moment| Kept { moment, stack: None }).collect();
+        let moments =
+            shown(moments).into_iter().map(|moment| Kept { moment, stack: None }).collect();
         self.worst.insert(place, Worst { cycle: *cycle, moments });
         self.worst.truncate(CYCLES);
     }
 
-    /// Looks the stacks of new cycles up, as long as the process is there.
-    pub fn look_up(&mut self, tid: u32, attacher: &Attacher) {
+    /// The stacks that instants have which wait for the end of their cycle.
+    pub fn needed(&self) -> impl Iterator<Item = u32> {
+        self.pending.iter().filter_map(|moment| moment.stack)
+    }
+
+    /// Looks the stacks of new cycles up, as long as the process is there. How many were given up
+    /// before.
+    pub fn look_up(&mut self, tid: u32, attacher: &Attacher) -> u64 {
+        let mut lost = 0;
         let all = self.worst.iter_mut().flat_map(|worst| &mut worst.moments);
         let mut new = all.filter(|kept| kept.stack.is_none()).peekable();
         if new.peek().is_none() {
-            return;
+            return lost;
         }
         let now = clock::monotonic();
         if !self.is_over && self.read.is_none_or(|read| now - read >= REREAD) {
@@ -98,7 +101,9 @@ impl WorstCycles {
             }
         }
         for kept in new {
-            let addresses = kept.moment.stack.map_or(Vec::new(), |of| attacher.user_stack(of));
+            let addresses = attacher.user_stack(&kept.moment);
+            lost += u64::from(addresses.is_none());
+            let addresses = addresses.unwrap_or_default();
             // A caller's address is that of the instruction after the call.
             let call = |(depth, address): (usize, &u64)| address - u64::from(depth > 0);
             let places = addresses.iter().enumerate().map(|one| self.mappings.place(call(one)));
@@ -111,6 +116,7 @@ impl WorstCycles {
             }
             kept.stack = Some(stack);
         }
+        lost
     }
 
     /// The mappings are those of another program from now on.
@@ -166,6 +172,27 @@ impl WorstCycles {
     }
 }
 
+/// What is shown of the instants of a cycle: the longest sleep, the longest preemptions, and
+/// wherever it ran, in the order of time.
+fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
+    moments.sort_by_key(|moment| std::cmp::Reverse(moment.time()));
+    let (mut sleeps, mut preemptions) = (0, 0);
+    moments.retain(|moment| match moment.what {
+        MomentKind::Asleep { .. } => {
+            sleeps += 1;
+            sleeps == 1
+        }
+        MomentKind::Preempted { .. } => {
+            preemptions += 1;
+            preemptions <= PREEMPTIONS
+        }
+        MomentKind::Ran => true,
+        MomentKind::Exec => false,
+    });
+    moments.sort_by_key(|moment| moment.begin);
+    moments
+}
+
 /// Its response time without what the cycle before took of it: of several that are late together,
 /// the first is looked for.
 fn own_time(cycle: &Cycle) -> Nanos {
@@ -176,15 +203,10 @@ impl Worst {
     /// A late wake-up, its longest sleep, its preemptions, and where it ran.
     fn rows(&self, tid: u32, names: &mut FunctionNames, calls: &CallNames) -> Vec<Vec<Cell>> {
         let mut name = |kept: &Kept| stack(kept, tid, names);
-        let (mut rows, mut preemptions, mut ran) = (Vec::new(), 0, BTreeMap::new());
-        let asleep = |kept: &&Kept| matches!(kept.moment.what, MomentKind::Asleep { .. });
-        let longest = self.moments.iter().filter(asleep).max_by_key(|kept| kept.moment.time());
+        let (mut rows, mut ran) = (Vec::new(), BTreeMap::new());
         rows.extend(self.late());
         for kept in &self.moments {
             match kept.moment.what {
-                MomentKind::Asleep { .. }
-                    if longest.is_none_or(|longest| longest.moment != kept.moment) => {}
-                MomentKind::Preempted { .. } if preemptions == PREEMPTIONS => {}
                 MomentKind::Exec => {}
                 MomentKind::Ran => {
                     let times: &mut (u64, &Kept) = ran.entry(name(kept)).or_insert((0, kept));
@@ -194,7 +216,6 @@ impl Worst {
                     rows.push(self.moment(part.words(), kept, name(kept), 1, calls));
                 }
                 MomentKind::Preempted { .. } => {
-                    preemptions += 1;
                     rows.push(self.moment("preempted", kept, name(kept), 1, calls));
                 }
             }
@@ -315,6 +336,26 @@ mod tests {
         let expected = [of("preempted", "3000"), of(lock, "300"), of("ran", "")];
         assert_eq!(rows(&mut worst), expected, "of its sleeps the longest");
         assert_eq!(worst.pending.len(), 1);
+    }
+
+    #[test]
+    fn the_longest_preemptions_are_shown_and_all_that_ran_is_counted() {
+        let mut worst = WorstCycles::default();
+        // The later, the longer.
+        for k in 1..=20 {
+            worst.push(moment(1_000 * k, 1_000 * k + k, PREEMPTED));
+            worst.push(moment(1_000 * k + 500, 1_000 * k + 500, MomentKind::Ran));
+        }
+        worst.push(asleep(30_000, 5));
+        assert_eq!(worst.needed().count(), 0);
+        worst.add(&cycle(1_000));
+        let rows = rows(&mut worst);
+        let preempted = rows.iter().filter(|(what, _)| what == "preempted");
+        let times: Vec<i64> = preempted.map(|(_, time)| time.parse().unwrap()).collect();
+        assert_eq!(times, (13..=20).collect::<Vec<_>>());
+        assert_eq!(rows.iter().filter(|(what, _)| what == MainPart::Lock.words()).count(), 1);
+        let table = worst.table().unwrap().rows;
+        assert_eq!(table.last().unwrap()[7], Cell::from(20u64), "it ran so many times");
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub struct CpuAttachment {
     /// Names of what the live view shows, and when they were looked for.
     names: EntryNames,
     named: Option<MonotonicNs>,
+    /// Addresses that were looked for, whether they have a name or not.
+    tried: BTreeSet<u64>,
 }
 
 /// The result.
@@ -119,6 +121,7 @@ impl CpuAttachment {
             cost: None,
             names: EntryNames::default(),
             named: None,
+            tried: BTreeSet::new(),
         };
         attachment.begin().map_err(Failure::failed)?;
         attachment.unfinished.keep();
@@ -185,11 +188,14 @@ impl CpuAttachment {
         elapsed: Nanos,
         since: Nanos,
     ) {
-        let tops: BTreeMap<usize, EntryTable> =
-            self.cpus.iter().filter_map(|(cpu, of)| Some((*cpu, of.table.top()?))).collect();
+        let tops: BTreeMap<usize, EntryTable> = self
+            .cpus
+            .iter()
+            .filter_map(|(cpu, of)| Some((*cpu, of.table.top(&self.names)?)))
+            .collect();
         self.name(&tops, now);
         let names = &self.names;
-        let top = |cpu: &usize| tops.get(cpu).and_then(|top| top.rows(names).pop());
+        let top = |cpu: &usize| tops.get(cpu).and_then(|top| top.rows(names).into_iter().next());
         let row = |(number, cpu): (&usize, &mut Cpu)| cpu.row(top(number), elapsed, since);
         watcher.refresh(&Disturbed {
             chosen: self.chosen.clone(),
@@ -211,7 +217,7 @@ impl CpuAttachment {
         let stacks = tops.values().flat_map(EntryTable::stacks);
         let stacks = stacks.filter_map(|number| self.names.stacks.get(&number)).flatten().copied();
         let all = tops.values().flat_map(EntryTable::addresses).chain(stacks);
-        let is_new = |address: &u64| !self.names.symbols.contains_key(address);
+        let is_new = |address: &u64| !self.tried.contains(address);
         let new: BTreeSet<u64> = all.filter(is_new).collect();
         if new.is_empty() {
             return;
@@ -223,6 +229,7 @@ impl CpuAttachment {
         if let Fact::Known(symbols) = kernel_symbols(&new) {
             self.names.symbols.extend(symbols);
         }
+        self.tried.extend(new);
     }
 
     fn drain(&mut self, began: MonotonicNs) {
