@@ -38,8 +38,7 @@ pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleEr
     root.sync()
 }
 
-/// Says how a run ended that goes on in parts, or that it goes on again: for those who read the
-/// header of a bundle alone.
+/// Says how a run ended that went on in parts: for those who read the header of a bundle alone.
 pub fn set_ending(directory: &Path, ending: Option<Ending>) -> Result<(), BundleError> {
     let member = Member::root(directory).join("bundle.json");
     let manifest: Manifest = member.read_json()?;

@@ -30,6 +30,51 @@ pub struct Evidence {
     pub others: Fact<Vec<OtherMeasurement>>,
     /// What slowed tasks down on purpose while the phase ran; empty where nothing did.
     pub throttled: Fact<Vec<String>>,
+    /// Of a run that was continued: the evidence of its other parts. Each part keeps its own.
+    #[serde(skip)]
+    pub other_parts: Vec<Fact<Evidence>>,
+}
+
+impl Evidence {
+    /// The evidence of what was measured so far and of a later part; a part that was cut off has
+    /// none. How many samples were due is judged by the last part alone, together with as many as
+    /// its series had before.
+    pub fn of_parts(
+        so_far: Fact<Evidence>,
+        later: Fact<Evidence>,
+        measured: impl Fn(&str) -> u64,
+    ) -> Fact<Evidence> {
+        let later = later.map(|mut later| {
+            for thread in &mut later.threads {
+                let before = thread.series.iter().map(|name| measured(name)).max().unwrap_or(0);
+                thread.due = thread.due.map(|due| due.saturating_add(before));
+            }
+            later
+        });
+        match (so_far, later) {
+            (Fact::Known(mut all), later) => {
+                if later.known().is_some() {
+                    all.forget_due();
+                }
+                all.other_parts.push(later);
+                Fact::Known(all)
+            }
+            (unknown, Fact::Known(mut later)) => {
+                later.other_parts.push(unknown);
+                Fact::Known(later)
+            }
+            (unknown, _) => unknown,
+        }
+    }
+
+    fn forget_due(&mut self) {
+        self.threads.iter_mut().for_each(|thread| (thread.due, thread.has_end) = (None, false));
+        for part in &mut self.other_parts {
+            if let Fact::Known(part) = part {
+                part.forget_due();
+            }
+        }
+    }
 }
 
 /// A measuring thread.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 mod parts;
 
-pub use parts::{FIRST as FIRST_LATER, directory_of as part_directory};
+pub use parts::{DIRECTORY as PARTS, FIRST as FIRST_LATER, directory_of as part_directory};
 
 /// No log is longer: some hundred million samples, where a million is kept of a series by default.
 const MAX_LOG: u64 = 8 << 30;
@@ -176,7 +176,13 @@ impl Bundle {
         damage.extend(windows.iter().flat_map(|windows| windows.damage.iter().cloned()));
         let parts = parts::read(&root, damage);
         (bundle.recording, bundle.windows) = (recording, windows);
+        let own = bundle.manifest.ending.clone();
         parts.into_iter().for_each(|part| bundle.append(part));
+        // Written when the last part ended: its exit code is that of all parts.
+        let ending = &mut bundle.manifest.ending;
+        if ending.as_ref().zip(own.as_ref()).is_some_and(|(last, own)| last.at == own.at) {
+            *ending = own;
+        }
         Ok(bundle)
     }
 
@@ -442,6 +448,27 @@ mod tests {
         let dues: Vec<i64> = log.samples.iter().map(|sample| sample.due.ns()).collect();
         assert!(dues.is_sorted() && dues[5] == hour, "{dues:?}");
         assert_eq!(log.samples[5].latency(), Nanos(9_000));
+    }
+
+    /// A part that did not get its scheduling makes the whole not as requested.
+    #[test]
+    fn the_worse_scheduling_of_the_parts_is_that_of_the_run() {
+        for worse in [0, 1] {
+            let place = tempfile::tempdir().unwrap();
+            let directory = place.path().join("b");
+            write_one(&directory);
+            fs::create_dir(directory.join("parts")).unwrap();
+            let part = part_directory(&directory, FIRST_LATER);
+            write_part(&part, 3_600_000_000_000, 9_000, None);
+            let meta = Member::root(if worse == 0 { &directory } else { &part })
+                .join("phases/000/0000.meta.json");
+            let mut text: SeriesMeta = meta.read_json().unwrap();
+            (text.scheduling, text.real_time) = ("SCHED_OTHER".into(), false);
+            meta.replace_json(&text).unwrap();
+            let bundle = Bundle::open(&directory).unwrap();
+            let meta = &bundle.series().next().unwrap().1.meta;
+            assert_eq!((meta.scheduling.as_str(), meta.real_time), ("SCHED_OTHER", false));
+        }
     }
 
     #[test]

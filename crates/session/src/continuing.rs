@@ -1,14 +1,15 @@
 //! A run that was cut off, by a power failure or kill -9, or interrupted, goes on in its bundle.
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::messages::shown;
 use crate::request::Loaded;
+use crate::run::exit_of;
 use punctual_bundle::manifest::Gap;
-use punctual_bundle::reader::{FIRST_LATER, part_directory};
-use punctual_bundle::{Bundle, Outcome, amend, writer};
-use punctual_core::Nanos;
+use punctual_bundle::reader::{FIRST_LATER, PARTS, part_directory};
+use punctual_bundle::{Bundle, Manifest, Member, Outcome, Series, amend, writer};
+use punctual_core::{Losses, Nanos};
 use punctual_plan::{Length, Plan};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ pub struct Continuation {
 
 impl Continuation {
     /// Prepares a plan to go on in this bundle, where there is one: its output is a new part, and
-    /// its length what is left. Where there is none, its output is the bundle.
+    /// its length what is left. Where there is none, its output is the bundle. Nothing is written.
     pub fn of(
         bundle: &Path,
         plan: &mut Plan,
@@ -43,31 +44,36 @@ impl Continuation {
         let lock = lock(bundle).map_err(refused)?;
         let opened = Bundle::open(bundle).map_err(Failure::refused)?;
         check(&opened, plan, loaded).map_err(refused)?;
-        let last = opened.parts.last().map_or(bundle, PathBuf::as_path);
-        let from = match &opened.manifest.ending {
-            Some(ending) => ending.at,
-            None => last_saved(last).unwrap_or(opened.manifest.created),
-        };
         shorten(plan, &opened).map_err(refused)?;
-        let number = (FIRST_LATER..MOST)
-            .find(|number| !part_directory(bundle, *number).exists())
+        let there = opened.member(PARTS).entries("").map_err(Failure::refused)?;
+        plan.output = (FIRST_LATER..MOST)
+            .map(|number| part_directory(bundle, number))
+            .find(|part| !there.iter().any(|member| member.path() == part))
             .ok_or_else(|| refused(format!("it was continued {MOST} times")))?;
-        let part = part_directory(bundle, number);
-        let made = part.parent().map_or(Ok(()), fs::create_dir_all);
-        made.map_err(|why| Failure::failed(format!("{}: {why}", shown(&part))))?;
-        plan.output = part;
-        amend::set_ending(bundle, None).map_err(Failure::failed)?;
+        let from = measured_until(parts_of(&opened)).unwrap_or(opened.manifest.created);
         let gap = Gap { from, to: jiff::Timestamp::now().max(from) };
         Ok(Some(Continuation { bundle: bundle.to_owned(), gap, _lock: lock }))
     }
 
-    /// After its end: the figures for other programs are of all parts.
-    pub fn finish(&self) -> Result<Bundle, Failure> {
+    /// Measuring starts: there is a place for its part.
+    pub fn begin(&self) -> Result<(), Failure> {
+        Member::root(&self.bundle).join(PARTS).create_directory().map_err(Failure::failed)
+    }
+
+    /// After its end: the figures for other programs and the exit code are of all parts.
+    pub fn finish(&self) -> Result<Option<Exit>, Failure> {
         let bundle = Bundle::open(&self.bundle).map_err(Failure::failed)?;
-        let summary = punctual_analyze::summarize(&bundle);
+        let mut summary = punctual_analyze::summarize(&bundle);
+        let mut ending = bundle.manifest.ending;
+        let exit = ending.as_mut().map(|ending| {
+            let exit = exit_of(&ending.outcome, &summary);
+            ending.exit_code = exit as u8;
+            exit
+        });
+        summary.ending = ending.clone();
+        amend::set_ending(&self.bundle, ending).map_err(Failure::failed)?;
         amend::renew_summary(&self.bundle, &summary).map_err(Failure::failed)?;
-        amend::set_ending(&self.bundle, bundle.manifest.ending.clone()).map_err(Failure::failed)?;
-        Ok(bundle)
+        Ok(exit)
     }
 }
 
@@ -112,29 +118,36 @@ fn check(bundle: &Bundle, plan: &Plan, loaded: &Loaded) -> Result<(), String> {
 fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
     let Some(phase) = plan.phases.first_mut() else { return Ok(()) };
     let series: Vec<_> = bundle.series().map(|(_, series)| series).collect();
-    let count = |of: fn(&punctual_core::Losses) -> u64| {
-        series.iter().map(|series| of(&series.state.data.losses)).max().unwrap_or(0)
-    };
-    let (recorded, expected) = (count(|losses| losses.recorded), count(|of| of.expected()));
+    let mut is_left = false;
     for measure in &mut phase.measures {
-        let period = measure.workload.period();
-        measure.length = match measure.length {
-            Length::UntilInterrupted => Length::UntilInterrupted,
-            Length::Samples(samples) => match samples.saturating_sub(recorded) {
-                0 => return Err("all its samples are measured".to_owned()),
-                left => Length::Samples(left),
-            },
+        let of = |count: fn(&Losses) -> u64| {
+            let count = |series: &&Series| count(&series.state.data.losses);
+            let all: Vec<_> =
+                series.iter().map(|of| (of.meta.measure.as_str(), count(of))).collect();
+            measured(&all, &measure.name, measure.threads.len())
+        };
+        let (left, length) = match measure.length {
+            Length::UntilInterrupted => (true, Length::UntilInterrupted),
+            Length::Samples(samples) => {
+                let left = samples.saturating_sub(of(|losses| losses.recorded));
+                // No thread can be asked for none.
+                (left > 0, Length::Samples(left.max(1)))
+            }
             Length::Duration(duration) => {
-                let Some(period) = period else {
+                let Some(period) = measure.workload.period() else {
                     let why = "how long it was measured is unknown without a period: only \
                                `forever` and timers are continued";
                     return Err(why.to_owned());
                 };
-                let measured = i64::try_from(expected).unwrap_or(i64::MAX);
-                let measured = Nanos(period.ns().saturating_mul(measured));
-                Length::Duration((duration - measured).max(SHORTEST))
+                let periods = i64::try_from(of(|losses| losses.expected())).unwrap_or(i64::MAX);
+                let left = duration - Nanos(period.ns().saturating_mul(periods));
+                (left > Nanos::ZERO, Length::Duration(left.max(SHORTEST)))
             }
         };
+        (is_left, measure.length) = (is_left || left, length);
+    }
+    if !is_left {
+        return Err("all of it is measured".to_owned());
     }
     let longest = phase.measures.iter().filter_map(|measure| match measure.length {
         Length::Duration(duration) => Some(duration),
@@ -144,12 +157,91 @@ fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
     Ok(())
 }
 
-/// When statistics were last saved in a part that was cut off.
-fn last_saved(part: &Path) -> Option<jiff::Timestamp> {
-    let phases = fs::read_dir(part.join("phases")).ok()?.flatten();
-    let files = phases.filter_map(|phase| fs::read_dir(phase.path()).ok()).flatten().flatten();
-    let checkpoints = files
-        .filter(|file| file.path().extension().is_some_and(|extension| extension == "checkpoint"));
-    let saved = checkpoints.filter_map(|file| file.metadata().ok()?.modified().ok()).max()?;
-    jiff::Timestamp::try_from(saved).ok()
+/// How much was measured of a measure, by the counts of all series with their measures: of several
+/// threads, by the one that measured least.
+fn measured(counts: &[(&str, u64)], measure: &str, threads: usize) -> u64 {
+    let own = || counts.iter().filter(|(of, _)| *of == measure).map(|(_, count)| *count);
+    // A thread that was killed before its first checkpoint has no series.
+    if own().count() < threads { 0 } else { own().min().unwrap_or(0) }
+}
+
+/// What shows until when a part measured.
+#[derive(Clone, Copy, Default)]
+struct PartTimes {
+    /// When it ended.
+    ended: Option<jiff::Timestamp>,
+    /// When its statistics were last saved.
+    saved: Option<jiff::Timestamp>,
+    /// Since when nothing was measured before it.
+    gap: Option<jiff::Timestamp>,
+}
+
+/// Until when the last of these parts, in order, measured; one that saved nothing measured nothing.
+fn measured_until(parts: Vec<PartTimes>) -> Option<jiff::Timestamp> {
+    parts.into_iter().rev().find_map(|part| part.ended.or(part.saved).or(part.gap))
+}
+
+fn parts_of(bundle: &Bundle) -> Vec<PartTimes> {
+    let of = |directory: &PathBuf| {
+        let inside = directory.strip_prefix(&bundle.directory).unwrap_or(Path::new(""));
+        let part = Member::root(&bundle.directory).join(inside);
+        let manifest = part.join("bundle.json").read_json::<Manifest>().ok();
+        let gap = manifest.as_ref().and_then(|of| of.gaps.first()).map(|gap| gap.from);
+        let ended = manifest.and_then(|of| of.ending).map(|ending| ending.at);
+        PartTimes { ended, saved: last_saved(&part), gap }
+    };
+    [&bundle.directory].into_iter().chain(&bundle.parts).map(of).collect()
+}
+
+/// When statistics of a part were last saved.
+fn last_saved(part: &Member) -> Option<jiff::Timestamp> {
+    let phases = part.join("phases").entries("").ok()?;
+    let files = phases.iter().flat_map(|phase| {
+        let of = |ending| phase.entries(ending).unwrap_or_default();
+        [of(".checkpoint"), of(".state.json")].concat()
+    });
+    let saved = |file: Member| file.open().ok()?.metadata().ok()?.modified().ok();
+    jiff::Timestamp::try_from(files.filter_map(saved).max()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_saved_nothing_measured_nothing() {
+        let at = |second| jiff::Timestamp::from_second(second).ok();
+        let first = PartTimes { saved: at(10), ..PartTimes::default() };
+        let killed = PartTimes { gap: at(10), ..PartTimes::default() };
+        assert_eq!(measured_until(vec![first, killed]), at(10));
+        assert_eq!(measured_until(vec![first, PartTimes::default()]), at(10));
+        let saved = PartTimes { saved: at(30), ..killed };
+        assert_eq!(measured_until(vec![first, saved]), at(30));
+        let ended = PartTimes { ended: at(31), ..saved };
+        assert_eq!(measured_until(vec![first, ended]), at(31));
+        assert_eq!(measured_until(vec![PartTimes::default()]), None);
+    }
+
+    #[test]
+    fn what_was_measured_is_counted_by_measure_and_by_its_slowest_thread() {
+        let counts = [("fast", 900), ("slow", 90), ("fast", 700)];
+        assert_eq!(measured(&counts, "fast", 2), 700);
+        assert_eq!(measured(&counts, "slow", 1), 90);
+        assert_eq!(measured(&counts, "slow", 2), 0, "one of its threads saved nothing");
+        assert_eq!(measured(&counts, "other", 1), 0);
+    }
+
+    /// Parts that another user put there as a link are not followed.
+    #[test]
+    fn a_link_is_no_place_for_parts() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (bundle, elsewhere) = (place.path().join("b"), place.path().join("elsewhere"));
+        std::fs::create_dir(&bundle).expect("a directory");
+        std::fs::create_dir(&elsewhere).expect("a directory");
+        std::os::unix::fs::symlink(&elsewhere, bundle.join(PARTS)).expect("a link");
+        let gap = Gap { from: jiff::Timestamp::UNIX_EPOCH, to: jiff::Timestamp::UNIX_EPOCH };
+        let _lock = File::open(&bundle).expect("opened");
+        let continuation = Continuation { bundle, gap, _lock };
+        assert!(continuation.begin().is_err());
+    }
 }

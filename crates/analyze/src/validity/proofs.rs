@@ -79,13 +79,49 @@ fn recorder(recorded: &Recorded) -> Judgement {
     }
 }
 
-/// Those about a phase, its loads and its series.
+/// Those about a phase, its loads and its series; of a run in parts each is that of the gravest.
 pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
+    let evidence = &phase.meta.evidence;
+    let mut all = of_part(manifest, phase, evidence);
+    let mut cut_off = false;
+    for part in evidence.known().iter().flat_map(|evidence| &evidence.other_parts) {
+        match part {
+            Fact::NotAsked => cut_off = true,
+            part => keep_gravest(&mut all, of_part(manifest, phase, part)),
+        }
+    }
+    if cut_off {
+        let why = "a part of the run was cut off: how it was measured is unknown";
+        all.push(proof(ProofWord::Scheduling, phase.meta.name.as_str(), unknown(why)));
+    }
+    all
+}
+
+fn keep_gravest(all: &mut Vec<Proof>, more: Vec<Proof>) {
+    let gravity = |outcome: ProofOutcome| match outcome {
+        ProofOutcome::Holds => 0,
+        ProofOutcome::NotRecorded => 1,
+        ProofOutcome::Waived => 2,
+        ProofOutcome::Unknown => 3,
+        ProofOutcome::Fails => 4,
+    };
+    for proof in more {
+        let same = |own: &&mut Proof| own.proof == proof.proof && own.subject == proof.subject;
+        match all.iter_mut().find(same) {
+            Some(own) if gravity(own.outcome) >= gravity(proof.outcome) => {}
+            Some(own) => *own = proof,
+            None => all.push(proof),
+        }
+    }
+}
+
+/// By the evidence of one part.
+fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<Evidence>) -> Vec<Proof> {
     let name = phase.meta.name.as_str();
     let full = |of: &str| format!("{name}/{of}");
     let required = |view: &SeriesView| !view.meta.requirements.is_empty();
     let mut all = Vec::new();
-    let evidence = match &phase.meta.evidence {
+    let evidence = match evidence {
         Fact::Known(evidence) => Some(evidence),
         Fact::Unavailable(why) => {
             all.push(proof(
@@ -101,7 +137,7 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
         let thread = evidence.and_then(|evidence| thread_of(evidence, &view.meta.name));
         let insists =
             required(view) || evidence.is_some_and(|evidence| evidence.real_time_required);
-        let (scheduling, affinity) = match program_of(phase, &view.meta.name) {
+        let (scheduling, affinity) = match program_of(evidence, &view.meta.name) {
             Some(_) => (own(&view.meta.scheduling), own(&format!("CPU {}", view.meta.cpus))),
             None => (scheduling(view, thread, insists), affinity(thread)),
         };
@@ -111,7 +147,7 @@ pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
             all.push(proof(
                 ProofWord::Samples,
                 full(&view.meta.name),
-                samples(manifest, phase, view, thread),
+                samples(manifest, phase, view, evidence),
             ));
         }
     }
@@ -216,8 +252,9 @@ fn samples(
     manifest: &Manifest,
     phase: &PhaseView,
     view: &SeriesView,
-    thread: Option<&ThreadEvidence>,
+    evidence: Option<&Evidence>,
 ) -> Judgement {
+    let thread = evidence.and_then(|evidence| thread_of(evidence, &view.meta.name));
     let losses = &view.state.data.losses;
     let all = losses.recorded.saturating_add(losses.overruns).saturating_add(losses.dropped);
     if !view.meta.are_losses_known() {
@@ -234,7 +271,7 @@ fn samples(
         let why = format!("{} of {all} samples were lost ({:.3} %)", losses.dropped, share * 100.0);
         return if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) };
     }
-    if let Some(program) = program_of(phase, &view.meta.name) {
+    if let Some(program) = program_of(evidence, &view.meta.name) {
         return program_samples(program, losses.recorded);
     }
     let Some(thread) = thread else {
@@ -268,9 +305,8 @@ fn samples(
     holds(format!("{count} samples to its end, none lost"))
 }
 
-fn program_of<'a>(phase: &'a PhaseView, series: &str) -> Option<&'a ProgramEvidence> {
-    let programs = &phase.meta.evidence.known()?.programs;
-    programs.iter().find(|program| program.series.iter().any(|name| name == series))
+fn program_of<'a>(evidence: Option<&'a Evidence>, series: &str) -> Option<&'a ProgramEvidence> {
+    evidence?.programs.iter().find(|program| program.series.iter().any(|name| name == series))
 }
 
 /// A thread of a program that was measured.

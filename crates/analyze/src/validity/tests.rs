@@ -64,6 +64,7 @@ fn proved() -> Case {
         programs: Vec::new(),
         others: Fact::Known(Vec::new()),
         throttled: Fact::Known(Vec::new()),
+        other_parts: Vec::new(),
     };
     let mut manifest = manifest(Some(Outcome::Completed));
     manifest.target = Some(RanOn {
@@ -129,6 +130,47 @@ impl Case {
 }
 
 use VerdictWord::{Invalid, Met, NotMet, Undecided};
+
+/// Two parts of a run, the first with 400 samples, the second with the other 600 of them.
+fn in_parts(first: Fact<Evidence>, change: impl FnOnce(&mut Evidence)) -> Case {
+    let later = Case::but(|evidence| {
+        evidence.threads[0].due = Some(600);
+        change(evidence);
+    });
+    let evidence = Evidence::of_parts(first, later.evidence.clone(), |_| 400);
+    Case { evidence, ..later }
+}
+
+/// One part is not better than the other, and one that was cut off is unknown for itself alone.
+#[test]
+fn the_gravest_of_all_parts_counts() {
+    let first = || {
+        Case::but(|evidence| {
+            evidence.threads[0].due = Some(1_000);
+            evidence.threads[0].reached_end = false;
+        })
+        .evidence
+    };
+    assert_eq!(in_parts(first(), |_| {}).words(), (Met, Some(Met), ValidityWord::Valid));
+    let wrong = |evidence: &mut Evidence| {
+        evidence.threads[0].affinity = Fact::Known(ReadBack {
+            other: Some(Deviation { at: Nanos::SECOND, value: "0-3".into() }),
+            ..read_back("0")
+        });
+    };
+    for first in [first(), Fact::NotAsked] {
+        let (of_requirement, _, validity) = in_parts(first, wrong).words();
+        assert_eq!((of_requirement, validity), (Invalid, ValidityWord::Invalid));
+    }
+    let lost = |evidence: &mut Evidence| evidence.threads[0].due = Some(6_000);
+    assert_eq!(in_parts(first(), lost).words().2, ValidityWord::Invalid);
+    let cut_off = in_parts(Fact::NotAsked, |_| {});
+    assert_eq!(cut_off.words(), (Undecided, Some(Undecided), ValidityWord::Undecided));
+    let proofs = cut_off.summary().validity.unwrap().proofs;
+    let unknown: Vec<_> =
+        proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Unknown).collect();
+    assert!(unknown.len() == 1 && unknown[0].why.contains("cut off"), "{unknown:?}");
+}
 
 #[test]
 fn what_is_proved_is_met() {

@@ -3,6 +3,7 @@
 
 use super::{Bundle, Completeness, Phase, Series, shift};
 use crate::account::SeriesAccount;
+use crate::evidence::Evidence;
 use crate::member::Member;
 use crate::meta::PhaseMeta;
 use punctual_core::{Clock, Fact, Nanos, Sample};
@@ -61,6 +62,12 @@ impl Bundle {
 impl Phase {
     fn append(&mut self, later: Phase, completeness: Completeness) {
         let ahead = ahead(&self.meta, &later.meta);
+        let so_far = std::mem::take(&mut self.meta.evidence);
+        let measured = |name: &str| {
+            let own = self.series.iter().find(|series| series.meta.name == name);
+            own.map_or(0, |series| series.state.data.losses.expected())
+        };
+        self.meta.evidence = Evidence::of_parts(so_far, later.meta.evidence, measured);
         for series in later.series {
             let of_same = |own: &&mut Series| own.meta.name == series.meta.name;
             match self.series.iter_mut().find(of_same) {
@@ -103,6 +110,11 @@ fn ahead(first: &PhaseMeta, later: &PhaseMeta) -> Nanos {
 impl Series {
     fn append(&mut self, part: Series, ahead: Nanos) {
         let ahead = if part.meta.clock == Clock::Monotonic { ahead } else { Nanos::ZERO };
+        // The worse of both.
+        if self.meta.has_requested_scheduling() && !part.meta.has_requested_scheduling() {
+            self.meta.scheduling = part.meta.scheduling;
+        }
+        self.meta.real_time &= part.meta.real_time;
         let mut state = part.state;
         state.data.worst.iter_mut().for_each(|sample| shift_sample(sample, ahead));
         self.state.data.add(&state.data);

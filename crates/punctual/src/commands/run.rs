@@ -108,6 +108,7 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
         return Ok(Exit::Done);
     }
     destinations::check(args, &plan)?;
+    continuation.as_ref().map(Continuation::begin).transpose()?;
     let mut watcher = live::watcher(args.quiet);
     let context = RunContext {
         metrics: args.metrics.clone().map(MetricsFile::new),
@@ -132,15 +133,9 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
 
 /// Shows the figures of all parts, which also decide how it ends.
 fn end_continued(args: &Common, continuation: &Continuation, finished: FinishedRun) -> Ending {
-    let bundle = continuation.finish()?;
+    let exit = continuation.finish()?;
     show_returned(args, &continuation.bundle)?;
-    match (finished.trouble, &bundle.manifest.ending) {
-        (Some(trouble), _) => Err(trouble),
-        (None, Some(ending)) => {
-            Ok(session::exit_of(&ending.outcome, &punctual_analyze::summarize(&bundle)))
-        }
-        (None, None) => Ok(finished.exit),
-    }
+    finished.trouble.map_or(Ok(exit.unwrap_or(finished.exit)), Err)
 }
 
 /// Runs an experiment on a target other than this process, shows its bundle, and returns the exit

@@ -77,7 +77,8 @@ fn state(bundle: &Bundle) -> RunState {
     if let Some(ending) = &bundle.manifest.ending {
         return RunState::Ended(ending.outcome.clone());
     }
-    match last_saved(&bundle.directory) {
+    // Of a run that was continued, the last part is written.
+    match last_saved(bundle.parts.last().unwrap_or(&bundle.directory)) {
         Some(ago) if ago < SILENT => RunState::GoesOn(Nanos(ago.as_nanos() as i64)),
         Some(ago) => {
             RunState::Silent(Some(Nanos(i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX))))

@@ -169,6 +169,7 @@ impl Collecting {
             programs,
             others: self.others.found(),
             throttled: self.throttling.end(files),
+            other_parts: Vec::new(),
         }
     }
 }

@@ -58,7 +58,7 @@ impl<'a> RemoteRun<'a> {
         let mut arguments = options.for_a_target(asked.allow_unknown);
         if repeats {
             // Whatever the experiment has: what is recorded there costs no time of this system.
-            arguments.retain(|word| word != calibration_option(true));
+            arguments.retain(|word| ![true, false].map(calibration_option).contains(&&**word));
             arguments.push(calibration_option(false).to_owned());
         }
         let output = PathBuf::new();
