@@ -85,6 +85,15 @@ fn lock(bundle: &Path) -> Result<File, String> {
     })
 }
 
+/// Whether it ended early: interrupted, or because something failed.
+fn can_go_on(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Interrupted | Outcome::Failed { .. } => true,
+        Outcome::StoppedByLoad { how, .. } => !how.contains("success"),
+        Outcome::Completed | Outcome::StoppedAbove { .. } => false,
+    }
+}
+
 /// Whether it is a run of this experiment that did not reach its end.
 fn check(bundle: &Bundle, plan: &Plan, loaded: &Loaded) -> Result<(), String> {
     if bundle.manifest.origin != "run" {
@@ -92,7 +101,7 @@ fn check(bundle: &Bundle, plan: &Plan, loaded: &Loaded) -> Result<(), String> {
     }
     match &bundle.manifest.ending {
         None => {}
-        Some(ending) if ending.outcome == Outcome::Interrupted => {}
+        Some(ending) if can_go_on(&ending.outcome) => {}
         Some(ending) => return Err(format!("its run ended: {}", ending.outcome)),
     }
     let kept = bundle.member(loaded.kept_as()).read();
@@ -229,6 +238,15 @@ mod tests {
         assert_eq!(measured(&counts, "slow", 1), 90);
         assert_eq!(measured(&counts, "slow", 2), 0, "one of its threads saved nothing");
         assert_eq!(measured(&counts, "other", 1), 0);
+    }
+
+    #[test]
+    fn only_what_ended_early_goes_on() {
+        let load = |how: &str| Outcome::StoppedByLoad { load: "make".into(), how: how.into() };
+        assert!(can_go_on(&Outcome::Interrupted) && can_go_on(&load("was killed by SIGKILL")));
+        assert!(can_go_on(&Outcome::Failed { why: "no space".into() }));
+        let above = Outcome::StoppedAbove { series: "main/timer".into(), latency: 1 };
+        assert!(![Outcome::Completed, load("ended with success"), above].iter().any(can_go_on));
     }
 
     /// Parts that another user put there as a link are not followed.

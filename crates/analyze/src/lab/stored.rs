@@ -1,12 +1,11 @@
 //! A lab from its runs alone, without the file that describes it.
 
 use super::cell::{Measured, SeedRuns, cell};
-use punctual_bundle::Bundle;
-use punctual_bundle::Timebase;
 use punctual_bundle::lab::{
     CellDocument, CellState, LabDocument, RunDocument, SCHEMA, SeedDocument, VIRTUAL_MACHINE,
 };
 use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::{Bundle, Outcome, Timebase};
 use std::collections::BTreeMap;
 
 /// A run of a lab.
@@ -60,6 +59,11 @@ pub fn of_runs(name: &str, runs: &[StoredCell<'_>]) -> Option<LabDocument> {
     })
 }
 
+fn failed(run: &&StoredCell<'_>) -> bool {
+    let ending = run.bundle.manifest.ending.as_ref();
+    ending.is_some_and(|ending| matches!(ending.outcome, Outcome::Failed { .. }))
+}
+
 /// The first run of each seed counts, as in a lab.
 fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
     let mut by_seed: BTreeMap<Option<u64>, Vec<&StoredCell<'_>>> = BTreeMap::new();
@@ -91,7 +95,7 @@ fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
             Timebase::Own => "host".to_owned(),
             time => format!("{VIRTUAL_MACHINE}, {}", time.name()),
         },
-        state: CellState::Done,
+        state: if runs.iter().any(failed) { CellState::Failed } else { CellState::Done },
         bundle: None,
         digest: None,
         repeats: Vec::new(),

@@ -4,9 +4,10 @@
 use super::{Bundle, Completeness, Phase, Series, shift};
 use crate::account::SeriesAccount;
 use crate::evidence::Evidence;
+use crate::manifest::Outcome;
 use crate::member::Member;
 use crate::meta::PhaseMeta;
-use punctual_core::{Clock, Fact, Nanos, Sample};
+use punctual_core::{Clock, Fact, Finding, Nanos, Sample, Severity};
 use std::path::{Path, PathBuf};
 
 /// The directory of later parts.
@@ -42,7 +43,10 @@ impl Bundle {
     /// part did.
     pub(super) fn append(&mut self, part: Bundle) {
         self.manifest.gaps.extend(part.manifest.gaps);
-        self.manifest.ending = part.manifest.ending;
+        let ended = std::mem::replace(&mut self.manifest.ending, part.manifest.ending);
+        // The bundle's own header has the ending of the last part by now.
+        let before = ended.filter(|ending| ending.at <= part.manifest.created);
+        self.findings.extend(before.and_then(|ending| failure(&ending.outcome)));
         self.completeness = part.completeness;
         self.damage.extend(part.damage);
         let known = &self.findings;
@@ -57,6 +61,15 @@ impl Bundle {
         }
         self.parts.push(part.directory);
     }
+}
+
+/// What is found of a part that failed, since the run ended as its last part did.
+fn failure(outcome: &Outcome) -> Option<Finding> {
+    let is_failure = matches!(outcome, Outcome::Failed { .. } | Outcome::StoppedByLoad { .. });
+    is_failure.then(|| {
+        let message = "a part of the run failed; it was continued afterwards";
+        Finding::new("part-failed", Severity::Warning, "run", message).evidence(outcome.to_string())
+    })
 }
 
 impl Phase {
@@ -145,5 +158,18 @@ fn together(first: &Fact<SeriesAccount>, later: Fact<SeriesAccount>) -> Fact<Ser
         }
         (Fact::Known(_), unknown) => unknown,
         (unknown, _) => unknown.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_failed_is_found_and_one_that_was_interrupted_is_not() {
+        let found = failure(&Outcome::Failed { why: "no space".into() }).expect("a finding");
+        assert_eq!((found.id.as_str(), found.subject.as_str()), ("part-failed", "run"));
+        assert!(found.evidence.is_some_and(|evidence| evidence.contains("no space")));
+        assert_eq!(failure(&Outcome::Interrupted), None);
     }
 }

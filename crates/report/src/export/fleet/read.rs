@@ -7,7 +7,9 @@ use parquet::record::Field;
 use punctual_bundle::meta::{PhaseMeta, SeriesMeta};
 use punctual_bundle::state::State;
 use punctual_bundle::summary::{Summary, VerdictWord};
-use punctual_bundle::{Bundle, BundleError, BundleWriter, Completeness, Ending, Outcome, RanOn};
+use punctual_bundle::{
+    Bundle, BundleError, BundleWriter, Completeness, Ending, Outcome, RanOn, amend,
+};
 use punctual_core::series::record_hdr;
 use punctual_core::{
     Clock, ClockNs, CpuSet, Fact, Finding, LinearHistogram, Losses, Nanos, Sample, SeriesData,
@@ -270,9 +272,13 @@ impl StoredRun {
         let path = row.text("bundle").unwrap_or("?");
         writer.write_findings(&[finding.evidence(format!("the bundle was {path}"))])?;
         let exit_code = row.number("exit_code").and_then(|code| u8::try_from(code).ok());
-        let ending =
-            Ending { at: created, outcome: outcome(row), exit_code: exit_code.unwrap_or(0) };
         let mut bundle = Bundle::open(directory)?;
+        let Some(outcome) = outcome(row) else {
+            drop(writer);
+            amend::renew_summary(directory, &summarize(&bundle))?;
+            return Ok(bundle);
+        };
+        let ending = Ending { at: created, outcome, exit_code: exit_code.unwrap_or(0) };
         bundle.manifest.ending = Some(ending.clone());
         bundle.completeness = Completeness::Whole;
         writer.finish(&summarize(&bundle), ending)?;
@@ -325,13 +331,18 @@ fn target(row: &Row, started: jiff::Timestamp) -> Option<RanOn> {
     })
 }
 
-fn outcome(row: &Row) -> Outcome {
-    match row.text("outcome") {
-        Some("completed") => Outcome::Completed,
-        Some("failed") => Outcome::Failed { why: "the tables do not say why".to_owned() },
+/// How it ended; a run that was cut off has none.
+fn outcome(row: &Row) -> Option<Outcome> {
+    Some(match row.text("outcome")? {
+        "completed" => Outcome::Completed,
+        "failed" => Outcome::Failed { why: "the tables do not say why".to_owned() },
         // What stopped it is not in the tables.
         _ => Outcome::Interrupted,
-    }
+    })
+}
+
+fn period(row: &Row) -> Option<Nanos> {
+    row.number("period_ns").filter(|period| *period > 0).map(Nanos)
 }
 
 impl StoredSeries {
@@ -347,7 +358,7 @@ impl StoredSeries {
             cpus: text("cpus").parse().unwrap_or_else(|_| CpuSet::new()),
             real_time: real_time.iter().any(|policy| scheduling.starts_with(policy)),
             scheduling,
-            period: self.row.number("period_ns").map(Nanos),
+            period: period(&self.row),
             tid: None,
             requirements: Vec::new(),
             details: BTreeMap::from([("source".to_owned(), "parquet-tables".to_owned())]),
@@ -362,7 +373,7 @@ impl StoredSeries {
         let shape = SeriesShape {
             range: Nanos(longest),
             resolution: Nanos((longest / BINS).max(1)),
-            period: row.number("period_ns").map(Nanos),
+            period: period(row),
         };
         let mut data = SeriesData::new(shape);
         let (mut recorded, mut counted) = (0, 0);
@@ -370,7 +381,7 @@ impl StoredSeries {
             let (value, count) = (bucket.number("high_ns").unwrap_or(0), bucket.count("count"));
             record_hdr(&mut data.whole, Nanos(value), count);
             count_exact(&mut data.exact, value, count);
-            counted += count;
+            counted = u64::saturating_add(counted, count);
         }
         recorded += counted;
         (data.min, data.max) = if recorded > 0 { (min, max) } else { (None, None) };
@@ -389,7 +400,8 @@ impl StoredSeries {
 fn count_exact(exact: &mut LinearHistogram, value: i64, count: u64) {
     let bin = usize::try_from(value / exact.resolution.ns()).unwrap_or(0);
     let last = exact.bins.len().saturating_sub(1);
-    exact.bins[bin.min(last)] += count;
+    let bin = &mut exact.bins[bin.min(last)];
+    *bin = bin.saturating_add(count);
 }
 
 fn sample(row: &Row) -> Sample {
@@ -400,5 +412,29 @@ fn sample(row: &Row) -> Sample {
         due: ClockNs(due),
         woke: ClockNs(due.saturating_add(latency)),
         cpu: u32::try_from(row.count("cpu")).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_an_outcome_was_cut_off_and_a_period_is_positive() {
+        let row = |column: &str, field: Field| Row(BTreeMap::from([(column.to_owned(), field)]));
+        let ended = |word: &str| outcome(&row("outcome", Field::Str(word.to_owned())));
+        assert_eq!(outcome(&row("outcome", Field::Null)), None);
+        assert_eq!(ended("completed"), Some(Outcome::Completed));
+        assert_eq!(ended("stopped-above"), Some(Outcome::Interrupted));
+        assert!(matches!(ended("failed"), Some(Outcome::Failed { .. })));
+        let of = |ns| period(&row("period_ns", Field::Long(ns)));
+        assert_eq!([of(-5), of(0), of(1_000)], [None, None, Some(Nanos::MICRO)]);
+    }
+
+    #[test]
+    fn counts_of_damaged_tables_do_not_overflow() {
+        let mut exact = LinearHistogram::new(Nanos(10), Nanos(1));
+        (0..2).for_each(|_| count_exact(&mut exact, 3, u64::MAX));
+        assert_eq!(exact.bins[3], u64::MAX);
     }
 }
