@@ -133,7 +133,7 @@ fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
             let count = |series: &&Series| count(&series.state.data.losses);
             let all: Vec<_> =
                 series.iter().map(|of| (of.meta.measure.as_str(), count(of))).collect();
-            measured(&all, &measure.name, measure.threads.len())
+            least_count(&all, &measure.name, measure.threads.len())
         };
         let (left, length) = match measure.length {
             Length::UntilInterrupted => (true, Length::UntilInterrupted),
@@ -168,7 +168,7 @@ fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
 
 /// How much was measured of a measure, by the counts of all series with their measures: of several
 /// threads, by the one that measured least.
-fn measured(counts: &[(&str, u64)], measure: &str, threads: usize) -> u64 {
+fn least_count(counts: &[(&str, u64)], measure: &str, threads: usize) -> u64 {
     let own = || counts.iter().filter(|(of, _)| *of == measure).map(|(_, count)| *count);
     // A thread that was killed before its first checkpoint has no series.
     if own().count() < threads { 0 } else { own().min().unwrap_or(0) }
@@ -234,10 +234,10 @@ mod tests {
     #[test]
     fn what_was_measured_is_counted_by_measure_and_by_its_slowest_thread() {
         let counts = [("fast", 900), ("slow", 90), ("fast", 700)];
-        assert_eq!(measured(&counts, "fast", 2), 700);
-        assert_eq!(measured(&counts, "slow", 1), 90);
-        assert_eq!(measured(&counts, "slow", 2), 0, "one of its threads saved nothing");
-        assert_eq!(measured(&counts, "other", 1), 0);
+        assert_eq!(least_count(&counts, "fast", 2), 700);
+        assert_eq!(least_count(&counts, "slow", 1), 90);
+        assert_eq!(least_count(&counts, "slow", 2), 0, "one of its threads saved nothing");
+        assert_eq!(least_count(&counts, "other", 1), 0);
     }
 
     #[test]
