@@ -390,7 +390,7 @@ fn cyclictest_prints_the_same() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let theirs = cyclictest::latencies(&printed);
-    assert!(theirs.len() >= 2_990, "{printed}");
+    assert!(cyclictest::taken(&printed) >= 2_990 && theirs.len() > 100, "{printed}");
     let max = theirs[theirs.len() - 1];
     let summary = place.summary();
     let name = cyclictest::measuring_thread(&summary["phases"][0]);
