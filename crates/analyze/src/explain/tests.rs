@@ -298,7 +298,7 @@ fn beside_timers_interrupts_tell_the_call_and_wake_ups_the_waker() {
     }
     // A page fault just before is what the interrupt met; one long ago is over.
     for (at, mode) in
-        [(140, Mode::Fault), (140 - 2_000_000, Mode::Unknown), (140 - 20_000_000, Mode::User)]
+        [(140, Mode::Fault), (140 - 1_500_000, Mode::Unknown), (140 - 20_000_000, Mode::User)]
     {
         let fault = event(at, 0, 5, EventKind::PageFault { address: 0, ip: 0, user: true });
         let mut events = lean(None);

@@ -17,8 +17,9 @@ use std::rc::Rc;
 const TIMELINES: usize = 32;
 /// A page fault is searched in this many events of its CPU.
 const FAULT_WITHIN: usize = 64;
-/// A page fault may take so long: a huge page is cleared in it, or memory is reclaimed.
-const LONG_FAULT: Nanos = Nanos(10_000_000);
+/// A page fault may take so long: a huge page is cleared in it. Longer, and more of what was
+/// throttled would count as unknown than faults would as throttled.
+const LONG_FAULT: Nanos = Nanos(2_000_000);
 /// The task that an interrupt found is searched in this many events of its CPU.
 const FOUND_WITHIN: usize = 512;
 /// A stack comes within this many events of its CPU after the interrupt that requested it.
