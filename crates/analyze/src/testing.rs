@@ -65,14 +65,5 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
 }
 
 pub fn phase() -> PhaseMeta {
-    PhaseMeta {
-        name: "p".into(),
-        started: jiff::Timestamp::UNIX_EPOCH,
-        started_monotonic: 0,
-        duration: Some(Nanos::SECOND),
-        loads: Vec::new(),
-        measures: Vec::new(),
-        cpu_load: Fact::NotAsked,
-        evidence: Fact::NotAsked,
-    }
+    PhaseMeta { duration: Some(Nanos::SECOND), ..PhaseMeta::new("p", jiff::Timestamp::UNIX_EPOCH) }
 }

@@ -39,6 +39,22 @@ pub struct PhaseMeta {
     pub evidence: Fact<Evidence>,
 }
 
+impl PhaseMeta {
+    /// Of which nothing is known yet but its start.
+    pub fn new(name: impl Into<String>, started: jiff::Timestamp) -> PhaseMeta {
+        PhaseMeta {
+            name: name.into(),
+            started,
+            started_monotonic: 0,
+            duration: None,
+            loads: Vec::new(),
+            cpu_load: Fact::NotAsked,
+            measures: Vec::new(),
+            evidence: Fact::NotAsked,
+        }
+    }
+}
+
 /// A measure of a phase.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MeasureMeta {

@@ -356,16 +356,7 @@ mod tests {
     ) -> (SeriesWriter, State) {
         let mut writer = BundleWriter::create(directory, "x", "run").unwrap();
         gap.into_iter().for_each(|gap| writer.set_gap(gap).unwrap());
-        let phase = PhaseMeta {
-            name: "main".into(),
-            started: jiff::Timestamp::from_nanosecond(since.into()).unwrap(),
-            started_monotonic: 0,
-            duration: None,
-            loads: Vec::new(),
-            measures: Vec::new(),
-            cpu_load: Fact::NotAsked,
-            evidence: Fact::NotAsked,
-        };
+        let phase = PhaseMeta::new("main", jiff::Timestamp::from_nanosecond(since.into()).unwrap());
         writer.write_phase(0, &phase).unwrap();
         let meta = SeriesMeta {
             name: "timer/cpu0".into(),

@@ -20,18 +20,11 @@ impl Watcher for Nobody {
     fn refresh(&mut self, _: &Snapshot) {}
 }
 
-impl attached::Watcher for Nobody {
+impl<State> attached::Watcher<State> for Nobody {
     fn watches(&self) -> bool {
         false
     }
-    fn refresh(&mut self, _: &Attached) {}
-}
-
-impl attached::CpuWatcher for Nobody {
-    fn watches(&self) -> bool {
-        false
-    }
-    fn refresh(&mut self, _: &Disturbed) {}
+    fn refresh(&mut self, _: &State) {}
 }
 
 /// The watcher for standard error: a live view on a terminal, lines on a pipe, nothing with
@@ -45,7 +38,7 @@ pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
 }
 
 /// The watcher of CPUs that are measured, where standard error is a terminal.
-pub fn cpu_watcher(quiet: bool) -> Box<dyn attached::CpuWatcher> {
+pub fn cpu_watcher(quiet: bool) -> Box<dyn attached::Watcher<Disturbed>> {
     match quiet || !has_terminal() {
         true => Box::new(Nobody),
         false => Box::new(View::new()),
@@ -54,7 +47,7 @@ pub fn cpu_watcher(quiet: bool) -> Box<dyn attached::CpuWatcher> {
 
 /// The watcher of an attached program, where standard error is a terminal: a live view, or one line
 /// where a command writes to the same terminal.
-pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn attached::Watcher> {
+pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn attached::Watcher<Attached>> {
     match (quiet || !has_terminal(), is_command) {
         (true, _) => Box::new(Nobody),
         (false, true) => Box::new(Line),

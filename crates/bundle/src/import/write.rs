@@ -30,14 +30,8 @@ pub fn write(
         BundleWriter::create_at(directory, &options.name, &format!("import: {source}"), started)?;
     let length = ended.as_nanosecond() - started.as_nanosecond();
     let phase = PhaseMeta {
-        name: PHASE.into(),
-        started,
-        started_monotonic: 0,
         duration: recorded.times.and(i64::try_from(length).ok()).map(Nanos).or(recorded.duration),
-        loads: Vec::new(),
-        measures: Vec::new(),
-        cpu_load: Fact::NotAsked,
-        evidence: Fact::NotAsked,
+        ..PhaseMeta::new(PHASE, started)
     };
     writer.write_phase(0, &phase)?;
     for (index, thread) in recorded.threads.iter().enumerate() {

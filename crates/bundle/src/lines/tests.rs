@@ -11,16 +11,7 @@ const SHAPE: SeriesShape =
 
 fn writer(directory: &Path) -> BundleWriter {
     let writer = BundleWriter::create(directory, "month", "run").unwrap();
-    let phase = PhaseMeta {
-        name: "main".into(),
-        started: jiff::Timestamp::UNIX_EPOCH,
-        started_monotonic: 0,
-        duration: None,
-        loads: Vec::new(),
-        measures: Vec::new(),
-        cpu_load: Fact::NotAsked,
-        evidence: Fact::NotAsked,
-    };
+    let phase = PhaseMeta::new("main", jiff::Timestamp::UNIX_EPOCH);
     writer.write_phase(0, &phase).unwrap();
     writer
 }

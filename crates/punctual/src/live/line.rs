@@ -7,7 +7,7 @@ use punctual_session::attach::watcher::{Attached, Watcher};
 /// The line; it is written over itself.
 pub struct Line;
 
-impl Watcher for Line {
+impl Watcher<Attached> for Line {
     fn refresh(&mut self, state: &Attached) {
         output::say(&format!("\r{}\u{1b}[K", line(state)));
     }

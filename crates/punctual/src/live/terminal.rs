@@ -39,6 +39,13 @@ impl View {
         }
     }
 
+    /// Shows what is drawn for the terminal as it is now.
+    fn picture(&mut self, draw: impl FnOnce(Paper, usize) -> Vec<String>) {
+        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
+        // The cursor's line is not the view's.
+        self.show(draw(Paper { width, colored: self.colored }, height.saturating_sub(1)), width);
+    }
+
     fn show(&mut self, lines: Vec<String>, width: usize) {
         let kept: &[String] = if width == self.width { &self.shown } else { &[] };
         let text = redrawn(self.shown.len(), kept, &lines);
@@ -74,10 +81,7 @@ impl Watcher for View {
     }
 
     fn refresh(&mut self, snapshot: &Snapshot) {
-        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
-        let paper = Paper { width, colored: self.colored };
-        // The cursor's line is not the view's.
-        self.show(draw::draw(snapshot, paper, height.saturating_sub(1)), width);
+        self.picture(|paper, height| draw::draw(snapshot, paper, height));
     }
 
     fn end(&mut self) {
@@ -85,19 +89,15 @@ impl Watcher for View {
     }
 }
 
-impl watcher::Watcher for View {
+impl watcher::Watcher<Attached> for View {
     fn refresh(&mut self, state: &Attached) {
-        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
-        let paper = Paper { width, colored: self.colored };
-        self.show(attached::draw(state, paper, height.saturating_sub(1)), width);
+        self.picture(|paper, height| attached::draw(state, paper, height));
     }
 }
 
-impl watcher::CpuWatcher for View {
+impl watcher::Watcher<Disturbed> for View {
     fn refresh(&mut self, state: &Disturbed) {
-        let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
-        let paper = Paper { width, colored: self.colored };
-        self.show(disturbed::draw(state, paper, height.saturating_sub(1)), width);
+        self.picture(|paper, height| disturbed::draw(state, paper, height));
     }
 
     fn end(&mut self) {

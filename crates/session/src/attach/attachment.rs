@@ -111,7 +111,7 @@ impl Attachment {
         &mut self,
         mut started: Started,
         interrupts: &Interrupts,
-        watcher: &mut dyn Watcher,
+        watcher: &mut dyn Watcher<Attached>,
     ) -> Outcome {
         let began = MonotonicNs(self.phase.started_monotonic);
         let (mut next_checkpoint, mut next_line) = (began + CHECKPOINT, began + REFRESH);
@@ -192,7 +192,7 @@ impl Attachment {
         }
     }
 
-    fn show(&mut self, watcher: &mut dyn Watcher, now: MonotonicNs, elapsed: Nanos) {
+    fn show(&mut self, watcher: &mut dyn Watcher<Attached>, now: MonotonicNs, elapsed: Nanos) {
         if watcher.watches() {
             watcher.refresh(&Attached {
                 name: self.writer.manifest().experiment.clone(),

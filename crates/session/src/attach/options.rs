@@ -3,7 +3,6 @@
 use crate::cycles::CycleOptions;
 use crate::metrics::MetricsFile;
 use punctual_bundle::PhaseMeta;
-use punctual_core::Fact;
 use punctual_core::Nanos;
 use punctual_sys::clock;
 
@@ -29,13 +28,7 @@ pub const PHASE: &str = "attached";
 /// The phase, of which nothing is known yet but its start.
 pub(super) fn begun_phase() -> PhaseMeta {
     PhaseMeta {
-        name: PHASE.to_owned(),
-        started: jiff::Timestamp::now(),
         started_monotonic: clock::monotonic().ns(),
-        duration: None,
-        loads: Vec::new(),
-        cpu_load: Fact::NotAsked,
-        evidence: Fact::NotAsked,
-        measures: Vec::new(),
+        ..PhaseMeta::new(PHASE, jiff::Timestamp::now())
     }
 }

@@ -3,14 +3,14 @@
 use crate::cycles::rows::{ThreadRow, TopCulprit};
 use punctual_core::{CpuSet, Nanos};
 
-/// A watcher of an attached program.
-pub trait Watcher {
+/// A watcher: of an attached program, which is [`Attached`], or of CPUs, which are [`Disturbed`].
+pub trait Watcher<State> {
     /// Whether anything is shown.
     fn watches(&self) -> bool {
         true
     }
     /// Shows the current state.
-    fn refresh(&mut self, state: &Attached);
+    fn refresh(&mut self, state: &State);
     /// Nothing is measured any more.
     fn end(&mut self) {}
 }
@@ -31,23 +31,11 @@ pub struct Attached {
     pub culprit: Option<TopCulprit>,
 }
 
-/// A watcher of CPUs that are measured.
-pub trait CpuWatcher {
-    /// Whether anything is shown.
-    fn watches(&self) -> bool {
-        true
-    }
-    /// Shows the current state.
-    fn refresh(&mut self, state: &Disturbed);
-    /// Nothing is measured any more.
-    fn end(&mut self) {}
-}
-
 /// The state of CPUs at a refresh.
 pub struct Disturbed {
     /// The CPUs.
     pub chosen: CpuSet,
-    /// Since the begin.
+    /// Since the start.
     pub elapsed: Nanos,
     /// How long it will take; `None`: until interrupted.
     pub planned: Option<Nanos>,

@@ -97,14 +97,10 @@ fn begin(phase: &PhasePlan) -> PhaseMeta {
         failures: 0,
     });
     PhaseMeta {
-        name: phase.name.clone(),
-        started: jiff::Timestamp::now(),
         started_monotonic: clock::monotonic().ns(),
-        duration: None,
         loads: loads.collect(),
-        cpu_load: Fact::NotAsked,
-        evidence: Fact::NotAsked,
         measures: phase.measures.iter().map(mapping::measure_meta).collect(),
+        ..PhaseMeta::new(&phase.name, jiff::Timestamp::now())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The picture of `punctual attach`: progress, a line a thread, the top culprit.
 
 use super::draw::progress_bar;
-use super::line::{Line, Paper, Style, clipped_in_the_middle};
+use super::line::{Line, Paper, Style, clipped_in_the_middle, lines_of};
 use punctual_core::Nanos;
 use punctual_report::format::{clipped, count, counted, micros, plain, width_of};
 use punctual_session::attach::watcher::Attached;
@@ -37,13 +37,8 @@ fn table(attached: &Attached, paper: Paper, room: usize) -> Vec<String> {
     let widest = paper.width.saturating_sub(fixed).clamp(LEAST_NAME, LONGEST_NAME);
     let name = longest.clamp(LEAST_NAME, widest);
     let fitting = room.saturating_sub(2 + usize::from(attached.others > 0));
-    let shown = if all.len() <= fitting { all.len() } else { fitting.saturating_sub(1) };
     let mut lines = vec![String::new(), head(name, paper)];
-    lines.extend(all.iter().take(shown).map(|thread| row(thread, name, paper)));
-    if shown < all.len() {
-        let more = format!("+ {} more", all.len() - shown);
-        lines.push(Line::new(paper).push(&more, Style::DIM).finish());
-    }
+    lines.extend(lines_of(all, fitting, paper, |thread| row(thread, name, paper)));
     if attached.others > 0 {
         let others = counted(attached.others as u64, "thread");
         let text = format!("+ {others} without cycles so far");

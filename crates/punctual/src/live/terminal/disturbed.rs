@@ -1,7 +1,7 @@
 //! The picture of `punctual attach --cpus`: progress, and a line a CPU.
 
 use super::draw::progress_bar;
-use super::line::{Line, Paper, Style};
+use super::line::{Line, Paper, Style, lines_of};
 use punctual_report::format::{clipped, count, micros, plain};
 use punctual_session::attach::watcher::{CpuRow, Disturbed};
 
@@ -22,13 +22,7 @@ pub fn draw(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
         head(paper),
     ];
     let fitting = height.saturating_sub(lines.len());
-    let all = &state.cpus;
-    let shown = if all.len() <= fitting { all.len() } else { fitting.saturating_sub(1) };
-    lines.extend(all.iter().take(shown).map(|cpu| row(cpu, paper)));
-    if shown < all.len() {
-        let more = format!("+ {} more", all.len() - shown);
-        lines.push(Line::new(paper).push(&more, Style::DIM).finish());
-    }
+    lines.extend(lines_of(&state.cpus, fitting, paper, |cpu| row(cpu, paper)));
     lines.truncate(height);
     lines
 }

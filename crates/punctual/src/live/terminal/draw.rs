@@ -3,7 +3,7 @@
 
 mod columns;
 
-use super::line::{Line, Paper, Style, clipped_in_the_middle};
+use super::line::{Line, Paper, Style, clipped_in_the_middle, lines_of};
 use columns::{Columns, FIGURE, bars};
 use punctual_core::{Nanos, Severity};
 use punctual_report::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
@@ -65,13 +65,8 @@ fn table(snapshot: &Snapshot, paper: Paper, room: usize) -> Vec<String> {
     let columns = Columns::for_width(paper.width, longest_name(snapshot));
     let series = snapshot.phase.live();
     let fitting = room.saturating_sub(2);
-    let shown = if series.len() <= fitting { series.len() } else { fitting.saturating_sub(1) };
     let mut lines = vec![String::new(), head(&columns, paper)];
-    lines.extend(series.iter().take(shown).map(|series| row(series, &columns, paper)));
-    if shown < series.len() {
-        let more = format!("+ {} more", series.len() - shown);
-        lines.push(Line::new(paper).push(&more, Style::DIM).finish());
-    }
+    lines.extend(lines_of(&series, fitting, paper, |series| row(series, &columns, paper)));
     lines.truncate(room);
     lines
 }

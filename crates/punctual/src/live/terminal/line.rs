@@ -104,6 +104,22 @@ fn as_much_as_fits(characters: impl Iterator<Item = char>, width: usize) -> Stri
     text
 }
 
+/// A line each, and how many have no room.
+pub fn lines_of<T>(
+    all: &[T],
+    room: usize,
+    paper: Paper,
+    line: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let shown = if all.len() <= room { all.len() } else { room.saturating_sub(1) };
+    let mut lines: Vec<String> = all.iter().take(shown).map(line).collect();
+    if shown < all.len() {
+        let more = format!("+ {} more", all.len() - shown);
+        lines.push(Line::new(paper).push(&more, Style::DIM).finish());
+    }
+    lines
+}
+
 /// A drawn text without its attributes.
 #[cfg(test)]
 pub fn bare(text: &str) -> String {

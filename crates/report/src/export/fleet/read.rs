@@ -252,7 +252,7 @@ impl StoredRun {
             writer.write_document("environment", &release)?;
         }
         for (number, phase) in self.phases().into_iter().enumerate() {
-            writer.write_phase(number, &phase_meta(phase, created))?;
+            writer.write_phase(number, &PhaseMeta::new(phase, created))?;
             let of_phase = self.series.iter().filter(|of| of.row.text("phase") == Some(phase));
             for (place, series) in of_phase.enumerate() {
                 let mut written = writer.series(number, place, &series.meta(), 0)?;
@@ -293,19 +293,6 @@ impl StoredRun {
             }
         }
         all
-    }
-}
-
-fn phase_meta(name: &str, started: jiff::Timestamp) -> PhaseMeta {
-    PhaseMeta {
-        name: name.to_owned(),
-        started,
-        started_monotonic: 0,
-        duration: None,
-        loads: Vec::new(),
-        measures: Vec::new(),
-        cpu_load: Fact::NotAsked,
-        evidence: Fact::NotAsked,
     }
 }
 

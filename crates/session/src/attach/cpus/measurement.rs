@@ -5,7 +5,7 @@ use super::checked::Reading;
 use super::cpu::Cpu;
 use super::requirement::EntryRequirement;
 use crate::attach::options::{PHASE, begun_phase};
-use crate::attach::watcher::{CpuWatcher, Disturbed};
+use crate::attach::watcher::{Disturbed, Watcher};
 use crate::cycles::{incomplete, not_seen as events_not_seen};
 use crate::exit::{Exit, Failure};
 use crate::interrupts::Interrupts;
@@ -141,7 +141,11 @@ impl CpuAttachment {
     }
 
     /// Until the time or the user ends it.
-    pub fn measure(&mut self, interrupts: &Interrupts, watcher: &mut dyn CpuWatcher) -> Outcome {
+    pub fn measure(
+        &mut self,
+        interrupts: &Interrupts,
+        watcher: &mut dyn Watcher<Disturbed>,
+    ) -> Outcome {
         // What came while the bundle was begun is none of the measurement.
         self.recorder.drain(&mut |_| ());
         self.first = Reading::take(&self.recorder, self.chosen.iter());
@@ -183,7 +187,7 @@ impl CpuAttachment {
 
     fn show(
         &mut self,
-        watcher: &mut dyn CpuWatcher,
+        watcher: &mut dyn Watcher<Disturbed>,
         now: MonotonicNs,
         elapsed: Nanos,
         since: Nanos,
